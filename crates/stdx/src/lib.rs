@@ -1,1 +1,4 @@
-//! Not yet built.
+//! What every crate may use: small helpers that know nothing of databases.
+
+pub mod cursor;
+pub mod vint;

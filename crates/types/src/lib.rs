@@ -5,7 +5,19 @@
 //! somebody needs to look inside.
 
 mod cql_type;
+mod error;
+mod name;
 mod token;
 
+mod compare;
+pub mod encoding;
+mod validate;
+
+pub mod blob;
+pub mod decimal;
+pub mod varint;
+
 pub use cql_type::{CqlType, UserType};
-pub use token::Token;
+pub use error::TypeError;
+pub use name::{is_reserved, quote_if_needed};
+pub use token::{Token, murmur3_x64_128};

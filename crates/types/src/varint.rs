@@ -1,0 +1,61 @@
+//! `varint`: a two's complement, big-endian integer of any length.
+
+use crate::TypeError;
+use num_bigint::BigInt;
+use std::cmp::Ordering;
+
+/// The order of two encoded integers; superfluous leading bytes do not count, empty sorts first.
+pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    let (Some(&a_first), Some(&b_first)) = (a.first(), b.first()) else {
+        return a.len().cmp(&b.len());
+    };
+    let (a_negative, b_negative) = (a_first >= 0x80, b_first >= 0x80);
+    if a_negative != b_negative {
+        return b_negative.cmp(&a_negative);
+    }
+    let (a, b) = (significant(a), significant(b));
+    let lengths = if a_negative { b.len().cmp(&a.len()) } else { a.len().cmp(&b.len()) };
+    lengths.then_with(|| a.cmp(b))
+}
+
+/// The shortest encoding of the same integer, a slice of `value`.
+pub(crate) fn significant(value: &[u8]) -> &[u8] {
+    let mut rest = value;
+    while let [first @ (0 | 0xff), second, ..] = rest
+        && first >> 7 == second >> 7
+    {
+        rest = &rest[1..];
+    }
+    rest
+}
+
+/// Decodes; the empty value is no number.
+pub fn decode(value: &[u8]) -> Option<BigInt> {
+    (!value.is_empty()).then(|| BigInt::from_signed_bytes_be(value))
+}
+
+/// The shortest encoding.
+pub fn encode(value: &BigInt) -> Vec<u8> {
+    value.to_signed_bytes_be()
+}
+
+/// Reads an optional sign and decimal digits.
+///
+/// # Errors
+/// The text is anything else.
+pub fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
+    let refused = || TypeError::text(format!("unable to make int from '{text}'"));
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(refused());
+    }
+    text.parse::<BigInt>().map(|value| encode(&value)).map_err(|_| refused())
+}
+
+/// Decimal digits; the empty value is the empty text.
+pub fn format(value: &[u8]) -> String {
+    match <[u8; 8]>::try_from(value) {
+        Ok(bytes) => i64::from_be_bytes(bytes).to_string(),
+        Err(_) => decode(value).map(|value| value.to_string()).unwrap_or_default(),
+    }
+}
