@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the kept `da` files of this folder anew, with a real Cassandra 5.
 
-    generate.py PORT JMX_PORT CASSANDRA_SCRIPT CASSANDRA_DIR
+    generate.py PORT JMX_PORT
 
-Cassandra must be running with the profile `latest` (so that it writes BTI files, version `da`)
+`lab/peers/cassandra` must be running with the profile `latest` (so that it writes BTI files, version `da`)
 and the Python driver must be importable.  For each table the folder of its name gets the
 components of every file, `schema.cql`, and beside each `-Data.db` the output of sstabledump
 (`-dump.json`, or `-dump.json.gz` when it is long).  Timestamps are fixed; deletion times are those of the run.
@@ -21,8 +21,11 @@ import uuid
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
 from cassandra.query import dict_factory
 
-PORT, JMX_PORT, SCRIPT, INSTALL = sys.argv[1:5]
+PORT, JMX_PORT = sys.argv[1:3]
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..", "..")
+SCRIPT = os.path.join(ROOT, "lab/peers/cassandra")
+INSTALL = os.path.join(ROOT, ".peers/cassandra")
 KEYSPACE = "da"
 # Microseconds; 2024-01-01T00:00:00Z, so that the files look the same in every run.
 T0 = 1704067200000000
@@ -63,7 +66,7 @@ EVERY_TYPE = [
 
 
 def nodetool(*args):
-    subprocess.run([SCRIPT, "nodetool", INSTALL, "--jmx-port", JMX_PORT, *args], check=True)
+    subprocess.run([SCRIPT, "nodetool", "--jmx-port", JMX_PORT, *args], check=True)
 
 
 class Tables:
@@ -264,7 +267,7 @@ def keep(t):
     for name, files in by_table.items():
         assert files, name
         for path in files:
-            dump = subprocess.run([SCRIPT, "tool", INSTALL, "org.apache.cassandra.tools.SSTableExport", path], check=True, stdout=subprocess.PIPE).stdout
+            dump = subprocess.run([SCRIPT, "tool", "org.apache.cassandra.tools.SSTableExport", path], check=True, stdout=subprocess.PIPE).stdout
             kept = path.replace("-Data.db", "-dump.json")
             if len(dump) <= DUMP_BYTES_PLAIN:
                 with open(kept, "wb") as out:
