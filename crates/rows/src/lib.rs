@@ -1,1 +1,49 @@
-//! Not yet built.
+//! Rows, tombstones and how they merge: the heart of the data model, pure and without I/O.
+//!
+//! ```text
+//!   Mutation ──────────────► commit log, memtable        (encoded once, when bound)
+//!      │ partition key, partition deletion, static row, rows, range tombstones
+//!      ▼
+//!   Row = clustering + liveness + deletion + cells       (one run of bytes: row.rs)
+//!      │
+//!   Unfiltered = Row | Marker (an edge of a range tombstone)
+//!      │  sorted by clustering within a partition
+//!      ▼
+//!   merge: newest timestamp wins, tombstones hide what they cover, ties as in Cassandra
+//! ```
+//!
+//! A [`Row`] is kept encoded from the moment a statement is bound until its cells are copied to a
+//! client: views ([`CellRef`], [`ColumnRef`]) read it in place, [`RowBuilder`] writes a new one.
+//! Merging is commutative, associative and idempotent; `tests/merge.rs` holds it to that.
+
+mod cell;
+mod clustering;
+mod cursor;
+mod deletion;
+mod key;
+mod live;
+mod liveness;
+mod merge_cursor;
+mod merge_row;
+mod mutation;
+mod range_tombstones;
+mod row;
+mod selection;
+mod unfiltered;
+
+pub use cell::CellRef;
+pub use clustering::{
+    Bound, BoundKind, Clustering, ClusteringBuilder, ClusteringComparator, ClusteringError,
+};
+pub use cursor::{Step, UnfilteredCursor};
+pub use deletion::{DeletionTime, NO_DELETION_TIME};
+pub use key::PartitionKey;
+pub use live::{LiveRows, purge_row};
+pub use liveness::Liveness;
+pub use merge_cursor::MergeCursor;
+pub use merge_row::merge_rows;
+pub use mutation::{Mutation, MutationBuilder, MutationError};
+pub use range_tombstones::{RangeTombstone, RangeTombstones};
+pub use row::{ColumnData, ColumnRef, ComplexRef, Row, RowBuilder, RowError};
+pub use selection::{Slice, Slices};
+pub use unfiltered::{Marker, PartitionHeader, Unfiltered};

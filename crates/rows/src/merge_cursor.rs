@@ -1,0 +1,208 @@
+//! Several streams of partitions merged into one: for reads, scans and compaction alike.
+//!
+//! 1. Every source keeps its next step at the head. A source that lacks bytes stops the merge
+//!    until they are there: the order of what others hold is not known before.
+//! 2. Between partitions, the least key goes next; all sources that begin with it are *in* the
+//!    partition, their headers merged.
+//! 3. Inside, the least place goes next: rows of one clustering become one row; markers of one
+//!    place become one marker, when the winning range deletion really changes there.
+//! 4. What the deletion in force hides (partition or range) is left out on the way.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use schema::Table;
+
+use crate::{
+    Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, Row, Step, Unfiltered,
+    UnfilteredCursor, merge_rows,
+};
+
+/// Merges cursors over the same table, all in the same direction.
+pub struct MergeCursor<C: UnfilteredCursor> {
+    table: Arc<Table>,
+    comparator: ClusteringComparator,
+    reversed: bool,
+    sources: Vec<Source<C>>,
+    /// Deletion of the current partition.
+    partition_deletion: DeletionTime,
+    /// The range deletion told to the reader and still in force; live when none.
+    range_deletion: DeletionTime,
+    scratch: Vec<Row>,
+}
+
+struct Source<C: UnfilteredCursor> {
+    cursor: C,
+    head: Head,
+    /// Is it in the current partition?
+    is_in: bool,
+    /// Its own range deletion in force.
+    open: DeletionTime,
+}
+
+enum Head {
+    Unread,
+    Header(PartitionHeader),
+    Item(Unfiltered),
+    End,
+}
+
+impl<C: UnfilteredCursor> MergeCursor<C> {
+    /// Merges those sources; `reversed` tells in which direction they read inside partitions.
+    pub fn new(table: Arc<Table>, reversed: bool, sources: impl IntoIterator<Item = C>) -> Self {
+        let source = |cursor| Source { cursor, head: Head::Unread, is_in: false, open: DeletionTime::LIVE };
+        MergeCursor {
+            comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
+            table,
+            reversed,
+            sources: sources.into_iter().map(source).collect(),
+            partition_deletion: DeletionTime::LIVE,
+            range_deletion: DeletionTime::LIVE,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Reads heads until all are known, or one source lacks bytes.
+    fn fill(&mut self) -> Result<Option<C::Need>, C::Error> {
+        for source in &mut self.sources {
+            if matches!(source.head, Head::Unread) {
+                source.head = match source.cursor.step()? {
+                    Step::Need(need) => return Ok(Some(need)),
+                    Step::Header(header) => Head::Header(header),
+                    Step::Item(item) => Head::Item(item),
+                    Step::End => Head::End,
+                };
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_header(&mut self) -> Option<PartitionHeader> {
+        let heads = self.sources.iter().filter_map(|source| match &source.head {
+            Head::Header(header) => Some(&header.key),
+            _ => None,
+        });
+        let key = heads.min()?.clone();
+        let mut deletion = DeletionTime::LIVE;
+        self.scratch.clear();
+        for source in &mut self.sources {
+            source.is_in = matches!(&source.head, Head::Header(header) if header.key == key);
+            source.open = DeletionTime::LIVE;
+            if !source.is_in {
+                continue;
+            }
+            if let Head::Header(header) = std::mem::replace(&mut source.head, Head::Unread) {
+                deletion = deletion.max(header.deletion);
+                self.scratch.extend(header.static_row);
+            }
+        }
+        self.partition_deletion = deletion;
+        self.range_deletion = DeletionTime::LIVE;
+        let static_row = merge_rows(&self.scratch, deletion, &self.table);
+        Some(PartitionHeader { key, deletion, static_row })
+    }
+
+    /// Which in-partition sources hold the least place; empty when the partition is over.
+    fn least(&self) -> Option<usize> {
+        let mut best: Option<(usize, &Unfiltered)> = None;
+        for (index, source) in self.sources.iter().enumerate() {
+            let (true, Head::Item(item)) = (source.is_in, &source.head) else { continue };
+            if best.is_none_or(|(_, least)| self.order(item, least).is_lt()) {
+                best = Some((index, item));
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+
+    fn order(&self, left: &Unfiltered, right: &Unfiltered) -> Ordering {
+        let order = match (left, right) {
+            (Unfiltered::Row(a), Unfiltered::Row(b)) => {
+                self.comparator.compare_encoded(a.encoded_clustering(), b.encoded_clustering())
+            }
+            (Unfiltered::Row(a), Unfiltered::Marker(b)) => {
+                self.comparator.compare_to_bound(&a.clustering(), &b.start_bound())
+            }
+            (Unfiltered::Marker(a), Unfiltered::Row(b)) => {
+                self.comparator.compare_to_bound(&b.clustering(), &a.start_bound()).reverse()
+            }
+            (Unfiltered::Marker(a), Unfiltered::Marker(b)) => {
+                self.comparator.compare_bounds(&a.start_bound(), &b.start_bound())
+            }
+        };
+        if self.reversed { order.reverse() } else { order }
+    }
+
+    fn open_deletion(&self) -> DeletionTime {
+        let opened = self.sources.iter().filter(|source| source.is_in).map(|source| source.open);
+        let open = opened.fold(DeletionTime::LIVE, DeletionTime::max);
+        if open.supersedes(self.partition_deletion) { open } else { DeletionTime::LIVE }
+    }
+
+    /// Takes all heads at the least place. `None` when nothing of it is left.
+    fn next_item(&mut self, least: usize) -> Option<Unfiltered> {
+        let Head::Item(first) = std::mem::replace(&mut self.sources[least].head, Head::Unread) else {
+            unreachable!("the least head is an item");
+        };
+        match first {
+            Unfiltered::Row(row) => self.merge_row(row, least).map(Unfiltered::Row),
+            Unfiltered::Marker(marker) => self.merge_marker(marker, least).map(Unfiltered::Marker),
+        }
+    }
+
+    fn merge_row(&mut self, first: Row, least: usize) -> Option<Row> {
+        self.scratch.clear();
+        for index in least + 1..self.sources.len() {
+            let source = &self.sources[index];
+            let same = matches!(&source.head, Head::Item(Unfiltered::Row(other)) if source.is_in
+                && self.comparator.compare_encoded(other.encoded_clustering(), first.encoded_clustering()).is_eq());
+            if same
+                && let Head::Item(Unfiltered::Row(other)) =
+                    std::mem::replace(&mut self.sources[index].head, Head::Unread)
+            {
+                self.scratch.push(other);
+            }
+        }
+        self.scratch.push(first);
+        let active = self.partition_deletion.max(self.open_deletion());
+        merge_rows(&self.scratch, active, &self.table)
+    }
+
+    fn merge_marker(&mut self, first: Marker, least: usize) -> Option<Marker> {
+        let place: Bound = first.start_bound();
+        self.sources[least].open = first.entered(self.reversed);
+        for source in &mut self.sources[least + 1..] {
+            let same = matches!(&source.head, Head::Item(Unfiltered::Marker(other)) if source.is_in
+                && self.comparator.compare_bounds(&other.start_bound(), &place).is_eq());
+            if same
+                && let Head::Item(Unfiltered::Marker(other)) =
+                    std::mem::replace(&mut source.head, Head::Unread)
+            {
+                source.open = other.entered(self.reversed);
+            }
+        }
+        let (before, after) = (self.range_deletion, self.open_deletion());
+        self.range_deletion = after;
+        let (left, right) = if self.reversed { (after, before) } else { (before, after) };
+        (before != after).then_some(Marker { prefix: first.prefix, is_before: first.is_before, left, right })
+    }
+}
+
+impl<C: UnfilteredCursor> UnfilteredCursor for MergeCursor<C> {
+    type Need = C::Need;
+    type Error = C::Error;
+
+    fn step(&mut self) -> Result<Step<C::Need>, C::Error> {
+        loop {
+            if let Some(need) = self.fill()? {
+                return Ok(Step::Need(need));
+            }
+            if let Some(least) = self.least() {
+                match self.next_item(least) {
+                    Some(item) => return Ok(Step::Item(item)),
+                    None => continue,
+                }
+            }
+            return Ok(self.next_header().map_or(Step::End, Step::Header));
+        }
+    }
+}

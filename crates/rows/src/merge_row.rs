@@ -1,0 +1,201 @@
+//! Rows of one clustering become one: newest wins, deletions hide what they cover.
+
+use std::cmp::Ordering;
+
+use schema::Table;
+use types::CqlType;
+
+use crate::row::Columns;
+use crate::{CellRef, ColumnData, ColumnRef, DeletionTime, Liveness, Row, RowBuilder};
+
+/// Merges rows that stand at one clustering, under an `active` deletion (of the partition or of
+/// a range that covers them). `None` when nothing is left.
+///
+/// As in Cassandra's `Row.Merger`, what the active deletion hides is left out, a row deletion
+/// that does not win over it too.
+///
+/// # Panics
+/// Debug builds assert that the clusterings are equal.
+pub fn merge_rows(rows: &[Row], active: DeletionTime, table: &Table) -> Option<Row> {
+    let (first, rest) = rows.split_first()?;
+    if rest.is_empty() {
+        return shadow(first, active, table);
+    }
+    let mut merged: Option<Row> = None;
+    let mut left = first;
+    for right in rest {
+        merged = Some(merge_two(left, right, table));
+        left = merged.as_ref().expect("just set");
+    }
+    shadow(&merged?, active, table)
+}
+
+/// Applies an active deletion and the row's own to one row.
+fn shadow(row: &Row, active: DeletionTime, table: &Table) -> Option<Row> {
+    let deletion = row.deletion();
+    if active.is_live() && deletion.is_live() {
+        return (!row.is_empty()).then(|| row.clone());
+    }
+    let kept_deletion = if deletion.supersedes(active) { deletion } else { DeletionTime::LIVE };
+    let all = active.max(deletion);
+    let liveness = row.liveness();
+    let kept_liveness = if all.deletes(liveness.timestamp) { Liveness::NONE } else { liveness };
+    let mut builder = RowBuilder::with_encoded(row.encoded_clustering(), kept_liveness, kept_deletion);
+    for column in row.columns() {
+        put(&mut builder, column, all, table);
+    }
+    let shadowed = builder.finish();
+    (!shadowed.is_empty()).then_some(shadowed)
+}
+
+/// Copies what a deletion leaves of a column.
+fn put(builder: &mut RowBuilder, column: ColumnRef<'_>, active: DeletionTime, _table: &Table) {
+    match column.data {
+        ColumnData::Simple(cell) if active.deletes(cell.timestamp) => {}
+        ColumnData::Simple(cell) => {
+            builder.cell(column.id, cell);
+        }
+        ColumnData::Complex(complex) => {
+            let kept =
+                if complex.deletion.supersedes(active) { complex.deletion } else { DeletionTime::LIVE };
+            let all = active.max(complex.deletion);
+            builder.complex(column.id, kept, complex.cells().filter(|cell| !all.deletes(cell.timestamp)));
+        }
+    }
+}
+
+fn merge_two(left: &Row, right: &Row, table: &Table) -> Row {
+    debug_assert_eq!(
+        left.encoded_clustering(),
+        right.encoded_clustering(),
+        "only rows of one clustering merge"
+    );
+    let deletion = left.deletion().max(right.deletion());
+    let liveness = left.liveness().max(right.liveness());
+    let kept_liveness = if deletion.deletes(liveness.timestamp) { Liveness::NONE } else { liveness };
+    let mut builder = RowBuilder::with_encoded(left.encoded_clustering(), kept_liveness, deletion);
+    builder.reserve(left.as_encoded().len().max(right.as_encoded().len()));
+    let mut lefts = Peeked::new(left.columns());
+    let mut rights = Peeked::new(right.columns());
+    loop {
+        let order = match (&lefts.head, &rights.head) {
+            (None, None) => break,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(a), Some(b)) => a.id.cmp(&b.id),
+        };
+        match order {
+            Ordering::Less => {
+                if let Some(column) = lefts.next() {
+                    put(&mut builder, column, deletion, table);
+                }
+            }
+            Ordering::Greater => {
+                if let Some(column) = rights.next() {
+                    put(&mut builder, column, deletion, table);
+                }
+            }
+            Ordering::Equal => {
+                if let (Some(a), Some(b)) = (lefts.next(), rights.next()) {
+                    merge_columns(&mut builder, a, b, deletion, table);
+                }
+            }
+        }
+    }
+    builder.finish()
+}
+
+fn merge_columns(
+    builder: &mut RowBuilder,
+    left: ColumnRef<'_>,
+    right: ColumnRef<'_>,
+    active: DeletionTime,
+    table: &Table,
+) {
+    match (left.data, right.data) {
+        (ColumnData::Simple(a), ColumnData::Simple(b)) => {
+            let cell = a.reconcile(b);
+            if !active.deletes(cell.timestamp) {
+                builder.cell(left.id, cell);
+            }
+        }
+        (ColumnData::Complex(a), ColumnData::Complex(b)) => {
+            let deletion = a.deletion.max(b.deletion);
+            let kept = if deletion.supersedes(active) { deletion } else { DeletionTime::LIVE };
+            let all = active.max(deletion);
+            let order = PathOrder::of(table.column_by_id(left.id).map(|column| &column.cql_type));
+            let cells = MergedCells { left: a.cells().peekable(), right: b.cells().peekable(), order };
+            builder.complex(left.id, kept, cells.filter(|cell| !all.deletes(cell.timestamp)));
+        }
+        // A column never changes between simple and complex; should bytes say so, the first stands.
+        _ => put(builder, left, active, table),
+    }
+}
+
+/// How the paths of a multi-cell column sort.
+#[derive(Clone, Copy)]
+pub(crate) enum PathOrder<'a> {
+    /// By the key or element type.
+    Typed(&'a CqlType),
+    /// List positions: time UUIDs.
+    List,
+    /// Field indexes of a user type (two bytes), and columns dropped meanwhile.
+    Bytes,
+}
+
+impl<'a> PathOrder<'a> {
+    pub(crate) fn of(cql_type: Option<&'a CqlType>) -> Self {
+        match cql_type {
+            Some(CqlType::Set { element, .. }) => PathOrder::Typed(element),
+            Some(CqlType::Map { key, .. }) => PathOrder::Typed(key),
+            Some(CqlType::List { .. }) => PathOrder::List,
+            _ => PathOrder::Bytes,
+        }
+    }
+
+    pub(crate) fn compare(self, left: &[u8], right: &[u8]) -> Ordering {
+        match self {
+            PathOrder::Typed(cql_type) => cql_type.compare(left, right),
+            PathOrder::List => CqlType::Timeuuid.compare(left, right),
+            PathOrder::Bytes => left.cmp(right),
+        }
+    }
+}
+
+struct MergedCells<'a, I: Iterator<Item = CellRef<'a>>> {
+    left: std::iter::Peekable<I>,
+    right: std::iter::Peekable<I>,
+    order: PathOrder<'a>,
+}
+
+impl<'a, I: Iterator<Item = CellRef<'a>>> Iterator for MergedCells<'a, I> {
+    type Item = CellRef<'a>;
+
+    fn next(&mut self) -> Option<CellRef<'a>> {
+        let order = match (self.left.peek(), self.right.peek()) {
+            (Some(a), Some(b)) => self.order.compare(a.path, b.path),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        match order {
+            Ordering::Less => self.left.next(),
+            Ordering::Greater => self.right.next(),
+            Ordering::Equal => Some(self.left.next()?.reconcile(self.right.next()?)),
+        }
+    }
+}
+
+struct Peeked<'a> {
+    head: Option<ColumnRef<'a>>,
+    rest: Columns<'a>,
+}
+
+impl<'a> Peeked<'a> {
+    fn new(mut rest: Columns<'a>) -> Self {
+        Peeked { head: rest.next(), rest }
+    }
+
+    fn next(&mut self) -> Option<ColumnRef<'a>> {
+        std::mem::replace(&mut self.head, self.rest.next())
+    }
+}

@@ -1,0 +1,32 @@
+//! A keyspace: replication, its tables and its user types.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use types::UserType;
+
+use crate::Table;
+
+/// How a keyspace is replicated.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Replication {
+    /// Full class name, e.g. `org.apache.cassandra.locator.SimpleStrategy`.
+    pub class: String,
+    /// Everything but the class: `replication_factor`, or a factor for each data centre.
+    pub options: BTreeMap<String, String>,
+}
+
+/// A keyspace. Tables and types are shared values, so that a changed schema copies only pointers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyspace {
+    /// Its name, unquoted.
+    pub name: String,
+    /// How it is replicated.
+    pub replication: Replication,
+    /// Does the commit log keep its writes?
+    pub durable_writes: bool,
+    /// Tables by name.
+    pub tables: BTreeMap<String, Arc<Table>>,
+    /// User types by name.
+    pub types: BTreeMap<String, Arc<UserType>>,
+}

@@ -1,0 +1,123 @@
+//! Table options: what `WITH` can set, checked and kept.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Options of a table. Defaults are Cassandra 5's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named and documented as in CREATE TABLE")]
+#[serde(default)]
+pub struct TableOptions {
+    pub additional_write_policy: SpeculativeRetry,
+    pub allow_auto_snapshot: bool,
+    /// Kept as the bits of the fraction, so that options compare.
+    pub bloom_filter_fp_chance: Fraction,
+    pub caching: Caching,
+    pub cdc: bool,
+    pub comment: String,
+    pub compaction: CompactionOptions,
+    pub compression: CompressionOptions,
+    pub memtable: String,
+    pub crc_check_chance: Fraction,
+    pub default_time_to_live: u32,
+    pub extensions: BTreeMap<String, Vec<u8>>,
+    pub gc_grace_seconds: u32,
+    pub incremental_backups: bool,
+    pub max_index_interval: u32,
+    pub memtable_flush_period_in_ms: u32,
+    pub min_index_interval: u32,
+    pub read_repair: String,
+    pub speculative_retry: SpeculativeRetry,
+}
+
+/// A number between 0 and 1 that compares by its bits.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fraction(pub f64);
+
+impl PartialEq for Fraction {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+impl Eq for Fraction {}
+
+/// `speculative_retry` and `additional_write_policy`, in the canonical text (`99p`, `50.0ms`, `ALWAYS`, `NEVER`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SpeculativeRetry(pub String);
+
+/// `caching`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caching {
+    /// `ALL` or `NONE`.
+    pub keys: String,
+    /// `ALL`, `NONE` or a count.
+    pub rows_per_partition: String,
+}
+
+/// `compaction`: the strategy's full class name, and its options as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactionOptions {
+    /// Full class name, e.g. `org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy`.
+    pub class: String,
+    /// Everything but the class, already checked.
+    pub options: BTreeMap<String, String>,
+}
+
+/// `compression`: none, or a compressor with its chunk length.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompressionOptions {
+    /// Full class name (`org.apache.cassandra.io.compress.LZ4Compressor`); `None` when `enabled: false`.
+    pub class: Option<String>,
+    /// Uncompressed bytes per chunk, a power of two.
+    pub chunk_bytes: u32,
+    /// Compressor options such as `compression_level`, and `min_compress_ratio`, as text.
+    pub options: BTreeMap<String, String>,
+}
+
+impl Default for CompressionOptions {
+    fn default() -> Self {
+        CompressionOptions {
+            class: Some("org.apache.cassandra.io.compress.LZ4Compressor".into()),
+            chunk_bytes: 16 * 1024,
+            options: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for CompactionOptions {
+    fn default() -> Self {
+        CompactionOptions {
+            class: "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy".into(),
+            options: [("max_threshold".into(), "32".into()), ("min_threshold".into(), "4".into())].into(),
+        }
+    }
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        TableOptions {
+            additional_write_policy: SpeculativeRetry("99p".into()),
+            allow_auto_snapshot: true,
+            bloom_filter_fp_chance: Fraction(0.01),
+            caching: Caching { keys: "ALL".into(), rows_per_partition: "NONE".into() },
+            cdc: false,
+            comment: String::new(),
+            compaction: CompactionOptions::default(),
+            compression: CompressionOptions::default(),
+            memtable: "default".into(),
+            crc_check_chance: Fraction(1.0),
+            default_time_to_live: 0,
+            extensions: BTreeMap::new(),
+            gc_grace_seconds: 864_000,
+            incremental_backups: true,
+            max_index_interval: 2048,
+            memtable_flush_period_in_ms: 0,
+            min_index_interval: 128,
+            read_repair: "BLOCKING".into(),
+            speculative_retry: SpeculativeRetry("99p".into()),
+        }
+    }
+}
