@@ -1,1 +1,105 @@
-//! Not yet built.
+//! The one door to the world: disk, time, randomness and threads.
+//!
+//! Nothing above this crate opens a file, reads a clock, starts a thread or rolls a die by itself
+//! (`clippy.toml` bans the back doors). A node gets one [`Runtime`] and hands its parts down as
+//! arguments. That is what lets a whole node run in one thread under a seeded simulator, with a disk
+//! that forgets what was not synced.
+//!
+//! | part | real | in tests and in the simulator |
+//! |---|---|---|
+//! | [`Disk`] | [`OsDisk`] | [`MemoryDisk`], with power cuts and faults |
+//! | [`Clock`] | [`SystemClock`] | [`VirtualClock`] (tokio's paused time), [`ManualClock`] |
+//! | [`Random`] | [`OsRandom`] | [`SeededRandom`] |
+//! | [`Background`] flush and compaction jobs | a pool of named threads | at once, or as tasks |
+//! | [`Io`] short disk work off a shard's thread | a pool of named threads | at once, with a virtual delay |
+//! | [`ShardThreads`] | one thread per shard | tasks of the simulator |
+
+mod background;
+mod clock;
+mod disk;
+mod gate;
+mod io;
+mod mailbox;
+pub mod memory_disk;
+mod os_disk;
+mod pool;
+mod random;
+mod shard_threads;
+
+use std::sync::Arc;
+
+pub use background::{Background, Stopped};
+pub use clock::{Clock, ManualClock, SystemClock, VirtualClock};
+pub use disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, OpenMode, PathError, path_error};
+pub use gate::{Gate, GateClosed, GateEntry};
+pub use io::Io;
+pub use mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox};
+pub use memory_disk::MemoryDisk;
+pub use os_disk::OsDisk;
+pub use random::{OsRandom, Random, SeededRandom};
+pub use shard_threads::{ShardOptions, ShardThreads};
+
+/// Everything of the outside that a node may touch. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    /// The file system.
+    pub disk: Arc<dyn Disk>,
+    /// Wall and monotonic time.
+    pub clock: Arc<dyn Clock>,
+    /// Random numbers and unique ids.
+    pub random: Arc<dyn Random>,
+    /// Long jobs nobody waits for on the hot path: flush, compaction.
+    pub background: Background,
+    /// Short blocking disk work done on behalf of a shard.
+    pub io: Io,
+}
+
+/// How many threads the real runtime starts beside the shards.
+#[derive(Clone, Copy, Debug)]
+pub struct RuntimeOptions {
+    /// Threads for flush and compaction.
+    pub background_thread_count: usize,
+    /// Threads for short disk work.
+    pub io_thread_count: usize,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> RuntimeOptions {
+        RuntimeOptions { background_thread_count: 2, io_thread_count: 4 }
+    }
+}
+
+impl Runtime {
+    /// The operating system's disk, clocks, entropy and threads.
+    pub fn real(options: RuntimeOptions) -> std::io::Result<Runtime> {
+        Ok(Runtime {
+            disk: Arc::new(OsDisk::new()),
+            clock: Arc::new(SystemClock::new()),
+            random: Arc::new(OsRandom::new()?),
+            background: Background::pool(options.background_thread_count)?,
+            io: Io::pool(options.io_thread_count)?,
+        })
+    }
+
+    /// A memory disk, a clock that moves only when told, a fixed seed, and no threads at all.
+    pub fn in_memory_for_tests() -> Runtime {
+        Runtime::in_memory(Arc::new(MemoryDisk::new()), 1)
+    }
+
+    /// As [`Runtime::in_memory_for_tests`], over the disk and the seed that the test chose.
+    pub fn in_memory(disk: Arc<dyn Disk>, seed: u64) -> Runtime {
+        Runtime {
+            disk,
+            clock: Arc::new(ManualClock::default()),
+            random: Arc::new(SeededRandom::new(seed)),
+            background: Background::inline(),
+            io: Io::inline(),
+        }
+    }
+
+    /// Stops the background and disk threads and waits for the work they have begun.
+    pub fn stop(&self) {
+        self.background.stop();
+        self.io.stop();
+    }
+}

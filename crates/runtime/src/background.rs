@@ -1,0 +1,160 @@
+//! The executor of flush and compaction: long jobs over immutable inputs, whose result goes back to
+//! the shard as one message.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::pool::{Pool, Refused};
+
+/// The executor no longer takes jobs, has too many of them, or the job panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("background work is stopped")]
+pub struct Stopped;
+
+/// Runs jobs somewhere else. Cheap to clone; the last handle dropped stops the threads.
+#[derive(Clone)]
+pub struct Background {
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Pool(Arc<Pool>),
+    Inline(Arc<AtomicBool>),
+    Tasks { delay: Duration, stopped: Arc<AtomicBool> },
+}
+
+impl Background {
+    /// Threads named `background-<index>`.
+    pub fn pool(thread_count: usize) -> io::Result<Background> {
+        Ok(Background { kind: Kind::Pool(Arc::new(Pool::start("background", thread_count)?)) })
+    }
+
+    /// Runs each job at once, inside `spawn`. For plain tests.
+    pub fn inline() -> Background {
+        Background { kind: Kind::Inline(Arc::new(AtomicBool::new(false))) }
+    }
+
+    /// Runs each job as a task of the surrounding `LocalSet`, after a virtual delay. For the
+    /// simulator: one thread, and an order that depends on the seed alone.
+    pub fn tasks(delay: Duration) -> Background {
+        Background { kind: Kind::Tasks { delay, stopped: Arc::new(AtomicBool::new(false)) } }
+    }
+
+    /// Starts a job. Its name shows in logs when it panics.
+    pub fn spawn(&self, name: &'static str, job: Box<dyn FnOnce() + Send>) -> Result<(), Stopped> {
+        match &self.kind {
+            Kind::Pool(pool) => pool.submit(name, job).map_err(|refused| match refused {
+                Refused::Stopped(_) => Stopped,
+                Refused::Full(_) => {
+                    tracing::error!(job = name, "too many background jobs wait, one is refused");
+                    Stopped
+                }
+            }),
+            Kind::Inline(stopped) | Kind::Tasks { stopped, .. } if stopped.load(Ordering::SeqCst) => {
+                Err(Stopped)
+            }
+            Kind::Inline(_) => {
+                job();
+                Ok(())
+            }
+            Kind::Tasks { delay, stopped } => {
+                let (delay, stopped) = (*delay, Arc::clone(stopped));
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(delay).await;
+                    if !stopped.load(Ordering::SeqCst) {
+                        job();
+                    }
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts a job at once and gives a future of its result.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not stop the job; only its result is lost.
+    pub fn run<T, Job>(
+        &self,
+        name: &'static str,
+        job: Job,
+    ) -> impl Future<Output = Result<T, Stopped>> + use<T, Job>
+    where
+        T: Send + 'static,
+        Job: FnOnce() -> T + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let started = self.spawn(name, Box::new(move || _ = reply.send(job())));
+        async move {
+            started?;
+            answer.await.map_err(|_| Stopped)
+        }
+    }
+
+    /// Takes no more jobs. A pool does those that wait and this returns when all have ended; tasks
+    /// that have not begun are dropped.
+    pub fn stop(&self) {
+        match &self.kind {
+            Kind::Pool(pool) => pool.stop(),
+            Kind::Inline(stopped) | Kind::Tasks { stopped, .. } => stopped.store(true, Ordering::SeqCst),
+        }
+    }
+}
+
+impl fmt::Debug for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::Pool(_) => "Background::pool",
+            Kind::Inline(_) => "Background::inline",
+            Kind::Tasks { .. } => "Background::tasks",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[tokio::test]
+    async fn a_pool_answers_and_survives_a_panic() {
+        let background = Background::pool(1).expect("threads");
+        assert_eq!(background.run("panic", || panic!("on purpose")).await, Err::<(), _>(Stopped));
+        assert_eq!(background.run("add", || 1 + 1).await, Ok(2));
+    }
+
+    #[test]
+    fn stop_waits_for_queued_jobs_and_refuses_new_ones() {
+        let background = Background::pool(2).expect("threads");
+        let done = Arc::new(AtomicUsize::new(0));
+        for _ in 0..100 {
+            let done = Arc::clone(&done);
+            background
+                .spawn("count", Box::new(move || _ = done.fetch_add(1, Ordering::SeqCst)))
+                .expect("open");
+        }
+        background.stop();
+        assert_eq!(done.load(Ordering::SeqCst), 100);
+        assert_eq!(background.spawn("late", Box::new(|| {})), Err(Stopped));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tasks_run_after_their_virtual_delay() {
+        let local = tokio::task::LocalSet::new();
+        local
+            .run_until(async {
+                let background = Background::tasks(Duration::from_secs(60));
+                let start = tokio::time::Instant::now();
+                assert_eq!(background.run("job", || 7).await, Ok(7));
+                assert!(start.elapsed() >= Duration::from_secs(60));
+            })
+            .await;
+    }
+}

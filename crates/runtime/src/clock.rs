@@ -1,0 +1,157 @@
+//! Time: what o'clock it is, and how long something took.
+//!
+//! Wall time is microseconds since 1970, the unit of CQL's write timestamps. It may jump when somebody
+//! sets the clock; [`Clock::elapsed`] never goes back. To *wait*, use `tokio::time`, which the simulator
+//! runs in virtual time.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// A source of time.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// Microseconds since 1970-01-01 UTC.
+    fn now_micros(&self) -> i64;
+    /// Time since this clock was made; never goes back.
+    fn elapsed(&self) -> Duration;
+
+    /// Seconds since 1970-01-01 UTC, as expiry times use them.
+    fn now_seconds(&self) -> i64 {
+        self.now_micros().div_euclid(1_000_000)
+    }
+
+    /// Milliseconds since 1970-01-01 UTC.
+    fn now_millis(&self) -> i64 {
+        self.now_micros().div_euclid(1_000)
+    }
+}
+
+/// The machine's clocks.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: std::time::Instant,
+}
+
+impl SystemClock {
+    /// Starts counting [`Clock::elapsed`] now.
+    #[expect(clippy::disallowed_methods, reason = "this is the door the ban points to")]
+    pub fn new() -> SystemClock {
+        SystemClock { start: std::time::Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the door the ban points to")]
+    fn now_micros(&self) -> i64 {
+        let micros = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        match std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
+            Ok(since) => micros(since),
+            Err(before) => -micros(before.duration()),
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// Follows tokio's time, which a paused runtime moves only when every task sleeps.
+///
+/// Use it only on the thread of the runtime it was made in: elsewhere tokio falls back to real time.
+#[derive(Debug)]
+pub struct VirtualClock {
+    start: tokio::time::Instant,
+    start_micros: i64,
+}
+
+impl VirtualClock {
+    /// The wall shows `start_micros` now.
+    pub fn new(start_micros: i64) -> VirtualClock {
+        VirtualClock { start: tokio::time::Instant::now(), start_micros }
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now_micros(&self) -> i64 {
+        let micros = i64::try_from(self.elapsed().as_micros()).unwrap_or(i64::MAX);
+        self.start_micros.saturating_add(micros)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// Moves only when told, for tests.
+#[derive(Debug)]
+pub struct ManualClock {
+    start_micros: i64,
+    now_micros: AtomicI64,
+}
+
+impl ManualClock {
+    /// 2024-01-01 00:00:00 UTC, where the default clock stands.
+    pub const DEFAULT_START_MICROS: i64 = 1_704_067_200_000_000;
+
+    /// The wall shows `start_micros` until told otherwise.
+    pub fn new(start_micros: i64) -> ManualClock {
+        ManualClock { start_micros, now_micros: AtomicI64::new(start_micros) }
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, duration: Duration) {
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        self.now_micros.fetch_add(micros, Ordering::SeqCst);
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> ManualClock {
+        ManualClock::new(ManualClock::DEFAULT_START_MICROS)
+    }
+}
+
+impl Clock for ManualClock {
+    fn now_micros(&self) -> i64 {
+        self.now_micros.load(Ordering::SeqCst)
+    }
+
+    fn elapsed(&self) -> Duration {
+        let micros = self.now_micros().saturating_sub(self.start_micros);
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_clock_shows_this_century() {
+        let clock = SystemClock::new();
+        assert!(clock.now_seconds() > 1_700_000_000);
+        assert_eq!(clock.now_seconds(), clock.now_micros() / 1_000_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn virtual_clock_moves_with_paused_time() {
+        let clock = VirtualClock::new(5_000_000);
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert_eq!(clock.now_seconds(), 3605);
+        assert_eq!(clock.elapsed().as_secs(), 3600);
+    }
+
+    #[test]
+    fn manual_clock_moves_when_told() {
+        let clock = ManualClock::default();
+        clock.advance(Duration::from_millis(1500));
+        assert_eq!(clock.now_micros(), ManualClock::DEFAULT_START_MICROS + 1_500_000);
+        assert_eq!(clock.elapsed(), Duration::from_millis(1500));
+    }
+}
