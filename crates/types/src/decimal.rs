@@ -27,7 +27,7 @@ impl Digits {
         let scale = i32::from_be_bytes(*scale);
         let unscaled = varint::significant(unscaled);
         let (negative, text) = if unscaled.len() <= 8 {
-            let small = widen(unscaled);
+            let small = varint::widen(unscaled);
             (small < 0, small.unsigned_abs().to_string())
         } else {
             let big = BigInt::from_signed_bytes_be(unscaled);
@@ -41,12 +41,6 @@ impl Digits {
     pub(crate) fn exponent(&self) -> i64 {
         self.digits.len() as i64 - i64::from(self.scale)
     }
-}
-
-/// Sign-extends at most eight bytes.
-fn widen(bytes: &[u8]) -> i64 {
-    let sign = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
-    bytes.iter().fold(sign, |value, byte| value << 8 | i64::from(*byte))
 }
 
 /// The numeric order of two encoded decimals: 1.0 and 1.00 are equal. Empty sorts first.

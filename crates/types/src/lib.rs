@@ -9,6 +9,7 @@ mod error;
 mod name;
 mod token;
 
+pub mod byte_comparable;
 mod compare;
 pub mod encoding;
 mod validate;

@@ -29,6 +29,12 @@ pub(crate) fn significant(value: &[u8]) -> &[u8] {
     rest
 }
 
+/// Sign-extends at most eight bytes; of more, the last eight count.
+pub(crate) fn widen(bytes: &[u8]) -> i64 {
+    let sign = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
+    bytes.iter().fold(sign, |value, byte| value << 8 | i64::from(*byte))
+}
+
 /// Decodes; the empty value is no number.
 pub fn decode(value: &[u8]) -> Option<BigInt> {
     (!value.is_empty()).then(|| BigInt::from_signed_bytes_be(value))
