@@ -1,2 +1,94 @@
-//! Project tooling.
-fn main() {}
+//! The project's own tooling: `cargo xtask COMMAND`.
+//!
+//! Every command is one module with `run(&Arguments) -> Result<Tally, Failure>` and one row in
+//! [`COMMANDS`]. A command prints what it does as it goes; what it counted is printed here, last, in
+//! one line that programs can read: `N passed, N failed`. The exit code is 0 only when nothing failed.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
+#![allow(clippy::disallowed_methods, reason = "a tool lives outside the simulated world")]
+
+mod arguments;
+mod check;
+mod fuzz;
+mod process;
+mod report;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+use report::{Failure, Tally};
+
+/// One subcommand.
+struct Command {
+    name: &'static str,
+    /// For the usage text: its options.
+    options: &'static str,
+    /// For the usage text: what it is for.
+    about: &'static str,
+    run: fn(&Arguments) -> Result<Tally, Failure>,
+}
+
+/// All subcommands, in the order of the usage text.
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "check",
+        options: "",
+        about: "format, clippy, tidy, rustdoc and all unit and property tests",
+        run: check::run,
+    },
+    Command {
+        name: "test",
+        options: "[--only STEP,STEP] [--skip STEP,STEP] [--list]",
+        about: "everything that CI runs: check, a release build, and the short form of every ladder",
+        run: test::run,
+    },
+    Command {
+        name: "tidy",
+        options: "[--bless]",
+        about: "the house rules: floors, docs, file lengths, dependencies",
+        run: tidy::run,
+    },
+    Command {
+        name: "fuzz",
+        options: "[--seconds N] [--target NAME]",
+        about: "run the fuzz targets, each for so long (10 s by default)",
+        run: fuzz::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let Some(name) = words.next().filter(|name| !matches!(name.as_str(), "help" | "-h" | "--help")) else {
+        usage();
+        return ExitCode::SUCCESS;
+    };
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        eprintln!("xtask: no command '{name}'");
+        usage();
+        return ExitCode::from(2);
+    };
+    let outcome = Arguments::parse(words).and_then(|arguments| (command.run)(&arguments));
+    match outcome {
+        Ok(tally) => {
+            println!("{tally}");
+            if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(failure) => {
+            eprintln!("xtask {name}: {failure}");
+            println!("{}", Tally { passed: 0, failed: 1 });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() {
+    println!("cargo xtask COMMAND [OPTIONS]\n");
+    for command in COMMANDS {
+        println!("  {:<8} {}", command.name, command.about);
+        if !command.options.is_empty() {
+            println!("  {:<8} {}", "", command.options);
+        }
+    }
+}

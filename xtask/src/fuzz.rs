@@ -1,0 +1,73 @@
+//! `cargo xtask fuzz`: runs the targets in `fuzz/` for a while each.
+//!
+//! The targets are libFuzzer programs, which need a nightly toolchain and `cargo-fuzz`; both are
+//! installed on first use. A crash leaves its input under `fuzz/artifacts`, and the last line of the
+//! target's output tells how to repeat it.
+
+use std::process::{Command, Stdio};
+
+use crate::arguments::Arguments;
+use crate::process::{root, step};
+use crate::report::{Failure, Tally};
+
+/// Runs all targets, or the one named.
+pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
+    arguments.only(&["seconds", "target"])?;
+    let seconds: u32 = arguments.value("seconds", 10)?;
+    let targets = match arguments.text("target") {
+        Some(target) => vec![target.to_owned()],
+        None => targets()?,
+    };
+    if targets.is_empty() {
+        return Err(Failure::new("fuzz/fuzz_targets holds no target"));
+    }
+    install()?;
+    let mut tally = Tally::default();
+    for target in targets {
+        let limits =
+            [format!("-max_total_time={seconds}"), "-rss_limit_mb=2048".into(), "-timeout=10".into()];
+        let mut command = cargo_nightly();
+        command.args(["fuzz", "run", &target, "--"]).args(limits);
+        tally += step(&format!("fuzz {target} for {seconds} s"), &mut command)?;
+        println!("to repeat: cargo xtask fuzz --target {target} --seconds {seconds}");
+    }
+    Ok(tally)
+}
+
+/// Names of the files under `fuzz/fuzz_targets`.
+fn targets() -> Result<Vec<String>, Failure> {
+    let folder = root().join("fuzz/fuzz_targets");
+    let entries = std::fs::read_dir(&folder)
+        .map_err(|error| Failure::new(format!("list {}: {error}", folder.display())))?;
+    let mut targets = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            targets.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+        }
+    }
+    targets.sort();
+    Ok(targets)
+}
+
+/// Cargo of the nightly toolchain, whatever `rust-toolchain.toml` says.
+fn cargo_nightly() -> Command {
+    let mut command = Command::new("cargo");
+    // The cargo that runs us has set these to the pinned toolchain.
+    command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("RUSTDOC");
+    command.arg("+nightly").current_dir(root());
+    command
+}
+
+/// Makes sure that `cargo +nightly fuzz` works.
+fn install() -> Result<(), Failure> {
+    let probe =
+        cargo_nightly().args(["fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if probe.is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    let toolchain = ["toolchain", "install", "nightly", "--profile", "minimal"];
+    step("install the nightly toolchain", Command::new("rustup").args(toolchain))?;
+    let installed = step("install cargo-fuzz", cargo_nightly().args(["install", "--locked", "cargo-fuzz"]))?;
+    if installed.failed == 0 { Ok(()) } else { Err(Failure::new("cargo-fuzz could not be installed")) }
+}

@@ -1,0 +1,79 @@
+//! Running other programs.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::report::{Failure, Tally};
+
+/// The repository's root folder.
+pub(crate) fn root() -> &'static Path {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest)
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a program with its output on ours; one pass or one failure by its exit code.
+pub(crate) fn step(title: &str, command: &mut Command) -> Result<Tally, Failure> {
+    println!("--- {title}");
+    let status = command.status().map_err(|error| Failure::new(format!("run {command:?}: {error}")))?;
+    Ok(if status.success() {
+        Tally::PASS
+    } else {
+        println!("*** {title}: {status}");
+        Tally::FAIL
+    })
+}
+
+/// Runs `cargo test …`, passing its output through, and counts the tests themselves.
+pub(crate) fn cargo_tests(title: &str, command: &mut Command) -> Result<Tally, Failure> {
+    println!("--- {title}");
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut tally = Tally::default();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            println!("{line}");
+            tally += counted(&line).unwrap_or_default();
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() && tally.failed == 0 {
+        println!("*** {title}: {status}");
+        tally += Tally::FAIL;
+    }
+    Ok(tally)
+}
+
+/// Reads `test result: ok. 5 passed; 0 failed; …`.
+fn counted(line: &str) -> Option<Tally> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let mut tally = Tally::default();
+    for count in counts.split("; ") {
+        match count.split_once(' ') {
+            Some((number, "passed")) => tally.passed = number.parse().ok()?,
+            Some((number, "failed")) => tally.failed = number.parse().ok()?,
+            _ => {}
+        }
+    }
+    Some(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_cargo_test_is_counted() {
+        let line =
+            "test result: ok. 12 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
+        assert_eq!(counted(line), Some(Tally { passed: 12, failed: 1 }));
+        assert_eq!(counted("running 3 tests"), None);
+    }
+}

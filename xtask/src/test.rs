@@ -1,0 +1,66 @@
+//! `cargo xtask test`: everything that CI runs, on a fresh machine, in one go.
+//!
+//! Steps are independent commands in their short form; each has a long form of its own (more rounds,
+//! more seeds, more minutes). A step that fails does not stop the others. The last line counts all.
+
+use std::time::Instant;
+
+use crate::arguments::Arguments;
+use crate::process::{cargo, step};
+use crate::report::{Failure, Tally};
+use crate::{check, fuzz};
+
+/// One rung of the ladder.
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<Tally, Failure>,
+}
+
+/// In the order of running: cheap before dear, and what others need first.
+const STEPS: &[Step] = &[
+    Step { name: "check", run: || check::run(&Arguments::default()) },
+    Step {
+        name: "build",
+        run: || step("release build", cargo().args(["build", "--release", "--package", "peristyle"])),
+    },
+    Step { name: "fuzz", run: || fuzz::run(&words("--seconds 10")?) },
+];
+
+/// Runs all steps, or those named.
+pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
+    arguments.only(&["only", "skip", "list"])?;
+    if arguments.flag("list") {
+        STEPS.iter().for_each(|step| println!("{}", step.name));
+        return Ok(Tally::default());
+    }
+    let (only, skip) = (arguments.list("only"), arguments.list("skip"));
+    for name in only.iter().chain(&skip) {
+        if !STEPS.iter().any(|step| step.name == name) {
+            return Err(Failure::new(format!("there is no step '{name}' (see --list)")));
+        }
+    }
+    let mut total = Tally::default();
+    let mut lines = Vec::new();
+    for step in STEPS {
+        let wanted = only.is_empty() || only.iter().any(|name| name == step.name);
+        if !wanted || skip.iter().any(|name| name == step.name) {
+            continue;
+        }
+        println!("\n=== {}", step.name);
+        let start = Instant::now();
+        let tally = (step.run)().unwrap_or_else(|failure| {
+            println!("*** {}: {failure}", step.name);
+            Tally::FAIL
+        });
+        lines.push(format!("{:<16} {tally} in {:.0} s", step.name, start.elapsed().as_secs_f64()));
+        total += tally;
+    }
+    println!("\n=== summary");
+    lines.iter().for_each(|line| println!("{line}"));
+    Ok(total)
+}
+
+/// Arguments from one line of text.
+fn words(line: &str) -> Result<Arguments, Failure> {
+    Arguments::parse(line.split_whitespace().map(str::to_owned))
+}

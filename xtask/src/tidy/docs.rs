@@ -1,0 +1,133 @@
+//! Rules for documents: what they name exists, decisions are numbered, the map is complete.
+
+use super::Complaint;
+use super::tree::{TextFile, Tree};
+
+/// Folders whose names make a quoted word a path.
+const FOLDERS: &[&str] = &["crates/", "docs/", "tests/", "xtask/", "fuzz/", "lab/", ".ci/", ".cargo/"];
+
+/// A document that names a path of the repository names one that exists.
+pub(crate) fn paths(tree: &Tree) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for file in tree.with_ending(".md") {
+        for (index, line) in file.text.lines().enumerate() {
+            for named in quoted(line).into_iter().filter_map(repository_path) {
+                if !exists(tree, named) {
+                    complaints.push(Complaint::new(
+                        &file.path,
+                        index + 1,
+                        format!("names `{named}`, which is not there"),
+                    ));
+                }
+            }
+            for target in links(line) {
+                let target_path = beside(file, target);
+                if !exists(tree, &target_path) {
+                    complaints.push(Complaint::new(
+                        &file.path,
+                        index + 1,
+                        format!("links to {target}, which is not there"),
+                    ));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+/// Files in `docs/decisions` are `NNNN-some-words.md`, numbered without gaps, and say their number.
+pub(crate) fn decisions(tree: &Tree) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let mut expected = 1;
+    for file in tree.with_ending(".md").filter(|file| file.path.starts_with("docs/decisions/")) {
+        let name = file.path.trim_start_matches("docs/decisions/");
+        if name == "README.md" {
+            continue;
+        }
+        let number = format!("{expected:04}");
+        if !name.starts_with(&format!("{number}-")) {
+            complaints.push(Complaint::new(&file.path, 0, format!("expected number {number}")));
+        } else if !file.text.starts_with(&format!("# {number} ")) {
+            complaints.push(Complaint::new(&file.path, 1, format!("does not open with `# {number} …`")));
+        }
+        expected += 1;
+    }
+    complaints
+}
+
+/// The map names every crate, in backquotes.
+pub(crate) fn architecture(tree: &Tree) -> Vec<Complaint> {
+    let map = tree.text("ARCHITECTURE.md").unwrap_or_default();
+    let missing = tree.crates().into_iter().filter(|name| !map.contains(&format!("`{name}`")));
+    missing
+        .map(|name| Complaint::new("ARCHITECTURE.md", 0, format!("does not mention crate `{name}`")))
+        .collect()
+}
+
+/// Words in single backquotes on a line.
+fn quoted(line: &str) -> Vec<&str> {
+    if line.starts_with("    ") || line.trim_start().starts_with("```") {
+        return Vec::new();
+    }
+    line.split('`').skip(1).step_by(2).collect()
+}
+
+/// A quoted word as a path, when it is one and is meant literally.
+fn repository_path(word: &str) -> Option<&str> {
+    let is_path = FOLDERS.iter().any(|folder| word.starts_with(folder));
+    let is_pattern = word.contains(['*', '<', '{', '…', ' ', '$']) || word.contains("NNNN");
+    let word = word.split([':', '#']).next()?;
+    (is_path && !is_pattern).then_some(word)
+}
+
+/// Targets of links that stay inside the repository.
+fn links(line: &str) -> Vec<&str> {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let inside = targets.filter(|target| !target.contains("://") && !target.starts_with(['#', '<']));
+    inside.filter_map(|target| target.split('#').next()).filter(|target| !target.is_empty()).collect()
+}
+
+/// A link's target from the root.
+fn beside(file: &TextFile, target: &str) -> String {
+    let mut parts: Vec<&str> = file.path.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Is there a file or a folder of that name?
+fn exists(tree: &Tree, path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    let folder = format!("{path}/");
+    tree.paths.iter().any(|other| other == path || other.starts_with(&folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_not_there_is_reported_and_a_pattern_is_not() {
+        let text = "See `crates/a/src/lib.rs`, `crates/b`, `docs/decisions/NNNN-x.md`.\n[x](../ARCHITECTURE.md) [y](z.md)\n";
+        let tree = Tree::of(&[("docs/a.md", text), ("crates/a/src/lib.rs", ""), ("ARCHITECTURE.md", "")]);
+        let lines: Vec<usize> = paths(&tree).iter().map(|complaint| complaint.line).collect();
+        assert_eq!(lines, [1, 2]);
+    }
+
+    #[test]
+    fn decisions_are_numbered_without_gaps() {
+        let tree = Tree::of(&[
+            ("docs/decisions/0001-a.md", "# 0001 A\n"),
+            ("docs/decisions/0003-b.md", "# 0003 B\n"),
+        ]);
+        assert_eq!(decisions(&tree).len(), 1);
+    }
+}

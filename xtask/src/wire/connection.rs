@@ -1,0 +1,277 @@
+//! One blocking connection: handshake, requests, v5 segments.
+//!
+//! ```text
+//!   v3, v4:  | frame | frame | ...
+//!   v5:      STARTUP and READY bare as above, then segments:
+//!            | length 17 bits, self-contained 1 bit, padding | crc24 | payload | crc32 |
+//! ```
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::answer::{self, Answer, Response};
+use super::WireError;
+
+const SEGMENT_PAYLOAD_BYTES_MAX: usize = 0x1_ffff;
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Protects against a server that announces a frame we could never hold.
+const FRAME_BYTES_MAX: usize = 1 << 29;
+
+/// A value to bind, in its native bytes.
+#[derive(Debug, Clone)]
+pub(crate) enum BoundValue {
+    Null,
+    Unset,
+    Bytes(Vec<u8>),
+}
+
+/// What goes with a QUERY or an EXECUTE.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) consistency: u16,
+    pub(crate) values: Vec<(Option<String>, BoundValue)>,
+    pub(crate) page_size: Option<i32>,
+    pub(crate) paging_state: Option<Vec<u8>>,
+    pub(crate) serial_consistency: Option<u16>,
+    pub(crate) timestamp: Option<i64>,
+    pub(crate) keyspace: Option<String>,
+    pub(crate) now_in_seconds: Option<i32>,
+}
+
+impl Default for Request {
+    fn default() -> Request {
+        Request {
+            consistency: 1,
+            values: Vec::new(),
+            page_size: None,
+            paging_state: None,
+            serial_consistency: None,
+            timestamp: None,
+            keyspace: None,
+            now_in_seconds: None,
+        }
+    }
+}
+
+/// A connection that is past its handshake.
+pub(crate) struct Connection {
+    socket: TcpStream,
+    version: u8,
+    segmented: bool,
+    /// Payload received in segments and not yet read as frames.
+    received: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects to `address` and speaks protocol `version` (3, 4 or 5).
+    pub(crate) fn open(address: &str, version: u8) -> Result<Connection, WireError> {
+        let connect = TcpStream::connect(address);
+        let socket = connect.map_err(|source| WireError::Connect { address: address.to_owned(), source })?;
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        socket.set_nodelay(true)?;
+        let mut connection = Connection { socket, version, segmented: false, received: Vec::new() };
+        let mut body = Vec::new();
+        body.extend_from_slice(&1u16.to_be_bytes());
+        put_string(&mut body, "CQL_VERSION");
+        put_string(&mut body, "3.0.0");
+        match connection.exchange(0x01, &body)?.answer {
+            Answer::Ready => {}
+            other => return Err(WireError::Handshake(format!("{other:?}"))),
+        }
+        connection.segmented = version >= 5;
+        Ok(connection)
+    }
+
+    /// Sends a statement as text.
+    pub(crate) fn query(&mut self, text: &str, request: &Request) -> Result<Response, WireError> {
+        let mut body = Vec::new();
+        put_long_string(&mut body, text);
+        self.put_request(&mut body, request);
+        self.exchange(0x07, &body)
+    }
+
+    /// Has a statement prepared.
+    pub(crate) fn prepare(&mut self, text: &str, keyspace: Option<&str>) -> Result<Response, WireError> {
+        let mut body = Vec::new();
+        put_long_string(&mut body, text);
+        if self.version >= 5 {
+            body.extend_from_slice(&u32::from(keyspace.is_some()).to_be_bytes());
+            if let Some(keyspace) = keyspace {
+                put_string(&mut body, keyspace);
+            }
+        }
+        self.exchange(0x09, &body)
+    }
+
+    /// Runs a prepared statement.
+    pub(crate) fn execute(&mut self, id: &[u8], result_id: &[u8], request: &Request) -> Result<Response, WireError> {
+        let mut body = Vec::new();
+        put_short_bytes(&mut body, id);
+        if self.version >= 5 {
+            put_short_bytes(&mut body, result_id);
+        }
+        self.put_request(&mut body, request);
+        self.exchange(0x0a, &body)
+    }
+
+    fn put_request(&self, body: &mut Vec<u8>, request: &Request) {
+        body.extend_from_slice(&request.consistency.to_be_bytes());
+        let named = request.values.iter().any(|(name, _)| name.is_some());
+        let flags = [
+            (0x01, !request.values.is_empty()),
+            (0x04, request.page_size.is_some()),
+            (0x08, request.paging_state.is_some()),
+            (0x10, request.serial_consistency.is_some()),
+            (0x20, request.timestamp.is_some()),
+            (0x40, named),
+            (0x80, request.keyspace.is_some()),
+            (0x100, request.now_in_seconds.is_some()),
+        ];
+        let flags = flags.iter().filter(|(_, set)| *set).fold(0u32, |all, (bit, _)| all | bit);
+        match self.version {
+            5 => body.extend_from_slice(&flags.to_be_bytes()),
+            _ => body.push(flags.to_be_bytes()[3]),
+        }
+        if !request.values.is_empty() {
+            body.extend_from_slice(&length_u16(request.values.len()).to_be_bytes());
+        }
+        for (name, value) in &request.values {
+            if let Some(name) = name {
+                put_string(body, name);
+            }
+            match value {
+                BoundValue::Null => body.extend_from_slice(&(-1i32).to_be_bytes()),
+                BoundValue::Unset => body.extend_from_slice(&(-2i32).to_be_bytes()),
+                BoundValue::Bytes(bytes) => put_bytes(body, bytes),
+            }
+        }
+        if let Some(page_size) = request.page_size {
+            body.extend_from_slice(&page_size.to_be_bytes());
+        }
+        if let Some(state) = &request.paging_state {
+            put_bytes(body, state);
+        }
+        if let Some(serial) = request.serial_consistency {
+            body.extend_from_slice(&serial.to_be_bytes());
+        }
+        if let Some(timestamp) = request.timestamp {
+            body.extend_from_slice(&timestamp.to_be_bytes());
+        }
+        if let Some(keyspace) = &request.keyspace {
+            put_string(body, keyspace);
+        }
+        if let Some(now) = request.now_in_seconds {
+            body.extend_from_slice(&now.to_be_bytes());
+        }
+    }
+
+    fn exchange(&mut self, opcode: u8, body: &[u8]) -> Result<Response, WireError> {
+        let mut frame = vec![self.version, 0, 0, 1, opcode];
+        put_bytes(&mut frame, body);
+        match self.segmented {
+            false => self.socket.write_all(&frame)?,
+            true => self.write_segments(&frame)?,
+        }
+        let header = self.read_bytes(9)?;
+        let length = u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize;
+        if length > FRAME_BYTES_MAX {
+            return Err(WireError::Unknown { what: "frame length", got: i64::from(u32::MAX) });
+        }
+        let body = self.read_bytes(length)?;
+        answer::parse(self.version, header[1], header[4], &body)
+    }
+
+    fn write_segments(&mut self, frame: &[u8]) -> Result<(), WireError> {
+        let self_contained = frame.len() <= SEGMENT_PAYLOAD_BYTES_MAX;
+        for payload in frame.chunks(SEGMENT_PAYLOAD_BYTES_MAX) {
+            let header = payload.len() as u64 | u64::from(self_contained) << 17;
+            let mut segment = header.to_le_bytes()[..3].to_vec();
+            segment.extend_from_slice(&crc24(&segment).to_le_bytes()[..3]);
+            segment.extend_from_slice(payload);
+            segment.extend_from_slice(&crc32(payload).to_le_bytes());
+            self.socket.write_all(&segment)?;
+        }
+        Ok(())
+    }
+
+    fn read_bytes(&mut self, count: usize) -> Result<Vec<u8>, WireError> {
+        if !self.segmented {
+            let mut bytes = vec![0; count];
+            self.socket.read_exact(&mut bytes)?;
+            return Ok(bytes);
+        }
+        while self.received.len() < count {
+            self.read_segment()?;
+        }
+        let rest = self.received.split_off(count);
+        Ok(std::mem::replace(&mut self.received, rest))
+    }
+
+    fn read_segment(&mut self) -> Result<(), WireError> {
+        let mut header = [0; 6];
+        self.socket.read_exact(&mut header)?;
+        let got = u32::from_le_bytes([header[3], header[4], header[5], 0]);
+        let expected = crc24(&header[..3]);
+        if got != expected {
+            return Err(WireError::Checksum { expected, got });
+        }
+        let length = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize & SEGMENT_PAYLOAD_BYTES_MAX;
+        let mut payload = vec![0; length];
+        self.socket.read_exact(&mut payload)?;
+        let mut trailer = [0; 4];
+        self.socket.read_exact(&mut trailer)?;
+        let (got, expected) = (u32::from_le_bytes(trailer), crc32(&payload));
+        if got != expected {
+            return Err(WireError::Checksum { expected, got });
+        }
+        self.received.extend_from_slice(&payload);
+        Ok(())
+    }
+}
+
+fn length_u16(length: usize) -> u16 {
+    u16::try_from(length).expect("scripts hold short strings and few values")
+}
+
+fn put_string(body: &mut Vec<u8>, text: &str) {
+    put_short_bytes(body, text.as_bytes());
+}
+
+fn put_short_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
+    body.extend_from_slice(&length_u16(bytes.len()).to_be_bytes());
+    body.extend_from_slice(bytes);
+}
+
+fn put_long_string(body: &mut Vec<u8>, text: &str) {
+    put_bytes(body, text.as_bytes());
+}
+
+fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u32::try_from(bytes.len()).expect("requests of a script are far below 4 GiB");
+    body.extend_from_slice(&length.to_be_bytes());
+    body.extend_from_slice(bytes);
+}
+
+/// CRC24 of a segment's header, polynomial 0x1974f0b, as the protocol's specification has it.
+fn crc24(bytes: &[u8]) -> u32 {
+    let mut crc = 0x87_5060u32;
+    for byte in bytes {
+        crc ^= u32::from(*byte) << 16;
+        for _ in 0..8 {
+            crc <<= 1;
+            if crc & 0x100_0000 != 0 {
+                crc ^= 0x197_4f0b;
+            }
+        }
+    }
+    crc
+}
+
+/// CRC32 of a segment's payload, seeded with four fixed bytes.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&[0xfa, 0x2d, 0x55, 0xca]);
+    hasher.update(bytes);
+    hasher.finalize()
+}
