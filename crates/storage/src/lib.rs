@@ -1,1 +1,5 @@
-//! Not yet built.
+//! One node's disk and memory: memtables, commit log, table files, compaction.
+
+mod read;
+
+pub use read::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange};

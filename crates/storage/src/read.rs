@@ -1,0 +1,103 @@
+//! What is asked of storage, and what it answers.
+
+use std::sync::Arc;
+
+use rows::{Clustering, PartitionKey, Row, Slices};
+use schema::Table;
+use types::Token;
+
+/// A read of some rows of one table.
+#[derive(Clone, Debug)]
+pub struct ReadCommand {
+    /// The table as the statement saw it.
+    pub table: Arc<Table>,
+    /// Which partitions.
+    pub target: ReadTarget,
+    /// Which rows of each; none to get only keys and static rows.
+    pub slices: Slices,
+    /// Last rows of a partition first.
+    pub reversed: bool,
+    /// When to stop.
+    pub limits: ReadLimits,
+    /// The moment that decides what has expired, seconds since 1970.
+    pub now: u32,
+    /// Where the page before ended.
+    pub resume: Option<ReadPosition>,
+}
+
+/// Which partitions a read is about.
+#[derive(Clone, Debug)]
+pub enum ReadTarget {
+    /// These, answered in this order.
+    Keys(Vec<PartitionKey>),
+    /// All in a part of the ring, in ring order.
+    Range(RingRange),
+}
+
+/// A part of the ring that does not wrap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingRange {
+    /// First token in the range.
+    pub first: Token,
+    /// Last token in the range. The range is empty when it is below `first`.
+    pub last: Token,
+}
+
+impl RingRange {
+    /// The whole ring.
+    pub const ALL: RingRange = RingRange { first: Token(i64::MIN), last: Token(i64::MAX) };
+
+    /// Is the token in it?
+    pub fn contains(&self, token: Token) -> bool {
+        self.first <= token && token <= self.last
+    }
+}
+
+/// When a page is full. A partition that gives only its static row counts as one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// Rows in all.
+    pub row_count: u32,
+    /// Rows of one partition, over all pages.
+    pub rows_per_partition: u32,
+    /// Bytes of rows, after which a page ends early.
+    pub bytes: usize,
+}
+
+impl ReadLimits {
+    /// As much as one page may hold.
+    pub const PAGE: ReadLimits = ReadLimits { row_count: 10_000, rows_per_partition: u32::MAX, bytes: 4 << 20 };
+}
+
+/// The last thing a page returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPosition {
+    /// The partition it was in.
+    pub key: PartitionKey,
+    /// The row; `None` when the partition gave its static row alone, and is done.
+    pub clustering: Option<Clustering>,
+    /// Rows this partition has given so far.
+    pub row_count: u32,
+}
+
+/// The live rows of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionRows {
+    /// Its key.
+    pub key: PartitionKey,
+    /// Its static row, as far as it is live.
+    pub static_row: Option<Row>,
+    /// Its rows in the order asked for.
+    pub rows: Vec<Row>,
+}
+
+/// One page of an answer.
+#[derive(Clone, Debug, Default)]
+pub struct ReadPage {
+    /// Partitions that hold anything, in the order asked for; the first may go on from the page before.
+    pub partitions: Vec<PartitionRows>,
+    /// Where to go on; `None` when there is nothing more.
+    pub next: Option<ReadPosition>,
+    /// Tombstones passed on the way: deleted or expired cells and rows, and range markers.
+    pub tombstone_count: u64,
+}
