@@ -1,1 +1,27 @@
-//! Not yet built.
+//! Table files: Cassandra 5's BTI format, version `da`, written and read.
+//!
+//! A table file is a set of components beside each other ([`Component`]). [`TableWriter`] writes
+//! one from partitions in ring order; [`TableFile`] opens one; [`FileCursor`] reads it without
+//! ever waiting: what it lacks it asks for ([`rows::Step::Need`]), chunk by chunk, and whoever
+//! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]).
+
+mod chunk;
+mod component;
+mod descriptor;
+mod error;
+mod options;
+mod ring_place;
+pub mod statistics;
+mod summary;
+mod table_file;
+mod table_writer;
+
+pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks};
+pub use component::Component;
+pub use descriptor::{Descriptor, id_from_text, id_to_text, parse_file_name};
+pub use error::SstableError;
+pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
+pub use ring_place::{RingPlace, RingRange};
+pub use summary::TableSummary;
+pub use table_file::{FileCursor, TableFile, delete_table_file};
+pub use table_writer::TableWriter;

@@ -1,0 +1,161 @@
+//! How a reader asks for bytes: chunk by chunk, from whoever keeps them.
+//!
+//! A chunk of Data is what one checksum covers: a compression chunk, or a chunk of `CRC.db`. A
+//! chunk of Partitions or Rows is a page of 4 KiB. Chunks are verified and decompressed when read
+//! from the disk, once; whoever caches them hands out clones, which share the bytes.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{Component, SstableError, TableFile};
+
+/// Which chunk of which open table file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChunkId {
+    /// Number of the [`TableFile`]: unique in the process, never used again.
+    pub file: u64,
+    /// Data, Partitions or Rows.
+    pub component: Component,
+    /// From 0.
+    pub index: u32,
+}
+
+/// The bytes of a chunk, verified and decompressed. A clone shares them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Chunk(Bytes);
+
+impl Chunk {
+    pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
+        Chunk(bytes.into())
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// How many bytes it holds.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Does it hold none?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunk({} bytes)", self.0.len())
+    }
+}
+
+/// A chunk that a cursor lacks: fetch it with [`TableFile::read_chunk`], keep it where the
+/// cursor's [`ChunkSource`] finds it, and step again.
+#[derive(Clone, Debug)]
+pub struct ChunkNeed {
+    /// The file to read it from.
+    pub file: Arc<TableFile>,
+    /// Which chunk.
+    pub id: ChunkId,
+}
+
+impl ChunkNeed {
+    /// Reads it from the disk; blocks.
+    ///
+    /// # Errors
+    /// As [`TableFile::read_chunk`].
+    pub fn read(&self) -> Result<Chunk, SstableError> {
+        self.file.read_chunk(self.id)
+    }
+}
+
+/// Where a cursor finds chunks: a cache that does not wait, or a reader that does.
+pub trait ChunkSource {
+    /// The chunk, or `None` when it has to be fetched first.
+    ///
+    /// # Errors
+    /// Only sources that read the disk themselves fail.
+    fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError>;
+}
+
+impl<S: ChunkSource + ?Sized> ChunkSource for &S {
+    fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        (**self).get(file, id)
+    }
+}
+
+impl<S: ChunkSource + ?Sized> ChunkSource for std::rc::Rc<S> {
+    fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        (**self).get(file, id)
+    }
+}
+
+impl<S: ChunkSource + ?Sized> ChunkSource for Arc<S> {
+    fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        (**self).get(file, id)
+    }
+}
+
+impl<S: ChunkSource + ?Sized> ChunkSource for Box<S> {
+    fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        (**self).get(file, id)
+    }
+}
+
+/// How many uncompressed bytes [`DirectChunks`] reads at once.
+const READ_AHEAD_BYTES: usize = 128 * 1024;
+/// Runs that [`DirectChunks`] keeps: of Data, of Partitions, of Rows, and one to spare.
+const RUN_COUNT_MAX: usize = 4;
+
+/// Reads through to the disk, ahead of a sequential reader: for compaction, where waiting is fine
+/// and what was read is not read again. Cursors over it never say [`rows::Step::Need`].
+#[derive(Debug, Default)]
+pub struct DirectChunks {
+    /// Runs of neighbouring chunks, the latest last.
+    runs: RefCell<Vec<Run>>,
+}
+
+#[derive(Debug)]
+struct Run {
+    first: ChunkId,
+    chunks: Vec<Chunk>,
+}
+
+impl DirectChunks {
+    /// Has read nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl ChunkSource for DirectChunks {
+    fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        let mut runs = self.runs.borrow_mut();
+        let of_same = |run: &Run| run.first.file == id.file && run.first.component == id.component;
+        let found = runs.iter().filter(|run| of_same(run)).find_map(|run| {
+            let offset = id.index.checked_sub(run.first.index)?;
+            run.chunks.get(offset as usize).cloned()
+        });
+        if found.is_some() {
+            return Ok(found);
+        }
+        // Only a reader that goes on from where it was is read ahead for.
+        let continues = runs.iter().any(|run| {
+            of_same(run) && u64::from(run.first.index) + run.chunks.len() as u64 == u64::from(id.index)
+        });
+        let count = if continues { READ_AHEAD_BYTES / file.chunk_bytes(id.component).max(1) } else { 1 };
+        let chunks = file.read_chunks(id, count.max(1))?;
+        let chunk = chunks.first().cloned();
+        runs.retain(|run| !(continues && of_same(run)));
+        if runs.len() == RUN_COUNT_MAX {
+            runs.remove(0);
+        }
+        runs.push(Run { first: id, chunks });
+        Ok(chunk)
+    }
+}
