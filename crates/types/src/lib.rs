@@ -6,6 +6,7 @@
 
 mod cql_type;
 mod error;
+pub mod marshal;
 mod name;
 mod token;
 
