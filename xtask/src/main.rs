@@ -8,12 +8,17 @@
 #![allow(clippy::disallowed_methods, reason = "a tool lives outside the simulated world")]
 
 mod arguments;
+mod bless;
 mod check;
 mod fuzz;
+mod node;
+mod peers;
 mod process;
 mod report;
+mod script;
 mod test;
 mod tidy;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -49,6 +54,24 @@ const COMMANDS: &[Command] = &[
         options: "[--bless]",
         about: "the house rules: floors, docs, file lengths, dependencies",
         run: tidy::run,
+    },
+    Command {
+        name: "bless",
+        options: "--cassandra [--address ADDRESS:PORT] [SCRIPT…]",
+        about: "record the answers of a real Cassandra 5 into tests/cql",
+        run: bless::run,
+    },
+    Command {
+        name: "cql",
+        options: "[--address ADDRESS:PORT] [--quiet] [SCRIPT…]",
+        about: "replay tests/cql against Peristyle and show every difference from Cassandra",
+        run: bless::replay,
+    },
+    Command {
+        name: "peers",
+        options: "install | oracle",
+        about: "install Cassandra and YCSB; start the Cassandra that answers are recorded from",
+        run: peers::run,
     },
     Command {
         name: "fuzz",

@@ -14,7 +14,7 @@ pub(crate) struct Response {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Ready,
-    Supported(Vec<(String, Vec<String>)>),
+    Supported,
     Error { code: u32, message: String, detail: String },
     Void,
     Rows(Rows),
@@ -74,16 +74,6 @@ impl<'a> Body<'a> {
         let taken = &self.bytes[self.offset..end];
         self.offset = end;
         Ok(taken)
-    }
-
-    pub(crate) fn rest(&mut self) -> &'a [u8] {
-        let taken = &self.bytes[self.offset..];
-        self.offset = self.bytes.len();
-        taken
-    }
-
-    pub(crate) fn byte(&mut self) -> Result<u8, WireError> {
-        Ok(self.take(1)?[0])
     }
 
     pub(crate) fn short(&mut self) -> Result<u16, WireError> {
@@ -188,11 +178,7 @@ pub(crate) fn parse(version: u8, flags: u8, opcode: u8, body: &[u8]) -> Result<R
     let answer = match opcode {
         0x00 => parse_error(&mut body)?,
         0x02 => Answer::Ready,
-        0x06 => {
-            let count = body.short()?;
-            let options = (0..count).map(|_| Ok((body.string()?, body.strings()?)));
-            Answer::Supported(options.collect::<Result<_, WireError>>()?)
-        }
+        0x06 => Answer::Supported,
         0x08 => parse_result(version, &mut body)?,
         other => return Err(WireError::Unknown { what: "opcode", got: i64::from(other) }),
     };

@@ -1,0 +1,174 @@
+//! `cargo xtask bless --cassandra`: records the answers of a real Cassandra 5 into `tests/cql`.
+//! `cargo xtask cql`: replays the scripts against Peristyle and shows every difference.
+//!
+//! A difference is a bug, or it stands with its reason in `docs/compatibility.md`, in a table row
+//! of this form (the statement as written, or its beginning and `…`):
+//!
+//! ```text
+//!   | `types.cql` | `SELECT …` | reason |
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use crate::arguments::Arguments;
+use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::peers;
+use crate::process::root;
+use crate::report::{Failure, Tally};
+use crate::script::{Player, Script, Statement};
+
+/// Records: `--cassandra` asks the oracle; `--address A:P` a Cassandra that runs already.
+pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
+    arguments.only(&["cassandra", "address"])?;
+    let address = match arguments.text("address") {
+        Some(address) => address.to_owned(),
+        None if arguments.flag("cassandra") => peers::oracle_address()?,
+        None => return Err(Failure::new("bless --cassandra [SCRIPT…]: answers come from a real Cassandra only")),
+    };
+    let player = Player::new(&address);
+    let mut tally = Tally::default();
+    for path in scripts(&arguments.positional)? {
+        let mut script = Script::read(&path)?;
+        let (mut changed, mut count) = (0, 0);
+        player.play(&keyspace(&path), &mut script, |statement, lines| {
+            changed += u64::from(statement.answer != lines);
+            count += 1;
+            statement.answer = lines;
+        })?;
+        std::fs::write(&path, script.print())?;
+        println!("{}: {count} statements, {changed} answers changed", name(&path));
+        tally.passed += count;
+    }
+    Ok(tally)
+}
+
+/// Replays: against `--address A:P`, or a node started for it.
+pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
+    arguments.only(&["address", "quiet"])?;
+    let known = known_differences()?;
+    let started = match arguments.text("address") {
+        Some(_) => None,
+        None => Some(Node::start(&NodeOptions { data: fresh_folder("cql")?.join("data"), port: 0, words: vec![] })?),
+    };
+    let address = match (&started, arguments.text("address")) {
+        (Some(node), _) => node.address(),
+        (None, address) => address.unwrap_or("127.0.0.1:9042").to_owned(),
+    };
+    let player = Player::new(&address);
+    let mut tally = Tally::default();
+    let mut excused = 0;
+    for path in scripts(&arguments.positional)? {
+        let mut script = Script::read(&path)?;
+        let (mut same, mut different) = (0, 0);
+        let played = player.play(&keyspace(&path), &mut script, |statement, lines| {
+            if statement.answer == lines {
+                same += 1;
+            } else if known.iter().any(|difference| difference.covers(&name(&path), statement)) {
+                excused += 1;
+            } else {
+                different += 1;
+                if !arguments.flag("quiet") {
+                    show(&path, statement, &lines);
+                }
+            }
+        });
+        println!("{}: {same} as Cassandra, {different} not", name(&path));
+        if let Err(error) = played {
+            println!("*** {}: {}", name(&path), Failure::from(error));
+            different += 1;
+        }
+        tally += Tally { passed: same, failed: different };
+    }
+    println!("{excused} known differences");
+    Ok(tally)
+}
+
+fn show(path: &Path, statement: &Statement, lines: &[String]) {
+    println!("{}:{}", path.display(), statement.line);
+    statement.directives.iter().for_each(|line| println!("    {line}"));
+    statement.text.lines().for_each(|line| println!("    {line}"));
+    for line in statement.answer.iter().filter(|line| !lines.contains(line)) {
+        println!("  - {line}");
+    }
+    for line in lines.iter().filter(|line| !statement.answer.contains(line)) {
+        println!("  + {line}");
+    }
+    if statement.answer.iter().all(|line| lines.contains(line)) && lines.iter().all(|line| statement.answer.contains(line)) {
+        println!("  the same lines in another order or number: {lines:?}");
+    }
+}
+
+/// The scripts named, or all, in the order of their names.
+fn scripts(names: &[String]) -> Result<Vec<PathBuf>, Failure> {
+    let folder = root().join("tests/cql");
+    if !names.is_empty() {
+        let stem = |name: &String| name.trim_end_matches(".cql").rsplit('/').next().unwrap_or(name).to_owned();
+        return Ok(names.iter().map(|name| folder.join(stem(name) + ".cql")).collect());
+    }
+    let entries = std::fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
+    let mut paths: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "cql"));
+    paths.sort();
+    Ok(paths)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn keyspace(path: &Path) -> String {
+    format!("cql_{}", path.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+/// One row of the table of known differences.
+struct Difference {
+    file: String,
+    statement: String,
+}
+
+impl Difference {
+    fn covers(&self, file: &str, statement: &Statement) -> bool {
+        let text = words(&statement.text);
+        let same = match self.statement.strip_suffix('…') {
+            Some(start) => text.starts_with(&words(start)),
+            None => text.trim_end_matches(';') == words(&self.statement).trim_end_matches(';'),
+        };
+        same && self.file == file
+    }
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn known_differences() -> Result<Vec<Difference>, Failure> {
+    let path = root().join("docs/compatibility.md");
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text?,
+    };
+    Ok(text.lines().filter_map(difference).collect())
+}
+
+fn difference(line: &str) -> Option<Difference> {
+    let line = line.trim().strip_prefix("| `")?;
+    let (file, rest) = line.split_once("` | `")?;
+    let (statement, reason) = rest.split_once("` |")?;
+    let reasoned = !reason.trim_matches([' ', '|']).is_empty();
+    (file.ends_with(".cql") && reasoned).then(|| Difference { file: file.to_owned(), statement: statement.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_needs_a_reason_and_may_name_a_beginning() {
+        assert!(difference("| `a.cql` | `SELECT 1` | |").is_none());
+        let known = difference("| `a.cql` | `SELECT …` | because |").unwrap();
+        let script = Script::parse("SELECT  1;\n").unwrap();
+        let Some(crate::script::Item::Statement(statement)) = script.items.first() else { unreachable!() };
+        assert!(known.covers("a.cql", statement));
+        assert!(!known.covers("b.cql", statement));
+    }
+}

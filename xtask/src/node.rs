@@ -1,0 +1,135 @@
+//! A Peristyle node for the judges: started in a folder of its own, ended with its folder.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::process::root;
+use crate::report::Failure;
+use crate::wire::Connection;
+
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+
+/// How to start a node.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeOptions {
+    /// Its files; made when missing.
+    pub(crate) data: PathBuf,
+    /// 0 takes a free one.
+    pub(crate) port: u16,
+    /// Further words for `peristyle serve`.
+    pub(crate) words: Vec<String>,
+}
+
+/// A running `peristyle serve`; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Node {
+    child: Child,
+    pub(crate) port: u16,
+    pub(crate) management_port: u16,
+    pub(crate) data: PathBuf,
+}
+
+/// The release binary, built before.
+pub(crate) fn binary() -> Result<PathBuf, Failure> {
+    let path = root().join("target/release/peristyle");
+    match path.exists() {
+        true => Ok(path),
+        false => Err(Failure::new("target/release/peristyle is missing: cargo build --release -p peristyle")),
+    }
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> Result<u16, Failure> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+impl Node {
+    /// Starts a node and waits until it answers CQL.
+    pub(crate) fn start(options: &NodeOptions) -> Result<Node, Failure> {
+        std::fs::create_dir_all(&options.data)?;
+        let port = if options.port == 0 { free_port()? } else { options.port };
+        let management_port = free_port()?;
+        let log = std::fs::File::create(options.data.with_extension("log"))?;
+        let mut command = Command::new(binary()?);
+        command.arg("serve").arg("--data-dir").arg(&options.data);
+        command.args(["--listen", &format!("127.0.0.1:{port}")]);
+        command.args(["--management", &format!("127.0.0.1:{management_port}")]).args(&options.words);
+        let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        let mut node = Node { child, port, management_port, data: options.data.clone() };
+        let started = Instant::now();
+        while Connection::open(&node.address(), 5).is_err() {
+            if let Some(status) = node.child.try_wait()? {
+                return Err(Failure::new(format!("the server ended while starting, {status}: {}", node.log_tail())));
+            }
+            if started.elapsed() > START_TIMEOUT {
+                return Err(Failure::new(format!("the server does not answer: {}", node.log_tail())));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(node)
+    }
+
+    /// `127.0.0.1:PORT`, as a client wants it.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its process.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `peristyle nodetool WORDS…` against it.
+    pub(crate) fn nodetool(&self, words: &[&str]) -> Result<String, Failure> {
+        let mut command = Command::new(binary()?);
+        command.args(["nodetool", "--management", &format!("127.0.0.1:{}", self.management_port)]).args(words);
+        crate::peers::output(&mut command)
+    }
+
+    /// Ends it cleanly with SIGTERM.
+    pub(crate) fn stop(mut self) -> Result<(), Failure> {
+        crate::peers::succeed(Command::new("kill").arg(self.child.id().to_string()))?;
+        let asked = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if asked.elapsed() > STOP_TIMEOUT {
+                return Err(Failure::new("the server does not end on SIGTERM"));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn log_tail(&self) -> String {
+        let Ok(file) = std::fs::File::open(self.data.with_extension("log")) else { return String::new() };
+        let lines: Vec<String> = BufReader::new(file).lines().map_while(Result::ok).collect();
+        lines[lines.len().saturating_sub(5)..].join(" / ")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder under `target/` that is empty now.
+pub(crate) fn fresh_folder(name: &str) -> Result<PathBuf, Failure> {
+    let path = root().join("target/xtask").join(name);
+    clear(&path)?;
+    std::fs::create_dir_all(&path)?;
+    Ok(path)
+}
+
+fn clear(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
