@@ -45,15 +45,11 @@ impl ErrorResponse {
 
     /// 0x2500: no statement with this id is kept, in Cassandra's words.
     pub fn unprepared(id: Bytes) -> ErrorResponse {
-        use std::fmt::Write;
-        let mut hex = String::with_capacity(id.len() * 2);
-        for byte in &id {
-            let _ = write!(hex, "{byte:02x}");
-        }
         let message = format!(
-            "Prepared query with ID {hex} not found (either the query was not prepared on this host \
+            "Prepared query with ID {} not found (either the query was not prepared on this host \
              (maybe the host has been restarted?) or you have prepared too many queries and it has been \
-             evicted from the internal cache)"
+             evicted from the internal cache)",
+            hex(&id)
         );
         ErrorResponse::new(ErrorKind::Unprepared { id }, message)
     }
@@ -211,4 +207,113 @@ pub enum ProtocolError {
     UnknownConsistency { code: u16 },
     #[error("Invalid BATCH message type {code}")]
     UnknownBatchKind { code: i8 },
+    #[error("Invalid query kind in BATCH messages. Must be 0 or 1 but got {code}")]
+    UnknownBatchQuery { code: i8 },
+    #[error("Not enough bytes to read {what}")]
+    Truncated { what: &'static str },
+    #[error("Cannot read value of length {length}, only {remaining} bytes remaining in the message")]
+    ValueTooLong { length: i32, remaining: usize },
+    #[error("Invalid ByteBuf length {length}")]
+    NegativeValueLength { length: i32 },
+    #[error(
+        "Cannot decode string as UTF8: '{hex}'; java.nio.charset.MalformedInputException: Input length = {malformed}"
+    )]
+    NotUtf8 { hex: String, malformed: usize },
+    #[error("Invalid value '{value}' for {what}")]
+    UnknownName { value: String, what: &'static str },
+    #[error("Invalid IP address of {length} bytes while deserializing inet address")]
+    AddressLength { length: u8 },
+    #[error("Invalid port {port} while deserializing inet address")]
+    Port { port: i32 },
+    #[error("Out of bound timestamp, must be in [{}, {}] (got {timestamp})", i64::MIN + 1, i64::MAX)]
+    Timestamp { timestamp: i64 },
+    #[error("Received frame with CUSTOM_PAYLOAD flag for native protocol version < 4")]
+    CustomPayloadTooEarly,
+    #[error("Unsupported message")]
+    UnsupportedMessage,
+    #[error("Unknown error code {code}")]
+    UnknownErrorCode { code: i32 },
+    #[error("Unknown result kind {kind}")]
+    UnknownResultKind { kind: i32 },
+    #[error("Unknown type option {code}")]
+    UnknownTypeOption { code: u16 },
+    #[error("Types are nested deeper than {depth_max}")]
+    TypeTooDeep { depth_max: usize },
+    #[error("Unknown custom type '{class}'")]
+    UnknownCustomType { class: String },
+    #[error("Invalid count {count}")]
+    Count { count: i32 },
+    #[error("Invalid value for envelope header body length field: {length}")]
+    NegativeBodyLength { length: i32 },
+    /// Of a plain envelope (versions 3 and 4, and before STARTUP); an INVALID, not a PROTOCOL error.
+    #[error("Request is too big: length {length} exceeds maximum allowed length {length_max}.")]
+    RequestTooBig { length: u64, length_max: usize },
+    /// Of an envelope in segments (version 5 on); an INVALID, not a PROTOCOL error.
+    #[error("CQL Message of size {length} bytes exceeds allowed maximum of {length_max} bytes")]
+    MessageTooBig { length: u64, length_max: usize },
+    #[error(
+        "The connection is not yet in a valid state to process multi frame CQL Messages, usually thismeans that \
+         authentication is still pending. type = {opcode}, size = {length}"
+    )]
+    LargeBeforeReady { opcode: Opcode, length: u64 },
+    #[error(
+        "{connection:08x} invalid, unrecoverable CRC mismatch detected in frame {}. Read {read}, Computed {computed}",
+        if *header { "header" } else { "body" }
+    )]
+    Checksum { connection: u32, header: bool, read: i32, computed: i32 },
+    #[error("Provided frame does not appear to be Snappy compressed")]
+    NotSnappy,
+    #[error("Provided frame does not appear to be LZ4 compressed")]
+    NotLz4,
+    #[error("Envelope of {length} bytes does not fit into the {remaining} bytes left of its segment")]
+    EnvelopeCut { length: u64, remaining: usize },
+    #[error("Unexpected message {opcode}, expecting STARTUP or OPTIONS")]
+    BeforeStartup { opcode: Opcode },
+    #[error("Unexpected message {opcode}, expecting SASL_RESPONSE")]
+    BeforeAuthentication { opcode: Opcode },
+    #[error("Unexpected message STARTUP, the connection is already initialized")]
+    StartupTwice,
+    #[error("Missing value CQL_VERSION in STARTUP message")]
+    CqlVersionMissing,
+    #[error("CQL version {version} is not supported by the binary protocol (supported version are >= 3.0.0)")]
+    CqlVersionTooOld { version: String },
+    #[error("Invalid version value: {version}")]
+    CqlVersionInvalid { version: String },
+    #[error("Unknown compression algorithm: {name}")]
+    UnknownCompression { name: String },
+    #[error("Snappy compression is not supported in protocol V5")]
+    SnappyInSegments,
+}
+
+impl ProtocolError {
+    /// The error for bytes that should have been text, with Cassandra's facts about them.
+    pub(crate) fn not_utf8(bytes: &[u8]) -> ProtocolError {
+        /// Enough to recognise it by; Cassandra shows all.
+        const SHOWN_BYTES_MAX: usize = 1024;
+        let malformed = match std::str::from_utf8(bytes) {
+            Err(error) => error.error_len().unwrap_or(1),
+            Ok(_) => 0,
+        };
+        let shown = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
+        ProtocolError::NotUtf8 { hex: hex(shown), malformed }
+    }
+}
+
+impl From<ProtocolError> for ErrorResponse {
+    fn from(error: ProtocolError) -> ErrorResponse {
+        let kind = match error {
+            ProtocolError::RequestTooBig { .. } | ProtocolError::MessageTooBig { .. } => ErrorKind::Invalid,
+            _ => ErrorKind::Protocol,
+        };
+        ErrorResponse::new(kind, error.to_string())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut hex = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }

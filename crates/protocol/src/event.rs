@@ -11,8 +11,6 @@ pub enum EventKind {
     StatusChange,
     /// Definitions created, altered and dropped.
     SchemaChange,
-    /// Cassandra's own name for tracing events; registered for, never sent.
-    TraceComplete,
 }
 
 impl EventKind {
@@ -22,18 +20,12 @@ impl EventKind {
             EventKind::TopologyChange => "TOPOLOGY_CHANGE",
             EventKind::StatusChange => "STATUS_CHANGE",
             EventKind::SchemaChange => "SCHEMA_CHANGE",
-            EventKind::TraceComplete => "TRACE_COMPLETE",
         }
     }
 
     /// The kind of a wire name (in any case, as Cassandra takes it).
     pub fn from_name(name: &str) -> Option<EventKind> {
-        let kinds = [
-            EventKind::TopologyChange,
-            EventKind::StatusChange,
-            EventKind::SchemaChange,
-            EventKind::TraceComplete,
-        ];
+        let kinds = [EventKind::TopologyChange, EventKind::StatusChange, EventKind::SchemaChange];
         kinds.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name))
     }
 }

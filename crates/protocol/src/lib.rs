@@ -13,21 +13,42 @@
 //! Error texts are Cassandra 5.0's, word for word, because drivers match on them.
 
 mod consistency;
-mod error;
-mod event;
 mod header;
-mod request;
-mod response;
 mod text;
 mod values;
 mod version;
+mod wire;
 
+mod parameters;
+mod request;
+mod request_codec;
+
+mod error;
+mod error_codec;
+mod event;
+mod event_codec;
+mod metadata;
+mod response;
+mod response_codec;
+mod rows;
+mod type_option;
+
+mod compression;
+mod decoder;
+mod encoder;
+mod segment;
+mod startup;
+
+pub use compression::Compression;
 pub use consistency::{BatchKind, Consistency, WriteType};
+pub use decoder::{Decoder, FRAME_BYTES_MAX_DEFAULT, Fate, FrameError};
+pub use encoder::Encoder;
 pub use error::{ErrorKind, ErrorResponse, FailureReason, ProtocolError};
 pub use event::{
     Event, EventKind, SchemaChange, SchemaChangeKind, SchemaTarget, StatusChangeKind, TopologyChangeKind,
 };
 pub use header::{Direction, Flags, Frame, HEADER_BYTES, Header, Opcode};
+pub use metadata::RowsHeader;
 pub use request::{
     Batch, BatchQuery, BatchStatement, CustomPayload, Execute, Prepare, Query, QueryParameters, Request,
     RequestEnvelope,
@@ -35,6 +56,8 @@ pub use request::{
 pub use response::{
     ColumnSpec, Prepared, PreparedMetadata, Response, ResponseEnvelope, ResultMetadata, Rows,
 };
+pub use rows::{CellReader, RowsWriter, put_cell};
+pub use startup::{CQL_VERSION, Stage, StartupOptions, supported_options};
 pub use text::Text;
 pub use values::{Value, Values};
 pub use version::Version;
