@@ -8,6 +8,10 @@ const PROTOCOL_DEFAULT: u8 = 5;
 /// A script's pages are few; more means a server that never ends.
 const PAGE_COUNT_MAX: usize = 1000;
 
+/// Cassandra warns of this with whatever statement it meets first that is not cached: not a property
+/// of the statement, so not recorded.
+const WARNING_ONCE: &str = "`USE <keyspace>` with prepared statements";
+
 /// Plays scripts against one server.
 pub(crate) struct Player {
     address: String,
@@ -133,7 +137,8 @@ fn answer_lines(response: &Response, mask: &[String]) -> Vec<String> {
         Answer::Prepared(prepared) => prepared_lines(prepared),
         Answer::Rows(rows) => row_lines(rows, mask),
     };
-    lines.extend(response.warnings.iter().map(|warning| format!("warning: {warning}")));
+    let warnings = response.warnings.iter().filter(|warning| !warning.starts_with(WARNING_ONCE));
+    lines.extend(warnings.map(|warning| format!("warning: {warning}")));
     // A value or message of several lines becomes several lines.
     lines.iter().flat_map(|line| line.split('\n')).map(|line| line.trim_end().to_owned()).collect()
 }
