@@ -1,1 +1,32 @@
-//! Not yet built.
+//! What CQL statements mean: prepared, planned against the schema, executed through the
+//! coordinator, answered as rows.
+//!
+//! ```text
+//!   text ── cql ──► Statement ── plan ──► Plan (per schema epoch, kept for prepared statements)
+//!                                          │ bound values
+//!                 reads: restrictions ──► ReadCommand ── coordinator ──► rows ── select ──► cells
+//!                 writes: modify ───────► Mutation ───── coordinator
+//!                 schema: ddl ──────────► Transformation ─ coordinator
+//! ```
+//!
+//! [`Engine`] is the door. This crate never knows sockets or frames: answers are values
+//! ([`Response`]), and rows are given cell by cell to a [`RowSink`].
+
+mod engine;
+mod error;
+mod prepare;
+mod request;
+mod response;
+mod select;
+mod virtual_tables;
+
+pub use coordinator::Consistency;
+pub use engine::Engine;
+pub use error::{QueryError, WriteType, consistency_name};
+pub use prepare::PreparedTexts;
+pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};
+pub use response::{
+    ChangeTarget, ChangeType, ColumnSpec, PreparedInfo, Response, ResponseKind, RowSink, RowsResult,
+    SchemaChange,
+};
+pub use virtual_tables::{ClusterFacts, NoVirtualTables, VirtualTables};

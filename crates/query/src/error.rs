@@ -1,0 +1,150 @@
+//! What a client is told when a statement can not be carried out.
+//!
+//! Messages are Cassandra's, word for word where they are known: drivers' and applications' tests
+//! match on them, which is why they begin with capitals here and nowhere else.
+
+use coordinator::{Consistency, CoordinatorError};
+
+/// Why a statement was refused, or failed. Each kind has a code of the native protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "fields are the facts the protocol carries, under its names")]
+pub enum QueryError {
+    /// 0x2000: the text is no CQL.
+    #[error("{0}")]
+    Syntax(String),
+    /// 0x2200: the statement makes no sense here.
+    #[error("{0}")]
+    Invalid(String),
+    /// 0x2300: a definition makes no sense.
+    #[error("{0}")]
+    Config(String),
+    /// 0x2400: it exists already; `table` is empty for a keyspace.
+    #[error("{message}")]
+    AlreadyExists { message: String, keyspace: String, table: String },
+    /// 0x2100: not allowed.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// 0x2500: no statement of this id is kept.
+    #[error(
+        "Prepared query with ID {} not found (either the query was not prepared on this host \
+         (maybe the host has been restarted?) or you have prepared too many queries and it has \
+         been evicted from the internal cache)",
+        types::blob::format(id)
+    )]
+    Unprepared { id: [u8; 16] },
+    /// 0x1000: too few replicas alive.
+    #[error("Cannot achieve consistency level {}", consistency_name(*consistency))]
+    Unavailable { consistency: Consistency, required: u32, alive: u32 },
+    /// 0x1001: too much to do.
+    #[error("{0}")]
+    Overloaded(String),
+    /// 0x1003: TRUNCATE failed.
+    #[error("{0}")]
+    Truncate(String),
+    /// 0x1100: too few replicas answered a write in time.
+    #[error("Operation timed out - received only {received} responses.")]
+    WriteTimeout { consistency: Consistency, received: u32, block_for: u32, write_type: WriteType },
+    /// 0x1200: too few replicas answered a read in time.
+    #[error("Operation timed out - received only {received} responses.")]
+    ReadTimeout { consistency: Consistency, received: u32, block_for: u32, data_present: bool },
+    /// 0x1400: a function failed.
+    #[error("{message}")]
+    FunctionFailure { message: String, keyspace: String, function: String, argument_types: Vec<String> },
+    /// 0x000A: a request that breaks the protocol's rules, such as a damaged paging state.
+    #[error("{0}")]
+    Protocol(String),
+    /// 0x0000: our fault.
+    #[error("{0}")]
+    Server(String),
+}
+
+/// What kind of write timed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteType {
+    /// One partition.
+    Simple,
+    /// A logged batch, its log written.
+    Batch,
+    /// An unlogged batch.
+    UnloggedBatch,
+    /// A logged batch, its log not yet written.
+    BatchLog,
+}
+
+impl QueryError {
+    /// An [`QueryError::Invalid`] of this message.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        QueryError::Invalid(message.into())
+    }
+
+    /// An [`QueryError::Config`] of this message.
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        QueryError::Config(message.into())
+    }
+
+    /// The refusal of something Cassandra can do and we can not yet.
+    pub(crate) fn unsupported(what: &str) -> Self {
+        QueryError::Invalid(format!("{what} is not supported yet"))
+    }
+
+    /// The code of the native protocol.
+    pub fn code(&self) -> i32 {
+        match self {
+            QueryError::Server(_) => 0x0000,
+            QueryError::Protocol(_) => 0x000A,
+            QueryError::Unavailable { .. } => 0x1000,
+            QueryError::Overloaded(_) => 0x1001,
+            QueryError::Truncate(_) => 0x1003,
+            QueryError::WriteTimeout { .. } => 0x1100,
+            QueryError::ReadTimeout { .. } => 0x1200,
+            QueryError::FunctionFailure { .. } => 0x1400,
+            QueryError::Syntax(_) => 0x2000,
+            QueryError::Unauthorized(_) => 0x2100,
+            QueryError::Invalid(_) => 0x2200,
+            QueryError::Config(_) => 0x2300,
+            QueryError::AlreadyExists { .. } => 0x2400,
+            QueryError::Unprepared { .. } => 0x2500,
+        }
+    }
+
+    /// What a coordinator's error means to the client of a read or write at that level.
+    pub(crate) fn from_coordinator(error: CoordinatorError, consistency: Consistency) -> Self {
+        match error {
+            CoordinatorError::Overloaded { .. } => QueryError::Overloaded(error.to_string()),
+            CoordinatorError::Unavailable { required, alive, .. } => {
+                QueryError::Unavailable { consistency, required, alive }
+            }
+            CoordinatorError::MutationTooLarge { .. } => QueryError::invalid(error.to_string()),
+            _ => QueryError::Server(error.to_string()),
+        }
+    }
+}
+
+impl From<cql::SyntaxError> for QueryError {
+    fn from(error: cql::SyntaxError) -> Self {
+        QueryError::Syntax(error.message().to_owned())
+    }
+}
+
+/// Cassandra's name of a consistency level.
+pub fn consistency_name(consistency: Consistency) -> &'static str {
+    match consistency {
+        Consistency::Any => "ANY",
+        Consistency::One => "ONE",
+        Consistency::Two => "TWO",
+        Consistency::Three => "THREE",
+        Consistency::Quorum => "QUORUM",
+        Consistency::All => "ALL",
+        Consistency::LocalQuorum => "LOCAL_QUORUM",
+        Consistency::EachQuorum => "EACH_QUORUM",
+        Consistency::Serial => "SERIAL",
+        Consistency::LocalSerial => "LOCAL_SERIAL",
+        Consistency::LocalOne => "LOCAL_ONE",
+    }
+}
+
+/// `Err(Invalid(format!(…)))`, for the many refusals of one line.
+macro_rules! refuse {
+    ($($argument:tt)*) => { return Err($crate::QueryError::invalid(format!($($argument)*))) };
+}
+pub(crate) use refuse;

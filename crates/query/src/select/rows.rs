@@ -1,0 +1,277 @@
+//! Rows on their way to the client: stored rows projected in place, or computed cells.
+
+use rows::{ColumnData, ComplexRef, Row};
+use schema::ColumnId;
+use storage::PartitionRows;
+use types::CqlType;
+use types::encoding;
+
+use crate::response::RowSink;
+
+/// Where the cell of a result column comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Component of the partition key.
+    PartitionKey(usize),
+    /// Component of the clustering.
+    Clustering(usize),
+    /// Slot of a static column: index in [`Projection::static_columns`].
+    Static(usize),
+    /// Slot of a regular column: index in [`Projection::regular_columns`].
+    Regular(usize),
+}
+
+/// A column whose cells are looked for in rows.
+#[derive(Clone, Debug)]
+pub(crate) struct SlotColumn {
+    pub(crate) id: ColumnId,
+    /// Its type, to put multi-cell values together.
+    pub(crate) cql_type: CqlType,
+}
+
+/// Which cells of stored rows make the columns of a result.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Projection {
+    /// For each column of the result where it comes from.
+    pub(crate) sources: Vec<Source>,
+    /// Static columns looked for, ascending by id.
+    pub(crate) static_columns: Vec<SlotColumn>,
+    /// Regular columns looked for, ascending by id.
+    pub(crate) regular_columns: Vec<SlotColumn>,
+    /// How many columns the partition key has.
+    pub(crate) partition_key_count: usize,
+    /// How many clustering columns there are.
+    pub(crate) clustering_count: usize,
+    /// Does a partition that has nothing but its static row give a row?
+    pub(crate) static_rows_alone: bool,
+}
+
+/// Pages as storage gave them, cut to what the statement asked for.
+#[derive(Debug, Default)]
+pub(crate) struct StoredRows {
+    pub(crate) partitions: Vec<PartitionRows>,
+}
+
+/// Does a partition give a row although it holds none?
+pub(crate) fn gives_static_row_alone(partition: &PartitionRows) -> bool {
+    partition.rows.is_empty() && partition.static_row.is_some()
+}
+
+impl StoredRows {
+    pub(crate) fn row_count(&self) -> usize {
+        let count = |p: &PartitionRows| if gives_static_row_alone(p) { 1 } else { p.rows.len() };
+        self.partitions.iter().map(count).sum()
+    }
+
+    pub(crate) fn write(&self, projection: &Projection, sink: &mut impl RowSink) {
+        let mut view = RowView::new(projection);
+        for partition in &self.partitions {
+            view.enter_partition(partition);
+            if gives_static_row_alone(partition) {
+                view.enter_row(None);
+                view.write(sink);
+            }
+            for row in &partition.rows {
+                view.enter_row(Some(row));
+                view.write(sink);
+            }
+        }
+    }
+}
+
+/// One row seen through a projection: every slot filled by one walk over the row's cells.
+pub(crate) struct RowView<'a> {
+    projection: &'a Projection,
+    partition_key: Vec<&'a [u8]>,
+    clustering: Vec<Option<&'a [u8]>>,
+    statics: Vec<Option<ColumnData<'a>>>,
+    regulars: Vec<Option<ColumnData<'a>>>,
+    scratch: Vec<u8>,
+}
+
+impl<'a> RowView<'a> {
+    pub(crate) fn new(projection: &'a Projection) -> Self {
+        RowView {
+            projection,
+            partition_key: Vec::with_capacity(projection.partition_key_count),
+            clustering: vec![None; projection.clustering_count],
+            statics: vec![None; projection.static_columns.len()],
+            regulars: vec![None; projection.regular_columns.len()],
+            scratch: Vec::new(),
+        }
+    }
+
+    pub(crate) fn enter_partition(&mut self, partition: &'a PartitionRows) {
+        self.partition_key.clear();
+        split_key(&partition.key.bytes, self.projection.partition_key_count, &mut self.partition_key);
+        self.statics.fill(None);
+        if let Some(row) = &partition.static_row {
+            fill(row, &self.projection.static_columns, &mut self.statics);
+        }
+    }
+
+    /// The next row; `None` for the row of nulls that stands for a static row alone.
+    pub(crate) fn enter_row(&mut self, row: Option<&'a Row>) {
+        self.clustering.fill(None);
+        self.regulars.fill(None);
+        let Some(row) = row else { return };
+        if self.projection.clustering_count > 0 {
+            for (slot, component) in self.clustering.iter_mut().zip(row.clustering_components()) {
+                *slot = component;
+            }
+        }
+        fill(row, &self.projection.regular_columns, &mut self.regulars);
+    }
+
+    /// Gives the cells of the result's columns to the sink.
+    pub(crate) fn write(&mut self, sink: &mut impl RowSink) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for source in &self.projection.sources {
+            sink.cell(self.value(*source, &mut scratch));
+        }
+        self.scratch = scratch;
+    }
+
+    /// The value of a source; multi-cell values are put together in `scratch`.
+    pub(crate) fn value<'s>(&self, source: Source, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]>
+    where
+        'a: 's,
+    {
+        let (slots, columns, index) = match source {
+            Source::PartitionKey(index) => return self.partition_key.get(index).copied(),
+            Source::Clustering(index) => return self.clustering.get(index).copied().flatten(),
+            Source::Static(index) => (&self.statics, &self.projection.static_columns, index),
+            Source::Regular(index) => (&self.regulars, &self.projection.regular_columns, index),
+        };
+        match slots[index]? {
+            ColumnData::Simple(cell) => Some(cell.value),
+            ColumnData::Complex(complex) => {
+                scratch.clear();
+                write_complex(&columns[index].cql_type, complex, scratch).then_some(scratch.as_slice())
+            }
+        }
+    }
+
+    /// The cells of a static or regular source.
+    pub(crate) fn data(&self, source: Source) -> Option<ColumnData<'a>> {
+        match source {
+            Source::Static(index) => self.statics[index],
+            Source::Regular(index) => self.regulars[index],
+            Source::PartitionKey(_) | Source::Clustering(_) => None,
+        }
+    }
+}
+
+/// Takes a partition key apart. A damaged key gives what can be read of it.
+fn split_key<'a>(key: &'a [u8], count: usize, parts: &mut Vec<&'a [u8]>) {
+    if count == 1 {
+        parts.push(key);
+        return;
+    }
+    let mut rest = key;
+    while parts.len() < count {
+        let Some((head, tail)) = rest.split_first_chunk::<2>() else { return };
+        let length = usize::from(u16::from_be_bytes(*head));
+        let Some((part, tail)) = tail.split_at_checked(length) else { return };
+        parts.push(part);
+        rest = tail.get(1..).unwrap_or_default();
+    }
+}
+
+/// Both run ascending by id: one walk fills all slots.
+fn fill<'a>(row: &'a Row, columns: &[SlotColumn], slots: &mut [Option<ColumnData<'a>>]) {
+    let mut next = 0;
+    if columns.is_empty() {
+        return;
+    }
+    for column in row.columns() {
+        while columns[next].id < column.id {
+            next += 1;
+            if next == columns.len() {
+                return;
+            }
+        }
+        if columns[next].id == column.id {
+            slots[next] = Some(column.data);
+            next += 1;
+            if next == columns.len() {
+                return;
+            }
+        }
+    }
+}
+
+/// The live cells of a multi-cell column as one value; false when there are none.
+pub(crate) fn write_complex(cql_type: &CqlType, complex: ComplexRef<'_>, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    if let CqlType::UserDefined { definition, .. } = cql_type {
+        let mut cells = complex.cells().peekable();
+        if cells.peek().is_none() {
+            return false;
+        }
+        for index in 0..definition.fields.len() {
+            let position =
+                |path: &[u8]| path.try_into().map(u16::from_be_bytes).map_or(usize::MAX, usize::from);
+            while cells.next_if(|cell| position(cell.path) < index).is_some() {}
+            let cell = cells.next_if(|cell| position(cell.path) == index);
+            encoding::write_bytes(cell.map(|cell| cell.value), out);
+        }
+        return true;
+    }
+    out.extend_from_slice(&[0; 4]);
+    let mut count = 0i32;
+    for cell in complex.cells() {
+        match cql_type {
+            CqlType::Set { .. } => encoding::write_bytes(Some(cell.path), out),
+            CqlType::Map { .. } => {
+                encoding::write_bytes(Some(cell.path), out);
+                encoding::write_bytes(Some(cell.value), out);
+            }
+            _ => encoding::write_bytes(Some(cell.value), out),
+        }
+        count = count.saturating_add(1);
+    }
+    out[start..start + 4].copy_from_slice(&count.to_be_bytes());
+    count > 0
+}
+
+/// Cells that were computed, one after the other: `i32` length (-1 for null) and value each.
+#[derive(Debug, Default)]
+pub(crate) struct ComputedRows {
+    cells: Vec<u8>,
+    row_count: usize,
+}
+
+impl ComputedRows {
+    /// Ends a row whose cells have been given.
+    pub(crate) fn end_row(&mut self) {
+        self.row_count += 1;
+    }
+
+    pub(crate) fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    pub(crate) fn write(&self, sink: &mut impl RowSink) {
+        let mut rest = self.cells.as_slice();
+        while let Some((head, tail)) = rest.split_first_chunk::<4>() {
+            match usize::try_from(i32::from_be_bytes(*head)) {
+                Err(_) => {
+                    sink.cell(None);
+                    rest = tail;
+                }
+                Ok(length) => {
+                    let (value, tail) = tail.split_at(length);
+                    sink.cell(Some(value));
+                    rest = tail;
+                }
+            }
+        }
+    }
+}
+
+impl RowSink for ComputedRows {
+    fn cell(&mut self, value: Option<&[u8]>) {
+        encoding::write_bytes(value, &mut self.cells);
+    }
+}

@@ -1,0 +1,71 @@
+//! Tables whose rows are made up when they are read: `system.local`, `system_schema`, …
+
+use std::sync::Arc;
+
+use schema::{Keyspace, Table};
+use storage::PartitionRows;
+
+/// What the server knows about itself, as tables. A statement sees these keyspaces beside those
+/// of the schema and can not write to them.
+pub trait VirtualTables {
+    /// The keyspaces, with their tables. Looked up by every statement that names no other table,
+    /// so it must be cheap.
+    fn keyspaces(&self) -> &[Arc<Keyspace>];
+
+    /// All rows of a table, as they are now; `None` when the table is not one of these. Partitions
+    /// and rows in any order: the caller sorts. Static rows are not looked at unless given.
+    fn rows(&self, table: &Table) -> Option<Vec<PartitionRows>>;
+
+    /// Is the keyspace one of `system_views` and the like, which Cassandra calls virtual (and not
+    /// merely a system keyspace that is stored)? DESCRIBE words the two differently, and filtering
+    /// on them needs no permission.
+    fn is_virtual(&self, keyspace: &str) -> bool {
+        matches!(keyspace, "system_views" | "system_virtual_schema")
+    }
+
+    /// Facts for `DESCRIBE CLUSTER`: name of the cluster, partitioner, snitch (short names).
+    fn cluster_facts(&self) -> ClusterFacts {
+        ClusterFacts::default()
+    }
+}
+
+/// What `DESCRIBE CLUSTER` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// `Murmur3Partitioner`.
+    pub partitioner: String,
+    /// Short class name of the snitch.
+    pub snitch: String,
+    /// The data centre of this node: what `NetworkTopologyStrategy` expands `replication_factor` to.
+    pub data_center: String,
+    /// Addresses that own each token, as `DESCRIBE CLUSTER` in a keyspace shows range ownership.
+    pub range_ownership: Vec<(String, Vec<String>)>,
+}
+
+impl Default for ClusterFacts {
+    fn default() -> Self {
+        ClusterFacts {
+            cluster: "Test Cluster".into(),
+            partitioner: "Murmur3Partitioner".into(),
+            snitch: "SimpleSnitch".into(),
+            data_center: "datacenter1".into(),
+            range_ownership: Vec::new(),
+        }
+    }
+}
+
+/// No virtual tables at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoVirtualTables;
+
+impl VirtualTables for NoVirtualTables {
+    fn keyspaces(&self) -> &[Arc<Keyspace>] {
+        &[]
+    }
+
+    fn rows(&self, _table: &Table) -> Option<Vec<PartitionRows>> {
+        None
+    }
+}
