@@ -1,1 +1,39 @@
-//! Not yet built.
+//! The commit log: opaque records, durable before they are acknowledged, replayed after a crash.
+//!
+//! Each shard appends to a *stream* of its own; all streams of a node share a directory. A stream is a
+//! sequence of segment files; `docs/formats/commitlog.md` draws their bytes.
+//!
+//! ```text
+//!   append ──► pending bytes ──► one write, one fdatasync ──► synced ──► acknowledgement
+//!              (this shard)       (an I/O thread)              everybody who waited
+//! ```
+//!
+//! - [`CommitLog::append`] never blocks and never waits: it frames the record into memory and gives its
+//!   [`LogPosition`].
+//! - [`CommitLog::synced`] waits as the [`SyncMode`] says. All who wait while one sync runs share the next.
+//! - [`CommitLog::discard_below`] deletes segments whose records live in table files by now.
+//! - [`replay()`] reads every stream back, and tells a torn tail (a power cut while writing: nothing that
+//!   was acknowledged is in it) from damage (bytes that were known to be durable have changed).
+//!
+//! A failed write or sync ends the log: the kernel may have dropped what it could not write, and a
+//! second sync that succeeds proves nothing. From then on nothing is taken and nothing is acknowledged.
+//! A full disk is different: segments are reserved whole before use, so running out of space shows
+//! when a segment is created, before anything depends on it; the log refuses records and tries again.
+
+mod driver;
+mod error;
+mod format;
+mod group;
+mod log;
+mod options;
+mod position;
+mod replay;
+mod segment_reader;
+mod segment_writer;
+
+pub use error::CommitLogError;
+pub use group::Synced;
+pub use log::{CommitLog, Statistics};
+pub use options::{CommitLogOptions, SyncMode};
+pub use position::LogPosition;
+pub use replay::{Replay, Replayed, TornTail, replay, replay_from};

@@ -1,0 +1,397 @@
+//! The log as a shard holds it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::{Clock, Disk, Io, Runtime};
+use tokio::sync::Notify;
+
+use crate::driver;
+use crate::error::CommitLogError;
+use crate::format::{
+    HEADER_BYTES, Kind, MARKER_BYTES, RESERVED_BYTES, SegmentName, encode_frame, frame_bytes,
+    record_bytes_max,
+};
+use crate::group::{Group, Synced};
+use crate::options::{CommitLogOptions, SyncMode};
+use crate::position::LogPosition;
+use crate::replay::{list_segments, seal_last_segment};
+use crate::segment_writer::{Chunk, SegmentWriter};
+
+/// Pending bytes at which they are written out, even if nobody waits for a sync.
+pub(crate) const WRITE_OUT_BYTES: usize = 256 * 1024;
+/// Pending bytes at which `periodic` makes writers wait for the disk.
+const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// One stream's log. Lives on its shard's thread, inside a `LocalSet`.
+///
+/// Dropping it without [`CommitLog::close`] is what a crash of the process looks like to the next
+/// start: everything that was acknowledged is there.
+#[derive(Debug)]
+pub struct CommitLog {
+    shared: Rc<Shared>,
+}
+
+/// What a log did since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Records appended.
+    pub record_count: u64,
+    /// Their payload bytes.
+    pub record_bytes: u64,
+    /// Syncs that completed; each served all who waited.
+    pub sync_count: u64,
+    /// Segment files that exist.
+    pub segment_count: u64,
+    /// The disk space these take.
+    pub retained_bytes: u64,
+    /// Bytes that are framed and not yet written.
+    pub pending_bytes: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) state: RefCell<State>,
+    /// Wakes the driver.
+    pub(crate) wake: Notify,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) io: Io,
+    pub(crate) directory: PathBuf,
+    pub(crate) stream: u32,
+    pub(crate) options: CommitLogOptions,
+    pub(crate) abandoned: Cell<bool>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Framed and not yet given to the disk, in order.
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) pending_bytes: usize,
+    /// Where the next frame goes. Invariant: the last chunk, if any, ends there.
+    pub(crate) next: LogPosition,
+    /// Everything below is durable. Invariant: `synced <= next`.
+    pub(crate) synced: LogPosition,
+    /// Who waits for the records since the last sync began.
+    pub(crate) group: Rc<Group>,
+    pub(crate) group_record_count: u64,
+    /// When the group's first record came.
+    pub(crate) group_since: Option<Duration>,
+    pub(crate) in_flight: Option<InFlight>,
+    /// Whether bytes were written whose sync has not begun.
+    pub(crate) written_unsynced: bool,
+    pub(crate) sync_wanted: bool,
+    pub(crate) closing: Option<Rc<Group>>,
+    /// Why nothing is taken any more.
+    pub(crate) stopped: Option<CommitLogError>,
+    /// Why nothing is taken at the moment.
+    pub(crate) stalled: Option<Arc<io::Error>>,
+    /// The files that exist, with their sizes.
+    pub(crate) segments: BTreeMap<u64, u64>,
+    /// An emptied buffer to use again.
+    pub(crate) spare: Vec<u8>,
+    pub(crate) statistics: Statistics,
+}
+
+/// The sync that is running.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub(crate) group: Rc<Group>,
+    pub(crate) end: LogPosition,
+    pub(crate) since: Option<Duration>,
+}
+
+impl CommitLog {
+    /// Opens a stream for appending. Earlier segments are kept until they are discarded; the last of
+    /// them gets its end frame if a crash left it without, so replay first only if you want to know
+    /// what was torn. Blocks on the disk: meant for the start of a node.
+    ///
+    /// # Panics
+    /// Outside a tokio `LocalSet`.
+    pub fn open(
+        runtime: &Runtime,
+        directory: &Path,
+        stream: u32,
+        options: CommitLogOptions,
+    ) -> Result<CommitLog, CommitLogError> {
+        options.check()?;
+        runtime.disk.create_dir_all(directory).map_err(CommitLogError::disk("open"))?;
+        let mut segments = BTreeMap::new();
+        for (name, file_bytes) in list_segments(&*runtime.disk, directory)? {
+            if name.stream == stream {
+                segments.insert(name.id, file_bytes);
+            }
+        }
+        let last = segments.last_key_value().map(|(id, _)| *id);
+        if let Some(id) = last {
+            match seal_last_segment(&*runtime.disk, directory, SegmentName { stream, id })? {
+                Some(file_bytes) => _ = segments.insert(id, file_bytes),
+                None => _ = segments.remove(&id),
+            }
+        }
+        let first = last.unwrap_or(0).max(options.segment_above) + 1;
+        let shared = Rc::new(Shared {
+            state: RefCell::new(State::new(first, segments)),
+            wake: Notify::new(),
+            clock: Arc::clone(&runtime.clock),
+            disk: Arc::clone(&runtime.disk),
+            io: runtime.io.clone(),
+            directory: directory.to_owned(),
+            stream,
+            options,
+            abandoned: Cell::new(false),
+        });
+        let writer = SegmentWriter {
+            disk: Arc::clone(&runtime.disk),
+            directory: directory.to_owned(),
+            stream,
+            segment_bytes: options.segment_bytes,
+            file: None,
+        };
+        tokio::task::spawn_local(driver::drive(Rc::clone(&shared), writer));
+        Ok(CommitLog { shared })
+    }
+
+    /// Appends a record and tells where. It is durable once [`CommitLog::synced`] says so.
+    pub fn append(&self, record: &[u8]) -> Result<LogPosition, CommitLogError> {
+        self.append_parts(&[record])
+    }
+
+    /// As [`CommitLog::append`], for a record that lies in several pieces.
+    pub fn append_parts(&self, parts: &[&[u8]]) -> Result<LogPosition, CommitLogError> {
+        let record_bytes = parts.iter().map(|part| part.len()).sum();
+        if record_bytes > self.record_bytes_max() {
+            let record_bytes_max = self.record_bytes_max();
+            return Err(CommitLogError::RecordTooLarge { record_bytes, record_bytes_max });
+        }
+        let mut state = self.shared.state.borrow_mut();
+        state.check_open()?;
+        let segment_bytes = self.shared.options.segment_bytes as usize;
+        if state.next.offset as usize + frame_bytes(record_bytes) + RESERVED_BYTES > segment_bytes {
+            state.roll(self.shared.stream);
+        }
+        let was_settled = state.is_settled();
+        let position = state.next;
+        state.push_frame(self.shared.stream, Kind::Record, parts);
+        state.group_record_count += 1;
+        state.statistics.record_count += 1;
+        state.statistics.record_bytes += record_bytes as u64;
+        if state.group_since.is_none() {
+            state.group_since = Some(self.shared.clock.elapsed());
+        }
+        if was_settled || state.pending_bytes >= WRITE_OUT_BYTES {
+            self.shared.wake.notify_one();
+        }
+        Ok(position)
+    }
+
+    /// Resolves when the record at `position`, and all before it, are durable in the sense of the
+    /// sync mode. In [`SyncMode::Periodic`] that is at once, unless the disk falls behind by half a
+    /// period or by more bytes than may wait in memory.
+    pub fn synced(&self, position: LogPosition) -> Synced {
+        let mut state = self.shared.state.borrow_mut();
+        if position < state.synced {
+            return Synced::done(Ok(()));
+        }
+        if let Some(stopped) = &state.stopped {
+            return Synced::done(Err(stopped.clone()));
+        }
+        if let SyncMode::Periodic { period } = self.shared.options.sync
+            && !state.lags(period, &*self.shared.clock)
+        {
+            return Synced::done(Ok(()));
+        }
+        match &state.in_flight {
+            Some(in_flight) if position < in_flight.end => Synced::waiting(Rc::clone(&in_flight.group)),
+            _ => state.want_sync(&self.shared.wake),
+        }
+    }
+
+    /// Resolves when everything appended so far is durable, whatever the sync mode.
+    pub fn sync(&self) -> Synced {
+        let mut state = self.shared.state.borrow_mut();
+        if let Some(stopped) = &state.stopped {
+            return Synced::done(Err(stopped.clone()));
+        }
+        if state.next == state.synced {
+            return Synced::done(Ok(()));
+        }
+        state.want_sync(&self.shared.wake)
+    }
+
+    /// Where the next record will be, or just before: every record so far is below.
+    pub fn end(&self) -> LogPosition {
+        self.shared.state.borrow().next
+    }
+
+    /// The longest record that fits.
+    pub fn record_bytes_max(&self) -> usize {
+        record_bytes_max(self.shared.options.segment_bytes)
+    }
+
+    /// Tells that no record below `position` is needed any more. Deletes the segments that hold only
+    /// such records, and gives how many; the one being written stays.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is done, some of the files may be gone; call it again.
+    pub async fn discard_below(&self, position: LogPosition) -> Result<usize, CommitLogError> {
+        let shared = &self.shared;
+        let unneeded: BTreeSet<u64> = {
+            let state = shared.state.borrow();
+            // The greatest id stays on disk, so that ids never repeat.
+            let last = state.segments.last_key_value().map_or(0, |(id, _)| *id);
+            let below = position.segment.min(last).min(state.next.segment);
+            state.segments.range(..below).map(|(id, _)| *id).collect()
+        };
+        if unneeded.is_empty() {
+            return Ok(0);
+        }
+        let (disk, directory, stream) = (Arc::clone(&shared.disk), shared.directory.clone(), shared.stream);
+        let ids = unneeded.clone();
+        let removed = shared.io.run(move || remove_segments(&*disk, &directory, stream, &ids)).await;
+        removed.map_err(CommitLogError::disk("discard segments"))?;
+        shared.state.borrow_mut().segments.retain(|id, _| !unneeded.contains(id));
+        Ok(unneeded.len())
+    }
+
+    /// Makes everything durable, writes the segment's end, and takes nothing more.
+    pub async fn close(&self) -> Result<(), CommitLogError> {
+        let closing = {
+            let mut state = self.shared.state.borrow_mut();
+            match (&state.stopped, &state.closing) {
+                (Some(CommitLogError::Closed), _) => return Ok(()),
+                (Some(stopped), _) => return Err(stopped.clone()),
+                (None, Some(closing)) => Rc::clone(closing),
+                (None, None) => Rc::clone(state.closing.insert(Rc::new(Group::default()))),
+            }
+        };
+        self.shared.wake.notify_one();
+        Synced::waiting(closing).await
+    }
+
+    /// What the log did since it was opened.
+    pub fn statistics(&self) -> Statistics {
+        let state = self.shared.state.borrow();
+        Statistics {
+            segment_count: state.segments.len() as u64,
+            retained_bytes: state.segments.values().sum(),
+            pending_bytes: state.pending_bytes as u64,
+            ..state.statistics
+        }
+    }
+}
+
+impl Drop for CommitLog {
+    fn drop(&mut self) {
+        self.shared.abandoned.set(true);
+        self.shared.wake.notify_one();
+    }
+}
+
+fn remove_segments(disk: &dyn Disk, directory: &Path, stream: u32, ids: &BTreeSet<u64>) -> io::Result<()> {
+    for id in ids {
+        match disk.remove_file(&SegmentName { stream, id: *id }.path(directory)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    disk.sync_dir(directory)
+}
+
+impl State {
+    fn new(first_segment: u64, segments: BTreeMap<u64, u64>) -> State {
+        let next = LogPosition { segment: first_segment, offset: HEADER_BYTES as u32 };
+        State {
+            chunks: Vec::new(),
+            pending_bytes: 0,
+            next,
+            synced: next,
+            group: Rc::default(),
+            group_record_count: 0,
+            group_since: None,
+            in_flight: None,
+            written_unsynced: false,
+            sync_wanted: false,
+            closing: None,
+            stopped: None,
+            stalled: None,
+            segments,
+            spare: Vec::new(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    fn check_open(&self) -> Result<(), CommitLogError> {
+        if let Some(stopped) = &self.stopped {
+            return Err(stopped.clone());
+        }
+        if self.closing.is_some() {
+            return Err(CommitLogError::Closed);
+        }
+        match &self.stalled {
+            Some(source) => Err(CommitLogError::DiskFull { source: Arc::clone(source) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether all that was framed is written and synced, or being so.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.chunks.is_empty() && !self.written_unsynced
+    }
+
+    fn want_sync(&mut self, wake: &Notify) -> Synced {
+        if !self.sync_wanted {
+            self.sync_wanted = true;
+            wake.notify_one();
+        }
+        Synced::waiting(Rc::clone(&self.group))
+    }
+
+    /// Whether a record has waited for its sync for more than one and a half periods.
+    fn lags(&self, period: Duration, clock: &dyn Clock) -> bool {
+        if self.pending_bytes > PENDING_BYTES_MAX {
+            return true;
+        }
+        let since = self.in_flight.as_ref().and_then(|in_flight| in_flight.since).or(self.group_since);
+        since.is_some_and(|since| clock.elapsed().saturating_sub(since) > period + period / 2)
+    }
+
+    /// Frames a payload at the end; the caller knows that it fits.
+    pub(crate) fn push_frame(&mut self, stream: u32, kind: Kind, parts: &[&[u8]]) {
+        let LogPosition { segment, offset } = self.next;
+        if self.chunks.last().is_none_or(|chunk| chunk.segment != segment) {
+            let bytes = std::mem::take(&mut self.spare);
+            self.chunks.push(Chunk { segment, offset, bytes, seals: false });
+        }
+        let Some(chunk) = self.chunks.last_mut() else { return };
+        let before = chunk.bytes.len();
+        encode_frame(&mut chunk.bytes, SegmentName { stream, id: segment }, offset, kind, parts);
+        let framed_bytes = chunk.bytes.len() - before;
+        chunk.seals = kind == Kind::End;
+        self.pending_bytes += framed_bytes;
+        self.next.offset += framed_bytes as u32;
+    }
+
+    /// Ends the active segment; the next frame goes to a new one.
+    pub(crate) fn roll(&mut self, stream: u32) {
+        self.push_frame(stream, Kind::End, &[&self.synced_offset().to_le_bytes()]);
+        self.next = LogPosition { segment: self.next.segment + 1, offset: HEADER_BYTES as u32 };
+    }
+
+    /// Says in the segment how much of it is durable, if there is room to say it.
+    pub(crate) fn push_marker(&mut self, stream: u32, segment_bytes: u32) {
+        if self.next.offset as usize + 2 * MARKER_BYTES <= segment_bytes as usize {
+            self.push_frame(stream, Kind::Synced, &[&self.synced_offset().to_le_bytes()]);
+        }
+    }
+
+    /// Up to where the active segment is durable.
+    fn synced_offset(&self) -> u32 {
+        if self.synced.segment == self.next.segment { self.synced.offset } else { HEADER_BYTES as u32 }
+    }
+}

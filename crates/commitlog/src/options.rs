@@ -1,0 +1,62 @@
+//! How a log is kept.
+
+use std::time::Duration;
+
+use crate::error::CommitLogError;
+use crate::format::SEGMENT_BYTES_MAX;
+
+/// When a record counts as durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMode {
+    /// After an `fdatasync` that all waiting writers share. It starts as soon as the one before is
+    /// done and somebody waits, `window` later if that is not zero.
+    Group {
+        /// Extra time to let more writers join; zero unless the disk's syncs are dear.
+        window: Duration,
+    },
+    /// At once; a sync follows within the period. A power cut may lose the last period's records.
+    Periodic {
+        /// From an append to the sync that covers it.
+        period: Duration,
+    },
+    /// As [`SyncMode::Group`] without a window: every append's batch is synced right away.
+    Batch,
+}
+
+/// How a log is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitLogOptions {
+    /// Size of a segment, reserved when it is created. A record takes at most half of it.
+    pub segment_bytes: u32,
+    /// When a record counts as durable.
+    pub sync: SyncMode,
+    /// Ids of new segments are greater than this. Pass the greatest id that anything (a manifest)
+    /// remembers, so that positions never repeat even if all segments were removed by hand.
+    pub segment_above: u64,
+}
+
+/// Smallest useful segment: room for a record of a kilobyte.
+pub(crate) const SEGMENT_BYTES_MIN: u32 = 4096;
+
+impl Default for CommitLogOptions {
+    fn default() -> CommitLogOptions {
+        CommitLogOptions {
+            segment_bytes: 32 * 1024 * 1024,
+            sync: SyncMode::Group { window: Duration::ZERO },
+            segment_above: 0,
+        }
+    }
+}
+
+impl CommitLogOptions {
+    pub(crate) fn check(&self) -> Result<(), CommitLogError> {
+        if (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes) {
+            return Ok(());
+        }
+        Err(CommitLogError::BadSegmentBytes {
+            segment_bytes: self.segment_bytes,
+            segment_bytes_min: SEGMENT_BYTES_MIN,
+            segment_bytes_max: SEGMENT_BYTES_MAX,
+        })
+    }
+}

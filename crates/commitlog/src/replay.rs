@@ -1,0 +1,237 @@
+//! Reads all streams of a directory back, and ends segments that a crash left without an end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use runtime::{Disk, EntryKind, OpenMode};
+
+use crate::error::CommitLogError;
+use crate::format::{Found, Kind, MARKER_BYTES, SEGMENT_BYTES_MAX, SegmentName, encode_frame, find_frame_in};
+use crate::position::LogPosition;
+use crate::segment_reader::{Item, SegmentReader};
+
+/// A record as it was appended. The payload shares the memory of its whole segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// Whose log.
+    pub stream: u32,
+    /// Where in it.
+    pub position: LogPosition,
+    /// The record.
+    pub payload: Bytes,
+}
+
+/// The end of a segment that was being written during a crash. No record that was acknowledged as
+/// durable is behind it, unless the bytes of the very last group were changed later, before any
+/// marker of it reached the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TornTail {
+    /// Whose log.
+    pub stream: u32,
+    /// The segment.
+    pub path: PathBuf,
+    /// Where the torn frame begins.
+    pub offset: u32,
+    /// How many bytes from there hold anything.
+    pub dropped_bytes: u32,
+}
+
+/// Reads records: streams by number, each in the order of its appends.
+///
+/// After an error of [damage](CommitLogError::is_damage) the iterator goes on behind the damaged
+/// bytes; whether to use what follows is the caller's choice. After an error of the disk it goes on
+/// with the next segment.
+#[derive(Debug)]
+pub struct Replay<'from> {
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+    from: Box<dyn FromPosition + 'from>,
+    /// Segments to read, the next one last.
+    segments: Vec<Waiting>,
+    reading: Option<(SegmentName, SegmentReader)>,
+    torn_tails: Vec<TornTail>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    name: SegmentName,
+    file_bytes: u64,
+    is_last: bool,
+}
+
+trait FromPosition {
+    fn from_position(&self, stream: u32) -> LogPosition;
+}
+
+impl<F: Fn(u32) -> LogPosition> FromPosition for F {
+    fn from_position(&self, stream: u32) -> LogPosition {
+        self(stream)
+    }
+}
+
+impl std::fmt::Debug for dyn FromPosition + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FromPosition")
+    }
+}
+
+/// Reads every record of every stream in the directory, which need not exist. Blocks on the disk.
+pub fn replay(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Replay<'static>, CommitLogError> {
+    replay_from(disk, directory, |_| LogPosition::START)
+}
+
+/// As [`replay()`], leaving out what is below the position that `from` gives for a stream; segments
+/// that are wholly below are not read.
+pub fn replay_from<'from>(
+    disk: &Arc<dyn Disk>,
+    directory: &Path,
+    from: impl Fn(u32) -> LogPosition + 'from,
+) -> Result<Replay<'from>, CommitLogError> {
+    let listed = list_segments(&**disk, directory)?;
+    let mut segments = Vec::new();
+    for (index, (name, file_bytes)) in listed.iter().enumerate() {
+        let is_last = listed.get(index + 1).is_none_or(|(next, _)| next.stream != name.stream);
+        if name.id >= from(name.stream).segment {
+            segments.push(Waiting { name: *name, file_bytes: *file_bytes, is_last });
+        }
+    }
+    segments.reverse();
+    Ok(Replay {
+        disk: Arc::clone(disk),
+        directory: directory.to_owned(),
+        from: Box::new(from),
+        segments,
+        reading: None,
+        torn_tails: Vec::new(),
+    })
+}
+
+impl Replay<'_> {
+    /// The torn tails met so far; complete once the iterator has ended.
+    pub fn torn_tails(&self) -> &[TornTail] {
+        &self.torn_tails
+    }
+
+    fn open_segment(&mut self, waiting: Waiting) -> Result<(), CommitLogError> {
+        let path = waiting.name.path(&self.directory);
+        let segment = read_segment(&*self.disk, &path, waiting.file_bytes)?;
+        self.reading = Some((waiting.name, SegmentReader::new(segment, waiting.name, path, waiting.is_last)));
+        Ok(())
+    }
+}
+
+impl Iterator for Replay<'_> {
+    type Item = Result<Replayed, CommitLogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let Some((name, reader)) = &mut self.reading else {
+                let waiting = self.segments.pop()?;
+                if let Err(error) = self.open_segment(waiting) {
+                    return Some(Err(error));
+                }
+                continue;
+            };
+            let SegmentName { stream, id } = *name;
+            match reader.next() {
+                None => self.reading = None,
+                Some(Item::Damage(error)) => return Some(Err(error)),
+                Some(Item::Torn { offset, dropped_bytes }) => {
+                    let path = name.path(&self.directory);
+                    self.torn_tails.push(TornTail { stream, path, offset, dropped_bytes });
+                }
+                Some(Item::Record { offset, payload }) => {
+                    let position = LogPosition { segment: id, offset };
+                    if position >= self.from.from_position(stream) {
+                        return Some(Ok(Replayed { stream, position, payload }));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The segments of a directory, by stream and id, with their sizes.
+pub(crate) fn list_segments(
+    disk: &dyn Disk,
+    directory: &Path,
+) -> Result<Vec<(SegmentName, u64)>, CommitLogError> {
+    let entries = match disk.list(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(CommitLogError::disk("list segments")(error)),
+    };
+    let mut segments: Vec<(SegmentName, u64)> = entries
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::File)
+        .filter_map(|entry| Some((SegmentName::parse(&entry.name)?, entry.file_bytes)))
+        .collect();
+    segments.sort_unstable();
+    Ok(segments)
+}
+
+fn read_segment(disk: &dyn Disk, path: &Path, file_bytes: u64) -> Result<Bytes, CommitLogError> {
+    let file_bytes_max = u64::from(SEGMENT_BYTES_MAX);
+    if file_bytes > file_bytes_max {
+        return Err(CommitLogError::SegmentTooLarge { path: path.to_owned(), file_bytes, file_bytes_max });
+    }
+    let read = || -> io::Result<Vec<u8>> {
+        let mut segment = vec![0; file_bytes as usize];
+        disk.open(path, OpenMode::Read)?.read_exact_at(&mut segment, 0)?;
+        Ok(segment)
+    };
+    read().map(Bytes::from).map_err(CommitLogError::disk("read a segment"))
+}
+
+/// Gives a stream's last segment its end frame if a crash left it without, so that from now on every
+/// byte of it is known durable. Gives the file's size, or `None` if the segment was never begun and
+/// is removed. A damaged segment is left as it is.
+pub(crate) fn seal_last_segment(
+    disk: &dyn Disk,
+    directory: &Path,
+    name: SegmentName,
+) -> Result<Option<u64>, CommitLogError> {
+    let path = name.path(directory);
+    let failed = || CommitLogError::disk("end the last segment");
+    let file = disk.open(&path, OpenMode::ReadWrite).map_err(failed())?;
+    let file_bytes = file.len().map_err(failed())?;
+    if file_bytes > u64::from(SEGMENT_BYTES_MAX)
+        || ends_with_end_frame(&*file, name, file_bytes).map_err(failed())?
+    {
+        return Ok(Some(file_bytes));
+    }
+    let segment = read_segment(disk, &path, file_bytes)?;
+    let mut reader = SegmentReader::new(segment, name, path.clone(), true);
+    let is_damaged = reader.by_ref().any(|item| matches!(item, Item::Damage(_)));
+    let end = reader.end_offset();
+    if is_damaged || reader.is_sealed() {
+        return Ok(Some(file_bytes));
+    }
+    if end == 0 {
+        disk.remove_file(&path).and_then(|()| disk.sync_dir(directory)).map_err(failed())?;
+        return Ok(None);
+    }
+    // What was found is made durable before the end frame says that it is.
+    file.sync_data().map_err(failed())?;
+    let mut frame = Vec::new();
+    encode_frame(&mut frame, name, end as u32, Kind::End, &[&(end as u32).to_le_bytes()]);
+    let sealed_bytes = (end + frame.len()) as u64;
+    file.write_all_at(&frame, end as u64)
+        .and_then(|()| file.set_len(sealed_bytes))
+        .and_then(|()| file.sync_all())
+        .map_err(failed())?;
+    Ok(Some(sealed_bytes))
+}
+
+/// Whether the file's last bytes are an end frame, which is how a finished segment looks.
+fn ends_with_end_frame(file: &dyn runtime::DiskFile, name: SegmentName, file_bytes: u64) -> io::Result<bool> {
+    let Some(offset) = file_bytes.checked_sub(MARKER_BYTES as u64) else { return Ok(false) };
+    let mut tail = [0; MARKER_BYTES];
+    file.read_exact_at(&mut tail, offset)?;
+    Ok(match find_frame_in(&tail, name, 0, offset as usize) {
+        Found::Frame(frame) => frame.kind == Kind::End && frame.check_payload(&tail).is_ok(),
+        _ => false,
+    })
+}

@@ -1,0 +1,201 @@
+//! Reads one segment's bytes and judges what does not fit.
+//!
+//! Group sync permits this: bytes behind the last synced offset may be torn in any order, since no
+//! write of them was known durable. Bytes below it may not. So the question for a bad frame at some
+//! offset is whether that offset is below what any sound marker in the segment calls synced, and for
+//! every segment but the last of its stream the answer is yes, since a segment is ended and synced
+//! before the next is created.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use crate::error::CommitLogError;
+use crate::format::{
+    Found, HEADER_BYTES, Header, Kind, SegmentName, VERSION, check_header, find_frame, find_sound_frame,
+};
+
+/// What a segment holds, in order.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Record {
+        offset: u32,
+        payload: Bytes,
+    },
+    /// Durable bytes have changed; reading goes on behind them.
+    Damage(CommitLogError),
+    /// The segment was being written when the power went; nothing behind this is a record.
+    Torn {
+        offset: u32,
+        dropped_bytes: u32,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct SegmentReader {
+    segment: Bytes,
+    name: SegmentName,
+    path: PathBuf,
+    is_last: bool,
+    /// Everything below this offset was durable when the segment was written.
+    known_synced: usize,
+    offset: usize,
+    finished: bool,
+    /// Whether the end frame was reached and nothing follows it.
+    sealed: bool,
+}
+
+impl SegmentReader {
+    /// `is_last` tells whether the stream has no later segment.
+    pub(crate) fn new(segment: Bytes, name: SegmentName, path: PathBuf, is_last: bool) -> SegmentReader {
+        let known_synced = if is_last { known_synced(&segment, name) } else { usize::MAX };
+        SegmentReader {
+            segment,
+            name,
+            path,
+            is_last,
+            known_synced,
+            offset: 0,
+            finished: false,
+            sealed: false,
+        }
+    }
+
+    /// After the last item: where the sound frames end, without the end frame.
+    pub(crate) fn end_offset(&self) -> usize {
+        self.offset
+    }
+
+    /// After the last item: whether the segment was ended.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.sealed
+    }
+
+    fn header(&mut self) -> Option<Item> {
+        self.offset = HEADER_BYTES;
+        match check_header(&self.segment, self.name) {
+            Header::Sound => None,
+            Header::Newer { version } => {
+                self.finished = true;
+                let (path, supported) = (self.path.clone(), VERSION);
+                Some(Item::Damage(CommitLogError::UnsupportedVersion { path, version, supported }))
+            }
+            Header::Bad { expected, got } => {
+                // The header was durable before anything was written behind it.
+                if self.is_last && self.is_zero_from(HEADER_BYTES) {
+                    return self.torn(0);
+                }
+                Some(self.damaged(0, expected, got))
+            }
+        }
+    }
+
+    /// A frame that is not what it should be: torn, or damaged with reading going on at `resume`.
+    fn bad(&mut self, expected: u32, got: u32, resume: Option<usize>) -> Option<Item> {
+        let offset = self.offset;
+        if self.is_last && offset >= self.known_synced {
+            return self.torn(offset);
+        }
+        match resume.or_else(|| find_sound_frame(&self.segment, self.name, offset + 1)) {
+            Some(next) => self.offset = next,
+            None => self.finished = true,
+        }
+        Some(self.damaged(offset, expected, got))
+    }
+
+    fn torn(&mut self, offset: usize) -> Option<Item> {
+        self.finished = true;
+        self.offset = offset;
+        let written = self.segment[offset.min(self.segment.len())..].iter().rposition(|byte| *byte != 0)?;
+        Some(Item::Torn { offset: offset as u32, dropped_bytes: written as u32 + 1 })
+    }
+
+    fn nothing(&mut self) -> Option<Item> {
+        if !self.is_zero_from(self.offset) {
+            return self.bad(0, 0, None);
+        }
+        self.finished = true;
+        if self.is_last && self.offset >= self.known_synced {
+            return None;
+        }
+        Some(Item::Damage(CommitLogError::Truncated { path: self.path.clone(), offset: self.offset as u64 }))
+    }
+
+    /// Nothing but zeros may follow the end frame: what was reserved, if cutting it off was not
+    /// durable yet, and the torn tail of a crash before this one.
+    fn end(&mut self, end: usize) -> Option<Item> {
+        self.finished = true;
+        self.sealed = end == self.segment.len();
+        if self.is_zero_from(end) || self.is_last {
+            return None;
+        }
+        Some(self.damaged(end, 0, crc32fast::hash(&self.segment[end..])))
+    }
+
+    fn is_zero_from(&self, offset: usize) -> bool {
+        self.segment.get(offset..).unwrap_or_default().iter().all(|byte| *byte == 0)
+    }
+
+    fn damaged(&self, offset: usize, expected: u32, got: u32) -> Item {
+        let (path, offset) = (self.path.clone(), offset as u64);
+        Item::Damage(CommitLogError::Damaged { path, offset, expected, got })
+    }
+}
+
+impl Iterator for SegmentReader {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        if self.offset == 0
+            && !self.finished
+            && let Some(item) = self.header()
+        {
+            return Some(item);
+        }
+        while !self.finished {
+            let offset = self.offset;
+            match find_frame(&self.segment, self.name, offset) {
+                Found::Nothing => return self.nothing(),
+                Found::Garbage { expected, got } => return self.bad(expected, got, None),
+                Found::Frame(frame) => {
+                    if let Err((expected, got)) = frame.check_payload(&self.segment) {
+                        return self.bad(expected, got, Some(frame.end));
+                    }
+                    if frame.kind == Kind::End {
+                        return self.end(frame.end);
+                    }
+                    self.offset = frame.end;
+                    if frame.kind == Kind::Record {
+                        let range = frame.payload_offset..frame.payload_offset + frame.payload_bytes;
+                        return Some(Item::Record {
+                            offset: offset as u32,
+                            payload: self.segment.slice(range),
+                        });
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The greatest offset that a sound marker calls synced.
+fn known_synced(segment: &[u8], name: SegmentName) -> usize {
+    let (mut known, mut offset) = (0, HEADER_BYTES);
+    loop {
+        match find_frame(segment, name, offset) {
+            Found::Frame(frame) => {
+                if let Some(synced) = frame.synced_offset(segment)
+                    && frame.check_payload(segment).is_ok()
+                {
+                    known = known.max(synced.min(offset));
+                }
+                offset = frame.end;
+            }
+            Found::Nothing | Found::Garbage { .. } => match find_sound_frame(segment, name, offset + 1) {
+                Some(next) => offset = next,
+                None => return known,
+            },
+        }
+    }
+}

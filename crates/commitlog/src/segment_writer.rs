@@ -1,0 +1,122 @@
+//! The blocking half of the log: takes framed bytes to the disk, on an I/O thread.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use runtime::{Disk, DiskFile, OpenMode};
+
+use crate::format::{HEADER_BYTES, SegmentName, encode_header};
+
+/// Bytes for one segment.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    pub(crate) segment: u64,
+    /// Where in the segment the bytes go. [`HEADER_BYTES`] means that the segment has to be created.
+    pub(crate) offset: u32,
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the bytes end with the segment's end frame.
+    pub(crate) seals: bool,
+}
+
+/// Writes a stream's segments, one after the other.
+#[derive(Debug)]
+pub(crate) struct SegmentWriter {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) directory: PathBuf,
+    pub(crate) stream: u32,
+    pub(crate) segment_bytes: u32,
+    /// The segment being written.
+    pub(crate) file: Option<Arc<dyn DiskFile>>,
+}
+
+/// What became of the chunks.
+pub(crate) struct Written {
+    /// Those that were not written; only when the disk is full.
+    pub(crate) left: Vec<Chunk>,
+    /// An emptied buffer to use again.
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) outcome: Outcome,
+}
+
+/// How the writing went.
+pub(crate) enum Outcome {
+    Done,
+    /// A segment could not be created for want of space; earlier chunks are written.
+    NoSpace(io::Error),
+    /// Something was lost, or may be.
+    Failed(io::Error),
+}
+
+impl SegmentWriter {
+    /// Writes the chunks in order; with `sync`, makes them durable.
+    pub(crate) fn write(&mut self, chunks: Vec<Chunk>, sync: bool) -> Written {
+        let mut chunks = chunks.into_iter();
+        let mut buffer = Vec::new();
+        while let Some(mut chunk) = chunks.next() {
+            if self.file.is_none() {
+                match self.create(chunk.segment) {
+                    Ok(file) => self.file = Some(file),
+                    Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                        let left = std::iter::once(chunk).chain(chunks).collect();
+                        return Written { left, buffer, outcome: Outcome::NoSpace(error) };
+                    }
+                    Err(error) => return failed(error),
+                }
+            }
+            if let Err(error) = self.write_chunk(&chunk) {
+                return failed(error);
+            }
+            chunk.bytes.clear();
+            if chunk.bytes.capacity() > buffer.capacity() {
+                buffer = chunk.bytes;
+            }
+        }
+        if sync
+            && let Some(file) = &self.file
+            && let Err(error) = file.sync_data()
+        {
+            return failed(error);
+        }
+        Written { left: Vec::new(), buffer, outcome: Outcome::Done }
+    }
+
+    /// A segment's end is durable before the next segment exists; replay relies on it.
+    fn write_chunk(&mut self, chunk: &Chunk) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        file.write_all_at(&chunk.bytes, u64::from(chunk.offset))?;
+        if chunk.seals {
+            file.set_len(u64::from(chunk.offset) + chunk.bytes.len() as u64)?;
+            file.sync_data()?;
+            self.file = None;
+        }
+        Ok(())
+    }
+
+    /// Creates a segment, reserved and with its header durable, so that what is later found behind
+    /// a bad header is known to be damage.
+    fn create(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
+        let name = SegmentName { stream: self.stream, id };
+        let path = name.path(&self.directory);
+        let file = self.disk.open(&path, OpenMode::CreateNew)?;
+        if let Err(error) = file.allocate(u64::from(self.segment_bytes)) {
+            // Taken back, so that creating it can be tried again.
+            self.disk.remove_file(&path)?;
+            return Err(error);
+        }
+        let header: [u8; HEADER_BYTES] = encode_header(name, self.segment_bytes);
+        let prepared = file
+            .write_all_at(&header, 0)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| self.disk.sync_dir(&self.directory));
+        match prepared {
+            Ok(()) => Ok(file),
+            // Not to be mistaken for a failure that leaves nothing behind.
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+}
+
+fn failed(error: io::Error) -> Written {
+    Written { left: Vec::new(), buffer: Vec::new(), outcome: Outcome::Failed(error) }
+}

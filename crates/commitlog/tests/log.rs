@@ -1,0 +1,211 @@
+//! The log's behaviour, on a memory disk and in virtual time.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use commitlog::{CommitLog, CommitLogError, CommitLogOptions, LogPosition, SyncMode, replay_from};
+use common::{DIRECTORY, in_virtual_time, read_all, runtime_over};
+use runtime::memory_disk::{Fault, Operation};
+use runtime::{Disk, MemoryDisk};
+
+const SMALL: CommitLogOptions = CommitLogOptions {
+    segment_bytes: 4096,
+    sync: SyncMode::Group { window: Duration::ZERO },
+    segment_above: 0,
+};
+
+fn open(disk: &MemoryDisk, stream: u32, options: CommitLogOptions) -> CommitLog {
+    CommitLog::open(&runtime_over(disk), Path::new(DIRECTORY), stream, options).expect("open")
+}
+
+#[test]
+fn records_come_back_in_order_over_restarts_and_segments() {
+    let disk = MemoryDisk::new();
+    let mut written = Vec::new();
+    for round in 0..3_u8 {
+        in_virtual_time(async {
+            let log = open(&disk, 5, SMALL);
+            for index in 0..20_u8 {
+                let payload = vec![round * 20 + index; usize::from(index) * 30];
+                let position =
+                    log.append_parts(&[&payload[..payload.len() / 2], &payload[payload.len() / 2..]]);
+                written.push((position.expect("append"), payload));
+            }
+            if round == 1 {
+                log.sync().await.expect("sync");
+            } else {
+                log.close().await.expect("close");
+                assert!(matches!(log.append(b"late"), Err(CommitLogError::Closed)));
+            }
+        });
+    }
+    let found = read_all(&disk);
+    assert!(found.errors.is_empty() && found.torn.is_empty(), "{found:?}");
+    let replayed: Vec<_> = found.records.iter().map(|r| (r.position, r.payload.to_vec())).collect();
+    assert_eq!(replayed, written);
+    assert!(written.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    assert!(written.last().expect("records").0.segment >= 6, "several segments each time");
+
+    let from = written[30].0;
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let tail: Vec<_> = replay_from(&disk, Path::new(DIRECTORY), |_| from)
+        .expect("list")
+        .map(|record| record.expect("sound").position)
+        .collect();
+    assert_eq!(tail.len(), written.len() - 30);
+    assert_eq!(tail[0], from);
+}
+
+#[test]
+fn all_who_wait_during_a_sync_share_the_next() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        let first = log.synced(log.append(b"first").expect("append"));
+        // The sync of the first is under way when the others come.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let others: Vec<_> = (0..10).map(|index| log.synced(log.append(&[index]).expect("append"))).collect();
+        first.await.expect("durable");
+        assert_eq!(log.statistics().sync_count, 1);
+        for other in others {
+            other.await.expect("durable");
+        }
+        assert_eq!(log.statistics().sync_count, 2);
+        assert_eq!(log.statistics().record_count, 11);
+    });
+}
+
+#[test]
+fn periodic_answers_at_once_and_syncs_within_the_period() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let period = Duration::from_secs(10);
+        let log = open(&disk, 0, CommitLogOptions { sync: SyncMode::Periodic { period }, ..SMALL });
+        let start = tokio::time::Instant::now();
+        let position = log.append(b"soon").expect("append");
+        log.synced(position).await.expect("at once");
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        assert!(read_all(&disk).records.is_empty());
+        tokio::time::sleep(period + Duration::from_millis(10)).await;
+        assert_eq!(log.statistics().sync_count, 1);
+        for seed in 0..20 {
+            assert_eq!(read_all(&disk.crash(seed)).records.len(), 1);
+        }
+        let now = tokio::time::Instant::now();
+        log.append(b"now").expect("append");
+        log.sync().await.expect("sync");
+        assert!(now.elapsed() < Duration::from_millis(10));
+        assert_eq!(read_all(&disk.crash(1)).records.len(), 2);
+    });
+}
+
+#[test]
+fn a_record_larger_than_half_a_segment_is_refused() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        let limit = log.record_bytes_max();
+        assert!((1900..2048).contains(&limit));
+        log.append(&vec![1; limit]).expect("fits");
+        let refused = log.append(&vec![1; limit + 1]);
+        assert!(matches!(refused, Err(CommitLogError::RecordTooLarge { .. })), "{refused:?}");
+        let tiny = CommitLogOptions { segment_bytes: 100, ..SMALL };
+        let refused = CommitLog::open(&runtime_over(&disk), Path::new(DIRECTORY), 9, tiny);
+        assert!(matches!(refused, Err(CommitLogError::BadSegmentBytes { .. })));
+    });
+}
+
+#[test]
+fn discarded_segments_go_and_ids_never_repeat() {
+    let disk = MemoryDisk::new();
+    let last = in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        let mut last = LogPosition::START;
+        for _ in 0..10 {
+            last = log.append(&[7; 1500]).expect("append");
+        }
+        log.sync().await.expect("sync");
+        assert_eq!(log.statistics().segment_count, 5);
+        assert_eq!(log.discard_below(LogPosition { segment: 3, offset: 0 }).await.expect("discard"), 2);
+        assert_eq!(log.statistics().segment_count, 3);
+        log.close().await.expect("close");
+        last
+    });
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        // Everything is flushed; the greatest id stays all the same.
+        assert_eq!(log.discard_below(log.end()).await.expect("discard"), 2);
+        assert_eq!(log.statistics().segment_count, 1);
+    });
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        let position = log.append(b"later").expect("append");
+        assert!(position.segment > last.segment);
+        let other = open(&disk, 1, CommitLogOptions { segment_above: 40, ..SMALL });
+        assert_eq!(other.append(b"first").expect("append").segment, 41);
+    });
+}
+
+#[test]
+fn a_failed_sync_ends_the_log_and_acknowledges_nothing() {
+    for operation in [Operation::Sync, Operation::Write] {
+        let disk = MemoryDisk::new();
+        in_virtual_time(async {
+            let log = open(&disk, 0, SMALL);
+            log.synced(log.append(b"good").expect("append")).await.expect("durable");
+            disk.faults().fail_nth(Some(operation), 0, Fault::InputOutput);
+            let lost = log.synced(log.append(b"lost").expect("append"));
+            let outcome = lost.await;
+            assert!(matches!(outcome, Err(CommitLogError::Failed { .. })), "{outcome:?}");
+            assert!(matches!(log.append(b"more"), Err(CommitLogError::Failed { .. })));
+            assert!(log.sync().await.is_err());
+            assert!(log.close().await.is_err());
+        });
+        for seed in 0..50 {
+            let found = read_all(&disk.crash(seed));
+            assert_eq!(found.records[0].payload, "good");
+            assert!(found.errors.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_records_until_there_is_room() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        disk.faults().set_capacity_bytes(2 * 4096 + 100);
+        let log = open(&disk, 0, SMALL);
+        for _ in 0..4 {
+            log.synced(log.append(&[1; 1500]).expect("append")).await.expect("durable");
+        }
+        let full = log.synced(log.append(&[2; 1500]).expect("append")).await;
+        assert!(matches!(full, Err(CommitLogError::DiskFull { .. })), "{full:?}");
+        assert!(matches!(log.append(b"x"), Err(CommitLogError::DiskFull { .. })));
+        disk.faults().set_capacity_bytes(u64::MAX);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        log.synced(log.append(b"room").expect("append")).await.expect("durable");
+    });
+    let found = read_all(&disk.crash(3));
+    assert!(found.errors.is_empty() && found.torn.is_empty(), "{found:?}");
+    assert_eq!(found.records.len(), 6, "the one that met the full disk was kept");
+}
+
+#[test]
+fn a_quiet_log_settles_so_that_damage_is_told_from_a_torn_tail() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        log.synced(log.append(&[9; 700]).expect("append")).await.expect("durable");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(log.statistics().sync_count, 2, "one for the record, one for the marker");
+    });
+    let path = Path::new(DIRECTORY).join("commitlog-0-1.log");
+    let image = disk.crash(1);
+    image.flip_bits(&path, 300, 0x40).expect("flip");
+    let found = read_all(&image);
+    assert!(found.records.is_empty());
+    assert!(matches!(&found.errors[..], [CommitLogError::Damaged { offset: 32, .. }]), "{found:?}");
+}
