@@ -143,7 +143,8 @@ fn parse_exponent(text: &str) -> Option<i64> {
         return None;
     }
     let exponent = digits.parse::<i64>().ok()?;
-    Some(if text.starts_with('-') { -exponent } else { exponent })
+    let exponent = if text.starts_with('-') { -exponent } else { exponent };
+    i32::try_from(exponent).ok().map(i64::from)
 }
 
 /// As Java prints a `BigDecimal`: plain, or in scientific notation if the scale is negative or

@@ -15,11 +15,26 @@ mod compare;
 pub mod encoding;
 mod validate;
 
+mod literal;
+mod text;
+
 pub mod blob;
+pub mod date;
 pub mod decimal;
+pub mod duration;
+pub mod float;
+pub mod inet;
+pub mod time;
+pub mod timestamp;
+pub mod uuid;
 pub mod varint;
+
+mod calendar;
+mod float_digits;
+mod scan;
 
 pub use cql_type::{CqlType, UserType};
 pub use error::TypeError;
+pub use literal::write_json_string;
 pub use name::{is_reserved, quote_if_needed};
 pub use token::{Token, murmur3_x64_128};

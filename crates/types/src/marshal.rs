@@ -238,19 +238,15 @@ impl<'a> Parser<'a> {
             "ReversedType" => return self.only_parameter(class).map(MarshalType::Reversed),
             "CompositeType" => return self.parameters().map(MarshalType::Composite),
             "FrozenType" => self.only_parameter(class)?.freeze(),
-            "ListType" => {
-                CqlType::List { element: Arc::new(self.only_parameter(class)?), frozen: false }
-            }
+            "ListType" => CqlType::List { element: Arc::new(self.only_parameter(class)?), frozen: false },
             "SetType" => CqlType::Set { element: Arc::new(self.only_parameter(class)?), frozen: false },
             "MapType" => self.map()?,
             "TupleType" => CqlType::Tuple(self.plain_parameters()?.iter().map(CqlType::freeze).collect()),
             "UserType" => self.user_type()?,
             "VectorType" => self.vector()?,
             _ => {
-                let of = CqlType::from_class(class).ok_or_else(|| TypeError::MarshalClass {
-                    class: class.to_owned(),
-                    place: None,
-                })?;
+                let of = CqlType::from_class(class)
+                    .ok_or_else(|| TypeError::MarshalClass { class: class.to_owned(), place: None })?;
                 if self.peek() == Some(b'(') {
                     self.parameters()?;
                 }
@@ -384,8 +380,10 @@ mod tests {
     #[test]
     fn reversed_and_composite_are_told_apart() {
         let parsed = parse("CompositeType(UTF8Type,ReversedType(Int32Type))").expect("well formed");
-        let expected =
-            MarshalType::Composite(vec![MarshalType::Plain(CqlType::Text), MarshalType::Reversed(CqlType::Int)]);
+        let expected = MarshalType::Composite(vec![
+            MarshalType::Plain(CqlType::Text),
+            MarshalType::Reversed(CqlType::Int),
+        ]);
         assert_eq!(parsed, expected);
         assert!(CqlType::from_marshal("ReversedType(Int32Type)").is_err());
         assert!(CqlType::from_marshal("ListType(ReversedType(Int32Type))").is_err());

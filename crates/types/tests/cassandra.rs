@@ -75,8 +75,12 @@ fn clustering_forms_are_cassandras() {
         let types: Vec<(CqlType, bool)> = line[0].split(';').map(clustering_of).collect();
         let kind = match line[1] {
             "CLUSTERING" => ClusteringBoundKind::Clustering,
-            "EXCL_END_BOUND" | "INCL_START_BOUND" | "EXCL_END_INCL_START_BOUNDARY" => ClusteringBoundKind::Before,
-            "INCL_END_BOUND" | "EXCL_START_BOUND" | "INCL_END_EXCL_START_BOUNDARY" => ClusteringBoundKind::After,
+            "EXCL_END_BOUND" | "INCL_START_BOUND" | "EXCL_END_INCL_START_BOUNDARY" => {
+                ClusteringBoundKind::Before
+            }
+            "INCL_END_BOUND" | "EXCL_START_BOUND" | "INCL_END_EXCL_START_BOUNDARY" => {
+                ClusteringBoundKind::After
+            }
             other => panic!("{other}"),
         };
         let values: Vec<Option<Vec<u8>>> =
@@ -101,5 +105,49 @@ fn values_are_refused_as_in_cassandra() {
         } else {
             assert_eq!(answer, text(line[2]), "{} {}", line[0], line[1]);
         }
+    }
+}
+
+#[test]
+fn literals_are_written_as_by_cassandra() {
+    for line in lines(VALUES) {
+        let value = bytes(line[1]).expect("a value");
+        let of = of(line[0]);
+        assert_eq!(of.to_cql_literal(&value), text(line[4]), "literal of {} {}", line[0], line[1]);
+        assert_eq!(of.to_text(&value), text(line[5]), "text of {} {}", line[0], line[1]);
+        // Java falls over tuples with fields missing.
+        if !line[6].starts_with('!') {
+            assert_eq!(of.to_json(Some(&value)), text(line[6]), "JSON of {} {}", line[0], line[1]);
+        }
+    }
+}
+
+#[test]
+fn literals_are_read_as_by_cassandra() {
+    let mut differences = Vec::new();
+    for line in lines(include_str!("vectors/literals.tsv")) {
+        let (name, literal, expected) = (line[0], text(line[1]), text(line[2]));
+        let answer = match of(name).from_text(&literal, 0) {
+            Ok(value) => shown(&value),
+            Err(error) => format!("!{error}"),
+        };
+        // Where Cassandra falls over an unforeseen exception, any refusal will do.
+        let unforeseen = expected.ends_with("Exception") || expected.ends_with("Error");
+        let same = if unforeseen { answer.starts_with('!') } else { answer == expected };
+        if !same {
+            differences.push(format!("{name} '{literal}': {answer}, Cassandra {expected}"));
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn floating_point_numbers_have_javas_digits() {
+    for line in lines(include_str!("vectors/floats.tsv")) {
+        let [double, float] = [line[0], line[2]].map(|value| bytes(value).expect("a value"));
+        assert_eq!(CqlType::Double.to_text(&double), line[1]);
+        assert_eq!(CqlType::Float.to_text(&float), line[3]);
+        assert_eq!(CqlType::Double.from_text(line[1], 0).expect("a number"), double);
+        assert_eq!(CqlType::Float.from_text(line[3], 0).expect("a number"), float);
     }
 }

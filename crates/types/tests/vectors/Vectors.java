@@ -3,6 +3,7 @@
 //
 //   javac -cp 'CASSANDRA/lib/*' -d OUT Vectors.java
 //   java -Duser.timezone=UTC -cp 'OUT:CASSANDRA/lib/*' Vectors values > values.tsv
+//   (the same with "literals" reads literals.txt)
 //
 // Fields are separated by tabs; bytes are hexadecimal, text has \\ doubled and control characters as \ and two hexadecimal digits, and a null
 // or a refusal is written as "-" (or "!" and the message).
@@ -46,6 +47,7 @@ public class Vectors
             case "clusterings": clusterings(); break;
             case "literals": literals(); break;
             case "names": names(); break;
+            case "floats": floats(); break;
         }
     }
 
@@ -76,7 +78,7 @@ public class Vectors
     static String ask(Ask ask)
     {
         try { return text(ask.get()); }
-        catch (Throwable t) { return "!" + (t instanceof org.apache.cassandra.serializers.MarshalException ? text(String.valueOf(t.getMessage())) : t.getClass().getSimpleName()); }
+        catch (Throwable t) { return "!" + (t instanceof org.apache.cassandra.serializers.MarshalException || t instanceof org.apache.cassandra.exceptions.InvalidRequestException ? text(String.valueOf(t.getMessage())) : t.getClass().getSimpleName()); }
     }
 
     static void values()
@@ -279,9 +281,21 @@ public class Vectors
             int tab = line.indexOf('\t');
             if (tab < 0) continue;
             String name = line.substring(0, tab), raw = line.substring(tab + 1);
-            String literal = raw.replace("\\t", "\t").replace("\\n", "\n").replace("\\\\", "\\");
+            String literal = raw.replace("\\\\", "\\");
             AbstractType<?> type = parse(name);
             System.out.println(name + "\t" + raw + "\t" + ask(() -> hex(type.fromString(literal))));
+        }
+    }
+
+    static void floats()
+    {
+        for (int i = 0; i < 500; i++)
+        {
+            double d = i < 60 ? Math.pow(10, i - 30) : i < 140 ? Math.pow(2, (i - 100) * 7) : i < 250 ? Double.longBitsToDouble(random.nextLong() & Long.MAX_VALUE)
+                : i < 400 ? random.nextInt(100000) / 1000.0 * Math.pow(10, random.nextInt(20) - 6) : random.nextLong() >>> random.nextInt(60);
+            float f = i < 60 ? (float) d : i < 140 ? (float) Math.pow(2, i - 120) : i < 250 ? Float.intBitsToFloat(random.nextInt() & Integer.MAX_VALUE) : (float) d;
+            if (d == 0 || f == 0 || Double.isNaN(d) || Float.isNaN(f)) continue;
+            System.out.println(hex(ByteBufferUtil.bytes(d)) + "\t" + d + "\t" + hex(ByteBufferUtil.bytes(f)) + "\t" + f);
         }
     }
 
