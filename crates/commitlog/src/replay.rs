@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use runtime::{Disk, EntryKind, OpenMode};
+use runtime::{Disk, DiskFile, EntryKind, OpenMode};
 
 use crate::error::CommitLogError;
 use crate::format::{Found, Kind, MARKER_BYTES, SEGMENT_BYTES_MAX, SegmentName, encode_frame, find_frame_in};
@@ -47,7 +47,7 @@ pub struct TornTail {
 pub struct Replay<'from> {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-    from: Box<dyn FromPosition + 'from>,
+    from: Box<dyn Floor + 'from>,
     /// Segments to read, the next one last.
     segments: Vec<Waiting>,
     reading: Option<(SegmentName, SegmentReader)>,
@@ -61,19 +61,19 @@ struct Waiting {
     is_last: bool,
 }
 
-trait FromPosition {
-    fn from_position(&self, stream: u32) -> LogPosition;
+trait Floor {
+    fn floor(&self, stream: u32) -> LogPosition;
 }
 
-impl<F: Fn(u32) -> LogPosition> FromPosition for F {
-    fn from_position(&self, stream: u32) -> LogPosition {
+impl<F: Fn(u32) -> LogPosition> Floor for F {
+    fn floor(&self, stream: u32) -> LogPosition {
         self(stream)
     }
 }
 
-impl std::fmt::Debug for dyn FromPosition + '_ {
+impl std::fmt::Debug for dyn Floor + '_ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FromPosition")
+        f.write_str("Floor")
     }
 }
 
@@ -144,7 +144,7 @@ impl Iterator for Replay<'_> {
                 }
                 Some(Item::Record { offset, payload }) => {
                     let position = LogPosition { segment: id, offset };
-                    if position >= self.from.from_position(stream) {
+                    if position >= self.from.floor(stream) {
                         return Some(Ok(Replayed { stream, position, payload }));
                     }
                 }
@@ -196,42 +196,52 @@ pub(crate) fn seal_last_segment(
     let path = name.path(directory);
     let failed = || CommitLogError::disk("end the last segment");
     let file = disk.open(&path, OpenMode::ReadWrite).map_err(failed())?;
+    // Of a process that was killed, all of this may still be in the system's cache alone, the name
+    // included. And if a sync failed before, bytes may be in the cache, marked clean, and on no disk:
+    // only writing them again helps. All must be durable before a later segment relies on it.
+    disk.sync_dir(directory).map_err(failed())?;
     let file_bytes = file.len().map_err(failed())?;
-    if file_bytes > u64::from(SEGMENT_BYTES_MAX)
-        || ends_with_end_frame(&*file, name, file_bytes).map_err(failed())?
-    {
+    if file_bytes > u64::from(SEGMENT_BYTES_MAX) {
+        return Ok(Some(file_bytes));
+    }
+    if let Some((frame, offset)) = read_settled_end(&*file, name, file_bytes).map_err(failed())? {
+        file.write_all_at(&frame, offset).and_then(|()| file.sync_all()).map_err(failed())?;
         return Ok(Some(file_bytes));
     }
     let segment = read_segment(disk, &path, file_bytes)?;
-    let mut reader = SegmentReader::new(segment, name, path.clone(), true);
-    let is_damaged = reader.by_ref().any(|item| matches!(item, Item::Damage(_)));
-    let end = reader.end_offset();
-    if is_damaged || reader.is_sealed() {
+    let mut reader = SegmentReader::new(segment.clone(), name, path.clone(), true);
+    if reader.by_ref().any(|item| matches!(item, Item::Damage(_))) {
         return Ok(Some(file_bytes));
     }
+    let end = reader.end_offset();
     if end == 0 {
         disk.remove_file(&path).and_then(|()| disk.sync_dir(directory)).map_err(failed())?;
         return Ok(None);
     }
-    // What was found is made durable before the end frame says that it is.
-    file.sync_data().map_err(failed())?;
     let mut frame = Vec::new();
     encode_frame(&mut frame, name, end as u32, Kind::End, &[&(end as u32).to_le_bytes()]);
     let sealed_bytes = (end + frame.len()) as u64;
-    file.write_all_at(&frame, end as u64)
+    file.write_all_at(&segment[..end], 0)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| file.write_all_at(&frame, end as u64))
         .and_then(|()| file.set_len(sealed_bytes))
         .and_then(|()| file.sync_all())
         .map_err(failed())?;
     Ok(Some(sealed_bytes))
 }
 
-/// Whether the file's last bytes are an end frame, which is how a finished segment looks.
-fn ends_with_end_frame(file: &dyn runtime::DiskFile, name: SegmentName, file_bytes: u64) -> io::Result<bool> {
-    let Some(offset) = file_bytes.checked_sub(MARKER_BYTES as u64) else { return Ok(false) };
+/// The file's last bytes and their offset, if they are an end frame that was written when all before
+/// it was durable: by closing the log or by [`seal_last_segment`]. One of a roll-over is not.
+fn read_settled_end(
+    file: &dyn DiskFile,
+    name: SegmentName,
+    file_bytes: u64,
+) -> io::Result<Option<([u8; MARKER_BYTES], u64)>> {
+    let Some(offset) = file_bytes.checked_sub(MARKER_BYTES as u64) else { return Ok(None) };
     let mut tail = [0; MARKER_BYTES];
     file.read_exact_at(&mut tail, offset)?;
-    Ok(match find_frame_in(&tail, name, 0, offset as usize) {
-        Found::Frame(frame) => frame.kind == Kind::End && frame.check_payload(&tail).is_ok(),
-        _ => false,
-    })
+    let Found::Frame(frame) = find_frame_in(&tail, name, 0, offset as usize) else { return Ok(None) };
+    let is_sound = frame.kind == Kind::End && frame.check_payload(&tail).is_ok();
+    let is_settled = is_sound && frame.synced_offset(&tail) == Some(offset as usize);
+    Ok(is_settled.then_some((tail, offset)))
 }

@@ -41,34 +41,18 @@ pub(crate) struct SegmentReader {
     known_synced: usize,
     offset: usize,
     finished: bool,
-    /// Whether the end frame was reached and nothing follows it.
-    sealed: bool,
 }
 
 impl SegmentReader {
     /// `is_last` tells whether the stream has no later segment.
     pub(crate) fn new(segment: Bytes, name: SegmentName, path: PathBuf, is_last: bool) -> SegmentReader {
         let known_synced = if is_last { known_synced(&segment, name) } else { usize::MAX };
-        SegmentReader {
-            segment,
-            name,
-            path,
-            is_last,
-            known_synced,
-            offset: 0,
-            finished: false,
-            sealed: false,
-        }
+        SegmentReader { segment, name, path, is_last, known_synced, offset: 0, finished: false }
     }
 
     /// After the last item: where the sound frames end, without the end frame.
     pub(crate) fn end_offset(&self) -> usize {
         self.offset
-    }
-
-    /// After the last item: whether the segment was ended.
-    pub(crate) fn is_sealed(&self) -> bool {
-        self.sealed
     }
 
     fn header(&mut self) -> Option<Item> {
@@ -125,7 +109,6 @@ impl SegmentReader {
     /// durable yet, and the torn tail of a crash before this one.
     fn end(&mut self, end: usize) -> Option<Item> {
         self.finished = true;
-        self.sealed = end == self.segment.len();
         if self.is_zero_from(end) || self.is_last {
             return None;
         }

@@ -95,11 +95,6 @@ impl FileState {
         self.lost.append(&mut self.dirty);
     }
 
-    /// All that was written, as a fresh file.
-    pub(super) fn kill(&self) -> FileState {
-        FileState { written: self.written.clone(), synced: self.written.clone(), ..FileState::default() }
-    }
-
     /// What a power cut leaves, as a fresh file.
     pub(super) fn crash(&self, random: &SeededRandom) -> FileState {
         let mut left = self.synced.clone();

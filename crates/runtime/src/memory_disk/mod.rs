@@ -63,7 +63,8 @@ impl MemoryDisk {
         MemoryDisk::with_names(self.names().crash(&random))
     }
 
-    /// The disk as found after the process alone was killed: all that was written is there.
+    /// The disk as found after the process alone was killed: all that was written is there, and what
+    /// was not synced can still be lost by a power cut. A copy, like that of [`MemoryDisk::crash`].
     pub fn kill(&self) -> MemoryDisk {
         MemoryDisk::with_names(self.names().kill())
     }

@@ -1,6 +1,6 @@
 //! Directories of the memory disk: as seen, as durable, and the changes between.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex};
@@ -173,11 +173,20 @@ impl Names {
                 left.apply(change);
             }
         }
-        self.freshen(&left, &mut |file| file.crash(random))
+        let mut anew = Anew::new(|file| file.crash(random));
+        let seen = anew.tree(&left);
+        Names { durable: seen.clone(), seen, pending: Vec::new(), next_directory: self.next_directory }
     }
 
+    /// The same names over copies of the files, with what is not durable still not durable.
     pub(super) fn kill(&self) -> Names {
-        self.freshen(&self.seen, &mut FileState::kill)
+        let mut anew = Anew::new(FileState::clone);
+        let (seen, durable) = (anew.tree(&self.seen), anew.tree(&self.durable));
+        let pending = self.pending.iter().map(|change| Change {
+            emptied: change.emptied.clone(),
+            filled: change.filled.as_ref().map(|(slot, entry)| (slot.clone(), anew.entry(entry))),
+        });
+        Names { seen, durable, pending: pending.collect(), next_directory: self.next_directory }
     }
 
     pub(super) fn for_each_file(&self, visit: &mut dyn FnMut(&Arc<Mutex<FileState>>)) {
@@ -188,39 +197,6 @@ impl Names {
             {
                 visit(file);
             }
-        }
-    }
-
-    /// A disk of its own with the tree's reachable names; each file is made anew once, so that two
-    /// names of one file stay so. Files are visited in order of names, for the seed's sake.
-    fn freshen(&self, tree: &Tree, anew: &mut dyn FnMut(&FileState) -> FileState) -> Names {
-        let mut fresh = Tree::default();
-        let mut made: BTreeMap<usize, Arc<Mutex<FileState>>> = BTreeMap::new();
-        let mut waiting = vec![ROOT];
-        while let Some(directory) = waiting.pop() {
-            let mut entries = BTreeMap::new();
-            for (name, entry) in tree.directories.get(&directory).into_iter().flatten() {
-                let entry = match entry {
-                    Entry::Directory(below) => {
-                        waiting.push(*below);
-                        Entry::Directory(*below)
-                    }
-                    Entry::File(file) => {
-                        let file = made
-                            .entry(Arc::as_ptr(file) as usize)
-                            .or_insert_with(|| Arc::new(Mutex::new(anew(&lock(file)))));
-                        Entry::File(Arc::clone(file))
-                    }
-                };
-                entries.insert(name.clone(), entry);
-            }
-            fresh.directories.insert(directory, entries);
-        }
-        Names {
-            seen: fresh.clone(),
-            durable: fresh,
-            pending: Vec::new(),
-            next_directory: self.next_directory,
         }
     }
 
@@ -242,6 +218,46 @@ impl Names {
         let name = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
         let parent = self.directory(path.parent().unwrap_or(Path::new("")))?;
         Ok((parent, name))
+    }
+}
+
+/// Copies trees onto files of their own. A file is made anew once, so that two names of it stay so.
+struct Anew<Make> {
+    make: Make,
+    made: BTreeMap<usize, Arc<Mutex<FileState>>>,
+}
+
+impl<Make: FnMut(&FileState) -> FileState> Anew<Make> {
+    fn new(make: Make) -> Anew<Make> {
+        Anew { make, made: BTreeMap::new() }
+    }
+
+    /// Copies what can be reached, in an order that depends on the names alone, for the seed's sake.
+    fn tree(&mut self, tree: &Tree) -> Tree {
+        let mut copy = Tree::default();
+        let mut waiting = vec![ROOT];
+        while let Some(directory) = waiting.pop() {
+            let mut entries = BTreeMap::new();
+            for (name, entry) in tree.directories.get(&directory).into_iter().flatten() {
+                if let Entry::Directory(below) = entry {
+                    waiting.push(*below);
+                }
+                entries.insert(name.clone(), self.entry(entry));
+            }
+            copy.directories.insert(directory, entries);
+        }
+        copy
+    }
+
+    fn entry(&mut self, entry: &Entry) -> Entry {
+        let Entry::File(file) = entry else { return entry.clone() };
+        let made = match self.made.entry(Arc::as_ptr(file) as usize) {
+            btree_map::Entry::Occupied(made) => Arc::clone(made.get()),
+            btree_map::Entry::Vacant(place) => {
+                Arc::clone(place.insert(Arc::new(Mutex::new((self.make)(&lock(file))))))
+            }
+        };
+        Entry::File(made)
     }
 }
 

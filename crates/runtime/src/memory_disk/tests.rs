@@ -82,7 +82,9 @@ fn synced_bytes_survive_and_unsynced_sectors_are_torn() {
         }
     }
     assert!(torn > 20 && old > 20 && new > 20, "{torn} {old} {new}");
-    assert_eq!(disk.kill().read(path).expect("read").len(), 8192);
+    let killed = disk.kill();
+    assert_eq!(killed.read(path).expect("read").len(), 8192);
+    assert!((0..200).any(|seed| killed.crash(seed).read(path).expect("read").len() < 8192));
 }
 
 #[test]
