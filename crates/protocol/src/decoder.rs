@@ -275,11 +275,13 @@ impl Decoder {
     }
 
     fn error(&self, stream: i16, error: ProtocolError, fate: Fate) -> FrameError {
-        let version_number = match (&error, self.version()) {
+        let version_number = match (&error, self.phase) {
+            (_, Phase::Segments { version, .. }) => version.number(),
             // A client of versions 1 and 2 is answered in its own layout, one of a beta in the beta.
-            (ProtocolError::UnsupportedVersion { number: number @ (1 | 2) }, None) => *number,
-            (ProtocolError::BetaWithoutFlag { version }, None) => version.number(),
-            (_, version) => version.unwrap_or(Version::CURRENT).number(),
+            (ProtocolError::UnsupportedVersion { number: number @ (1 | 2) }, _) => *number,
+            (ProtocolError::BetaWithoutFlag { version }, _) => version.number(),
+            (_, Phase::Envelopes { version, .. }) => version.number(),
+            (_, Phase::Initial) => Version::CURRENT.number(),
         };
         FrameError { stream, version_number, error: error.into(), fate }
     }
