@@ -69,7 +69,7 @@ fn digits(number: &Binary) -> Digits {
     if behind_point == 0 && (-21..=62).contains(&number.exponent) && significant < 64 {
         return integer_digits(number);
     }
-    let mut scaled = Scaled::new(number, zeros, significant, behind_point);
+    let scaled = Scaled::new(number, zeros, significant, behind_point);
     let bits = |power: i32| match usize::try_from(power) {
         Ok(power) if power < EXACT_POWERS => bits_of_power_of_5(power),
         _ => power * 3,
@@ -154,35 +154,66 @@ impl Scaled {
         Scaled { fraction: number.fraction >> zeros, exponent, value_2, value_5, unit_2, unit_5, half_2 }
     }
 
-    fn generate(&mut self, width: Width) -> Digits {
+    fn generate(&self, width: Width) -> Digits {
+        match width {
+            Width::Int => self.run(&mut self.narrow(|wide| i64::from(wide as i32))),
+            Width::Long => self.run(&mut self.narrow(|wide| wide as i64)),
+            Width::Big => self.run(&mut self.wide()),
+        }
+    }
+
+    fn narrow(&self, wrap: fn(i128) -> i64) -> Narrow {
+        let power = |five: i32, two: i32| 5i128.pow(five as u32) << two;
+        let unit = power(self.unit_5, self.unit_2);
+        Narrow {
+            value: wrap(i128::from(self.fraction) * power(self.value_5, self.value_2)),
+            half: wrap(power(self.value_5, self.half_2)),
+            unit: wrap(unit),
+            tens: wrap(unit * 10),
+            wrap,
+        }
+    }
+
+    fn wide(&self) -> Wide {
         let power = |five: i32, two: i32| BigUint::from(5u8).pow(five as u32) << two;
         let unit = power(self.unit_5, self.unit_2);
-        let mut state = Generator {
+        Wide {
             value: BigUint::from(self.fraction) * power(self.value_5, self.value_2),
             half: power(self.value_5, self.half_2),
             tens: &unit * 10u8,
             unit,
-            width,
-            low: false,
-            high: false,
-        };
+        }
+    }
+
+    fn run(&self, numbers: &mut impl Numbers) -> Digits {
+        let mut exponent = self.exponent;
         let mut digits = Vec::new();
-        let first = state.next_digit();
-        if first == 0 && !state.high {
-            self.exponent -= 1;
+        let mut stop = Stop { low: false, high: false };
+        let first = numbers.next_digit(&mut stop);
+        if first == 0 && !stop.high {
+            exponent -= 1;
         } else {
             digits.push(first);
         }
-        if self.exponent < -3 || self.exponent >= 8 {
+        if exponent < -3 || exponent >= 8 {
             // Scientific notation shows at least two digits.
-            (state.low, state.high) = (false, false);
+            stop = Stop { low: false, high: false };
         }
-        while !state.low && !state.high {
-            let digit = state.next_digit();
-            digits.push(digit);
+        while !stop.low && !stop.high {
+            digits.push(numbers.next_digit(&mut stop));
         }
-        let mut point = self.exponent + 1;
-        if state.rounds_up(digits.last().copied().unwrap_or(0)) {
+        let last_is_odd = digits.last().is_some_and(|digit| digit % 2 == 1);
+        let rounds_up = match (stop.high, stop.low) {
+            (false, _) => false,
+            (true, false) => true,
+            (true, true) => match numbers.compare_rest_with_half_a_digit() {
+                Ordering::Greater => true,
+                Ordering::Equal => last_is_odd,
+                Ordering::Less => false,
+            },
+        };
+        let mut point = exponent + 1;
+        if rounds_up {
             round_up(&mut digits, &mut point);
         }
         Digits { digits: digits.into_iter().map(|digit| b'0' + digit).collect(), point }
@@ -197,58 +228,69 @@ fn estimate_exponent(number: &Binary) -> i32 {
     estimate.floor() as i32
 }
 
-struct Generator {
-    /// What is left of the number; ten times it after each digit.
-    value: BigUint,
-    /// Half the distance to the next numbers, grown the same way.
-    half: BigUint,
-    unit: BigUint,
-    /// Ten units.
-    tens: BigUint,
-    width: Width,
+/// Why no further digit is needed.
+struct Stop {
     /// What is left is too little to matter.
     low: bool,
     /// What is missing to the next digit is too little to matter.
     high: bool,
 }
 
-impl Generator {
-    fn next_digit(&mut self) -> u8 {
+/// What is left of the number (ten times it after each digit), half the distance to the next
+/// numbers (grown the same way), one unit of the first digit, and ten.
+trait Numbers {
+    fn next_digit(&mut self, stop: &mut Stop) -> u8;
+    fn compare_rest_with_half_a_digit(&self) -> Ordering;
+}
+
+/// In 32 or 64 bits, wrapping where Java's would.
+struct Narrow {
+    value: i64,
+    half: i64,
+    unit: i64,
+    tens: i64,
+    wrap: fn(i128) -> i64,
+}
+
+impl Numbers for Narrow {
+    fn next_digit(&mut self, stop: &mut Stop) -> u8 {
+        let digit = self.value.checked_div(self.unit).unwrap_or(0);
+        let rest = self.value.checked_rem(self.unit).unwrap_or(0);
+        self.value = (self.wrap)(i128::from(rest) * 10);
+        self.half = (self.wrap)(i128::from(self.half) * 10);
+        // Java sees an overflow only where it turns the sign.
+        let overflowed = self.half <= 0;
+        stop.low = overflowed || self.value < self.half;
+        let sum = (self.wrap)(i128::from(self.value) + i128::from(self.half));
+        stop.high = overflowed || sum > self.tens;
+        digit as u8
+    }
+
+    fn compare_rest_with_half_a_digit(&self) -> Ordering {
+        (self.wrap)(i128::from(self.value) * 2 - i128::from(self.tens)).cmp(&0)
+    }
+}
+
+/// As exact as it takes.
+struct Wide {
+    value: BigUint,
+    half: BigUint,
+    unit: BigUint,
+    tens: BigUint,
+}
+
+impl Numbers for Wide {
+    fn next_digit(&mut self, stop: &mut Stop) -> u8 {
         let digit = &self.value / &self.unit;
         self.value = (&self.value % &self.unit) * 10u8;
         self.half *= 10u8;
-        if self.half_overflows() {
-            (self.low, self.high) = (true, true);
-        } else {
-            self.low = self.value < self.half;
-            self.high = match (&self.value + &self.half).cmp(&self.tens) {
-                Ordering::Greater => true,
-                Ordering::Equal => self.width == Width::Big,
-                Ordering::Less => false,
-            };
-        }
-        digit.to_u8().unwrap_or(9)
+        stop.low = self.value < self.half;
+        stop.high = &self.value + &self.half >= self.tens;
+        digit.to_u8().unwrap_or(0)
     }
 
-    /// Where Java computes with fixed widths a distance beyond them counts as enough.
-    fn half_overflows(&self) -> bool {
-        match self.width {
-            Width::Int => self.half.bits() > 31,
-            Width::Long => self.half.bits() > 63,
-            Width::Big => false,
-        }
-    }
-
-    fn rounds_up(&self, last_digit: u8) -> bool {
-        match (self.high, self.low) {
-            (false, _) => false,
-            (true, false) => true,
-            (true, true) => match (&self.value << 1u8).cmp(&self.tens) {
-                Ordering::Greater => true,
-                Ordering::Equal => last_digit % 2 == 1,
-                Ordering::Less => false,
-            },
-        }
+    fn compare_rest_with_half_a_digit(&self) -> Ordering {
+        (&self.value << 1u8).cmp(&self.tens)
     }
 }
 
