@@ -209,3 +209,30 @@ fn a_quiet_log_settles_so_that_damage_is_told_from_a_torn_tail() {
     assert!(found.records.is_empty());
     assert!(matches!(&found.errors[..], [CommitLogError::Damaged { offset: 32, .. }]), "{found:?}");
 }
+
+/// The same log on the real disk, with real threads, dropped without being closed.
+#[test]
+fn the_real_disk_keeps_what_was_acknowledged() {
+    let directory = tempfile::tempdir().expect("directory");
+    let runtime = runtime::Runtime::real(runtime::RuntimeOptions::default()).expect("runtime");
+    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+    for life in 0..3_u8 {
+        tokio::task::LocalSet::new().block_on(&threads, async {
+            let options = CommitLogOptions { segment_bytes: 64 * 1024, ..SMALL };
+            let log = CommitLog::open(&runtime, directory.path(), 2, options).expect("open");
+            let waiting: Vec<_> =
+                (0..200).map(|_| log.synced(log.append(&[life; 1000]).expect("append"))).collect();
+            for record in waiting {
+                record.await.expect("durable");
+            }
+            assert!(log.statistics().sync_count < 20, "{:?}", log.statistics());
+        });
+    }
+    let records: Vec<_> = commitlog::replay(&runtime.disk, directory.path())
+        .expect("list")
+        .map(|record| record.expect("sound").payload[0])
+        .collect();
+    let expected: Vec<u8> = (0..3).flat_map(|life| [life; 200]).collect();
+    assert_eq!(records, expected);
+    runtime.stop();
+}
