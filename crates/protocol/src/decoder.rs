@@ -202,6 +202,11 @@ impl Decoder {
         self.is_ready = true;
     }
 
+    /// Which direction's frames it takes.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
     /// The established version.
     pub fn version(&self) -> Option<Version> {
         match self.phase {
@@ -229,6 +234,7 @@ impl Decoder {
     /// The next frame, an error, or `None` until more is fed (for good after a fatal error).
     pub fn next_frame(&mut self) -> Option<Result<Frame, FrameError>> {
         if self.is_closed {
+            self.input.clear();
             return None;
         }
         let next = match self.phase {
