@@ -1,21 +1,52 @@
 //! Why a request could not be carried out.
 
+use storage::StorageError;
+
 /// What went wrong, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CoordinatorError {
     #[error("overloaded: {what}")]
-    Overloaded { what: &'static str },
+    Overloaded { what: String },
     #[error("the schema moved on from epoch {based_on} to {current}")]
     SchemaMoved { based_on: u64, current: u64 },
     #[error("change schema: {0}")]
     Schema(#[from] schema::SchemaError),
+    #[error("keep the schema: {0}")]
+    Metadata(cluster::MetadataError),
     #[error("cannot achieve consistency level {consistency}: {required} required, {alive} alive")]
     Unavailable { consistency: &'static str, required: u32, alive: u32 },
-    #[error("the mutation of {mutation_bytes} bytes is larger than the {mutation_bytes_max} allowed")]
-    MutationTooLarge { mutation_bytes: usize, mutation_bytes_max: usize },
+    #[error("table {table} does not exist")]
+    NoTable { table: String },
+    #[error("the batch of {batch_bytes} bytes is larger than the {batch_bytes_max} allowed")]
+    BatchTooLarge { batch_bytes: usize, batch_bytes_max: usize },
+    #[error("read logged batch: {0}")]
+    DamagedBatch(rows::MutationError),
     #[error("{0}")]
-    Storage(String),
+    Storage(StorageError),
     #[error("the node is shutting down")]
     ShuttingDown,
+}
+
+impl From<StorageError> for CoordinatorError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::ShardBusy { .. } => CoordinatorError::Overloaded { what: error.to_string() },
+            StorageError::ShuttingDown | StorageError::ShardGone { .. } => CoordinatorError::ShuttingDown,
+            StorageError::NoTable { table } => CoordinatorError::NoTable { table: table.0.to_string() },
+            other => CoordinatorError::Storage(other),
+        }
+    }
+}
+
+impl From<cluster::MetadataError> for CoordinatorError {
+    fn from(error: cluster::MetadataError) -> Self {
+        match error {
+            cluster::MetadataError::Moved { based_on, current } => {
+                CoordinatorError::SchemaMoved { based_on, current }
+            }
+            cluster::MetadataError::Schema(error) => CoordinatorError::Schema(error),
+            other => CoordinatorError::Metadata(other),
+        }
+    }
 }

@@ -2,47 +2,77 @@
 
 use std::sync::Arc;
 
-use rows::Mutation;
-use schema::{Schema, TableId, Transformation};
-use storage::{ReadCommand, ReadPage};
+use cluster::MetadataLog;
+use schema::{Schema, TableId};
+use storage::ShardHandle;
+use uuid::Uuid;
 
-use crate::CoordinatorError;
+/// What the coordinators of all shards of a node share; asked for schema changes only.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub(crate) metadata: Arc<tokio::sync::Mutex<MetadataLog>>,
+}
 
-/// How many replicas must answer. On a lone node any level but `EACH_QUORUM`-style data-centre
-/// rules comes to the same one replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Cassandra's levels by their names")]
-pub enum Consistency {
-    Any, One, Two, Three, Quorum, All, LocalQuorum, EachQuorum, Serial, LocalSerial, LocalOne,
+impl Node {
+    /// A node with that metadata log.
+    pub fn new(metadata: MetadataLog) -> Self {
+        Node { metadata: Arc::new(tokio::sync::Mutex::new(metadata)) }
+    }
 }
 
 /// Carries reads and writes. Belongs to one shard; clone it freely there.
 #[derive(Clone)]
-pub struct Coordinator {}
+pub struct Coordinator {
+    pub(crate) node: Node,
+    pub(crate) shard: ShardHandle,
+}
 
-#[allow(missing_docs, clippy::unused_async, unused_variables, reason = "signatures first: the storage floor is being built")]
 impl Coordinator {
-    /// The schema now in force.
-    pub fn schema(&self) -> Arc<Schema> { unreachable!() }
+    /// The coordinator of that shard.
+    pub fn new(node: Node, shard: ShardHandle) -> Self {
+        Coordinator { node, shard }
+    }
+
+    /// The way to all shards, for work that is not a read or a write.
+    pub fn shard(&self) -> &ShardHandle {
+        &self.shard
+    }
+
+    /// The schema now in force on this shard.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.shard.local().schema()
+    }
+
     /// A timestamp in µs that no other write of this node has or had, later than all before.
-    pub fn next_timestamp(&self) -> i64 { unreachable!() }
+    pub fn next_timestamp(&self) -> i64 {
+        self.shard.local().next_timestamp()
+    }
+
     /// Seconds since 1970.
-    pub fn now_seconds(&self) -> u32 { unreachable!() }
+    pub fn now_seconds(&self) -> u32 {
+        self.shard.local().now_seconds()
+    }
+
     /// Milliseconds since 1970.
-    pub fn now_millis(&self) -> i64 { unreachable!() }
+    pub fn now_millis(&self) -> i64 {
+        self.shard.local().runtime().clock.now_millis()
+    }
+
     /// A version 1 UUID, unique on this node.
-    pub fn time_uuid(&self) -> uuid::Uuid { unreachable!() }
+    pub fn time_uuid(&self) -> Uuid {
+        let runtime = self.shard.local().runtime();
+        runtime.random.uuid_v1(&*runtime.clock)
+    }
+
     /// A version 4 UUID.
-    pub fn random_uuid(&self) -> uuid::Uuid { unreachable!() }
-    /// Writes independent mutations: one statement, or an unlogged batch. Several for one partition are atomic together.
-    pub async fn write(&self, mutations: Vec<Mutation>, consistency: Consistency) -> Result<(), CoordinatorError> { unreachable!() }
-    /// Writes a logged batch: all of it or, should the node die before it answers, all or nothing.
-    pub async fn write_logged_batch(&self, mutations: Vec<Mutation>, consistency: Consistency) -> Result<(), CoordinatorError> { unreachable!() }
-    /// Reads one page.
-    pub async fn read(&self, command: ReadCommand, consistency: Consistency) -> Result<ReadPage, CoordinatorError> { unreachable!() }
-    /// Empties a table.
-    pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> { unreachable!() }
-    /// Commits one change of the schema planned against `based_on`; the schema afterwards. When the
-    /// schema has moved on, `SchemaMoved`: plan again against [`Coordinator::schema`].
-    pub async fn change_schema(&self, change: Transformation, based_on: u64) -> Result<Arc<Schema>, CoordinatorError> { unreachable!() }
+    pub fn random_uuid(&self) -> Uuid {
+        self.shard.local().runtime().random.uuid_v4()
+    }
+
+    /// How many replicas a table has by its keyspace; 1 for local ones.
+    pub(crate) fn replication_factor(&self, table: TableId) -> u32 {
+        let schema = self.schema();
+        let keyspace = schema.table_by_id(table).and_then(|table| schema.keyspace(table.keyspace()));
+        keyspace.map_or(1, |keyspace| keyspace.replication.factor())
+    }
 }

@@ -2,9 +2,24 @@
 //!
 //! On one node the replicas are this node's shards; the consistency level is checked against that
 //! one replica. One [`Coordinator`] lives on each shard, a cheap handle that is never shared.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | what can be asked? | `handle.rs` |
+//! | how does a write reach its shards? | `write.rs` |
+//! | how is a logged batch atomic over shards? | `batch.rs` |
+//! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
+//! | how does a schema change come into force? | `schema_change.rs` |
 
+mod assemble;
+mod batch;
+mod consistency;
 mod error;
 mod handle;
+mod read;
+mod schema_change;
+mod write;
 
+pub use consistency::Consistency;
 pub use error::CoordinatorError;
-pub use handle::{Consistency, Coordinator};
+pub use handle::{Coordinator, Node};

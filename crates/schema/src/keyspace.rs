@@ -16,6 +16,14 @@ pub struct Replication {
     pub options: BTreeMap<String, String>,
 }
 
+impl Replication {
+    /// How many replicas each partition has, over all data centres; 1 for local keyspaces.
+    pub fn factor(&self) -> u32 {
+        let number = |text: &String| text.split('/').next().and_then(|count| count.parse::<u32>().ok());
+        self.options.values().filter_map(number).sum::<u32>().max(1)
+    }
+}
+
 /// A keyspace. Tables and types are shared values, so that a changed schema copies only pointers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyspace {

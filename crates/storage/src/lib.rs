@@ -1,5 +1,39 @@
-//! One node's disk and memory: memtables, commit log, table files, compaction.
+//! One node's disk and memory: shards with their memtables, commit log, table files, compaction.
+//!
+//! A [`Shard`] owns a part of the token space and lives on one thread; [`Shards`] is how anybody
+//! reaches one. Nothing here knows statements, sessions or other nodes: a write is an encoded
+//! [`rows::Mutation`], a read is a [`ReadCommand`].
+//!
+//! ```text
+//!            write                                     read
+//!              │                                         │
+//!   commit log ◄─ record            memtable ─┐  frozen ─┤  table files ─ filter, index, chunk cache
+//!              │                               └──────────┴───► merge ──► live rows
+//!              ▼ memtable ── flush ──► table file ── compaction ──► fewer table files
+//! ```
 
+mod cache;
+mod compaction;
+mod error;
+mod files;
+mod layout;
+mod manifest;
+mod memtable;
+mod metrics;
+mod node;
+mod options;
 mod read;
+mod record;
+mod recovery;
+mod shard;
+pub mod state_file;
+mod timestamps;
 
+pub use cache::CacheStats;
+pub use error::StorageError;
+pub use layout::{Layout, NodeFacts};
+pub use metrics::TableStats;
+pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
+pub use options::StorageOptions;
 pub use read::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange};
+pub use shard::Shard;

@@ -66,7 +66,8 @@ pub struct ReadLimits {
 
 impl ReadLimits {
     /// As much as one page may hold.
-    pub const PAGE: ReadLimits = ReadLimits { row_count: 10_000, rows_per_partition: u32::MAX, bytes: 4 << 20 };
+    pub const PAGE: ReadLimits =
+        ReadLimits { row_count: 10_000, rows_per_partition: u32::MAX, bytes: 4 << 20 };
 }
 
 /// The last thing a page returned.

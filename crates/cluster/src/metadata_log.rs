@@ -1,0 +1,235 @@
+//! The metadata log of one node: `schema.log`, one line per change, and `schema.head`.
+//!
+//! ```text
+//!   schema.log    <crc32 of the rest, 8 hex digits> {"epoch":7,"change":{…}}\n
+//!   schema.head   {"epoch":7,"bytes":1234}     rewritten after each synced append
+//! ```
+//!
+//! The head tells a torn append from damage: bytes it covers were durable, so a line there that
+//! does not check is damage and stops the node; a bad line behind it was never acknowledged and is
+//! cut off.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runtime::{Disk, DiskFile, OpenMode};
+use schema::{Schema, SchemaError, Transformation};
+use serde::{Deserialize, Serialize};
+use storage::state_file::{read_state, write_state};
+
+/// The log, opened for appending. One per node.
+#[derive(Debug)]
+pub struct MetadataLog {
+    disk: Arc<dyn Disk>,
+    file: Arc<dyn DiskFile>,
+    head_path: PathBuf,
+    bytes: u64,
+    schema: Arc<Schema>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Head {
+    epoch: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    epoch: u64,
+    change: Transformation,
+}
+
+/// Why the log can not be read or a change not be taken.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum MetadataError {
+    #[error("metadata log {path} is damaged at byte {offset}: {what}", path = .path.display())]
+    Damaged { path: PathBuf, offset: u64, what: String },
+    #[error("the schema moved on from epoch {based_on} to {current}")]
+    Moved { based_on: u64, current: u64 },
+    #[error("change schema: {0}")]
+    Schema(#[from] SchemaError),
+    #[error("{act} metadata log: {source}")]
+    Disk { act: &'static str, source: io::Error },
+    #[error("head of metadata log: {0}")]
+    Head(#[from] storage::StorageError),
+    #[error("encode metadata log entry: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+impl MetadataLog {
+    /// Opens the log and applies what it holds to `base`, the schema every node is born with. Blocks.
+    ///
+    /// # Errors
+    /// The disk fails, or bytes that were durable do not check.
+    pub fn open(disk: &Arc<dyn Disk>, path: &Path, base: Schema) -> Result<MetadataLog, MetadataError> {
+        let fail = |act| move |source| MetadataError::Disk { act, source };
+        let head_path = path.with_extension("head");
+        let head: Head = read_state(&**disk, &head_path)?.unwrap_or_default();
+        let exists = disk.exists(path).map_err(fail("look for"))?;
+        let mode = if exists { OpenMode::ReadWrite } else { OpenMode::CreateNew };
+        let file = disk.open(path, mode).map_err(fail("open"))?;
+        if !exists && let Some(directory) = path.parent() {
+            disk.sync_dir(directory).map_err(fail("sync directory of"))?;
+        }
+        let content = disk.read(path).map_err(fail("read"))?;
+        let damaged = |offset: usize, what: String| MetadataError::Damaged {
+            path: path.into(),
+            offset: offset as u64,
+            what,
+        };
+        if (content.len() as u64) < head.bytes {
+            return Err(damaged(content.len(), format!("it ends there, {} bytes were written", head.bytes)));
+        }
+        let mut schema = base;
+        let mut offset = 0;
+        while offset < content.len() {
+            match read_entry(&content[offset..]) {
+                Ok((entry, length)) if entry.epoch == schema.epoch() + 1 => {
+                    schema = entry.change.apply(&schema)?;
+                    offset += length;
+                }
+                Ok((entry, _)) => {
+                    return Err(damaged(offset, format!("epoch {} follows {}", entry.epoch, schema.epoch())));
+                }
+                Err(what) if (offset as u64) < head.bytes => return Err(damaged(offset, what)),
+                Err(_) => {
+                    tracing::info!(path = %path.display(), offset, "a schema change that was never acknowledged is cut off");
+                    file.set_len(offset as u64).map_err(fail("cut"))?;
+                    file.sync_all().map_err(fail("sync"))?;
+                    break;
+                }
+            }
+        }
+        let log = MetadataLog {
+            disk: Arc::clone(disk),
+            file,
+            head_path,
+            bytes: offset as u64,
+            schema: Arc::new(schema),
+        };
+        if log.bytes != head.bytes {
+            log.write_head()?;
+        }
+        Ok(log)
+    }
+
+    /// The schema after all changes so far.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Appends one change that was planned against the schema of epoch `based_on`, and makes it
+    /// durable. Blocks.
+    ///
+    /// # Errors
+    /// `Moved` when another change came first: plan again. Otherwise the change does not fit, or the
+    /// disk failed; then the schema is as before.
+    pub fn commit(&mut self, change: Transformation, based_on: u64) -> Result<Arc<Schema>, MetadataError> {
+        let current = self.schema.epoch();
+        if based_on != current {
+            return Err(MetadataError::Moved { based_on, current });
+        }
+        let next = change.apply(&self.schema)?;
+        let entry = serde_json::to_string(&Entry { epoch: next.epoch(), change })?;
+        let line = format!("{:08x} {entry}\n", crc32fast::hash(entry.as_bytes()));
+        let fail = |act| move |source| MetadataError::Disk { act, source };
+        self.file.write_all_at(line.as_bytes(), self.bytes).map_err(fail("append to"))?;
+        self.file.sync_data().map_err(fail("sync"))?;
+        self.bytes += line.len() as u64;
+        self.schema = Arc::new(next);
+        self.write_head()?;
+        Ok(Arc::clone(&self.schema))
+    }
+
+    fn write_head(&self) -> Result<(), MetadataError> {
+        let head = Head { epoch: self.schema.epoch(), bytes: self.bytes };
+        Ok(write_state(&*self.disk, &self.head_path, &head)?)
+    }
+}
+
+/// The first entry and the length of its line, or what is wrong with it.
+fn read_entry(bytes: &[u8]) -> Result<(Entry, usize), String> {
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("no end of line")?;
+    let line = std::str::from_utf8(&bytes[..end]).map_err(|error| error.to_string())?;
+    let (checksum, entry) = line.split_once(' ').ok_or("no checksum")?;
+    let expected = u32::from_str_radix(checksum, 16).map_err(|error| error.to_string())?;
+    let got = crc32fast::hash(entry.as_bytes());
+    if got != expected {
+        return Err(format!("checksum {got:#010x}, expected {expected:#010x}"));
+    }
+    let entry = serde_json::from_str(entry).map_err(|error| error.to_string())?;
+    Ok((entry, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use runtime::MemoryDisk;
+    use schema::Replication;
+
+    use super::*;
+
+    fn create(name: &str) -> Transformation {
+        let class = "org.apache.cassandra.locator.SimpleStrategy".into();
+        let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
+        Transformation::CreateKeyspace {
+            name: name.into(),
+            replication: Replication { class, options },
+            durable_writes: true,
+        }
+    }
+
+    fn open(disk: &Arc<dyn Disk>) -> Result<MetadataLog, MetadataError> {
+        MetadataLog::open(disk, Path::new("/node/schema.log"), Schema::default())
+    }
+
+    fn disk_with_two_keyspaces() -> Arc<dyn Disk> {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        disk.create_dir_all(Path::new("/node")).expect("directory");
+        let mut log = open(&disk).expect("new log");
+        log.commit(create("one"), 0).expect("first");
+        log.commit(create("two"), 1).expect("second");
+        disk
+    }
+
+    #[test]
+    fn changes_survive_a_restart_in_order() {
+        let log = open(&disk_with_two_keyspaces()).expect("opens");
+        assert_eq!(log.schema().epoch(), 2);
+        assert_eq!(log.schema().keyspaces().keys().collect::<Vec<_>>(), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_change_planned_against_an_older_schema_is_refused() {
+        let mut log = open(&disk_with_two_keyspaces()).expect("opens");
+        let refused = log.commit(create("three"), 1);
+        assert!(matches!(refused, Err(MetadataError::Moved { based_on: 1, current: 2 })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_torn_append_is_cut_off() {
+        let disk = disk_with_two_keyspaces();
+        let file = disk.open(Path::new("/node/schema.log"), OpenMode::ReadWrite).expect("open");
+        let end = file.len().expect("length");
+        file.write_all_at(b"0000abcd {\"epoch\":3,", end).expect("write");
+        let mut log = open(&disk).expect("opens");
+        log.commit(create("three"), 2).expect("goes on");
+        assert_eq!(open(&disk).expect("opens").schema().epoch(), 3);
+    }
+
+    #[test]
+    fn every_flipped_byte_is_reported() {
+        let disk = disk_with_two_keyspaces();
+        let file = disk.open(Path::new("/node/schema.log"), OpenMode::ReadWrite).expect("open");
+        for offset in 0..file.len().expect("length") {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, offset).expect("read");
+            file.write_all_at(&[byte[0] ^ 0x40], offset).expect("flip");
+            assert!(open(&disk).is_err(), "flip at {offset} went unseen");
+            file.write_all_at(&byte, offset).expect("flip back");
+        }
+    }
+}

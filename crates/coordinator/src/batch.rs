@@ -1,0 +1,164 @@
+//! How a logged batch is atomic over shards.
+//!
+//! 1. A batch whose partitions all live on one shard is one record of its log: nothing more to do.
+//! 2. Otherwise the whole batch is first written, synced, as a row of `system.batches`.
+//! 3. The parts are written to their shards, and the row is deleted.
+//! 4. A node that starts and finds rows in `system.batches` writes their mutations again, before it
+//!    takes requests. They carry their timestamps, so those that were there already change nothing.
+
+use bytes::Bytes;
+use rows::{
+    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder, Slices,
+};
+use schema::{ColumnId, Table};
+use std::sync::Arc;
+use storage::{PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange};
+use uuid::Uuid;
+
+use crate::{Consistency, Coordinator, CoordinatorError};
+
+/// Largest batch that is kept whole: half of the smallest log segment's records would hold it.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// Version of the encoding of mutations in `system.batches`.
+const VERSION: i32 = 1;
+
+impl Coordinator {
+    /// Writes a logged batch. When this returns, all of it is written; should the node die before,
+    /// all or nothing will be there after its restart.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Overloaded` and `BatchTooLarge` before anything is written. After another
+    /// error the batch is whole or absent once the node has been restarted.
+    pub async fn write_logged_batch(
+        &self,
+        mutations: Vec<Mutation>,
+        consistency: Consistency,
+    ) -> Result<(), CoordinatorError> {
+        for mutation in &mutations {
+            consistency.check(self.replication_factor(mutation.table))?;
+        }
+        let owners = self.shard.shards();
+        let is_one_shard = mutations
+            .windows(2)
+            .all(|pair| owners.owner(pair[0].key.token) == owners.owner(pair[1].key.token));
+        if is_one_shard {
+            return self.write_to_owners(mutations).await;
+        }
+        let log = BatchLog::of(self)?;
+        let id = self.time_uuid();
+        let record = log.record(id, &mutations, self.next_timestamp())?;
+        let owner = owners.owner(record.key.token);
+        self.shard.on(owner, move |shard| async move { shard.write_synced(&[record]).await }).await??;
+        self.write_to_owners(mutations).await?;
+        let removal = log.removal(id, self.next_timestamp(), self.now_seconds());
+        self.write_to_owners(vec![removal]).await
+    }
+
+    /// Writes again what unfinished batches of an earlier run hold. To be called before the node
+    /// takes requests. Gives how many there were.
+    ///
+    /// # Errors
+    /// A batch can not be read or written; the node must not serve.
+    pub async fn replay_batches(&self) -> Result<u64, CoordinatorError> {
+        let log = BatchLog::of(self)?;
+        let mut count = 0;
+        let mut command = ReadCommand {
+            table: Arc::clone(&log.table),
+            target: ReadTarget::Range(RingRange::ALL),
+            slices: Slices::all(),
+            reversed: false,
+            limits: ReadLimits::PAGE,
+            now: self.now_seconds(),
+            resume: None,
+        };
+        loop {
+            let page = self.read(command.clone(), Consistency::One).await?;
+            for batch in &page.partitions {
+                let mutations = log.mutations(batch).map_err(CoordinatorError::DamagedBatch)?;
+                let schema = self.schema();
+                let known =
+                    mutations.into_iter().filter(|mutation| schema.table_by_id(mutation.table).is_some());
+                self.write_to_owners(known.collect()).await?;
+                if let Ok(id) = Uuid::from_slice(&batch.key.bytes) {
+                    let removal = log.removal(id, self.next_timestamp(), self.now_seconds());
+                    self.write_to_owners(vec![removal]).await?;
+                }
+                count += 1;
+            }
+            match page.next {
+                Some(next) => command.resume = Some(next),
+                None => return Ok(count),
+            }
+        }
+    }
+}
+
+/// Writes and reads rows of `system.batches`.
+struct BatchLog {
+    table: Arc<Table>,
+    version: ColumnId,
+    mutations: ColumnId,
+}
+
+impl BatchLog {
+    fn of(coordinator: &Coordinator) -> Result<Self, CoordinatorError> {
+        let missing = || CoordinatorError::NoTable { table: "system.batches".into() };
+        let schema = coordinator.schema();
+        let table = Arc::clone(schema.table("system", "batches").ok_or_else(missing)?);
+        let id = |name: &str| table.column(name).map(|column| column.id).ok_or_else(missing);
+        Ok(BatchLog { version: id("version")?, mutations: id("mutations")?, table })
+    }
+
+    fn key(id: Uuid) -> PartitionKey {
+        PartitionKey::new(Bytes::copy_from_slice(id.as_bytes()))
+    }
+
+    fn record(&self, id: Uuid, mutations: &[Mutation], timestamp: i64) -> Result<Mutation, CoordinatorError> {
+        let batch_bytes = mutations.iter().map(|mutation| mutation.as_encoded().len()).sum();
+        if batch_bytes > BATCH_BYTES_MAX {
+            return Err(CoordinatorError::BatchTooLarge { batch_bytes, batch_bytes_max: BATCH_BYTES_MAX });
+        }
+        let version = VERSION.to_be_bytes();
+        // A list's paths are time UUIDs; here they need only keep the order.
+        let paths: Vec<[u8; 16]> = (0..mutations.len()).map(|index| *list_path(index).as_bytes()).collect();
+        let cells = mutations
+            .iter()
+            .zip(&paths)
+            .map(|(mutation, path)| CellRef::live(timestamp, mutation.as_encoded()).with_path(path));
+        let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
+        if self.version < self.mutations {
+            row.cell(self.version, CellRef::live(timestamp, &version));
+            row.complex(self.mutations, DeletionTime::LIVE, cells);
+        } else {
+            row.complex(self.mutations, DeletionTime::LIVE, cells);
+            row.cell(self.version, CellRef::live(timestamp, &version));
+        }
+        let mut record = MutationBuilder::new(self.table.id(), Self::key(id));
+        record.row(row.finish());
+        Ok(record.finish())
+    }
+
+    fn removal(&self, id: Uuid, timestamp: i64, now: u32) -> Mutation {
+        let mut removal = MutationBuilder::new(self.table.id(), Self::key(id));
+        removal.partition_deletion(DeletionTime { timestamp, local_deletion_time: now });
+        removal.finish()
+    }
+
+    fn mutations(&self, batch: &PartitionRows) -> Result<Vec<Mutation>, rows::MutationError> {
+        let mut mutations = Vec::new();
+        for row in &batch.rows {
+            if let Some(rows::ColumnData::Complex(list)) = row.column(self.mutations) {
+                for cell in list.cells() {
+                    mutations.push(Mutation::from_encoded(Bytes::copy_from_slice(cell.value))?);
+                }
+            }
+        }
+        Ok(mutations)
+    }
+}
+
+fn list_path(index: usize) -> Uuid {
+    let time = u32::try_from(index).expect("a batch has fewer mutations than bytes");
+    Uuid::from_fields(time, 0, 0x1000, &[0x80, 0, 0, 0, 0, 0, 0, 0])
+}

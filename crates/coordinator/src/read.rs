@@ -1,0 +1,93 @@
+//! How a page is read from the shards that hold parts of it.
+
+use rows::PartitionKey;
+use storage::{ReadCommand, ReadPage, ReadTarget, StorageError};
+use tokio::task::JoinSet;
+
+use crate::assemble::{Order, assemble};
+use crate::{Consistency, Coordinator, CoordinatorError};
+
+impl Coordinator {
+    /// Reads one page.
+    ///
+    /// # Errors
+    /// `Unavailable` and `Overloaded` at once; or a file that may hold part of the answer is damaged.
+    pub async fn read(
+        &self,
+        command: ReadCommand,
+        consistency: Consistency,
+    ) -> Result<ReadPage, CoordinatorError> {
+        consistency.check(self.replication_factor(command.table.id()))?;
+        match &command.target {
+            ReadTarget::Keys(keys) if keys.len() == 1 => {
+                let owner = self.shard.shards().owner(keys[0].token);
+                self.read_from(owner, command).await
+            }
+            ReadTarget::Keys(keys) => {
+                let keys = rest(keys, &command);
+                let order = Order::Keys(keys.clone());
+                let parts = self.keys_by_owner(&command, keys);
+                self.read_parts(&command, parts, order).await
+            }
+            ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, command).await,
+            ReadTarget::Range(_) => {
+                let parts = (0..self.shard.shards().count()).map(|owner| (owner, command.clone())).collect();
+                self.read_parts(&command, parts, Order::Ring).await
+            }
+        }
+    }
+
+    async fn read_from(&self, owner: usize, command: ReadCommand) -> Result<ReadPage, CoordinatorError> {
+        let local = self.shard.local();
+        let page: Result<ReadPage, StorageError> = match owner == local.index() {
+            true => local.read(&command).await,
+            false => {
+                self.shard.shards().on(owner, move |shard| async move { shard.read(&command).await }).await?
+            }
+        };
+        Ok(page?)
+    }
+
+    async fn read_parts(
+        &self,
+        command: &ReadCommand,
+        parts: Vec<(usize, ReadCommand)>,
+        order: Order,
+    ) -> Result<ReadPage, CoordinatorError> {
+        let mut reads = JoinSet::new();
+        for (owner, part) in parts {
+            let shard = self.shard.clone();
+            reads.spawn_local(async move {
+                shard
+                    .on(owner, move |shard| async move { shard.read(&part).await })
+                    .await
+                    .and_then(|page| page)
+            });
+        }
+        let mut pages = Vec::new();
+        while let Some(page) = reads.join_next().await {
+            pages.push(page.map_err(|_| CoordinatorError::ShuttingDown)??);
+        }
+        Ok(assemble(pages, order, command))
+    }
+
+    /// Each shard's keys in the order asked for, and the position only for the shard that it is on.
+    fn keys_by_owner(&self, command: &ReadCommand, keys: Vec<PartitionKey>) -> Vec<(usize, ReadCommand)> {
+        let shards = self.shard.shards();
+        let mut parts: Vec<Vec<PartitionKey>> = (0..shards.count()).map(|_| Vec::new()).collect();
+        for key in keys {
+            parts[shards.owner(key.token)].push(key);
+        }
+        let of_owner = |(owner, keys): (usize, Vec<PartitionKey>)| {
+            let resume = command.resume.clone().filter(|position| shards.owner(position.key.token) == owner);
+            (owner, ReadCommand { target: ReadTarget::Keys(keys), resume, ..command.clone() })
+        };
+        parts.into_iter().enumerate().filter(|(_, keys)| !keys.is_empty()).map(of_owner).collect()
+    }
+}
+
+/// The keys from the position on.
+fn rest(keys: &[PartitionKey], command: &ReadCommand) -> Vec<PartitionKey> {
+    let place = command.resume.as_ref().and_then(|position| keys.iter().position(|key| *key == position.key));
+    keys[place.unwrap_or(0)..].to_vec()
+}

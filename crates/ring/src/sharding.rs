@@ -1,0 +1,115 @@
+//! Which shard of a node owns a token.
+//!
+//! The rule is ScyllaDB's, so that drivers that know it can go to the right core: the token, made
+//! unsigned, loses its `ignore_msb` highest bits and what is left is spread evenly.
+//!
+//! ```text
+//!   token + 2^63:  | ignore_msb bits |  …………… the rest …………… |
+//!                                       × shard_count, highest bits → shard
+//! ```
+//!
+//! The ring is so cut into `2^ignore_msb` pieces, each of which holds all shards in turn: even a
+//! node that owns a few vnodes keeps all its shards busy.
+
+use serde::{Deserialize, Serialize};
+use types::Token;
+
+/// The rule that gives each token a shard. Kept in the data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Sharding {
+    shard_count: u16,
+    ignore_msb: u8,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    shard_count: u16,
+    ignore_msb: u8,
+}
+
+/// Numbers that make no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("sharding over {shard_count} shards without the highest {ignore_msb} bits is not possible")]
+pub struct ShardingError {
+    /// Must be at least 1.
+    pub shard_count: u16,
+    /// Must be below 48.
+    pub ignore_msb: u8,
+}
+
+impl Sharding {
+    /// How many bits our own directories ignore, as Scylla's do.
+    pub const IGNORE_MSB: u8 = 12;
+
+    /// A rule.
+    ///
+    /// # Errors
+    /// [`ShardingError`] when there is no shard, or hardly a bit left to spread.
+    pub fn new(shard_count: u16, ignore_msb: u8) -> Result<Self, ShardingError> {
+        if shard_count == 0 || ignore_msb >= 48 {
+            return Err(ShardingError { shard_count, ignore_msb });
+        }
+        Ok(Sharding { shard_count, ignore_msb })
+    }
+
+    /// How many shards there are.
+    pub fn shard_count(self) -> usize {
+        usize::from(self.shard_count)
+    }
+
+    /// How many of the highest bits the rule leaves out.
+    pub fn ignore_msb(self) -> u8 {
+        self.ignore_msb
+    }
+
+    /// The shard that owns a token, from 0.
+    pub fn shard_of(self, token: Token) -> usize {
+        let biased = (token.0 as u64) ^ (1 << 63);
+        let spread = u128::from(biased << self.ignore_msb) * u128::from(self.shard_count);
+        (spread >> 64) as usize
+    }
+}
+
+impl TryFrom<Stored> for Sharding {
+    type Error = ShardingError;
+    fn try_from(stored: Stored) -> Result<Self, ShardingError> {
+        Sharding::new(stored.shard_count, stored.ignore_msb)
+    }
+}
+
+impl From<Sharding> for Stored {
+    fn from(sharding: Sharding) -> Self {
+        Stored { shard_count: sharding.shard_count, ignore_msb: sharding.ignore_msb }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_shard_owns_everything() {
+        let sharding = Sharding::new(1, Sharding::IGNORE_MSB).expect("valid");
+        for token in [i64::MIN, -1, 0, 1, i64::MAX] {
+            assert_eq!(sharding.shard_of(Token(token)), 0);
+        }
+    }
+
+    #[test]
+    fn shards_share_the_ring_evenly() {
+        let sharding = Sharding::new(3, Sharding::IGNORE_MSB).expect("valid");
+        let mut counts = [0u32; 3];
+        for step in 0..30_000i64 {
+            let token = Token::of(&step.to_be_bytes());
+            counts[sharding.shard_of(token)] += 1;
+        }
+        assert!(counts.iter().all(|count| (9_000..11_000).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn numbers_that_make_no_rule_are_refused() {
+        assert!(Sharding::new(0, 12).is_err());
+        assert!(Sharding::new(4, 60).is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! What can go wrong between memory and disk.
+
+use std::io;
+use std::path::PathBuf;
+
+use commitlog::CommitLogError;
+use rows::MutationError;
+use schema::TableId;
+use sstable::SstableError;
+
+/// Why storage could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum StorageError {
+    #[error("table {table:?} does not exist on this node")]
+    NoTable { table: TableId },
+    #[error("commit log: {0}")]
+    CommitLog(#[from] CommitLogError),
+    #[error("read mutation from commit log {stream} at {position}: {source}")]
+    LoggedMutation { stream: u32, position: String, source: MutationError },
+    #[error("table file: {0}")]
+    TableFile(#[from] SstableError),
+    #[error("table {table} has a table file that can not be read: {reason}")]
+    Quarantined { table: String, reason: String },
+    #[error("{act}: {source}")]
+    Disk { act: &'static str, source: io::Error },
+    #[error("{path} is damaged: {what}", path = .path.display())]
+    DamagedState { path: PathBuf, what: String },
+    #[error("the mutation of {mutation_bytes} bytes is larger than the {mutation_bytes_max} allowed")]
+    MutationTooLarge { mutation_bytes: usize, mutation_bytes_max: usize },
+    #[error("shard {shard} no longer answers")]
+    ShardGone { shard: usize },
+    #[error("shard {shard} has too many requests waiting")]
+    ShardBusy { shard: usize },
+    #[error("the node is shutting down")]
+    ShuttingDown,
+    #[error("data directory {path} can not be used: {what}", path = .path.display())]
+    Directory { path: PathBuf, what: String },
+}

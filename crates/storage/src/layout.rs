@@ -1,0 +1,112 @@
+//! The data directory: what lies where, and the facts of the node that outlive it.
+//!
+//! ```text
+//!   node.json                          host id, sharding rule, generation of the manifests
+//!   lock                               held while a node runs here
+//!   schema.log                         the metadata log
+//!   commitlog/commitlog-<stream>-<id>.log
+//!   manifest/<generation>/shard-<n>.json
+//!   data/<keyspace>/<table>-<table id>/da-<file id>-bti-<component>
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use ring::Sharding;
+use runtime::{Disk, Random};
+use schema::Table;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::StorageError;
+use crate::state_file::{read_state, write_state};
+
+/// Paths below a data directory.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+/// What the node is, kept in `node.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    /// Identity of the node in a ring.
+    pub host_id: Uuid,
+    /// Which shard owns which token.
+    pub sharding: Sharding,
+    /// Which manifests are in force.
+    pub generation: u64,
+}
+
+impl NodeFacts {
+    /// The highest bits that the directory's sharding rule leaves out; a new rule keeps to it.
+    pub fn sharding_ignore_msb(&self) -> u8 {
+        self.sharding.ignore_msb()
+    }
+}
+
+impl Layout {
+    /// Of that directory.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Layout { root: root.into() }
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The metadata log.
+    pub fn schema_log(&self) -> PathBuf {
+        self.root.join("schema.log")
+    }
+
+    /// Where the commit log's segments lie.
+    pub fn commitlog(&self) -> PathBuf {
+        self.root.join("commitlog")
+    }
+
+    /// Where all keyspaces lie.
+    pub fn data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
+    /// Where a table's files lie, as in Cassandra: the id without dashes after the name.
+    pub fn table(&self, table: &Table) -> PathBuf {
+        self.data().join(table.keyspace()).join(format!("{}-{}", table.name(), table.id().0.simple()))
+    }
+
+    /// The manifests of a generation.
+    pub fn manifests(&self, generation: u64) -> PathBuf {
+        self.root.join("manifest").join(generation.to_string())
+    }
+
+    /// A shard's manifest.
+    pub fn manifest(&self, generation: u64, shard: usize) -> PathBuf {
+        self.manifests(generation).join(format!("shard-{shard}.json"))
+    }
+
+    fn node(&self) -> PathBuf {
+        self.root.join("node.json")
+    }
+
+    /// Reads what the node is; `None` in an empty directory.
+    ///
+    /// # Errors
+    /// When the file is there but not to be read.
+    pub fn read_facts(&self, disk: &dyn Disk) -> Result<Option<NodeFacts>, StorageError> {
+        read_state(disk, &self.node())
+    }
+
+    /// Writes what the node is.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn write_facts(&self, disk: &dyn Disk, facts: &NodeFacts) -> Result<(), StorageError> {
+        write_state(disk, &self.node(), facts)
+    }
+
+    /// The facts of a new node.
+    pub fn new_facts(random: &dyn Random, sharding: Sharding) -> NodeFacts {
+        NodeFacts { host_id: random.uuid_v4(), sharding, generation: 1 }
+    }
+}

@@ -1,0 +1,185 @@
+//! One partition in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Bound as RangeBound;
+
+use rows::{
+    Bound, ClusteringComparator, DeletionTime, Marker, Mutation, PartitionHeader, PartitionKey,
+    RangeTombstones, Row, Slice, Unfiltered, merge_rows,
+};
+use schema::Table;
+use types::byte_comparable::{self, ClusteringBoundKind};
+
+use super::ROW_OVERHEAD_BYTES;
+
+/// The byte-comparable form of a clustering, or of a bound between clusterings.
+pub(super) type OrderKey = Box<[u8]>;
+
+#[derive(Debug)]
+pub(super) struct MemoryPartition {
+    deletion: DeletionTime,
+    static_row: Option<Row>,
+    rows: MemoryRows,
+    ranges: Option<Box<RangeTombstones>>,
+}
+
+/// Most tables without clustering columns have one row a partition; no tree for those.
+#[derive(Debug)]
+enum MemoryRows {
+    None,
+    One(Row),
+    Many(BTreeMap<OrderKey, Row>),
+}
+
+impl Default for MemoryPartition {
+    fn default() -> Self {
+        MemoryPartition {
+            deletion: DeletionTime::LIVE,
+            static_row: None,
+            rows: MemoryRows::None,
+            ranges: None,
+        }
+    }
+}
+
+impl MemoryPartition {
+    /// Merges a write in and tells by how many bytes the partition grew.
+    pub(super) fn apply(
+        &mut self,
+        mutation: &Mutation,
+        table: &Table,
+        comparator: &ClusteringComparator,
+    ) -> usize {
+        let mut grown = 0;
+        self.deletion = self.deletion.max(mutation.deletion);
+        if let Some(row) = &mutation.static_row {
+            grown += merge_into(&mut self.static_row, row, table);
+        }
+        for row in &mutation.rows {
+            grown += self.apply_row(row, table, comparator);
+        }
+        for range in &mutation.ranges {
+            grown += 2 * ROW_OVERHEAD_BYTES + range.slice.start.prefix.as_encoded().len();
+            self.ranges.get_or_insert_default().insert(range.clone(), comparator);
+        }
+        grown
+    }
+
+    fn apply_row(&mut self, row: &Row, table: &Table, comparator: &ClusteringComparator) -> usize {
+        if comparator.types().is_empty() {
+            let mut one = match std::mem::replace(&mut self.rows, MemoryRows::None) {
+                MemoryRows::One(old) => Some(old),
+                _ => None,
+            };
+            let grown = merge_into(&mut one, row, table);
+            self.rows = one.map_or(MemoryRows::None, MemoryRows::One);
+            return grown;
+        }
+        if !matches!(self.rows, MemoryRows::Many(_)) {
+            self.rows = MemoryRows::Many(BTreeMap::new());
+        }
+        let MemoryRows::Many(rows) = &mut self.rows else { return 0 };
+        let key = row_key(row, comparator);
+        match rows.get_mut(&key) {
+            Some(old) => {
+                let before = old.as_encoded().len();
+                if let Some(merged) = merge_rows(&[old.clone(), row.clone()], DeletionTime::LIVE, table) {
+                    *old = merged;
+                }
+                old.as_encoded().len().saturating_sub(before)
+            }
+            None => {
+                let grown = ROW_OVERHEAD_BYTES + key.len() + row.as_encoded().len();
+                rows.insert(key, row.clone());
+                grown
+            }
+        }
+    }
+
+    pub(super) fn header(&self, key: &PartitionKey) -> PartitionHeader {
+        PartitionHeader { key: key.clone(), deletion: self.deletion, static_row: self.static_row.clone() }
+    }
+
+    /// All rows and markers in clustering order.
+    pub(super) fn unfiltereds<'a>(
+        &'a self,
+        comparator: &'a ClusteringComparator,
+    ) -> impl Iterator<Item = Unfiltered> + 'a {
+        let rows: Box<dyn Iterator<Item = &Row>> = match &self.rows {
+            MemoryRows::None => Box::new(std::iter::empty()),
+            MemoryRows::One(row) => Box::new(std::iter::once(row)),
+            MemoryRows::Many(rows) => Box::new(rows.values()),
+        };
+        let mut rows = rows.cloned().peekable();
+        let mut markers = self.markers(&Slice::ALL, comparator).into_iter().peekable();
+        std::iter::from_fn(move || match (rows.peek(), markers.peek()) {
+            (Some(row), Some(marker)) if is_before(row, marker, comparator) => {
+                rows.next().map(Unfiltered::Row)
+            }
+            (_, Some(_)) => markers.next().map(Unfiltered::Marker),
+            (_, None) => rows.next().map(Unfiltered::Row),
+        })
+    }
+
+    /// Markers within a slice, in clustering order.
+    pub(super) fn markers(&self, slice: &Slice, comparator: &ClusteringComparator) -> Vec<Marker> {
+        self.ranges.as_ref().map_or_else(Vec::new, |ranges| ranges.markers(slice, comparator))
+    }
+
+    /// Up to `count` rows between two order keys, from the end when `reversed`.
+    pub(super) fn rows_between(
+        &self,
+        between: (RangeBound<&[u8]>, RangeBound<&[u8]>),
+        reversed: bool,
+        count: usize,
+    ) -> Vec<Row> {
+        match &self.rows {
+            MemoryRows::None => Vec::new(),
+            MemoryRows::One(row) => {
+                // The only row stands at the key of the empty clustering.
+                let key: &[u8] = &[ClusteringBoundKind::Clustering as u8];
+                let is_in = <_ as std::ops::RangeBounds<[u8]>>::contains(&between, key);
+                if is_in { vec![row.clone()] } else { Vec::new() }
+            }
+            MemoryRows::Many(rows) => {
+                let range = rows.range::<[u8], _>(between).map(|(_, row)| row.clone());
+                if reversed { range.rev().take(count).collect() } else { range.take(count).collect() }
+            }
+        }
+    }
+}
+
+fn merge_into(slot: &mut Option<Row>, row: &Row, table: &Table) -> usize {
+    match slot {
+        None => {
+            *slot = Some(row.clone());
+            row.as_encoded().len()
+        }
+        Some(old) => {
+            let before = old.as_encoded().len();
+            if let Some(merged) = merge_rows(&[old.clone(), row.clone()], DeletionTime::LIVE, table) {
+                *old = merged;
+            }
+            old.as_encoded().len().saturating_sub(before)
+        }
+    }
+}
+
+/// Does the row stand before the place of the marker?
+pub(super) fn is_before(row: &Row, marker: &Marker, comparator: &ClusteringComparator) -> bool {
+    comparator.compare_to_bound(&row.clustering(), &marker.start_bound()).is_lt()
+}
+
+pub(super) fn row_key(row: &Row, comparator: &ClusteringComparator) -> OrderKey {
+    let mut key = Vec::with_capacity(row.encoded_clustering().len() + 4);
+    let kind = ClusteringBoundKind::Clustering;
+    byte_comparable::clustering(comparator.types(), row.clustering_components(), kind, &mut key);
+    key.into_boxed_slice()
+}
+
+pub(super) fn bound_key(bound: &Bound, comparator: &ClusteringComparator) -> OrderKey {
+    let kind = if bound.kind.is_before() { ClusteringBoundKind::Before } else { ClusteringBoundKind::After };
+    let mut key = Vec::new();
+    byte_comparable::clustering(comparator.types(), bound.prefix.components(), kind, &mut key);
+    key.into_boxed_slice()
+}

@@ -1,0 +1,350 @@
+//! A node's shards: how they are started, reached and stopped.
+//!
+//! ```text
+//!   Directory::open ──► recover ──► Shards::start ──► one thread each, body(ShardHandle) on it
+//!       lock, facts      memtables, files               │
+//!                                                        └─ mailbox: work from other shards
+//! ```
+//!
+//! The *body* is what the floors above put on a shard's thread: sessions, coordinator, console.
+
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ring::Sharding;
+use runtime::{
+    DirectoryLock, MailboxReceiver, MailboxSender, Runtime, SendError, ShardOptions, ShardThreads, mailbox,
+};
+use schema::Schema;
+use tokio::sync::oneshot;
+use types::Token;
+
+use crate::files::FileRegistry;
+use crate::layout::NodeFacts;
+use crate::recovery::Recovery;
+use crate::shard::{Shard, ShardContext, ShardSeed};
+use crate::{Layout, StorageError, StorageOptions};
+
+/// Something to do on a shard's thread.
+type Work = Box<dyn FnOnce(&Rc<Shard>) + Send>;
+
+/// What is sent to a shard.
+enum Message {
+    Work(Work),
+    Exit,
+}
+
+/// Messages a shard takes before it lets its other tasks run.
+const MESSAGES_PER_TURN: usize = 256;
+
+/// A data directory, locked by this process.
+pub struct Directory {
+    runtime: Runtime,
+    options: Arc<StorageOptions>,
+    layout: Layout,
+    facts: NodeFacts,
+    lock: DirectoryLock,
+}
+
+impl Directory {
+    /// Locks a data directory, makes it if need be, and reads what node it belongs to. Blocks.
+    ///
+    /// # Errors
+    /// Another process has it, the disk fails, or `node.json` is damaged.
+    pub fn open(runtime: &Runtime, options: StorageOptions) -> Result<Directory, StorageError> {
+        let layout = Layout::new(&options.directory);
+        let fail = |act| move |source| StorageError::Disk { act, source };
+        runtime.disk.create_dir_all(layout.root()).map_err(fail("create data directory"))?;
+        let lock = runtime.disk.lock_dir(layout.root()).map_err(fail("lock data directory"))?;
+        let sharding = Sharding::new(options.shard_count, Sharding::IGNORE_MSB).map_err(|error| {
+            StorageError::Directory { path: layout.root().into(), what: error.to_string() }
+        })?;
+        let facts = match layout.read_facts(&*runtime.disk)? {
+            Some(facts) => facts,
+            None => {
+                let facts = Layout::new_facts(&*runtime.random, sharding);
+                layout.write_facts(&*runtime.disk, &facts)?;
+                facts
+            }
+        };
+        runtime.disk.create_dir_all(&layout.data()).map_err(fail("create table directory"))?;
+        Ok(Directory { runtime: runtime.clone(), options: Arc::new(options), layout, facts, lock })
+    }
+
+    /// Paths in it.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What node it belongs to.
+    pub fn facts(&self) -> &NodeFacts {
+        &self.facts
+    }
+
+    /// Opens table files and replays the commit log. Blocks.
+    ///
+    /// # Errors
+    /// The log or a manifest is damaged, or the disk fails. Damaged table files are no error here:
+    /// reads that need them are refused.
+    pub fn recover(self, schema: &Schema) -> Result<Recovered, StorageError> {
+        let sharding =
+            Sharding::new(self.options.shard_count, self.facts.sharding_ignore_msb()).map_err(|error| {
+                StorageError::Directory { path: self.layout.root().into(), what: error.to_string() }
+            })?;
+        let context = ShardContext {
+            sharding,
+            runtime: self.runtime,
+            options: self.options,
+            layout: self.layout,
+            registry: Arc::new(FileRegistry::default()),
+        };
+        let (facts, seeds) = Recovery { context: &context, schema, facts: self.facts }.run()?;
+        Ok(Recovered { context, facts, seeds, lock: self.lock })
+    }
+}
+
+/// A data directory ready to be served.
+pub struct Recovered {
+    context: ShardContext,
+    facts: NodeFacts,
+    seeds: Vec<ShardSeed>,
+    lock: DirectoryLock,
+}
+
+impl Recovered {
+    /// What node it belongs to.
+    pub fn facts(&self) -> &NodeFacts {
+        &self.facts
+    }
+
+    /// Starts one thread per shard, and `body` on each. Returns when all shards take requests.
+    ///
+    /// # Errors
+    /// A thread can not be started or a shard can not open its log.
+    pub fn start<Body, Work>(self, schema: &Arc<Schema>, body: Body) -> Result<RunningShards, StorageError>
+    where
+        Body: Fn(ShardHandle) -> Work + Clone + Send + 'static,
+        Work: Future<Output = ()> + 'static,
+    {
+        let (shards, receivers) = self.mailboxes();
+        let (report, started) = std::sync::mpsc::channel::<Result<(), StorageError>>();
+        let seats: Vec<_> = receivers.into_iter().zip(self.seeds).map(Some).collect();
+        let seats = Arc::new(Mutex::new(seats));
+        let options = ShardOptions { shard_count: shards.count(), pinned: false };
+        let (context, schema, for_threads) = (self.context.clone(), Arc::clone(schema), shards.clone());
+        let threads = ShardThreads::start(options, move |index| {
+            let seat = seats.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
+            let (context, schema, shards) = (context.clone(), Arc::clone(&schema), for_threads.clone());
+            let (report, body) = (report.clone(), body.clone());
+            async move {
+                let Some((receiver, seed)) = seat else { return };
+                match Shard::start(index, context, seed, schema) {
+                    Ok(shard) => {
+                        let handle = ShardHandle { shards, local: Rc::clone(&shard) };
+                        tokio::task::spawn_local(body(handle));
+                        _ = report.send(Ok(()));
+                        drop(report);
+                        serve(shard, receiver).await;
+                    }
+                    Err(error) => _ = report.send(Err(error)),
+                }
+            }
+        })
+        .map_err(|source| StorageError::Disk { act: "start shard threads", source })?;
+        for _ in 0..shards.count() {
+            started.recv().map_err(|_| StorageError::ShardGone { shard: 0 })??;
+        }
+        Ok(RunningShards { shards, threads: Some(threads), runtime: self.context.runtime, _lock: self.lock })
+    }
+
+    /// Starts all shards as tasks of the surrounding `LocalSet`: for tests, for the simulator, and
+    /// to embed.
+    ///
+    /// # Errors
+    /// A shard can not open its log.
+    pub fn start_local(self, schema: &Arc<Schema>) -> Result<LocalShards, StorageError> {
+        let (shards, receivers) = self.mailboxes();
+        let mut handles = Vec::new();
+        for (index, (receiver, seed)) in receivers.into_iter().zip(self.seeds).enumerate() {
+            let shard = Shard::start(index, self.context.clone(), seed, Arc::clone(schema))?;
+            handles.push(ShardHandle { shards: shards.clone(), local: Rc::clone(&shard) });
+            tokio::task::spawn_local(serve(shard, receiver));
+        }
+        Ok(LocalShards { handles, _lock: self.lock })
+    }
+
+    fn mailboxes(&self) -> (Shards, Vec<MailboxReceiver<Message>>) {
+        let count = self.seeds.len();
+        let (senders, receivers) = (0..count).map(|_| mailbox(self.context.options.mailbox_messages)).unzip();
+        (Shards { senders, sharding: self.context.sharding }, receivers)
+    }
+}
+
+/// A shard's main loop: does what others send, in turns, until it is told to end.
+async fn serve(shard: Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
+    let mut messages = Vec::with_capacity(MESSAGES_PER_TURN);
+    while receiver.receive_batch(&mut messages, MESSAGES_PER_TURN).await > 0 {
+        for message in messages.drain(..) {
+            match message {
+                Message::Work(work) => work(&shard),
+                Message::Exit => return,
+            }
+        }
+    }
+}
+
+/// Where to send work to any shard of the node, from anywhere.
+#[derive(Clone)]
+pub struct Shards {
+    senders: Vec<MailboxSender<Message>>,
+    sharding: Sharding,
+}
+
+impl Shards {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.senders.len()
+    }
+
+    /// The shard that owns a token.
+    pub fn owner(&self, token: Token) -> usize {
+        self.sharding.shard_of(token)
+    }
+
+    /// Does something on a shard's thread and brings back what it gives.
+    ///
+    /// # Errors
+    /// `ShardBusy` at once when too many requests wait for it, `ShardGone` when it has ended.
+    ///
+    /// # Cancel safety
+    /// Dropped, the work goes on; its result is lost.
+    pub async fn on<T, Work, Doing>(&self, shard: usize, work: Work) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+        Doing: Future<Output = T> + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let message = Message::Work(Box::new(move |local| {
+            let doing = work(Rc::clone(local));
+            tokio::task::spawn_local(async move { _ = reply.send(doing.await) });
+        }));
+        self.senders[shard].try_send(message).map_err(|error| match error {
+            SendError::Full(_) => StorageError::ShardBusy { shard },
+            SendError::Closed(_) => StorageError::ShardGone { shard },
+        })?;
+        answer.await.map_err(|_| StorageError::ShardGone { shard })
+    }
+
+    async fn exit(&self) {
+        for sender in &self.senders {
+            // One that is gone already needs no telling.
+            _ = sender.send(Message::Exit).await;
+        }
+    }
+}
+
+/// A shard's view of its node: itself, and the way to the others. Stays on its thread.
+#[derive(Clone)]
+pub struct ShardHandle {
+    shards: Shards,
+    local: Rc<Shard>,
+}
+
+impl ShardHandle {
+    /// The shard of this thread.
+    pub fn local(&self) -> &Rc<Shard> {
+        &self.local
+    }
+
+    /// All shards.
+    pub fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// Does something on a shard; on this one without a detour.
+    ///
+    /// # Errors
+    /// As [`Shards::on`].
+    pub async fn on<T, Work, Doing>(&self, shard: usize, work: Work) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+        Doing: Future<Output = T> + 'static,
+    {
+        if shard == self.local.index() {
+            return Ok(work(Rc::clone(&self.local)).await);
+        }
+        self.shards.on(shard, work).await
+    }
+}
+
+/// Shards on threads of their own.
+pub struct RunningShards {
+    shards: Shards,
+    threads: Option<ShardThreads>,
+    runtime: Runtime,
+    _lock: DirectoryLock,
+}
+
+impl RunningShards {
+    /// Where to send work.
+    pub fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// Has a shard ended although nobody told it to?
+    pub fn any_finished(&self) -> bool {
+        self.threads.as_ref().is_some_and(ShardThreads::any_finished)
+    }
+
+    /// Makes everything durable and ends the threads. With `flush_first` memtables are written
+    /// out, so that the next start has nothing to replay. Call it outside the shards' threads.
+    ///
+    /// # Errors
+    /// A shard could not flush or close its log; the others were stopped all the same.
+    pub async fn stop(mut self, flush_first: bool) -> Result<(), StorageError> {
+        let mut result = Ok(());
+        for shard in 0..self.shards.count() {
+            let stopped =
+                self.shards.on(shard, move |shard| async move { shard.stop(flush_first).await }).await;
+            result = result.and(stopped.and_then(|stopped| stopped));
+        }
+        self.shards.exit().await;
+        if let Some(threads) = self.threads.take() {
+            let joined =
+                threads.join().map_err(|source| StorageError::Disk { act: "join shard threads", source });
+            result = result.and(joined);
+        }
+        self.runtime.stop();
+        result
+    }
+}
+
+/// Shards that are tasks of one thread.
+pub struct LocalShards {
+    handles: Vec<ShardHandle>,
+    _lock: DirectoryLock,
+}
+
+impl LocalShards {
+    /// A handle on each shard.
+    pub fn handles(&self) -> &[ShardHandle] {
+        &self.handles
+    }
+
+    /// Makes everything durable and ends the tasks.
+    ///
+    /// # Errors
+    /// As [`RunningShards::stop`].
+    pub async fn stop(self, flush_first: bool) -> Result<(), StorageError> {
+        for handle in &self.handles {
+            handle.local().stop(flush_first).await?;
+        }
+        if let Some(handle) = self.handles.first() {
+            handle.shards().exit().await;
+        }
+        Ok(())
+    }
+}

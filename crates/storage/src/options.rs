@@ -1,0 +1,40 @@
+//! How a node keeps its data.
+
+use std::path::PathBuf;
+
+use commitlog::SyncMode;
+
+/// How a node keeps its data.
+#[derive(Clone, Debug)]
+pub struct StorageOptions {
+    /// Directory of everything the node keeps.
+    pub directory: PathBuf,
+    /// How many shards; a directory made with another number is taken over.
+    pub shard_count: u16,
+    /// When a write counts as durable.
+    pub sync: SyncMode,
+    /// Bytes of a commit log segment.
+    pub segment_bytes: u32,
+    /// Memory for memtables of all shards, in bytes.
+    pub memtable_bytes: usize,
+    /// Memory for cached chunks of all shards, in bytes.
+    pub cache_bytes: usize,
+    /// Messages a shard lets wait for it.
+    pub mailbox_messages: usize,
+}
+
+impl StorageOptions {
+    /// Splits a memory budget: a quarter for memtables, half for the cache, the rest for requests,
+    /// indexes, filters and the program itself.
+    pub fn new(directory: impl Into<PathBuf>, shard_count: u16, memory_bytes: usize) -> Self {
+        StorageOptions {
+            directory: directory.into(),
+            shard_count,
+            sync: SyncMode::Group { window: std::time::Duration::ZERO },
+            segment_bytes: 32 << 20,
+            memtable_bytes: memory_bytes / 4,
+            cache_bytes: memory_bytes / 2,
+            mailbox_messages: 16 * 1024,
+        }
+    }
+}

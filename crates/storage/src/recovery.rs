@@ -1,0 +1,292 @@
+//! From a data directory to shards: before the first request, on one thread.
+//!
+//! 1. The manifests say which files count; each is opened and verified as far as is cheap. Files
+//!    that no manifest names are left-overs of a flush or a compaction that did not finish: deleted.
+//! 2. The commit log is replayed: each mutation that no flush covers goes to the memtable of the
+//!    shard that owns its token now.
+//! 3. Had the directory another sharding rule, everything replayed is flushed, new manifests are
+//!    written beside the old ones, and `node.json` switches to them in one step. A file that holds
+//!    tokens of several shards is listed by each of them; compaction splits it later.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use commitlog::LogPosition;
+use ring::Sharding;
+use runtime::Disk;
+use schema::{Schema, Table, TableId};
+use sstable::{Descriptor, TableFile};
+use uuid::Uuid;
+
+use crate::layout::NodeFacts;
+use crate::manifest::{Manifest, ManifestState, TableState};
+use crate::memtable::Memtable;
+use crate::record::LogRecord;
+use crate::shard::{ShardContext, ShardSeed, TableSeed, write_memtable};
+use crate::{Layout, StorageError};
+
+/// Everything a start needs to know of a data directory.
+pub(crate) struct Recovery<'a> {
+    pub(crate) context: &'a ShardContext,
+    pub(crate) schema: &'a Schema,
+    pub(crate) facts: NodeFacts,
+}
+
+impl Recovery<'_> {
+    /// Brings the directory to the wanted sharding and gives each shard its seed.
+    pub(crate) fn run(&self) -> Result<(NodeFacts, Vec<ShardSeed>), StorageError> {
+        let old_manifests = self.open_manifests(self.facts.sharding, self.facts.generation)?;
+        self.sweep(&old_manifests)?;
+        let flushed = flushed_positions(&old_manifests);
+        let mut last_timestamp =
+            old_manifests.iter().map(|manifest| manifest.state().last_timestamp).max().unwrap_or(0);
+        let sharding = self.context.sharding;
+        let mut memtables: Vec<HashMap<TableId, Memtable>> =
+            (0..sharding.shard_count()).map(|_| HashMap::new()).collect();
+        self.replay(&flushed, &mut memtables, &mut last_timestamp)?;
+        let is_settled = sharding == self.facts.sharding && !self.has_foreign_log(sharding)?;
+        let (facts, manifests) = match is_settled {
+            true => (self.facts.clone(), old_manifests),
+            false => self.reshard(&old_manifests, &mut memtables, last_timestamp)?,
+        };
+        let mut opened = HashMap::new();
+        let mut seeds = Vec::with_capacity(manifests.len());
+        for (manifest, memtables) in manifests.into_iter().zip(memtables) {
+            let tables = self.table_seeds(&manifest, memtables, &mut opened)?;
+            seeds.push(ShardSeed { manifest, tables, last_timestamp });
+        }
+        Ok((facts, seeds))
+    }
+
+    fn disk(&self) -> &Arc<dyn Disk> {
+        &self.context.runtime.disk
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.context.layout
+    }
+
+    fn open_manifests(&self, sharding: Sharding, generation: u64) -> Result<Vec<Manifest>, StorageError> {
+        let directory = self.layout().manifests(generation);
+        self.disk()
+            .create_dir_all(&directory)
+            .map_err(|source| StorageError::Disk { act: "create manifest directory", source })?;
+        (0..sharding.shard_count())
+            .map(|shard| Manifest::open(Arc::clone(self.disk()), self.layout().manifest(generation, shard)))
+            .collect()
+    }
+
+    /// Deletes table files that no manifest names, and those of tables that were dropped.
+    fn sweep(&self, manifests: &[Manifest]) -> Result<(), StorageError> {
+        let disk = &**self.disk();
+        let tables = manifests.iter().flat_map(|manifest| &manifest.state().tables);
+        let named: BTreeSet<Uuid> = tables
+            .filter(|(id, _)| self.schema.table_by_id(**id).is_some())
+            .flat_map(|(_, table)| &table.files)
+            .copied()
+            .collect();
+        let data = self.layout().data();
+        for keyspace in list(disk, &data)? {
+            for table in list(disk, &data.join(&keyspace))? {
+                let directory = data.join(&keyspace).join(table);
+                for name in list(disk, &directory)? {
+                    self.sweep_file(&directory, &name, &named)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sweep_file(&self, directory: &Path, name: &str, named: &BTreeSet<Uuid>) -> Result<(), StorageError> {
+        let Ok((descriptor, _)) = Descriptor::from_path(&directory.join(name)) else { return Ok(()) };
+        if named.contains(&descriptor.id) {
+            return Ok(());
+        }
+        tracing::info!(file = name, "deleting a table file that never became part of its table");
+        self.disk()
+            .remove_file(&directory.join(name))
+            .map_err(|source| StorageError::Disk { act: "delete left-over table file", source })
+    }
+
+    fn replay(
+        &self,
+        flushed: &BTreeMap<(u32, TableId), LogPosition>,
+        memtables: &mut [HashMap<TableId, Memtable>],
+        last_timestamp: &mut i64,
+    ) -> Result<(), StorageError> {
+        let mut replay = commitlog::replay(self.disk(), &self.layout().commitlog())?;
+        let mut mutation_count = 0u64;
+        for replayed in replay.by_ref() {
+            let replayed = replayed?;
+            let record =
+                LogRecord::decode(replayed.payload).map_err(|source| StorageError::LoggedMutation {
+                    stream: replayed.stream,
+                    position: replayed.position.to_string(),
+                    source,
+                })?;
+            *last_timestamp = record.last_timestamp.max(*last_timestamp);
+            for mutation in record.mutations {
+                let Some(table) = self.schema.table_by_id(mutation.table) else { continue };
+                let is_flushed =
+                    flushed.get(&(replayed.stream, mutation.table)).is_some_and(|to| replayed.position < *to);
+                if is_flushed {
+                    continue;
+                }
+                let owner = self.context.sharding.shard_of(mutation.key.token);
+                let memtable = memtables[owner]
+                    .entry(mutation.table)
+                    .or_insert_with(|| Memtable::new(Arc::clone(table)));
+                memtable.apply(&mutation, Some(replayed.position));
+                mutation_count += 1;
+            }
+        }
+        for torn in replay.torn_tails() {
+            tracing::info!(path = %torn.path.display(), offset = torn.offset, bytes = torn.dropped_bytes, "a write that was never acknowledged ends the commit log");
+        }
+        if mutation_count > 0 {
+            tracing::info!(mutation_count, "replayed the commit log");
+        }
+        Ok(())
+    }
+
+    /// Step 3: the directory changes to the wanted rule.
+    fn reshard(
+        &self,
+        old: &[Manifest],
+        memtables: &mut [HashMap<TableId, Memtable>],
+        last_timestamp: i64,
+    ) -> Result<(NodeFacts, Vec<Manifest>), StorageError> {
+        let facts = NodeFacts {
+            sharding: self.context.sharding,
+            generation: self.facts.generation + 1,
+            ..self.facts.clone()
+        };
+        tracing::info!(
+            from = old.len(),
+            to = facts.sharding.shard_count(),
+            "taking over a directory of another number of shards"
+        );
+        let directory = self.layout().manifests(facts.generation);
+        self.disk()
+            .create_dir_all(&directory)
+            .map_err(|source| StorageError::Disk { act: "create manifest directory", source })?;
+        let mut manifests = Vec::new();
+        for (shard, memtables) in memtables.iter_mut().enumerate() {
+            let mut state = self.inherited(old)?;
+            state.last_timestamp = last_timestamp;
+            for (id, memtable) in memtables.drain() {
+                let Some(table) = self.schema.table_by_id(id) else { continue };
+                let file = self.context.runtime.random.uuid_v1(&*self.context.runtime.clock);
+                let descriptor = Descriptor::new(self.layout().table(table), file);
+                write_memtable(Arc::clone(self.disk()), descriptor, Arc::clone(table), &memtable)?;
+                state.tables.entry(id).or_default().files.insert(file);
+            }
+            let path = self.layout().manifest(facts.generation, shard);
+            manifests.push(Manifest::create(Arc::clone(self.disk()), path, state)?);
+        }
+        self.layout().write_facts(&**self.disk(), &facts)?;
+        self.remove_log()?;
+        self.disk()
+            .remove_dir_all(&self.layout().manifests(self.facts.generation))
+            .map_err(|source| StorageError::Disk { act: "delete old manifests", source })?;
+        Ok((facts, manifests))
+    }
+
+    /// Every old file of every table: which shard needs which is seen when it is opened. Positions
+    /// stay as marks below which nothing is replayed, should the log's removal not finish.
+    fn inherited(&self, old: &[Manifest]) -> Result<ManifestState, StorageError> {
+        let mut state = ManifestState::default();
+        for manifest in old {
+            for (id, table) in &manifest.state().tables {
+                let inherited: &mut TableState = state.tables.entry(*id).or_default();
+                inherited.files.extend(&table.files);
+                inherited.flushed = inherited.flushed.max(table.flushed);
+            }
+        }
+        Ok(state)
+    }
+
+    /// Are there segments of streams that no shard of this rule has? A change of the rule was cut
+    /// short, then, and is done again.
+    fn has_foreign_log(&self, sharding: Sharding) -> Result<bool, StorageError> {
+        let names = list(&**self.disk(), &self.layout().commitlog())?;
+        let stream =
+            |name: &String| name.strip_prefix("commitlog-")?.split('-').next()?.parse::<usize>().ok();
+        Ok(names.iter().filter_map(stream).any(|stream| stream >= sharding.shard_count()))
+    }
+
+    /// All replayed writes are in files: no segment is needed any more.
+    fn remove_log(&self) -> Result<(), StorageError> {
+        let directory = self.layout().commitlog();
+        let fail = |source| StorageError::Disk { act: "delete old commit log segments", source };
+        for name in list(&**self.disk(), &directory)? {
+            self.disk().remove_file(&directory.join(name)).map_err(fail)?;
+        }
+        self.disk().sync_dir(&directory).map_err(fail)
+    }
+
+    fn table_seeds(
+        &self,
+        manifest: &Manifest,
+        mut memtables: HashMap<TableId, Memtable>,
+        opened: &mut HashMap<Uuid, Arc<TableFile>>,
+    ) -> Result<HashMap<TableId, TableSeed>, StorageError> {
+        let mut seeds = HashMap::new();
+        for table in self.schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
+            let memtable = memtables.remove(&table.id()).unwrap_or_else(|| Memtable::new(Arc::clone(table)));
+            let mut seed = TableSeed { memtable, files: Vec::new(), damage: Vec::new() };
+            let state = manifest.state().tables.get(&table.id());
+            for id in state.into_iter().flat_map(|state| &state.files) {
+                match self.open_file(table, *id, opened) {
+                    Ok(file) => seed.files.push(file),
+                    Err(error) => {
+                        tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a table file can not be read");
+                        seed.damage.push(error.to_string());
+                    }
+                }
+                self.context.registry.retain(*id);
+            }
+            seeds.insert(table.id(), seed);
+        }
+        Ok(seeds)
+    }
+
+    fn open_file(
+        &self,
+        table: &Arc<Table>,
+        id: Uuid,
+        opened: &mut HashMap<Uuid, Arc<TableFile>>,
+    ) -> Result<Arc<TableFile>, StorageError> {
+        if let Some(file) = opened.get(&id) {
+            return Ok(Arc::clone(file));
+        }
+        let descriptor = Descriptor::new(self.layout().table(table), id);
+        let file = TableFile::open(Arc::clone(self.disk()), descriptor, table)?;
+        opened.insert(id, Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+/// For each stream and table, where replay begins: a shard's manifest speaks for its own stream.
+fn flushed_positions(manifests: &[Manifest]) -> BTreeMap<(u32, TableId), LogPosition> {
+    let mut positions = BTreeMap::new();
+    for (stream, manifest) in (0u32..).zip(manifests) {
+        for (table, state) in &manifest.state().tables {
+            positions.insert((stream, *table), state.flushed.into());
+        }
+    }
+    positions
+}
+
+/// Names in a directory, sorted; none when there is no directory.
+fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>, StorageError> {
+    let fail = |source| StorageError::Disk { act: "list directory", source };
+    if !disk.exists(directory).map_err(fail)? {
+        return Ok(Vec::new());
+    }
+    let mut names: Vec<String> =
+        disk.list(directory).map_err(fail)?.into_iter().map(|entry| entry.name).collect();
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,229 @@
+//! How a memtable becomes a table file.
+//!
+//! 1. Freeze: a new memtable takes the writes; the log position at that moment is noted. Whatever
+//!    the table was sent below it is in the frozen memtable or in a file already.
+//! 2. Write, as a background job over the frozen memtable.
+//! 3. Commit: the manifest names the file and the position, in one step.
+//! 4. Swap: readers find the file instead of the memtable; the log gives up segments nobody needs.
+//!
+//! A flush that fails leaves the memtable frozen, still read, still in the log; the next one tries
+//! it again.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use commitlog::LogPosition;
+use runtime::{Disk, Stopped};
+use schema::{Table, TableId};
+use sstable::{Descriptor, TableFile, TableWriter, WriterOptions};
+use uuid::Uuid;
+
+use super::{Shard, TableStore};
+use crate::StorageError;
+use crate::manifest::Edit;
+use crate::memtable::{Memtable, MemtableSlot};
+use crate::metrics::TableMetrics;
+
+/// A memtable on its way to disk.
+#[derive(Clone)]
+pub(super) struct Frozen {
+    pub(super) slot: Rc<MemtableSlot>,
+    memtable: Arc<Memtable>,
+    /// The log's end when it was frozen.
+    flushed_to: LogPosition,
+}
+
+impl Shard {
+    /// Writes a table's memtable out and waits for it.
+    ///
+    /// # Errors
+    /// The disk failed; nothing is lost, the log keeps what is not in a file.
+    pub async fn flush(self: &Rc<Self>, table: TableId) -> Result<(), StorageError> {
+        let store = self.store(table)?;
+        self.flush_store(&store).await
+    }
+
+    /// Writes all memtables out and waits for it.
+    ///
+    /// # Errors
+    /// As [`Shard::flush`]; tables after the failed one are not tried.
+    pub async fn flush_all(self: &Rc<Self>) -> Result<(), StorageError> {
+        for store in self.stores() {
+            self.flush_store(&store).await?;
+        }
+        Ok(())
+    }
+
+    /// Flushes what recovery replayed, so that the old log segments can go.
+    pub(super) fn flush_replayed(self: &Rc<Self>) {
+        for store in self.stores() {
+            if !store.active.borrow().with(Memtable::is_empty) {
+                self.spawn_flush(store);
+            }
+        }
+    }
+
+    /// Starts a flush of the table with the largest memtable, unless it is being flushed already.
+    pub(super) fn flush_largest(self: &Rc<Self>) {
+        let active_bytes = |store: &Rc<TableStore>| store.active.borrow().with(Memtable::memory_bytes);
+        let largest = self.stores().into_iter().max_by_key(active_bytes);
+        if let Some(store) = largest.filter(|store| !store.is_flushing.get()) {
+            self.spawn_flush(store);
+        }
+    }
+
+    fn spawn_flush(self: &Rc<Self>, store: Rc<TableStore>) {
+        store.is_flushing.set(true);
+        let shard = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            if let Err(error) = shard.flush_store(&store).await {
+                let table = store.table();
+                tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "flush failed");
+            }
+        });
+    }
+
+    async fn flush_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
+        let _turn = store.flush_turn.lock().await;
+        store.is_flushing.set(true);
+        self.freeze(store);
+        let result = self.flush_frozen(store).await;
+        store.is_flushing.set(false);
+        self.room.notify_waiters();
+        result?;
+        self.discard_log().await?;
+        self.start_compaction(store);
+        Ok(())
+    }
+
+    /// Step 1.
+    pub(super) fn freeze(&self, store: &TableStore) {
+        if store.active.borrow().with(Memtable::is_empty) {
+            return;
+        }
+        let next = MemtableSlot::active(Memtable::new(store.table()));
+        let slot = store.active.replace(next);
+        let memtable = slot.freeze();
+        store.frozen.borrow_mut().push(Frozen { slot, memtable, flushed_to: self.log.end() });
+        TableMetrics::add(&store.metrics.flush_count, 1);
+    }
+
+    async fn flush_frozen(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
+        loop {
+            let oldest = store.frozen.borrow().first().cloned();
+            let Some(frozen) = oldest else { return Ok(()) };
+            let table = store.table();
+            let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
+            let job = {
+                let (disk, memtable) = (Arc::clone(&self.runtime.disk), Arc::clone(&frozen.memtable));
+                let (table, descriptor) =
+                    (Arc::clone(&table), Descriptor::new(self.layout.table(&table), id));
+                move || write_memtable(disk, descriptor, table, &memtable)
+            };
+            let file = self
+                .runtime
+                .background
+                .run("flush", job)
+                .await
+                .map_err(|Stopped| StorageError::ShuttingDown)??;
+            if store.is_dropped.get() {
+                self.delete_files(std::slice::from_ref(&file)).await;
+                return Ok(());
+            }
+            let edit = Edit { added: vec![id], removed: Vec::new(), flushed: Some(frozen.flushed_to) };
+            self.registry.retain(id);
+            self.commit(table.id(), edit).await?;
+            // One step for readers: no await between the file's coming and the memtable's going.
+            let mut files: Vec<Arc<TableFile>> = store.files().to_vec();
+            files.push(file);
+            *store.files.borrow_mut() = Rc::new(files);
+            store.frozen.borrow_mut().remove(0);
+            self.forget_memtable_bytes(frozen.memtable.memory_bytes());
+        }
+    }
+
+    pub(super) fn forget_memtable_bytes(&self, bytes: usize) {
+        self.memtable_bytes.set(self.memtable_bytes.get().saturating_sub(bytes));
+        self.room.notify_waiters();
+    }
+
+    /// Makes an edit of the manifest durable.
+    pub(super) async fn commit(&self, table: TableId, edit: Edit) -> Result<(), StorageError> {
+        let mut manifest = self.manifest.lock().await;
+        let next = manifest.edited(table, &edit, self.timestamps.last());
+        *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
+        Ok(())
+    }
+
+    /// Gives up log segments whose writes are all in files.
+    async fn discard_log(&self) -> Result<(), StorageError> {
+        let first_positions = self
+            .stores()
+            .into_iter()
+            .flat_map(|store| store.memtables())
+            .filter_map(|slot| slot.with(Memtable::first_position));
+        let needed = first_positions.min().unwrap_or_else(|| self.log.end());
+        self.log.discard_below(needed).await?;
+        Ok(())
+    }
+
+    /// Deletes files that no manifest of this shard names any more; those that other shards still
+    /// use stay. A file that can not be deleted is left for the next start to sweep up.
+    pub(super) async fn delete_files(&self, files: &[Arc<TableFile>]) {
+        for file in files {
+            self.cache.forget(file.number());
+        }
+        let unused: Vec<Descriptor> = files
+            .iter()
+            .map(|file| file.descriptor().clone())
+            .filter(|descriptor| self.registry.release(descriptor.id))
+            .collect();
+        let disk = Arc::clone(&self.runtime.disk);
+        self.runtime
+            .io
+            .run(move || {
+                for descriptor in &unused {
+                    if let Err(error) = sstable::delete_table_file(&*disk, descriptor) {
+                        tracing::warn!(id = %descriptor.id, %error, "an unused table file was not deleted");
+                    }
+                }
+            })
+            .await;
+    }
+}
+
+/// Step 2, on a background thread: writes a memtable that nobody changes any more.
+pub(crate) fn write_memtable(
+    disk: Arc<dyn Disk>,
+    descriptor: Descriptor,
+    table: Arc<Table>,
+    memtable: &Memtable,
+) -> Result<Arc<TableFile>, StorageError> {
+    disk.create_dir_all(&descriptor.directory)
+        .map_err(|source| StorageError::Disk { act: "create table directory", source })?;
+    let options = WriterOptions {
+        estimated_partitions: memtable.partition_count() as u64,
+        encoding_stats: memtable.encoding_stats(),
+        ..WriterOptions::for_table(&table)
+    };
+    let mut writer = TableWriter::create(Arc::clone(&disk), descriptor.clone(), Arc::clone(&table), options)?;
+    let written = memtable.partitions().try_for_each(|(header, mut items)| {
+        writer.start_partition(&header)?;
+        items.try_for_each(|item| writer.append(&item))?;
+        writer.end_partition()
+    });
+    match written {
+        Ok(()) => _ = writer.finish()?,
+        Err(error) => {
+            // What is left of an aborted file is swept up at the next start.
+            _ = writer.abort();
+            return Err(error.into());
+        }
+    }
+    Ok(TableFile::open(disk, descriptor, &table)?)
+}
+
+/// The files of a table by id, for finding what to remove.
+pub(super) fn ids(files: &[Arc<TableFile>]) -> Vec<Uuid> {
+    files.iter().map(|file| file.descriptor().id).collect()
+}

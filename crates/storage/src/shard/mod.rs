@@ -1,0 +1,252 @@
+//! A shard: one thread's part of the token space, and everything that belongs to it.
+//!
+//! Nothing here is shared between threads. Other shards reach this one by sending it work
+//! ([`crate::Shards::on`]); flush and compaction run elsewhere over immutable inputs and come back
+//! as one message.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | how is a write taken? | `write.rs` |
+//! | how is a page read? | `read.rs` |
+//! | how does a memtable become a file? | `flush.rs` |
+//! | how do files become fewer? | `compact.rs` |
+//! | how does the shard learn of a new schema? | `tables.rs` |
+
+mod compact;
+mod flush;
+mod merge;
+mod read;
+mod tables;
+mod write;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use commitlog::CommitLog;
+use ring::Sharding;
+use runtime::Runtime;
+use schema::{Schema, Table, TableId};
+use sstable::TableFile;
+use tokio::sync::Notify;
+
+use crate::cache::{CacheStats, ChunkCache};
+use crate::files::FileRegistry;
+use crate::manifest::Manifest;
+use crate::memtable::{Memtable, MemtableSlot};
+use crate::metrics::TableMetrics;
+use crate::timestamps::Timestamps;
+use crate::{Layout, StorageError, StorageOptions};
+
+use flush::Frozen;
+pub(crate) use flush::write_memtable;
+
+/// One shard of a node. Lives on its own thread.
+pub struct Shard {
+    index: usize,
+    sharding: Sharding,
+    runtime: Runtime,
+    options: Arc<StorageOptions>,
+    layout: Layout,
+    registry: Arc<FileRegistry>,
+    log: CommitLog,
+    timestamps: Timestamps,
+    cache: Rc<ChunkCache>,
+    schema: RefCell<Arc<Schema>>,
+    tables: RefCell<HashMap<TableId, Rc<TableStore>>>,
+    /// Held while an edit of the manifest is on its way to the disk.
+    manifest: tokio::sync::Mutex<Manifest>,
+    /// Bytes in all memtables, active and frozen.
+    memtable_bytes: Cell<usize>,
+    /// Told when memtables shrink: writers may be waiting for room.
+    room: Notify,
+    is_stopping: Cell<bool>,
+}
+
+/// What a shard is started with: the outcome of recovery.
+pub(crate) struct ShardSeed {
+    pub(crate) manifest: Manifest,
+    pub(crate) tables: HashMap<TableId, TableSeed>,
+    pub(crate) last_timestamp: i64,
+}
+
+/// The part of one table in a [`ShardSeed`].
+pub(crate) struct TableSeed {
+    pub(crate) memtable: Memtable,
+    pub(crate) files: Vec<Arc<TableFile>>,
+    pub(crate) damage: Vec<String>,
+}
+
+/// What all shards of a node are given.
+#[derive(Clone)]
+pub(crate) struct ShardContext {
+    pub(crate) sharding: Sharding,
+    pub(crate) runtime: Runtime,
+    pub(crate) options: Arc<StorageOptions>,
+    pub(crate) layout: Layout,
+    pub(crate) registry: Arc<FileRegistry>,
+}
+
+/// A table on a shard.
+pub(crate) struct TableStore {
+    table: RefCell<Arc<Table>>,
+    active: RefCell<Rc<MemtableSlot>>,
+    /// Memtables on their way to disk, oldest first.
+    frozen: RefCell<Vec<Frozen>>,
+    /// Files that count, an immutable value swapped whole.
+    files: RefCell<Rc<Vec<Arc<TableFile>>>>,
+    /// Files of the table that can not be read, in words. While there is one, reads that might
+    /// need it fail: a row in it must not silently be missing.
+    damage: RefCell<Vec<String>>,
+    /// Held by the one flush or truncation that runs.
+    flush_turn: tokio::sync::Mutex<()>,
+    is_flushing: Cell<bool>,
+    /// Held by the one compaction that runs.
+    compact_turn: tokio::sync::Mutex<()>,
+    is_compacting: Cell<bool>,
+    is_dropped: Cell<bool>,
+    metrics: TableMetrics,
+}
+
+impl TableStore {
+    fn new(table: Arc<Table>, seed: Option<TableSeed>) -> Rc<Self> {
+        let (memtable, files, damage) = match seed {
+            Some(seed) => (seed.memtable, seed.files, seed.damage),
+            None => (Memtable::new(Arc::clone(&table)), Vec::new(), Vec::new()),
+        };
+        Rc::new(TableStore {
+            table: RefCell::new(table),
+            active: RefCell::new(MemtableSlot::active(memtable)),
+            frozen: RefCell::new(Vec::new()),
+            files: RefCell::new(Rc::new(files)),
+            damage: RefCell::new(damage),
+            flush_turn: tokio::sync::Mutex::new(()),
+            is_flushing: Cell::new(false),
+            compact_turn: tokio::sync::Mutex::new(()),
+            is_compacting: Cell::new(false),
+            is_dropped: Cell::new(false),
+            metrics: TableMetrics::default(),
+        })
+    }
+
+    fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.borrow())
+    }
+
+    fn files(&self) -> Rc<Vec<Arc<TableFile>>> {
+        Rc::clone(&self.files.borrow())
+    }
+
+    /// All memtables, the newest last.
+    fn memtables(&self) -> Vec<Rc<MemtableSlot>> {
+        let mut slots: Vec<_> = self.frozen.borrow().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
+        slots.push(Rc::clone(&self.active.borrow()));
+        slots
+    }
+
+    fn check_readable(&self) -> Result<(), StorageError> {
+        match self.damage.borrow().first() {
+            None => Ok(()),
+            Some(reason) => {
+                let table = self.table.borrow();
+                let table = format!("{}.{}", table.keyspace(), table.name());
+                Err(StorageError::Quarantined { table, reason: reason.clone() })
+            }
+        }
+    }
+}
+
+impl Shard {
+    /// Starts a shard from what recovery found. Must be called on the shard's own thread.
+    pub(crate) fn start(
+        index: usize,
+        context: ShardContext,
+        seed: ShardSeed,
+        schema: Arc<Schema>,
+    ) -> Result<Rc<Shard>, StorageError> {
+        let ShardContext { sharding, runtime, options, layout, registry } = context;
+        let log_options = commitlog::CommitLogOptions {
+            segment_bytes: options.segment_bytes,
+            sync: options.sync,
+            segment_above: seed.manifest.segment_max(),
+        };
+        let stream = u32::try_from(index).unwrap_or(u32::MAX);
+        let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
+        let mut seeds = seed.tables;
+        let mut tables = HashMap::new();
+        let mut memtable_bytes = 0;
+        for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
+            let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()));
+            memtable_bytes += store.active.borrow().with(Memtable::memory_bytes);
+            tables.insert(table.id(), store);
+        }
+        let shard_count = sharding.shard_count();
+        let shard = Rc::new(Shard {
+            index,
+            sharding,
+            cache: Rc::new(ChunkCache::new(options.cache_bytes / shard_count)),
+            timestamps: Timestamps::new(Arc::clone(&runtime.clock), index, shard_count, seed.last_timestamp),
+            runtime,
+            options,
+            layout,
+            registry,
+            log,
+            schema: RefCell::new(schema),
+            tables: RefCell::new(tables),
+            manifest: tokio::sync::Mutex::new(seed.manifest),
+            memtable_bytes: Cell::new(memtable_bytes),
+            room: Notify::new(),
+            is_stopping: Cell::new(false),
+        });
+        shard.flush_replayed();
+        Ok(shard)
+    }
+
+    /// Its number on the node, from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The outside, as this node sees it.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The schema in force here.
+    pub fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.schema.borrow())
+    }
+
+    /// A timestamp for a write, in µs: unique on the node, later than all before.
+    pub fn next_timestamp(&self) -> i64 {
+        self.timestamps.next()
+    }
+
+    /// What the chunk cache did so far.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.cache.stats()
+    }
+
+    /// Bytes in memtables.
+    pub fn memtable_bytes(&self) -> usize {
+        self.memtable_bytes.get()
+    }
+
+    fn store(&self, table: TableId) -> Result<Rc<TableStore>, StorageError> {
+        self.tables.borrow().get(&table).cloned().ok_or(StorageError::NoTable { table })
+    }
+
+    /// All tables here.
+    fn stores(&self) -> Vec<Rc<TableStore>> {
+        let mut stores: Vec<_> =
+            self.tables.borrow().iter().map(|(id, store)| (*id, Rc::clone(store))).collect();
+        stores.sort_by_key(|(id, _)| *id);
+        stores.into_iter().map(|(_, store)| store).collect()
+    }
+
+    /// The part of the memtable budget that is this shard's.
+    fn memtable_budget(&self) -> usize {
+        self.options.memtable_bytes / self.sharding.shard_count()
+    }
+}

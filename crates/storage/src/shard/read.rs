@@ -1,0 +1,303 @@
+//! How a page is read: gather the places a partition may live, merge, keep what is live.
+
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rows::{
+    ClusteringComparator, LiveRows, MergeCursor, PartitionKey, Row, RowBuilder, Slices, Step, Unfiltered,
+    UnfilteredCursor,
+};
+use schema::Table;
+use sstable::{ChunkNeed, FileCursor, RingPlace, SstableError};
+
+use super::{Shard, TableStore};
+use crate::cache::ChunkCache;
+use crate::memtable::{MemtableCursor, MemtableTarget};
+use crate::metrics::TableMetrics;
+use crate::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, StorageError};
+
+/// Steps after which a long read lets others on the shard go first.
+const STEPS_PER_TURN: u32 = 1024;
+
+impl Shard {
+    /// Reads one page of this shard's part of what is asked for. Keys must be owned by this shard;
+    /// of a range, the shard's own partitions are given.
+    ///
+    /// # Errors
+    /// A file that may hold what is asked for is damaged, or the disk failed.
+    pub async fn read(self: &Rc<Self>, command: &ReadCommand) -> Result<ReadPage, StorageError> {
+        let store = self.store(command.table.id())?;
+        store.check_readable()?;
+        let started = self.runtime.clock.elapsed();
+        let mut reading = Reading::new(self, &store, command);
+        match &command.target {
+            ReadTarget::Keys(keys) => reading.keys(keys).await?,
+            ReadTarget::Range(range) => reading.range(*range).await?,
+        }
+        TableMetrics::add(&store.metrics.read_count, 1);
+        let spent = self.runtime.clock.elapsed().saturating_sub(started);
+        TableMetrics::add_nanos(&store.metrics.read_nanos, spent);
+        Ok(reading.page)
+    }
+
+    async fn fetch(&self, need: ChunkNeed) -> Result<(), StorageError> {
+        let id = need.id;
+        let chunk = self.runtime.io.run(move || need.read()).await?;
+        self.cache.insert(id, chunk);
+        Ok(())
+    }
+}
+
+/// A page being read.
+struct Reading<'a> {
+    shard: &'a Rc<Shard>,
+    store: &'a TableStore,
+    command: &'a ReadCommand,
+    comparator: ClusteringComparator,
+    live: LiveRows,
+    page: ReadPage,
+    row_count: u32,
+    bytes: usize,
+    steps: u32,
+}
+
+impl<'a> Reading<'a> {
+    fn new(shard: &'a Rc<Shard>, store: &'a TableStore, command: &'a ReadCommand) -> Self {
+        Reading {
+            shard,
+            store,
+            command,
+            comparator: ClusteringComparator::new(Arc::clone(command.table.clustering_types())),
+            live: LiveRows { now: command.now },
+            page: ReadPage::default(),
+            row_count: 0,
+            bytes: 0,
+            steps: 0,
+        }
+    }
+
+    async fn keys(&mut self, keys: &[PartitionKey]) -> Result<(), StorageError> {
+        let mut keys = keys;
+        if let Some(resume) = &self.command.resume {
+            let place = keys.iter().position(|key| *key == resume.key);
+            keys = place.map_or(&[][..], |place| &keys[place + 1..]);
+            if place.is_some() && self.rest_of_partition(resume).await? {
+                return Ok(());
+            }
+        }
+        for key in keys {
+            let cursor = self.partition_cursor(key, &self.command.slices);
+            if self.drive(cursor, None).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn range(&mut self, range: RingRange) -> Result<(), StorageError> {
+        let mut after = None;
+        if let Some(resume) = &self.command.resume {
+            if range.contains(resume.key.token) && self.rest_of_partition(resume).await? {
+                return Ok(());
+            }
+            after = Some(resume.key.clone());
+        }
+        let cursor = self.range_cursor(range, after);
+        self.drive(cursor, None).await?;
+        Ok(())
+    }
+
+    /// What a partition still has to give behind a position. Is the page full?
+    async fn rest_of_partition(&mut self, resume: &ReadPosition) -> Result<bool, StorageError> {
+        let Some(last) = &resume.clustering else { return Ok(false) };
+        if self.shard.sharding.shard_of(resume.key.token) != self.shard.index {
+            return Ok(false);
+        }
+        let slices = self.command.slices.after(last, self.command.reversed, &self.comparator);
+        if slices.as_slice().is_empty() || resume.row_count >= self.command.limits.rows_per_partition {
+            return Ok(false);
+        }
+        let cursor = self.partition_cursor(&resume.key, &slices);
+        self.drive(cursor, Some(resume.row_count)).await
+    }
+
+    fn partition_cursor(&self, key: &PartitionKey, slices: &Slices) -> MergeCursor<Source> {
+        let mut sources = Vec::new();
+        for slot in self.store.memtables() {
+            let target = MemtableTarget::Key(key.clone());
+            sources.push(Source::Memory(MemtableCursor::new(
+                slot,
+                target,
+                slices.clone(),
+                self.command.reversed,
+            )));
+        }
+        for file in self.store.files().iter().filter(|file| file.may_contain(key)) {
+            let chunks = Rc::clone(&self.shard.cache);
+            sources.push(Source::File(file.partition_cursor(chunks, key, slices, self.command.reversed)));
+        }
+        MergeCursor::new(self.store.table(), self.command.reversed, sources)
+    }
+
+    fn range_cursor(&self, range: RingRange, after: Option<PartitionKey>) -> MergeCursor<Source> {
+        let slices = &self.command.slices;
+        let mut sources = Vec::new();
+        for slot in self.store.memtables() {
+            let target = MemtableTarget::Range { from: range.first, after: after.clone(), last: range.last };
+            sources.push(Source::Memory(MemtableCursor::new(
+                slot,
+                target,
+                slices.clone(),
+                self.command.reversed,
+            )));
+        }
+        let start = after.map_or(RingPlace::BeforeToken(range.first), RingPlace::AfterKey);
+        let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
+        for file in self.store.files().iter() {
+            sources.push(Source::File(file.scan(Rc::clone(&self.shard.cache), &places, slices)));
+        }
+        MergeCursor::new(self.store.table(), self.command.reversed, sources)
+    }
+
+    /// Takes partitions from the cursor until it ends or the page is full; is it full?
+    ///
+    /// `resumed` is how many rows the (then only) partition gave on earlier pages.
+    async fn drive(
+        &mut self,
+        mut cursor: MergeCursor<Source>,
+        resumed: Option<u32>,
+    ) -> Result<bool, StorageError> {
+        let limits = self.command.limits;
+        let mut partition: Option<Open> = None;
+        loop {
+            self.steps += 1;
+            if self.steps.is_multiple_of(STEPS_PER_TURN) {
+                tokio::task::yield_now().await;
+            }
+            match cursor.step()? {
+                Step::Need(need) => self.shard.fetch(need).await?,
+                Step::Header(header) => {
+                    if self.close(partition.take()) {
+                        return Ok(true);
+                    }
+                    let is_ours = self.shard.sharding.shard_of(header.key.token) == self.shard.index;
+                    let static_row = header.static_row.as_ref().and_then(|row| self.visible(row));
+                    self.page.tombstone_count += u64::from(!header.deletion.is_live());
+                    let rows = PartitionRows { key: header.key, static_row, rows: Vec::new() };
+                    partition = is_ours.then_some(Open {
+                        rows,
+                        row_count: resumed.unwrap_or(0),
+                        is_resumed: resumed.is_some(),
+                    });
+                }
+                Step::Item(Unfiltered::Marker(_)) => self.page.tombstone_count += 1,
+                Step::Item(Unfiltered::Row(row)) => {
+                    let Some(open) = partition.as_mut() else { continue };
+                    if open.row_count >= limits.rows_per_partition {
+                        continue;
+                    }
+                    let Some(row) = self.visible(&row) else {
+                        self.page.tombstone_count += 1;
+                        continue;
+                    };
+                    self.bytes += row.as_encoded().len();
+                    self.row_count += 1;
+                    open.row_count += 1;
+                    open.rows.rows.push(row);
+                    if self.row_count >= limits.row_count || self.bytes >= limits.bytes {
+                        self.page.next = open.position();
+                        self.close(partition.take());
+                        return Ok(true);
+                    }
+                }
+                Step::End => return Ok(self.close(partition.take())),
+            }
+        }
+    }
+
+    /// Adds a finished partition to the page; is the page full by that?
+    fn close(&mut self, partition: Option<Open>) -> bool {
+        let Some(open) = partition else { return false };
+        if open.rows.rows.is_empty() {
+            if open.rows.static_row.is_none() || open.is_resumed {
+                return false;
+            }
+            self.row_count += 1;
+            self.bytes += open.rows.static_row.as_ref().map_or(0, |row| row.as_encoded().len());
+        }
+        let is_full =
+            self.row_count >= self.command.limits.row_count || self.bytes >= self.command.limits.bytes;
+        if is_full && self.page.next.is_none() {
+            self.page.next = open.position();
+        }
+        self.page.partitions.push(open.rows);
+        is_full
+    }
+
+    /// What a client may see of a merged row.
+    fn visible(&self, row: &Row) -> Option<Row> {
+        let live = self.live.filter(row)?;
+        if self.command.table.dropped_columns().is_empty() {
+            Some(live)
+        } else {
+            without_dropped(&live, &self.command.table)
+        }
+    }
+}
+
+/// A partition that is being read.
+struct Open {
+    rows: PartitionRows,
+    /// Rows it gave, on earlier pages too.
+    row_count: u32,
+    is_resumed: bool,
+}
+
+impl Open {
+    fn position(&self) -> Option<ReadPosition> {
+        let clustering = self.rows.rows.last().map(Row::clustering);
+        Some(ReadPosition { key: self.rows.key.clone(), clustering, row_count: self.row_count })
+    }
+}
+
+/// Leaves out cells of columns that were dropped after they were written to a memtable.
+fn without_dropped(row: &Row, table: &Table) -> Option<Row> {
+    let mut builder = RowBuilder::with_encoded(row.encoded_clustering(), row.liveness(), row.deletion());
+    for column in row.columns().filter(|column| table.column_by_id(column.id).is_some()) {
+        match column.data {
+            rows::ColumnData::Simple(cell) => _ = builder.cell(column.id, cell),
+            rows::ColumnData::Complex(complex) => {
+                _ = builder.complex(column.id, complex.deletion, complex.cells())
+            }
+        }
+    }
+    let kept = builder.finish();
+    (!kept.is_empty()).then_some(kept)
+}
+
+/// A place where a partition may live.
+enum Source {
+    Memory(Box<MemtableCursor>),
+    File(FileCursor<Rc<ChunkCache>>),
+}
+
+impl UnfilteredCursor for Source {
+    type Need = ChunkNeed;
+    type Error = SstableError;
+
+    fn step(&mut self) -> Result<Step<ChunkNeed>, SstableError> {
+        match self {
+            Source::File(cursor) => cursor.step(),
+            Source::Memory(cursor) => {
+                let Ok(step) = cursor.step() as Result<Step<Infallible>, Infallible>;
+                Ok(match step {
+                    Step::Header(header) => Step::Header(header),
+                    Step::Item(item) => Step::Item(item),
+                    Step::End => Step::End,
+                    Step::Need(never) => match never {},
+                })
+            }
+        }
+    }
+}

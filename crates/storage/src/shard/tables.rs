@@ -1,0 +1,141 @@
+//! How the shard learns of a new schema, empties a table, and tells how its tables are.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use schema::{Schema, Table, TableId};
+
+use super::flush::ids;
+use super::{Shard, TableStore};
+use crate::StorageError;
+use crate::manifest::Edit;
+use crate::memtable::{Memtable, MemtableSlot};
+use crate::metrics::TableStats;
+
+impl Shard {
+    /// Takes a newer schema: makes room for new tables, lets go of dropped ones, hands changed
+    /// definitions to the rest. An older one is ignored.
+    ///
+    /// # Errors
+    /// The manifest could not be written; the new schema is in force all the same.
+    pub async fn take_schema(self: &Rc<Self>, schema: Arc<Schema>) -> Result<(), StorageError> {
+        if schema.epoch() <= self.schema.borrow().epoch() {
+            return Ok(());
+        }
+        let tables = schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values());
+        for table in tables {
+            let known = self.tables.borrow().get(&table.id()).cloned();
+            match known {
+                None => {
+                    let store = TableStore::new(Arc::clone(table), None);
+                    self.tables.borrow_mut().insert(table.id(), store);
+                }
+                Some(store) => self.redefine(&store, table),
+            }
+        }
+        *self.schema.borrow_mut() = Arc::clone(&schema);
+        let is_gone = |store: &Rc<TableStore>| schema.table_by_id(store.table().id()).is_none();
+        for store in self.stores().into_iter().filter(is_gone) {
+            self.drop_table(&store).await?;
+        }
+        Ok(())
+    }
+
+    fn redefine(&self, store: &Rc<TableStore>, table: &Arc<Table>) {
+        if *store.table.borrow() == *table {
+            return;
+        }
+        // A memtable keeps to one definition; the frozen one is written by the next flush.
+        self.freeze(store);
+        *store.table.borrow_mut() = Arc::clone(table);
+        *store.active.borrow_mut() = MemtableSlot::active(Memtable::new(Arc::clone(table)));
+    }
+
+    async fn drop_table(&self, store: &Rc<TableStore>) -> Result<(), StorageError> {
+        store.is_dropped.set(true);
+        let id = store.table().id();
+        self.tables.borrow_mut().remove(&id);
+        let memory: usize = store.memtables().iter().map(|slot| slot.with(Memtable::memory_bytes)).sum();
+        self.forget_memtable_bytes(memory);
+        let mut manifest = self.manifest.lock().await;
+        let next = manifest.without(id);
+        *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
+        drop(manifest);
+        self.delete_files(&store.files()).await;
+        Ok(())
+    }
+
+    /// Empties this shard's part of a table: everything written before goes, in one step.
+    ///
+    /// # Errors
+    /// The manifest could not be written; the table is as before, on the disk.
+    pub async fn truncate(self: &Rc<Self>, table: TableId) -> Result<(), StorageError> {
+        let store = self.store(table)?;
+        let _turn = store.flush_turn.lock().await;
+        self.freeze(&store);
+        let flushed_to = self.log.end();
+        let files = store.files();
+        let edit = Edit { added: Vec::new(), removed: ids(&files), flushed: Some(flushed_to) };
+        self.commit(table, edit).await?;
+        let kept: Vec<_> = store
+            .files()
+            .iter()
+            .filter(|file| !ids(&files).contains(&file.descriptor().id))
+            .cloned()
+            .collect();
+        *store.files.borrow_mut() = Rc::new(kept);
+        store.damage.borrow_mut().clear();
+        let frozen: Vec<_> = store.frozen.borrow_mut().drain(..).collect();
+        let memory: usize = frozen.iter().map(|frozen| frozen.slot.with(Memtable::memory_bytes)).sum();
+        self.forget_memtable_bytes(memory);
+        self.delete_files(&files).await;
+        Ok(())
+    }
+
+    /// What is known of a table here.
+    ///
+    /// # Errors
+    /// There is no such table.
+    pub fn table_stats(&self, table: TableId) -> Result<TableStats, StorageError> {
+        let store = self.store(table)?;
+        let files = store.files();
+        let sum =
+            |of: fn(&sstable::TableSummary) -> u64| files.iter().map(|file| of(file.summary())).sum::<u64>();
+        let memtables = store.memtables();
+        let in_memory = |of: fn(&Memtable) -> u64| memtables.iter().map(|slot| slot.with(of)).sum::<u64>();
+        Ok(TableStats {
+            read_count: store.metrics.read_count.get(),
+            read_nanos: store.metrics.read_nanos.get(),
+            write_count: store.metrics.write_count.get(),
+            write_nanos: store.metrics.write_nanos.get(),
+            pending_flushes: store.frozen.borrow().len() as u64,
+            sstable_count: files.len() as u64,
+            space_used_live: sum(|summary| summary.disk_bytes),
+            space_used_total: sum(|summary| summary.disk_bytes),
+            uncompressed_bytes: sum(|summary| summary.uncompressed_bytes),
+            compressed_bytes: sum(|summary| summary.data_file_bytes),
+            estimated_partition_count: sum(|summary| summary.partition_count)
+                + in_memory(|memtable| memtable.partition_count() as u64),
+            memtable_cell_count: in_memory(Memtable::operation_count),
+            memtable_data_size: in_memory(|memtable| memtable.memory_bytes() as u64),
+            memtable_switch_count: store.metrics.flush_count.get(),
+            memtable_partition_count: in_memory(|memtable| memtable.partition_count() as u64),
+            filter_bytes: 0,
+            damaged_files: store.damage.borrow().clone(),
+        })
+    }
+
+    /// Writes everything out and takes nothing more: the way to a clean stop.
+    ///
+    /// # Errors
+    /// The disk failed; the log has what is not in files.
+    pub async fn stop(self: &Rc<Self>, flush_first: bool) -> Result<(), StorageError> {
+        if flush_first {
+            self.flush_all().await?;
+        }
+        self.is_stopping.set(true);
+        self.room.notify_waiters();
+        self.log.close().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! How a write is taken: one log record, then the memtables, then wait until it is durable.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use rows::Mutation;
+
+use super::Shard;
+use crate::StorageError;
+use crate::record::LogRecord;
+
+/// How long a write waits.
+#[derive(Clone, Copy)]
+enum Until {
+    SyncMode,
+    Synced,
+}
+
+impl Shard {
+    /// Writes mutations whose partitions this shard owns. They are one record of the commit log: after
+    /// a crash all of them are there, or none. Returns when they are durable in the sense of the
+    /// sync mode.
+    ///
+    /// # Errors
+    /// Nothing was written when the record is too large or a table is gone. When the log fails, the
+    /// write may or may not survive.
+    ///
+    /// # Cancel safety
+    /// Dropped while waiting for the disk, the write stands.
+    pub async fn write(self: &Rc<Self>, mutations: &[Mutation]) -> Result<(), StorageError> {
+        self.write_until(mutations, Until::SyncMode).await
+    }
+
+    /// As [`Shard::write`], but returns only once the write is on the disk, whatever the sync mode.
+    ///
+    /// # Errors
+    /// As [`Shard::write`].
+    pub async fn write_synced(self: &Rc<Self>, mutations: &[Mutation]) -> Result<(), StorageError> {
+        self.write_until(mutations, Until::Synced).await
+    }
+
+    async fn write_until(self: &Rc<Self>, mutations: &[Mutation], until: Until) -> Result<(), StorageError> {
+        self.wait_for_room().await?;
+        let started = self.runtime.clock.elapsed();
+        let stores =
+            mutations.iter().map(|mutation| self.store(mutation.table)).collect::<Result<Vec<_>, _>>()?;
+        let schema = self.schema();
+        let is_durable = |mutation: &Mutation| {
+            let keyspace =
+                schema.table_by_id(mutation.table).and_then(|table| schema.keyspace(table.keyspace()));
+            keyspace.is_none_or(|keyspace| keyspace.durable_writes)
+        };
+        let logged: Vec<&Bytes> =
+            mutations.iter().filter(|mutation| is_durable(mutation)).map(Mutation::as_encoded).collect();
+        let position = if logged.is_empty() { None } else { Some(self.append(&logged)?) };
+        // No await between the append and here: a flush that freezes a memtable so finds in it
+        // exactly the writes below its log position.
+        for (mutation, store) in mutations.iter().zip(&stores) {
+            debug_assert_eq!(
+                self.sharding.shard_of(mutation.key.token),
+                self.index,
+                "a write goes to its owner"
+            );
+            let slot = Rc::clone(&store.active.borrow());
+            let grown = slot.with_active(|memtable| {
+                let before = memtable.memory_bytes();
+                memtable.apply(mutation, position);
+                memtable.memory_bytes() - before
+            });
+            self.memtable_bytes.set(self.memtable_bytes.get() + grown);
+        }
+        match (position, until) {
+            (Some(position), Until::SyncMode) => self.log.synced(position).await?,
+            (Some(_), Until::Synced) => self.log.sync().await?,
+            (None, _) => {}
+        }
+        let spent = self.runtime.clock.elapsed().saturating_sub(started);
+        for store in &stores {
+            crate::metrics::TableMetrics::add(&store.metrics.write_count, 1);
+            crate::metrics::TableMetrics::add_nanos(&store.metrics.write_nanos, spent);
+        }
+        Ok(())
+    }
+
+    fn append(&self, logged: &[&Bytes]) -> Result<commitlog::LogPosition, StorageError> {
+        let head = LogRecord::head(self.timestamps.last());
+        let mut lengths = Vec::with_capacity(logged.len());
+        for mutation in logged {
+            lengths.push(LogRecord::length(mutation)?);
+        }
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(1 + 2 * logged.len());
+        parts.push(&head);
+        for (length, mutation) in lengths.iter().zip(logged) {
+            parts.push(length);
+            parts.push(mutation);
+        }
+        Ok(self.log.append_parts(&parts)?)
+    }
+
+    /// Starts flushes when memtables grow, and holds writers back only when the budget is spent.
+    async fn wait_for_room(self: &Rc<Self>) -> Result<(), StorageError> {
+        let budget = self.memtable_budget();
+        if self.memtable_bytes.get() > budget / 2 {
+            self.flush_largest();
+        }
+        while self.memtable_bytes.get() > budget {
+            if self.is_stopping.get() {
+                return Err(StorageError::ShuttingDown);
+            }
+            self.room.notified().await;
+            self.flush_largest();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Small checked files of a node's state: a header line with the CRC-32 of the rest, then JSON.
+
+use std::path::Path;
+
+use runtime::Disk;
+use serde::Serialize;
+
+use crate::StorageError;
+
+const HEADER: &str = "peristyle state 1 crc32 ";
+
+/// Reads a state file; `None` when there is none.
+///
+/// # Errors
+/// The disk fails, or the file is damaged.
+pub fn read_state<T: serde::de::DeserializeOwned>(
+    disk: &dyn Disk,
+    path: &Path,
+) -> Result<Option<T>, StorageError> {
+    if !disk.exists(path).map_err(|source| StorageError::Disk { act: "look for state file", source })? {
+        return Ok(None);
+    }
+    let bytes = disk.read(path).map_err(|source| StorageError::Disk { act: "read state file", source })?;
+    let damaged = |what: String| StorageError::DamagedState { path: path.into(), what };
+    let text = std::str::from_utf8(&bytes).map_err(|error| damaged(format!("not text: {error}")))?;
+    let (header, body) = text.split_once('\n').ok_or_else(|| damaged("no header line".into()))?;
+    let expected = header
+        .strip_prefix(HEADER)
+        .and_then(|crc| u32::from_str_radix(crc, 16).ok())
+        .ok_or_else(|| damaged("header line is not ours".into()))?;
+    let got = crc32fast::hash(body.as_bytes());
+    if got != expected {
+        return Err(damaged(format!("checksum {got:#010x}, expected {expected:#010x}")));
+    }
+    serde_json::from_str(body).map(Some).map_err(|error| damaged(error.to_string()))
+}
+
+/// Writes a state file so that a power cut leaves the old or the new one.
+///
+/// # Errors
+/// The disk fails.
+pub fn write_state<T: Serialize>(disk: &dyn Disk, path: &Path, state: &T) -> Result<(), StorageError> {
+    let body = serde_json::to_string_pretty(state)
+        .map_err(|error| StorageError::DamagedState { path: path.into(), what: error.to_string() })?;
+    let text = format!("{HEADER}{:08x}\n{body}", crc32fast::hash(body.as_bytes()));
+    disk.write_atomically(path, text.as_bytes())
+        .map_err(|source| StorageError::Disk { act: "write state file", source })
+}
