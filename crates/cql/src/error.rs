@@ -17,3 +17,12 @@ impl SyntaxError {
         &self.message
     }
 }
+
+/// Line (from 1) and column (from 0) of a byte, as Cassandra counts them: a line ends with `\n`,
+/// a column is a UTF-16 unit.
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..offset];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    (line, before[line_start..].encode_utf16().count())
+}

@@ -1,0 +1,211 @@
+//! What went wrong, and Cassandra's words for it.
+//!
+//! The message of a parse error ends with a snippet of the text: ten tokens before the one where
+//! the choice began, that one in brackets, and up to two more, as far as the parser had looked.
+//! Blanks and comments count as tokens here.
+
+use super::Parser;
+use crate::error::{SyntaxError, position};
+use crate::lexer::{Lexer, TokenKind};
+
+/// A result whose error is as small as a pointer.
+pub(super) type Outcome<T> = Result<T, Box<Failure>>;
+
+/// Tokens of the snippet before the offending one.
+const TOKENS_BEFORE: usize = 10;
+/// Tokens of the snippet after the offending one.
+const TOKENS_AFTER: usize = 2;
+
+/// Why parsing stopped; places are indexes of tokens.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// One kind of token was expected.
+    Mismatched { at: usize, expected: TokenKind },
+    /// A choice that began at `start` has no alternative for the token at `at`.
+    NoViable { start: usize, at: usize },
+    /// The statement is over and the text is not.
+    TextAfterEnd { at: usize },
+    /// The grammar allows it, the language does not.
+    Refused { message: String },
+    /// More nesting than a tree may have.
+    TooDeep { levels_max: u32 },
+    /// More operators than a term may have.
+    TooManyOperators { count_max: u32 },
+}
+
+/// The message for the client: of the lexer if the parser had looked that far, else of the parser.
+#[cold]
+pub(super) fn describe(parser: &Parser<'_>, failure: &Failure) -> SyntaxError {
+    let seen = seen_with(parser, failure);
+    if let Some(error) = &parser.lexical_error
+        && seen + 1 >= parser.tokens.len()
+    {
+        return error.describe(parser.text);
+    }
+    let (line, column) = position(parser.text, parser.tokens[parser.at].start as usize);
+    SyntaxError::new(match failure {
+        Failure::Mismatched { at, expected } => {
+            let what =
+                format!("mismatched input {} expecting {}", show(parser, *at), expected.display_name());
+            message(parser, *at, &what, *at, seen)
+        }
+        Failure::NoViable { start, at } => {
+            let what = format!("no viable alternative at input {}", show(parser, *at));
+            message(parser, *at, &what, *start, seen)
+        }
+        Failure::TextAfterEnd { at } if *at + 2 == parser.tokens.len() => {
+            // One token too many: Cassandra drops it before it describes it, and quotes nothing.
+            let (line, column) = place(parser, *at);
+            format!("line {line}:{column} extraneous input {} expecting EOF", show(parser, *at))
+        }
+        Failure::TextAfterEnd { at } => {
+            message(parser, *at, &format!("missing EOF at {}", show(parser, *at)), *at, seen)
+        }
+        Failure::Refused { message } => message.clone(),
+        Failure::TooDeep { levels_max } => {
+            format!("line {line}:{column} nested deeper than {levels_max} levels")
+        }
+        Failure::TooManyOperators { count_max } => {
+            format!("line {line}:{column} more than {count_max} operators in one term")
+        }
+    })
+}
+
+/// The furthest token that Cassandra has looked at by now.
+fn seen_with(parser: &Parser<'_>, failure: &Failure) -> usize {
+    let seen = parser.seen.max(parser.at);
+    match failure {
+        Failure::Mismatched { at, .. } => seen.max(*at),
+        Failure::NoViable { at, .. } => seen.max(*at),
+        Failure::TextAfterEnd { at } => seen.max(*at + 1).min(parser.tokens.len() - 1),
+        _ => seen,
+    }
+}
+
+fn message(parser: &Parser<'_>, at: usize, what: &str, offending: usize, seen: usize) -> String {
+    let (line, column) = place(parser, at);
+    match snippet(parser, offending, seen) {
+        Ok(Some(snippet)) => format!("line {line}:{column} {what} ({snippet})"),
+        Ok(None) => format!("line {line}:{column} {what}"),
+        Err(OutOfLine { end, length }) => format!(
+            "Failed parsing statement: [{}] reason: StringIndexOutOfBoundsException begin 0, end {end}, \
+             length {length}",
+            parser.text
+        ),
+    }
+}
+
+/// Line and column; the end of the text has none.
+fn place(parser: &Parser<'_>, at: usize) -> (usize, isize) {
+    let token = parser.tokens[at];
+    if token.kind == TokenKind::End {
+        return (0, -1);
+    }
+    let (line, column) = position(parser.text, token.start as usize);
+    (line, column as isize)
+}
+
+fn show(parser: &Parser<'_>, at: usize) -> String {
+    let token = parser.tokens[at];
+    if token.kind == TokenKind::End {
+        return "'<EOF>'".to_owned();
+    }
+    let text = token_text(token.kind, &parser.text[token.start as usize..token.end as usize]);
+    format!("'{}'", text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t"))
+}
+
+/// The text of a token as Cassandra keeps it: quotes removed.
+fn token_text(kind: TokenKind, written: &str) -> String {
+    match kind {
+        TokenKind::StringLiteral => written[1..written.len() - 1].replace("''", "'"),
+        TokenKind::DollarString => written[2..written.len() - 2].to_owned(),
+        TokenKind::QuotedName => written[1..written.len() - 1].replace("\"\"", "\""),
+        _ => written.to_owned(),
+    }
+}
+
+/// A token with its place in a line, in UTF-16 units.
+struct Placed {
+    line_index: usize,
+    column: usize,
+    /// Of the text without quotes: what Cassandra takes for the end of the token.
+    length: usize,
+    is_end: bool,
+}
+
+impl Placed {
+    fn end(&self) -> usize {
+        self.column + self.length
+    }
+}
+
+/// A token that is not inside its line, because it goes on in the next: Cassandra fails to quote it.
+struct OutOfLine {
+    end: usize,
+    length: usize,
+}
+
+fn snippet(parser: &Parser<'_>, offending: usize, seen: usize) -> Result<Option<String>, OutOfLine> {
+    let (tokens, offending) = place_tokens(parser, offending, seen);
+    let from = &tokens[offending.saturating_sub(TOKENS_BEFORE)];
+    let to = &tokens[(offending + TOKENS_AFTER).min(tokens.len() - 1)];
+    let offending = &tokens[offending.min(tokens.len() - 1)];
+    if from.is_end || to.is_end || offending.is_end {
+        return Ok(None);
+    }
+    let mut lines: Vec<Vec<u16>> =
+        parser.text.split('\n').map(|line| line.encode_utf16().collect()).collect();
+    while lines.len() > 1 && lines.last().is_some_and(Vec::is_empty) {
+        lines.pop();
+    }
+    let includes_start = from.line_index == 0 && from.column == 0;
+    let includes_end =
+        to.line_index + 1 == lines.len() && lines.last().is_some_and(|line| line.len() == to.end());
+
+    lines[to.line_index].truncate(to.end());
+    let line = &mut lines[offending.line_index];
+    if offending.end() > line.len() {
+        return Err(OutOfLine { end: offending.end(), length: line.len() });
+    }
+    line.insert(offending.end(), u16::from(b']'));
+    line.insert(offending.column, u16::from(b'['));
+    lines[from.line_index].drain(..from.column);
+
+    let quoted = String::from_utf16_lossy(&lines[from.line_index..=to.line_index].concat());
+    let before = if includes_start { "" } else { "..." };
+    let after = if includes_end { "" } else { "..." };
+    Ok(Some(format!("{before}{quoted}{after}")))
+}
+
+/// All tokens up to the last one seen, blanks and comments too, and the index of the offending one
+/// among them.
+fn place_tokens(parser: &Parser<'_>, offending: usize, seen: usize) -> (Vec<Placed>, usize) {
+    let text = parser.text;
+    let last_start = parser.tokens[seen].start;
+    let offending_start = parser.tokens[offending].start;
+    let mut lexer = Lexer::new(text);
+    let (mut tokens, mut offending_index) = (Vec::new(), 0);
+    let (mut line_index, mut line_start, mut offset) = (0, 0, 0);
+    while let Ok(token) = lexer.next_token() {
+        let start = token.start as usize;
+        while let Some(newline) = text[offset..start].find('\n') {
+            offset += newline + 1;
+            (line_index, line_start) = (line_index + 1, offset);
+        }
+        offset = start;
+        let written = &text[start..token.end as usize];
+        tokens.push(Placed {
+            line_index,
+            column: text[line_start..start].encode_utf16().count(),
+            length: token_text(token.kind, written).encode_utf16().count(),
+            is_end: token.kind == TokenKind::End,
+        });
+        if token.start == offending_start && token.kind != TokenKind::Hidden {
+            offending_index = tokens.len() - 1;
+        }
+        if token.kind == TokenKind::End || (token.start >= last_start && token.kind != TokenKind::Hidden) {
+            break;
+        }
+    }
+    (tokens, offending_index)
+}
