@@ -13,7 +13,7 @@ use sstable::{ChunkNeed, FileCursor, RingPlace, SstableError};
 
 use super::{Shard, TableStore};
 use crate::cache::ChunkCache;
-use crate::memtable::{MemtableCursor, MemtableTarget};
+use crate::memtable::{MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::metrics::TableMetrics;
 use crate::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, StorageError};
 
@@ -126,12 +126,7 @@ impl<'a> Reading<'a> {
         let mut sources = Vec::new();
         for slot in self.store.memtables() {
             let target = MemtableTarget::Key(key.clone());
-            sources.push(Source::Memory(MemtableCursor::new(
-                slot,
-                target,
-                slices.clone(),
-                self.command.reversed,
-            )));
+            sources.push(self.memory(slot, target, slices));
         }
         for file in self.store.files().iter().filter(|file| file.may_contain(key)) {
             let chunks = Rc::clone(&self.shard.cache);
@@ -140,17 +135,16 @@ impl<'a> Reading<'a> {
         MergeCursor::new(self.store.table(), self.command.reversed, sources)
     }
 
+    fn memory(&self, slot: Rc<MemtableSlot>, target: MemtableTarget, slices: &Slices) -> Source {
+        Source::Memory(Box::new(MemtableCursor::new(slot, target, slices.clone(), self.command.reversed)))
+    }
+
     fn range_cursor(&self, range: RingRange, after: Option<PartitionKey>) -> MergeCursor<Source> {
         let slices = &self.command.slices;
         let mut sources = Vec::new();
         for slot in self.store.memtables() {
             let target = MemtableTarget::Range { from: range.first, after: after.clone(), last: range.last };
-            sources.push(Source::Memory(MemtableCursor::new(
-                slot,
-                target,
-                slices.clone(),
-                self.command.reversed,
-            )));
+            sources.push(self.memory(slot, target, slices));
         }
         let start = after.map_or(RingPlace::BeforeToken(range.first), RingPlace::AfterKey);
         let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
