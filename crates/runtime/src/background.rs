@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::delay::Delay;
 use crate::pool::{Pool, Refused};
 
 /// The executor no longer takes jobs, has too many of them, or the job panicked.
@@ -27,7 +28,7 @@ pub struct Background {
 enum Kind {
     Pool(Arc<Pool>),
     Inline(Arc<AtomicBool>),
-    Tasks { delay: Duration, stopped: Arc<AtomicBool> },
+    Tasks { delay: Delay, stopped: Arc<AtomicBool> },
 }
 
 impl Background {
@@ -44,6 +45,15 @@ impl Background {
     /// Runs each job as a task of the surrounding `LocalSet`, after a virtual delay. For the
     /// simulator: one thread, and an order that depends on the seed alone.
     pub fn tasks(delay: Duration) -> Background {
+        Background::delayed_tasks(Delay::fixed(delay))
+    }
+
+    /// As [`Background::tasks`], after a time up to `delay_max` that the seed decides for each job.
+    pub fn seeded_tasks(seed: u64, delay_max: Duration) -> Background {
+        Background::delayed_tasks(Delay::seeded(seed, delay_max))
+    }
+
+    fn delayed_tasks(delay: Delay) -> Background {
         Background { kind: Kind::Tasks { delay, stopped: Arc::new(AtomicBool::new(false)) } }
     }
 
@@ -65,9 +75,9 @@ impl Background {
                 Ok(())
             }
             Kind::Tasks { delay, stopped } => {
-                let (delay, stopped) = (*delay, Arc::clone(stopped));
+                let (delay, stopped) = (delay.clone(), Arc::clone(stopped));
                 tokio::task::spawn_local(async move {
-                    tokio::time::sleep(delay).await;
+                    delay.pass().await;
                     if !stopped.load(Ordering::SeqCst) {
                         job();
                     }

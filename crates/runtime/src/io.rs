@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::delay::Delay;
 use crate::pool::{Pool, Refused};
 
 /// Runs closures that block. Cheap to clone; the last handle dropped stops the threads.
@@ -19,7 +20,7 @@ pub struct Io {
 #[derive(Clone)]
 enum Kind {
     Pool(Arc<Pool>),
-    Inline { delay: Duration },
+    Inline { delay: Delay },
 }
 
 impl Io {
@@ -36,7 +37,12 @@ impl Io {
     /// Waits `delay` (in virtual time, under the simulator), then runs the closure on the caller's
     /// thread. Other tasks run meanwhile, so that races between disk and messages show.
     pub fn delayed(delay: Duration) -> Io {
-        Io { kind: Kind::Inline { delay } }
+        Io { kind: Kind::Inline { delay: Delay::fixed(delay) } }
+    }
+
+    /// As [`Io::delayed`], by a time up to `delay_max` that the seed decides anew for each closure.
+    pub fn seeded(seed: u64, delay_max: Duration) -> Io {
+        Io { kind: Kind::Inline { delay: Delay::seeded(seed, delay_max) } }
     }
 
     /// Runs `work` and gives its result. A panic of `work` goes on in the caller.
@@ -48,9 +54,7 @@ impl Io {
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         match &self.kind {
             Kind::Inline { delay } => {
-                if !delay.is_zero() {
-                    tokio::time::sleep(*delay).await;
-                }
+                delay.pass().await;
                 work()
             }
             Kind::Pool(pool) => {
@@ -80,7 +84,7 @@ impl fmt::Debug for Io {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             Kind::Pool(_) => f.write_str("Io::pool"),
-            Kind::Inline { delay } => write!(f, "Io::delayed({delay:?})"),
+            Kind::Inline { delay } => write!(f, "Io::inline({delay:?})"),
         }
     }
 }

@@ -12,10 +12,11 @@
 //! | [`Random`] | [`OsRandom`] | [`SeededRandom`] |
 //! | [`Background`] flush and compaction jobs | a pool of named threads | at once, or as tasks |
 //! | [`Io`] short disk work off a shard's thread | a pool of named threads | at once, with a virtual delay |
-//! | [`ShardThreads`] | one thread per shard | tasks of the simulator |
+//! | [`ShardThreads`] | one thread per shard | not used: shards are tasks of one `LocalSet` |
 
 mod background;
 mod clock;
+mod delay;
 mod disk;
 mod gate;
 mod io;

@@ -1,1 +1,12 @@
-//! Not yet built.
+//! A whole node in one thread, under a seed, on a disk that forgets what was not synced.
+//!
+//! The parts that make it possible are in `runtime`: the node reaches time, randomness, disk and
+//! background work through one door, and here that door leads to virtual ones. A [`Machine`] lives
+//! several lives on one disk, each ended by its [`Fate`]: killed, or without power at any moment.
+//!
+//! What makes a run repeat: one thread, tokio's paused time, seeded delays and disk images. What
+//! would break it: a `HashMap` whose order decides anything, an unbiased `tokio::select!`, a thread.
+
+mod machine;
+
+pub use machine::{Fate, Machine, MachineOptions};
