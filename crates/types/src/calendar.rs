@@ -42,6 +42,13 @@ impl Day {
         Day { year, month, day }
     }
 
+    /// The same day of another month, or that month's last.
+    pub(crate) fn plus_months(self, months: i64) -> Day {
+        let total = self.year * 12 + self.month - 1 + months;
+        let (year, month) = (total.div_euclid(12), total.rem_euclid(12) + 1);
+        Day { year, month, day: self.day.min(days_in(year, month)) }
+    }
+
     /// Is there such a day?
     pub(crate) fn exists(self) -> bool {
         (1..=12).contains(&self.month) && (1..=days_in(self.year, self.month)).contains(&self.day)

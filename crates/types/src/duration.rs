@@ -3,6 +3,7 @@
 //! They are kept apart since months differ in length, and so do days where clocks change.
 
 use crate::TypeError;
+use crate::calendar::Day;
 use crate::scan::Scanner;
 use stdx::cursor::Cursor;
 use stdx::vint;
@@ -16,6 +17,32 @@ pub struct Duration {
     pub days: i32,
     /// Nanoseconds.
     pub nanoseconds: i64,
+}
+
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
+const MILLIS_PER_DAY: i64 = 86_400_000;
+
+/// Steps that finding a floor may take: more than any interval of months and days needs within
+/// the years that have four digits, and few enough to be no attack.
+const FLOOR_STEPS_MAX: u32 = 200_000;
+
+/// The same time of day some months away, on the month's last day at most.
+fn plus_months(millis: i64, months: i64) -> Option<i64> {
+    if months == 0 {
+        return Some(millis);
+    }
+    let day = Day::from_epoch_days(millis.div_euclid(MILLIS_PER_DAY)).plus_months(months);
+    day.to_epoch_days().checked_mul(MILLIS_PER_DAY)?.checked_add(millis.rem_euclid(MILLIS_PER_DAY))
+}
+
+/// Whole calendar months from one time to another, days not looked at.
+fn months_between(start: i64, end: i64) -> i64 {
+    let month = |millis: i64| {
+        let day = Day::from_epoch_days(millis.div_euclid(MILLIS_PER_DAY));
+        day.year * 12 + day.month
+    };
+    month(end) - month(start)
 }
 
 /// Units from the longest: what errors call them, and how many months, days or nanoseconds each is.
@@ -61,6 +88,84 @@ impl Duration {
     /// Is any part below zero?
     pub fn is_negative(self) -> bool {
         self.months < 0 || self.days < 0 || self.nanoseconds < 0
+    }
+
+    /// This much after a time in milliseconds from 1970: months first (to the month's last day at
+    /// most), then days of 24 hours, then the rest. `None` beyond the range.
+    pub fn add_to(self, millis: i64) -> Option<i64> {
+        self.shift(millis, 1)
+    }
+
+    /// This much before a time in milliseconds from 1970.
+    pub fn subtract_from(self, millis: i64) -> Option<i64> {
+        self.shift(millis, -1)
+    }
+
+    fn shift(self, millis: i64, sign: i64) -> Option<i64> {
+        let months = sign * i64::from(self.months);
+        let moved = plus_months(millis, months)?;
+        let rest = i64::from(self.days) * MILLIS_PER_DAY + self.nanoseconds / NANOS_PER_MILLI;
+        moved.checked_add(sign * rest)
+    }
+
+    /// The start of the interval of this length that a time is in, counted from `start`, all in
+    /// milliseconds from 1970. A length below a millisecond leaves the time as it is.
+    ///
+    /// # Errors
+    /// The duration is negative or `start` is after the time.
+    pub fn floor_millis(self, millis: i64, start: i64) -> Result<i64, TypeError> {
+        if start > millis {
+            return Err(TypeError::text(
+                "The floor function starting time is greater than the provided time",
+            ));
+        }
+        if self.is_negative() {
+            return Err(TypeError::text("Negative durations are not supported by the floor function"));
+        }
+        let length = i64::from(self.days) * MILLIS_PER_DAY + self.nanoseconds / NANOS_PER_MILLI;
+        if self.months == 0 {
+            return Ok(match length {
+                0 => millis,
+                _ => millis - (millis - start) % length,
+            });
+        }
+        let interval = i64::from(self.months);
+        let mut count = months_between(start, millis) / interval;
+        let beyond = || TypeError::text("The floor is beyond the range of timestamps");
+        let mut base = plus_months(start, count * interval).ok_or_else(beyond)?;
+        if length == 0 {
+            return Ok(base);
+        }
+        // Days beyond the months may have gone too far. Going back month by month keeps to a
+        // shorter month's last day once it was met, as Java's calendar does.
+        for _ in 0..FLOOR_STEPS_MAX {
+            let floor = count.checked_mul(length).and_then(|rest| base.checked_add(rest));
+            match floor.filter(|floor| *floor <= millis) {
+                Some(floor) => return Ok(floor.max(start)),
+                None if count <= 0 => return Ok(start),
+                None => {}
+            }
+            count -= 1;
+            base = plus_months(base, -interval).ok_or_else(beyond)?;
+        }
+        Err(TypeError::text("The floor of this duration takes too long to find"))
+    }
+
+    /// The start of the interval of this length since midnight that a time of day is in, in
+    /// nanoseconds.
+    ///
+    /// # Errors
+    /// The duration is negative or longer than a day.
+    pub fn floor_time(self, nanoseconds: i64) -> Result<i64, TypeError> {
+        if self.is_negative() {
+            return Err(TypeError::text("Negative durations are not supported by the floor function"));
+        }
+        if self.months != 0 || self.days != 0 || self.nanoseconds > crate::time::NANOS_PER_DAY {
+            return Err(TypeError::text(
+                "For time values, the floor can only be computed for durations smaller that a day",
+            ));
+        }
+        Ok(nanoseconds - nanoseconds.checked_rem(self.nanoseconds).unwrap_or(0))
     }
 
     /// Reads one of three notations, each with an optional minus before it:

@@ -195,7 +195,7 @@ impl Scaled {
         } else {
             digits.push(first);
         }
-        if exponent < -3 || exponent >= 8 {
+        if !(-3..8).contains(&exponent) {
             // Scientific notation shows at least two digits.
             stop = Stop { low: false, high: false };
         }
@@ -221,6 +221,7 @@ impl Scaled {
 }
 
 /// At most one above the power of ten of the first digit.
+#[expect(clippy::approx_constant, reason = "Java's own constant, a little below the true one")]
 fn estimate_exponent(number: &Binary) -> i32 {
     let mantissa = f64::from_bits(0x3ff0_0000_0000_0000 | (number.fraction & ((1 << 52) - 1)));
     let estimate =

@@ -32,10 +32,10 @@ pub fn murmur3_x64_128(key: &[u8]) -> [u64; 2] {
     let (mut h1, mut h2) = (0u64, 0u64);
     let (blocks, tail) = key.as_chunks::<16>();
     for block in blocks {
-        let (low, high) = block.split_at(8);
-        h1 ^= mix_first(little_endian(low));
+        let block = u128::from_le_bytes(*block);
+        h1 ^= mix_first(block as u64);
         h1 = h1.rotate_left(27).wrapping_add(h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
-        h2 ^= mix_second(little_endian(high));
+        h2 ^= mix_second((block >> 64) as u64);
         h2 = h2.rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
     let (low, high) = tail.split_at(tail.len().min(8));
@@ -62,10 +62,6 @@ fn mix_first(k: u64) -> u64 {
 
 fn mix_second(k: u64) -> u64 {
     k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
 /// The quirk: a byte above 0x7f flips all bits above it.

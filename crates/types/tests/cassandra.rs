@@ -5,8 +5,9 @@ mod common;
 use common::{bytes, clustering_of, lines, of, text};
 use std::cmp::Ordering;
 use types::byte_comparable::{self, ClusteringBoundKind, Form};
+use types::duration::Duration;
 use types::marshal;
-use types::{CqlType, Token, blob};
+use types::{CqlType, Token, TypeError, blob};
 
 const VALUES: &str = include_str!("vectors/values.tsv");
 
@@ -149,5 +150,26 @@ fn floating_point_numbers_have_javas_digits() {
         assert_eq!(CqlType::Float.to_text(&float), line[3]);
         assert_eq!(CqlType::Double.from_text(line[1], 0).expect("a number"), double);
         assert_eq!(CqlType::Float.from_text(line[3], 0).expect("a number"), float);
+    }
+}
+
+#[test]
+fn durations_move_times_as_in_cassandra() {
+    for line in lines(include_str!("vectors/durations.tsv")) {
+        let duration = Duration::parse(line[0]).unwrap_or_default();
+        let [millis, start, time_of_day] =
+            [line[1], line[2], line[3]].map(|number| number.parse::<i64>().expect("a number"));
+        assert_eq!(duration.add_to(millis).map(|sum| sum.to_string()).as_deref(), Some(line[4]), "{line:?}");
+        assert_eq!(
+            duration.subtract_from(millis).map(|sum| sum.to_string()).as_deref(),
+            Some(line[5]),
+            "{line:?}"
+        );
+        let answer = |result: Result<i64, TypeError>| match result {
+            Ok(number) => number.to_string(),
+            Err(error) => format!("!{error}"),
+        };
+        assert_eq!(answer(duration.floor_millis(millis, start)), line[6], "{line:?}");
+        assert_eq!(answer(duration.floor_time(time_of_day)), line[7], "{line:?}");
     }
 }

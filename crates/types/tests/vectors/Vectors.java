@@ -48,6 +48,7 @@ public class Vectors
             case "literals": literals(); break;
             case "names": names(); break;
             case "floats": floats(); break;
+            case "durations": durations(); break;
         }
     }
 
@@ -284,6 +285,21 @@ public class Vectors
             String literal = raw.replace("\\\\", "\\");
             AbstractType<?> type = parse(name);
             System.out.println(name + "\t" + raw + "\t" + ask(() -> hex(type.fromString(literal))));
+        }
+    }
+
+    static void durations()
+    {
+        for (int i = 0; i < 300; i++)
+        {
+            long millis = Math.floorMod(random.nextLong(), 4000000000000L), start = i % 3 == 0 ? 0 : Math.floorMod(random.nextLong(), millis);
+            int months = i % 2 == 0 ? 0 : random.nextInt(40), days = i % 5 == 0 ? 0 : random.nextInt(70);
+            long nanos = i % 7 == 0 ? 0 : random.nextInt(100000000) * 1000000L / (i % 4 == 0 ? 1 : 100);
+            org.apache.cassandra.cql3.Duration d = org.apache.cassandra.cql3.Duration.newInstance(months, days, nanos);
+            long inDay = Math.floorMod(random.nextLong(), 86400000000000L);
+            System.out.println(String.join("\t", d.toString(), "" + millis, "" + start, "" + inDay, "" + d.addTo(millis), "" + d.substractFrom(millis),
+                ask(() -> "" + org.apache.cassandra.cql3.Duration.floorTimestamp(millis, d, start)),
+                ask(() -> "" + org.apache.cassandra.cql3.Duration.floorTime(inDay, d))));
         }
     }
 
