@@ -198,3 +198,39 @@ fn a_cut_segment_is_reported() {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is in the files, replay and open end, and return only what was appended.
+    #[test]
+    fn any_bytes_are_read_without_a_panic(
+        garbage in prop::collection::vec((1..=4_u64, 0..4200_u64, prop::collection::vec(any::<u8>(), 0..64)), 0..8),
+        cut in prop::option::of((1..=3_u64, 0..4200_u64)),
+    ) {
+        let (disk, records) = a_log();
+        let image = disk.kill();
+        for (segment, offset, bytes) in garbage {
+            let path = Path::new(DIRECTORY).join(format!("commitlog-0-{segment}.log"));
+            let file = match runtime::Disk::open(&image, &path, runtime::OpenMode::ReadWrite) {
+                Ok(file) => file,
+                Err(_) => runtime::Disk::open(&image, &path, runtime::OpenMode::CreateNew).expect("create"),
+            };
+            file.write_all_at(&bytes, offset).expect("write");
+        }
+        if let Some((segment, length)) = cut {
+            let path = Path::new(DIRECTORY).join(format!("commitlog-0-{segment}.log"));
+            runtime::Disk::open(&image, &path, runtime::OpenMode::ReadWrite).expect("open").set_len(length).expect("cut");
+        }
+        for record in read_all(&image).records {
+            prop_assert!(records.contains(&(record.position, record.payload.to_vec())));
+        }
+        in_virtual_time(async {
+            let log = CommitLog::open(&runtime_over(&image), Path::new(DIRECTORY), 0, options(0)).expect("open");
+            log.append(b"on").expect("append");
+            log.close().await.expect("close");
+        });
+        let found = read_all(&image);
+        prop_assert_eq!(found.records.last().map(|record| record.payload.to_vec()), Some(b"on".to_vec()));
+    }
+}
