@@ -1,4 +1,4 @@
-//! `decimal`: a scale of four bytes, then an unscaled [`varint`](crate::varint); the value is
+//! `decimal`: a scale of four bytes, then an unscaled [`crate::varint`]; the value is
 //! unscaled × 10^-scale.
 //!
 //! Scales come from anybody and reach ±2^31, so nothing here ever aligns two scales by
