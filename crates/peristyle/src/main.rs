@@ -1,2 +1,56 @@
-//! The one binary.
-fn main() {}
+//! `peristyle`: one binary for the people who run it.
+//!
+//! ```text
+//!   serve      a node
+//!   demo       a node with real data in it, for a first look
+//!   cqlsh      the shell
+//!   nodetool   looking after a node
+//! ```
+//!
+//! Nothing is decided here: arguments go in, exit codes come out.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+#![allow(clippy::disallowed_methods, reason = "tools outside of the simulated world")]
+
+mod cqlsh;
+mod csv;
+mod demo;
+mod nodetool;
+mod serve;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A wide-column database that speaks CQL
+#[derive(Parser, Debug)]
+#[command(name = "peristyle", version, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Start a node
+    Serve(serve::ServeArguments),
+    /// Start a node and fill it with the flights that left New York in 2013
+    Demo(serve::ServeArguments),
+    /// Talk CQL to a node
+    Cqlsh(cqlsh::CqlshArguments),
+    /// Look after a node
+    Nodetool(nodetool::NodetoolArguments),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Serve(arguments) => serve::run(&arguments, |_| {}),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Cqlsh(arguments) => cqlsh::run(&arguments),
+        Command::Nodetool(arguments) => nodetool::run(&arguments),
+    }
+}

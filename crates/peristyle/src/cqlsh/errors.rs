@@ -1,0 +1,86 @@
+//! Errors in the words of cqlsh, which scripts look for.
+
+use std::error::Error;
+
+use client::ClientError;
+use protocol::{ErrorKind, ErrorResponse};
+
+/// `InvalidRequest: Error from server: code=2200 [Invalid query] message="…"`.
+pub(crate) fn of_server(error: &ErrorResponse) -> String {
+    let (class, summary) = names(&error.kind);
+    format!(
+        "{class}: Error from server: code={:04x} [{summary}] message=\"{}\"",
+        error.kind.code(),
+        error.message
+    )
+}
+
+/// Any error of a request.
+pub(crate) fn of_client(error: &ClientError) -> String {
+    match error {
+        ClientError::Server(error) => of_server(error),
+        ClientError::Broken(source) if is_timeout(source) => {
+            "OperationTimedOut: the server did not answer in time. See --request-timeout.".to_owned()
+        }
+        error => format!("ConnectionError: {}", with_causes(error)),
+    }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+}
+
+/// An error and what caused it, joined by colons.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// The Python driver's class and summary of an error code.
+fn names(kind: &ErrorKind) -> (&'static str, &'static str) {
+    const TIMED_OUT: &str = "Coordinator node timed out waiting for replica nodes' responses";
+    match kind {
+        ErrorKind::Server => ("ServerError", "Server error"),
+        ErrorKind::Protocol => ("ProtocolException", "Protocol error"),
+        ErrorKind::BadCredentials => ("BadCredentials", "Bad credentials"),
+        ErrorKind::Unavailable { .. } => ("Unavailable", "Unavailable exception"),
+        ErrorKind::Overloaded => ("OverloadedErrorMessage", "Coordinator node overloaded"),
+        ErrorKind::IsBootstrapping => ("IsBootstrappingErrorMessage", "Coordinator node is bootstrapping"),
+        ErrorKind::Truncate => ("TruncateError", "Error during truncate"),
+        ErrorKind::WriteTimeout { .. } => ("WriteTimeout", TIMED_OUT),
+        ErrorKind::ReadTimeout { .. } => ("ReadTimeout", TIMED_OUT),
+        ErrorKind::ReadFailure { .. } => ("ReadFailure", "Replica(s) failed to execute read"),
+        ErrorKind::FunctionFailure { .. } => ("FunctionFailure", "User Defined Function failure"),
+        ErrorKind::WriteFailure { .. } => ("WriteFailure", "Replica(s) failed to execute write"),
+        ErrorKind::CdcWriteFailure => {
+            ("CDCWriteException", "Failed to execute write due to CDC space exhaustion.")
+        }
+        ErrorKind::CasWriteUnknown { .. } => ("CASWriteUnknown", "CAS write result is unknown"),
+        ErrorKind::Syntax => ("SyntaxException", "Syntax error in CQL query"),
+        ErrorKind::Unauthorized => ("Unauthorized", "Unauthorized"),
+        ErrorKind::Invalid => ("InvalidRequest", "Invalid query"),
+        ErrorKind::Config => ("ConfigurationException", "Query invalid because of configuration issue"),
+        ErrorKind::AlreadyExists { .. } => ("AlreadyExists", "Item already exists"),
+        ErrorKind::Unprepared { .. } => {
+            ("PreparedQueryNotFound", "Matching prepared statement not found on this node")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_error_looks_as_in_cqlsh() {
+        let error = ErrorResponse::invalid("table nope does not exist");
+        let expected = "InvalidRequest: Error from server: code=2200 [Invalid query] message=\"table nope does not exist\"";
+        assert_eq!(of_server(&error), expected);
+    }
+}

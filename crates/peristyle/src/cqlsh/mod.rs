@@ -1,0 +1,155 @@
+//! `peristyle cqlsh`: the shell people know, without Python.
+//!
+//! ```text
+//!   statements   cuts what was typed into statements
+//!   shell        where we are: connection, keyspace, settings; runs one statement
+//!   commands     what the shell does itself: CONSISTENCY, SOURCE, EXPAND …
+//!   results      rows as a table, JSON or CSV, page by page
+//!   describe     DESCRIBE, answered by the server, laid out here
+//!   copy         COPY TO and FROM
+//! ```
+//!
+//! `DESCRIBE` and everything that is CQL goes to the server as typed.
+
+mod commands;
+mod copy;
+mod describe;
+mod display;
+mod errors;
+mod interactive;
+mod results;
+mod shell;
+mod statements;
+
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use client::{ClientError, ConnectOptions};
+
+pub(crate) use errors::with_causes;
+pub(crate) use results::write_table;
+use shell::{Flow, Shell};
+use statements::Statements;
+
+/// How to connect and what to do.
+#[derive(Args, Debug)]
+pub(crate) struct CqlshArguments {
+    /// Host to connect to
+    #[arg(default_value = "127.0.0.1")]
+    host: String,
+    /// Port to connect to
+    #[arg(default_value_t = 9042)]
+    port: u16,
+    /// Execute the statement(s) and quit
+    #[arg(short, long, value_name = "STATEMENT")]
+    execute: Option<String>,
+    /// Execute statements from FILE, then exit
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// How to print rows
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// Begin with USE of this keyspace
+    #[arg(short, long)]
+    keyspace: Option<String>,
+    /// Authenticate as this user
+    #[arg(short, long)]
+    username: Option<String>,
+    /// Authenticate with this password
+    #[arg(short, long, requires = "username")]
+    password: Option<String>,
+    /// Native protocol version (3, 4 or 5)
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(3..=5))]
+    protocol_version: u8,
+    /// Seconds to wait for an answer; 0 waits for ever
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    request_timeout: u64,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// A table, as cqlsh draws it
+    Table,
+    /// One JSON object per row and line
+    Json,
+    /// CSV with a header, as COPY TO writes it
+    Csv,
+}
+
+/// Where statements come from.
+enum Input<'a> {
+    Text(&'a str),
+    File(&'a Path),
+    Pipe,
+    Terminal,
+}
+
+/// Runs the shell. Exit codes are cqlsh's: 1 when there is no connection, 2 when a statement failed.
+pub(crate) fn run(arguments: &CqlshArguments) -> ExitCode {
+    let mut shell = match connect(arguments) {
+        Ok(shell) => shell,
+        Err(error) => {
+            let causes = errors::with_causes(&error);
+            eprintln!("Connection error: ({}:{}) {causes}", arguments.host, arguments.port);
+            return ExitCode::from(1);
+        }
+    };
+    let input = match (&arguments.execute, &arguments.file) {
+        (Some(text), _) => Input::Text(text),
+        (None, Some(path)) => Input::File(path),
+        (None, None) if std::io::stdin().is_terminal() => Input::Terminal,
+        (None, None) => Input::Pipe,
+    };
+    let outcome = match input {
+        Input::Text(text) => run_all(&mut shell, text.as_bytes()),
+        Input::Pipe => run_all(&mut shell, std::io::stdin().lock()),
+        Input::File(path) => shell.source(path).map(|_| ()),
+        Input::Terminal => {
+            interactive::run(&mut shell, arguments);
+            return ExitCode::SUCCESS;
+        }
+    };
+    if let Err(error) = outcome {
+        shell.report(&error.to_string());
+    }
+    if shell.failure_count() > 0 { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+fn connect(arguments: &CqlshArguments) -> Result<Shell, ClientError> {
+    let timeout =
+        (arguments.request_timeout > 0).then(|| std::time::Duration::from_secs(arguments.request_timeout));
+    let options = ConnectOptions {
+        version: protocol::Version::from_number(arguments.protocol_version)
+            .unwrap_or(protocol::Version::CURRENT),
+        credentials: arguments
+            .username
+            .clone()
+            .map(|user| (user, arguments.password.clone().unwrap_or_default())),
+        answer_timeout: timeout,
+        ..ConnectOptions::default()
+    };
+    let mut shell = Shell::open((arguments.host.as_str(), arguments.port), options, arguments.output)?;
+    if let Some(keyspace) = &arguments.keyspace {
+        shell.use_keyspace(keyspace)?;
+    }
+    Ok(shell)
+}
+
+/// Runs all statements of an input; stops at EXIT.
+pub(crate) fn run_all(shell: &mut Shell, input: impl BufRead) -> std::io::Result<()> {
+    let mut statements = Statements::default();
+    for line in input.lines() {
+        for statement in statements.add(&line?) {
+            if shell.run(&statement) == Flow::Exit {
+                return Ok(());
+            }
+        }
+    }
+    if let Some(rest) = statements.take_rest() {
+        shell.run(&rest);
+    }
+    Ok(())
+}

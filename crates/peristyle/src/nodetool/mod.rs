@@ -1,0 +1,171 @@
+//! `peristyle nodetool`: Cassandra's words for looking after a node, in Cassandra's layout.
+//!
+//! Stock `nodetool` speaks JMX to a JVM; this one asks the management port for JSON
+//! (`docs/internals/management.md`) and prints what scripts written for Cassandra expect.
+
+mod answer;
+mod http;
+mod info;
+mod numbers;
+mod status;
+mod tablestats;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use http::Management;
+
+/// Where the node is.
+#[derive(Args, Debug)]
+#[command(disable_help_flag = true)]
+pub(crate) struct NodetoolArguments {
+    /// Node hostname or ip address
+    #[arg(short = 'h', long, global = true, default_value = "127.0.0.1")]
+    host: String,
+    /// Port of the management interface
+    #[arg(short, long, global = true, default_value_t = 7199)]
+    port: u16,
+    /// Address of the management interface as one word, ADDR:PORT
+    #[arg(long, global = true, value_name = "ADDR:PORT")]
+    management: Option<String>,
+    /// Print help
+    #[arg(long, global = true, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    #[command(subcommand)]
+    command: NodetoolCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum NodetoolCommand {
+    /// Force a (major) compaction on one or more tables
+    Compact {
+        /// Use -s to not create a single big file
+        #[arg(short, long)]
+        split_output: bool,
+        /// The keyspace followed by one or many tables
+        names: Vec<String>,
+    },
+    /// Drain the node (stop accepting writes and flush all tables)
+    Drain,
+    /// Flush one or more tables
+    Flush {
+        /// The keyspace followed by one or many tables
+        names: Vec<String>,
+    },
+    /// Print node information (uptime, load, ...)
+    Info {
+        /// Display all tokens
+        #[arg(short = 'T', long)]
+        tokens: bool,
+    },
+    /// Print cluster information (state, load, IDs, ...)
+    Status {
+        /// The keyspace name
+        keyspace: Option<String>,
+    },
+    /// Print statistics on tables
+    #[command(alias = "cfstats")]
+    Tablestats(tablestats::TablestatsArguments),
+    /// Print cassandra version
+    Version {
+        /// Include additional information
+        #[arg(short, long)]
+        verbose: bool,
+    },
+}
+
+/// Why a command did not work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NodetoolError {
+    /// The user asked for something that is not there, or in a wrong way.
+    #[error("{0}")]
+    BadUse(String),
+    /// Nobody answers.
+    #[error("Failed to connect to '{address}' - {reason}.")]
+    Connect { address: String, reason: String },
+    /// The node tried and failed.
+    #[error("{0}")]
+    Failed(String),
+    /// The answer makes no sense to us.
+    #[error("the answer to {path} is not understood")]
+    Answer { path: String, source: serde_json::Error },
+    #[error("write the output")]
+    Output(#[from] std::io::Error),
+}
+
+/// Runs one command; exit codes are Cassandra's (1 for bad use, 2 for a failure).
+pub(crate) fn run(arguments: &NodetoolArguments) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    let outcome = execute(arguments, &mut out);
+    // A reader that went away (`| head`) is no failure.
+    let _ = out.flush();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(NodetoolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error @ (NodetoolError::BadUse(_) | NodetoolError::Connect { .. })) => {
+            eprintln!("nodetool: {error}\nSee 'nodetool help' or 'nodetool help <command>'.");
+            ExitCode::from(1)
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), NodetoolError> {
+    let address =
+        arguments.management.clone().unwrap_or_else(|| format!("{}:{}", arguments.host, arguments.port));
+    let management = Management::new(address);
+    match &arguments.command {
+        NodetoolCommand::Compact { split_output, names } => {
+            let mut body = target(names);
+            body["split_output"] = json!(split_output);
+            management.post("/v1/compact", &body)
+        }
+        NodetoolCommand::Drain => management.post("/v1/drain", &json!({})),
+        NodetoolCommand::Flush { names } => management.post("/v1/flush", &target(names)),
+        NodetoolCommand::Info { tokens } => info::print(&management.get("/v1/info", &[])?, *tokens, out),
+        NodetoolCommand::Status { keyspace } => {
+            let query: Vec<(&str, &str)> =
+                keyspace.iter().map(|keyspace| ("keyspace", keyspace.as_str())).collect();
+            status::print(&management.get("/v1/status", &query)?, out)
+        }
+        NodetoolCommand::Tablestats(options) => tablestats::run(&management, options, out),
+        NodetoolCommand::Version { verbose } => {
+            let version: answer::Version = management.get("/v1/version", &[])?;
+            writeln!(out, "ReleaseVersion: {}", version.release_version)?;
+            if *verbose {
+                writeln!(out, "GitSHA: {}", version.git_sha)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// `[<keyspace> <tables>...]` as the body of a request.
+fn target(names: &[String]) -> serde_json::Value {
+    match names {
+        [] => json!({}),
+        [keyspace] => json!({ "keyspace": keyspace }),
+        [keyspace, tables @ ..] => json!({ "keyspace": keyspace, "tables": tables }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_a_keyspace_and_its_tables() {
+        let names = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(target(&names(&[])), json!({}));
+        assert_eq!(target(&names(&["ks"])), json!({"keyspace": "ks"}));
+        assert_eq!(target(&names(&["ks", "a", "b"])), json!({"keyspace": "ks", "tables": ["a", "b"]}));
+    }
+}
