@@ -37,7 +37,7 @@ impl QueryParameters {
         if has(VALUES) {
             let mut names = has(NAMES_FOR_VALUES).then(Vec::new);
             parameters.values = reader.values(version, names.as_mut())?;
-            parameters.names = names;
+            parameters.names = names.filter(|names| !names.is_empty());
         }
         parameters.skip_metadata = has(SKIP_METADATA);
         if has(PAGE_SIZE) {
@@ -64,7 +64,7 @@ impl QueryParameters {
         Ok(parameters)
     }
 
-    /// Writes them. A keyspace and a time of day cannot be said before version 5 and are left out.
+    /// Writes them. The time of day has no room in the flags before version 5 and is left out.
     pub(crate) fn encode(&self, out: &mut BytesMut, version: Version) {
         out.put_u16(self.consistency.code());
         let flags = self.flags(version);
@@ -87,31 +87,25 @@ impl QueryParameters {
         if let Some(timestamp) = self.timestamp {
             out.put_i64(timestamp);
         }
-        if !version.uses_segments() {
-            return;
-        }
         if let Some(keyspace) = &self.keyspace {
             out.put_text(keyspace.as_str());
         }
-        if let Some(now) = self.now_in_seconds {
+        if let Some(now) = self.now_in_seconds.filter(|_| version.uses_segments()) {
             out.put_u32(now);
         }
     }
 
     fn flags(&self, version: Version) -> u32 {
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
-        let mut flags = flag(!self.values.is_empty(), VALUES)
+        flag(!self.values.is_empty(), VALUES)
             | flag(self.skip_metadata, SKIP_METADATA)
             | flag(self.page_size.is_some(), PAGE_SIZE)
             | flag(self.paging_state.is_some(), PAGING_STATE)
             | flag(self.serial_consistency.is_some(), SERIAL_CONSISTENCY)
             | flag(self.timestamp.is_some(), TIMESTAMP)
-            | flag(self.names.is_some() && !self.values.is_empty(), NAMES_FOR_VALUES);
-        if version.uses_segments() {
-            flags |=
-                flag(self.keyspace.is_some(), KEYSPACE) | flag(self.now_in_seconds.is_some(), NOW_IN_SECONDS);
-        }
-        flags
+            | flag(self.names.is_some() && !self.values.is_empty(), NAMES_FOR_VALUES)
+            | flag(self.keyspace.is_some(), KEYSPACE)
+            | flag(self.now_in_seconds.is_some() && version.uses_segments(), NOW_IN_SECONDS)
     }
 }
 

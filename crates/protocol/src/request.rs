@@ -122,7 +122,7 @@ pub struct QueryParameters {
     pub serial_consistency: Option<Consistency>,
     /// Write time in microseconds, when the statement has none of its own.
     pub timestamp: Option<i64>,
-    /// Keyspace for unqualified tables (version 5 on).
+    /// Keyspace for unqualified tables (specified from version 5 on; Cassandra takes it before too).
     pub keyspace: Option<Text>,
     /// What time it is, for expiry (version 5 on).
     pub now_in_seconds: Option<u32>,

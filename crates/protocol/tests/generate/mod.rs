@@ -148,7 +148,6 @@ pub(crate) fn as_said_in(mut envelope: RequestEnvelope, version: Version) -> Req
     if let Some(parameters) = parameters {
         parameters.values = said_values(&parameters.values, version);
         if version < Version::V5 {
-            parameters.keyspace = None;
             parameters.now_in_seconds = None;
         }
     }
