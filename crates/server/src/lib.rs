@@ -1,1 +1,28 @@
-//! Not yet built.
+//! The server: wires a node together and answers the world.
+//!
+//! It has no rules of its own. A driver's bytes arrive at a [`connection`], `protocol` cuts them into
+//! requests, `query` carries them out, and the answers of all requests found in one read go out in
+//! one write. Every shard has its own listener and its own sessions; nothing of a request is shared
+//! between threads unless the key belongs to another shard.
+//!
+//! | a reader asks | place |
+//! |---|---|
+//! | how does a node start and stop? | `node.rs` |
+//! | who accepts connections? | `listener.rs` |
+//! | how is a request answered? | `connection/` |
+//! | what do drivers find in `system`? | `system/` |
+//! | what does nodetool talk to? | `management/` |
+
+mod connection;
+mod convert;
+mod error;
+mod events;
+mod listener;
+mod management;
+mod node;
+mod options;
+mod system;
+
+pub use error::ServerError;
+pub use node::Server;
+pub use options::{Limits, ServerOptions};

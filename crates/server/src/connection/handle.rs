@@ -1,0 +1,132 @@
+//! One request to its answer.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use protocol::{
+    ErrorKind, ErrorResponse, Event, Prepared, PreparedMetadata, QueryParameters, Request, RequestEnvelope,
+    Response, ResponseEnvelope, ResultMetadata,
+};
+use query::{ResponseKind, SessionState};
+
+use super::ShardServer;
+use super::answer::{Answer, RowsAnswer};
+use crate::convert;
+
+/// A request that is ready to be carried out; not STARTUP and the like, which change the connection.
+pub(super) struct Job {
+    pub(super) server: Rc<ShardServer>,
+    pub(super) session: Rc<RefCell<SessionState>>,
+    pub(super) envelope: RequestEnvelope,
+    pub(super) uses_metadata_ids: bool,
+}
+
+/// How the client wants rows described.
+struct Wanted {
+    skip_metadata: bool,
+    known_metadata_id: Option<Bytes>,
+}
+
+impl Job {
+    /// Carries the request out.
+    pub(super) async fn run(self) -> Answer {
+        match self.answer().await {
+            Ok(answer) => answer,
+            Err(error) => Response::Error(error).into(),
+        }
+    }
+
+    async fn answer(self) -> Result<Answer, ErrorResponse> {
+        let mut session = self.session.borrow().clone();
+        let engine = &self.server.engine;
+        let unwanted = || ErrorResponse::new(ErrorKind::Server, "this message is answered by the connection");
+        match &self.envelope.request {
+            Request::Query(query) => {
+                let options = convert::options(&query.parameters);
+                let response = engine.query(&mut session, query.query.as_str(), &options).await;
+                self.respond(response, Wanted::of(&query.parameters, None))
+            }
+            Request::Execute(execute) => {
+                let id = convert::prepared_id(&execute.id)?;
+                let options = convert::options(&execute.parameters);
+                let response = engine.execute(&mut session, &id, &options).await;
+                self.respond(response, Wanted::of(&execute.parameters, execute.result_metadata_id.clone()))
+            }
+            Request::Batch(batch) => {
+                let statements = convert::batch_statements(&batch.statements)?;
+                let options = convert::options(&batch.parameters);
+                let kind = convert::batch_type(batch.kind);
+                let response = engine.batch(&mut session, kind, &statements, &options).await;
+                self.respond(response, Wanted::of(&batch.parameters, None))
+            }
+            Request::Prepare(prepare) => {
+                let keyspace = prepare.keyspace.as_ref().map(|keyspace| keyspace.as_str());
+                let info = engine.prepare(&session, prepare.query.as_str(), keyspace).await;
+                Ok(prepared(info.map_err(convert::error)?))
+            }
+            Request::Startup(_) | Request::Options | Request::AuthResponse(_) | Request::Register(_) => {
+                Err(unwanted())
+            }
+        }
+    }
+
+    fn respond(
+        &self,
+        response: Result<query::Response, query::QueryError>,
+        wanted: Wanted,
+    ) -> Result<Answer, ErrorResponse> {
+        let query::Response { kind, warnings } = response.map_err(convert::error)?;
+        let response = match kind {
+            ResponseKind::Void => Response::Void,
+            ResponseKind::SetKeyspace(keyspace) => {
+                self.session.borrow_mut().keyspace = Some(keyspace.clone());
+                Response::SetKeyspace(keyspace)
+            }
+            ResponseKind::SchemaChange(change) => {
+                let change = convert::schema_change(change);
+                self.server.events.publish(Event::SchemaChange(change.clone()));
+                Response::SchemaChange(change)
+            }
+            ResponseKind::Rows(result) => {
+                let rows = self.rows(result, wanted);
+                if warnings.is_empty() {
+                    return Ok(Answer::Rows(Box::new(rows)));
+                }
+                rows.into_response()
+            }
+        };
+        Ok(Answer::Envelope(Box::new(ResponseEnvelope { warnings, ..response.into() })))
+    }
+
+    fn rows(&self, result: query::RowsResult, wanted: Wanted) -> RowsAnswer {
+        let has_changed = self.uses_metadata_ids
+            && wanted.known_metadata_id.as_ref().is_some_and(|known| known[..] != result.metadata_id);
+        RowsAnswer {
+            metadata: self.server.metadata.get(&result),
+            no_metadata: wanted.skip_metadata && !has_changed,
+            new_metadata_id: has_changed.then(|| Bytes::copy_from_slice(&result.metadata_id)),
+            result,
+        }
+    }
+}
+
+impl Wanted {
+    fn of(parameters: &QueryParameters, known_metadata_id: Option<Bytes>) -> Self {
+        Wanted { skip_metadata: parameters.skip_metadata, known_metadata_id }
+    }
+}
+
+fn prepared(info: query::PreparedInfo) -> Answer {
+    let response = Response::Prepared(Prepared {
+        id: Bytes::copy_from_slice(&info.id),
+        result_metadata_id: Bytes::copy_from_slice(&info.result_metadata_id),
+        bind: PreparedMetadata {
+            columns: convert::columns(&info.variables),
+            partition_key_indexes: info.partition_key_indexes.to_vec(),
+        },
+        result: Arc::new(ResultMetadata { columns: convert::columns(&info.result_columns) }),
+    });
+    Answer::Envelope(Box::new(ResponseEnvelope { warnings: info.warnings, ..response.into() }))
+}

@@ -1,0 +1,69 @@
+//! One client's connection, on one shard.
+//!
+//! ```text
+//!   read ──► frames ──► requests ──┬─ answered at once ─────────┬──► one write
+//!              ▲                   └─ pending (disk, other shard) ┘
+//!              └── no reading while too many are pending
+//! ```
+
+mod answer;
+mod drive;
+mod handle;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use query::Engine;
+
+use crate::Limits;
+use crate::events::Events;
+use answer::MetadataCache;
+
+pub(crate) use drive::serve_connection;
+
+/// What the connections of a shard share.
+pub(crate) struct ShardServer {
+    pub(crate) engine: Engine,
+    pub(crate) events: Events,
+    pub(crate) limits: Limits,
+    /// Bytes of requests that may be carried out on this shard at once.
+    pub(crate) in_flight_bytes_max: usize,
+    in_flight_bytes: Cell<usize>,
+    metadata: MetadataCache,
+}
+
+impl ShardServer {
+    pub(crate) fn new(engine: Engine, events: Events, limits: Limits, shard_count: usize) -> Rc<Self> {
+        Rc::new(ShardServer {
+            engine,
+            events,
+            limits,
+            in_flight_bytes_max: limits.in_flight_bytes / shard_count.max(1),
+            in_flight_bytes: Cell::new(0),
+            metadata: MetadataCache::default(),
+        })
+    }
+
+    /// Takes a request of that many bytes in, if there is room for it. A shard with nothing to do
+    /// takes any.
+    fn admit(self: &Rc<Self>, bytes: usize) -> Option<Admission> {
+        let in_flight = self.in_flight_bytes.get();
+        if in_flight > 0 && in_flight + bytes > self.in_flight_bytes_max {
+            return None;
+        }
+        self.in_flight_bytes.set(in_flight + bytes);
+        Some(Admission { server: Rc::clone(self), bytes })
+    }
+}
+
+/// A request's share of the bytes in flight, given back when it is answered or dropped.
+struct Admission {
+    server: Rc<ShardServer>,
+    bytes: usize,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.server.in_flight_bytes.set(self.server.in_flight_bytes.get() - self.bytes);
+    }
+}

@@ -1,0 +1,173 @@
+//! Between the protocol's words and the query layer's: the same facts, each in its own types, so
+//! that neither floor knows the other.
+
+use bytes::Bytes;
+use protocol::{ErrorKind, ErrorResponse, SchemaChangeKind, SchemaTarget};
+use query::{BatchQuery, BatchStatement, BatchType, BindValue, ChangeTarget, ChangeType, Consistency, QueryError, QueryOptions};
+
+/// A consistency level asked for.
+pub(crate) fn consistency(level: protocol::Consistency) -> Consistency {
+    match level {
+        protocol::Consistency::Any => Consistency::Any,
+        protocol::Consistency::One => Consistency::One,
+        protocol::Consistency::Two => Consistency::Two,
+        protocol::Consistency::Three => Consistency::Three,
+        protocol::Consistency::Quorum => Consistency::Quorum,
+        protocol::Consistency::All => Consistency::All,
+        protocol::Consistency::LocalQuorum => Consistency::LocalQuorum,
+        protocol::Consistency::EachQuorum => Consistency::EachQuorum,
+        protocol::Consistency::Serial => Consistency::Serial,
+        protocol::Consistency::LocalSerial => Consistency::LocalSerial,
+        // "This node alone", which is what ONE means to a node that asks itself.
+        protocol::Consistency::LocalOne | protocol::Consistency::NodeLocal => Consistency::LocalOne,
+    }
+}
+
+fn consistency_answered(level: Consistency) -> protocol::Consistency {
+    match level {
+        Consistency::Any => protocol::Consistency::Any,
+        Consistency::One => protocol::Consistency::One,
+        Consistency::Two => protocol::Consistency::Two,
+        Consistency::Three => protocol::Consistency::Three,
+        Consistency::Quorum => protocol::Consistency::Quorum,
+        Consistency::All => protocol::Consistency::All,
+        Consistency::LocalQuorum => protocol::Consistency::LocalQuorum,
+        Consistency::EachQuorum => protocol::Consistency::EachQuorum,
+        Consistency::Serial => protocol::Consistency::Serial,
+        Consistency::LocalSerial => protocol::Consistency::LocalSerial,
+        Consistency::LocalOne => protocol::Consistency::LocalOne,
+    }
+}
+
+fn bind_values(values: &protocol::Values) -> Vec<BindValue> {
+    let bind = |index: usize| match values.get(index) {
+        Some(protocol::Value::Unset) => BindValue::Unset,
+        Some(protocol::Value::Bytes(_)) => values.get_bytes(index).map_or(BindValue::Null, BindValue::Set),
+        Some(protocol::Value::Null) | None => BindValue::Null,
+    };
+    (0..values.len()).map(bind).collect()
+}
+
+/// The options of a QUERY, EXECUTE or BATCH.
+pub(crate) fn options(parameters: &protocol::QueryParameters) -> QueryOptions {
+    let bound = bind_values(&parameters.values);
+    let values = match &parameters.names {
+        None => query::Values::Positional(bound),
+        Some(names) => {
+            query::Values::Named(names.iter().map(|name| name.as_str().to_owned()).zip(bound).collect())
+        }
+    };
+    QueryOptions {
+        consistency: consistency(parameters.consistency),
+        serial_consistency: parameters.serial_consistency.map(consistency),
+        values,
+        page_size: parameters.page_size.and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0),
+        paging_state: parameters.paging_state.clone(),
+        timestamp: parameters.timestamp,
+        keyspace: parameters.keyspace.as_ref().map(|keyspace| keyspace.as_str().to_owned()),
+        now_in_seconds: parameters.now_in_seconds.and_then(|now| i32::try_from(now).ok()),
+    }
+}
+
+/// The kind of a BATCH.
+pub(crate) fn batch_type(kind: protocol::BatchKind) -> BatchType {
+    match kind {
+        protocol::BatchKind::Logged => BatchType::Logged,
+        protocol::BatchKind::Unlogged => BatchType::Unlogged,
+        protocol::BatchKind::Counter => BatchType::Counter,
+    }
+}
+
+/// The statements of a BATCH.
+pub(crate) fn batch_statements(statements: &[protocol::BatchStatement]) -> Result<Vec<BatchStatement>, ErrorResponse> {
+    let statement = |statement: &protocol::BatchStatement| {
+        let query = match &statement.query {
+            protocol::BatchQuery::Text(text) => BatchQuery::Text(text.as_str().to_owned()),
+            protocol::BatchQuery::Prepared(id) => BatchQuery::Prepared(prepared_id(id)?),
+        };
+        let values = query::Values::Positional(bind_values(&statement.values));
+        Ok(BatchStatement { query, values })
+    };
+    statements.iter().map(statement).collect()
+}
+
+/// A prepared id; one of another length than ours is not known.
+pub(crate) fn prepared_id(id: &Bytes) -> Result<[u8; 16], ErrorResponse> {
+    <[u8; 16]>::try_from(&id[..]).map_err(|_| ErrorResponse::unprepared(id.clone()))
+}
+
+/// What a schema change is told as.
+pub(crate) fn schema_change(change: query::SchemaChange) -> protocol::SchemaChange {
+    let query::SchemaChange { change, target, keyspace, name, arguments: argument_types } = change;
+    protocol::SchemaChange {
+        change: match change {
+            ChangeType::Created => SchemaChangeKind::Created,
+            ChangeType::Updated => SchemaChangeKind::Updated,
+            ChangeType::Dropped => SchemaChangeKind::Dropped,
+        },
+        keyspace,
+        target: match target {
+            ChangeTarget::Keyspace => SchemaTarget::Keyspace,
+            ChangeTarget::Table => SchemaTarget::Table(name),
+            ChangeTarget::Type => SchemaTarget::Type(name),
+            ChangeTarget::Function => SchemaTarget::Function { name, argument_types },
+            ChangeTarget::Aggregate => SchemaTarget::Aggregate { name, argument_types },
+        },
+    }
+}
+
+/// The one place where errors become codes of the protocol.
+pub(crate) fn error(error: QueryError) -> ErrorResponse {
+    let message = error.to_string();
+    let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    let kind = match error {
+        QueryError::Syntax(_) => ErrorKind::Syntax,
+        QueryError::Invalid(_) => ErrorKind::Invalid,
+        QueryError::Config(_) => ErrorKind::Config,
+        QueryError::AlreadyExists { keyspace, table, .. } => ErrorKind::AlreadyExists { keyspace, table },
+        QueryError::Unauthorized(_) => ErrorKind::Unauthorized,
+        QueryError::Unprepared { id } => ErrorKind::Unprepared { id: Bytes::copy_from_slice(&id) },
+        QueryError::Overloaded(_) => ErrorKind::Overloaded,
+        QueryError::Truncate(_) => ErrorKind::Truncate,
+        QueryError::Protocol(_) => ErrorKind::Protocol,
+        QueryError::Server(_) => ErrorKind::Server,
+        QueryError::Unavailable { consistency, required, alive } => ErrorKind::Unavailable {
+            consistency: consistency_answered(consistency),
+            required: count(required),
+            alive: count(alive),
+        },
+        QueryError::WriteTimeout { consistency, received, block_for, write_type } => ErrorKind::WriteTimeout {
+            consistency: consistency_answered(consistency),
+            received: count(received),
+            block_for: count(block_for),
+            write_type: match write_type {
+                query::WriteType::Simple => protocol::WriteType::Simple,
+                query::WriteType::Batch => protocol::WriteType::Batch,
+                query::WriteType::UnloggedBatch => protocol::WriteType::UnloggedBatch,
+                query::WriteType::BatchLog => protocol::WriteType::BatchLog,
+            },
+            contentions: None,
+        },
+        QueryError::ReadTimeout { consistency, received, block_for, data_present } => ErrorKind::ReadTimeout {
+            consistency: consistency_answered(consistency),
+            received: count(received),
+            block_for: count(block_for),
+            data_present,
+        },
+        QueryError::FunctionFailure { keyspace, function, argument_types, .. } => {
+            ErrorKind::FunctionFailure { keyspace, function, argument_types }
+        }
+    };
+    ErrorResponse::new(kind, message)
+}
+
+/// Columns as the protocol tells them.
+pub(crate) fn columns(columns: &[query::ColumnSpec]) -> Vec<protocol::ColumnSpec> {
+    let column = |column: &query::ColumnSpec| protocol::ColumnSpec {
+        keyspace: column.keyspace.clone(),
+        table: column.table.clone(),
+        name: column.name.clone(),
+        cql_type: column.cql_type.clone(),
+    };
+    columns.iter().map(column).collect()
+}
