@@ -86,6 +86,7 @@ const TOPICS: &[(&str, &str)] = &[
 /// # Errors
 /// A shell command that makes no sense, in words for the user.
 pub(crate) fn parse(statement: &str) -> Result<Option<Command>, String> {
+    let statement = statement.trim().trim_end_matches(';').trim_end();
     let words: Vec<&str> = statement.split_whitespace().collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
@@ -168,50 +169,36 @@ pub(crate) fn apply(command: &Command, settings: &mut Settings) -> String {
             settings.serial_consistency = *level;
             format!("Serial consistency level set to {level}.")
         }
-        Command::Tracing(switch) => switched(&mut settings.is_tracing, *switch, "Tracing", "TRACING"),
-        Command::Expand(switch) => switched(&mut settings.is_expanded, *switch, "Expanded output", "EXPAND"),
+        Command::Tracing(switch) => switched(&mut settings.is_tracing, *switch, "TRACING"),
+        Command::Expand(switch) => switched(&mut settings.is_expanded, *switch, "EXPAND"),
         Command::Paging(paging) => apply_paging(*paging, settings),
         _ => String::new(),
     }
 }
 
-fn switched(setting: &mut bool, switch: Option<bool>, what: &str, command: &str) -> String {
-    match (switch, *setting) {
-        (None, true) => format!("{what} is currently enabled. Use {command} OFF to disable"),
-        (None, false) => format!("{what} is currently disabled. Use {command} ON to enable."),
-        (Some(true), true) => format!("{what} is already enabled. Use {command} OFF to disable."),
-        (Some(true), false) => {
-            *setting = true;
-            format!("Now {what} is enabled")
-        }
-        (Some(false), false) => format!("{what} is not enabled."),
-        (Some(false), true) => {
-            *setting = false;
-            format!("Disabled {what}.")
+fn switched(setting: &mut bool, switch: Option<bool>, name: &str) -> String {
+    let word = |on| if on { "ON" } else { "OFF" };
+    match switch {
+        None => format!("{name} is {}", word(*setting)),
+        Some(on) => {
+            *setting = on;
+            format!("{name} set to {}", word(on))
         }
     }
 }
 
 fn apply_paging(paging: Option<Paging>, settings: &mut Settings) -> String {
-    match paging {
-        None => match settings.page_size {
-            Some(rows) => {
-                format!("Query paging is currently enabled. Use PAGING OFF to disable\nPage size: {rows}")
-            }
-            None => "Query paging is currently disabled. Use PAGING ON to enable.".to_owned(),
-        },
-        Some(Paging::Off) => {
-            settings.page_size = None;
-            "Disabled Query paging.".to_owned()
-        }
-        Some(Paging::On) => {
-            let rows = *settings.page_size.get_or_insert(PAGE_SIZE);
-            format!("Now Query paging is enabled\nPage size: {rows}")
-        }
-        Some(Paging::Rows(rows)) => {
-            settings.page_size = Some(rows);
-            format!("Page size: {rows}")
-        }
+    let (verb, page_size) = match paging {
+        None => ("is", settings.page_size),
+        Some(Paging::Off) => ("set to", None),
+        Some(Paging::On) => ("set to", settings.page_size.or(Some(PAGE_SIZE))),
+        Some(Paging::Rows(rows)) => ("set to", Some(rows)),
+    };
+    settings.page_size = page_size;
+    match page_size {
+        Some(rows) if matches!(paging, Some(Paging::Rows(_))) => format!("Page size: {rows}"),
+        Some(rows) => format!("PAGING {verb} ON\nPage size: {rows}"),
+        None => format!("PAGING {verb} OFF"),
     }
 }
 
@@ -233,8 +220,8 @@ mod tests {
     #[test]
     fn a_switch_tells_what_it_did() {
         let mut setting = false;
-        assert_eq!(switched(&mut setting, Some(true), "Tracing", "TRACING"), "Now Tracing is enabled");
+        assert_eq!(switched(&mut setting, Some(true), "TRACING"), "TRACING set to ON");
         assert!(setting);
-        assert_eq!(switched(&mut setting, Some(false), "Tracing", "TRACING"), "Disabled Tracing.");
+        assert_eq!(switched(&mut setting, None, "TRACING"), "TRACING is ON");
     }
 }

@@ -5,14 +5,33 @@ use std::error::Error;
 use client::ClientError;
 use protocol::{ErrorKind, ErrorResponse};
 
-/// `InvalidRequest: Error from server: code=2200 [Invalid query] message="…"`.
+/// `InvalidRequest: Error from server: code=2200 [Invalid query] message="…"`, or for those errors that
+/// the Python driver hands on bare, `SyntaxException: …`.
 pub(crate) fn of_server(error: &ErrorResponse) -> String {
     let (class, summary) = names(&error.kind);
-    format!(
-        "{class}: Error from server: code={:04x} [{summary}] message=\"{}\"",
-        error.kind.code(),
-        error.message
-    )
+    let message = &error.message;
+    match &error.kind {
+        ErrorKind::AlreadyExists { keyspace, table } if table.is_empty() => {
+            format!("{class}: Keyspace '{keyspace}' already exists")
+        }
+        ErrorKind::AlreadyExists { keyspace, table } => {
+            format!("{class}: Table '{keyspace}.{table}' already exists")
+        }
+        ErrorKind::Invalid
+        | ErrorKind::Unauthorized
+        | ErrorKind::Unavailable { .. }
+        | ErrorKind::WriteTimeout { .. }
+        | ErrorKind::ReadTimeout { .. }
+        | ErrorKind::ReadFailure { .. }
+        | ErrorKind::WriteFailure { .. }
+        | ErrorKind::FunctionFailure { .. } => {
+            format!(
+                "{class}: Error from server: code={:04x} [{summary}] message=\"{message}\"",
+                error.kind.code()
+            )
+        }
+        _ => format!("{class}: {message}"),
+    }
 }
 
 /// Any error of a request.

@@ -104,8 +104,8 @@ pub(crate) fn run(arguments: &CqlshArguments) -> ExitCode {
         (None, None) => Input::Pipe,
     };
     let outcome = match input {
-        Input::Text(text) => run_all(&mut shell, text.as_bytes()),
-        Input::Pipe => run_all(&mut shell, std::io::stdin().lock()),
+        Input::Text(text) => run_all(&mut shell, "<stdin>", text.as_bytes()),
+        Input::Pipe => run_all(&mut shell, "<stdin>", std::io::stdin().lock()),
         Input::File(path) => shell.source(path).map(|_| ()),
         Input::Terminal => {
             interactive::run(&mut shell, arguments);
@@ -138,18 +138,20 @@ fn connect(arguments: &CqlshArguments) -> Result<Shell, ClientError> {
     Ok(shell)
 }
 
-/// Runs all statements of an input; stops at EXIT.
-pub(crate) fn run_all(shell: &mut Shell, input: impl BufRead) -> std::io::Result<()> {
+/// Runs all statements of an input; stops at EXIT. Failures are told with the input's name and line.
+pub(crate) fn run_all(shell: &mut Shell, name: &str, input: impl BufRead) -> std::io::Result<()> {
     let mut statements = Statements::default();
-    for line in input.lines() {
-        for statement in statements.add(&line?) {
-            if shell.run(&statement) == Flow::Exit {
-                return Ok(());
-            }
+    let around = shell.set_location(None);
+    for (index, line) in input.lines().enumerate() {
+        let complete = statements.add(&line?);
+        shell.set_location(Some(format!("{name}:{}:", index + 1)));
+        if complete.iter().any(|statement| shell.run(statement) == Flow::Exit) {
+            return Ok(());
         }
     }
     if let Some(rest) = statements.take_rest() {
         shell.run(&rest);
     }
+    shell.set_location(around);
     Ok(())
 }

@@ -52,6 +52,8 @@ pub(crate) struct Shell {
     is_interactive: bool,
     source_depth: u32,
     failure_count: u64,
+    /// File and line of the statement, as failures are told; none at a terminal.
+    location: Option<String>,
 }
 
 impl Shell {
@@ -78,6 +80,7 @@ impl Shell {
             is_interactive: false,
             source_depth: 0,
             failure_count: 0,
+            location: None,
         })
     }
 
@@ -110,7 +113,12 @@ impl Shell {
     /// Tells of a failure.
     pub(crate) fn report(&mut self, message: &str) {
         self.failure_count += 1;
-        eprintln!("{message}");
+        eprintln!("{}{message}", self.location.as_deref().unwrap_or_default());
+    }
+
+    /// Says where the next statement stands; gives where the last one stood.
+    pub(crate) fn set_location(&mut self, location: Option<String>) -> Option<String> {
+        std::mem::replace(&mut self.location, location)
     }
 
     /// `USE`, with the name as the user typed it.
@@ -179,7 +187,7 @@ impl Shell {
             io::Error::new(error.kind(), format!("Could not open '{}': {error}", path.display()))
         })?;
         self.source_depth += 1;
-        let outcome = run_all(self, BufReader::new(file));
+        let outcome = run_all(self, &path.display().to_string(), BufReader::new(file));
         self.source_depth -= 1;
         outcome
     }

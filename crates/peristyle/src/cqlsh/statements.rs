@@ -1,7 +1,8 @@
 //! Cuts what was typed into statements.
 //!
 //! A CQL statement ends with a semicolon that stands in no quotes and in no comment; a batch ends
-//! with the one after `APPLY BATCH`. A command of the shell also ends with its line.
+//! with the one after `APPLY BATCH`. A command of the shell also ends with its line. The semicolon stays
+//! with its statement: the server's messages about syntax depend on it.
 
 /// First words of commands that need no semicolon.
 const SHELL_WORDS: &[&str] = &[
@@ -31,7 +32,7 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    /// Adds a line and takes the statements that are complete, without their semicolons.
+    /// Adds a line and takes the statements that are complete.
     pub(crate) fn add(&mut self, line: &str) -> Vec<String> {
         self.pending.push_str(line);
         self.pending.push('\n');
@@ -39,9 +40,13 @@ impl Statements {
         while let Some((length, terminator)) = first_end(&self.pending) {
             let rest = self.pending.split_off(length + terminator);
             let mut statement = std::mem::replace(&mut self.pending, rest);
-            statement.truncate(length);
+            if is_blank(&statement[..length]) {
+                continue;
+            }
+            let is_line_end = statement.ends_with('\n');
+            statement.truncate(if is_line_end { length } else { length + terminator });
             let statement = statement.trim();
-            if !is_blank(statement) {
+            if !statement.is_empty() {
                 complete.push(statement.to_owned());
             }
         }
@@ -180,26 +185,30 @@ mod tests {
 
     #[test]
     fn a_semicolon_ends_a_statement() {
-        check(&["SELECT 1; SELECT", "2;"], &["SELECT 1", "SELECT\n2"], None);
+        check(&["SELECT 1; SELECT", "2;"], &["SELECT 1;", "SELECT\n2;"], None);
         check(&["SELECT 1"], &[], Some("SELECT 1"));
     }
 
     #[test]
     fn quotes_and_comments_hide_semicolons() {
-        check(&["SELECT ';', \";\", $$;$$ FROM t; -- x; y"], &["SELECT ';', \";\", $$;$$ FROM t"], None);
-        check(&["/* a; */ SELECT 'it''s; ';"], &["/* a; */ SELECT 'it''s; '"], None);
-        check(&["SELECT 'open;", "still';"], &["SELECT 'open;\nstill'"], None);
+        check(&["SELECT ';', \";\", $$;$$ FROM t; -- x; y"], &["SELECT ';', \";\", $$;$$ FROM t;"], None);
+        check(&["/* a; */ SELECT 'it''s; ';"], &["/* a; */ SELECT 'it''s; ';"], None);
+        check(&["SELECT 'open;", "still';"], &["SELECT 'open;\nstill';"], None);
         check(&["-- only a comment;", "// another;"], &[], None);
     }
 
     #[test]
     fn a_batch_ends_after_apply_batch() {
-        let batch = "BEGIN UNLOGGED BATCH INSERT a; INSERT b; APPLY BATCH";
-        check(&[&format!("{batch}; SELECT 1;")], &[batch, "SELECT 1"], None);
+        let batch = "BEGIN UNLOGGED BATCH INSERT a; INSERT b; APPLY BATCH;";
+        check(&[&format!("{batch} SELECT 1;")], &[batch, "SELECT 1;"], None);
     }
 
     #[test]
     fn a_shell_command_ends_with_its_line() {
-        check(&["HELP", "DESCRIBE TABLES;", "SELECT", "1;"], &["HELP", "DESCRIBE TABLES", "SELECT\n1"], None);
+        check(
+            &["HELP", "DESCRIBE TABLES;", "SELECT", "1;"],
+            &["HELP", "DESCRIBE TABLES;", "SELECT\n1;"],
+            None,
+        );
     }
 }
