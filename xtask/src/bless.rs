@@ -23,7 +23,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let address = match arguments.text("address") {
         Some(address) => address.to_owned(),
         None if arguments.flag("cassandra") => peers::oracle_address()?,
-        None => return Err(Failure::new("bless --cassandra [SCRIPT…]: answers come from a real Cassandra only")),
+        None => {
+            return Err(Failure::new("bless --cassandra [SCRIPT…]: answers come from a real Cassandra only"));
+        }
     };
     let player = Player::new(&address);
     let mut tally = Tally::default();
@@ -48,7 +50,11 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
     let known = known_differences()?;
     let started = match arguments.text("address") {
         Some(_) => None,
-        None => Some(Node::start(&NodeOptions { data: fresh_folder("cql")?.join("data"), port: 0, words: vec![] })?),
+        None => Some(Node::start(&NodeOptions {
+            data: fresh_folder("cql")?.join("data"),
+            port: 0,
+            words: vec![],
+        })?),
     };
     let address = match (&started, arguments.text("address")) {
         (Some(node), _) => node.address(),
@@ -101,7 +107,9 @@ fn show(path: &Path, statement: &Statement, lines: &[String]) {
     for line in lines.iter().filter(|line| !statement.answer.contains(line)) {
         println!("  + {line}");
     }
-    if statement.answer.iter().all(|line| lines.contains(line)) && lines.iter().all(|line| statement.answer.contains(line)) {
+    if statement.answer.iter().all(|line| lines.contains(line))
+        && lines.iter().all(|line| statement.answer.contains(line))
+    {
         println!("  the same lines in another order or number: {lines:?}");
     }
 }
@@ -110,7 +118,8 @@ fn show(path: &Path, statement: &Statement, lines: &[String]) {
 fn scripts(names: &[String]) -> Result<Vec<PathBuf>, Failure> {
     let folder = root().join("tests/cql");
     if !names.is_empty() {
-        let stem = |name: &String| name.trim_end_matches(".cql").rsplit('/').next().unwrap_or(name).to_owned();
+        let stem =
+            |name: &String| name.trim_end_matches(".cql").rsplit('/').next().unwrap_or(name).to_owned();
         return Ok(names.iter().map(|name| folder.join(stem(name) + ".cql")).collect());
     }
     let entries = std::fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
@@ -163,7 +172,8 @@ fn difference(line: &str) -> Option<Difference> {
     let (file, rest) = line.split_once("` | `")?;
     let (statement, reason) = rest.split_once("` |")?;
     let reasoned = !reason.trim_matches([' ', '|']).is_empty();
-    (file.ends_with(".cql") && reasoned).then(|| Difference { file: file.to_owned(), statement: statement.to_owned() })
+    (file.ends_with(".cql") && reasoned)
+        .then(|| Difference { file: file.to_owned(), statement: statement.to_owned() })
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@
 mod arguments;
 mod bless;
 mod check;
+mod compare;
+mod drivers;
+mod formats;
 mod fuzz;
 mod node;
 mod peers;
@@ -66,6 +69,24 @@ const COMMANDS: &[Command] = &[
         options: "[--address ADDRESS:PORT] [--quiet] [SCRIPT…]",
         about: "replay tests/cql against Peristyle and show every difference from Cassandra",
         run: bless::replay,
+    },
+    Command {
+        name: "drivers",
+        options: "[python] [java3] [java4] [rust] [cqlsh] [--install] [--cassandra | --address ADDRESS:PORT]",
+        about: "stock drivers and cqlsh do a round of work against Peristyle",
+        run: drivers::run,
+    },
+    Command {
+        name: "formats",
+        options: "[write] [serve] [read] [--bless]",
+        about: "our table files before Cassandra's tools and a Cassandra node; Cassandra's files before us",
+        run: formats::run,
+    },
+    Command {
+        name: "compare",
+        options: "[--rows N] [--seconds N] [--threads N] [--workloads load,c,a] [--profiles default,latest] [--out FILE]",
+        about: "YCSB against Peristyle and Cassandra in one run: CPU per operation, throughput, p99, memory",
+        run: compare::run,
     },
     Command {
         name: "peers",

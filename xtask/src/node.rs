@@ -64,7 +64,10 @@ impl Node {
         let started = Instant::now();
         while Connection::open(&node.address(), 5).is_err() {
             if let Some(status) = node.child.try_wait()? {
-                return Err(Failure::new(format!("the server ended while starting, {status}: {}", node.log_tail())));
+                return Err(Failure::new(format!(
+                    "the server ended while starting, {status}: {}",
+                    node.log_tail()
+                )));
             }
             if started.elapsed() > START_TIMEOUT {
                 return Err(Failure::new(format!("the server does not answer: {}", node.log_tail())));
@@ -87,7 +90,9 @@ impl Node {
     /// `peristyle nodetool WORDS…` against it.
     pub(crate) fn nodetool(&self, words: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new(binary()?);
-        command.args(["nodetool", "--management", &format!("127.0.0.1:{}", self.management_port)]).args(words);
+        command
+            .args(["nodetool", "--management", &format!("127.0.0.1:{}", self.management_port)])
+            .args(words);
         crate::peers::output(&mut command)
     }
 

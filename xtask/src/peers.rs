@@ -24,7 +24,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
             succeed(script("ycsb").arg("install"))?;
         }
         ["oracle"] => println!("{}", oracle_address()?),
-        _ => return Err(Failure::new("peers install | peers oracle (scripts of lab/peers are called directly)")),
+        _ => {
+            return Err(Failure::new(
+                "peers install | peers oracle (scripts of lab/peers are called directly)",
+            ));
+        }
     }
     Ok(Tally::PASS)
 }
@@ -68,8 +72,21 @@ pub(crate) fn oracle_address() -> Result<String, Failure> {
     let running = output(script("cassandra").arg("status")).is_ok();
     if !running {
         let (port, jmx_port) = (ORACLE_PORT.to_string(), ORACLE_JMX_PORT.to_string());
-        let start = ["start", "--heap", "1G", "--port", &port, "--storage-port", "17000", "--jmx-port", &jmx_port];
+        let start =
+            ["start", "--heap", "1G", "--port", &port, "--storage-port", "17000", "--jmx-port", &jmx_port];
         succeed(script("cassandra").args(start).args(["--fast", "--profile", "latest"]))?;
     }
     Ok(format!("127.0.0.1:{ORACLE_PORT}"))
+}
+
+/// A Python with the driver and cqlsh from PyPI.
+pub(crate) fn install_python() -> Result<(), Failure> {
+    let folder = home().join("python");
+    if folder.join("bin/cqlsh").exists() {
+        return Ok(());
+    }
+    println!("    Python driver and cqlsh from PyPI");
+    succeed(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    let packages = ["install", "--quiet", "cassandra-driver==3.29.3", "cqlsh==6.2.2", "lz4"];
+    succeed(Command::new(folder.join("bin/pip")).args(packages))
 }

@@ -65,12 +65,16 @@ impl Script {
                 if let Some(Item::Statement(statement)) = items.last_mut() {
                     statement.answer.push(answer.strip_prefix(' ').unwrap_or(answer).to_owned());
                 }
-            } else if pending.text.is_empty() && (line.trim().is_empty() || line.starts_with("-- ") || line == "--") {
+            } else if pending.text.is_empty()
+                && (line.trim().is_empty() || line.starts_with("-- ") || line == "--")
+            {
                 items.push(Item::Text(line.to_owned()));
             } else if let Some(directive) = line.strip_prefix("--@ ").filter(|_| pending.text.is_empty()) {
                 match directive.strip_prefix("protocol ").map(str::parse) {
                     Some(Ok(version)) => items.push(Item::Protocol(line.to_owned(), version)),
-                    Some(Err(_)) => return Err(ScriptError::Directive { line: number, text: line.to_owned() }),
+                    Some(Err(_)) => {
+                        return Err(ScriptError::Directive { line: number, text: line.to_owned() });
+                    }
                     None => pending.direct(number, directive)?,
                 }
             } else {

@@ -55,7 +55,8 @@ impl Player {
                     Err(error) => {
                         let lines = vec![format!("no answer: {error}")];
                         heard(statement, lines);
-                        connection = self.connect(PROTOCOL_DEFAULT, Some(keyspace)).map_err(at(statement.line))?;
+                        connection =
+                            self.connect(PROTOCOL_DEFAULT, Some(keyspace)).map_err(at(statement.line))?;
                     }
                 },
             }

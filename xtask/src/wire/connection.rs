@@ -10,8 +10,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::answer::{self, Answer, Response};
 use super::WireError;
+use super::answer::{self, Answer, Response};
 
 const SEGMENT_PAYLOAD_BYTES_MAX: usize = 0x1_ffff;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -105,7 +105,12 @@ impl Connection {
     }
 
     /// Runs a prepared statement.
-    pub(crate) fn execute(&mut self, id: &[u8], result_id: &[u8], request: &Request) -> Result<Response, WireError> {
+    pub(crate) fn execute(
+        &mut self,
+        id: &[u8],
+        result_id: &[u8],
+        request: &Request,
+    ) -> Result<Response, WireError> {
         let mut body = Vec::new();
         put_short_bytes(&mut body, id);
         if self.version >= 5 {
@@ -216,7 +221,8 @@ impl Connection {
         if got != expected {
             return Err(WireError::Checksum { expected, got });
         }
-        let length = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize & SEGMENT_PAYLOAD_BYTES_MAX;
+        let length =
+            u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize & SEGMENT_PAYLOAD_BYTES_MAX;
         let mut payload = vec![0; length];
         self.socket.read_exact(&mut payload)?;
         let mut trailer = [0; 4];

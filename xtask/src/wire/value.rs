@@ -59,7 +59,8 @@ impl fmt::Display for Type {
                 write!(out, "tuple<{}>", parts.join(", "))
             }
             Type::User(name, fields) => {
-                let fields: Vec<String> = fields.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
+                let fields: Vec<String> =
+                    fields.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
                 write!(out, "{name}{{{}}}", fields.join(", "))
             }
         }
@@ -101,7 +102,8 @@ fn print(kind: &Type, bytes: &[u8]) -> Result<Option<String>, WireError> {
         Type::Tuple(parts) => Some(format!("({})", fields(parts.iter(), bytes)?.join(", "))),
         Type::User(_, named) => {
             let values = fields(named.iter().map(|(_, kind)| kind), bytes)?;
-            let pairs: Vec<String> = named.iter().zip(values).map(|((name, _), v)| format!("{name}: {v}")).collect();
+            let pairs: Vec<String> =
+                named.iter().zip(values).map(|((name, _), v)| format!("{name}: {v}")).collect();
             Some(format!("{{{}}}", pairs.join(", ")))
         }
     })
@@ -125,7 +127,10 @@ fn native(code: u16, bytes: &[u8]) -> Option<String> {
         0x03 => blob(bytes),
         0x04 => (*bytes.first()? != 0).to_string(),
         0x06 => decimal(bytes)?,
-        0x07 => number(f64::from_be_bytes(bytes.try_into().ok()?), format!("{:?}", f64::from_be_bytes(bytes.try_into().ok()?))),
+        0x07 => number(
+            f64::from_be_bytes(bytes.try_into().ok()?),
+            format!("{:?}", f64::from_be_bytes(bytes.try_into().ok()?)),
+        ),
         0x08 => {
             let value = f32::from_be_bytes(bytes.try_into().ok()?);
             number(f64::from(value), format!("{value:?}"))

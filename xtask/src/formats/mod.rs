@@ -1,0 +1,130 @@
+//! `cargo xtask formats`: our table files before Cassandra's judges.
+//!
+//! ```text
+//!   --bless   the oracle runs tests/formats/written/tables.cql and flushes; what sstabledump and
+//!             sstablemetadata print of its files is kept in tests/formats/written/expected
+//!   write     a Peristyle node runs the same statements and flushes; Cassandra's sstabledump and
+//!             sstablemetadata print its files: they must print what was kept
+//!   serve     a Cassandra node is started on a copy of those files: it must answer
+//!             tests/formats/written/queries.cql as Peristyle did
+//! ```
+//!
+//! The other direction, Cassandra's files before us, is a test of the crate `sstable` over
+//! `tests/formats/cassandra-da`. Not compared: positions in the file, the wall clock of deletions and
+//! expiries, the ids in a list's cell paths, and how partitions are spread over files.
+
+mod copy;
+mod dump;
+mod statements;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::arguments::Arguments;
+use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::peers;
+use crate::process::root;
+use crate::report::{Failure, Tally};
+use crate::wire::Connection;
+
+use statements::Statements;
+
+const KEYSPACE: &str = "formats";
+
+/// Runs the steps named, or all.
+pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
+    arguments.only(&["bless"])?;
+    if arguments.flag("bless") {
+        return bless();
+    }
+    let wanted =
+        |step: &str| arguments.positional.is_empty() || arguments.positional.iter().any(|name| name == step);
+    peers::install_cassandra()?;
+    let folder = fresh_folder("formats")?;
+    let node = Node::start(&NodeOptions { data: folder.join("data"), port: 0, words: vec![] })?;
+    let tables = fill(&node.address())?;
+    node.nodetool(&["flush", KEYSPACE])?;
+    let mut tally = Tally::default();
+    if wanted("write") {
+        tally += write(&node, &tables)?;
+    }
+    if wanted("serve") {
+        tally += copy::serve(node, &tables, &folder)?;
+    }
+    Ok(tally)
+}
+
+fn folder() -> PathBuf {
+    root().join("tests/formats/written")
+}
+
+fn bless() -> Result<Tally, Failure> {
+    let tables = fill(&peers::oracle_address()?)?;
+    let port = peers::ORACLE_JMX_PORT.to_string();
+    peers::succeed(peers::script("cassandra").args(["nodetool", "--jmx-port", &port, "flush", KEYSPACE]))?;
+    let expected = folder().join("expected");
+    std::fs::create_dir_all(&expected)?;
+    let data = peers::home().join("cassandra/node/d/data");
+    let mut tally = Tally::default();
+    for table in tables.keys() {
+        let files = dump::data_files(&data, KEYSPACE, table)?;
+        std::fs::write(
+            expected.join(format!("{table}.json")),
+            dump::partitions_text(&dump::partitions(&files)?)?,
+        )?;
+        std::fs::write(expected.join(format!("{table}.metadata")), dump::metadata(&files)?)?;
+        println!("{table}: kept what the oracle's {} files hold", files.len());
+        tally.passed += 1;
+    }
+    Ok(tally)
+}
+
+/// Runs all statements in a fresh keyspace; gives the tables' ids.
+fn fill(address: &str) -> Result<BTreeMap<String, String>, Failure> {
+    let mut connection = Connection::open(address, 5)?;
+    let statements = Statements::read(&folder().join("tables.cql"))?;
+    statements.run(&mut connection, KEYSPACE)?;
+    statements::table_ids(&mut connection, KEYSPACE)
+}
+
+fn write(node: &Node, tables: &BTreeMap<String, String>) -> Result<Tally, Failure> {
+    let mut tally = Tally::default();
+    for table in tables.keys() {
+        let files = dump::data_files(&node.data.join("data"), KEYSPACE, table)?;
+        let partitions = dump::partitions_text(&dump::partitions(&files)?)?;
+        tally += same(&format!("sstabledump of {table}"), &format!("{table}.json"), &partitions)?;
+        tally += same(
+            &format!("sstablemetadata of {table}"),
+            &format!("{table}.metadata"),
+            &dump::metadata(&files)?,
+        )?;
+    }
+    Ok(tally)
+}
+
+fn same(what: &str, kept: &str, got: &str) -> Result<Tally, Failure> {
+    let expected = std::fs::read_to_string(folder().join("expected").join(kept))?;
+    if expected == got {
+        println!("ok: {what}");
+        return Ok(Tally::PASS);
+    }
+    println!("*** {what} differs from {kept}");
+    show_difference(&expected, got);
+    Ok(Tally::FAIL)
+}
+
+/// The first lines that are in one text only.
+fn show_difference(expected: &str, got: &str) {
+    const SHOWN: usize = 8;
+    let (old, new): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), got.lines().collect());
+    let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    old.iter().skip(start).take(SHOWN).for_each(|line| println!("  - {line}"));
+    new.iter().skip(start).take(SHOWN).for_each(|line| println!("  + {line}"));
+}
+
+/// The lines of a file that are neither empty nor comments.
+fn lines(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = std::fs::read_to_string(path)?;
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("-- "));
+    Ok(lines.map(str::to_owned).collect())
+}
