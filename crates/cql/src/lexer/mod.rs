@@ -240,7 +240,16 @@ impl<'a> Lexer<'a> {
                 self.at = start + length + 4;
                 Ok(TokenKind::DollarString)
             }
-            None => Err(LexicalError::character(self.bytes.len(), '$')),
+            None => Err(LexicalError::character(self.unclosed_dollar_offset(start + 2), '$')),
+        }
+    }
+
+    /// Cassandra does not read the last character into an open string: that one is in the way,
+    /// unless it is half of the end.
+    fn unclosed_dollar_offset(&self, content: usize) -> usize {
+        match self.text[content..].char_indices().next_back() {
+            Some((last, character)) if character != '$' => content + last,
+            _ => self.bytes.len(),
         }
     }
 

@@ -19,7 +19,7 @@ impl Parser<'_> {
     }
 
     fn describe_target(&mut self) -> Outcome<DescribeTarget> {
-        let next = self.kind_at(1);
+        let next = if is_name(self.kind()) { self.kind_at(1) } else { TokenKind::End };
         let short = match self.kind() {
             TokenKind::Cluster => DescribeTarget::Cluster,
             TokenKind::Schema => DescribeTarget::Schema { is_full: false },
@@ -66,6 +66,9 @@ impl Parser<'_> {
             _ => return self.describe_name(),
         };
         self.advance();
+        if next != TokenKind::End {
+            self.look(1);
+        }
         Ok(short)
     }
 
@@ -81,6 +84,14 @@ impl Parser<'_> {
 
     /// `[keyspace.]name` of whatever has that name.
     fn describe_name(&mut self) -> Outcome<DescribeTarget> {
+        if is_name(self.kind())
+            && !matches!(
+                self.kind_at(1),
+                TokenKind::Dot | TokenKind::With | TokenKind::Semicolon | TokenKind::End | TokenKind::Invalid
+            )
+        {
+            return Err(self.no_viable_ahead(1));
+        }
         let first = self.name()?;
         if !self.accept(TokenKind::Dot) {
             return Ok(DescribeTarget::Generic(QualifiedName { keyspace: None, name: first }));

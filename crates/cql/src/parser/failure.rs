@@ -23,14 +23,19 @@ pub(super) enum Failure {
     Mismatched { at: usize, expected: TokenKind },
     /// A choice that began at `start` has no alternative for the token at `at`.
     NoViable { start: usize, at: usize },
-    /// The statement is over and the text is not.
-    TextAfterEnd { at: usize },
     /// The grammar allows it, the language does not.
     Refused { message: String },
     /// More nesting than a tree may have.
     TooDeep { levels_max: u32 },
     /// More operators than a term may have.
     TooManyOperators { count_max: u32 },
+}
+
+impl Failure {
+    /// Whether the text breaks the grammar, rather than a limit or a rule beyond it.
+    pub(super) fn is_grammatical(&self) -> bool {
+        matches!(self, Failure::Mismatched { .. } | Failure::NoViable { .. })
+    }
 }
 
 /// The message for the client: of the lexer if the parser had looked that far, else of the parser.
@@ -53,14 +58,6 @@ pub(super) fn describe(parser: &Parser<'_>, failure: &Failure) -> SyntaxError {
             let what = format!("no viable alternative at input {}", show(parser, *at));
             message(parser, *at, &what, *start, seen)
         }
-        Failure::TextAfterEnd { at } if *at + 2 == parser.tokens.len() => {
-            // One token too many: Cassandra drops it before it describes it, and quotes nothing.
-            let (line, column) = place(parser, *at);
-            format!("line {line}:{column} extraneous input {} expecting EOF", show(parser, *at))
-        }
-        Failure::TextAfterEnd { at } => {
-            message(parser, *at, &format!("missing EOF at {}", show(parser, *at)), *at, seen)
-        }
         Failure::Refused { message } => message.clone(),
         Failure::TooDeep { levels_max } => {
             format!("line {line}:{column} nested deeper than {levels_max} levels")
@@ -77,7 +74,6 @@ fn seen_with(parser: &Parser<'_>, failure: &Failure) -> usize {
     match failure {
         Failure::Mismatched { at, .. } => seen.max(*at),
         Failure::NoViable { at, .. } => seen.max(*at),
-        Failure::TextAfterEnd { at } => seen.max(*at + 1).min(parser.tokens.len() - 1),
         _ => seen,
     }
 }

@@ -112,6 +112,12 @@ impl<'a> Parser<'a> {
         self.tokens[index].kind
     }
 
+    /// Looks at the token so many places ahead, as Cassandra does before it decides.
+    #[inline]
+    fn look(&mut self, ahead: usize) {
+        let _ = self.kind_at(ahead);
+    }
+
     /// The text of the next token.
     #[inline]
     fn token_text(&self) -> &'a str {
@@ -163,7 +169,12 @@ impl<'a> Parser<'a> {
         if self.accept(close) {
             return Ok(Vec::new());
         }
-        let items = self.separated(TokenKind::Comma, item)?;
+        let first = self.at;
+        let items = self.separated(TokenKind::Comma, item).map_err(|failure| match *failure {
+            // Nothing that could be an item: then the end is what is missing.
+            Failure::NoViable { start, at } if start == first && at == first => self.mismatched(close),
+            _ => failure,
+        })?;
         self.expect(close)?;
         Ok(items)
     }

@@ -137,17 +137,27 @@ impl<'a> Parser<'a> {
         if !may_follow_table(follower) {
             return Err(self.no_viable_ahead(1));
         }
+        self.look(2);
         Ok(QualifiedName { keyspace: None, name: self.unbound_name(kind)? })
     }
 
     /// `[keyspace.]function`
     pub(super) fn function_name(&mut self) -> Outcome<QualifiedName> {
-        let keyspace = if self.kind_at(1) == TokenKind::Dot {
-            let keyspace = self.keyspace_name()?;
-            self.advance();
-            Some(keyspace)
-        } else {
-            None
+        if !is_name(self.kind()) && !is_function_name(self.kind()) && self.kind() != TokenKind::QuestionMark {
+            return Err(self.no_viable());
+        }
+        let keyspace = match self.kind_at(1) {
+            TokenKind::Dot => {
+                let keyspace = self.keyspace_name()?;
+                self.advance();
+                Some(keyspace)
+            }
+            TokenKind::OpenParenthesis
+            | TokenKind::With
+            | TokenKind::Semicolon
+            | TokenKind::End
+            | TokenKind::Invalid => None,
+            _ => return Err(self.no_viable_ahead(1)),
         };
         Ok(QualifiedName { keyspace, name: self.plain_function_name()? })
     }
@@ -162,6 +172,11 @@ impl<'a> Parser<'a> {
             None
         };
         if !is_type_name(self.kind()) {
+            // What is a name and no name of a type can only be a keyspace.
+            if keyspace.is_none() && is_name(self.kind()) {
+                self.advance();
+                return Err(self.mismatched(TokenKind::Dot));
+            }
             return Err(self.no_viable());
         }
         let written = self.token_text();
@@ -195,19 +210,13 @@ fn may_follow_table(kind: TokenKind) -> bool {
             | Kind::Invalid
             | Kind::Semicolon
             | Kind::OpenParenthesis
-            | Kind::CloseParenthesis
-            | Kind::Comma
             | Kind::Add
             | Kind::Allow
             | Kind::Alter
-            | Kind::Apply
             | Kind::As
-            | Kind::Delete
             | Kind::Drop
             | Kind::From
             | Kind::Group
-            | Kind::If
-            | Kind::Insert
             | Kind::Json
             | Kind::Limit
             | Kind::Norecursive
@@ -218,7 +227,6 @@ fn may_follow_table(kind: TokenKind) -> bool {
             | Kind::Rename
             | Kind::Set
             | Kind::To
-            | Kind::Update
             | Kind::Using
             | Kind::Where
             | Kind::With

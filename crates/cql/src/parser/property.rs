@@ -82,7 +82,8 @@ impl Parser<'_> {
             return Ok(options);
         }
         loop {
-            match (self.kind(), self.kind_at(1)) {
+            let next = if is_name(self.kind()) { self.kind_at(1) } else { TokenKind::End };
+            match (self.kind(), next) {
                 (TokenKind::Compact, TokenKind::Storage) => {
                     self.advance();
                     self.advance();

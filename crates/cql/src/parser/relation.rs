@@ -162,11 +162,18 @@ impl Parser<'_> {
         if self.accept(TokenKind::In) {
             return Ok(Relation::TupleIn { columns, values: self.tuple_in_values()? });
         }
+        if comparison_of(self.kind()).is_none() {
+            return Err(self.no_viable());
+        }
+        let value_start = self.kind_at(1);
+        if !matches!(value_start, TokenKind::OpenParenthesis | TokenKind::QuestionMark | TokenKind::Colon) {
+            return Err(self.no_viable_ahead(1));
+        }
         let operator = self.comparison()?;
-        let value = match self.kind() {
-            TokenKind::OpenParenthesis => self.tuple_literal()?,
-            TokenKind::QuestionMark | TokenKind::Colon => Term::Marker(self.marker()?),
-            _ => return Err(self.no_viable()),
+        let value = if value_start == TokenKind::OpenParenthesis {
+            self.tuple_literal()?
+        } else {
+            Term::Marker(self.marker()?)
         };
         Ok(Relation::Tuple { columns, operator, value })
     }

@@ -2,7 +2,7 @@
 
 use super::Parser;
 use super::failure::Outcome;
-use super::name::is_name;
+use super::name::{is_column_name, is_function_name, is_name};
 use crate::ast::{
     AlterKeyspace, AlterTable, AlterTableAction, AlterType, AlterTypeAction, ColumnDefinition, ColumnMask,
     CqlTypeName, CreateKeyspace, CreateTable, CreateType, Drop, DropKeyspace, Ident, PrimaryKey,
@@ -56,8 +56,7 @@ impl Parser<'_> {
                 TokenKind::Primary => primary_keys.push(self.primary_key()?),
                 kind if is_name(kind) => columns.push(self.table_column()?),
                 // Commas may repeat and end the list, not begin it.
-                TokenKind::Comma | TokenKind::CloseParenthesis
-                    if !(columns.is_empty() && primary_keys.is_empty()) => {}
+                _ if !(columns.is_empty() && primary_keys.is_empty()) => {}
                 _ => return Err(self.no_viable()),
             }
             if !self.accept(TokenKind::Comma) {
@@ -88,7 +87,15 @@ impl Parser<'_> {
     }
 
     fn column_mask(&mut self) -> Outcome<ColumnMask> {
-        self.expect_all(&[TokenKind::Masked, TokenKind::With])?;
+        // One decision takes in the first three words.
+        if self.kind_at(1) != TokenKind::With {
+            return Err(self.no_viable_ahead(1));
+        }
+        if !is_name(self.kind_at(2)) && !is_function_name(self.kind_at(2)) {
+            return Err(self.no_viable_ahead(2));
+        }
+        self.advance();
+        self.advance();
         let is_function = matches!(self.kind_at(1), TokenKind::OpenParenthesis | TokenKind::Dot);
         if self.kind() == TokenKind::Default && !is_function {
             self.advance();
@@ -157,6 +164,14 @@ impl Parser<'_> {
     }
 
     fn alter_column(&mut self) -> Outcome<AlterTableAction> {
+        if self.kind_at(1) != TokenKind::If {
+            if !is_column_name(self.kind_at(1)) {
+                return Err(self.no_viable_ahead(1));
+            }
+            if !matches!(self.kind_at(2), TokenKind::Type | TokenKind::Masked | TokenKind::Drop) {
+                return Err(self.no_viable_ahead(2));
+            }
+        }
         self.advance();
         if self.kind() != TokenKind::If && self.kind_at(1) == TokenKind::Type {
             let column = self.column_name()?;
@@ -178,6 +193,10 @@ impl Parser<'_> {
     }
 
     fn drop_columns(&mut self) -> Outcome<AlterTableAction> {
+        let dropped = self.kind_at(1);
+        if !is_name(dropped) && !matches!(dropped, TokenKind::If | TokenKind::OpenParenthesis) {
+            return Err(self.no_viable_ahead(1));
+        }
         self.advance();
         if self.kind() == TokenKind::Compact && self.kind_at(1) == TokenKind::Storage {
             self.advance();
@@ -212,10 +231,9 @@ impl Parser<'_> {
         self.expect(TokenKind::OpenParenthesis)?;
         let mut fields = vec![self.field_definition()?];
         while self.accept(TokenKind::Comma) {
+            // Commas may repeat and end the list.
             if is_name(self.kind()) {
                 fields.push(self.field_definition()?);
-            } else if !matches!(self.kind(), TokenKind::Comma | TokenKind::CloseParenthesis) {
-                return Err(self.no_viable());
             }
         }
         self.expect(TokenKind::CloseParenthesis)?;

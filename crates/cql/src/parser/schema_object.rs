@@ -2,7 +2,7 @@
 
 use super::Parser;
 use super::failure::Outcome;
-use super::name::is_column_name;
+use super::name::{is_column_name, is_name};
 use crate::ast::{
     AlterView, CreateIndex, CreateTrigger, CreateView, Drop, DropTrigger, IndexTarget, IndexTargetPart,
 };
@@ -14,7 +14,8 @@ impl Parser<'_> {
         let is_custom = self.accept(TokenKind::Custom);
         self.expect(TokenKind::Index)?;
         let if_not_exists = self.if_not_exists()?;
-        let name = if self.kind() == TokenKind::On { None } else { Some(self.plain_index_name()?) };
+        let is_named = is_name(self.kind()) || self.kind() == TokenKind::QuestionMark;
+        let name = if is_named { Some(self.plain_index_name()?) } else { None };
         self.expect(TokenKind::On)?;
         let table = self.table_name()?;
         self.expect(TokenKind::OpenParenthesis)?;
@@ -30,6 +31,11 @@ impl Parser<'_> {
             TokenKind::Full => IndexTargetPart::Full,
             TokenKind::Values if self.kind_at(1) == TokenKind::OpenParenthesis => IndexTargetPart::Values,
             TokenKind::Keys if self.kind_at(1) == TokenKind::OpenParenthesis => IndexTargetPart::Keys,
+            TokenKind::Values | TokenKind::Keys
+                if !matches!(self.kind_at(1), TokenKind::Comma | TokenKind::CloseParenthesis) =>
+            {
+                return Err(self.no_viable_ahead(1));
+            }
             kind if is_column_name(kind) => IndexTargetPart::Simple,
             _ => return Err(self.no_viable()),
         };

@@ -27,7 +27,6 @@ fn permission_of(kind: TokenKind) -> Option<Permission> {
 impl Parser<'_> {
     /// `GRANT …`: a role or permissions.
     pub(super) fn grant(&mut self) -> Outcome<StatementKind> {
-        self.advance();
         if let Some(role) = self.granted_role(TokenKind::To)? {
             return Ok(StatementKind::GrantRole(RoleGrant { role, grantee: self.role_name()? }));
         }
@@ -36,7 +35,6 @@ impl Parser<'_> {
 
     /// `REVOKE …`: a role or permissions.
     pub(super) fn revoke(&mut self) -> Outcome<StatementKind> {
-        self.advance();
         if let Some(role) = self.granted_role(TokenKind::From)? {
             return Ok(StatementKind::RevokeRole(RoleGrant { role, grantee: self.role_name()? }));
         }
@@ -45,13 +43,20 @@ impl Parser<'_> {
 
     /// `role TO`, if that comes rather than permissions; a role may be called like a permission.
     fn granted_role(&mut self, preposition: TokenKind) -> Outcome<Option<RoleName>> {
-        let kind = self.kind();
+        let kind = self.kind_at(1);
         let is_permission = kind == TokenKind::All || permission_of(kind).is_some();
-        if is_permission && self.kind_at(1) != preposition {
-            return Ok(None);
+        if !is_permission && !is_name(kind) && !is_string(kind) && kind != TokenKind::QuestionMark {
+            return Err(self.no_viable_ahead(1));
         }
-        if !is_permission && !is_name(kind) && !self.is_string() && kind != TokenKind::QuestionMark {
-            return Err(self.no_viable());
+        if kind == TokenKind::All
+            && ![preposition, TokenKind::On, TokenKind::Permissions].contains(&self.kind_at(2))
+        {
+            return Err(self.no_viable_ahead(2));
+        }
+        let is_permission = is_permission && (!is_name(kind) || self.kind_at(2) != preposition);
+        self.advance();
+        if is_permission {
+            return Ok(None);
         }
         let role = self.role_name()?;
         self.expect(preposition)?;
@@ -91,7 +96,8 @@ impl Parser<'_> {
     }
 
     fn resource(&mut self) -> Outcome<Resource> {
-        match (self.kind(), self.kind_at(1)) {
+        let next = if is_name(self.kind()) { self.kind_at(1) } else { TokenKind::End };
+        match (self.kind(), next) {
             (TokenKind::All, TokenKind::Keyspaces) => Ok(self.short_resource(Resource::AllKeyspaces)),
             (TokenKind::All, TokenKind::Roles) => Ok(self.short_resource(Resource::AllRoles)),
             (TokenKind::All, TokenKind::Mbeans) => Ok(self.short_resource(Resource::AllMbeans)),

@@ -106,6 +106,9 @@ impl Parser<'_> {
 
     /// `ACCESS TO [ALL] DATACENTERS …` or `ACCESS FROM [ALL] CIDRS …`
     fn access_option(&mut self) -> Outcome<RoleOption> {
+        if !matches!(self.kind_at(1), TokenKind::To | TokenKind::From) {
+            return Err(self.no_viable_ahead(1));
+        }
         self.advance();
         let (all, some, what) = match self.kind() {
             TokenKind::To => (

@@ -2,10 +2,24 @@
 
 use super::Parser;
 use super::failure::Outcome;
-use super::literal::is_literal;
 use super::name::{is_function_name, is_name};
-use crate::ast::{ArithmeticOperator, CellMetadata, Selector};
+use crate::ast::{ArithmeticOperator, CellMetadata, Selector, Term};
 use crate::lexer::TokenKind;
+
+/// What stands between brackets behind a selector.
+enum Bracketed {
+    Element(Box<Term>),
+    Slice(Option<Box<Term>>, Option<Box<Term>>),
+}
+
+impl Bracketed {
+    fn of(self, whole: Selector) -> Selector {
+        match self {
+            Bracketed::Element(key) => Selector::Element(Box::new(whole), key),
+            Bracketed::Slice(from, to) => Selector::Slice(Box::new(whole), from, to),
+        }
+    }
+}
 
 impl Parser<'_> {
     /// A selector without alias.
@@ -42,44 +56,58 @@ impl Parser<'_> {
             return Ok(Selector::Negate(Box::new(self.nested(Self::selector_group)?)));
         }
         let simple = self.simple_selector()?;
+        if matches!(simple, Selector::Column(_) | Selector::Literal(_) | Selector::Null | Selector::Marker(_))
+        {
+            self.look(1);
+        }
         self.selector_parts(simple)
     }
 
     /// Any number of `.field`, `[key]` and `[from..to]`.
     fn selector_parts(&mut self, whole: Selector) -> Outcome<Selector> {
+        let first_part = self.at;
         let mut selector = whole;
         loop {
             selector = match self.kind() {
-                TokenKind::Dot => {
+                TokenKind::Dot if is_name(self.kind_at(1)) => {
                     self.advance();
-                    Selector::Field(Box::new(selector), self.name()?)
+                    Selector::Field(Box::new(selector), self.take_name())
                 }
-                TokenKind::OpenBracket => {
-                    self.advance();
-                    self.selector_element(selector)?
+                TokenKind::OpenBracket => match self.bracketed() {
+                    Ok(part) => part.of(selector),
+                    Err(failure) if failure.is_grammatical() => break,
+                    Err(failure) => return Err(failure),
+                },
+                kind if kind != TokenKind::Dot && (self.at == first_part || may_follow_column(kind)) => {
+                    return Ok(selector);
                 }
-                _ => return Ok(selector),
+                _ => break,
             };
             self.count_operator()?;
         }
+        // These are no parts then: whoever reads on misses something where they begin.
+        self.at = first_part;
+        self.look(2);
+        Ok(selector)
     }
 
-    /// `key]`, `from..]`, `from..to]` or `..to]`
-    fn selector_element(&mut self, whole: Selector) -> Outcome<Selector> {
-        let whole = Box::new(whole);
-        if self.accept(TokenKind::Range) {
-            let to = Box::new(self.term()?);
-            self.expect(TokenKind::CloseBracket)?;
-            return Ok(Selector::Slice(whole, None, Some(to)));
-        }
-        let from = Box::new(self.term()?);
-        if !self.accept(TokenKind::Range) {
-            self.expect(TokenKind::CloseBracket)?;
-            return Ok(Selector::Element(whole, from));
-        }
-        let to = if self.kind() == TokenKind::CloseBracket { None } else { Some(Box::new(self.term()?)) };
+    /// `[key]`, `[from..]`, `[from..to]` or `[..to]`
+    fn bracketed(&mut self) -> Outcome<Bracketed> {
+        self.advance();
+        let part = if self.accept(TokenKind::Range) {
+            Bracketed::Slice(None, Some(Box::new(self.term()?)))
+        } else {
+            let from = Box::new(self.term()?);
+            if !self.accept(TokenKind::Range) {
+                Bracketed::Element(from)
+            } else if self.kind() == TokenKind::CloseBracket {
+                Bracketed::Slice(Some(from), None)
+            } else {
+                Bracketed::Slice(Some(from), Some(Box::new(self.term()?)))
+            }
+        };
         self.expect(TokenKind::CloseBracket)?;
-        Ok(Selector::Slice(whole, Some(from), to))
+        Ok(part)
     }
 
     fn simple_selector(&mut self) -> Outcome<Selector> {
@@ -116,6 +144,7 @@ impl Parser<'_> {
                 TokenKind::Maxwritetime => self.cell_metadata(CellMetadata::MaxWriteTime),
                 TokenKind::Ttl => self.cell_metadata(CellMetadata::TimeToLive),
                 TokenKind::Cast => self.cast_selector(),
+                TokenKind::Count if !self.may_be_counted(2) => Err(self.no_viable_ahead(2)),
                 _ if is_function_name(kind) => self.selector_function(),
                 _ => Err(self.no_viable_ahead(1)),
             },
@@ -125,11 +154,22 @@ impl Parser<'_> {
             {
                 self.selector_function()
             }
+            TokenKind::Dot if !is_name(self.kind_at(2)) => Err(self.no_viable_ahead(2)),
+            TokenKind::Dot if !may_follow_column(self.kind_at(3)) => Err(self.no_viable_ahead(3)),
             follower if is_name(kind) && may_follow_column(follower) => {
                 Ok(Selector::Column(self.take_name()))
             }
-            _ => Err(self.no_viable_ahead(1)),
+            _ => {
+                self.look(2);
+                Err(self.no_viable_ahead(1))
+            }
         }
+    }
+
+    fn may_be_counted(&mut self, ahead: usize) -> bool {
+        matches!(self.kind_at(ahead), TokenKind::CloseParenthesis | TokenKind::Minus | TokenKind::Invalid)
+            || self.starts_selector(self.at + ahead)
+            || is_name(self.kind_at(ahead))
     }
 
     fn selector_function(&mut self) -> Outcome<Selector> {
@@ -173,10 +213,16 @@ impl Parser<'_> {
 
     /// A set, a map or a value of a user type.
     fn selector_braces(&mut self) -> Outcome<Selector> {
-        self.advance();
-        if self.accept(TokenKind::CloseBrace) {
+        let inner = self.kind_at(1);
+        if inner == TokenKind::CloseBrace {
+            self.advance();
+            self.advance();
             return Ok(Selector::Set(Vec::new()));
         }
+        if inner != TokenKind::Minus && !is_name(inner) && !self.starts_selector(self.at + 1) {
+            return Err(self.no_viable_ahead(1));
+        }
+        self.advance();
         let first = self.selector()?;
         if self.accept(TokenKind::Colon) {
             let mut entries = vec![(first, self.selector()?)];
@@ -187,6 +233,9 @@ impl Parser<'_> {
             }
             self.expect(TokenKind::CloseBrace)?;
             return Ok(Selector::MapOrUser(entries));
+        }
+        if !matches!(self.kind(), TokenKind::Comma | TokenKind::CloseBrace) {
+            return Err(self.no_viable());
         }
         let mut elements = vec![first];
         while self.accept(TokenKind::Comma) {
@@ -200,7 +249,28 @@ impl Parser<'_> {
 /// Whether anything goes on with this token behind a column in a selection or GROUP BY.
 fn may_follow_column(kind: TokenKind) -> bool {
     use TokenKind as Kind;
-    !is_literal(kind)
-        && (!is_name(kind) || matches!(kind, Kind::As | Kind::Per))
-        && !matches!(kind, Kind::Where | Kind::OpenBrace | Kind::QuestionMark)
+    matches!(
+        kind,
+        Kind::End
+            | Kind::Invalid
+            | Kind::Semicolon
+            | Kind::Comma
+            | Kind::Colon
+            | Kind::Dot
+            | Kind::OpenBracket
+            | Kind::CloseBracket
+            | Kind::CloseParenthesis
+            | Kind::CloseBrace
+            | Kind::Plus
+            | Kind::Minus
+            | Kind::Star
+            | Kind::Slash
+            | Kind::Percent
+            | Kind::Allow
+            | Kind::As
+            | Kind::From
+            | Kind::Limit
+            | Kind::Order
+            | Kind::Per
+    )
 }

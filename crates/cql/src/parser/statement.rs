@@ -1,7 +1,7 @@
 //! Which statement it is, by its first words.
 
 use super::Parser;
-use super::failure::{Failure, Outcome};
+use super::failure::Outcome;
 use crate::ast::{Statement, StatementKind};
 use crate::lexer::TokenKind;
 
@@ -19,7 +19,7 @@ impl Parser<'_> {
         if self.kind() == TokenKind::End {
             return Ok(());
         }
-        Err(Box::new(Failure::TextAfterEnd { at: self.at }))
+        Err(self.mismatched(TokenKind::End))
     }
 
     fn statement_kind(&mut self) -> Outcome<StatementKind> {

@@ -15,9 +15,16 @@ impl Parser<'_> {
             && (is_literal(self.kind()) || self.kind() == TokenKind::QuestionMark)
             && matches!(self.kind_at(1), TokenKind::Comma | TokenKind::CloseParenthesis)
         {
-            return self.simple_term();
+            let term = self.simple_term()?;
+            self.look(1);
+            return Ok(term);
         }
-        self.nested(Self::sum)
+        let term = self.nested(Self::sum)?;
+        if !may_follow_term(self.kind()) {
+            return Err(self.no_viable());
+        }
+        self.look(1);
+        Ok(term)
     }
 
     fn sum(&mut self) -> Outcome<Term> {
@@ -25,7 +32,13 @@ impl Parser<'_> {
         loop {
             let operator = match self.kind() {
                 // In `SET c = [1] + c` the sum ends before the column.
-                TokenKind::Plus if !self.is_column_at(1) => ArithmeticOperator::Add,
+                TokenKind::Plus if self.is_column_at(1) => {
+                    if !matches!(self.kind_at(2), TokenKind::Comma | TokenKind::Where) {
+                        return Err(self.no_viable_ahead(2));
+                    }
+                    return Ok(left);
+                }
+                TokenKind::Plus => ArithmeticOperator::Add,
                 TokenKind::Minus => ArithmeticOperator::Subtract,
                 _ => return Ok(left),
             };
@@ -33,6 +46,11 @@ impl Parser<'_> {
             self.count_operator()?;
             left = Term::Binary(Box::new(left), operator, Box::new(self.product()?));
         }
+    }
+
+    fn starts_term_or_type(&mut self, ahead: usize) -> bool {
+        let kind = self.kind_at(ahead);
+        starts_term(kind) || kind == TokenKind::Set
     }
 
     /// Whether the token so far ahead is a column rather than the name of a function.
@@ -70,6 +88,11 @@ impl Parser<'_> {
 
     fn simple_term(&mut self) -> Outcome<Term> {
         match self.kind() {
+            TokenKind::QuestionMark
+                if !may_follow_term(self.kind_at(1)) && self.kind_at(1) != TokenKind::As =>
+            {
+                Err(self.no_viable_ahead(1))
+            }
             TokenKind::QuestionMark | TokenKind::Colon => Ok(Term::Marker(self.marker()?)),
             TokenKind::Null => {
                 self.advance();
@@ -80,6 +103,7 @@ impl Parser<'_> {
                 Ok(Term::List(self.list_until(TokenKind::CloseBracket, Self::term)?))
             }
             TokenKind::OpenBrace => self.braces(),
+            TokenKind::OpenParenthesis if !self.starts_term_or_type(1) => Err(self.no_viable_ahead(1)),
             TokenKind::OpenParenthesis if self.is_type_hint() => self.hinted_term(),
             TokenKind::OpenParenthesis => self.tuple_literal(),
             TokenKind::Cast if self.kind_at(1) == TokenKind::OpenParenthesis => self.cast_term(),
@@ -90,6 +114,10 @@ impl Parser<'_> {
 
     /// A set, a map or a value of a user type.
     fn braces(&mut self) -> Outcome<Term> {
+        let inner = self.kind_at(1);
+        if inner != TokenKind::CloseBrace && !starts_term(inner) {
+            return Err(self.no_viable_ahead(1));
+        }
         self.advance();
         if self.accept(TokenKind::CloseBrace) {
             return Ok(Term::Set(Vec::new()));
@@ -177,11 +205,73 @@ impl Parser<'_> {
 
     fn function_call(&mut self) -> Outcome<Term> {
         if !matches!(self.kind_at(1), TokenKind::OpenParenthesis | TokenKind::Dot) {
-            return Err(self.no_viable());
+            return Err(self.no_viable_ahead(1));
+        }
+        if self.kind_at(1) == TokenKind::OpenParenthesis
+            && self.kind_at(2) != TokenKind::CloseParenthesis
+            && !starts_term(self.kind_at(2))
+        {
+            return Err(self.no_viable_ahead(2));
         }
         let name = self.function_name()?;
         self.expect(TokenKind::OpenParenthesis)?;
         let arguments = self.list_until(TokenKind::CloseParenthesis, Self::term)?;
         Ok(Term::Function(FunctionCall { name, arguments }))
     }
+}
+
+/// Whether anything goes on with this token behind a term.
+fn may_follow_term(kind: TokenKind) -> bool {
+    use TokenKind as Kind;
+    matches!(
+        kind,
+        Kind::End
+            | Kind::Invalid
+            | Kind::Semicolon
+            | Kind::Comma
+            | Kind::Colon
+            | Kind::CloseParenthesis
+            | Kind::CloseBracket
+            | Kind::CloseBrace
+            | Kind::Range
+            | Kind::Plus
+            | Kind::Minus
+            | Kind::Star
+            | Kind::Slash
+            | Kind::Percent
+            | Kind::Allow
+            | Kind::And
+            | Kind::Apply
+            | Kind::Asc
+            | Kind::Delete
+            | Kind::Desc
+            | Kind::Group
+            | Kind::If
+            | Kind::Insert
+            | Kind::Limit
+            | Kind::Order
+            | Kind::Per
+            | Kind::Primary
+            | Kind::Update
+            | Kind::Where
+    )
+}
+
+/// Whether a term may start with this token.
+fn starts_term(kind: TokenKind) -> bool {
+    use TokenKind as Kind;
+    is_literal(kind)
+        || is_name(kind)
+        || is_function_name(kind)
+        || matches!(
+            kind,
+            Kind::QuestionMark
+                | Kind::Colon
+                | Kind::Null
+                | Kind::Minus
+                | Kind::OpenBracket
+                | Kind::OpenBrace
+                | Kind::OpenParenthesis
+                | Kind::Invalid
+        )
 }

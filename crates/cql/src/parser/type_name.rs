@@ -66,12 +66,21 @@ impl Parser<'_> {
         if is_type_constructor(kind) && (kind == TokenKind::Set || self.kind_at(1) == TokenKind::Less) {
             return self.constructed_type(kind);
         }
+        if is_type_constructor(kind) && self.kind_at(1) != TokenKind::Dot {
+            if !may_follow_type(self.kind_at(1)) {
+                return Err(self.no_viable_ahead(1));
+            }
+            self.look(2);
+        }
         if self.is_string() {
             return Ok(CqlTypeName::Custom(self.string()?));
         }
-        if self.kind_at(1) != TokenKind::Dot
-            && let Some(native) = self.native_type()
-        {
+        if native_type_of(kind).is_some() && self.kind_at(1) != TokenKind::Dot {
+            if !may_follow_type(self.kind_at(1)) {
+                return Err(self.no_viable_ahead(1));
+            }
+            self.look(2);
+            let native = self.native_type().ok_or_else(|| self.no_viable())?;
             return Ok(CqlTypeName::Native(native));
         }
         let QualifiedName { keyspace, name } = self.user_type_name()?;
@@ -173,4 +182,23 @@ impl Parser<'_> {
             }
         }
     }
+}
+
+/// Whether anything goes on with this token behind a type.
+fn may_follow_type(kind: TokenKind) -> bool {
+    matches!(
+        kind,
+        TokenKind::End
+            | TokenKind::Invalid
+            | TokenKind::Semicolon
+            | TokenKind::Comma
+            | TokenKind::CloseParenthesis
+            | TokenKind::Greater
+            | TokenKind::Finalfunc
+            | TokenKind::Initcond
+            | TokenKind::Language
+            | TokenKind::Masked
+            | TokenKind::Primary
+            | TokenKind::Static
+    )
 }
