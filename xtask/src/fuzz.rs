@@ -26,8 +26,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     for target in targets {
         let limits =
             [format!("-max_total_time={seconds}"), "-rss_limit_mb=2048".into(), "-timeout=10".into()];
+        // What is learned goes into the first folder; the seeds stay as they are.
+        let corpus = format!("fuzz/corpus/{target}");
+        std::fs::create_dir_all(root().join(&corpus))
+            .map_err(|error| Failure::new(format!("create {corpus}: {error}")))?;
+        let mut folders = vec![corpus];
+        folders.extend(Some(format!("fuzz/seeds/{target}")).filter(|seeds| root().join(seeds).is_dir()));
         let mut command = cargo_nightly();
-        command.args(["fuzz", "run", &target, "--"]).args(limits);
+        command.args(["fuzz", "run", &target]).args(folders).arg("--").args(limits);
         tally += step(&format!("fuzz {target} for {seconds} s"), &mut command)?;
         println!("to repeat: cargo xtask fuzz --target {target} --seconds {seconds}");
     }

@@ -89,7 +89,7 @@ pub(crate) fn decode_rows_header(
     let no_metadata = flags & NO_METADATA != 0;
     let columns = match no_metadata {
         true => Vec::new(),
-        false => read_columns(reader, column_count, flags & GLOBAL_TABLE_SPEC != 0, version)?,
+        false => read_columns(reader, column_count, flags & GLOBAL_TABLE_SPEC != 0)?,
     };
     let metadata = ResultMetadata { columns };
     Ok(DecodedRowsHeader { metadata, column_count, no_metadata, new_metadata_id, paging_state })
@@ -118,7 +118,7 @@ impl PreparedMetadata {
                 partition_key_indexes.push(reader.u16()?);
             }
         }
-        let columns = read_columns(reader, column_count, flags & GLOBAL_TABLE_SPEC != 0, version)?;
+        let columns = read_columns(reader, column_count, flags & GLOBAL_TABLE_SPEC != 0)?;
         Ok(PreparedMetadata { columns, partition_key_indexes })
     }
 }
@@ -155,7 +155,6 @@ fn read_columns(
     reader: &mut Reader,
     column_count: usize,
     is_global: bool,
-    version: Version,
 ) -> Result<Vec<ColumnSpec>, ProtocolError> {
     let table_spec = |reader: &mut Reader| -> Result<(Arc<str>, Arc<str>), ProtocolError> {
         Ok((Arc::from(reader.text()?.as_str()), Arc::from(reader.text()?.as_str())))
@@ -171,7 +170,7 @@ fn read_columns(
             None => table_spec(reader)?,
         };
         let name = Arc::from(reader.text()?.as_str());
-        columns.push(ColumnSpec { keyspace, table, name, cql_type: read_type(reader, version)? });
+        columns.push(ColumnSpec { keyspace, table, name, cql_type: read_type(reader)? });
     }
     Ok(columns)
 }

@@ -117,13 +117,13 @@ pub(crate) fn put_type(out: &mut BytesMut, cql_type: &CqlType, version: Version)
 }
 
 /// Reads a type. Collections and user types come back as not frozen, which is all they can say.
-pub(crate) fn read_type(reader: &mut Reader, version: Version) -> Result<CqlType, ProtocolError> {
-    read_nested(reader, version, DEPTH_MAX)
+pub(crate) fn read_type(reader: &mut Reader) -> Result<CqlType, ProtocolError> {
+    read_nested(reader, DEPTH_MAX)
 }
 
-fn read_nested(reader: &mut Reader, version: Version, depth: usize) -> Result<CqlType, ProtocolError> {
+fn read_nested(reader: &mut Reader, depth: usize) -> Result<CqlType, ProtocolError> {
     let depth = depth.checked_sub(1).ok_or(ProtocolError::TypeTooDeep { depth_max: DEPTH_MAX })?;
-    let nested = |reader: &mut Reader| read_nested(reader, version, depth);
+    let nested = |reader: &mut Reader| read_nested(reader, depth);
     Ok(match reader.u16()? {
         CUSTOM => read_custom(reader)?,
         LIST => CqlType::List { element: Arc::new(nested(reader)?), frozen: false },
@@ -198,14 +198,14 @@ mod tests {
         let list = CqlType::List { element: Arc::new(vector_of_floats()), frozen: false };
         let bytes = bytes_of(&list, Version::V4).freeze();
         assert_eq!(bytes[..4], [0, 0x20, 0, 0]);
-        assert_eq!(read_type(&mut Reader::new(bytes), Version::V4), Ok(list));
+        assert_eq!(read_type(&mut Reader::new(bytes)), Ok(list));
     }
 
     #[test]
     fn endless_nesting_is_refused() {
         let deep = bytes::Bytes::from([0, 0x20].repeat(100_000));
         assert_eq!(
-            read_type(&mut Reader::new(deep), Version::V5),
+            read_type(&mut Reader::new(deep)),
             Err(ProtocolError::TypeTooDeep { depth_max: DEPTH_MAX })
         );
     }

@@ -4,6 +4,7 @@
 //!
 //! Not checked here: how much a single call allocates. The fuzz target `frames` does, by running
 //! under an allocation limit.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod generate;
 

@@ -1,5 +1,6 @@
 //! What a real Cassandra said, byte for byte: its answers are read and written alike, and a small
 //! server made of our parts gives the same errors to the same wrong frames.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
