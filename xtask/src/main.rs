@@ -11,6 +11,7 @@ mod arguments;
 mod bless;
 mod check;
 mod compare;
+mod crash;
 mod drivers;
 mod formats;
 mod fuzz;
@@ -93,6 +94,12 @@ const COMMANDS: &[Command] = &[
         options: "install | oracle",
         about: "install Cassandra and YCSB; start the Cassandra that answers are recorded from",
         run: peers::run,
+    },
+    Command {
+        name: "crash",
+        options: "[--rounds N] [--sync group|periodic|batch] [--seed S] [--shards N|vary] [--keep]",
+        about: "load, SIGKILL, restart, check that what was acknowledged is there",
+        run: crash::run,
     },
     Command {
         name: "fuzz",

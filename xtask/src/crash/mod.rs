@@ -1,0 +1,230 @@
+//! `cargo xtask crash`: real processes, real files, SIGKILL.
+//!
+//! Each round starts `target/release/peristyle` on the data of the round before, reads everything
+//! back and compares it with what was acknowledged, then loads it from many connections (inserts,
+//! overwrites, deletes, logged batches over several partitions; now and then a flush or a compaction)
+//! and kills it at a random moment.
+//!
+//! What is checked, by `--sync`:
+//!
+//! - `group`, `batch`: every acknowledged write is there. A write that was in flight may be there or not.
+//! - `periodic`: every write acknowledged longer than the period before the kill is there, and what is
+//!   there of later ones are states the key really had.
+//! - always: no row is torn (its columns are of one write), logged batches are whole or absent, and the
+//!   server starts again and does not end by itself.
+//!
+//! What is not checked: power cuts (the kernel keeps what was written; the simulator's disk forgets),
+//! damaged files, and more than one node. The seed fixes what is written and when the kill comes,
+//! not how threads interleave: a failure repeats with some luck, not for certain.
+
+mod inspect;
+mod ledger;
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::arguments::Arguments;
+use crate::node::{Node, NodeOptions, binary, fresh_folder};
+use crate::report::{Failure, Tally};
+use ledger::Ledger;
+use worker::Workload;
+
+/// Cassandra's `commitlog_sync_period`, and what a slow machine may add.
+const PERIOD: Duration = Duration::from_secs(10);
+const PERIOD_SLACK: Duration = Duration::from_secs(1);
+/// Of the findings of one round so many are printed.
+const FINDINGS_SHOWN_MAX: usize = 10;
+
+/// What a run is made of.
+struct Options {
+    rounds: u64,
+    sync: String,
+    seed: u64,
+    /// `vary`: another number each round.
+    shards: Option<String>,
+    keep: bool,
+}
+
+/// A small random sequence that a seed repeats (SplitMix64).
+#[derive(Clone, Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From `low` up to, not including, `high`.
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.next() % (high - low).max(1)
+    }
+
+    fn milliseconds(&mut self, low: u64, high: u64) -> Duration {
+        Duration::from_millis(self.between(low, high))
+    }
+}
+
+/// Runs the rounds; stops at the first that finds something, and keeps its files.
+pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
+    let options = read_options(arguments)?;
+    binary()?;
+    let shards = options.shards.as_ref().map(|shards| format!(" --shards {shards}")).unwrap_or_default();
+    let repeat = format!(
+        "cargo xtask crash --rounds {} --sync {} --seed {}{shards}",
+        options.rounds, options.sync, options.seed
+    );
+    println!("--- crash: seed {}; to repeat: {repeat}", options.seed);
+    let folder = fresh_folder(&format!("crash-{}-{}", options.sync, options.seed))?;
+    let mut ledger = Ledger::default();
+    let mut dice = Dice(options.seed);
+    let mut tally = Tally::default();
+    for round in 1..=options.rounds {
+        match run_round(round, &options, &folder, &mut ledger, &mut dice) {
+            Ok(()) => tally += Tally::PASS,
+            Err(failure) => {
+                tally += Tally::FAIL;
+                println!("*** round {round}: {failure}");
+                println!("*** the files are kept in {}; to repeat: {repeat}", folder.display());
+                return Ok(tally);
+            }
+        }
+    }
+    match last_look(&options, &folder, &mut ledger) {
+        Ok(()) => tally += Tally::PASS,
+        Err(failure) => {
+            tally += Tally::FAIL;
+            println!("*** last look: {failure}; the files are kept in {}", folder.display());
+            return Ok(tally);
+        }
+    }
+    if !options.keep {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    println!(
+        "{} rounds with sync {}, seed {}; to repeat: {repeat}",
+        options.rounds, options.sync, options.seed
+    );
+    Ok(tally)
+}
+
+fn read_options(arguments: &Arguments) -> Result<Options, Failure> {
+    arguments.only(&["rounds", "sync", "seed", "shards", "keep"])?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let options = Options {
+        rounds: arguments.value("rounds", 10)?,
+        sync: arguments.value("sync", "group".to_owned())?,
+        seed: arguments.value("seed", u64::from(now.subsec_nanos()) ^ now.as_secs())?,
+        shards: arguments.text("shards").map(str::to_owned),
+        keep: arguments.flag("keep"),
+    };
+    match options.sync.as_str() {
+        "group" | "periodic" | "batch" => Ok(options),
+        other => Err(Failure::new(format!("--sync takes group, periodic or batch, not '{other}'"))),
+    }
+}
+
+/// Start, check, load, kill.
+fn run_round(
+    round: u64,
+    options: &Options,
+    folder: &Path,
+    ledger: &mut Ledger,
+    dice: &mut Dice,
+) -> Result<(), Failure> {
+    let (node, start_time) = start(options, folder, dice)?;
+    let checked = check(&node, ledger)?;
+    let workload = Workload { address: node.address(), seed: dice.next(), keys_from: ledger.versions() };
+    let load_time = match options.sync.as_str() {
+        // Only a load longer than the period leaves something that must be there.
+        "periodic" if round % 3 == 1 => dice.milliseconds(11_500, 13_500),
+        _ => dice.milliseconds(200, 1_500),
+    };
+    let upkeep = (dice.between(0, 3) == 0)
+        .then(|| (dice.milliseconds(50, 200 + load_time.as_millis() as u64), dice.next()));
+    let workers = workload.start();
+    let mut helper = None;
+    let began = Instant::now();
+    if let Some((after, kind)) = upkeep {
+        std::thread::sleep(after.min(load_time));
+        helper = Some(start_upkeep(&node, kind)?);
+    }
+    std::thread::sleep(load_time.saturating_sub(began.elapsed()));
+    let killed_at = Instant::now();
+    // Dropping a node kills it with SIGKILL.
+    drop(node);
+    if let Some(mut helper) = helper {
+        let _ = helper.wait();
+    }
+    let reports = workers.join()?;
+    let (mut acknowledged, mut errors, mut error_example) = (0, 0, None);
+    for report in reports {
+        if report.ended_at + Duration::from_millis(100) < killed_at {
+            return Err(Failure::new(format!("a connection ended before the kill: {}", report.ending)));
+        }
+        acknowledged += report.acknowledged;
+        errors += report.errors;
+        error_example = error_example.or(report.error_example);
+        ledger.add(report.writes);
+    }
+    let durable_before = match options.sync.as_str() {
+        "periodic" => killed_at.checked_sub(PERIOD + PERIOD_SLACK),
+        _ => Some(killed_at + PERIOD),
+    };
+    ledger.settle(durable_before);
+    let flushed = if upkeep.is_some() { ", with upkeep" } else { "" };
+    println!(
+        "round {round}: started in {start_time:.0?}, {checked} keys as they should be; killed after {load_time:.1?} \
+         and {acknowledged} acknowledged writes{flushed}"
+    );
+    match error_example {
+        Some(example) => Err(Failure::new(format!("{errors} writes were refused: {example}"))),
+        None => Ok(()),
+    }
+}
+
+/// After the last kill, the last check.
+fn last_look(options: &Options, folder: &Path, ledger: &mut Ledger) -> Result<(), Failure> {
+    let (node, _) = start(options, folder, &mut Dice(options.seed))?;
+    let checked = check(&node, ledger)?;
+    println!("last look: {checked} keys as they should be");
+    node.stop()
+}
+
+fn start(options: &Options, folder: &Path, dice: &mut Dice) -> Result<(Node, Duration), Failure> {
+    let mut words = vec!["--commitlog-sync".to_owned(), options.sync.clone()];
+    match options.shards.as_deref() {
+        Some("vary") => words.extend(["--shards".to_owned(), dice.between(1, 4).to_string()]),
+        Some(count) => words.extend(["--shards".to_owned(), count.to_owned()]),
+        None => {}
+    }
+    let data: PathBuf = folder.join("data");
+    let began = Instant::now();
+    let node = Node::start(&NodeOptions { data, port: 0, words })?;
+    Ok((node, began.elapsed()))
+}
+
+/// Compares everything that is there with what may be there.
+fn check(node: &Node, ledger: &mut Ledger) -> Result<usize, Failure> {
+    let findings = inspect::compare(&node.address(), ledger)?;
+    if findings.is_empty() {
+        return Ok(ledger.key_count());
+    }
+    for finding in findings.iter().take(FINDINGS_SHOWN_MAX) {
+        println!("*** {finding}");
+    }
+    Err(Failure::new(format!("{} keys are not as they should be", findings.len())))
+}
+
+/// A flush or a compaction that the kill may hit.
+fn start_upkeep(node: &Node, kind: u64) -> Result<Child, Failure> {
+    let act = if kind.is_multiple_of(3) { "compact" } else { "flush" };
+    let mut command = Command::new(binary()?);
+    command.args(["nodetool", "--management", &format!("127.0.0.1:{}", node.management_port), act, "crash"]);
+    Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+}
