@@ -1,1 +1,17 @@
-//! Not yet built.
+//! What a node can be told: `peristyle.toml` and the flags of `peristyle serve`.
+//!
+//! There is one table of options ([`OPTIONS`]). A line of the file and a flag go through the same
+//! entry of it, so that they cannot differ; `docs/configuration.md` is rendered from it, so that
+//! it cannot be forgotten. Defaults need no file. Reading the file from disk is up to the caller.
+
+mod config;
+mod document;
+mod error;
+mod nearest;
+mod options;
+mod quantity;
+
+pub use config::{CommitlogSync, Config};
+pub use document::render_document;
+pub use error::{ConfigError, Place};
+pub use options::{OPTIONS, OptionSpec};

@@ -1,0 +1,350 @@
+//! A configuration: defaults, then a file over them, then flags over that.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{ConfigError, Place};
+use crate::nearest::nearest_option;
+use crate::options::{OPTIONS, OptionSpec};
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitlogSync {
+    /// Once it is on disk, by a sync that all who wait share.
+    Group,
+    /// At once; a sync follows.
+    Periodic,
+    /// Once it is on disk, by a sync started at once.
+    Batch,
+}
+
+/// What a node is told. The options' effects are in [`OPTIONS`](crate::OPTIONS).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `data_dir`.
+    pub data_dir: PathBuf,
+    /// `listen`.
+    pub listen: SocketAddr,
+    /// `management`.
+    pub management: SocketAddr,
+    /// `memory`.
+    pub memory_bytes: u64,
+    /// `shards`; `None` is one per core.
+    pub shards: Option<u16>,
+    /// `commitlog_sync`.
+    pub commitlog_sync: CommitlogSync,
+    /// `commitlog_sync_period`, for [`CommitlogSync::Periodic`].
+    pub commitlog_sync_period: Duration,
+    /// `commitlog_sync_window`, for [`CommitlogSync::Group`].
+    pub commitlog_sync_window: Duration,
+    /// `compaction_throughput`; 0 is unlimited.
+    pub compaction_bytes_per_second: u64,
+    /// `connections_max`.
+    pub connections_max: u32,
+    /// `frame_bytes_max`.
+    pub frame_bytes_max: u64,
+    /// `in_flight_bytes_max` as it was given; see [`Config::in_flight_bytes_max`].
+    pub in_flight_bytes_limit: Option<u64>,
+    /// `cluster_name`.
+    pub cluster_name: String,
+    /// `datacenter`.
+    pub datacenter: String,
+    /// `rack`.
+    pub rack: String,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let mut config = Config {
+            data_dir: PathBuf::new(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 9042)),
+            management: SocketAddr::from(([127, 0, 0, 1], 7199)),
+            memory_bytes: 0,
+            shards: None,
+            commitlog_sync: CommitlogSync::Group,
+            commitlog_sync_period: Duration::ZERO,
+            commitlog_sync_window: Duration::ZERO,
+            compaction_bytes_per_second: 0,
+            connections_max: 0,
+            frame_bytes_max: 0,
+            in_flight_bytes_limit: None,
+            cluster_name: String::new(),
+            datacenter: String::new(),
+            rack: String::new(),
+        };
+        // The table holds the defaults; a test sees to it that each of them is a value.
+        for option in OPTIONS {
+            let outcome = (option.set)(&mut config, option.default);
+            debug_assert_eq!(outcome, Ok(()), "default of {}", option.name);
+        }
+        config
+    }
+}
+
+impl Config {
+    /// Takes over what a file says.
+    ///
+    /// # Errors
+    /// The first thing wrong with it, with its line.
+    pub fn apply_file(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
+        let place = |offset: usize| Place::File { path: path.to_owned(), line: line_of(text, offset) };
+        let table = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
+            place: place(error.span().map_or(0, |span| span.start)),
+            message: error.message().to_owned(),
+        })?;
+        // The parser sorts by name; people read from the top.
+        let mut entries: Vec<_> = table.get_ref().iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
+            let option = find_option(key.get_ref(), || place(key.span().start))?;
+            let value_text = value_text(value.get_ref());
+            let written = &text[value.span()];
+            let problem = match &value_text {
+                Ok(value_text) => match (option.set)(self, value_text) {
+                    Ok(()) => continue,
+                    Err(problem) => problem,
+                },
+                Err(problem) => (*problem).to_owned(),
+            };
+            return Err(ConfigError::InvalidValue {
+                place: place(value.span().start),
+                name: option.name,
+                value: shortened(written),
+                problem,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes over a flag, given without its two hyphens.
+    ///
+    /// # Errors
+    /// There is no such option, or it has no such value.
+    pub fn apply_flag(&mut self, flag: &str, value: &str) -> Result<(), ConfigError> {
+        let option = find_option(&flag.replace('-', "_"), || Place::Flag)?;
+        (option.set)(self, value).map_err(|problem| ConfigError::InvalidValue {
+            place: Place::Flag,
+            name: option.name,
+            value: shortened(value),
+            problem,
+        })
+    }
+
+    /// How many bytes of requests may be at work at once: as given, or an eighth of the memory.
+    pub fn in_flight_bytes_max(&self) -> u64 {
+        self.in_flight_bytes_limit.unwrap_or_else(|| (self.memory_bytes / 8).max(self.frame_bytes_max))
+    }
+
+    /// Checks what only shows when everything is known.
+    ///
+    /// # Errors
+    /// Two options contradict each other.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |name: &'static str, bytes: u64, problem: &str| {
+            let value = crate::quantity::show_size(bytes);
+            Err(ConfigError::InvalidValue {
+                place: Place::Together,
+                name,
+                value,
+                problem: problem.to_owned(),
+            })
+        };
+        if self.frame_bytes_max > self.memory_bytes / 2 {
+            return wrong("frame_bytes_max", self.frame_bytes_max, "more than half of `memory`");
+        }
+        match self.in_flight_bytes_limit {
+            Some(bytes) if bytes < self.frame_bytes_max => {
+                let problem =
+                    "less than `frame_bytes_max`, so that the largest request could never be served";
+                return wrong("in_flight_bytes_max", bytes, problem);
+            }
+            Some(bytes) if bytes > self.memory_bytes / 2 => {
+                return wrong("in_flight_bytes_max", bytes, "more than half of `memory`");
+            }
+            _ => {}
+        }
+        if self.listen == self.management && self.listen.port() != 0 {
+            let value = self.listen.to_string();
+            let problem = "the same as `listen`".to_owned();
+            return Err(ConfigError::InvalidValue {
+                place: Place::Together,
+                name: "management",
+                value,
+                problem,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn find_option(name: &str, place: impl Fn() -> Place) -> Result<&'static OptionSpec, ConfigError> {
+    OPTIONS.iter().find(|option| option.name == name).ok_or_else(|| ConfigError::UnknownOption {
+        place: place(),
+        name: shortened(name),
+        nearest: nearest_option(name),
+    })
+}
+
+/// A value as a flag would give it; numbers need no quotes.
+fn value_text(value: &DeValue<'_>) -> Result<String, &'static str> {
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) => Ok(number.to_string()),
+        _ => Err("neither text in quotes nor a whole number"),
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}
+
+/// What was written, cut off where it stops helping.
+fn shortened(written: &str) -> String {
+    const SHOWN_BYTES_MAX: usize = 80;
+    match written.len() > SHOWN_BYTES_MAX {
+        true => format!("{}…", &written[..written.floor_char_boundary(SHOWN_BYTES_MAX)]),
+        false => written.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_file(text: &str) -> Result<Config, String> {
+        let mut config = Config::default();
+        config.apply_file(Path::new("peristyle.toml"), text).map_err(|error| error.to_string())?;
+        Ok(config)
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_option_and_they_go_together() {
+        for option in OPTIONS {
+            assert_eq!((option.set)(&mut Config::default(), option.default), Ok(()), "{}", option.name);
+        }
+        assert_eq!(Config::default().check(), Ok(()));
+        assert_eq!(from_file(""), Ok(Config::default()));
+    }
+
+    #[test]
+    fn a_file_sets_what_it_names() {
+        let text = r#"
+            # A comment.
+            data_dir = "/var/lib/peristyle"
+            listen = "0.0.0.0:9042"
+            memory = "4GiB"
+            shards = 3
+            commitlog_sync = "periodic"
+            commitlog_sync_period = "500ms"
+            compaction_throughput = "100MiB/s"
+            connections_max = 12
+            in_flight_bytes_max = 33554432
+            rack = "r2"
+        "#;
+        let expected = Config {
+            data_dir: "/var/lib/peristyle".into(),
+            listen: "0.0.0.0:9042".parse().unwrap(),
+            memory_bytes: 4 << 30,
+            shards: Some(3),
+            commitlog_sync: CommitlogSync::Periodic,
+            commitlog_sync_period: Duration::from_millis(500),
+            compaction_bytes_per_second: 100 << 20,
+            connections_max: 12,
+            in_flight_bytes_limit: Some(32 << 20),
+            rack: "r2".to_owned(),
+            ..Config::default()
+        };
+        assert_eq!(from_file(text), Ok(expected));
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file() {
+        let mut config = from_file("shards = 3\nmemory = \"2G\"").unwrap();
+        config.apply_flag("shards", "auto").unwrap();
+        config.apply_flag("commitlog-sync", "batch").unwrap();
+        assert_eq!(config.shards, None);
+        assert_eq!(config.commitlog_sync, CommitlogSync::Batch);
+        assert_eq!(config.memory_bytes, 2 << 30);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_what_may_have_been_meant() {
+        for (text, error) in [
+            (
+                "listen = \"127.0.0.1:9042\"\nmemmory = \"1G\"",
+                "peristyle.toml:2: unknown option `memmory`: did you mean `memory`?",
+            ),
+            (
+                "native_transport_port = 9042",
+                "peristyle.toml:1: unknown option `native_transport_port`: did you mean `listen`?",
+            ),
+            ("hints_directory = \"x\"", "peristyle.toml:1: unknown option `hints_directory`"),
+            (
+                "\n\nmemory = \"lots\"",
+                "peristyle.toml:3: `memory` = \"lots\": not a size: write a whole number and B, KiB, MiB, GiB or \
+                 TiB, as in 512MiB or 1G",
+            ),
+            ("memory = \"1M\"", "peristyle.toml:1: `memory` = \"1M\": must be at least 64MiB"),
+            ("shards = 0", "peristyle.toml:1: `shards` = 0: neither auto nor a whole number from 1 to 1024"),
+            (
+                "rack = \"r\"\nshards = 1.5",
+                "peristyle.toml:2: `shards` = 1.5: neither text in quotes nor a whole number",
+            ),
+            (
+                "commitlog_sync = \"never\"",
+                "peristyle.toml:1: `commitlog_sync` = \"never\": neither group, periodic nor batch",
+            ),
+            (
+                "listen = \"9042\"",
+                "peristyle.toml:1: `listen` = \"9042\": not an address and a port, as in 127.0.0.1:9042 or \
+                 [::1]:9042",
+            ),
+            ("[limits]\nconnections = 5", "peristyle.toml:1: unknown option `limits`"),
+        ] {
+            assert_eq!(from_file(text), Err(error.to_owned()));
+        }
+        let mut config = Config::default();
+        assert_eq!(
+            config.apply_flag("shrads", "2").unwrap_err().to_string(),
+            "command line: unknown option `shrads`: did you mean `shards`?"
+        );
+    }
+
+    #[test]
+    fn a_broken_file_names_the_line() {
+        let error = from_file("rack = \"a\"\nmemory = = 3").unwrap_err();
+        assert!(error.starts_with("peristyle.toml:2: "), "{error}");
+        let error = from_file("rack = \"a\"\nrack = \"b\"").unwrap_err();
+        assert!(error.starts_with("peristyle.toml:2: "), "{error}");
+    }
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        let problem = |flags: &[(&str, &str)]| {
+            let mut config = Config::default();
+            flags.iter().for_each(|(flag, value)| config.apply_flag(flag, value).unwrap());
+            config.check().map_err(|error| error.to_string())
+        };
+        assert_eq!(problem(&[("memory", "64MiB")]), Ok(()));
+        assert_eq!(
+            problem(&[("in-flight-bytes-max", "8MiB")]),
+            Err("configuration: `in_flight_bytes_max` = 8MiB: less than `frame_bytes_max`, so that the largest \
+                 request could never be served"
+                .to_owned())
+        );
+        assert_eq!(
+            problem(&[("frame-bytes-max", "256MiB"), ("memory", "256MiB")]),
+            Err("configuration: `frame_bytes_max` = 256MiB: more than half of `memory`".to_owned())
+        );
+        assert_eq!(
+            problem(&[("in-flight-bytes-max", "1GiB")]),
+            Err("configuration: `in_flight_bytes_max` = 1GiB: more than half of `memory`".to_owned())
+        );
+        let mut config = Config::default();
+        config.apply_flag("management", "127.0.0.1:9042").unwrap();
+        assert!(config.check().is_err());
+    }
+}

@@ -1,0 +1,250 @@
+//! The table of options.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::config::{CommitlogSync, Config};
+use crate::quantity::{parse_size, parse_time, show_size};
+
+/// One option.
+#[derive(Debug)]
+pub struct OptionSpec {
+    /// Its name in the file. The flag is `--` and the same with hyphens.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub value: &'static str,
+    /// Its default, as one would write it.
+    pub default: &'static str,
+    /// Its effect, for people: one or two sentences.
+    pub about: &'static str,
+    /// Puts a value into a configuration, or says what is wrong with it.
+    pub(crate) set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+impl OptionSpec {
+    /// Its flag, without the two hyphens.
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}
+
+/// Less than this does not hold the program and a memtable per shard.
+const MEMORY_BYTES_MIN: u64 = 64 << 20;
+
+/// Cassandra's largest message, and more than an `int` can count.
+const FRAME_BYTES_LIMIT: u64 = 256 << 20;
+
+/// A frame smaller than this does not hold the STARTUP of today's drivers.
+const FRAME_BYTES_MIN: u64 = 16 << 10;
+
+/// More shards than any machine has cores.
+const SHARDS_MAX: u16 = 1024;
+
+/// Every option, in the order of the documentation.
+pub static OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "data_dir",
+        value: "PATH",
+        default: "peristyle-data",
+        about: "Directory of everything the node keeps: table files, commit log, schema. Made if it is missing; \
+                one running node per directory.",
+        set: |config, text| {
+            config.data_dir = PathBuf::from(not_empty(text)?);
+            Ok(())
+        },
+    },
+    OptionSpec {
+        name: "listen",
+        value: "ADDR:PORT",
+        default: "127.0.0.1:9042",
+        about: "Where CQL clients connect. Use `0.0.0.0:9042` to be reached from other machines.",
+        set: |config, text| set(&mut config.listen, parse_address(text)),
+    },
+    OptionSpec {
+        name: "management",
+        value: "ADDR:PORT",
+        default: "127.0.0.1:7199",
+        about: "Where `peristyle nodetool` and metrics collectors connect (HTTP). It asks for no password: keep it \
+                on loopback.",
+        set: |config, text| set(&mut config.management, parse_address(text)),
+    },
+    OptionSpec {
+        name: "memory",
+        value: "SIZE",
+        default: "1GiB",
+        about: "Memory budget of the whole process, at least 64MiB: a quarter for memtables, half for the cache, \
+                the rest for requests, indexes and the program itself. It is held, not aimed at.",
+        set: |config, text| {
+            set(
+                &mut config.memory_bytes,
+                parse_size(text).and_then(|bytes| at_least(bytes, MEMORY_BYTES_MIN)),
+            )
+        },
+    },
+    OptionSpec {
+        name: "shards",
+        value: "auto or a number",
+        default: "auto",
+        about: "How many threads own a part of the data each; `auto` is one per core. It can be changed at any \
+                restart.",
+        set: |config, text| set(&mut config.shards, parse_shards(text)),
+    },
+    OptionSpec {
+        name: "commitlog_sync",
+        value: "group, periodic or batch",
+        default: "group",
+        about: "When a write is acknowledged. `group`: once it is on disk, one sync shared by all who wait. \
+                `batch`: the same, each sync started at once. `periodic`: right away; a power cut may lose the \
+                last `commitlog_sync_period`.",
+        set: |config, text| set(&mut config.commitlog_sync, parse_sync(text)),
+    },
+    OptionSpec {
+        name: "commitlog_sync_period",
+        value: "TIME",
+        default: "10s",
+        about: "With `commitlog_sync = \"periodic\"`: at most this long from a write to the sync that covers it.",
+        set: |config, text| {
+            let period = parse_time(text).and_then(|time| match time.is_zero() {
+                true => Err("must be longer than nothing".to_owned()),
+                false => Ok(time),
+            });
+            set(&mut config.commitlog_sync_period, period)
+        },
+    },
+    OptionSpec {
+        name: "commitlog_sync_window",
+        value: "TIME",
+        default: "0ms",
+        about: "With `commitlog_sync = \"group\"`: wait this long for more writers before a sync. Worth it only on \
+                disks whose syncs are dear; every write waits for it.",
+        set: |config, text| set(&mut config.commitlog_sync_window, parse_time(text)),
+    },
+    OptionSpec {
+        name: "compaction_throughput",
+        value: "SIZE per second",
+        default: "64MiB",
+        about: "How fast compaction may read and write, over all shards; 0 is as fast as the disk.",
+        set: |config, text| {
+            let text = text.trim().trim_end_matches("/s");
+            set(&mut config.compaction_bytes_per_second, parse_size(text))
+        },
+    },
+    OptionSpec {
+        name: "connections_max",
+        value: "a number",
+        default: "10000",
+        about: "How many clients may be connected; one more is told so and closed.",
+        set: |config, text| {
+            let number = text.trim().parse::<u32>().ok().filter(|number| *number > 0);
+            let problem = || "not a whole number from 1 on".to_owned();
+            set(&mut config.connections_max, number.ok_or_else(problem))
+        },
+    },
+    OptionSpec {
+        name: "frame_bytes_max",
+        value: "SIZE",
+        default: "16MiB",
+        about: "The largest request, from 16KiB to 256MiB. A larger one is skipped and answered with an error.",
+        set: |config, text| {
+            let bytes = parse_size(text)
+                .and_then(|bytes| at_least(bytes, FRAME_BYTES_MIN))
+                .and_then(|bytes| at_most(bytes, FRAME_BYTES_LIMIT));
+            set(&mut config.frame_bytes_max, bytes)
+        },
+    },
+    OptionSpec {
+        name: "in_flight_bytes_max",
+        value: "auto or SIZE",
+        default: "auto",
+        about: "How many bytes of requests may be at work at once, over all connections; `auto` is an eighth of \
+                `memory`. Past it a request is answered `Overloaded` at once. At least `frame_bytes_max`, at most \
+                half of `memory`.",
+        set: |config, text| {
+            let bytes = match text.trim() {
+                "auto" => Ok(None),
+                text => parse_size(text).map(Some),
+            };
+            set(&mut config.in_flight_bytes_limit, bytes)
+        },
+    },
+    OptionSpec {
+        name: "cluster_name",
+        value: "TEXT",
+        default: "Test Cluster",
+        about: "Name of the cluster, shown to clients; some refuse to connect to a name they do not expect. \
+                The same on all nodes.",
+        set: |config, text| set(&mut config.cluster_name, not_empty(text).map(str::to_owned)),
+    },
+    OptionSpec {
+        name: "datacenter",
+        value: "TEXT",
+        default: "datacenter1",
+        about: "Data centre of this node: the name that NetworkTopologyStrategy and clients' load balancing use.",
+        set: |config, text| set(&mut config.datacenter, not_empty(text).map(str::to_owned)),
+    },
+    OptionSpec {
+        name: "rack",
+        value: "TEXT",
+        default: "rack1",
+        about: "Rack of this node; replicas are spread over racks.",
+        set: |config, text| set(&mut config.rack, not_empty(text).map(str::to_owned)),
+    },
+];
+
+fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *field = value?;
+    Ok(())
+}
+
+fn not_empty(text: &str) -> Result<&str, String> {
+    match text.trim().is_empty() {
+        true => Err("must not be empty".to_owned()),
+        false => Ok(text),
+    }
+}
+
+fn at_least(bytes: u64, minimum: u64) -> Result<u64, String> {
+    match bytes < minimum {
+        true => Err(format!("must be at least {}", show_size(minimum))),
+        false => Ok(bytes),
+    }
+}
+
+fn at_most(bytes: u64, maximum: u64) -> Result<u64, String> {
+    match bytes > maximum {
+        true => Err(format!("must be at most {}", show_size(maximum))),
+        false => Ok(bytes),
+    }
+}
+
+/// An address of this machine; `localhost` is looked up nowhere.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let problem = "not an address and a port, as in 127.0.0.1:9042 or [::1]:9042";
+    let text = text.trim();
+    match text.strip_prefix("localhost:") {
+        Some(port) => match port.parse::<u16>() {
+            Ok(port) => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
+            Err(_) => Err(problem.to_owned()),
+        },
+        None => text.parse().map_err(|_| problem.to_owned()),
+    }
+}
+
+fn parse_shards(text: &str) -> Result<Option<u16>, String> {
+    match text.trim() {
+        "auto" => Ok(None),
+        number => match number.parse::<u16>() {
+            Ok(number @ 1..=SHARDS_MAX) => Ok(Some(number)),
+            _ => Err(format!("neither auto nor a whole number from 1 to {SHARDS_MAX}")),
+        },
+    }
+}
+
+fn parse_sync(text: &str) -> Result<CommitlogSync, String> {
+    match text.trim() {
+        "group" => Ok(CommitlogSync::Group),
+        "periodic" => Ok(CommitlogSync::Periodic),
+        "batch" => Ok(CommitlogSync::Batch),
+        _ => Err("neither group, periodic nor batch".to_owned()),
+    }
+}
