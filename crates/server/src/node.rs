@@ -115,6 +115,11 @@ impl Server {
         self.management
     }
 
+    /// Has a shard ended although nobody told it to? The node must not go on then.
+    pub fn has_failed(&self) -> bool {
+        self.shards.any_finished()
+    }
+
     /// Resolves when somebody asked for a stop over the management port.
     pub async fn stop_requested(&self) {
         let mut requested = self.stop_requested.clone();

@@ -1,8 +1,10 @@
 //! What a server is started with.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use storage::StorageOptions;
+use config::{CommitlogSync, Config};
+use storage::{StorageOptions, SyncMode};
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -23,6 +25,37 @@ pub struct ServerOptions {
     pub rack: String,
     /// What a client can ask for at most.
     pub limits: Limits,
+}
+
+impl ServerOptions {
+    /// What a configuration means on a machine with that many cores.
+    pub fn from_config(config: &Config, core_count: u16) -> Self {
+        let to_usize = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let shard_count = config.shards.unwrap_or(core_count).max(1);
+        let sync = match config.commitlog_sync {
+            CommitlogSync::Group => SyncMode::Group { window: config.commitlog_sync_window },
+            CommitlogSync::Periodic => {
+                SyncMode::Periodic { period: config.commitlog_sync_period.max(Duration::from_millis(1)) }
+            }
+            CommitlogSync::Batch => SyncMode::Batch,
+        };
+        let storage = StorageOptions::new(&config.data_dir, shard_count, to_usize(config.memory_bytes));
+        ServerOptions {
+            storage: StorageOptions { sync, ..storage },
+            listen: config.listen,
+            management: Some(config.management),
+            memory_bytes: config.memory_bytes,
+            cluster_name: config.cluster_name.clone(),
+            data_center: config.datacenter.clone(),
+            rack: config.rack.clone(),
+            limits: Limits {
+                connection_count: config.connections_max as usize,
+                frame_bytes: to_usize(config.frame_bytes_max),
+                in_flight_bytes: to_usize(config.in_flight_bytes_max),
+                ..Limits::default()
+            },
+        }
+    }
 }
 
 /// What a client can ask for at most.

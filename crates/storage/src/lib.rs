@@ -30,6 +30,7 @@ pub mod state_file;
 mod timestamps;
 
 pub use cache::CacheStats;
+pub use commitlog::SyncMode;
 pub use error::StorageError;
 pub use layout::{Layout, NodeFacts};
 pub use metrics::TableStats;
