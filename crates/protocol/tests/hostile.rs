@@ -189,9 +189,9 @@ proptest! {
         response in generate::response_envelope(),
         damages in prop::collection::vec(damage(), 1..4),
     ) {
-        for (mut encoder, mut decoder) in
-            [(Encoder::client(), Decoder::server(FRAME_BYTES_MAX)), (Encoder::server(), Decoder::client(FRAME_BYTES_MAX))]
-        {
+        let server = (Encoder::client(), Decoder::server(FRAME_BYTES_MAX));
+        let client = (Encoder::server(), Decoder::client(FRAME_BYTES_MAX));
+        for (mut encoder, mut decoder) in [server, client] {
             match decoder_is_server(&decoder) {
                 true => encoder.append_request(version, 1, &request),
                 false => encoder.append_response(version, 1, &response),
