@@ -210,6 +210,12 @@ impl ClusteringComparator {
         order.then(side)
     }
 
+    /// Where an encoded clustering stands to a bound: never equal.
+    pub fn compare_encoded_to_bound(&self, clustering: &[u8], bound: &Bound) -> Ordering {
+        let side = if bound.kind.is_before() { Ordering::Greater } else { Ordering::Less };
+        self.compare_encoded(clustering, bound.prefix.as_encoded()).then(side)
+    }
+
     /// Order of two bounds; equal when they are the same place.
     pub fn compare_bounds(&self, left: &Bound, right: &Bound) -> Ordering {
         let (order, shorter) = self.compare_components(left.prefix.components(), right.prefix.components());

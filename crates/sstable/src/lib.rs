@@ -5,23 +5,41 @@
 //! ever waiting: what it lacks it asks for ([`rows::Step::Need`]), chunk by chunk, and whoever
 //! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]).
 
+mod bloom;
+mod checksums;
 mod chunk;
 mod component;
+mod compression;
+mod cursor;
+mod data;
 mod descriptor;
 mod error;
+mod file_writer;
+mod inspect;
 mod options;
+mod partition_index;
 mod ring_place;
+mod row_index;
 pub mod statistics;
 mod summary;
 mod table_file;
 mod table_writer;
+mod toc;
+mod trie;
+mod verify;
 
+pub use checksums::write_checksums;
 pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks};
 pub use component::Component;
+pub use cursor::FileCursor;
 pub use descriptor::{Descriptor, id_from_text, id_to_text, parse_file_name};
 pub use error::SstableError;
+pub use inspect::table_of_header;
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
 pub use summary::TableSummary;
-pub use table_file::{FileCursor, TableFile, delete_table_file};
+pub use table_file::{TableFile, delete_table_file};
 pub use table_writer::TableWriter;
+
+#[cfg(test)]
+mod fixture_tests;

@@ -4,7 +4,7 @@ use rows::{PartitionKey, Slice};
 use uuid::Uuid;
 
 use crate::EncodingStats;
-use crate::statistics::{EstimatedHistogram, TombstoneHistogram};
+use crate::statistics::{EstimatedHistogram, Statistics, TombstoneHistogram};
 
 /// What is known of a table file without reading its rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,44 @@ pub struct TableSummary {
 }
 
 impl TableSummary {
+    /// From the statistics; `bytes`: of Data uncompressed, of Data on disk, of all components.
+    pub(crate) fn new(
+        id: Uuid,
+        (first_key, last_key): (PartitionKey, PartitionKey),
+        partition_count: u64,
+        statistics: &Statistics,
+        (uncompressed_bytes, data_file_bytes, disk_bytes): (u64, u64, u64),
+    ) -> Self {
+        let stats = &statistics.stats;
+        TableSummary {
+            id,
+            first_key,
+            last_key,
+            partition_count,
+            row_count: stats.row_count,
+            column_count: stats.column_count,
+            min_timestamp: stats.min_timestamp,
+            max_timestamp: stats.max_timestamp,
+            min_local_deletion_time: stats.min_local_deletion_time,
+            max_local_deletion_time: stats.max_local_deletion_time,
+            min_ttl: stats.min_ttl,
+            max_ttl: stats.max_ttl,
+            covered_clusterings: stats.covered.clone(),
+            has_partition_deletions: stats.has_partition_deletions,
+            tombstone_drop_times: stats.tombstones.clone(),
+            partition_bytes: stats.partition_bytes.clone(),
+            cells_per_partition: stats.cells_per_partition.clone(),
+            compression_ratio: stats.compression_ratio,
+            uncompressed_bytes,
+            data_file_bytes,
+            disk_bytes,
+            level: stats.level,
+            repaired_at: stats.repaired_at,
+            pending_repair: stats.pending_repair,
+            encoding_stats: statistics.header.stats,
+        }
+    }
+
     /// The share of droppable tombstones among cells, given that those before `gc_before`
     /// (seconds) may go: Cassandra's `getEstimatedDroppableTombstoneRatio`.
     pub fn droppable_tombstone_ratio(&self, gc_before: u32) -> f64 {

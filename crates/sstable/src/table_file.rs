@@ -1,20 +1,147 @@
 //! An open table file.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rows::{PartitionKey, Slices, Step, UnfilteredCursor};
-use runtime::Disk;
+use rows::{PartitionKey, Slices};
+use runtime::{Disk, DiskFile, OpenMode};
 use schema::Table;
 
-use crate::{
-    Chunk, ChunkId, ChunkNeed, ChunkSource, Component, Descriptor, RingRange, SstableError, TableSummary,
-};
+use crate::bloom::{BloomFilter, KeyHash};
+use crate::checksums::{Checksums, FileChecksums, PAGE_BYTES};
+use crate::compression::DataFile;
+use crate::cursor::FileCursor;
+use crate::data::Layout;
+use crate::partition_index::{FOOTER_BYTES, Footer, read_keys};
+use crate::statistics::Statistics;
+use crate::{Chunk, ChunkId, ChunkSource, Component, Descriptor, RingRange, SstableError, TableSummary, toc};
+
+/// Numbers of open files; nothing else in the process is shared by them.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
+/// Small components are read whole; no sound one comes near this.
+const SMALL_COMPONENT_BYTES_MAX: u64 = 4 << 30;
 
 /// An open table file: immutable, shared by all who read it.
 #[derive(Debug)]
 pub struct TableFile {
+    number: u64,
     descriptor: Descriptor,
     summary: TableSummary,
+    layout: Layout,
+    filter: Option<BloomFilter>,
+    data: DataFile,
+    partitions: IndexFile,
+    rows: IndexFile,
+    footer: Footer,
+    checksums: Option<Checksums>,
+    disk: Arc<dyn Disk>,
+}
+
+/// Partitions.db or Rows.db, open for reading.
+#[derive(Debug)]
+struct IndexFile {
+    file: Arc<dyn DiskFile>,
+    file_bytes: u64,
+    checksums: Option<FileChecksums>,
+}
+
+impl IndexFile {
+    fn read(&self, first: u32, count: usize) -> Result<Vec<Chunk>, SstableError> {
+        let start = u64::from(first) * PAGE_BYTES as u64;
+        let bytes = self.file_bytes.saturating_sub(start).min(count.max(1) as u64 * PAGE_BYTES as u64);
+        if bytes == 0 {
+            let path = self.file.path().to_owned();
+            return Err(SstableError::Damaged { path, offset: start, what: "a place beyond the end" });
+        }
+        let mut raw = vec![0; bytes as usize];
+        self.file.read_exact_at(&mut raw, start)?;
+        let pages = (first..).zip(raw.chunks(PAGE_BYTES)).map(|(index, page)| {
+            if let Some(checksums) = &self.checksums {
+                checksums.check_page(self.file.path(), index, page)?;
+            }
+            Ok(Chunk::new(page.to_vec()))
+        });
+        pages.collect()
+    }
+}
+
+/// What is needed to open the components of one table file.
+struct Opening<'a> {
+    disk: &'a dyn Disk,
+    descriptor: &'a Descriptor,
+    checksums: Option<&'a Checksums>,
+}
+
+impl Opening<'_> {
+    fn path(&self, component: Component) -> PathBuf {
+        self.descriptor.path(component)
+    }
+
+    /// A small component, verified; `None` when there is none.
+    fn read(&self, component: Component) -> Result<Option<Vec<u8>>, SstableError> {
+        let path = self.path(component);
+        let Some(entry) = self.disk.metadata(&path)? else { return Ok(None) };
+        if entry.file_bytes > SMALL_COMPONENT_BYTES_MAX {
+            return Err(self.damaged(component, "larger than it can be"));
+        }
+        let bytes = self.disk.read(&path)?;
+        if let Some(checksums) = self.checksums.and_then(|checksums| checksums.of(component)) {
+            checksums.check(&path, &bytes)?;
+        }
+        Ok(Some(bytes))
+    }
+
+    fn index(&self, component: Component) -> Result<IndexFile, SstableError> {
+        let path = self.path(component);
+        let file = self.disk.open(&path, OpenMode::Read)?;
+        let file_bytes = file.len()?;
+        let checksums = self.checksums.and_then(|checksums| checksums.of(component)).cloned();
+        if let Some(checksums) = &checksums {
+            checksums.check_length(&path, file_bytes)?;
+        }
+        if file_bytes.div_ceil(PAGE_BYTES as u64) > u64::from(u32::MAX) {
+            return Err(self.damaged(component, "larger than it can be"));
+        }
+        Ok(IndexFile { file, file_bytes, checksums })
+    }
+
+    fn data(&self) -> Result<DataFile, SstableError> {
+        let file = self.disk.open(&self.path(Component::Data), OpenMode::Read)?;
+        match self.read(Component::CompressionInfo)? {
+            Some(info) => DataFile::compressed(file, &self.path(Component::CompressionInfo), &info),
+            None => {
+                let crc = self.read(Component::Crc)?;
+                DataFile::plain(file, &self.path(Component::Crc), crc.as_deref())
+            }
+        }
+    }
+
+    fn statistics(&self) -> Result<Statistics, SstableError> {
+        let bytes = self.read(Component::Statistics)?;
+        let bytes = bytes.ok_or_else(|| self.damaged(Component::Statistics, "it is missing"))?;
+        Statistics::from_bytes(&self.path(Component::Statistics), &bytes)
+    }
+
+    fn filter(&self) -> Result<Option<BloomFilter>, SstableError> {
+        let bytes = self.read(Component::Filter)?.filter(|bytes| !bytes.is_empty());
+        bytes.map(|bytes| BloomFilter::from_bytes(&self.path(Component::Filter), &bytes)).transpose()
+    }
+
+    /// Bytes of all files.
+    fn disk_bytes(&self) -> Result<u64, SstableError> {
+        let mut sum = 0;
+        for component in Component::ALL {
+            let entry = self.disk.metadata(&self.path(component))?;
+            sum += entry.map_or(0, |entry| entry.file_bytes);
+        }
+        Ok(sum)
+    }
+
+    fn damaged(&self, component: Component, what: &'static str) -> SstableError {
+        SstableError::Damaged { path: self.path(component), offset: 0, what }
+    }
 }
 
 impl TableFile {
@@ -23,14 +150,45 @@ impl TableFile {
     /// # Errors
     /// A component is missing, damaged, or of another table.
     pub fn open(
-        _disk: Arc<dyn Disk>,
+        disk: Arc<dyn Disk>,
         descriptor: Descriptor,
-        _table: &Arc<Table>,
+        table: &Arc<Table>,
     ) -> Result<Arc<TableFile>, SstableError> {
-        Err(SstableError::Unsupported {
-            path: descriptor.path(Component::Data),
-            what: "reading is not built yet".into(),
-        })
+        let checksums_path = descriptor.path(Component::Checksums);
+        let checksums = match disk.exists(&checksums_path)? {
+            true => Some(Checksums::from_bytes(&checksums_path, &disk.read(&checksums_path)?)?),
+            false => None,
+        };
+        let opening = Opening { disk: &*disk, descriptor: &descriptor, checksums: checksums.as_ref() };
+        let toc = opening.read(Component::Toc)?;
+        let toc = toc.ok_or_else(|| opening.damaged(Component::Toc, "it is missing: an unfinished file"))?;
+        for component in toc::from_text(&opening.path(Component::Toc), &toc)? {
+            if !disk.exists(&opening.path(component))? {
+                return Err(opening.damaged(component, "it is missing"));
+            }
+        }
+        let statistics = opening.statistics()?;
+        let layout = statistics.header.layout(table, &opening.path(Component::Statistics))?;
+        let data = opening.data()?;
+        let partitions = opening.index(Component::Partitions)?;
+        let rows = opening.index(Component::Rows)?;
+        let (footer, keys) = read_footer(&partitions)?;
+        let filter = opening.filter()?;
+        let bytes = (data.uncompressed_bytes(), data.file_bytes(), opening.disk_bytes()?);
+        let summary = TableSummary::new(descriptor.id, keys, footer.key_count, &statistics, bytes);
+        Ok(Arc::new(TableFile {
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            descriptor,
+            summary,
+            layout,
+            filter,
+            data,
+            partitions,
+            rows,
+            footer,
+            checksums,
+            disk,
+        }))
     }
 
     /// Which table file it is.
@@ -45,39 +203,48 @@ impl TableFile {
 
     /// Its number in [`ChunkId::file`].
     pub fn number(&self) -> u64 {
-        0
+        self.number
     }
 
     /// May the partition be in it? Asks key range and filter; no means no.
-    pub fn may_contain(&self, _key: &PartitionKey) -> bool {
-        true
+    pub fn may_contain(&self, key: &PartitionKey) -> bool {
+        *key >= self.summary.first_key
+            && *key <= self.summary.last_key
+            && self.filter.as_ref().is_none_or(|filter| filter.may_contain(KeyHash::of(&key.bytes)))
+    }
+
+    /// Bytes of memory its filter and offsets take.
+    pub fn memory_bytes(&self) -> u64 {
+        let pages = self.partitions.file_bytes / 1024 + self.rows.file_bytes / 1024;
+        let filter = self.filter.as_ref().map_or(0, BloomFilter::memory_bytes);
+        filter + pages + u64::from(self.data.chunk_count()) * 8
     }
 
     /// Reads slices of one partition, `reversed` or not inside it. A partition that is not there
-    /// gives [`Step::End`] at once.
+    /// gives [`rows::Step::End`] at once. Does not ask the filter: see [`TableFile::may_contain`].
     pub fn partition_cursor<S: ChunkSource>(
         self: &Arc<Self>,
         source: S,
-        _key: &PartitionKey,
-        _slices: &Slices,
-        _reversed: bool,
+        key: &PartitionKey,
+        slices: &Slices,
+        reversed: bool,
     ) -> FileCursor<S> {
-        FileCursor { file: Arc::clone(self), source }
+        FileCursor::partition(Arc::clone(self), source, key.clone(), slices.clone(), reversed)
     }
 
     /// Reads slices of all partitions in a range of the ring.
     pub fn scan<S: ChunkSource>(
         self: &Arc<Self>,
         source: S,
-        _range: &RingRange,
-        _slices: &Slices,
+        range: &RingRange,
+        slices: &Slices,
     ) -> FileCursor<S> {
-        FileCursor { file: Arc::clone(self), source }
+        FileCursor::scan(Arc::clone(self), source, range.clone(), slices.clone())
     }
 
     /// How many bytes a chunk of that component holds at most.
-    pub fn chunk_bytes(&self, _component: Component) -> usize {
-        4096
+    pub fn chunk_bytes(&self, component: Component) -> usize {
+        if component == Component::Data { self.data.chunk_bytes() as usize } else { PAGE_BYTES }
     }
 
     /// Reads a chunk from the disk, verifies and decompresses it. Blocks.
@@ -85,45 +252,87 @@ impl TableFile {
     /// # Errors
     /// The disk fails, or the chunk is damaged.
     pub fn read_chunk(&self, id: ChunkId) -> Result<Chunk, SstableError> {
-        Err(SstableError::Damaged {
-            path: self.descriptor.path(id.component),
-            offset: 0,
-            what: "reading is not built yet",
-        })
+        let mut chunks = self.read_chunks(id, 1)?;
+        chunks.pop().ok_or_else(|| self.damaged(id.component, 0, "no such chunk"))
     }
 
     /// Reads up to `count` neighbouring chunks at once, at least one.
     ///
     /// # Errors
     /// As [`TableFile::read_chunk`].
-    pub fn read_chunks(&self, first: ChunkId, _count: usize) -> Result<Vec<Chunk>, SstableError> {
-        self.read_chunk(first).map(|chunk| vec![chunk])
+    pub fn read_chunks(&self, first: ChunkId, count: usize) -> Result<Vec<Chunk>, SstableError> {
+        match first.component {
+            Component::Data => self.data.read(first.index, count),
+            Component::Partitions => self.partitions.read(first.index, count),
+            Component::Rows => self.rows.read(first.index, count),
+            other => Err(self.damaged(other, 0, "a component that is not read by chunks")),
+        }
     }
 
-    /// Reads everything and checks every checksum and every row. Blocks, for long.
-    ///
-    /// # Errors
-    /// The first damage found.
-    pub fn verify(self: &Arc<Self>) -> Result<(), SstableError> {
-        self.read_chunk(ChunkId { file: 0, component: Component::Data, index: 0 }).map(|_| ())
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn partition_root(&self) -> u64 {
+        self.footer.root
+    }
+
+    /// Length of a component that is read by chunks, uncompressed.
+    pub(crate) fn component_bytes(&self, component: Component) -> u64 {
+        match component {
+            Component::Data => self.data.uncompressed_bytes(),
+            Component::Rows => self.rows.file_bytes,
+            _ => self.partitions.file_bytes,
+        }
+    }
+
+    pub(crate) fn damaged(&self, component: Component, offset: u64, what: &'static str) -> SstableError {
+        SstableError::Damaged { path: self.descriptor.path(component), offset, what }
+    }
+
+    pub(crate) fn data_file(&self) -> &DataFile {
+        &self.data
+    }
+
+    pub(crate) fn checksums(&self) -> Option<&Checksums> {
+        self.checksums.as_ref()
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
     }
 }
 
-/// Reads partitions of one table file, step by step.
-#[derive(Debug)]
-pub struct FileCursor<S> {
-    file: Arc<TableFile>,
-    source: S,
+/// Reads the footer of Partitions.db, and the first and last keys.
+fn read_footer(file: &IndexFile) -> Result<(Footer, (PartitionKey, PartitionKey)), SstableError> {
+    let path = || file.file.path().to_owned();
+    let damaged = |offset, what| SstableError::Damaged { path: path(), offset, what };
+    let start = file.file_bytes.checked_sub(FOOTER_BYTES).ok_or_else(|| damaged(0, "no footer"))?;
+    let bytes = read_verified(file, start, file.file_bytes)?;
+    let footer = Footer::read(&bytes, file.file_bytes).ok_or_else(|| damaged(start, "footer"))?;
+    // Two keys of at most 65,535 bytes each.
+    if start - footer.keys_offset > 2 * (2 + u64::from(u16::MAX)) {
+        return Err(damaged(start, "place of the first and last key"));
+    }
+    let bytes = read_verified(file, footer.keys_offset, start)?;
+    let (first, last) = read_keys(&bytes)
+        .map_err(|end| damaged(footer.keys_offset + end.offset as u64, "first and last key"))?;
+    let keys = (PartitionKey::new(first), PartitionKey::new(last));
+    if keys.0 > keys.1 {
+        return Err(damaged(footer.keys_offset, "the first key is behind the last"));
+    }
+    Ok((footer, keys))
 }
 
-impl<S: ChunkSource> UnfilteredCursor for FileCursor<S> {
-    type Need = ChunkNeed;
-    type Error = SstableError;
-
-    fn step(&mut self) -> Result<Step<ChunkNeed>, SstableError> {
-        let id = ChunkId { file: self.file.number(), component: Component::Data, index: 0 };
-        self.source.get(&self.file, id).map(|_| Step::End)
-    }
+/// Reads bytes from `start` to `end` through whole pages, so that they are verified.
+fn read_verified(file: &IndexFile, start: u64, end: u64) -> Result<Vec<u8>, SstableError> {
+    let page_bytes = PAGE_BYTES as u64;
+    let first = start / page_bytes;
+    let count = end.div_ceil(page_bytes).saturating_sub(first).max(1);
+    let pages = file.read(first as u32, count as usize)?;
+    let bytes: Vec<u8> = pages.iter().flat_map(|page| page.as_slice()).copied().collect();
+    let from = (start - first * page_bytes) as usize;
+    Ok(bytes.get(from..from + (end - start) as usize).unwrap_or_default().to_vec())
 }
 
 /// Deletes all components of a table file, the list of components first.

@@ -1,0 +1,190 @@
+//! The bytes a cursor reads, over the borders of chunks.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::data::ParseError;
+use crate::trie::Pages;
+use crate::{Chunk, ChunkId, ChunkSource, Component, SstableError, TableFile};
+
+/// Why a cursor can not go on: a chunk is to be fetched, or something is wrong.
+#[derive(Debug)]
+pub(crate) enum Interrupt {
+    Need(ChunkId),
+    Failed(SstableError),
+}
+
+impl From<SstableError> for Interrupt {
+    fn from(error: SstableError) -> Self {
+        Interrupt::Failed(error)
+    }
+}
+
+pub(crate) type Attempt<T> = Result<T, Interrupt>;
+
+/// The longest item: a row of more can not be held in memory as one.
+const ITEM_BYTES_MAX: u64 = 1 << 31;
+
+/// The chunks of one file under a cursor.
+pub(crate) struct Chunks<S> {
+    file: Arc<TableFile>,
+    source: S,
+    data: Window,
+    partitions: Window,
+    rows: Window,
+}
+
+impl<S> fmt::Debug for Chunks<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chunks").field("file", self.file.descriptor()).finish_non_exhaustive()
+    }
+}
+
+/// The place of a component where a cursor reads.
+#[derive(Debug)]
+struct Window {
+    /// Held, so that it can not be lost between two steps.
+    current: Option<(u32, Chunk)>,
+    /// Bytes of an item that crosses chunks, from `assembled_at` on.
+    assembled: Vec<u8>,
+    assembled_at: u64,
+}
+
+impl Window {
+    fn new() -> Self {
+        Window { current: None, assembled: Vec::new(), assembled_at: u64::MAX }
+    }
+
+    /// What is at hand from an offset on, if it has at least `wanted` bytes.
+    fn at_hand(&self, offset: u64, wanted: usize, chunk_bytes: u64) -> Option<&[u8]> {
+        if let Some((index, chunk)) = &self.current
+            && u64::from(*index) == offset / chunk_bytes
+        {
+            let rest = chunk.as_slice().get((offset % chunk_bytes) as usize..).unwrap_or_default();
+            if rest.len() >= wanted {
+                return Some(rest);
+            }
+        }
+        (self.assembled_at == offset && self.assembled.len() >= wanted).then_some(&self.assembled[..])
+    }
+}
+
+impl<S: ChunkSource> Chunks<S> {
+    pub(crate) fn new(file: Arc<TableFile>, source: S) -> Self {
+        Chunks { file, source, data: Window::new(), partitions: Window::new(), rows: Window::new() }
+    }
+
+    pub(crate) fn file(&self) -> &Arc<TableFile> {
+        &self.file
+    }
+
+    fn window(&mut self, component: Component) -> &mut Window {
+        match component {
+            Component::Partitions => &mut self.partitions,
+            Component::Rows => &mut self.rows,
+            _ => &mut self.data,
+        }
+    }
+
+    /// At least `wanted` bytes of a component from an offset on, at least one.
+    pub(crate) fn bytes(&mut self, component: Component, offset: u64, wanted: usize) -> Attempt<&[u8]> {
+        let chunk_bytes = self.file.chunk_bytes(component) as u64;
+        let wanted = wanted.max(1);
+        if self.window(component).at_hand(offset, wanted, chunk_bytes).is_none() {
+            self.fill(component, offset, wanted, chunk_bytes)?;
+        }
+        let file = Arc::clone(&self.file);
+        let found = self.window(component).at_hand(offset, wanted, chunk_bytes);
+        found.ok_or_else(|| file.damaged(component, offset, "a chunk is shorter than it should be").into())
+    }
+
+    fn fill(&mut self, component: Component, offset: u64, wanted: usize, chunk_bytes: u64) -> Attempt<()> {
+        let total = self.file.component_bytes(component);
+        if offset.checked_add(wanted as u64).is_none_or(|end| end > total) || wanted as u64 > ITEM_BYTES_MAX {
+            let what = "something reaches beyond the end of the file";
+            return Err(self.file.damaged(component, offset, what).into());
+        }
+        if self.window(component).assembled_at != offset {
+            let index = (offset / chunk_bytes) as u32;
+            self.load(component, index)?;
+            let window = self.window(component);
+            window.assembled.clear();
+            window.assembled_at = u64::MAX;
+            if window.at_hand(offset, wanted, chunk_bytes).is_some() {
+                return Ok(());
+            }
+            let rest = window.at_hand(offset, 0, chunk_bytes).unwrap_or_default().to_vec();
+            window.assembled = rest;
+            window.assembled_at = offset;
+        }
+        loop {
+            let reached = offset + self.window(component).assembled.len() as u64;
+            if reached - offset >= wanted as u64 {
+                return Ok(());
+            }
+            self.load(component, (reached / chunk_bytes) as u32)?;
+            let window = self.window(component);
+            let Some((_, chunk)) = &window.current else { return Ok(()) };
+            let more = chunk.as_slice().get((reached % chunk_bytes) as usize..).unwrap_or_default();
+            if more.is_empty() {
+                let what = "a chunk is shorter than it should be";
+                return Err(self.file.damaged(component, reached, what).into());
+            }
+            window.assembled.extend_from_slice(more);
+        }
+    }
+
+    fn load(&mut self, component: Component, index: u32) -> Attempt<()> {
+        if self.window(component).current.as_ref().is_some_and(|(current, _)| *current == index) {
+            return Ok(());
+        }
+        let id = ChunkId { file: self.file.number(), component, index };
+        let chunk = self.source.get(&self.file, id)?.ok_or(Interrupt::Need(id))?;
+        self.window(component).current = Some((index, chunk));
+        Ok(())
+    }
+
+    /// Parses what is at an offset, getting more bytes as long as the parser lacks some.
+    pub(crate) fn parse<T>(
+        &mut self,
+        component: Component,
+        offset: u64,
+        mut parser: impl FnMut(&[u8]) -> Result<T, ParseError>,
+    ) -> Attempt<T> {
+        let mut wanted = 1;
+        loop {
+            let bytes = self.bytes(component, offset, wanted)?;
+            let length = bytes.len();
+            match parser(bytes) {
+                Ok(parsed) => return Ok(parsed),
+                Err(ParseError::Short { wanted_bytes }) => wanted = wanted_bytes.max(length + 1),
+                Err(ParseError::Malformed(what)) => {
+                    return Err(self.file.damaged(component, offset, what).into());
+                }
+            }
+        }
+    }
+
+    /// The tries of Partitions or Rows.
+    pub(crate) fn trie(&mut self, component: Component) -> TriePages<'_, S> {
+        TriePages { chunks: self, component }
+    }
+}
+
+/// The pages of a trie.
+pub(crate) struct TriePages<'a, S> {
+    chunks: &'a mut Chunks<S>,
+    component: Component,
+}
+
+impl<S: ChunkSource> Pages for TriePages<'_, S> {
+    type Interrupt = Interrupt;
+
+    fn page(&mut self, position: u64) -> Attempt<&[u8]> {
+        self.chunks.bytes(self.component, position, 1)
+    }
+
+    fn damaged(&self, position: u64, what: &'static str) -> Interrupt {
+        self.chunks.file.damaged(self.component, position, what).into()
+    }
+}

@@ -1,0 +1,317 @@
+//! Bytes to rows and markers.
+//!
+//! An item is read in two steps: its head, which tells where it stands and where it ends, so that
+//! it can be passed over; then its body. Buffers are kept from item to item.
+
+use rows::{
+    Bound, BoundKind, CellRef, Clustering, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row, RowBuilder,
+};
+use schema::ColumnId;
+use stdx::cursor::Cursor;
+
+use super::clustering::{marker_sides, read_components};
+use super::layout::{Columns, FileColumn, Layout};
+use super::{ParseError, flags, read_value};
+
+/// Reads rows and markers.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    /// Clustering or prefix of the last head, in the form of [`Clustering`].
+    clustering: Vec<u8>,
+    /// Columns of the row being read, in the file's order.
+    columns: Vec<Found>,
+    /// Which columns of the file the row has, when not all.
+    subset: Vec<u16>,
+}
+
+/// What an item is, and where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) kind: HeadKind,
+    /// Where the body begins, from the start of the item.
+    pub(crate) body_start: usize,
+    /// Bytes of the whole item.
+    pub(crate) item_bytes: u64,
+    flags: u8,
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadKind {
+    /// A row, or a static row.
+    Row,
+    /// A marker, of that kind.
+    Marker(u8),
+    /// The end of the partition.
+    End,
+}
+
+/// A column of a row, found but not yet put into the row.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    id: ColumnId,
+    slot: u16,
+    cell: FoundCell,
+}
+
+/// A cell by where its bytes are; or, for a multi-cell column, where its cells are.
+#[derive(Clone, Copy, Debug)]
+struct FoundCell {
+    timestamp: i64,
+    ttl: u32,
+    local_deletion_time: u32,
+    start: usize,
+    end: usize,
+}
+
+type Parsed<T> = Result<T, ParseError>;
+
+impl Decoder {
+    /// Reads the head of the item at the start of `bytes`. Static rows only where they belong.
+    pub(crate) fn head(&mut self, layout: &Layout, bytes: &[u8], is_static: bool) -> Parsed<Head> {
+        let mut input = Cursor::new(bytes);
+        let item_flags = input.u8()?;
+        if item_flags & flags::END_OF_PARTITION != 0 {
+            return Ok(Head { kind: HeadKind::End, body_start: 1, item_bytes: 1, flags: item_flags });
+        }
+        let extended = if item_flags & flags::EXTENSION != 0 { input.u8()? } else { 0 };
+        let known = flags::EXTENDED_STATIC | flags::EXTENDED_SHADOWABLE;
+        if extended & !known != 0 || (extended & flags::EXTENDED_STATIC != 0) != is_static {
+            return Err(ParseError::Malformed("flags of a row"));
+        }
+        self.clustering.clear();
+        let kind = if item_flags & flags::MARKER != 0 {
+            let kind = input.u8()?;
+            if marker_sides(kind).is_none() || is_static {
+                return Err(ParseError::Malformed("kind of a marker"));
+            }
+            let count = usize::from(input.u16()?);
+            read_components(&layout.clustering, count, &mut input, &mut self.clustering)?;
+            HeadKind::Marker(kind)
+        } else {
+            let count = if is_static { 0 } else { layout.clustering.len() };
+            read_components(&layout.clustering, count, &mut input, &mut self.clustering)?;
+            HeadKind::Row
+        };
+        let body_bytes = input.vint()?;
+        let body_start = input.position();
+        let item_bytes = (body_start as u64).saturating_add(body_bytes);
+        Ok(Head { kind, body_start, item_bytes, flags: item_flags })
+    }
+
+    /// Clustering or prefix of the last head, encoded.
+    pub(crate) fn clustering(&self) -> &[u8] {
+        &self.clustering
+    }
+
+    /// Where the marker whose head was read last stands.
+    pub(crate) fn marker_place(&self, head: &Head) -> Option<Bound> {
+        let HeadKind::Marker(kind) = head.kind else { return None };
+        let (is_before, ..) = marker_sides(kind)?;
+        let kind = if is_before { BoundKind::InclusiveStart } else { BoundKind::ExclusiveStart };
+        Some(Bound { kind, prefix: self.prefix().ok()? })
+    }
+
+    fn prefix(&self) -> Parsed<Clustering> {
+        Clustering::from_encoded(bytes::Bytes::copy_from_slice(&self.clustering))
+            .map_err(|_| ParseError::Malformed("a clustering"))
+    }
+
+    /// Reads the body of a marker whose head was read last.
+    pub(crate) fn marker(&self, layout: &Layout, kind: u8, body: &[u8]) -> Parsed<Marker> {
+        let (is_before, ends, starts) =
+            marker_sides(kind).ok_or(ParseError::Malformed("kind of a marker"))?;
+        let mut input = Cursor::new(body);
+        input.vint()?;
+        let mut side = |is_there: bool| -> Parsed<DeletionTime> {
+            Ok(if is_there { layout.stats.read_deletion(&mut input)? } else { DeletionTime::LIVE })
+        };
+        let (left, right) = (side(ends)?, side(starts)?);
+        Ok(Marker { prefix: self.prefix()?, is_before, left, right })
+    }
+
+    /// Reads the body of a row whose head was read last. `None` when nothing of it is left for
+    /// the table as it is now.
+    pub(crate) fn row(
+        &mut self,
+        layout: &Layout,
+        head: &Head,
+        is_static: bool,
+        body: &[u8],
+    ) -> Parsed<Option<Row>> {
+        let stats = &layout.stats;
+        let columns = layout.columns(is_static);
+        let mut input = Cursor::new(body);
+        input.vint()?;
+        let mut liveness = Liveness::NONE;
+        if head.flags & flags::TIMESTAMP != 0 {
+            liveness = Liveness::at(stats.read_timestamp(&mut input)?);
+            if head.flags & flags::TTL != 0 {
+                let ttl = stats.read_ttl(&mut input)?;
+                let local = stats.read_local_deletion_time(&mut input)?;
+                liveness = Liveness::expiring(liveness.timestamp, ttl, local);
+            }
+        }
+        let deletion = match head.flags & flags::DELETION {
+            0 => DeletionTime::LIVE,
+            _ => stats.read_deletion(&mut input)?,
+        };
+        let has_all = head.flags & flags::ALL_COLUMNS != 0;
+        if !has_all {
+            read_subset(columns.list.len(), &mut input, &mut self.subset)?;
+        }
+        self.columns.clear();
+        let count = if has_all { columns.list.len() } else { self.subset.len() };
+        let has_complex_deletion = head.flags & flags::COMPLEX_DELETION != 0;
+        let reader = CellReader { layout, liveness, has_complex_deletion, body };
+        for index in 0..count {
+            let slot = if has_all { index as u16 } else { self.subset[index] };
+            let column = &columns.list[usize::from(slot)];
+            let cell = if column.is_complex {
+                reader.find_complex(&mut input)?
+            } else {
+                reader.find_cell(column, &mut input)?
+            };
+            if let Some(id) = column.id {
+                self.columns.push(Found { id, slot, cell });
+            }
+        }
+        if !self.columns.is_sorted_by_key(|column| column.id) {
+            self.columns.sort_unstable_by_key(|column| column.id);
+        }
+        let row = self.build(reader, columns, deletion)?;
+        Ok((!row.is_empty()).then_some(row))
+    }
+
+    fn build(&self, reader: CellReader<'_>, columns: &Columns, deletion: DeletionTime) -> Parsed<Row> {
+        let mut builder = RowBuilder::with_encoded(&self.clustering, reader.liveness, deletion);
+        builder.reserve(reader.body.len());
+        for found in &self.columns {
+            let column = &columns.list[usize::from(found.slot)];
+            let is_gone = |timestamp: i64| column.dropped_time_us.is_some_and(|dropped| timestamp <= dropped);
+            if !column.is_complex {
+                let FoundCell { timestamp, ttl, local_deletion_time, start, end } = found.cell;
+                if !is_gone(timestamp) {
+                    let value = &reader.body[start..end];
+                    builder.cell(found.id, CellRef { timestamp, ttl, local_deletion_time, path: b"", value });
+                }
+                continue;
+            }
+            // The cells were walked once when they were found, so that they parse.
+            let mut input = Cursor::new(&reader.body[found.cell.start..found.cell.end]);
+            let mut deletion = DeletionTime::LIVE;
+            if reader.has_complex_deletion {
+                deletion = reader.layout.stats.read_deletion(&mut input)?;
+                if is_gone(deletion.timestamp) {
+                    deletion = DeletionTime::LIVE;
+                }
+            }
+            let count = input.vint()?;
+            let cells = (0..count).map_while(|_| reader.read_path_cell(&mut input).ok());
+            builder.complex(found.id, deletion, cells.filter(|cell| !is_gone(cell.timestamp)));
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// Reads cells of one row.
+#[derive(Clone, Copy)]
+struct CellReader<'a> {
+    layout: &'a Layout,
+    liveness: Liveness,
+    has_complex_deletion: bool,
+    body: &'a [u8],
+}
+
+impl<'a> CellReader<'a> {
+    fn find_cell(&self, column: &FileColumn, input: &mut Cursor<'a>) -> Parsed<FoundCell> {
+        let cell = self.read_cell(column.fixed_bytes, false, input)?;
+        let end = input.position();
+        Ok(FoundCell {
+            timestamp: cell.timestamp,
+            ttl: cell.ttl,
+            local_deletion_time: cell.local_deletion_time,
+            start: end - cell.value.len(),
+            end,
+        })
+    }
+
+    /// Walks the cells of a multi-cell column, to know where it ends.
+    fn find_complex(&self, input: &mut Cursor<'a>) -> Parsed<FoundCell> {
+        let start = input.position();
+        if self.has_complex_deletion {
+            self.layout.stats.read_deletion(input)?;
+        }
+        for _ in 0..input.vint()? {
+            self.read_path_cell(input)?;
+        }
+        let (timestamp, ttl, local_deletion_time) = (0, 0, NO_DELETION_TIME);
+        Ok(FoundCell { timestamp, ttl, local_deletion_time, start, end: input.position() })
+    }
+
+    fn read_path_cell(&self, input: &mut Cursor<'a>) -> Parsed<CellRef<'a>> {
+        self.read_cell(None, true, input)
+    }
+
+    fn read_cell(&self, fixed: Option<usize>, has_path: bool, input: &mut Cursor<'a>) -> Parsed<CellRef<'a>> {
+        let stats = &self.layout.stats;
+        let cell_flags = input.u8()?;
+        let uses_row_ttl = cell_flags & flags::CELL_ROW_TTL != 0;
+        let timestamp = match cell_flags & flags::CELL_ROW_TIMESTAMP {
+            0 => stats.read_timestamp(input)?,
+            _ => self.liveness.timestamp,
+        };
+        let ends = cell_flags & (flags::CELL_DELETED | flags::CELL_EXPIRING) != 0;
+        let local_deletion_time = match (uses_row_ttl, ends) {
+            (true, _) => self.liveness.local_expiration_time,
+            (false, true) => stats.read_local_deletion_time(input)?,
+            (false, false) => NO_DELETION_TIME,
+        };
+        let ttl = match (uses_row_ttl, cell_flags & flags::CELL_EXPIRING != 0) {
+            (true, _) => self.liveness.ttl,
+            (false, true) => stats.read_ttl(input)?,
+            (false, false) => 0,
+        };
+        let path = if has_path { input.vint_bytes()? } else { b"" };
+        let value = if cell_flags & flags::CELL_EMPTY != 0 { &[] } else { read_value(fixed, input)? };
+        Ok(CellRef { timestamp, ttl, local_deletion_time, path, value })
+    }
+}
+
+/// Reads which columns a row has: places in the file's order, rising.
+fn read_subset(total: usize, input: &mut Cursor<'_>, subset: &mut Vec<u16>) -> Parsed<()> {
+    subset.clear();
+    let all = u16::try_from(total).map_err(|_| ParseError::Malformed("too many columns"))?;
+    let encoded = input.vint()?;
+    if encoded == 0 {
+        subset.extend(0..all);
+        return Ok(());
+    }
+    if total < 64 {
+        if encoded >> total != 0 {
+            return Err(ParseError::Malformed("subset of columns"));
+        }
+        subset.extend((0..all).filter(|slot| encoded >> slot & 1 == 0));
+        return Ok(());
+    }
+    let missing = usize::try_from(encoded).ok().filter(|missing| *missing <= total);
+    let missing = missing.ok_or(ParseError::Malformed("subset of columns"))?;
+    let present = total - missing;
+    let tells_present = present < total / 2;
+    let mut next = 0u16;
+    for _ in 0..if tells_present { present } else { missing } {
+        let slot = input.vint()?;
+        let slot = u16::try_from(slot).ok().filter(|slot| *slot >= next && *slot < all);
+        let slot = slot.ok_or(ParseError::Malformed("subset of columns"))?;
+        if tells_present {
+            subset.push(slot);
+        } else {
+            subset.extend(next..slot);
+        }
+        next = slot + 1;
+    }
+    if !tells_present {
+        subset.extend(next..all);
+    }
+    Ok(())
+}

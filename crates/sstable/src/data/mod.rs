@@ -1,0 +1,84 @@
+//! Rows and markers in Data, both ways.
+//!
+//! ```text
+//!   partition: u16 key bytes | key | deletion (1 or 12 bytes) | static row, if the file has static
+//!              columns | rows and markers | u8 END_OF_PARTITION
+//!   row:       u8 flags | [u8 extended flags] | clustering | vint bytes of what follows
+//!              | vint bytes of the item before | [liveness] [deletion] [column subset] | cells
+//!   marker:    u8 flags | u8 bound kind, u16 count, prefix | vint bytes of what follows
+//!              | vint bytes of the item before | deletion, or those that end and that start
+//!   cell:      u8 flags | [timestamp] [local deletion time] [ttl] [path] [value]
+//!   multi-cell column: [deletion, when any column of the row has one] | vint count | cells
+//! ```
+//!
+//! Times are differences to the least of the file ([`crate::EncodingStats`]).
+
+mod clustering;
+mod decode;
+mod encode;
+mod layout;
+mod times;
+
+pub(crate) use clustering::{read_bound, write_bound};
+pub(crate) use decode::{Decoder, Head, HeadKind};
+pub(crate) use encode::{Encoder, RowObserver, Unobserved};
+pub(crate) use layout::{Columns, FileColumn, Layout, fixed_bytes, in_file_order};
+pub(crate) use times::{DELETION_BYTES, read_whole_deletion, write_whole_deletion};
+
+use stdx::cursor::Cursor;
+use stdx::vint;
+
+/// Flags of a row or marker.
+mod flags {
+    pub(super) const END_OF_PARTITION: u8 = 0x01;
+    pub(super) const MARKER: u8 = 0x02;
+    pub(super) const TIMESTAMP: u8 = 0x04;
+    pub(super) const TTL: u8 = 0x08;
+    pub(super) const DELETION: u8 = 0x10;
+    pub(super) const ALL_COLUMNS: u8 = 0x20;
+    pub(super) const COMPLEX_DELETION: u8 = 0x40;
+    pub(super) const EXTENSION: u8 = 0x80;
+
+    pub(super) const EXTENDED_STATIC: u8 = 0x01;
+    pub(super) const EXTENDED_SHADOWABLE: u8 = 0x02;
+
+    pub(super) const CELL_DELETED: u8 = 0x01;
+    pub(super) const CELL_EXPIRING: u8 = 0x02;
+    pub(super) const CELL_EMPTY: u8 = 0x04;
+    pub(super) const CELL_ROW_TIMESTAMP: u8 = 0x08;
+    pub(super) const CELL_ROW_TTL: u8 = 0x10;
+}
+
+/// The byte that ends a partition.
+pub(crate) const END_OF_PARTITION: u8 = flags::END_OF_PARTITION;
+
+/// Why bytes do not parse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParseError {
+    /// They end too soon; so many would go further.
+    Short {
+        /// From the start.
+        wanted_bytes: usize,
+    },
+    /// They say something that can not be.
+    Malformed(&'static str),
+}
+
+/// Appends a value, its length before it unless the type has one length.
+fn write_value(fixed: Option<usize>, value: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+    match fixed {
+        Some(length) if length != value.len() => return Err("a value has not the length of its type"),
+        Some(_) => {}
+        None => vint::write_unsigned(value.len() as u64, out),
+    }
+    out.extend_from_slice(value);
+    Ok(())
+}
+
+/// Reads what [`write_value`] wrote.
+fn read_value<'a>(fixed: Option<usize>, input: &mut Cursor<'a>) -> Result<&'a [u8], ParseError> {
+    Ok(match fixed {
+        Some(length) => input.take(length)?,
+        None => input.vint_bytes()?,
+    })
+}

@@ -1,0 +1,117 @@
+//! Timestamps, local deletion times and TTLs as their differences to the least ones of the file.
+//!
+//! The differences wrap: what is below the least, or the "none" of a live deletion, takes nine
+//! bytes and comes back all the same. Deletion times and TTLs are 32 bits, and their differences
+//! are written as Java writes an `int`: with the sign drawn into the upper half.
+
+use rows::DeletionTime;
+use stdx::cursor::{Cursor, EndOfInput};
+use stdx::vint;
+
+use crate::EncodingStats;
+
+impl EncodingStats {
+    pub(crate) fn write_timestamp(&self, timestamp: i64, out: &mut Vec<u8>) {
+        vint::write_unsigned(timestamp.wrapping_sub(self.min_timestamp) as u64, out);
+    }
+
+    pub(crate) fn read_timestamp(&self, input: &mut Cursor<'_>) -> Result<i64, EndOfInput> {
+        Ok((input.vint()? as i64).wrapping_add(self.min_timestamp))
+    }
+
+    pub(crate) fn write_local_deletion_time(&self, seconds: u32, out: &mut Vec<u8>) {
+        write_difference(seconds, self.min_local_deletion_time, out);
+    }
+
+    pub(crate) fn read_local_deletion_time(&self, input: &mut Cursor<'_>) -> Result<u32, EndOfInput> {
+        Ok((input.vint()? as u32).wrapping_add(self.min_local_deletion_time))
+    }
+
+    pub(crate) fn write_ttl(&self, ttl: u32, out: &mut Vec<u8>) {
+        write_difference(ttl, self.min_ttl, out);
+    }
+
+    pub(crate) fn read_ttl(&self, input: &mut Cursor<'_>) -> Result<u32, EndOfInput> {
+        Ok((input.vint()? as u32).wrapping_add(self.min_ttl))
+    }
+
+    pub(crate) fn write_deletion(&self, deletion: DeletionTime, out: &mut Vec<u8>) {
+        self.write_timestamp(deletion.timestamp, out);
+        self.write_local_deletion_time(deletion.local_deletion_time, out);
+    }
+
+    pub(crate) fn read_deletion(&self, input: &mut Cursor<'_>) -> Result<DeletionTime, EndOfInput> {
+        let timestamp = self.read_timestamp(input)?;
+        Ok(DeletionTime { timestamp, local_deletion_time: self.read_local_deletion_time(input)? })
+    }
+}
+
+fn write_difference(value: u32, least: u32, out: &mut Vec<u8>) {
+    vint::write_unsigned(i64::from(value.wrapping_sub(least) as i32) as u64, out);
+}
+
+/// The first byte of a deletion that is none.
+const LIVE: u8 = 0x80;
+/// Bytes of a deletion that is one.
+pub(crate) const DELETION_BYTES: usize = 12;
+
+/// Appends a deletion of a partition, or one open at an index block: one byte when live. Not
+/// relative, as it is read without the file's header.
+pub(crate) fn write_whole_deletion(deletion: DeletionTime, out: &mut Vec<u8>) {
+    if deletion.is_live() {
+        out.push(LIVE);
+        return;
+    }
+    // The sign bit means "live". A deletion at a negative timestamp can not be told in this format.
+    out.extend_from_slice(&deletion.timestamp.max(0).to_be_bytes());
+    out.extend_from_slice(&deletion.local_deletion_time.to_be_bytes());
+}
+
+/// Reads what [`write_whole_deletion`] wrote; `Ok(None)` when it is none of it.
+pub(crate) fn read_whole_deletion(input: &mut Cursor<'_>) -> Result<Option<DeletionTime>, EndOfInput> {
+    if input.peek().is_some_and(|first| first & LIVE != 0) {
+        return Ok((input.u8()? == LIVE).then_some(DeletionTime::LIVE));
+    }
+    let timestamp = input.i64()?;
+    Ok(Some(DeletionTime { timestamp, local_deletion_time: input.u32()? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn live_and_extreme_times_come_back() {
+        let stats = EncodingStats {
+            min_timestamp: 1_700_000_000_000_000,
+            min_local_deletion_time: 1_700_000_000,
+            min_ttl: 60,
+        };
+        let deletions = [
+            DeletionTime::LIVE,
+            DeletionTime { timestamp: 0, local_deletion_time: 0 },
+            DeletionTime { timestamp: i64::MAX, local_deletion_time: u32::MAX - 1 },
+            DeletionTime { timestamp: -5, local_deletion_time: 1_700_000_001 },
+        ];
+        for deletion in deletions {
+            let mut out = Vec::new();
+            stats.write_deletion(deletion, &mut out);
+            stats.write_ttl(deletion.local_deletion_time, &mut out);
+            let mut input = Cursor::new(&out);
+            assert_eq!(stats.read_deletion(&mut input), Ok(deletion));
+            assert_eq!(stats.read_ttl(&mut input), Ok(deletion.local_deletion_time));
+        }
+    }
+
+    #[test]
+    fn whole_deletions_come_back() {
+        let deletion = DeletionTime { timestamp: 5, local_deletion_time: u32::MAX - 1 };
+        for (deletion, bytes) in [(DeletionTime::LIVE, 1), (deletion, DELETION_BYTES)] {
+            let mut out = Vec::new();
+            write_whole_deletion(deletion, &mut out);
+            assert_eq!(out.len(), bytes);
+            assert_eq!(read_whole_deletion(&mut Cursor::new(&out)), Ok(Some(deletion)));
+        }
+        assert_eq!(read_whole_deletion(&mut Cursor::new(&[0x81; 12])), Ok(None));
+    }
+}

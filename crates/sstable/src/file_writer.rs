@@ -1,0 +1,119 @@
+//! Appends to one component, and keeps the checksums of what went by.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use runtime::{Disk, DiskFile, OpenMode};
+
+use crate::SstableError;
+use crate::checksums::{FileChecksums, PAGE_BYTES};
+
+/// Bytes gathered before they are handed to the disk.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A component while it is written.
+#[derive(Debug)]
+pub(crate) struct FileWriter {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    buffer: Vec<u8>,
+    /// Bytes handed to the disk.
+    flushed_bytes: u64,
+    /// Bytes of the buffer that are in `page`.
+    hashed_bytes: usize,
+    page: crc32fast::Hasher,
+    page_fill: usize,
+    pages: Vec<u32>,
+    keeps_pages: bool,
+}
+
+impl FileWriter {
+    /// Creates the file. `keeps_pages`: checksums of its pages are wanted.
+    pub(crate) fn create(disk: &dyn Disk, path: PathBuf, keeps_pages: bool) -> Result<Self, SstableError> {
+        let file = disk.open(&path, OpenMode::CreateNew)?;
+        Ok(FileWriter {
+            path,
+            file,
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+            flushed_bytes: 0,
+            hashed_bytes: 0,
+            page: crc32fast::Hasher::new(),
+            page_fill: 0,
+            pages: Vec::new(),
+            keeps_pages,
+        })
+    }
+
+    /// Where the next byte goes.
+    pub(crate) fn position(&self) -> u64 {
+        self.flushed_bytes + self.buffer.len() as u64
+    }
+
+    /// Appends bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Appends with the help of the buffer itself.
+    pub(crate) fn write_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SstableError> {
+        write(&mut self.buffer);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Bytes to the end of the current page; a whole page at its start.
+    pub(crate) fn bytes_left_in_page(&self) -> usize {
+        PAGE_BYTES - (self.position() % PAGE_BYTES as u64) as usize
+    }
+
+    /// Zeros to the next page.
+    pub(crate) fn pad_to_page(&mut self) -> Result<(), SstableError> {
+        let left = self.bytes_left_in_page();
+        if left == PAGE_BYTES {
+            return Ok(());
+        }
+        self.write_with(|buffer| buffer.resize(buffer.len() + left, 0))
+    }
+
+    fn flush(&mut self) -> Result<(), SstableError> {
+        self.hash();
+        self.file.write_all_at(&self.buffer, self.flushed_bytes)?;
+        self.flushed_bytes += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.hashed_bytes = 0;
+        Ok(())
+    }
+
+    fn hash(&mut self) {
+        if !self.keeps_pages {
+            return;
+        }
+        let mut rest = &self.buffer[self.hashed_bytes..];
+        while !rest.is_empty() {
+            let (head, tail) = rest.split_at(rest.len().min(PAGE_BYTES - self.page_fill));
+            self.page.update(head);
+            self.page_fill += head.len();
+            if self.page_fill == PAGE_BYTES {
+                self.pages.push(std::mem::take(&mut self.page).finalize());
+                self.page_fill = 0;
+            }
+            rest = tail;
+        }
+        self.hashed_bytes = self.buffer.len();
+    }
+
+    /// Writes what is left and makes it durable.
+    pub(crate) fn finish(mut self) -> Result<FileChecksums, SstableError> {
+        self.flush()?;
+        if self.page_fill > 0 {
+            self.pages.push(std::mem::take(&mut self.page).finalize());
+        }
+        self.file.sync_data()?;
+        Ok(FileChecksums { file_bytes: self.flushed_bytes, pages: self.pages })
+    }
+
+    /// Where it is written.
+    pub(crate) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+}

@@ -1,0 +1,163 @@
+//! Table files that Cassandra 5.0.9 wrote: read, and written again byte for byte.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rows::{PartitionHeader, Slices, Step, Unfiltered, UnfilteredCursor};
+use runtime::{Disk, MemoryDisk, OsDisk};
+use schema::{Column, ColumnId, CompressionOptions, Table, TableBuilder};
+
+use crate::compression::CompressionInfo;
+use crate::statistics::Statistics;
+use crate::{
+    Component, Descriptor, DirectChunks, FileCursor, RingRange, TableFile, TableWriter, WriterOptions,
+    parse_file_name, table_of_header,
+};
+
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/formats/cassandra-da")
+}
+
+/// Every table file of the fixtures, by folder.
+pub(crate) fn fixtures() -> Vec<(String, Descriptor)> {
+    let disk = OsDisk::new();
+    let mut found = Vec::new();
+    for entry in disk.list(&folder()).expect("fixtures are in the repository") {
+        let path = folder().join(&entry.name);
+        if entry.kind != runtime::EntryKind::Directory {
+            continue;
+        }
+        for file in disk.list(&path).expect("a folder") {
+            if let Some((id, Component::Toc)) = parse_file_name(&file.name) {
+                found.push((entry.name.clone(), Descriptor::new(path.clone(), id)));
+            }
+        }
+    }
+    assert!(found.len() > 40, "only {} fixtures", found.len());
+    found
+}
+
+pub(crate) type Partitions = Vec<(PartitionHeader, Vec<Unfiltered>)>;
+
+pub(crate) fn collect<S: crate::ChunkSource>(mut cursor: FileCursor<S>) -> Partitions {
+    let mut partitions: Partitions = Vec::new();
+    loop {
+        match cursor.step().expect("sound") {
+            Step::Header(header) => partitions.push((header, Vec::new())),
+            Step::Item(item) => partitions.last_mut().expect("a header comes first").1.push(item),
+            Step::Need(_) => unreachable!("direct chunks wait"),
+            Step::End => return partitions,
+        }
+    }
+}
+
+/// The table with its columns numbered the other way, so that no order is right by chance.
+fn renumbered(table: Table) -> Arc<Table> {
+    let mut builder: TableBuilder = table.into();
+    let last = builder.next_column_id - 1;
+    builder.columns =
+        builder.columns.into_iter().map(|c| Column { id: ColumnId(last - c.id.0), ..c }).collect();
+    Arc::new(builder.build().expect("still a table"))
+}
+
+fn write(
+    disk: &Arc<dyn Disk>,
+    descriptor: &Descriptor,
+    table: &Arc<Table>,
+    options: WriterOptions,
+    content: &Partitions,
+) {
+    disk.create_dir_all(&descriptor.directory).expect("made");
+    let mut writer = TableWriter::create(Arc::clone(disk), descriptor.clone(), Arc::clone(table), options)
+        .expect("begins");
+    for (header, items) in content {
+        writer.start_partition(header).expect("begins");
+        for item in items {
+            writer.append(item).expect("appends");
+        }
+        writer.end_partition().expect("ends");
+    }
+    writer.finish().expect("finishes");
+}
+
+/// Data of a table file, uncompressed.
+fn uncompressed(disk: &Arc<dyn Disk>, descriptor: &Descriptor, table: &Arc<Table>) -> Vec<u8> {
+    let file = TableFile::open(Arc::clone(disk), descriptor.clone(), table).expect("opens");
+    let chunks = file.data_file().read(0, usize::MAX).expect("sound");
+    chunks.iter().flat_map(|chunk| chunk.as_slice()).copied().collect()
+}
+
+fn statistics(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Statistics {
+    let path = descriptor.path(Component::Statistics);
+    Statistics::from_bytes(&path, &disk.read(&path).expect("there")).expect("sound")
+}
+
+fn compression(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> CompressionOptions {
+    let path = descriptor.path(Component::CompressionInfo);
+    let Ok(bytes) = disk.read(&path) else {
+        return CompressionOptions { class: None, ..Default::default() };
+    };
+    let data_bytes = disk.file_bytes(&descriptor.path(Component::Data)).expect("there");
+    let parameters = CompressionInfo::from_bytes(&path, &bytes, data_bytes).expect("sound").parameters;
+    let mut options = parameters.options;
+    if parameters.compressed_bytes_max < i32::MAX as u32 {
+        let ratio = f64::from(parameters.chunk_bytes) / f64::from(parameters.compressed_bytes_max);
+        options.insert("min_compress_ratio".into(), ratio.to_string());
+    }
+    CompressionOptions {
+        class: Some(parameters.codec.class().into()),
+        chunk_bytes: parameters.chunk_bytes,
+        options,
+    }
+}
+
+#[test]
+fn files_of_cassandra_read_and_write_the_same_bytes() {
+    let theirs_disk: Arc<dyn Disk> = Arc::new(OsDisk::new());
+    for (name, theirs) in fixtures() {
+        let table = table_of_header(&*theirs_disk, &theirs, "da", &name).expect("known types");
+        let table = renumbered(table);
+        let file = TableFile::open(Arc::clone(&theirs_disk), theirs.clone(), &table).expect("opens");
+        file.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let content = collect(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all()));
+        assert_eq!(content.len() as u64, file.summary().partition_count, "{name}");
+
+        let our_disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let ours = Descriptor::new("/ours", theirs.id);
+        let before = statistics(&theirs_disk, &theirs);
+        let options = WriterOptions {
+            compression: compression(&theirs_disk, &theirs),
+            bloom_filter_fp_chance: before.bloom_filter_fp_chance,
+            estimated_partitions: content.len() as u64,
+            encoding_stats: before.header.stats,
+            ..WriterOptions::for_table(&table)
+        };
+        write(&our_disk, &ours, &table, options, &content);
+
+        let left = uncompressed(&theirs_disk, &theirs, &table);
+        let right = uncompressed(&our_disk, &ours, &table);
+        let differs = left.iter().zip(&right).position(|(a, b)| a != b);
+        assert!(left == right, "{name}: {} and {} bytes differ at {differs:?}", left.len(), right.len());
+        for component in [Component::Partitions, Component::Rows, Component::Filter] {
+            let left = theirs_disk.read(&theirs.path(component)).expect("there");
+            let right = our_disk.read(&ours.path(component)).expect("there");
+            let differs = left.iter().zip(&right).position(|(a, b)| a != b);
+            assert!(
+                left == right,
+                "{name} {component}: {} and {} bytes differ at {differs:?}",
+                left.len(),
+                right.len()
+            );
+        }
+        let mut after = statistics(&our_disk, &ours);
+        after.stats.compression_ratio = before.stats.compression_ratio;
+        assert_eq!(after, before, "{name}");
+        let again = TableFile::open(our_disk, ours, &table).expect("opens");
+        again.verify().expect("sound");
+        assert_eq!(
+            collect(again.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all())),
+            content,
+            "{name}"
+        );
+    }
+}
