@@ -1,4 +1,5 @@
-//! `cargo xtask bless --cassandra`: records the answers of a real Cassandra 5 into `tests/cql`.
+//! `cargo xtask bless --cassandra`: records the answers of a real Cassandra 5 into `tests/cql`
+//! and `tests/protocol`.
 //! `cargo xtask cql`: replays the scripts against Peristyle and shows every difference.
 //!
 //! A difference is a bug, or it stands with its reason in `docs/compatibility.md`, in a table row
@@ -11,6 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::arguments::Arguments;
+use crate::conversation;
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers;
 use crate::process::root;
@@ -41,6 +43,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         println!("{}: {count} statements, {changed} answers changed", name(&path));
         tally.passed += count;
     }
+    for path in conversations(&arguments.positional)? {
+        let mut turns = conversation::read(&path)?;
+        let (mut changed, mut count) = (0, 0);
+        conversation::hold(&address, &mut turns, |turn, lines| {
+            changed += u64::from(turn.answer != lines);
+            count += 1;
+            turn.answer = lines;
+        })?;
+        std::fs::write(&path, conversation::print(&turns))?;
+        println!("{}: {count} frames, {changed} answers changed", name(&path));
+        tally.passed += count;
+    }
     Ok(tally)
 }
 
@@ -69,7 +83,7 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
         let played = player.play(&keyspace(&path), &mut script, |statement, lines| {
             if statement.answer == lines || both_syntax_errors(&statement.answer, &lines) {
                 same += 1;
-            } else if known.iter().any(|difference| difference.covers(&name(&path), statement)) {
+            } else if known.iter().any(|difference| difference.covers(&name(&path), &statement.text)) {
                 excused += 1;
             } else {
                 different += 1;
@@ -83,6 +97,25 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
             println!("*** {}: {}", name(&path), Failure::from(error));
             different += 1;
         }
+        tally += Tally { passed: same, failed: different };
+    }
+    for path in conversations(&arguments.positional)? {
+        let mut turns = conversation::read(&path)?;
+        let (mut same, mut different) = (0, 0);
+        conversation::hold(&address, &mut turns, |turn, lines| {
+            if turn.answer == lines {
+                same += 1;
+            } else if known.iter().any(|difference| difference.covers(&name(&path), &turn.text)) {
+                excused += 1;
+            } else {
+                different += 1;
+                if !arguments.flag("quiet") {
+                    println!("{}:{}\n    {}", path.display(), turn.line, turn.text);
+                    show_lines(&turn.answer, &lines);
+                }
+            }
+        })?;
+        println!("{}: {same} as Cassandra, {different} not", name(&path));
         tally += Tally { passed: same, failed: different };
     }
     println!("{excused} known differences");
@@ -101,30 +134,32 @@ fn show(path: &Path, statement: &Statement, lines: &[String]) {
     println!("{}:{}", path.display(), statement.line);
     statement.directives.iter().for_each(|line| println!("    {line}"));
     statement.text.lines().for_each(|line| println!("    {line}"));
-    for line in statement.answer.iter().filter(|line| !lines.contains(line)) {
-        println!("  - {line}");
-    }
-    for line in lines.iter().filter(|line| !statement.answer.contains(line)) {
-        println!("  + {line}");
-    }
-    if statement.answer.iter().all(|line| lines.contains(line))
-        && lines.iter().all(|line| statement.answer.contains(line))
-    {
-        println!("  the same lines in another order or number: {lines:?}");
+    show_lines(&statement.answer, lines);
+}
+
+fn show_lines(recorded: &[String], got: &[String]) {
+    recorded.iter().filter(|line| !got.contains(line)).for_each(|line| println!("  - {line}"));
+    got.iter().filter(|line| !recorded.contains(line)).for_each(|line| println!("  + {line}"));
+    if recorded.iter().all(|line| got.contains(line)) && got.iter().all(|line| recorded.contains(line)) {
+        println!("  the same lines in another order or number: {got:?}");
     }
 }
 
 /// The scripts named, or all, in the order of their names.
 fn scripts(names: &[String]) -> Result<Vec<PathBuf>, Failure> {
-    let folder = root().join("tests/cql");
-    if !names.is_empty() {
-        let stem =
-            |name: &String| name.trim_end_matches(".cql").rsplit('/').next().unwrap_or(name).to_owned();
-        return Ok(names.iter().map(|name| folder.join(stem(name) + ".cql")).collect());
-    }
-    let entries = std::fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
+    files("cql", "cql", names)
+}
+
+fn conversations(names: &[String]) -> Result<Vec<PathBuf>, Failure> {
+    files("protocol", "frames", names)
+}
+
+fn files(folder: &str, extension: &str, names: &[String]) -> Result<Vec<PathBuf>, Failure> {
+    let entries = std::fs::read_dir(root().join("tests").join(folder))?.collect::<Result<Vec<_>, _>>()?;
     let mut paths: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "cql"));
+    let is_named =
+        |path: &PathBuf| names.is_empty() || names.iter().any(|name| path.file_stem() == Some(name.as_ref()));
+    paths.retain(|path| path.extension().is_some_and(|found| found == extension) && is_named(path));
     paths.sort();
     Ok(paths)
 }
@@ -144,8 +179,8 @@ struct Difference {
 }
 
 impl Difference {
-    fn covers(&self, file: &str, statement: &Statement) -> bool {
-        let text = words(&statement.text);
+    fn covers(&self, file: &str, text: &str) -> bool {
+        let text = words(text);
         let same = match self.statement.strip_suffix('…') {
             Some(start) => text.starts_with(&words(start)),
             None => text.trim_end_matches(';') == words(&self.statement).trim_end_matches(';'),
@@ -172,7 +207,7 @@ fn difference(line: &str) -> Option<Difference> {
     let (file, rest) = line.split_once("` | `")?;
     let (statement, reason) = rest.split_once("` |")?;
     let reasoned = !reason.trim_matches([' ', '|']).is_empty();
-    (file.ends_with(".cql") && reasoned)
+    ((file.ends_with(".cql") || file.ends_with(".frames")) && reasoned)
         .then(|| Difference { file: file.to_owned(), statement: statement.to_owned() })
 }
 
@@ -186,7 +221,7 @@ mod tests {
         let known = difference("| `a.cql` | `SELECT …` | because |").unwrap();
         let script = Script::parse("SELECT  1;\n").unwrap();
         let Some(crate::script::Item::Statement(statement)) = script.items.first() else { unreachable!() };
-        assert!(known.covers("a.cql", statement));
-        assert!(!known.covers("b.cql", statement));
+        assert!(known.covers("a.cql", &statement.text));
+        assert!(!known.covers("b.cql", &statement.text));
     }
 }

@@ -11,6 +11,7 @@ mod arguments;
 mod bless;
 mod check;
 mod compare;
+mod conversation;
 mod crash;
 mod drivers;
 mod formats;

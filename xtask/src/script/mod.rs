@@ -28,7 +28,7 @@ mod parse;
 mod play;
 
 pub(crate) use parse::{Item, Script, Statement, Values};
-pub(crate) use play::Player;
+pub(crate) use play::{Player, answer_lines};
 
 use std::path::PathBuf;
 

@@ -127,7 +127,7 @@ fn pages(
 }
 
 /// An answer in the lines that a script keeps.
-fn answer_lines(response: &Response, mask: &[String]) -> Vec<String> {
+pub(crate) fn answer_lines(response: &Response, mask: &[String]) -> Vec<String> {
     let mut lines = match &response.answer {
         Answer::Void => vec!["void".to_owned()],
         Answer::Ready => vec!["ready".to_owned()],

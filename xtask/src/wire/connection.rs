@@ -1,19 +1,12 @@
-//! One blocking connection: handshake, requests, v5 segments.
-//!
-//! ```text
-//!   v3, v4:  | frame | frame | ...
-//!   v5:      STARTUP and READY bare as above, then segments:
-//!            | length 17 bits, self-contained 1 bit, padding | crc24 | payload | crc32 |
-//! ```
+//! One blocking connection: handshake, then one request after the other.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::WireError;
 use super::answer::{self, Answer, Response};
+use super::{WireError, segment};
 
-const SEGMENT_PAYLOAD_BYTES_MAX: usize = 0x1_ffff;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Protects against a server that announces a frame we could never hold.
 const FRAME_BYTES_MAX: usize = 1 << 29;
@@ -176,7 +169,7 @@ impl Connection {
         put_bytes(&mut frame, body);
         match self.segmented {
             false => self.socket.write_all(&frame)?,
-            true => self.write_segments(&frame)?,
+            true => self.socket.write_all(&segment::wrap(&frame))?,
         }
         let header = self.read_bytes(9)?;
         let length = u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize;
@@ -187,19 +180,6 @@ impl Connection {
         answer::parse(self.version, header[1], header[4], &body)
     }
 
-    fn write_segments(&mut self, frame: &[u8]) -> Result<(), WireError> {
-        let self_contained = frame.len() <= SEGMENT_PAYLOAD_BYTES_MAX;
-        for payload in frame.chunks(SEGMENT_PAYLOAD_BYTES_MAX) {
-            let header = payload.len() as u64 | u64::from(self_contained) << 17;
-            let mut segment = header.to_le_bytes()[..3].to_vec();
-            segment.extend_from_slice(&crc24(&segment).to_le_bytes()[..3]);
-            segment.extend_from_slice(payload);
-            segment.extend_from_slice(&crc32(payload).to_le_bytes());
-            self.socket.write_all(&segment)?;
-        }
-        Ok(())
-    }
-
     fn read_bytes(&mut self, count: usize) -> Result<Vec<u8>, WireError> {
         if !self.segmented {
             let mut bytes = vec![0; count];
@@ -207,32 +187,11 @@ impl Connection {
             return Ok(bytes);
         }
         while self.received.len() < count {
-            self.read_segment()?;
+            let payload = segment::read(&mut self.socket)?;
+            self.received.extend_from_slice(&payload);
         }
         let rest = self.received.split_off(count);
         Ok(std::mem::replace(&mut self.received, rest))
-    }
-
-    fn read_segment(&mut self) -> Result<(), WireError> {
-        let mut header = [0; 6];
-        self.socket.read_exact(&mut header)?;
-        let got = u32::from_le_bytes([header[3], header[4], header[5], 0]);
-        let expected = crc24(&header[..3]);
-        if got != expected {
-            return Err(WireError::Checksum { expected, got });
-        }
-        let length =
-            u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize & SEGMENT_PAYLOAD_BYTES_MAX;
-        let mut payload = vec![0; length];
-        self.socket.read_exact(&mut payload)?;
-        let mut trailer = [0; 4];
-        self.socket.read_exact(&mut trailer)?;
-        let (got, expected) = (u32::from_le_bytes(trailer), crc32(&payload));
-        if got != expected {
-            return Err(WireError::Checksum { expected, got });
-        }
-        self.received.extend_from_slice(&payload);
-        Ok(())
     }
 }
 
@@ -257,27 +216,4 @@ fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).expect("requests of a script are far below 4 GiB");
     body.extend_from_slice(&length.to_be_bytes());
     body.extend_from_slice(bytes);
-}
-
-/// CRC24 of a segment's header, polynomial 0x1974f0b, as the protocol's specification has it.
-fn crc24(bytes: &[u8]) -> u32 {
-    let mut crc = 0x87_5060u32;
-    for byte in bytes {
-        crc ^= u32::from(*byte) << 16;
-        for _ in 0..8 {
-            crc <<= 1;
-            if crc & 0x100_0000 != 0 {
-                crc ^= 0x197_4f0b;
-            }
-        }
-    }
-    crc
-}
-
-/// CRC32 of a segment's payload, seeded with four fixed bytes.
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&[0xfa, 0x2d, 0x55, 0xca]);
-    hasher.update(bytes);
-    hasher.finalize()
 }

@@ -5,13 +5,15 @@
 //! small and blocking implementation of native protocol v3, v4 and v5, without compression.
 //!
 //! ```text
-//!   connection   sends requests, receives answers, v5 segments
+//!   connection   sends requests, receives answers
+//!   segment      what v5 wraps frames in
 //!   answer       what a server may answer, parsed
 //!   value        a value's bytes as the CQL literal that a reader knows
 //! ```
 
 pub(crate) mod answer;
 pub(crate) mod connection;
+pub(crate) mod segment;
 pub(crate) mod value;
 
 pub(crate) use answer::{Answer, Response};
