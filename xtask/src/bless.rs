@@ -81,7 +81,7 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
         let mut script = Script::read(&path)?;
         let (mut same, mut different) = (0, 0);
         let played = player.play(&keyspace(&path), &mut script, |statement, lines| {
-            if statement.answer == lines || both_syntax_errors(&statement.answer, &lines) {
+            if comparable(&statement.answer) == comparable(&lines) {
                 same += 1;
             } else if known.iter().any(|difference| difference.covers(&name(&path), &statement.text)) {
                 excused += 1;
@@ -103,7 +103,7 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
         let mut turns = conversation::read(&path)?;
         let (mut same, mut different) = (0, 0);
         conversation::hold(&address, &mut turns, |turn, lines| {
-            if turn.answer == lines {
+            if comparable(&turn.answer) == comparable(&lines) {
                 same += 1;
             } else if known.iter().any(|difference| difference.covers(&name(&path), &turn.text)) {
                 excused += 1;
@@ -123,11 +123,12 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
 }
 
 /// The text of a syntax error is the parser generator's own (`no viable alternative at input …`); the
-/// code and the line are what a client can use, so only they are compared.
-fn both_syntax_errors(recorded: &[String], got: &[String]) -> bool {
-    const PREFIX: &str = "error 0x2000: line ";
-    let is_one = |lines: &[String]| lines.len() == 1 && lines[0].starts_with(PREFIX);
-    is_one(recorded) && is_one(got)
+/// code is what a client can use, so only that is compared.
+fn comparable(lines: &[String]) -> Vec<&str> {
+    const SYNTAX_ERROR: &str = "error 0x2000: line ";
+    let cut =
+        |line: &'_ String| line.find(SYNTAX_ERROR).map_or(line.len(), |start| start + SYNTAX_ERROR.len());
+    lines.iter().map(|line| &line[..cut(line)]).collect()
 }
 
 fn show(path: &Path, statement: &Statement, lines: &[String]) {

@@ -29,9 +29,10 @@ use crate::script::answer_lines;
 use crate::wire::{answer, segment};
 
 /// Longer than any of these answers takes.
-const PATIENCE: Duration = Duration::from_millis(400);
-/// After the first frame, others follow at once.
-const PATIENCE_FOR_MORE: Duration = Duration::from_millis(60);
+const PATIENCE: Duration = Duration::from_millis(2000);
+/// After the answer, what else belongs to it follows at once.
+const PATIENCE_FOR_MORE: Duration = Duration::from_millis(100);
+const OPCODE_EVENT: u8 = 0x0c;
 const OPCODES: [(u8, &str); 16] = [
     (0x00, "ERROR"),
     (0x01, "STARTUP"),
@@ -140,7 +141,9 @@ impl Line {
         loop {
             while let Some(frame) = self.next_frame() {
                 lines.extend(describe(&frame));
-                patience = PATIENCE_FOR_MORE;
+                if frame[4] != OPCODE_EVENT {
+                    patience = PATIENCE_FOR_MORE;
+                }
             }
             if self.closed || !self.receive(patience) {
                 break;
@@ -206,10 +209,21 @@ fn describe(frame: &[u8]) -> Vec<String> {
     match answer::parse(version & 0x7f, flags, opcode, body) {
         Ok(response) if readable => {
             let lines = answer_lines(&response, &[]);
-            lines.iter().map(|line| format!("{head} {line}")).collect()
+            lines.iter().map(|line| format!("{head} {}", without_connection_id(line))).collect()
         }
         _ if body.is_empty() => vec![head],
         _ => vec![format!("{head} {}", readable_bytes(body))],
+    }
+}
+
+/// Cassandra names its connection in this message.
+fn without_connection_id(line: &str) -> String {
+    match line.split_once(" invalid, unrecoverable") {
+        Some((start, rest)) => {
+            let kept = start.rfind(' ').map_or("", |end| &start[..=end]);
+            format!("{kept}XXXXXXXX invalid, unrecoverable{rest}")
+        }
+        None => line.to_owned(),
     }
 }
 
