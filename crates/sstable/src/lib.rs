@@ -43,3 +43,5 @@ pub use table_writer::TableWriter;
 
 #[cfg(test)]
 mod fixture_tests;
+#[cfg(test)]
+mod round_trip_tests;

@@ -25,6 +25,9 @@ pub(crate) type Attempt<T> = Result<T, Interrupt>;
 /// The longest item: a row of more can not be held in memory as one.
 const ITEM_BYTES_MAX: u64 = 1 << 31;
 
+/// Pages of a trie held: paths cross fewer.
+const HELD_PAGE_COUNT_MAX: usize = 16;
+
 /// The chunks of one file under a cursor.
 pub(crate) struct Chunks<S> {
     file: Arc<TableFile>,
@@ -43,8 +46,10 @@ impl<S> fmt::Debug for Chunks<S> {
 /// The place of a component where a cursor reads.
 #[derive(Debug)]
 struct Window {
-    /// Held, so that it can not be lost between two steps.
     current: Option<(u32, Chunk)>,
+    /// Read lately: the path of a lookup that was interrupted must not be lost from its start
+    /// while its end is fetched, however small the cache.
+    held: Vec<(u32, Chunk)>,
     /// Bytes of an item that crosses chunks, from `assembled_at` on.
     assembled: Vec<u8>,
     assembled_at: u64,
@@ -52,7 +57,7 @@ struct Window {
 
 impl Window {
     fn new() -> Self {
-        Window { current: None, assembled: Vec::new(), assembled_at: u64::MAX }
+        Window { current: None, held: Vec::new(), assembled: Vec::new(), assembled_at: u64::MAX }
     }
 
     /// What is at hand from an offset on, if it has at least `wanted` bytes.
@@ -135,12 +140,24 @@ impl<S: ChunkSource> Chunks<S> {
     }
 
     fn load(&mut self, component: Component, index: u32) -> Attempt<()> {
-        if self.window(component).current.as_ref().is_some_and(|(current, _)| *current == index) {
+        let window = self.window(component);
+        if window.current.as_ref().is_some_and(|(current, _)| *current == index) {
+            return Ok(());
+        }
+        if let Some(held) = window.held.iter().find(|(held, _)| *held == index) {
+            window.current = Some(held.clone());
             return Ok(());
         }
         let id = ChunkId { file: self.file.number(), component, index };
         let chunk = self.source.get(&self.file, id)?.ok_or(Interrupt::Need(id))?;
-        self.window(component).current = Some((index, chunk));
+        let window = self.window(component);
+        if component != Component::Data {
+            if window.held.len() == HELD_PAGE_COUNT_MAX {
+                window.held.remove(0);
+            }
+            window.held.push((index, chunk.clone()));
+        }
+        window.current = Some((index, chunk));
         Ok(())
     }
 
