@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::process::{cargo, step};
 use crate::report::{Failure, Tally};
-use crate::{check, crash, fuzz};
+use crate::{bless, check, crash, drivers, formats, fuzz};
 
 /// One rung of the ladder.
 struct Step {
@@ -23,6 +23,9 @@ const STEPS: &[Step] = &[
         name: "build",
         run: || step("release build", cargo().args(["build", "--release", "--package", "peristyle"])),
     },
+    Step { name: "cql", run: || bless::replay(&Arguments::default()) },
+    Step { name: "drivers", run: || drivers::run(&Arguments::default()) },
+    Step { name: "formats", run: || formats::run(&Arguments::default()) },
     Step { name: "crash-group", run: || crash::run(&words("--rounds 6 --sync group")?) },
     Step { name: "crash-shards", run: || crash::run(&words("--rounds 4 --sync group --shards vary")?) },
     Step { name: "crash-batch", run: || crash::run(&words("--rounds 2 --sync batch")?) },
