@@ -45,8 +45,9 @@ impl Text {
             return Text(Repr::Heap(text.to_ascii_lowercase().into()));
         }
         let mut bytes = [0; INLINE_BYTES_MAX];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        bytes.make_ascii_lowercase();
+        for (lower, byte) in bytes.iter_mut().zip(text.bytes()) {
+            *lower = byte.to_ascii_lowercase();
+        }
         Text(Repr::Inline { length: text.len() as u8, bytes })
     }
 

@@ -52,7 +52,6 @@ macro_rules! statement_kinds {
     ($($(#[$doc:meta])* $variant:ident $(($body:ty))? => $label:literal,)*) => {
         /// What a statement is, with its parts.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        #[expect(clippy::large_enum_variant, reason = "statements are moved once and matched often")]
         pub enum StatementKind {
             $($(#[$doc])* $variant $(($body))?,)*
         }

@@ -70,6 +70,17 @@ fn show_character(character: char) -> String {
     }
 }
 
+/// Letters, digits and underscores.
+static IS_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
+
 /// Cuts a text from front to back.
 pub(crate) struct Lexer<'a> {
     text: &'a str,
@@ -178,10 +189,8 @@ impl<'a> Lexer<'a> {
     /// An identifier, a keyword, and whatever else starts with a letter.
     fn word(&mut self) -> Result<TokenKind, LexicalError> {
         let start = self.at;
-        let length = self.bytes[start..]
-            .iter()
-            .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
-            .unwrap_or(self.bytes.len() - start);
+        let rest = &self.bytes[start..];
+        let length = rest.iter().position(|byte| !IS_WORD[usize::from(*byte)]).unwrap_or(rest.len());
         let word = &self.bytes[start..start + length];
         match self.bytes.get(start + length) {
             Some(b'-') if length == 8 && word.iter().all(u8::is_ascii_hexdigit) => return self.uuid(),
@@ -210,7 +219,7 @@ impl<'a> Lexer<'a> {
     fn quoted(&mut self, quote: u8, kind: TokenKind) -> Result<TokenKind, LexicalError> {
         let mut at = self.at + 1;
         loop {
-            match self.bytes[at..].iter().position(|byte| *byte == quote) {
+            match self.text[at..].find(char::from(quote)) {
                 None => return Err(LexicalError::character(self.bytes.len(), char::from(quote))),
                 Some(length) => at += length + 1,
             }

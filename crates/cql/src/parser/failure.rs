@@ -6,7 +6,7 @@
 
 use super::Parser;
 use crate::error::{SyntaxError, position};
-use crate::lexer::{Lexer, TokenKind};
+use crate::lexer::{Lexer, Token, TokenKind};
 
 /// A result whose error is as small as a pointer.
 pub(super) type Outcome<T> = Result<T, Box<Failure>>;
@@ -126,10 +126,20 @@ struct Placed {
     column: usize,
     /// Of the text without quotes: what Cassandra takes for the end of the token.
     length: usize,
-    is_end: bool,
 }
 
 impl Placed {
+    /// None for the end of the text, which has no place.
+    fn new(text: &str, token: Token) -> Option<Self> {
+        if token.kind == TokenKind::End {
+            return None;
+        }
+        let (line, column) = position(text, token.start as usize);
+        let written = &text[token.start as usize..token.end as usize];
+        let length = token_text(token.kind, written).encode_utf16().count();
+        Some(Placed { line_index: line - 1, column, length })
+    }
+
     fn end(&self) -> usize {
         self.column + self.length
     }
@@ -142,13 +152,17 @@ struct OutOfLine {
 }
 
 fn snippet(parser: &Parser<'_>, offending: usize, seen: usize) -> Result<Option<String>, OutOfLine> {
-    let (tokens, offending) = place_tokens(parser, offending, seen);
-    let from = &tokens[offending.saturating_sub(TOKENS_BEFORE)];
-    let to = &tokens[(offending + TOKENS_AFTER).min(tokens.len() - 1)];
-    let offending = &tokens[offending.min(tokens.len() - 1)];
-    if from.is_end || to.is_end || offending.is_end {
+    let (tokens, offending) = all_tokens(parser, offending, seen);
+    let place = |index: usize| {
+        tokens
+            .get(index.min(tokens.len().saturating_sub(1)))
+            .and_then(|token| Placed::new(parser.text, *token))
+    };
+    let (Some(from), Some(to), Some(offending)) =
+        (place(offending.saturating_sub(TOKENS_BEFORE)), place(offending + TOKENS_AFTER), place(offending))
+    else {
         return Ok(None);
-    }
+    };
     let mut lines: Vec<Vec<u16>> =
         parser.text.split('\n').map(|line| line.encode_utf16().collect()).collect();
     while lines.len() > 1 && lines.last().is_some_and(Vec::is_empty) {
@@ -175,31 +189,20 @@ fn snippet(parser: &Parser<'_>, offending: usize, seen: usize) -> Result<Option<
 
 /// All tokens up to the last one seen, blanks and comments too, and the index of the offending one
 /// among them.
-fn place_tokens(parser: &Parser<'_>, offending: usize, seen: usize) -> (Vec<Placed>, usize) {
-    let text = parser.text;
+fn all_tokens(parser: &Parser<'_>, offending: usize, seen: usize) -> (Vec<Token>, usize) {
     let last_start = parser.tokens[seen].start;
     let offending_start = parser.tokens[offending].start;
-    let mut lexer = Lexer::new(text);
+    let mut lexer = Lexer::new(parser.text);
     let (mut tokens, mut offending_index) = (Vec::new(), 0);
-    let (mut line_index, mut line_start, mut offset) = (0, 0, 0);
     while let Ok(token) = lexer.next_token() {
-        let start = token.start as usize;
-        while let Some(newline) = text[offset..start].find('\n') {
-            offset += newline + 1;
-            (line_index, line_start) = (line_index + 1, offset);
+        tokens.push(token);
+        if token.kind == TokenKind::Hidden {
+            continue;
         }
-        offset = start;
-        let written = &text[start..token.end as usize];
-        tokens.push(Placed {
-            line_index,
-            column: text[line_start..start].encode_utf16().count(),
-            length: token_text(token.kind, written).encode_utf16().count(),
-            is_end: token.kind == TokenKind::End,
-        });
-        if token.start == offending_start && token.kind != TokenKind::Hidden {
+        if token.start == offending_start {
             offending_index = tokens.len() - 1;
         }
-        if token.kind == TokenKind::End || (token.start >= last_start && token.kind != TokenKind::Hidden) {
+        if token.kind == TokenKind::End || token.start >= last_start {
             break;
         }
     }

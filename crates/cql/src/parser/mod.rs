@@ -6,6 +6,7 @@
 //! token that left no choice and shows the place where the choice began. `kind_at` remembers how
 //! far was looked, because the message quotes the text up to there.
 
+mod assigned;
 mod batch;
 mod condition;
 mod describe;
@@ -251,3 +252,6 @@ impl<'a> Parser<'a> {
         Box::new(failure)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! INSERT, UPDATE and DELETE.
 
 use super::Parser;
+use super::assigned::AssignedColumns;
 use super::failure::Outcome;
 use super::name::is_column_name;
 use crate::ast::{
@@ -85,19 +86,27 @@ impl Parser<'_> {
         let table = self.table_name()?;
         let using = self.using_clause()?;
         self.expect(TokenKind::Set)?;
-        let mut assignments = Vec::with_capacity(2);
-        loop {
-            let assignment = self.assignment()?;
-            self.check_assignment(&assignments, &assignment)?;
-            assignments.push(assignment);
-            if !self.accept(TokenKind::Comma) {
-                break;
-            }
-        }
+        let assignments = self.assignments()?;
         self.expect(TokenKind::Where)?;
         let relations = self.relations()?;
         let condition = self.condition()?;
         Ok(Update { table, using, assignments, relations, condition })
+    }
+
+    /// `a = 1, b = 2, …`. A column is set once, or several of its parts are.
+    fn assignments(&mut self) -> Outcome<Vec<Assignment>> {
+        let (mut assignments, mut assigned) = (Vec::with_capacity(2), AssignedColumns::default());
+        loop {
+            let assignment = self.assignment()?;
+            if !assigned.is_compatible(&assignments, &assignment) {
+                let column = assignment.column.as_str();
+                return Err(self.refused(format!("Multiple incompatible setting of column {column}")));
+            }
+            assignments.push(assignment);
+            if !self.accept(TokenKind::Comma) {
+                return Ok(assignments);
+            }
+        }
     }
 
     fn assignment(&mut self) -> Outcome<Assignment> {
@@ -176,19 +185,6 @@ impl Parser<'_> {
             return Ok(());
         }
         Err(self.refused(format!("Only expressions of the form {} are supported.", form())))
-    }
-
-    /// A column is set once, or several of its parts are.
-    fn check_assignment(&self, earlier: &[Assignment], new: &Assignment) -> Outcome<()> {
-        let is_compatible = |old: &Assignment| match (&old.action, &new.action) {
-            (AssignmentAction::Set(_), _) | (_, AssignmentAction::Set(_)) => false,
-            (AssignmentAction::SetField(one, _), AssignmentAction::SetField(other, _)) => one != other,
-            _ => true,
-        };
-        if earlier.iter().all(|old| old.column != new.column || is_compatible(old)) {
-            return Ok(());
-        }
-        Err(self.refused(format!("Multiple incompatible setting of column {}", new.column.as_str())))
     }
 
     /// `DELETE … FROM … WHERE …`

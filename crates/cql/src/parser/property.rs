@@ -1,25 +1,28 @@
 //! `WITH name = value AND …`
 
+use std::collections::HashSet;
+
 use super::Parser;
 use super::failure::Outcome;
 use super::literal::is_literal;
 use super::name::is_name;
-use crate::ast::{ClusteringOrder, Literal, Property, PropertyValue, TableOptions, Term};
+use crate::ast::{ClusteringOrder, Ident, Literal, Property, PropertyValue, TableOptions, Term};
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     /// `name = value AND …`, at least one.
     pub(super) fn properties(&mut self) -> Outcome<Vec<Property>> {
-        let mut properties = Vec::new();
+        let (mut properties, mut names) = (Vec::new(), HashSet::new());
         loop {
-            self.property(&mut properties)?;
+            properties.push(self.property(&mut names)?);
             if !self.accept(TokenKind::And) {
                 return Ok(properties);
             }
         }
     }
 
-    fn property(&mut self, properties: &mut Vec<Property>) -> Outcome<()> {
+    /// `name = value`; the name must be new.
+    fn property(&mut self, names: &mut HashSet<Ident>) -> Outcome<Property> {
         // One decision takes in the name, the sign and the start of the value.
         if !is_name(self.kind()) {
             return Err(self.no_viable());
@@ -37,11 +40,10 @@ impl Parser<'_> {
         let name = self.take_name();
         self.advance();
         let value = self.property_value()?;
-        if properties.iter().any(|property| property.name == name) {
+        if !names.insert(name.clone()) {
             return Err(self.refused(format!("Multiple definitions for property '{}'", name.as_str())));
         }
-        properties.push(Property { name, value });
-        Ok(())
+        Ok(Property { name, value })
     }
 
     fn property_value(&mut self) -> Outcome<PropertyValue> {
@@ -57,17 +59,22 @@ impl Parser<'_> {
     /// A map of constants whose keys differ.
     pub(super) fn property_map(&mut self) -> Outcome<Vec<(Literal, Literal)>> {
         let mut entries: Vec<(Literal, Literal)> = Vec::new();
+        let mut keys = HashSet::new();
         for (key, value) in self.map_literal()? {
             let Term::Literal(key) = key else {
-                return Err(self.refused(format!("Invalid property name: {key}{}", bound_hint(&key))));
+                return Err(self.refused(format!(
+                    "Invalid property name: {}{}",
+                    show(&key),
+                    bound_hint(&key)
+                )));
             };
             let Term::Literal(value) = value else {
-                let hint = bound_hint(&value);
+                let (value, hint) = (show(&value), bound_hint(&value));
                 return Err(
                     self.refused(format!("Invalid property value: {value} for property: {key}{hint}"))
                 );
             };
-            if entries.iter().any(|(earlier, _)| earlier.text == key.text) {
+            if !keys.insert(key.text.clone()) {
                 return Err(self.refused(format!("Multiple definition for property {}", key.text)));
             }
             entries.push((key, value));
@@ -77,7 +84,7 @@ impl Parser<'_> {
 
     /// All that may stand behind the WITH of a table or a view; nothing without WITH.
     pub(super) fn table_options(&mut self) -> Outcome<TableOptions> {
-        let mut options = TableOptions::default();
+        let (mut options, mut names) = (TableOptions::default(), HashSet::new());
         if !self.accept(TokenKind::With) {
             return Ok(options);
         }
@@ -97,7 +104,7 @@ impl Parser<'_> {
                     self.expect(TokenKind::CloseParenthesis)?;
                     options.clustering_order.extend(order);
                 }
-                _ => self.property(&mut options.properties)?,
+                _ => options.properties.push(self.property(&mut names)?),
             }
             if !self.accept(TokenKind::And) {
                 return Ok(options);
@@ -112,6 +119,14 @@ impl Parser<'_> {
             return Err(self.no_viable());
         }
         Ok(ClusteringOrder { column, is_descending })
+    }
+}
+
+/// A term as messages show it: a marker without its name.
+fn show(term: &Term) -> String {
+    match term {
+        Term::Marker(_) => "?".to_owned(),
+        term => term.to_string(),
     }
 }
 
