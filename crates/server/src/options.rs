@@ -41,7 +41,11 @@ impl ServerOptions {
         };
         let storage = StorageOptions::new(&config.data_dir, shard_count, to_usize(config.memory_bytes));
         ServerOptions {
-            storage: StorageOptions { sync, ..storage },
+            storage: StorageOptions {
+                sync,
+                compaction_bytes_per_second: config.compaction_bytes_per_second,
+                ..storage
+            },
             listen: config.listen,
             management: Some(config.management),
             memory_bytes: config.memory_bytes,
@@ -51,7 +55,7 @@ impl ServerOptions {
             limits: Limits {
                 connection_count: config.connections_max as usize,
                 frame_bytes: to_usize(config.frame_bytes_max),
-                in_flight_bytes: to_usize(config.in_flight_bytes_max),
+                in_flight_bytes: to_usize(config.in_flight_bytes_max()),
                 ..Limits::default()
             },
         }

@@ -19,6 +19,8 @@ pub struct StorageOptions {
     pub memtable_bytes: usize,
     /// Memory for cached chunks of all shards, in bytes.
     pub cache_bytes: usize,
+    /// Bytes a second that compactions of all shards may write; 0 is without limit.
+    pub compaction_bytes_per_second: u64,
     /// Messages a shard lets wait for it.
     pub mailbox_messages: usize,
 }
@@ -34,6 +36,7 @@ impl StorageOptions {
             segment_bytes: 32 << 20,
             memtable_bytes: memory_bytes / 4,
             cache_bytes: memory_bytes / 2,
+            compaction_bytes_per_second: 0,
             mailbox_messages: 16 * 1024,
         }
     }

@@ -5,18 +5,22 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use runtime::Stopped;
 use schema::TableId;
 use sstable::{Descriptor, TableFile};
 
 use super::flush::ids;
-use super::merge::{MergeJob, merge_files};
+use super::merge::{Merge, MergeJob, Progress};
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::compaction::{FileFacts, SizeTiered};
 use crate::manifest::Edit;
 use crate::memtable::Memtable;
+
+/// A merge is looked at after so many bytes.
+const PIECE_BYTES: u64 = 4 << 20;
 
 impl Shard {
     /// Merges all files of a table into one and waits for it (`nodetool compact`).
@@ -44,7 +48,10 @@ impl Shard {
         }
         let (shard, store) = (Rc::clone(self), Rc::clone(store));
         tokio::task::spawn_local(async move {
-            if let Err(error) = shard.compact_while_due(&store).await {
+            let compacted = shard.compact_while_due(&store).await;
+            if let Err(error) = compacted
+                && !matches!(error, StorageError::ShuttingDown)
+            {
                 let table = store.table();
                 tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "compaction failed");
             }
@@ -96,8 +103,7 @@ impl Shard {
             sharding: self.sharding,
             shard: self.index,
         };
-        let run = self.runtime.background.run("compaction", move || merge_files(&job));
-        let output = run.await.map_err(|Stopped| StorageError::ShuttingDown)??;
+        let output = self.merge(store, job).await?;
         let removed = ids(&inputs);
         let still_there = ids(&store.files());
         if store.is_dropped.get() || !removed.iter().all(|id| still_there.contains(id)) {
@@ -118,6 +124,40 @@ impl Shard {
         *store.files.borrow_mut() = Rc::new(files);
         self.delete_files(&inputs).await;
         Ok(())
+    }
+
+    /// Drives a merge at the rate that compaction may take. `None` when nothing is left of the
+    /// inputs, or when the merge was given up because the shard stops or the table is gone.
+    async fn merge(&self, store: &TableStore, job: MergeJob) -> Result<Option<Arc<TableFile>>, StorageError> {
+        let background = &self.runtime.background;
+        let stopped = |Stopped| StorageError::ShuttingDown;
+        let mut merge = background.run("compaction", move || Merge::start(job)).await.map_err(stopped)??;
+        let started = self.runtime.clock.elapsed();
+        loop {
+            let progress = background.run("compaction", move || merge.advance(PIECE_BYTES));
+            match progress.await.map_err(stopped)?? {
+                Progress::Done(output) => return Ok(output),
+                Progress::Going(going, _) if store.is_dropped.get() || self.is_stopping.get() => {
+                    self.runtime.io.run(move || going.abandon()).await;
+                    return Err(StorageError::ShuttingDown);
+                }
+                Progress::Going(going, written_bytes) => {
+                    merge = going;
+                    tokio::time::sleep(self.compaction_debt(started, written_bytes)).await;
+                }
+            }
+        }
+    }
+
+    /// How long a merge must wait to keep to its rate.
+    fn compaction_debt(&self, started: Duration, written_bytes: u64) -> Duration {
+        let shard_count = self.sharding.shard_count() as u64;
+        let rate = self.options.compaction_bytes_per_second / shard_count;
+        if rate == 0 {
+            return Duration::ZERO;
+        }
+        let due = Duration::from_secs_f64(written_bytes as f64 / rate as f64);
+        due.saturating_sub(self.runtime.clock.elapsed().saturating_sub(started))
     }
 
     /// Seconds since 1970.

@@ -13,7 +13,8 @@ use rows::{
 use runtime::Disk;
 use schema::Table;
 use sstable::{
-    Descriptor, DirectChunks, EncodingStats, RingRange, SstableError, TableFile, TableWriter, WriterOptions,
+    Descriptor, DirectChunks, EncodingStats, FileCursor, RingRange, SstableError, TableFile, TableWriter,
+    WriterOptions,
 };
 
 use crate::StorageError;
@@ -34,67 +35,109 @@ pub(super) struct MergeJob {
     pub(super) shard: usize,
 }
 
-/// Merges. `None` when nothing is left.
-pub(super) fn merge_files(job: &MergeJob) -> Result<Option<Arc<TableFile>>, StorageError> {
-    let options = WriterOptions {
-        estimated_partitions: job.inputs.iter().map(|file| file.summary().partition_count).sum(),
-        encoding_stats: job
-            .inputs
-            .iter()
-            .map(|file| file.summary().encoding_stats)
-            .reduce(EncodingStats::merge)
-            .unwrap_or(EncodingStats::NONE),
-        repaired_at: job.inputs.iter().map(|file| file.summary().repaired_at).min().unwrap_or(0),
-        ..WriterOptions::for_table(&job.table)
-    };
-    let writer =
-        TableWriter::create(Arc::clone(&job.disk), job.descriptor.clone(), Arc::clone(&job.table), options)?;
-    let mut output = Output { writer, pending: None, partition_count: 0, is_open: false };
-    match run(job, &mut output) {
-        Ok(()) if output.partition_count > 0 => {
-            output.writer.finish()?;
-            Ok(Some(TableFile::open(Arc::clone(&job.disk), job.descriptor.clone(), &job.table)?))
-        }
-        Ok(()) => {
-            output.writer.abort()?;
-            Ok(None)
-        }
-        Err(error) => {
-            // What is left of an aborted file is swept up at the next start.
-            _ = output.writer.abort();
-            Err(error.into())
-        }
-    }
+/// A merge under way. It is advanced piece by piece, so that whoever drives it can hold it to a
+/// rate, tell how far it is, and stop it.
+pub(super) struct Merge {
+    job: MergeJob,
+    merged: MergeCursor<FileCursor<DirectChunks>>,
+    output: Output,
+    purge: Purge,
+    /// Is the partition being read this shard's?
+    is_ours: bool,
 }
 
-fn run(job: &MergeJob, output: &mut Output) -> Result<(), SstableError> {
-    let cursors =
-        job.inputs.iter().map(|file| file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all()));
-    let mut merged = MergeCursor::new(Arc::clone(&job.table), false, cursors);
-    let gc_before = job.now.saturating_sub(job.table.options().gc_grace_seconds);
-    let mut purge = Purge { gc_before, now: job.now, timestamp_min: i64::MIN };
-    let mut is_ours = false;
-    loop {
-        match merged.step()? {
-            Step::Header(header) => {
-                output.end_partition()?;
-                is_ours = job.sharding.shard_of(header.key.token) == job.shard;
-                if is_ours {
-                    purge.timestamp_min = job.oldest_elsewhere(&header.key);
-                    output.pending = Some(purge.header(header));
-                    output.write_pending_if_full()?;
+/// Where a merge is after a piece.
+pub(super) enum Progress {
+    /// There is more; so many bytes were written by now.
+    Going(Box<Merge>, u64),
+    /// All is written; `None` when nothing was left.
+    Done(Option<Arc<TableFile>>),
+}
+
+impl Merge {
+    /// Begins a merge.
+    pub(super) fn start(job: MergeJob) -> Result<Box<Merge>, StorageError> {
+        let summaries = || job.inputs.iter().map(|file| file.summary());
+        let options = WriterOptions {
+            estimated_partitions: summaries().map(|summary| summary.partition_count).sum(),
+            encoding_stats: summaries()
+                .map(|summary| summary.encoding_stats)
+                .reduce(EncodingStats::merge)
+                .unwrap_or(EncodingStats::NONE),
+            repaired_at: summaries().map(|summary| summary.repaired_at).min().unwrap_or(0),
+            ..WriterOptions::for_table(&job.table)
+        };
+        let (disk, table) = (Arc::clone(&job.disk), Arc::clone(&job.table));
+        let writer = TableWriter::create(disk, job.descriptor.clone(), Arc::clone(&table), options)?;
+        let scan = |file: &Arc<TableFile>| file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all());
+        let merged = MergeCursor::new(table, false, job.inputs.iter().map(scan));
+        let gc_before = job.now.saturating_sub(job.table.options().gc_grace_seconds);
+        Ok(Box::new(Merge {
+            purge: Purge { gc_before, now: job.now, timestamp_min: i64::MIN },
+            output: Output { writer, pending: None, partition_count: 0, is_open: false },
+            merged,
+            job,
+            is_ours: false,
+        }))
+    }
+
+    /// Goes on until about `bytes` more are written, or to the end.
+    pub(super) fn advance(mut self: Box<Self>, bytes: u64) -> Result<Progress, StorageError> {
+        let until = self.output.writer.data_bytes_written().saturating_add(bytes);
+        match self.run(until) {
+            Ok(false) => {
+                let written = self.output.writer.data_bytes_written();
+                Ok(Progress::Going(self, written))
+            }
+            Ok(true) if self.output.partition_count > 0 => {
+                let Merge { job, output, .. } = *self;
+                output.writer.finish()?;
+                Ok(Progress::Done(Some(TableFile::open(job.disk, job.descriptor, &job.table)?)))
+            }
+            Ok(true) => {
+                self.output.writer.abort()?;
+                Ok(Progress::Done(None))
+            }
+            Err(error) => {
+                self.abandon();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Gives the merge up. What can not be deleted of its file is swept up at the next start.
+    pub(super) fn abandon(self: Box<Self>) {
+        _ = self.output.writer.abort();
+    }
+
+    /// Merges until that many bytes are written; is everything merged?
+    fn run(&mut self, until: u64) -> Result<bool, SstableError> {
+        loop {
+            match self.merged.step()? {
+                Step::Header(header) => {
+                    self.output.end_partition()?;
+                    self.is_ours = self.job.sharding.shard_of(header.key.token) == self.job.shard;
+                    if self.is_ours {
+                        self.purge.timestamp_min = self.job.oldest_elsewhere(&header.key);
+                        self.output.pending = Some(self.purge.header(header));
+                        self.output.write_pending_if_full()?;
+                    }
+                }
+                Step::Item(item) if self.is_ours => {
+                    if let Some(item) = self.purge.item(item) {
+                        self.output.append(&item)?;
+                    }
+                }
+                Step::Item(_) => {}
+                Step::Need(_) => unreachable!("a direct source reads what it lacks"),
+                Step::End => {
+                    self.output.end_partition()?;
+                    return Ok(true);
                 }
             }
-            Step::Item(item) if is_ours => {
-                if let Some(item) = purge.item(item) {
-                    output.append(&item)?;
-                }
+            if self.output.writer.data_bytes_written() >= until {
+                return Ok(false);
             }
-            Step::Item(_) => {}
-            Step::Need(_) => {
-                unreachable!("a direct source reads what it lacks")
-            }
-            Step::End => return output.end_partition(),
         }
     }
 }
