@@ -93,6 +93,11 @@ impl Manifest {
         &self.state
     }
 
+    /// The files of a table.
+    pub(crate) fn files(&self, table: TableId) -> Vec<Uuid> {
+        self.state.tables.get(&table).map_or_else(Vec::new, |state| state.files.iter().copied().collect())
+    }
+
     /// The greatest log segment it remembers.
     pub(crate) fn segment_max(&self) -> u64 {
         self.state.tables.values().map(|table| table.flushed.segment).max().unwrap_or(0)

@@ -11,12 +11,11 @@ use runtime::Stopped;
 use schema::TableId;
 use sstable::{Descriptor, TableFile};
 
-use super::flush::ids;
+use super::flush::{FileChange, Removed, ids};
 use super::merge::{Merge, MergeJob, Progress};
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::compaction::{FileFacts, SizeTiered};
-use crate::manifest::Edit;
 use crate::memtable::Memtable;
 
 /// A merge is looked at after so many bytes.
@@ -104,25 +103,16 @@ impl Shard {
             shard: self.index,
         };
         let output = self.merge(store, job).await?;
-        let removed = ids(&inputs);
-        let still_there = ids(&store.files());
-        if store.is_dropped.get() || !removed.iter().all(|id| still_there.contains(id)) {
-            if let Some(file) = output {
-                self.registry.retain(id);
-                self.delete_files(&[file]).await;
-            }
-            return Ok(());
+        let change = FileChange {
+            added: output.iter().cloned().collect(),
+            removed: Removed::These(ids(&inputs)),
+            flushed: None,
+        };
+        match self.commit(store, change).await? {
+            Some(inputs) => self.delete_files(&inputs).await,
+            // Truncated or dropped meanwhile: the result holds what should be gone.
+            None => self.delete_files(output.as_slice()).await,
         }
-        if output.is_some() {
-            self.registry.retain(id);
-        }
-        let added = output.iter().map(|_| id).collect();
-        self.commit(table.id(), Edit { added, removed: removed.clone(), flushed: None }).await?;
-        let mut files: Vec<_> =
-            store.files().iter().filter(|file| !removed.contains(&file.descriptor().id)).cloned().collect();
-        files.extend(output);
-        *store.files.borrow_mut() = Rc::new(files);
-        self.delete_files(&inputs).await;
         Ok(())
     }
 

@@ -33,6 +33,21 @@ pub(super) struct Frozen {
     flushed_to: LogPosition,
 }
 
+/// A change of the files of a table.
+pub(super) struct FileChange {
+    pub(super) added: Vec<Arc<TableFile>>,
+    pub(super) removed: Removed,
+    /// Replay begins here from now on.
+    pub(super) flushed: Option<LogPosition>,
+}
+
+/// Which files go.
+pub(super) enum Removed {
+    These(Vec<Uuid>),
+    /// All that there are when the change is made.
+    All,
+}
+
 impl Shard {
     /// Writes a table's memtable out and waits for it.
     ///
@@ -126,17 +141,16 @@ impl Shard {
                 .run("flush", job)
                 .await
                 .map_err(|Stopped| StorageError::ShuttingDown)??;
-            if store.is_dropped.get() {
-                self.delete_files(std::slice::from_ref(&file)).await;
+            let change = FileChange {
+                added: vec![Arc::clone(&file)],
+                removed: Removed::These(Vec::new()),
+                flushed: Some(frozen.flushed_to),
+            };
+            if self.commit(store, change).await?.is_none() {
+                self.delete_files(&[file]).await;
                 return Ok(());
             }
-            let edit = Edit { added: vec![id], removed: Vec::new(), flushed: Some(frozen.flushed_to) };
-            self.registry.retain(id);
-            self.commit(table.id(), edit).await?;
             // One step for readers: no await between the file's coming and the memtable's going.
-            let mut files: Vec<Arc<TableFile>> = store.files().to_vec();
-            files.push(file);
-            *store.files.borrow_mut() = Rc::new(files);
             store.frozen.borrow_mut().remove(0);
             self.forget_memtable_bytes(frozen.memtable.memory_bytes());
         }
@@ -147,12 +161,45 @@ impl Shard {
         self.room.notify_waiters();
     }
 
-    /// Makes an edit of the manifest durable.
-    pub(super) async fn commit(&self, table: TableId, edit: Edit) -> Result<(), StorageError> {
+    /// Makes a change of a table's files durable and then true for readers, in one step: nobody
+    /// else changes the manifest or the table's files meanwhile. Gives the files that went; `None`
+    /// when the change no longer fits, because a file it removes is gone already.
+    pub(super) async fn commit(
+        &self,
+        store: &TableStore,
+        change: FileChange,
+    ) -> Result<Option<Vec<Arc<TableFile>>>, StorageError> {
         let mut manifest = self.manifest.lock().await;
+        let files = store.files();
+        let removed: Vec<Arc<TableFile>> = match &change.removed {
+            Removed::All => files.to_vec(),
+            Removed::These(ids) => {
+                files.iter().filter(|file| ids.contains(&file.descriptor().id)).cloned().collect()
+            }
+        };
+        let still_fits = match &change.removed {
+            Removed::All => true,
+            Removed::These(ids) => removed.len() == ids.len() && !store.is_dropped.get(),
+        };
+        if !still_fits {
+            return Ok(None);
+        }
+        let table = store.table().id();
+        let named = match change.removed {
+            // Those that can not be read, too.
+            Removed::All => manifest.files(table),
+            Removed::These(ids) => ids,
+        };
+        let edit = Edit { added: ids(&change.added), removed: named, flushed: change.flushed };
         let next = manifest.edited(table, &edit, self.timestamps.last());
         *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
-        Ok(())
+        let gone = ids(&removed);
+        let mut files: Vec<Arc<TableFile>> =
+            store.files().iter().filter(|file| !gone.contains(&file.descriptor().id)).cloned().collect();
+        change.added.iter().for_each(|file| self.registry.retain(file.descriptor().id));
+        files.extend(change.added);
+        *store.files.borrow_mut() = Rc::new(files);
+        Ok(Some(removed))
     }
 
     /// Gives up log segments whose writes are all in files.

@@ -130,7 +130,12 @@ impl<'a> Reading<'a> {
         }
         for file in self.store.files().iter().filter(|file| file.may_contain(key)) {
             let chunks = Rc::clone(&self.shard.cache);
-            sources.push(Source::File(file.partition_cursor(chunks, key, slices, self.command.reversed)));
+            sources.push(Source::File(Box::new(file.partition_cursor(
+                chunks,
+                key,
+                slices,
+                self.command.reversed,
+            ))));
         }
         MergeCursor::new(self.store.table(), self.command.reversed, sources)
     }
@@ -149,7 +154,7 @@ impl<'a> Reading<'a> {
         let start = after.map_or(RingPlace::BeforeToken(range.first), RingPlace::AfterKey);
         let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
         for file in self.store.files().iter() {
-            sources.push(Source::File(file.scan(Rc::clone(&self.shard.cache), &places, slices)));
+            sources.push(Source::File(Box::new(file.scan(Rc::clone(&self.shard.cache), &places, slices))));
         }
         MergeCursor::new(self.store.table(), self.command.reversed, sources)
     }
@@ -273,7 +278,7 @@ fn without_dropped(row: &Row, table: &Table) -> Option<Row> {
 /// A place where a partition may live.
 enum Source {
     Memory(Box<MemtableCursor>),
-    File(FileCursor<Rc<ChunkCache>>),
+    File(Box<FileCursor<Rc<ChunkCache>>>),
 }
 
 impl UnfilteredCursor for Source {

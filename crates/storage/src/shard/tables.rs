@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use schema::{Schema, Table, TableId};
 
-use super::flush::ids;
+use super::flush::{FileChange, Removed};
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::manifest::Edit;
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableStats;
 
@@ -73,17 +72,8 @@ impl Shard {
         let store = self.store(table)?;
         let _turn = store.flush_turn.lock().await;
         self.freeze(&store);
-        let flushed_to = self.log.end();
-        let files = store.files();
-        let edit = Edit { added: Vec::new(), removed: ids(&files), flushed: Some(flushed_to) };
-        self.commit(table, edit).await?;
-        let kept: Vec<_> = store
-            .files()
-            .iter()
-            .filter(|file| !ids(&files).contains(&file.descriptor().id))
-            .cloned()
-            .collect();
-        *store.files.borrow_mut() = Rc::new(kept);
+        let change = FileChange { added: Vec::new(), removed: Removed::All, flushed: Some(self.log.end()) };
+        let files = self.commit(&store, change).await?.unwrap_or_default();
         store.damage.borrow_mut().clear();
         let frozen: Vec<_> = store.frozen.borrow_mut().drain(..).collect();
         let memory: usize = frozen.iter().map(|frozen| frozen.slot.with(Memtable::memory_bytes)).sum();
