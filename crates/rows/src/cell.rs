@@ -55,13 +55,14 @@ impl<'a> CellRef<'a> {
 
     /// Which of two cells of one column and path wins, by Cassandra 5's `Cells.resolveRegular`:
     /// newer timestamp; deleted or expiring over lasting (CASSANDRA-14592); tombstone over
-    /// expiring; later local deletion time; lower TTL; greater value.
+    /// expiring; later local deletion time; lower TTL; greater value. Last the greater path, since
+    /// paths may be equal in their type's order and differ in their bytes.
     #[must_use]
     pub fn reconcile(self, other: CellRef<'a>) -> CellRef<'a> {
         if self.rank() >= other.rank() { self } else { other }
     }
 
-    fn rank(&self) -> (i64, bool, bool, u32, std::cmp::Reverse<u32>, &[u8]) {
+    fn rank(&self) -> (i64, bool, bool, u32, std::cmp::Reverse<u32>, &[u8], &[u8]) {
         let ends = self.local_deletion_time != NO_DELETION_TIME;
         (
             self.timestamp,
@@ -70,6 +71,7 @@ impl<'a> CellRef<'a> {
             self.local_deletion_time,
             std::cmp::Reverse(self.ttl),
             self.value,
+            self.path,
         )
     }
 }

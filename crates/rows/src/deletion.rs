@@ -45,9 +45,9 @@ impl DeletionTime {
         !self.is_live() && self.local_deletion_time < gc_before
     }
 
-    fn rank(self) -> (i64, u32) {
-        // A live time must lose against any deletion at i64::MIN, so its local time counts as 0.
-        (self.timestamp, if self.is_live() { 0 } else { self.local_deletion_time })
+    fn rank(self) -> (i64, bool, u32) {
+        // A live time has the greatest local time and must lose against any deletion at i64::MIN.
+        (self.timestamp, !self.is_live(), self.local_deletion_time)
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! A [`Row`] is kept encoded from the moment a statement is bound until its cells are copied to a
 //! client: views ([`CellRef`], [`ColumnRef`]) read it in place, [`RowBuilder`] writes a new one.
-//! Merging is commutative, associative and idempotent; `tests/merge.rs` holds it to that.
+//! Merging is commutative, associative and idempotent; `tests/properties` holds it to that.
 
 mod cell;
 mod clustering;

@@ -12,14 +12,12 @@ use crate::{CellRef, ColumnData, ColumnRef, DeletionTime, Liveness, Row, RowBuil
 /// a range that covers them). `None` when nothing is left.
 ///
 /// As in Cassandra's `Row.Merger`, what the active deletion hides is left out, a row deletion
-/// that does not win over it too.
-///
-/// # Panics
-/// Debug builds assert that the clusterings are equal.
+/// that does not win over it too. Clusterings may be equal in order and differ in bytes (a decimal
+/// with another scale): the lesser bytes stay.
 pub fn merge_rows(rows: &[Row], active: DeletionTime, table: &Table) -> Option<Row> {
     let (first, rest) = rows.split_first()?;
     if rest.is_empty() {
-        return shadow(first, active, table);
+        return shadow(first, active);
     }
     let mut merged: Option<Row> = None;
     let mut left = first;
@@ -27,11 +25,16 @@ pub fn merge_rows(rows: &[Row], active: DeletionTime, table: &Table) -> Option<R
         merged = Some(merge_two(left, right, table));
         left = merged.as_ref().expect("just set");
     }
-    shadow(&merged?, active, table)
+    let merged = merged?;
+    if active.is_live() {
+        // Each step applied the row's own deletion already.
+        return (!merged.is_empty()).then_some(merged);
+    }
+    shadow(&merged, active)
 }
 
 /// Applies an active deletion and the row's own to one row.
-fn shadow(row: &Row, active: DeletionTime, table: &Table) -> Option<Row> {
+fn shadow(row: &Row, active: DeletionTime) -> Option<Row> {
     let deletion = row.deletion();
     if active.is_live() && deletion.is_live() {
         return (!row.is_empty()).then(|| row.clone());
@@ -42,14 +45,14 @@ fn shadow(row: &Row, active: DeletionTime, table: &Table) -> Option<Row> {
     let kept_liveness = if all.deletes(liveness.timestamp) { Liveness::NONE } else { liveness };
     let mut builder = RowBuilder::with_encoded(row.encoded_clustering(), kept_liveness, kept_deletion);
     for column in row.columns() {
-        put(&mut builder, column, all, table);
+        put(&mut builder, column, all);
     }
     let shadowed = builder.finish();
     (!shadowed.is_empty()).then_some(shadowed)
 }
 
 /// Copies what a deletion leaves of a column.
-fn put(builder: &mut RowBuilder, column: ColumnRef<'_>, active: DeletionTime, _table: &Table) {
+fn put(builder: &mut RowBuilder, column: ColumnRef<'_>, active: DeletionTime) {
     match column.data {
         ColumnData::Simple(cell) if active.deletes(cell.timestamp) => {}
         ColumnData::Simple(cell) => {
@@ -65,15 +68,11 @@ fn put(builder: &mut RowBuilder, column: ColumnRef<'_>, active: DeletionTime, _t
 }
 
 fn merge_two(left: &Row, right: &Row, table: &Table) -> Row {
-    debug_assert_eq!(
-        left.encoded_clustering(),
-        right.encoded_clustering(),
-        "only rows of one clustering merge"
-    );
+    let clustering = left.encoded_clustering().min(right.encoded_clustering());
     let deletion = left.deletion().max(right.deletion());
     let liveness = left.liveness().max(right.liveness());
     let kept_liveness = if deletion.deletes(liveness.timestamp) { Liveness::NONE } else { liveness };
-    let mut builder = RowBuilder::with_encoded(left.encoded_clustering(), kept_liveness, deletion);
+    let mut builder = RowBuilder::with_encoded(clustering, kept_liveness, deletion);
     builder.reserve(left.as_encoded().len().max(right.as_encoded().len()));
     let mut lefts = Peeked::new(left.columns());
     let mut rights = Peeked::new(right.columns());
@@ -87,12 +86,12 @@ fn merge_two(left: &Row, right: &Row, table: &Table) -> Row {
         match order {
             Ordering::Less => {
                 if let Some(column) = lefts.next() {
-                    put(&mut builder, column, deletion, table);
+                    put(&mut builder, column, deletion);
                 }
             }
             Ordering::Greater => {
                 if let Some(column) = rights.next() {
-                    put(&mut builder, column, deletion, table);
+                    put(&mut builder, column, deletion);
                 }
             }
             Ordering::Equal => {
@@ -128,7 +127,7 @@ fn merge_columns(
             builder.complex(left.id, kept, cells.filter(|cell| !all.deletes(cell.timestamp)));
         }
         // A column never changes between simple and complex; should bytes say so, the first stands.
-        _ => put(builder, left, active, table),
+        _ => put(builder, left, active),
     }
 }
 

@@ -102,6 +102,10 @@ impl RangeTombstones {
             match markers.last_mut() {
                 Some(last) if comparator.compare_bounds(&last.end_bound(), &start).is_eq() => {
                     last.right = tombstone.deletion;
+                    if last.left == last.right {
+                        // The same deletion goes on: no edge.
+                        markers.pop();
+                    }
                 }
                 _ => markers.push(Marker::at(&start, tombstone.deletion)),
             }

@@ -348,7 +348,7 @@ impl RowBuilder {
     }
 
     /// Adds a multi-cell column: its deletion and its cells, which must be in the order of their paths.
-    /// Leaves the column out when there is neither.
+    /// Cells that the deletion hides are left out, and the column when there is neither.
     ///
     /// # Panics
     /// When the id is not above the one before.
@@ -371,7 +371,9 @@ impl RowBuilder {
         }
         let before_cells = self.bytes.len();
         for cell in cells {
-            self.push_cell(cell, true);
+            if !deletion.deletes(cell.timestamp) {
+                self.push_cell(cell, true);
+            }
         }
         if deletion.is_live() && self.bytes.len() == before_cells {
             self.bytes.truncate(start);
@@ -489,24 +491,35 @@ mod check {
             bytes: bytes.len(),
             what: "clustering component",
         })?;
-        let flags = row.flags(ROW_LIVENESS | ROW_LIVENESS_TTL | ROW_DELETION | ROW_PLAIN, "row flags")?;
-        let fixed = if flags & ROW_LIVENESS != 0 { 8 } else { 0 }
-            + if flags & ROW_LIVENESS != 0 && flags & ROW_LIVENESS_TTL != 0 { 8 } else { 0 }
-            + if flags & ROW_DELETION != 0 { 12 } else { 0 };
+        let row_flags = row.flags(ROW_LIVENESS | ROW_LIVENESS_TTL | ROW_DELETION | ROW_PLAIN, "row flags")?;
+        let (has_liveness, is_plain) = (row_flags & ROW_LIVENESS != 0, row_flags & ROW_PLAIN != 0);
+        let contradicts = |flags: u8| {
+            // What a row says of itself must hold: a plain one is handed out unread.
+            (flags & CELL_ROW_TIMESTAMP != 0 && !has_liveness)
+                || (flags & (CELL_ENDS | CELL_COMPLEX_DELETION) != 0 && is_plain)
+        };
+        let refuse = |offset, what| RowError { offset, bytes: bytes.len(), what };
+        if (row_flags & ROW_LIVENESS_TTL != 0 && !has_liveness)
+            || (is_plain && row_flags & (ROW_LIVENESS_TTL | ROW_DELETION) != 0)
+        {
+            return Err(refuse(row.offset - 1, "contradicting row flags"));
+        }
+        let fixed = if has_liveness { 8 } else { 0 }
+            + if row_flags & ROW_LIVENESS_TTL != 0 { 8 } else { 0 }
+            + if row_flags & ROW_DELETION != 0 { 12 } else { 0 };
         row.take(fixed, "row times")?;
         let mut last_id = None;
         while row.offset < bytes.len() {
             let id = row.take(2, "column id")?;
             let id = u16::from_le_bytes([id[0], id[1]]);
             if last_id.is_some_and(|last| last >= id) {
-                return Err(RowError {
-                    offset: row.offset - 2,
-                    bytes: bytes.len(),
-                    what: "order of column ids",
-                });
+                return Err(refuse(row.offset - 2, "order of column ids"));
             }
             last_id = Some(id);
             let flags = row.flags(CELL_FLAGS | CELL_COMPLEX | CELL_COMPLEX_DELETION, "cell flags")?;
+            if contradicts(flags) || flags & (CELL_COMPLEX | CELL_COMPLEX_DELETION) == CELL_COMPLEX_DELETION {
+                return Err(refuse(row.offset - 1, "contradicting cell flags"));
+            }
             if flags & CELL_COMPLEX == 0 {
                 row.cell(flags, false)?;
                 continue;
@@ -518,6 +531,13 @@ mod check {
                 cells.take(if flags & CELL_COMPLEX_DELETION != 0 { 12 } else { 0 }, "complex deletion")?;
                 while cells.offset < body.len() {
                     let flags = cells.flags(CELL_FLAGS, "cell flags")?;
+                    if contradicts(flags) {
+                        return Err(RowError {
+                            offset: cells.offset - 1,
+                            bytes: body.len(),
+                            what: "contradicting cell flags",
+                        });
+                    }
                     cells.cell(flags, true)?;
                 }
                 Ok(())

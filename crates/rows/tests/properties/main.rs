@@ -1,0 +1,15 @@
+//! What must hold of rows whatever they are: properties over random rows, ranges and streams.
+//!
+//! | file | property |
+//! |---|---|
+//! | `given.rs` | (what the others draw from) |
+//! | `encoding.rs` | rows and mutations survive encoding; hostile bytes do no harm |
+//! | `merging.rs` | merging rows is commutative, associative, idempotent; purging hides nothing and reveals nothing |
+//! | `ranges.rs` | range tombstones and slices behave as the sets they stand for |
+//! | `streams.rs` | merged streams equal what a naive model says, both ways, within slices |
+
+mod encoding;
+mod given;
+mod merging;
+mod ranges;
+mod streams;

@@ -1,0 +1,112 @@
+//! Merging rows is commutative, associative and idempotent; purging changes nothing that shows.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rows::{DeletionTime, LiveRows, Row, merge_rows, purge_row};
+
+use crate::given;
+
+fn merge(rows: &[Row]) -> Option<Row> {
+    merge_rows(rows, DeletionTime::LIVE, &given::table())
+}
+
+fn rows_of_one_place(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Row>> {
+    vec(given::row_at((1, 1), given::any_timestamp()), count)
+}
+
+/// Timestamps that no timestamp of the other half equals.
+fn half(odd: bool) -> BoxedStrategy<i64> {
+    (0..4i64).prop_map(move |timestamp| timestamp * 2 + i64::from(odd)).boxed()
+}
+
+/// The oldest timestamp of anything in a row.
+fn oldest(row: &Row) -> i64 {
+    let mut oldest = i64::MAX;
+    let mut see = |timestamp: i64| oldest = oldest.min(timestamp);
+    if !row.liveness().is_none() {
+        see(row.liveness().timestamp);
+    }
+    if !row.deletion().is_live() {
+        see(row.deletion().timestamp);
+    }
+    for column in row.columns() {
+        match column.data {
+            rows::ColumnData::Simple(cell) => see(cell.timestamp),
+            rows::ColumnData::Complex(complex) => {
+                if !complex.deletion.is_live() {
+                    see(complex.deletion.timestamp);
+                }
+                complex.cells().for_each(|cell| see(cell.timestamp));
+            }
+        }
+    }
+    oldest
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn the_order_of_rows_does_not_matter(rows in rows_of_one_place(1..5).prop_shuffle()) {
+        let mut turned = rows.clone();
+        turned.reverse();
+        prop_assert_eq!(merge(&rows), merge(&turned));
+    }
+
+    #[test]
+    fn rows_may_be_merged_in_groups(rows in rows_of_one_place(3..6), split in 1..3usize) {
+        let (left, right) = rows.split_at(split);
+        let grouped: Vec<Row> = merge(left).into_iter().chain(merge(right)).collect();
+        prop_assert_eq!(merge(&rows), merge(&grouped));
+    }
+
+    #[test]
+    fn merging_again_changes_nothing(rows in rows_of_one_place(1..4)) {
+        let doubled: Vec<Row> = rows.iter().chain(&rows).cloned().collect();
+        prop_assert_eq!(merge(&rows), merge(&doubled));
+        if let Some(merged) = merge(&rows) {
+            prop_assert_eq!(merge(&[merged.clone(), merged.clone()]), Some(merged.clone()));
+            prop_assert_eq!(merge(&[merged.clone()]), Some(merged));
+        }
+    }
+
+    #[test]
+    fn an_active_deletion_is_as_if_it_were_merged_in_first(
+        rows in rows_of_one_place(1..4),
+        active in given::deletion(given::any_timestamp()),
+    ) {
+        let table = given::table();
+        let at_once = merge_rows(&rows, active, &table);
+        let each: Vec<Row> =
+            rows.iter().filter_map(|row| merge_rows(std::slice::from_ref(row), active, &table)).collect();
+        prop_assert_eq!(at_once, merge_rows(&each, active, &table));
+    }
+
+    /// Some rows are compacted at one moment, others are not; whoever looks later sees the same.
+    /// Timestamps of the two do not tie: as in Cassandra, an expired cell that became a tombstone
+    /// wins a tie that it would have lost.
+    #[test]
+    fn purging_does_not_change_what_shows_later(
+        compacted in vec(given::row_at((1, 1), half(false)), 1..4),
+        others in vec(given::row_at((1, 1), half(true)), 0..3),
+        (now, later) in (46..54u32, 0..6u32),
+        gc_before in 38..54u32,
+    ) {
+        let live = LiveRows { now: now + later };
+        let timestamp_min = others.iter().map(oldest).min().unwrap_or(i64::MAX);
+        let all: Vec<Row> = compacted.iter().chain(&others).cloned().collect();
+        let expected = merge(&all).and_then(|row| live.filter(&row));
+        let kept = merge(&compacted)
+            .and_then(|row| purge_row(&row, now, gc_before.min(now), |timestamp| timestamp < timestamp_min));
+        let left: Vec<Row> = kept.into_iter().chain(others).collect();
+        prop_assert_eq!(merge(&left).and_then(|row| live.filter(&row)), expected);
+    }
+
+    #[test]
+    fn purging_again_at_the_same_moment_changes_nothing(row in given::row(given::any_timestamp()), gc_before in 38..50u32) {
+        let purge = |row: &Row| purge_row(row, given::NOW, gc_before, |_| true);
+        if let Some(once) = purge(&row) {
+            prop_assert_eq!(purge(&once), Some(once));
+        }
+    }
+}
