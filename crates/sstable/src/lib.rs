@@ -15,6 +15,8 @@ mod data;
 mod descriptor;
 mod error;
 mod file_writer;
+#[doc(hidden)]
+pub mod hostile;
 mod inspect;
 mod options;
 mod partition_index;
@@ -41,6 +43,8 @@ pub use summary::TableSummary;
 pub use table_file::{TableFile, delete_table_file};
 pub use table_writer::TableWriter;
 
+#[cfg(test)]
+mod damage_tests;
 #[cfg(test)]
 mod fixture_tests;
 #[cfg(test)]

@@ -78,9 +78,8 @@ impl World {
             .column("d", ColumnKind::Clustering(1, ClusteringOrder::Desc), CqlType::Text)
             .column("a", ColumnKind::Regular, CqlType::Int);
         if random.next_u64() & 1 == 0 {
-            builder = builder
-                .column("t", ColumnKind::Static, CqlType::Bigint)
-                .column("s", ColumnKind::Static, set);
+            builder =
+                builder.column("t", ColumnKind::Static, CqlType::Bigint).column("s", ColumnKind::Static, set);
         }
         if random.next_u64().is_multiple_of(4) {
             for index in 0..80 {
@@ -134,7 +133,12 @@ impl World {
         let timestamp = if self.chance(2) { row.timestamp } else { self.deletion().timestamp };
         match self.below(6) {
             0 => CellRef::tombstone(timestamp, self.deletion().local_deletion_time),
-            1 => CellRef::expiring(timestamp, 1 + self.below(100) as u32, self.deletion().local_deletion_time, value),
+            1 => CellRef::expiring(
+                timestamp,
+                1 + self.below(100) as u32,
+                self.deletion().local_deletion_time,
+                value,
+            ),
             2 if row.is_expiring() => CellRef::expiring(timestamp, row.ttl, row.local_expiration_time, value),
             _ => CellRef::live(timestamp, value),
         }
@@ -149,7 +153,9 @@ impl World {
         let deletion = if !is_static && self.chance(8) { self.deletion() } else { DeletionTime::LIVE };
         let mut builder = RowBuilder::new(clustering, liveness, deletion);
         let mut columns: Vec<_> =
-            if is_static { self.table.static_columns() } else { self.table.regular_columns() }.iter().collect();
+            if is_static { self.table.static_columns() } else { self.table.regular_columns() }
+                .iter()
+                .collect();
         columns.sort_by_key(|column| column.id);
         let sparse = self.chance(2);
         for column in columns {
@@ -216,7 +222,8 @@ impl World {
     }
 
     fn write(&self, disk: &Arc<dyn Disk>, descriptor: &Descriptor, models: &[Model]) {
-        let class = ["LZ4Compressor", "SnappyCompressor", "ZstdCompressor", "DeflateCompressor", "NoopCompressor"];
+        let class =
+            ["LZ4Compressor", "SnappyCompressor", "ZstdCompressor", "DeflateCompressor", "NoopCompressor"];
         let class = class.get(self.below(7) as usize).map(|class| (*class).to_owned());
         let mut collector = crate::EncodingStatsCollector::new();
         let options = WriterOptions {

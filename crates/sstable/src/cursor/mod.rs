@@ -256,17 +256,20 @@ impl<S: ChunkSource> FileCursor<S> {
 
     /// What to do instead of reading a partition that is not in the range of a scan.
     fn outside_of_range(
-        &self,
+        &mut self,
         file: &TableFile,
         key: &PartitionKey,
         position: u64,
     ) -> Attempt<Option<State>> {
-        let Which::Range { range, last_key, .. } = &self.which else { return Ok(None) };
+        let Which::Range { range, last_key, .. } = &mut self.which else { return Ok(None) };
         if last_key.as_ref().is_some_and(|last| last >= key) {
             return Err(file.damaged(Component::Data, position, "partition keys do not rise").into());
         }
         if range.end.is_before(key) {
             return Ok(Some(State::End));
+        }
+        if !range.start.is_before(key) {
+            *last_key = Some(key.clone());
         }
         Ok((!range.start.is_before(key)).then_some(State::Locate))
     }

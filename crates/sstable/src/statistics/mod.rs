@@ -13,6 +13,6 @@ pub use tombstones::{TombstoneHistogram, TombstoneHistogramBuilder};
 
 pub(crate) use cardinality::Cardinality;
 pub(crate) use collector::Collector;
-pub(crate) use file::Statistics;
+pub(crate) use file::{Statistics, correct_checksums};
 pub(crate) use header::{Header, clustering_names};
 pub(crate) use stats::Stats;

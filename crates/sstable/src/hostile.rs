@@ -1,0 +1,119 @@
+//! Reads bytes that may be anything as a table file: what the fuzzer and the damage tests call.
+//!
+//! Nothing may panic, loop, or take memory beyond what the bytes are worth. There are no checksums
+//! of the components in the way: Data is not compressed and stands without CRC.db, and those of
+//! Statistics are set right first.
+//!
+//! ```text
+//!   u32 LE bytes of Statistics | Statistics | u32 LE | Partitions | u32 LE | Rows | Data
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rows::{Bound, BoundKind, Slice, Slices, Step, Unfiltered, UnfilteredCursor};
+use runtime::{Disk, MemoryDisk, OpenMode};
+use uuid::Uuid;
+
+use crate::statistics::correct_checksums;
+use crate::{
+    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, RingRange, SstableError, TableFile,
+    table_of_header, toc,
+};
+
+/// Rows read of one hostile file, at most.
+const STEP_COUNT_MAX: usize = 100_000;
+
+/// Puts components together as [`read`] takes them apart.
+pub fn join(statistics: &[u8], partitions: &[u8], rows: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in [statistics, partitions, rows] {
+        out.extend_from_slice(&(part.len() as u32).to_le_bytes());
+        out.extend_from_slice(part);
+    }
+    out.extend_from_slice(data);
+    out
+}
+
+/// Opens and reads a table file of those bytes, every way there is.
+pub fn read(bytes: &[u8]) {
+    let mut rest = bytes;
+    let mut part = || -> Vec<u8> {
+        let Some((head, tail)) = rest.split_first_chunk::<4>() else { return Vec::new() };
+        let (part, tail) = tail.split_at(tail.len().min(u32::from_le_bytes(*head) as usize));
+        rest = tail;
+        part.to_vec()
+    };
+    let (mut statistics, partitions, rows) = (part(), part(), part());
+    correct_checksums(&mut statistics);
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let descriptor = Descriptor::new("/hostile", Uuid::nil());
+    let list = toc::to_text(&[Component::Data]);
+    let components = [
+        (Component::Statistics, &statistics[..]),
+        (Component::Partitions, &partitions),
+        (Component::Rows, &rows),
+        (Component::Data, rest),
+        (Component::Toc, list.as_bytes()),
+    ];
+    let written = components
+        .into_iter()
+        .try_for_each(|(component, bytes)| write(&*disk, &descriptor.path(component), bytes));
+    if written.is_ok() {
+        // Errors are what is expected.
+        let _ = read_all(&disk, &descriptor);
+    }
+}
+
+fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    disk.create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+    disk.open(path, OpenMode::CreateNew)?.write_all_at(bytes, 0)
+}
+
+fn read_all(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Result<(), SstableError> {
+    let table = Arc::new(table_of_header(&**disk, descriptor, "ks", "t")?);
+    let file = TableFile::open(Arc::clone(disk), descriptor.clone(), &table)?;
+    let _ = file.verify();
+    let all = steps(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all()));
+    let _ = steps(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::none()));
+    let mut keys = vec![file.summary().first_key.clone(), file.summary().last_key.clone()];
+    let mut places = Vec::new();
+    for step in all.unwrap_or_default() {
+        match step {
+            Step::Header(header) => keys.push(header.key),
+            Step::Item(Unfiltered::Row(row)) => places.push(row.clustering()),
+            Step::Item(Unfiltered::Marker(marker)) => places.push(marker.prefix),
+            _ => {}
+        }
+    }
+    places.truncate(16);
+    let slices: Vec<Slice> = places
+        .chunks(2)
+        .map(|pair| Slice {
+            start: Bound { kind: BoundKind::InclusiveStart, prefix: pair[0].clone() },
+            end: Bound { kind: BoundKind::InclusiveEnd, prefix: pair[pair.len() - 1].clone() },
+        })
+        .collect();
+    let slices = Slices::new(slices, &file.layout().comparator);
+    let slices = if slices.as_slice().is_empty() { Slices::all() } else { slices };
+    for key in keys.iter().take(8) {
+        for reversed in [false, true] {
+            let _ = steps(file.partition_cursor(DirectChunks::new(), key, &slices, reversed));
+            let _ = steps(file.partition_cursor(DirectChunks::new(), key, &Slices::all(), reversed));
+        }
+    }
+    Ok(())
+}
+
+fn steps<S: ChunkSource>(mut cursor: FileCursor<S>) -> Result<Vec<Step<()>>, SstableError> {
+    let mut steps = Vec::new();
+    while steps.len() < STEP_COUNT_MAX {
+        match cursor.step()? {
+            Step::End => break,
+            Step::Need(need) => drop(need.read()?),
+            Step::Header(header) => steps.push(Step::Header(header)),
+            Step::Item(item) => steps.push(Step::Item(item)),
+        }
+    }
+    Ok(steps)
+}
