@@ -80,8 +80,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "formats",
-        options: "[write] [serve] [read] [--bless]",
-        about: "our table files before Cassandra's tools and a Cassandra node; Cassandra's files before us",
+        options: "[write] [serve] [--bless] [--cassandra]",
+        about: "our table files before Cassandra's tools, and a Cassandra node on a copy of them",
         run: formats::run,
     },
     Command {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{KEYSPACE, folder, lines, show_difference};
+use super::{KEYSPACE, Writer, folder, lines, show_difference};
 use crate::formats::statements::{ask, rows};
-use crate::node::Node;
 use crate::peers::{script, succeed};
 use crate::report::{Failure, Tally};
 use crate::wire::Connection;
@@ -44,15 +43,18 @@ impl Drop for Cassandra {
     }
 }
 
-/// Asks `node`, copies its files, asks a Cassandra on the copy, and compares.
-pub(super) fn serve(node: Node, tables: &BTreeMap<String, String>, work: &Path) -> Result<Tally, Failure> {
+/// Asks the writer, copies its files, asks a Cassandra on the copy, and compares.
+pub(super) fn serve(
+    writer: &mut Writer,
+    tables: &BTreeMap<String, String>,
+    work: &Path,
+) -> Result<Tally, Failure> {
     let queries = lines(&folder().join("queries.cql"))?;
-    let mut connection = Connection::open(&node.address(), 5)?;
+    let mut connection = Connection::open(&writer.address, 5)?;
     let ours = answers(&mut connection, &queries)?;
     let schema = schema(&mut connection, tables)?;
-    let files = node.data.join("data").join(KEYSPACE);
     drop(connection);
-    node.stop()?;
+    writer.rest()?;
 
     let cassandra = Cassandra::start(&work.join("cassandra"))?;
     let mut connection = cassandra.connect()?;
@@ -60,13 +62,13 @@ pub(super) fn serve(node: Node, tables: &BTreeMap<String, String>, work: &Path) 
     drop((connection, cassandra));
     // Our folders have the names that Cassandra gives to the same tables with the same ids.
     let target = work.join("cassandra/d/data");
-    succeed(Command::new("cp").arg("-r").arg(&files).arg(&target))?;
+    succeed(Command::new("cp").arg("-r").arg(writer.data.join(KEYSPACE)).arg(&target))?;
     let cassandra = Cassandra::start(&work.join("cassandra"))?;
     let theirs = answers(&mut cassandra.connect()?, &queries)?;
     let mut tally = Tally::default();
     for ((query, ours), theirs) in queries.iter().zip(&ours).zip(&theirs) {
         if ours == theirs {
-            println!("ok: Cassandra on our files: {query}");
+            println!("ok: Cassandra on our files, {} rows: {query}", ours.len());
             tally += Tally::PASS;
         } else {
             println!("*** Cassandra on our files answers otherwise: {query}");
@@ -74,7 +76,11 @@ pub(super) fn serve(node: Node, tables: &BTreeMap<String, String>, work: &Path) 
             tally += Tally::FAIL;
         }
     }
-    Ok(tally)
+    // Equal because nothing is there would be no success.
+    match theirs.iter().any(|rows| rows.len() > 1) {
+        true => Ok(tally),
+        false => Err(Failure::new("the Cassandra on our files has no rows")),
+    }
 }
 
 fn answers(connection: &mut Connection, queries: &[String]) -> Result<Vec<Vec<String>>, Failure> {

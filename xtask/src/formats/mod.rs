@@ -7,6 +7,7 @@
 //!             sstablemetadata print its files: they must print what was kept
 //!   serve     a Cassandra node is started on a copy of those files: it must answer
 //!             tests/formats/written/queries.cql as Peristyle did
+//!   --cassandra  judges the judges: the oracle's own files in place of ours
 //! ```
 //!
 //! The other direction, Cassandra's files before us, is a test of the crate `sstable` over
@@ -31,25 +32,67 @@ use statements::Statements;
 
 const KEYSPACE: &str = "formats";
 
+/// Who wrote the files that are judged.
+struct Writer {
+    address: String,
+    /// Holds a folder for each keyspace.
+    data: PathBuf,
+    /// Ours, to be stopped before its files are copied; none for the oracle.
+    node: Option<Node>,
+}
+
+impl Writer {
+    fn peristyle(work: &Path) -> Result<Writer, Failure> {
+        let node = Node::start(&NodeOptions { data: work.join("data"), port: 0, words: vec![] })?;
+        Ok(Writer { address: node.address(), data: node.data.join("data"), node: Some(node) })
+    }
+
+    fn oracle() -> Result<Writer, Failure> {
+        let data = peers::home().join("cassandra/node/d/data");
+        Ok(Writer { address: peers::oracle_address()?, data, node: None })
+    }
+
+    fn flush(&self) -> Result<(), Failure> {
+        match &self.node {
+            Some(node) => node.nodetool(&["flush", KEYSPACE]).map(drop),
+            None => {
+                let port = peers::ORACLE_JMX_PORT.to_string();
+                peers::succeed(peers::script("cassandra").args([
+                    "nodetool",
+                    "--jmx-port",
+                    &port,
+                    "flush",
+                    KEYSPACE,
+                ]))
+            }
+        }
+    }
+
+    /// Nobody writes to the files any more.
+    fn rest(&mut self) -> Result<(), Failure> {
+        self.node.take().map_or(Ok(()), Node::stop)
+    }
+}
+
 /// Runs the steps named, or all.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
-    arguments.only(&["bless"])?;
-    if arguments.flag("bless") {
-        return bless();
-    }
     let wanted =
         |step: &str| arguments.positional.is_empty() || arguments.positional.iter().any(|name| name == step);
     peers::install_cassandra()?;
-    let folder = fresh_folder("formats")?;
-    let node = Node::start(&NodeOptions { data: folder.join("data"), port: 0, words: vec![] })?;
-    let tables = fill(&node.address())?;
-    node.nodetool(&["flush", KEYSPACE])?;
+    let work = fresh_folder("formats")?;
+    let from_oracle = arguments.flag("bless") || arguments.flag("cassandra");
+    let mut writer = if from_oracle { Writer::oracle()? } else { Writer::peristyle(&work)? };
+    let tables = fill(&writer.address)?;
+    writer.flush()?;
+    if arguments.flag("bless") {
+        return bless(&writer, &tables);
+    }
     let mut tally = Tally::default();
     if wanted("write") {
-        tally += write(&node, &tables)?;
+        tally += write(&writer, &tables)?;
     }
     if wanted("serve") {
-        tally += copy::serve(node, &tables, &folder)?;
+        tally += copy::serve(&mut writer, &tables, &work)?;
     }
     Ok(tally)
 }
@@ -58,16 +101,12 @@ fn folder() -> PathBuf {
     root().join("tests/formats/written")
 }
 
-fn bless() -> Result<Tally, Failure> {
-    let tables = fill(&peers::oracle_address()?)?;
-    let port = peers::ORACLE_JMX_PORT.to_string();
-    peers::succeed(peers::script("cassandra").args(["nodetool", "--jmx-port", &port, "flush", KEYSPACE]))?;
+fn bless(writer: &Writer, tables: &BTreeMap<String, String>) -> Result<Tally, Failure> {
     let expected = folder().join("expected");
     std::fs::create_dir_all(&expected)?;
-    let data = peers::home().join("cassandra/node/d/data");
     let mut tally = Tally::default();
     for table in tables.keys() {
-        let files = dump::data_files(&data, KEYSPACE, table)?;
+        let files = dump::data_files(&writer.data, KEYSPACE, table)?;
         std::fs::write(
             expected.join(format!("{table}.json")),
             dump::partitions_text(&dump::partitions(&files)?)?,
@@ -87,10 +126,10 @@ fn fill(address: &str) -> Result<BTreeMap<String, String>, Failure> {
     statements::table_ids(&mut connection, KEYSPACE)
 }
 
-fn write(node: &Node, tables: &BTreeMap<String, String>) -> Result<Tally, Failure> {
+fn write(writer: &Writer, tables: &BTreeMap<String, String>) -> Result<Tally, Failure> {
     let mut tally = Tally::default();
     for table in tables.keys() {
-        let files = dump::data_files(&node.data.join("data"), KEYSPACE, table)?;
+        let files = dump::data_files(&writer.data, KEYSPACE, table)?;
         let partitions = dump::partitions_text(&dump::partitions(&files)?)?;
         tally += same(&format!("sstabledump of {table}"), &format!("{table}.json"), &partitions)?;
         tally += same(
