@@ -29,4 +29,4 @@ pub use response::{
     ChangeTarget, ChangeType, ColumnSpec, PreparedInfo, Response, ResponseKind, RowSink, RowsResult,
     SchemaChange,
 };
-pub use virtual_tables::{ClusterFacts, NoVirtualTables, VirtualTables};
+pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualTables};

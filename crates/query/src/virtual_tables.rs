@@ -1,9 +1,14 @@
 //! Tables whose rows are made up when they are read: `system.local`, `system_schema`, …
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use schema::{Keyspace, Table};
 use storage::PartitionRows;
+
+/// What must be waited for before a table can be made up.
+pub type Gathering<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// What the server knows about itself, as tables. A statement sees these keyspaces beside those
 /// of the schema and can not write to them.
@@ -11,6 +16,19 @@ pub trait VirtualTables {
     /// The keyspaces, with their tables. Looked up by every statement that names no other table,
     /// so it must be cheap.
     fn keyspaces(&self) -> &[Arc<Keyspace>];
+
+    /// Are the rows of this table made up? Tables of the schema may be too (`system.local`), others
+    /// of the same keyspace are stored (`system.batches`).
+    fn makes_up(&self, keyspace: &str, table: &str) -> bool {
+        self.keyspaces().iter().any(|known| known.name == keyspace && known.tables.contains_key(table))
+    }
+
+    /// What must be waited for before [`VirtualTables::rows`] is asked for this table, if anything:
+    /// some tables tell of all shards.
+    fn gather<'a>(&'a self, table: &'a Table) -> Option<Gathering<'a>> {
+        let _ = table;
+        None
+    }
 
     /// All rows of a table, as they are now; `None` when the table is not one of these. Partitions
     /// and rows in any order: the caller sorts. Static rows are not looked at unless given.

@@ -24,6 +24,7 @@ mod mailbox;
 pub mod memory_disk;
 mod os_disk;
 mod pool;
+mod process;
 mod random;
 mod shard_threads;
 
@@ -37,6 +38,7 @@ pub use io::Io;
 pub use mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox};
 pub use memory_disk::MemoryDisk;
 pub use os_disk::OsDisk;
+pub use process::{resident_bytes, start_service};
 pub use random::{OsRandom, Random, SeededRandom};
 pub use shard_threads::{ShardOptions, ShardThreads};
 

@@ -3,7 +3,10 @@
 
 use bytes::Bytes;
 use protocol::{ErrorKind, ErrorResponse, SchemaChangeKind, SchemaTarget};
-use query::{BatchQuery, BatchStatement, BatchType, BindValue, ChangeTarget, ChangeType, Consistency, QueryError, QueryOptions};
+use query::{
+    BatchQuery, BatchStatement, BatchType, BindValue, ChangeTarget, ChangeType, Consistency, QueryError,
+    QueryOptions,
+};
 
 /// A consistency level asked for.
 pub(crate) fn consistency(level: protocol::Consistency) -> Consistency {
@@ -79,7 +82,9 @@ pub(crate) fn batch_type(kind: protocol::BatchKind) -> BatchType {
 }
 
 /// The statements of a BATCH.
-pub(crate) fn batch_statements(statements: &[protocol::BatchStatement]) -> Result<Vec<BatchStatement>, ErrorResponse> {
+pub(crate) fn batch_statements(
+    statements: &[protocol::BatchStatement],
+) -> Result<Vec<BatchStatement>, ErrorResponse> {
     let statement = |statement: &protocol::BatchStatement| {
         let query = match &statement.query {
             protocol::BatchQuery::Text(text) => BatchQuery::Text(text.as_str().to_owned()),
@@ -136,24 +141,28 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
             required: count(required),
             alive: count(alive),
         },
-        QueryError::WriteTimeout { consistency, received, block_for, write_type } => ErrorKind::WriteTimeout {
-            consistency: consistency_answered(consistency),
-            received: count(received),
-            block_for: count(block_for),
-            write_type: match write_type {
-                query::WriteType::Simple => protocol::WriteType::Simple,
-                query::WriteType::Batch => protocol::WriteType::Batch,
-                query::WriteType::UnloggedBatch => protocol::WriteType::UnloggedBatch,
-                query::WriteType::BatchLog => protocol::WriteType::BatchLog,
-            },
-            contentions: None,
-        },
-        QueryError::ReadTimeout { consistency, received, block_for, data_present } => ErrorKind::ReadTimeout {
-            consistency: consistency_answered(consistency),
-            received: count(received),
-            block_for: count(block_for),
-            data_present,
-        },
+        QueryError::WriteTimeout { consistency, received, block_for, write_type } => {
+            ErrorKind::WriteTimeout {
+                consistency: consistency_answered(consistency),
+                received: count(received),
+                block_for: count(block_for),
+                write_type: match write_type {
+                    query::WriteType::Simple => protocol::WriteType::Simple,
+                    query::WriteType::Batch => protocol::WriteType::Batch,
+                    query::WriteType::UnloggedBatch => protocol::WriteType::UnloggedBatch,
+                    query::WriteType::BatchLog => protocol::WriteType::BatchLog,
+                },
+                contentions: None,
+            }
+        }
+        QueryError::ReadTimeout { consistency, received, block_for, data_present } => {
+            ErrorKind::ReadTimeout {
+                consistency: consistency_answered(consistency),
+                received: count(received),
+                block_for: count(block_for),
+                data_present,
+            }
+        }
         QueryError::FunctionFailure { keyspace, function, argument_types, .. } => {
             ErrorKind::FunctionFailure { keyspace, function, argument_types }
         }

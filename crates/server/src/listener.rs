@@ -55,7 +55,11 @@ pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<StdListe
 }
 
 /// Accepts connections for a shard until the shard stops.
-pub(crate) async fn accept(listener: StdListener, server: Rc<ShardServer>, connections: Arc<ConnectionCount>) {
+pub(crate) async fn accept(
+    listener: StdListener,
+    server: Rc<ShardServer>,
+    connections: Arc<ConnectionCount>,
+) {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),

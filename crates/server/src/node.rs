@@ -30,6 +30,8 @@ pub struct Server {
     listen: SocketAddr,
     management: Option<SocketAddr>,
     stop_requested: watch::Receiver<bool>,
+    /// Kept so that the listeners do not take a lost sender for a drain.
+    _open: watch::Sender<bool>,
 }
 
 /// What each shard's thread needs to serve clients.
@@ -70,7 +72,7 @@ impl Server {
         let metadata = MetadataLog::open(&runtime.disk, &directory.layout().schema_log(), base_schema()?)?;
         let schema: Arc<Schema> = Arc::clone(metadata.schema());
         let recovered = directory.recover(&schema)?;
-        let view = NodeView::new(&options, listen, recovered.facts(), runtime);
+        let view = NodeView::new(&options, listen, recovered.facts(), runtime)?;
         let (open, is_open) = watch::channel(false);
         let (batches_replayed, replayed) = std::sync::mpsc::channel();
         let connections = Arc::new(ConnectionCount::default());
@@ -79,14 +81,15 @@ impl Server {
             view: view.clone(),
             events: Events::new(),
             limits: options.limits,
-            texts: Arc::new(PreparedTexts::new()),
+            texts: Arc::new(PreparedTexts::new(prepared_texts_bytes(options.memory_bytes))),
             listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
             connections: Arc::clone(&connections),
             is_open,
             batches_replayed,
         };
         let shards = recovered.start(&schema, move |handle| serve_shard(seat.clone(), handle))?;
-        let batch_count = replayed.recv().map_err(|_| ServerError::Batches(CoordinatorError::ShuttingDown))?;
+        let batch_count =
+            replayed.recv().map_err(|_| ServerError::Batches(CoordinatorError::ShuttingDown))?;
         let batch_count = batch_count.map_err(ServerError::Batches)?;
         if batch_count > 0 {
             tracing::info!(batch_count, "finished logged batches of an earlier run");
@@ -97,12 +100,18 @@ impl Server {
             None => None,
             Some(listener) => {
                 let address = listener.local_addr().ok();
-                let state = ManagementState::new(view, shards.shards().clone(), connections, request_stop, open);
+                let state = ManagementState::new(
+                    view,
+                    shards.shards().clone(),
+                    connections,
+                    request_stop,
+                    open.clone(),
+                );
                 management::start(listener, state).map_err(ServerError::Thread)?;
                 address
             }
         };
-        Ok(Server { shards, listen, management, stop_requested })
+        Ok(Server { shards, listen, management, stop_requested, _open: open })
     }
 
     /// Where CQL is spoken.
@@ -136,6 +145,11 @@ impl Server {
     pub async fn stop(self) -> Result<(), ServerError> {
         Ok(self.shards.stop(true).await?)
     }
+}
+
+/// Bytes of texts of prepared statements that are kept: as much as Cassandra gives them.
+fn prepared_texts_bytes(memory_bytes: u64) -> usize {
+    usize::try_from(memory_bytes / 256).unwrap_or(usize::MAX).max(10 << 20)
 }
 
 /// What runs on a shard's thread above storage.

@@ -12,7 +12,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Complaint> {
     let page = tree.text(PAGE).unwrap_or_default();
     let options = options(tree.text(TABLE).unwrap_or_default());
     let missing = options.into_iter().filter(|(_, option)| !page.contains(&format!("`{option}`")));
-    missing.map(|(line, option)| Complaint::new(TABLE, line, format!("option `{option}` is not in {PAGE}"))).collect()
+    missing
+        .map(|(line, option)| Complaint::new(TABLE, line, format!("option `{option}` is not in {PAGE}")))
+        .collect()
 }
 
 /// Lines of the table that name an option.
@@ -32,6 +34,9 @@ mod tests {
     fn an_option_that_the_page_lacks_is_reported() {
         let table = "OptionSpec {\n    name: \"listen\",\n},\nOptionSpec {\n    name: \"shards\",\n}\n";
         let tree = Tree::of(&[(TABLE, table), (PAGE, "| `listen` | where |\n")]);
-        assert_eq!(check(&tree), [Complaint::new(TABLE, 5, "option `shards` is not in docs/configuration.md")]);
+        assert_eq!(
+            check(&tree),
+            [Complaint::new(TABLE, 5, "option `shards` is not in docs/configuration.md")]
+        );
     }
 }

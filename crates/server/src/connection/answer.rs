@@ -47,8 +47,8 @@ impl RowsAnswer {
         let header = RowsHeader {
             metadata: &self.metadata,
             no_metadata: self.no_metadata,
-            new_metadata_id: self.new_metadata_id.as_ref(),
-            paging_state: self.result.paging_state.as_ref(),
+            new_metadata_id: self.new_metadata_id.as_deref(),
+            paging_state: self.result.paging_state.as_deref(),
         };
         let mut sink = Sink(RowsWriter::new(out, &header, version));
         let row_count = self.result.write_rows(&mut sink);

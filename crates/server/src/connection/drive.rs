@@ -161,7 +161,10 @@ impl Connection {
     /// Begins a request; most are over after one poll.
     async fn begin(&mut self, version: Version, stream: i16, envelope: RequestEnvelope, bytes: usize) {
         let Some(admission) = self.server.admit(bytes) else {
-            let error = ErrorResponse::new(ErrorKind::Overloaded, "Server is in overloaded state: too many bytes of requests in flight");
+            let error = ErrorResponse::new(
+                ErrorKind::Overloaded,
+                "Server is in overloaded state: too many bytes of requests in flight",
+            );
             return self.encoder.append_error(version, stream, &error);
         };
         let job = Job {

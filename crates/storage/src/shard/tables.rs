@@ -16,7 +16,7 @@ impl Shard {
     /// definitions to the rest. An older one is ignored.
     ///
     /// # Errors
-    /// The manifest could not be written; the new schema is in force all the same.
+    /// A manifest could not be written; the new schema is in force all the same.
     pub async fn take_schema(self: &Rc<Self>, schema: Arc<Schema>) -> Result<(), StorageError> {
         if schema.epoch() <= self.schema.borrow().epoch() {
             return Ok(());
@@ -34,28 +34,32 @@ impl Shard {
         }
         *self.schema.borrow_mut() = Arc::clone(&schema);
         let is_gone = |store: &Rc<TableStore>| schema.table_by_id(store.table().id()).is_none();
+        let mut result = Ok(());
         for store in self.stores().into_iter().filter(is_gone) {
-            self.drop_table(&store).await?;
+            result = result.and(self.drop_table(&store).await);
         }
-        Ok(())
+        result
     }
 
-    fn redefine(&self, store: &Rc<TableStore>, table: &Arc<Table>) {
+    fn redefine(self: &Rc<Self>, store: &Rc<TableStore>, table: &Arc<Table>) {
         if *store.table.borrow() == *table {
             return;
         }
-        // A memtable keeps to one definition; the frozen one is written by the next flush.
+        // A memtable keeps to one definition.
         self.freeze(store);
         *store.table.borrow_mut() = Arc::clone(table);
         *store.active.borrow_mut() = MemtableSlot::active(Memtable::new(Arc::clone(table)));
+        if !store.frozen.borrow().is_empty() {
+            self.spawn_flush(Rc::clone(store));
+        }
     }
 
     async fn drop_table(&self, store: &Rc<TableStore>) -> Result<(), StorageError> {
         store.is_dropped.set(true);
         let id = store.table().id();
         self.tables.borrow_mut().remove(&id);
-        let memory: usize = store.memtables().iter().map(|slot| slot.with(Memtable::memory_bytes)).sum();
-        self.forget_memtable_bytes(memory);
+        self.freeze(store);
+        self.forget_frozen(store, |_| true);
         let mut manifest = self.manifest.lock().await;
         let next = manifest.without(id);
         *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
@@ -72,12 +76,12 @@ impl Shard {
         let store = self.store(table)?;
         let _turn = store.flush_turn.lock().await;
         self.freeze(&store);
+        let before: Vec<_> = store.frozen.borrow().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
         let change = FileChange { added: Vec::new(), removed: Removed::All, flushed: Some(self.log.end()) };
         let files = self.commit(&store, change).await?.unwrap_or_default();
         store.damage.borrow_mut().clear();
-        let frozen: Vec<_> = store.frozen.borrow_mut().drain(..).collect();
-        let memory: usize = frozen.iter().map(|frozen| frozen.slot.with(Memtable::memory_bytes)).sum();
-        self.forget_memtable_bytes(memory);
+        // A schema change may have frozen a memtable meanwhile: it holds writes that came after.
+        self.forget_frozen(&store, |frozen| before.iter().any(|slot| Rc::ptr_eq(slot, &frozen.slot)));
         self.delete_files(&files).await;
         Ok(())
     }
@@ -115,17 +119,27 @@ impl Shard {
         })
     }
 
+    /// Refuses writes from now on, then writes everything out. Reads go on.
+    ///
+    /// # Errors
+    /// The disk failed; the log has what is not in files.
+    pub async fn drain(self: &Rc<Self>) -> Result<(), StorageError> {
+        self.is_stopping.set(true);
+        self.room.notify_waiters();
+        self.flush_all().await?;
+        self.log.close().await?;
+        Ok(())
+    }
+
     /// Writes everything out and takes nothing more: the way to a clean stop.
     ///
     /// # Errors
     /// The disk failed; the log has what is not in files.
     pub async fn stop(self: &Rc<Self>, flush_first: bool) -> Result<(), StorageError> {
-        if flush_first {
-            self.flush_all().await?;
-        }
+        let flushed = if flush_first { self.flush_all().await } else { Ok(()) };
         self.is_stopping.set(true);
         self.room.notify_waiters();
-        self.log.close().await?;
-        Ok(())
+        let closed = self.log.close().await;
+        flushed.and(closed.map_err(StorageError::from))
     }
 }

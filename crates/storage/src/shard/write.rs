@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use commitlog::CommitLogError;
 use rows::Mutation;
 
 use super::Shard;
@@ -22,8 +23,8 @@ impl Shard {
     /// sync mode.
     ///
     /// # Errors
-    /// Nothing was written when the record is too large or a table is gone. When the log fails, the
-    /// write may or may not survive.
+    /// Nothing was written when the record is too large, a table is gone, or memory is full and can
+    /// not be written out. When the log fails, the write may or may not survive.
     ///
     /// # Cancel safety
     /// Dropped while waiting for the disk, the write stands.
@@ -69,6 +70,11 @@ impl Shard {
             });
             self.memtable_bytes.set(self.memtable_bytes.get() + grown);
         }
+        if let Some(position) = position
+            && position.segment != self.log_segment.replace(position.segment)
+        {
+            self.shorten_log();
+        }
         match (position, until) {
             (Some(position), Until::SyncMode) => self.log.synced(position).await?,
             (Some(_), Until::Synced) => self.log.sync().await?,
@@ -83,7 +89,7 @@ impl Shard {
     }
 
     fn append(&self, logged: &[&Bytes]) -> Result<commitlog::LogPosition, StorageError> {
-        let head = LogRecord::head(self.timestamps.last());
+        let head = LogRecord::head(self.timestamps.mark());
         let mut lengths = Vec::with_capacity(logged.len());
         for mutation in logged {
             lengths.push(LogRecord::length(mutation)?);
@@ -94,21 +100,44 @@ impl Shard {
             parts.push(length);
             parts.push(mutation);
         }
-        Ok(self.log.append_parts(&parts)?)
+        self.log.append_parts(&parts).map_err(|error| match error {
+            CommitLogError::RecordTooLarge { record_bytes, record_bytes_max } => {
+                StorageError::MutationTooLarge {
+                    mutation_bytes: record_bytes,
+                    mutation_bytes_max: record_bytes_max,
+                }
+            }
+            CommitLogError::Closed => StorageError::ShuttingDown,
+            other => other.into(),
+        })
     }
 
     /// Starts flushes when memtables grow, and holds writers back only when the budget is spent.
+    ///
+    /// # Errors
+    /// The budget is spent and flushes fail: waiting would not help.
     async fn wait_for_room(self: &Rc<Self>) -> Result<(), StorageError> {
         let budget = self.memtable_budget();
-        if self.memtable_bytes.get() > budget / 2 {
+        if self.memtable_bytes.get() <= budget / 2 {
+            return Ok(());
+        }
+        if self.flush_count.get() == 0 && self.recent_flush_failure().is_none() {
             self.flush_largest();
         }
         while self.memtable_bytes.get() > budget {
             if self.is_stopping.get() {
                 return Err(StorageError::ShuttingDown);
             }
+            if self.flush_count.get() == 0 {
+                if let Some(reason) = self.recent_flush_failure() {
+                    return Err(StorageError::NoRoom { reason });
+                }
+                if !self.flush_largest() {
+                    // Nothing is left to write out: the budget is smaller than an empty table.
+                    return Ok(());
+                }
+            }
             self.room.notified().await;
-            self.flush_largest();
         }
         Ok(())
     }

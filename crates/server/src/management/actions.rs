@@ -1,0 +1,135 @@
+//! What can be done to a node: flush, compact, drain, stop.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Json;
+use schema::{Schema, Table, TableId};
+use serde::Deserialize;
+use serde_json::json;
+use storage::{Shard, StorageError};
+
+use super::ManagementState;
+use super::answer::{Answer, Refusal};
+
+/// What an action is about: all tables, those of a keyspace, or some of them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Target {
+    keyspace: Option<String>,
+    tables: Vec<String>,
+    split_output: bool,
+}
+
+impl Target {
+    fn resolve(&self, schema: &Schema) -> Result<Vec<TableId>, Refusal> {
+        let Some(name) = &self.keyspace else {
+            if !self.tables.is_empty() {
+                return Err(Refusal::wrong("tables are named without their keyspace"));
+            }
+            let tables = schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values());
+            return Ok(tables.map(|table| table.id()).collect());
+        };
+        let missing = || Refusal::missing(format!("Keyspace [{name}] does not exist."));
+        let keyspace = schema.keyspace(name).ok_or_else(missing)?;
+        let id = |table: &Arc<Table>| table.id();
+        if self.tables.is_empty() {
+            return Ok(keyspace.tables.values().map(id).collect());
+        }
+        let missing = |table: &String| Refusal::missing(format!("Unknown keyspace/cf pair ({name}.{table})"));
+        self.tables
+            .iter()
+            .map(|table| keyspace.tables.get(table).map(id).ok_or_else(|| missing(table)))
+            .collect()
+    }
+}
+
+/// Writes memtables out.
+pub(super) async fn flush(state: &ManagementState, target: Target) -> Answer {
+    if state.is_draining() {
+        return Err(Refusal::conflict("the node is draining"));
+    }
+    on_tables(state, target, |shard, table| async move { shard.flush(table).await }).await
+}
+
+/// Makes of all files of a table one for each shard.
+pub(super) async fn compact(state: &ManagementState, target: Target) -> Answer {
+    if state.is_draining() {
+        return Err(Refusal::conflict("the node is draining"));
+    }
+    if target.split_output {
+        return Err(Refusal::wrong("split_output is not supported"));
+    }
+    on_tables(state, target, |shard, table| async move { shard.compact(table).await }).await
+}
+
+async fn on_tables<Act, Doing>(state: &ManagementState, target: Target, act: Act) -> Answer
+where
+    Act: Fn(Rc<Shard>, TableId) -> Doing + Clone + Send + 'static,
+    Doing: Future<Output = Result<(), StorageError>> + 'static,
+{
+    let tables = target.resolve(&*state.schema().await?)?;
+    let table_count = tables.len();
+    for shard in 0..state.shards.count() {
+        let (tables, act) = (tables.clone(), act.clone());
+        let done = state.shards.on(shard, move |shard| async move {
+            for table in tables {
+                match act(Rc::clone(&shard), table).await {
+                    // Dropped in the meantime: nothing is left to do.
+                    Ok(()) | Err(StorageError::NoTable { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        });
+        done.await??;
+    }
+    Ok(Json(json!({ "table_count": table_count })))
+}
+
+/// Stops accepting writes and connections, and writes all tables out.
+pub(super) async fn drain(state: &ManagementState) -> Answer {
+    let was_draining = state.is_draining.swap(true, Ordering::SeqCst);
+    if !was_draining {
+        tracing::info!("draining");
+    }
+    state.open.send_replace(false);
+    // All shards refuse writes before the first is drained to its end.
+    let count = state.shards.count();
+    let draining = (0..count).map(|shard| state.shards.on(shard, |shard| async move { shard.drain().await }));
+    for drained in futures_util::future::join_all(draining).await {
+        drained??;
+    }
+    if !was_draining {
+        tracing::info!("drained");
+    }
+    Ok(Json(json!({})))
+}
+
+/// Asks for a stop of the node, which happens after the answer.
+pub(super) fn stop(state: &ManagementState) -> Answer {
+    state.stop.send_replace(true);
+    Ok(Json(json!({})))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::base_schema;
+
+    #[test]
+    fn a_target_is_everything_a_keyspace_or_some_tables() {
+        let schema = base_schema().expect("schema");
+        let resolve = |keyspace: Option<&str>, tables: &[&str]| {
+            let keyspace = keyspace.map(str::to_owned);
+            let tables = tables.iter().map(|table| (*table).to_owned()).collect();
+            Target { keyspace, tables, split_output: false }.resolve(&schema).map(|tables| tables.len())
+        };
+        assert_eq!(resolve(None, &[]).expect("tables"), 48);
+        assert_eq!(resolve(Some("system_traces"), &[]).expect("tables"), 2);
+        assert_eq!(resolve(Some("system_traces"), &["events"]).expect("tables"), 1);
+        assert!(resolve(Some("system_traces"), &["nope"]).is_err());
+        assert!(resolve(None, &["events"]).is_err());
+    }
+}

@@ -1,0 +1,45 @@
+//! `/v1/info`: one node.
+
+use axum::Json;
+use serde_json::json;
+
+use super::answer::Answer;
+use super::{ManagementState, NodeStats};
+
+pub(super) async fn answer(state: &ManagementState) -> Answer {
+    let stats = NodeStats::collect(&state.shards).await?;
+    let (view, cache) = (&state.view, stats.cache);
+    let tokens: Vec<String> = view.tokens.iter().map(i64::to_string).collect();
+    Ok(Json(json!({
+        "host_id": view.host_id.to_string(),
+        "gossip_active": false,
+        "native_transport_active": *state.open.borrow(),
+        "load_bytes": stats.load_bytes(),
+        "uncompressed_load_bytes": stats.uncompressed_load_bytes(),
+        "generation": view.started_seconds,
+        "uptime_seconds": view.uptime_seconds(),
+        "memory_used_bytes": runtime::resident_bytes(),
+        "memory_max_bytes": view.options.memory_bytes,
+        "data_center": view.options.data_center,
+        "rack": view.options.rack,
+        "exception_count": 0,
+        "chunk_cache": {
+            "entries": cache.entry_count,
+            "size_bytes": cache.used_bytes,
+            "capacity_bytes": cache.capacity_bytes,
+            "misses": cache.miss_count,
+            "requests": cache.hit_count + cache.miss_count,
+        },
+        "percent_repaired": percent_repaired(&stats),
+        "tokens": tokens,
+        "shard_count": state.shards.count(),
+        "connection_count": state.connections.get(),
+        "bootstrap_state": "COMPLETED",
+        "draining": state.is_draining(),
+    })))
+}
+
+/// Nothing is repaired on a lone node; of nothing, all is.
+fn percent_repaired(stats: &NodeStats) -> f64 {
+    if stats.load_bytes() == 0 { 100.0 } else { 0.0 }
+}

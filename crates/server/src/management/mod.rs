@@ -1,0 +1,96 @@
+//! The management port: JSON over HTTP for `nodetool`, monitoring, and people with `curl`.
+//!
+//! It runs on a thread of its own, so that nothing asked of it holds up a shard; whatever it wants
+//! to know or do it asks of the shards by message. `docs/internals/management.md` fixes the answers.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | which paths are there, and how are errors told? | `routes.rs`, `answer.rs` |
+//! | what is known of the node? | `info.rs`, `status.rs` |
+//! | what is known of its tables? | `stats.rs`, `table_stats.rs` |
+//! | what can be done to it? | `actions.rs` |
+
+mod actions;
+mod answer;
+mod info;
+mod routes;
+mod stats;
+mod status;
+mod table_stats;
+
+use std::io;
+use std::net::TcpListener as StdListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use schema::Schema;
+use storage::{Shards, StorageError};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::listener::ConnectionCount;
+use crate::system::NodeView;
+
+pub(crate) use stats::NodeStats;
+
+/// What the port knows, and what it can act on.
+#[derive(Clone)]
+pub(crate) struct ManagementState {
+    view: NodeView,
+    shards: Shards,
+    connections: Arc<ConnectionCount>,
+    /// Where a stop of the node is asked for.
+    stop: watch::Sender<bool>,
+    /// Are new connections of clients accepted?
+    open: watch::Sender<bool>,
+    /// Set by the first drain, and never taken back.
+    is_draining: Arc<AtomicBool>,
+}
+
+impl ManagementState {
+    /// The state of a running node.
+    pub(crate) fn new(
+        view: NodeView,
+        shards: Shards,
+        connections: Arc<ConnectionCount>,
+        stop: watch::Sender<bool>,
+        open: watch::Sender<bool>,
+    ) -> Self {
+        ManagementState { view, shards, connections, stop, open, is_draining: Arc::default() }
+    }
+
+    /// The schema in force.
+    async fn schema(&self) -> Result<Arc<Schema>, StorageError> {
+        self.shards.on(0, |shard| async move { shard.schema() }).await
+    }
+
+    fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::SeqCst)
+    }
+}
+
+/// Serves the port on a thread of its own until the node is gone.
+///
+/// # Errors
+/// The thread can not be started.
+pub(crate) fn start(listener: StdListener, state: ManagementState) -> io::Result<()> {
+    runtime::start_service("management", move || serve(listener, state))?;
+    Ok(())
+}
+
+/// Serves the port until nobody listens for a stop any more, which is when the node is gone.
+pub(crate) async fn serve(listener: StdListener, state: ManagementState) {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "the management port can not listen"),
+    };
+    let stop = state.stop.clone();
+    tokio::select! {
+        result = async { axum::serve(listener, routes::router(state)).await } => {
+            if let Err(error) = result {
+                tracing::error!(%error, "the management port ended");
+            }
+        }
+        () = stop.closed() => {}
+    }
+}

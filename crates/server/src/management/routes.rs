@@ -1,0 +1,83 @@
+//! The paths of the port.
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Query, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::json;
+
+use super::actions::{self, Target};
+use super::answer::{Answer, Refusal};
+use super::table_stats::Selected;
+use super::{ManagementState, info, status, table_stats};
+use crate::system::RELEASE_VERSION;
+
+/// Bytes of a request's body, at most: names of tables.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+pub(super) fn router(state: ManagementState) -> Router {
+    Router::new()
+        .route("/v1/version", get(version))
+        .route(
+            "/v1/info",
+            get(|State(state): State<ManagementState>| async move { info::answer(&state).await }),
+        )
+        .route("/v1/status", get(status_of))
+        .route("/v1/tablestats", get(stats_of))
+        .route("/v1/flush", post(flush))
+        .route("/v1/compact", post(compact))
+        .route(
+            "/v1/drain",
+            post(|State(state): State<ManagementState>| async move { actions::drain(&state).await }),
+        )
+        .route("/v1/stop", post(|State(state): State<ManagementState>| async move { actions::stop(&state) }))
+        .route(
+            "/metrics",
+            get(|State(state): State<ManagementState>| async move { table_stats::prometheus(&state).await }),
+        )
+        .fallback(|| async { Refusal::missing("no such path") })
+        .method_not_allowed_fallback(|| async { Refusal::wrong("this path takes another method") })
+        .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(state)
+}
+
+type Parameters = Result<Query<Selected>, QueryRejection>;
+type Body = Result<Json<Target>, JsonRejection>;
+
+fn parameters(given: Parameters) -> Result<Selected, Refusal> {
+    given.map(|Query(selected)| selected).map_err(|error| Refusal::wrong(error.body_text()))
+}
+
+/// The body; nothing at all means everything.
+fn target(given: Body) -> Result<Target, Refusal> {
+    match given {
+        Ok(Json(target)) => Ok(target),
+        Err(JsonRejection::MissingJsonContentType(_)) => Ok(Target::default()),
+        Err(error) => Err(Refusal::wrong(error.body_text())),
+    }
+}
+
+async fn version() -> Answer {
+    Ok(Json(json!({
+        "release_version": RELEASE_VERSION,
+        "product": "Peristyle",
+        "product_version": env!("CARGO_PKG_VERSION"),
+        "git_sha": option_env!("PERISTYLE_GIT_SHA").unwrap_or("unknown"),
+    })))
+}
+
+async fn status_of(State(state): State<ManagementState>, given: Parameters) -> Answer {
+    status::answer(&state, parameters(given)?).await
+}
+
+async fn stats_of(State(state): State<ManagementState>, given: Parameters) -> Answer {
+    table_stats::answer(&state, parameters(given)?).await
+}
+
+async fn flush(State(state): State<ManagementState>, given: Body) -> Answer {
+    actions::flush(&state, target(given)?).await
+}
+
+async fn compact(State(state): State<ManagementState>, given: Body) -> Answer {
+    actions::compact(&state, target(given)?).await
+}

@@ -1,0 +1,67 @@
+//! What all shards together know of the node's tables.
+
+use std::collections::BTreeMap;
+
+use storage::{CacheStats, Shard, Shards, StorageError, TableStats};
+
+/// What all shards together know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeStats {
+    /// By keyspace and table.
+    pub(crate) tables: BTreeMap<(String, String), TableStats>,
+    /// The chunk caches as one.
+    pub(crate) cache: CacheStats,
+    /// Bytes in memtables.
+    pub(crate) memtable_bytes: u64,
+}
+
+impl NodeStats {
+    /// Asks every shard.
+    ///
+    /// # Errors
+    /// A shard is too busy to answer, or gone.
+    pub(crate) async fn collect(shards: &Shards) -> Result<NodeStats, StorageError> {
+        let mut all = NodeStats::default();
+        for shard in 0..shards.count() {
+            all.add(shards.on(shard, |shard| async move { NodeStats::of(&shard) }).await?);
+        }
+        Ok(all)
+    }
+
+    fn of(shard: &Shard) -> NodeStats {
+        let schema = shard.schema();
+        let tables = schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values());
+        // A table that the shard does not have was dropped a moment ago.
+        let tables = tables.filter_map(|table| {
+            let name = (table.keyspace().to_owned(), table.name().to_owned());
+            Some((name, shard.table_stats(table.id()).ok()?))
+        });
+        let memtable_bytes = shard.memtable_bytes() as u64;
+        NodeStats { tables: tables.collect(), cache: shard.cache_stats(), memtable_bytes }
+    }
+
+    fn add(&mut self, other: NodeStats) {
+        for (name, stats) in other.tables {
+            self.tables.entry(name).or_default().add(&stats);
+        }
+        self.cache.capacity_bytes += other.cache.capacity_bytes;
+        self.cache.used_bytes += other.cache.used_bytes;
+        self.cache.entry_count += other.cache.entry_count;
+        self.cache.hit_count += other.cache.hit_count;
+        self.cache.miss_count += other.cache.miss_count;
+        self.memtable_bytes += other.memtable_bytes;
+    }
+
+    /// Bytes of live table files.
+    pub(crate) fn load_bytes(&self) -> u64 {
+        self.tables.values().map(|stats| stats.space_used_live).sum()
+    }
+
+    /// The same before compression.
+    pub(crate) fn uncompressed_load_bytes(&self) -> u64 {
+        let of = |stats: &TableStats| {
+            (stats.space_used_live + stats.uncompressed_bytes).saturating_sub(stats.compressed_bytes)
+        };
+        self.tables.values().map(of).sum()
+    }
+}

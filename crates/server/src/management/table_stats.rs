@@ -1,0 +1,208 @@
+//! `/v1/tablestats`, and the same figures for Prometheus at `/metrics`.
+
+use std::fmt::Write as _;
+
+use axum::Json;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use schema::Schema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use storage::TableStats;
+
+use super::answer::{Answer, Refusal};
+use super::{ManagementState, NodeStats};
+
+/// What a request is about; nothing named means everything.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Selected {
+    pub(super) keyspace: Option<String>,
+    pub(super) table: Option<String>,
+}
+
+impl Selected {
+    fn check(&self, schema: &Schema) -> Result<(), Refusal> {
+        match (&self.keyspace, &self.table) {
+            (None, Some(_)) => Err(Refusal::wrong("a table is named without its keyspace")),
+            (Some(keyspace), _) if schema.keyspace(keyspace).is_none() => {
+                Err(Refusal::missing(format!("Keyspace [{keyspace}] does not exist.")))
+            }
+            (Some(keyspace), Some(table)) if schema.table(keyspace, table).is_none() => {
+                Err(Refusal::missing(format!("Unknown keyspace/cf pair ({keyspace}.{table})")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn includes(&self, keyspace: &str, table: &str) -> bool {
+        self.keyspace.as_ref().is_none_or(|only| only == keyspace)
+            && self.table.as_ref().is_none_or(|only| only == table)
+    }
+}
+
+pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answer {
+    selected.check(&*state.schema().await?)?;
+    let stats = NodeStats::collect(&state.shards).await?;
+    let mut keyspaces: Vec<(String, TableStats, Vec<Value>)> = Vec::new();
+    for ((keyspace, table), stats) in &stats.tables {
+        if !selected.includes(keyspace, table) {
+            continue;
+        }
+        if keyspaces.last().is_none_or(|(name, ..)| name != keyspace) {
+            keyspaces.push((keyspace.clone(), TableStats::default(), Vec::new()));
+        }
+        if let Some((_, total, tables)) = keyspaces.last_mut() {
+            total.add(stats);
+            tables.push(table_json(table, stats));
+        }
+    }
+    let keyspaces: Vec<Value> =
+        keyspaces.into_iter().map(|(name, total, tables)| keyspace_json(&name, &total, tables)).collect();
+    Ok(Json(json!({ "keyspaces": keyspaces })))
+}
+
+fn keyspace_json(name: &str, total: &TableStats, tables: Vec<Value>) -> Value {
+    json!({
+        "name": name,
+        "read_count": total.read_count,
+        "read_total_us": total.read_nanos / 1000,
+        "write_count": total.write_count,
+        "write_total_us": total.write_nanos / 1000,
+        "pending_flushes": total.pending_flushes,
+        "tables": tables,
+    })
+}
+
+/// Fields that are not measured are left out, which a client reads as 0.
+fn table_json(name: &str, stats: &TableStats) -> Value {
+    json!({
+        "name": name,
+        "is_index": false,
+        "sstable_count": stats.sstable_count,
+        "old_sstable_count": 0,
+        "space_live_bytes": stats.space_used_live,
+        "space_total_bytes": stats.space_used_total,
+        "space_snapshots_bytes": 0,
+        "compressed_bytes": stats.compressed_bytes,
+        "uncompressed_bytes": stats.uncompressed_bytes,
+        "partition_count_estimate": stats.estimated_partition_count,
+        "memtable_cell_count": stats.memtable_cell_count,
+        "memtable_bytes": stats.memtable_data_size,
+        "memtable_switch_count": stats.memtable_switch_count,
+        "read_count": stats.read_count,
+        "read_total_us": stats.read_nanos / 1000,
+        "write_count": stats.write_count,
+        "write_total_us": stats.write_nanos / 1000,
+        "pending_flushes": stats.pending_flushes,
+        "repaired_bytes": 0,
+        "unrepaired_bytes": stats.space_used_live,
+        "pending_repair_bytes": 0,
+        "filter_bytes": stats.filter_bytes,
+        "live_cells_per_slice_mean": null,
+        "tombstones_per_slice_mean": null,
+        "damaged_files": stats.damaged_files,
+    })
+}
+
+type Figure = fn(&TableStats) -> f64;
+
+/// Name, kind, help and source of each metric of a table.
+const METRICS: [(&str, &str, &str, Figure); 8] = [
+    ("peristyle_table_reads_total", "counter", "Reads on shards.", |stats| stats.read_count as f64),
+    ("peristyle_table_read_seconds_total", "counter", "Time spent in reads.", |stats| {
+        stats.read_nanos as f64 / 1e9
+    }),
+    ("peristyle_table_writes_total", "counter", "Writes on shards.", |stats| stats.write_count as f64),
+    ("peristyle_table_write_seconds_total", "counter", "Time spent in writes.", |stats| {
+        stats.write_nanos as f64 / 1e9
+    }),
+    ("peristyle_table_files", "gauge", "Live table files.", |stats| stats.sstable_count as f64),
+    ("peristyle_table_live_bytes", "gauge", "Bytes of live table files.", |stats| {
+        stats.space_used_live as f64
+    }),
+    ("peristyle_table_memtable_bytes", "gauge", "Bytes in memtables.", |stats| {
+        stats.memtable_data_size as f64
+    }),
+    ("peristyle_table_flushes_total", "counter", "Memtables written out.", |stats| {
+        stats.memtable_switch_count as f64
+    }),
+];
+
+/// The node's metrics in the Prometheus text format.
+pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refusal> {
+    let stats = NodeStats::collect(&state.shards).await?;
+    let text = prometheus_text(&stats, state.connections.get(), state.view.uptime_seconds());
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+fn prometheus_text(stats: &NodeStats, connection_count: usize, uptime_seconds: u64) -> String {
+    let mut out = String::new();
+    let mut single = |name: &str, kind: &str, help: &str, value: f64| {
+        _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    };
+    single("peristyle_connections", "gauge", "Connections of clients.", connection_count as f64);
+    single("peristyle_uptime_seconds", "gauge", "Time since the start.", uptime_seconds as f64);
+    single("peristyle_cache_used_bytes", "gauge", "Bytes in the chunk cache.", stats.cache.used_bytes as f64);
+    single(
+        "peristyle_cache_hits_total",
+        "counter",
+        "Chunks found in the cache.",
+        stats.cache.hit_count as f64,
+    );
+    single(
+        "peristyle_cache_misses_total",
+        "counter",
+        "Chunks not found there.",
+        stats.cache.miss_count as f64,
+    );
+    if let Some(bytes) = runtime::resident_bytes() {
+        single("process_resident_memory_bytes", "gauge", "Resident memory.", bytes as f64);
+    }
+    for (name, kind, help, figure) in METRICS {
+        _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        for ((keyspace, table), stats) in &stats.tables {
+            // Names hold letters, digits and underscores only, so nothing needs escaping.
+            _ = writeln!(out, "{name}{{keyspace=\"{keyspace}\",table=\"{table}\"}} {}", figure(stats));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::base_schema;
+
+    #[test]
+    fn missing_names_are_refused_in_cassandras_words() {
+        let schema = base_schema().expect("schema");
+        let check = |keyspace: Option<&str>, table: Option<&str>, expected: Option<&str>| {
+            let selected =
+                Selected { keyspace: keyspace.map(str::to_owned), table: table.map(str::to_owned) };
+            let refused = selected.check(&schema).err().map(|refusal| format!("{refusal:?}"));
+            assert!(
+                match (&refused, expected) {
+                    (None, None) => true,
+                    (Some(refused), Some(expected)) => refused.contains(expected),
+                    _ => false,
+                },
+                "{refused:?}"
+            );
+        };
+        check(None, None, None);
+        check(Some("system"), Some("local"), None);
+        check(Some("nope"), None, Some("Keyspace [nope] does not exist."));
+        check(Some("system"), Some("nope"), Some("Unknown keyspace/cf pair (system.nope)"));
+        check(None, Some("local"), Some("without its keyspace"));
+    }
+
+    #[test]
+    fn metrics_name_every_table_once() {
+        let mut stats = NodeStats::default();
+        let table = TableStats { read_count: 3, ..TableStats::default() };
+        stats.tables.insert(("k".into(), "t".into()), table);
+        let text = prometheus_text(&stats, 2, 10);
+        assert!(text.contains("peristyle_table_reads_total{keyspace=\"k\",table=\"t\"} 3\n"));
+        assert!(text.contains("# TYPE peristyle_connections gauge\nperistyle_connections 2\n"));
+    }
+}

@@ -1,0 +1,31 @@
+//! What drivers and people find in the system keyspaces.
+//!
+//! ```text
+//!   definitions/*.cql ──► base_schema()        system, system_schema, system_auth, … at epoch 0
+//!                    └──► virtual_keyspaces()  system_views, system_virtual_schema: beside the schema
+//!
+//!   SELECT … FROM system.local ──► query ──► SystemTables::rows ──► made-up rows
+//!   SELECT … FROM system.batches ──► query ──► storage (a table like any other)
+//! ```
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | which tables are there? | `definitions/`, `definitions.rs` |
+//! | who answers for which table? | `tables.rs` |
+//! | how is a row made up? | `made_up.rs` |
+//! | what do drivers learn of this node? | `local.rs`, `view.rs` |
+//! | what do they learn of the schema? | `schema_rows.rs`, `schema_version.rs` |
+//! | what do people learn of the node's state? | `views.rs` |
+
+mod definitions;
+mod local;
+mod made_up;
+mod schema_rows;
+mod schema_version;
+mod tables;
+mod view;
+mod views;
+
+pub(crate) use definitions::base_schema;
+pub(crate) use tables::SystemTables;
+pub(crate) use view::{NodeView, RELEASE_VERSION};

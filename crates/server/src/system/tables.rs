@@ -1,0 +1,124 @@
+//! Who answers for which made-up table.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use coordinator::Coordinator;
+use query::{ClusterFacts, Gathering, VirtualTables};
+use schema::{Keyspace, Table, TableId};
+use storage::PartitionRows;
+use uuid::Uuid;
+
+use super::schema_version::SchemaVersions;
+use super::view::NodeView;
+use super::{local, schema_rows, views};
+use crate::management::NodeStats;
+
+/// Tables of `system` that are stored like any other.
+const STORED: [&str; 2] = ["batches", "paxos"];
+
+/// The made-up tables of a node, as one shard sees them.
+pub(crate) struct SystemTables {
+    view: NodeView,
+    coordinator: Coordinator,
+    schema: RefCell<AtEpoch>,
+    /// What all shards said last, for the tables that tell of all of them.
+    stats: RefCell<NodeStats>,
+}
+
+/// What is made of a schema, kept until the next one comes.
+#[derive(Default)]
+struct AtEpoch {
+    epoch: Option<u64>,
+    versions: SchemaVersions,
+    version: Uuid,
+    rows: HashMap<TableId, Vec<PartitionRows>>,
+}
+
+impl SystemTables {
+    /// The tables of the node that `facts` are about.
+    pub(crate) fn new(facts: NodeView, coordinator: Coordinator) -> Rc<Self> {
+        let (schema, stats) = (RefCell::default(), RefCell::default());
+        Rc::new(SystemTables { view: facts, coordinator, schema, stats })
+    }
+
+    /// Does something with what is known of the schema in force.
+    fn at_epoch<T>(&self, act: impl FnOnce(&mut AtEpoch) -> T) -> T {
+        let schema = self.coordinator.schema();
+        let mut known = self.schema.borrow_mut();
+        if known.epoch != Some(schema.epoch()) {
+            known.epoch = Some(schema.epoch());
+            known.version = known.versions.of(&schema);
+            known.rows.clear();
+        }
+        act(&mut known)
+    }
+
+    fn schema_version(&self) -> Uuid {
+        self.at_epoch(|known| known.version)
+    }
+
+    fn schema_rows(&self, table: &Table) -> Vec<PartitionRows> {
+        let make = || schema_rows::rows(table, &self.coordinator.schema());
+        self.at_epoch(|known| known.rows.entry(table.id()).or_insert_with(make).clone())
+    }
+}
+
+impl VirtualTables for SystemTables {
+    fn keyspaces(&self) -> &[Arc<Keyspace>] {
+        &self.view.virtual_keyspaces
+    }
+
+    fn makes_up(&self, keyspace: &str, table: &str) -> bool {
+        match keyspace {
+            "system" => !STORED.contains(&table),
+            "system_schema" => true,
+            _ => self.is_virtual(keyspace),
+        }
+    }
+
+    fn gather<'a>(&'a self, table: &'a Table) -> Option<Gathering<'a>> {
+        if !views::tells_of_all_shards(table) {
+            return None;
+        }
+        Some(Box::pin(async move {
+            match NodeStats::collect(self.coordinator.shard().shards()).await {
+                Ok(stats) => *self.stats.borrow_mut() = stats,
+                Err(error) => tracing::warn!(%error, "shards were not asked for their statistics"),
+            }
+        }))
+    }
+
+    fn rows(&self, table: &Table) -> Option<Vec<PartitionRows>> {
+        if !self.makes_up(table.keyspace(), table.name()) {
+            return None;
+        }
+        Some(match (table.keyspace(), table.name()) {
+            ("system", "local") => local::rows(table, &self.view, self.schema_version()),
+            // Other nodes, what they hold, views and repairs: there are none.
+            ("system", _) => Vec::new(),
+            ("system_schema", _) => self.schema_rows(table),
+            ("system_virtual_schema", _) => schema_rows::virtual_rows(table, &self.view.virtual_keyspaces),
+            _ => views::rows(table, &self.view, &self.stats.borrow()),
+        })
+    }
+
+    fn cluster_facts(&self) -> ClusterFacts {
+        ClusterFacts {
+            cluster: self.view.options.cluster_name.clone(),
+            data_center: self.view.options.data_center.clone(),
+            range_ownership: self.range_ownership(),
+            ..ClusterFacts::default()
+        }
+    }
+}
+
+impl SystemTables {
+    /// Each token's owner. On a lone node that is always this one.
+    fn range_ownership(&self) -> Vec<(String, Vec<String>)> {
+        let address = self.view.listen.ip().to_string();
+        self.view.tokens.iter().map(|token| (token.to_string(), vec![address.clone()])).collect()
+    }
+}

@@ -1,0 +1,104 @@
+//! What a node knows about itself from the start and does not change.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use runtime::{Clock, Runtime};
+use schema::Keyspace;
+use storage::NodeFacts;
+use types::murmur3_x64_128;
+use uuid::Uuid;
+
+use super::definitions::virtual_keyspaces;
+use crate::{ServerError, ServerOptions};
+
+/// The Cassandra version that drivers are told; they choose their queries by it.
+pub(crate) const RELEASE_VERSION: &str = "5.0.9";
+/// The version of the language.
+pub(crate) const CQL_VERSION: &str = "3.4.7";
+/// The one partitioner there is.
+pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
+
+/// Tokens of a node, as many as Cassandra's `num_tokens` gives by default.
+const TOKEN_COUNT: u64 = 16;
+/// Where nodes of a Cassandra ring talk to each other. Nothing listens there yet.
+pub(crate) const STORAGE_PORT: u16 = 7000;
+
+/// What a node knows about itself. Cheap to clone; every shard has one.
+#[derive(Clone)]
+pub(crate) struct NodeView {
+    pub(crate) options: Arc<ServerOptions>,
+    /// Where CQL is spoken, with the port that was really taken.
+    pub(crate) listen: SocketAddr,
+    pub(crate) host_id: Uuid,
+    /// Ascending.
+    pub(crate) tokens: Arc<[i64]>,
+    /// When the node started, seconds since 1970.
+    pub(crate) started_seconds: i64,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// `system_views` and `system_virtual_schema`.
+    pub(crate) virtual_keyspaces: Arc<[Arc<Keyspace>]>,
+}
+
+impl NodeView {
+    /// The view of a node that is starting.
+    ///
+    /// # Errors
+    /// A definition of a system table is wrong.
+    pub(crate) fn new(
+        options: &ServerOptions,
+        listen: SocketAddr,
+        facts: &NodeFacts,
+        runtime: &Runtime,
+    ) -> Result<Self, ServerError> {
+        Ok(NodeView {
+            options: Arc::new(options.clone()),
+            listen,
+            host_id: facts.host_id,
+            tokens: tokens(facts.host_id).into(),
+            started_seconds: runtime.clock.now_seconds(),
+            clock: Arc::clone(&runtime.clock),
+            virtual_keyspaces: virtual_keyspaces()?.into(),
+        })
+    }
+
+    /// Seconds since the node started.
+    pub(crate) fn uptime_seconds(&self) -> u64 {
+        u64::try_from(self.clock.now_seconds() - self.started_seconds).unwrap_or(0)
+    }
+}
+
+/// The tokens of a node: scattered, and the same whenever this node starts, so that they need no
+/// place on the disk.
+fn tokens(host_id: Uuid) -> Vec<i64> {
+    let mut tokens = Vec::new();
+    let mut index = 0u64;
+    while (tokens.len() as u64) < TOKEN_COUNT {
+        let mut seed = host_id.as_bytes().to_vec();
+        seed.extend_from_slice(&index.to_be_bytes());
+        let token = murmur3_x64_128(&seed)[0].cast_signed();
+        // The least token belongs to nobody.
+        if token != i64::MIN && !tokens.contains(&token) {
+            tokens.push(token);
+        }
+        index += 1;
+    }
+    tokens.sort_unstable();
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_the_same_scattered_tokens_whenever_it_starts() {
+        let host = Uuid::from_u128(0x1292_eed1_7956_4942_b19a_81b9_af08_3eb5);
+        let first = tokens(host);
+        assert_eq!(first, tokens(host));
+        assert_eq!(first.len(), 16);
+        assert!(first.is_sorted());
+        assert!(first[0] < 0 && first[15] > 0);
+        assert_ne!(first, tokens(Uuid::from_u128(1)));
+    }
+}

@@ -1,0 +1,107 @@
+//! `system_views`: the state of this node. A table about something that this server does not have
+//! (repairs, streams, hints, storage-attached indexes) is empty, and a figure that is not measured
+//! is null rather than zero.
+
+use std::env::consts;
+
+use schema::Table;
+use storage::{PartitionRows, TableStats};
+
+use super::made_up::{MadeUpRows, Value};
+use super::view::{NodeView, PARTITIONER, STORAGE_PORT};
+use crate::management::NodeStats;
+
+const MEBIBYTE: u64 = 1 << 20;
+
+/// Does the table tell of things that each shard knows a part of?
+pub(super) fn tells_of_all_shards(table: &Table) -> bool {
+    let names = ["caches", "disk_usage", "local_read_latency", "local_write_latency"];
+    table.keyspace() == "system_views" && names.contains(&table.name())
+}
+
+/// All rows of a table of `system_views`.
+pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<PartitionRows> {
+    let mut rows = MadeUpRows::new(table);
+    match table.name() {
+        "caches" => add_chunk_cache(&mut rows, stats),
+        "disk_usage" => add_tables(&mut rows, stats, |stats| {
+            [("mebibytes", stats.space_used_total.div_ceil(MEBIBYTE).into())]
+        }),
+        "local_read_latency" => add_tables(&mut rows, stats, |stats| [("count", stats.read_count.into())]),
+        "local_write_latency" => add_tables(&mut rows, stats, |stats| [("count", stats.write_count.into())]),
+        "settings" => settings(view).into_iter().for_each(|(name, value)| {
+            rows.add([("name", name.into()), ("value", value.into())]);
+        }),
+        "system_properties" => {
+            let properties = [
+                ("os.arch", consts::ARCH),
+                ("os.name", consts::OS),
+                ("peristyle.version", env!("CARGO_PKG_VERSION")),
+            ];
+            for (name, value) in properties {
+                rows.add([("name", name.into()), ("value", value.into())]);
+            }
+        }
+        _ => {}
+    }
+    rows.finish()
+}
+
+fn add_chunk_cache(rows: &mut MadeUpRows<'_>, stats: &NodeStats) {
+    let cache = stats.cache;
+    let request_count = cache.hit_count + cache.miss_count;
+    rows.add([
+        ("name", "chunks".into()),
+        ("capacity_bytes", cache.capacity_bytes.into()),
+        ("entry_count", i32::try_from(cache.entry_count).unwrap_or(i32::MAX).into()),
+        ("hit_count", cache.hit_count.into()),
+        // Not a number before the first request, as from Cassandra.
+        ("hit_ratio", (cache.hit_count as f64 / request_count as f64).into()),
+        ("request_count", request_count.into()),
+        ("size_bytes", cache.used_bytes.into()),
+    ]);
+}
+
+fn add_tables<const N: usize>(
+    rows: &mut MadeUpRows<'_>,
+    stats: &NodeStats,
+    tell: impl Fn(&TableStats) -> [(&'static str, Value); N],
+) {
+    for ((keyspace, table), stats) in &stats.tables {
+        let key = [("keyspace_name", keyspace.into()), ("table_name", table.into())];
+        rows.add_all(key.into_iter().chain(tell(stats)));
+    }
+}
+
+/// Settings under the names that Cassandra has for the same things.
+fn settings(view: &NodeView) -> Vec<(&'static str, String)> {
+    let options = &view.options;
+    let storage = &options.storage;
+    let address = view.listen.ip().to_string();
+    let sync = match storage.sync {
+        commitlog::SyncMode::Group { .. } => "group",
+        commitlog::SyncMode::Periodic { .. } => "periodic",
+        commitlog::SyncMode::Batch => "batch",
+    };
+    let mebibytes = |bytes: u64| format!("{}MiB", bytes / MEBIBYTE);
+    vec![
+        ("authenticator", "AllowAllAuthenticator".into()),
+        ("authorizer", "AllowAllAuthorizer".into()),
+        ("cluster_name", options.cluster_name.clone()),
+        ("commitlog_segment_size", mebibytes(u64::from(storage.segment_bytes))),
+        ("commitlog_sync", sync.into()),
+        ("data_file_directories", format!("[{}]", storage.directory.display())),
+        ("endpoint_snitch", "SimpleSnitch".into()),
+        ("file_cache_size", mebibytes(storage.cache_bytes as u64)),
+        ("listen_address", address.clone()),
+        ("memtable_heap_space", mebibytes(storage.memtable_bytes as u64)),
+        ("native_transport_max_concurrent_connections", options.limits.connection_count.to_string()),
+        ("native_transport_max_frame_size", mebibytes(options.limits.frame_bytes as u64)),
+        ("native_transport_max_request_data_in_flight", mebibytes(options.limits.in_flight_bytes as u64)),
+        ("native_transport_port", view.listen.port().to_string()),
+        ("num_tokens", view.tokens.len().to_string()),
+        ("partitioner", PARTITIONER.into()),
+        ("rpc_address", address),
+        ("storage_port", STORAGE_PORT.to_string()),
+    ]
+}
