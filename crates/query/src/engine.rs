@@ -1,13 +1,28 @@
 //! One engine per shard: statements in, answers out.
 
+mod execute;
+mod schema_change;
+
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use coordinator::Coordinator;
+use cql::ast::Statement;
+use schema::Schema;
 
+use crate::catalog::Catalog;
+use crate::modify::PrependClock;
+use crate::prepare::{self, PlanCache, Planned, Prepared, PreparedText, is_qualified, statement_id};
 use crate::request::{BatchStatement, BatchType, QueryOptions, SessionState};
 use crate::response::{PreparedInfo, Response};
+use crate::scope::{Markers, Scope};
 use crate::{PreparedTexts, QueryError, VirtualTables};
+
+/// Plans that one shard keeps at most.
+const PLANS_MAX: usize = 10_000;
+/// Longest text that is prepared.
+const TEXT_BYTES_MAX: usize = 16 << 20;
 
 /// Prepares, plans and executes statements. Belongs to one shard; cheap to clone there.
 #[derive(Clone)]
@@ -19,6 +34,14 @@ struct Inner {
     coordinator: Coordinator,
     virtual_tables: Rc<dyn VirtualTables>,
     texts: Arc<PreparedTexts>,
+    plans: RefCell<PlanCache>,
+    prepends: PrependClock,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
 }
 
 impl Engine {
@@ -28,7 +51,9 @@ impl Engine {
         virtual_tables: Rc<dyn VirtualTables>,
         texts: Arc<PreparedTexts>,
     ) -> Self {
-        Engine { inner: Rc::new(Inner { coordinator, virtual_tables, texts }) }
+        let plans = RefCell::new(PlanCache::new(PLANS_MAX));
+        let prepends = PrependClock::default();
+        Engine { inner: Rc::new(Inner { coordinator, virtual_tables, texts, plans, prepends }) }
     }
 
     /// Executes the statement of that text.
@@ -41,9 +66,11 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<Response, QueryError> {
-        let _ =
-            (session, text, options, &self.inner.coordinator, &self.inner.virtual_tables, &self.inner.texts);
-        Err(QueryError::unsupported("this statement"))
+        let statement = cql::parse_statement(text)?;
+        let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
+        let schema = self.inner.coordinator.schema();
+        let planned = self.inner.plan(&schema, &statement, keyspace)?;
+        self.inner.execute(session, &statement, &planned, keyspace.map(str::to_owned), options, false).await
     }
 
     /// Prepares the statement of that text; `keyspace` is the one the request names, if any.
@@ -56,8 +83,22 @@ impl Engine {
         text: &str,
         keyspace: Option<&str>,
     ) -> Result<PreparedInfo, QueryError> {
-        let _ = (session, text, keyspace);
-        Err(QueryError::unsupported("this statement"))
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(QueryError::invalid(format!(
+                "Prepared statement of size {} bytes is larger than allowed maximum of {} MB",
+                text.len(),
+                TEXT_BYTES_MAX >> 20
+            )));
+        }
+        let keyspace = keyspace.or(session.keyspace.as_deref());
+        let prepared = self.inner.prepare(text, keyspace)?;
+        let hashed = if is_qualified(&prepared.statement.kind) { None } else { keyspace };
+        let id = statement_id(hashed, text);
+        let info = prepared.planned.info(id);
+        let kept = PreparedText { keyspace: keyspace.map(str::to_owned), text: text.to_owned() };
+        self.inner.texts.put(id, kept);
+        self.inner.plans.borrow_mut().put(id, prepared);
+        Ok(info)
     }
 
     /// Executes a prepared statement.
@@ -70,8 +111,9 @@ impl Engine {
         id: &[u8; 16],
         options: &QueryOptions,
     ) -> Result<Response, QueryError> {
-        let _ = (session, options);
-        Err(QueryError::Unprepared { id: *id })
+        let prepared = self.inner.prepared(id)?;
+        let keyspace = prepared.keyspace.as_deref().map(str::to_owned);
+        self.inner.execute(session, &prepared.statement, &prepared.planned, keyspace, options, true).await
     }
 
     /// Executes a BATCH message; the values are in `statements`, not in `options`.
@@ -85,7 +127,69 @@ impl Engine {
         statements: &[BatchStatement],
         options: &QueryOptions,
     ) -> Result<Response, QueryError> {
-        let _ = (session, batch_type, statements, options);
-        Err(QueryError::unsupported("this statement"))
+        self.inner.batch(session, batch_type, statements, options).await
+    }
+}
+
+impl Inner {
+    fn catalog<'a>(&'a self, schema: &'a Schema) -> Catalog<'a> {
+        Catalog { schema, virtual_tables: &*self.virtual_tables }
+    }
+
+    /// Plans a statement against a schema.
+    fn plan(
+        &self,
+        schema: &Schema,
+        statement: &Statement,
+        keyspace: Option<&str>,
+    ) -> Result<Planned, QueryError> {
+        let catalog = self.catalog(schema);
+        let scope = Scope {
+            catalog: &catalog,
+            keyspace: keyspace.unwrap_or_default().to_owned(),
+            markers: Markers::default(),
+            now_millis: self.coordinator.now_millis(),
+        };
+        prepare::plan(statement, keyspace, scope)
+    }
+
+    fn prepare(&self, text: &str, keyspace: Option<&str>) -> Result<Prepared, QueryError> {
+        let statement = Rc::new(cql::parse_statement(text)?);
+        let planned = Rc::new(self.plan(&self.coordinator.schema(), &statement, keyspace)?);
+        Ok(Prepared { statement, keyspace: keyspace.map(Into::into), planned })
+    }
+
+    /// The prepared statement of that id, planned against the schema as it is.
+    fn prepared(&self, id: &[u8; 16]) -> Result<Prepared, QueryError> {
+        let unprepared = QueryError::Unprepared { id: *id };
+        let found = self.plans.borrow_mut().get(id);
+        let prepared = match found {
+            Some(prepared) => prepared,
+            None => {
+                // Prepared on another shard, perhaps.
+                let text = self.texts.get(id).ok_or_else(|| unprepared.clone())?;
+                let prepared =
+                    self.prepare(&text.text, text.keyspace.as_deref()).map_err(|_| unprepared.clone())?;
+                self.plans.borrow_mut().put(*id, prepared.clone());
+                prepared
+            }
+        };
+        let schema = self.coordinator.schema();
+        if prepared.planned.epoch == schema.epoch() {
+            return Ok(prepared);
+        }
+        let again = self.plan(&schema, &prepared.statement, prepared.keyspace.as_deref());
+        match again {
+            Ok(planned) if planned.is_like(&prepared.planned) => {
+                let prepared = Prepared { planned: Rc::new(planned), ..prepared };
+                self.plans.borrow_mut().put(*id, prepared.clone());
+                Ok(prepared)
+            }
+            _ => {
+                self.plans.borrow_mut().remove(id);
+                self.texts.remove(id);
+                Err(unprepared)
+            }
+        }
     }
 }

@@ -114,7 +114,8 @@ impl QueryError {
             CoordinatorError::Unavailable { required, alive, .. } => {
                 QueryError::Unavailable { consistency, required, alive }
             }
-            CoordinatorError::MutationTooLarge { .. } => QueryError::invalid(error.to_string()),
+            CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
+            CoordinatorError::NoTable { .. } => QueryError::invalid(error.to_string()),
             _ => QueryError::Server(error.to_string()),
         }
     }

@@ -12,12 +12,19 @@
 //! [`Engine`] is the door. This crate never knows sockets or frames: answers are values
 //! ([`Response`]), and rows are given cell by cell to a [`RowSink`].
 
+mod catalog;
+mod ddl;
 mod engine;
 mod error;
+mod functions;
+mod modify;
 mod prepare;
 mod request;
 mod response;
+mod restrictions;
+mod scope;
 mod select;
+mod terms;
 mod virtual_tables;
 
 pub use coordinator::Consistency;

@@ -1,5 +1,21 @@
 //! SELECT: planned once, executed page by page.
+//!
+//! ```text
+//!   plan ──► SelectPlan: restrictions, projection (which cells), selectors (what is computed)
+//!   execute ──► Scan: page after page of stored rows ─ filter ─┬─ plain: handed on as stored
+//!                                                              ├─ computed row by row
+//!                                                              └─ aggregated group by group
+//! ```
 
+mod aggregate;
+mod execute;
+mod paging;
+mod plan;
+mod plan_selector;
 mod rows;
+mod selector;
+mod virtual_read;
 
-pub(crate) use rows::{ComputedRows, Projection, StoredRows};
+pub(crate) use execute::{Reader, execute};
+pub(crate) use plan::{SelectPlan, plan};
+pub(crate) use rows::{ComputedRows, Projection, RowView, Source, StoredRows};

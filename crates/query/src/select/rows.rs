@@ -1,5 +1,7 @@
 //! Rows on their way to the client: stored rows projected in place, or computed cells.
 
+use std::borrow::Cow;
+
 use rows::{ColumnData, ComplexRef, Row};
 use schema::ColumnId;
 use storage::PartitionRows;
@@ -149,6 +151,22 @@ impl<'a> RowView<'a> {
                 scratch.clear();
                 write_complex(&columns[index].cql_type, complex, scratch).then_some(scratch.as_slice())
             }
+        }
+    }
+
+    /// The value of a source, for keeping.
+    pub(crate) fn owned_value(&self, source: Source) -> Option<Cow<'a, [u8]>> {
+        if let Some(ColumnData::Complex(_)) = self.data(source) {
+            let mut bytes = Vec::new();
+            return self.value(source, &mut bytes).is_some().then_some(Cow::Owned(bytes));
+        }
+        match source {
+            Source::PartitionKey(index) => self.partition_key.get(index).copied().map(Cow::Borrowed),
+            Source::Clustering(index) => self.clustering.get(index).copied().flatten().map(Cow::Borrowed),
+            _ => match self.data(source)? {
+                ColumnData::Simple(cell) => Some(Cow::Borrowed(cell.value)),
+                ColumnData::Complex(_) => None,
+            },
         }
     }
 

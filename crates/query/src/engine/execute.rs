@@ -1,0 +1,255 @@
+//! Carrying out planned statements.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use coordinator::Consistency;
+use cql::ast::{Statement, StatementKind};
+use rows::Mutation;
+
+use super::Inner;
+use crate::error::refuse;
+use crate::functions::Environment;
+use crate::modify::{BatchPlan, Changes, ModifyPlan, Writer, check_batch, unlogged_warning, write_time};
+use crate::prepare::{Body, Planned};
+use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, SessionState, Values};
+use crate::response::{Response, ResponseKind};
+use crate::select::{self, Reader, SelectPlan};
+use crate::terms::Bindings;
+use crate::{ColumnSpec, QueryError};
+
+impl Inner {
+    /// Carries out a statement. `keyspace` is that of its unqualified names.
+    pub(super) async fn execute(
+        &self,
+        session: &mut SessionState,
+        statement: &Statement,
+        planned: &Planned,
+        keyspace: Option<String>,
+        options: &QueryOptions,
+        is_prepared: bool,
+    ) -> Result<Response, QueryError> {
+        let environment = Environment::new(&self.coordinator);
+        let bindings = bind(&options.values, &planned.variables, &environment, is_prepared)?;
+        match &planned.body {
+            Body::Select(plan) => self.select(plan, &bindings, options).await,
+            Body::Modify(plan) => self.modify(plan, &bindings, options).await,
+            Body::Batch(plan) => self.batch_statement(plan, &bindings, options).await,
+            Body::Other => self.other(session, &statement.kind, keyspace.as_deref(), options).await,
+        }
+    }
+
+    async fn select(
+        &self,
+        plan: &SelectPlan,
+        bindings: &Bindings<'_>,
+        options: &QueryOptions,
+    ) -> Result<Response, QueryError> {
+        if options.consistency == Consistency::Any {
+            refuse!("ANY ConsistencyLevel is only supported for writes");
+        }
+        let reader = Reader {
+            coordinator: &self.coordinator,
+            virtual_tables: &*self.virtual_tables,
+            consistency: options.consistency,
+        };
+        let rows = select::execute(plan, &reader, bindings, options).await?;
+        let mut response = Response::from(ResponseKind::Rows(rows));
+        if plan.is_aggregate() {
+            if plan.restrictions.is_key_range {
+                response.warnings.push("Aggregation query used without partition key".into());
+            } else if plan.restrictions.key_is_in() {
+                let text = "Aggregation query used on multiple partition keys (IN restriction)";
+                response.warnings.push(text.into());
+            }
+        }
+        Ok(response)
+    }
+
+    fn writer(&self, options: &QueryOptions, timestamp: Option<i64>) -> Writer<'_> {
+        let now = match options.now_in_seconds {
+            Some(now) => u32::try_from(now).unwrap_or(0),
+            None => self.coordinator.now_seconds(),
+        };
+        let given = OnceCell::new();
+        if let Some(timestamp) = timestamp.or(options.timestamp) {
+            let _ = given.set(timestamp);
+        }
+        Writer {
+            coordinator: &self.coordinator,
+            consistency: options.consistency,
+            prepends: &self.prepends,
+            timestamp: given,
+            now,
+        }
+    }
+
+    async fn modify(
+        &self,
+        plan: &ModifyPlan,
+        bindings: &Bindings<'_>,
+        options: &QueryOptions,
+    ) -> Result<Response, QueryError> {
+        check_write_consistency(options.consistency)?;
+        let mut changes = Changes::default();
+        self.writer(options, None).add(plan, bindings, &mut changes).await?;
+        self.write(changes.finish(), options.consistency).await?;
+        Ok(Response::void())
+    }
+
+    async fn write(&self, mutations: Vec<Mutation>, consistency: Consistency) -> Result<(), QueryError> {
+        if mutations.is_empty() {
+            return Ok(());
+        }
+        let written = self.coordinator.write(mutations, consistency).await;
+        written.map_err(|error| QueryError::from_coordinator(error, consistency))
+    }
+
+    async fn batch_statement(
+        &self,
+        plan: &BatchPlan,
+        bindings: &Bindings<'_>,
+        options: &QueryOptions,
+    ) -> Result<Response, QueryError> {
+        check_write_consistency(options.consistency)?;
+        let writer = self.writer(options, write_time(&plan.using, bindings)?);
+        let mut changes = Changes::default();
+        for statement in &plan.statements {
+            writer.add(statement, bindings, &mut changes).await?;
+        }
+        let tables: Vec<_> = plan.tables().collect();
+        self.apply_batch(plan.batch_type, changes.finish(), &tables, options.consistency).await
+    }
+
+    async fn apply_batch(
+        &self,
+        batch_type: BatchType,
+        mutations: Vec<Mutation>,
+        tables: &[&std::sync::Arc<schema::Table>],
+        consistency: Consistency,
+    ) -> Result<Response, QueryError> {
+        let mut response = Response::void();
+        // One partition is atomic by itself.
+        if batch_type == BatchType::Logged && mutations.len() > 1 {
+            let written = self.coordinator.write_logged_batch(mutations, consistency).await;
+            written.map_err(|error| QueryError::from_coordinator(error, consistency))?;
+            return Ok(response);
+        }
+        if batch_type == BatchType::Unlogged {
+            response.warnings.extend(unlogged_warning(&mutations, tables));
+        }
+        self.write(mutations, consistency).await?;
+        Ok(response)
+    }
+
+    /// Carries out a BATCH message.
+    pub(super) async fn batch(
+        &self,
+        session: &mut SessionState,
+        batch_type: BatchType,
+        statements: &[BatchStatement],
+        options: &QueryOptions,
+    ) -> Result<Response, QueryError> {
+        check_write_consistency(options.consistency)?;
+        let schema = self.coordinator.schema();
+        let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
+        let mut planned: Vec<Rc<Planned>> = Vec::with_capacity(statements.len());
+        for statement in statements {
+            planned.push(match &statement.query {
+                BatchQuery::Prepared(id) => self.prepared(id)?.planned,
+                BatchQuery::Text(text) => {
+                    Rc::new(self.plan(&schema, &cql::parse_statement(text)?, keyspace)?)
+                }
+            });
+        }
+        let mut plans = Vec::with_capacity(planned.len());
+        for planned in &planned {
+            match &planned.body {
+                Body::Modify(plan) => plans.push(&**plan),
+                _ => refuse!(
+                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed."
+                ),
+            }
+        }
+        check_batch(batch_type, false, &plans)?;
+        let environment = Environment::new(&self.coordinator);
+        let writer = self.writer(options, None);
+        let mut changes = Changes::default();
+        for ((statement, planned), plan) in statements.iter().zip(&planned).zip(&plans) {
+            let bindings =
+                Bindings::new(&statement.values, &planned.variables, &environment).map_err(|count| {
+                    QueryError::invalid(format!(
+                        "There were {} markers(?) in CQL but {} bound variables",
+                        count.markers, count.values
+                    ))
+                })?;
+            writer.add(plan, &bindings, &mut changes).await?;
+        }
+        let tables: Vec<_> = plans.iter().map(|plan| &plan.table).collect();
+        self.apply_batch(batch_type, changes.finish(), &tables, options.consistency).await
+    }
+
+    async fn other(
+        &self,
+        session: &mut SessionState,
+        statement: &StatementKind,
+        keyspace: Option<&str>,
+        options: &QueryOptions,
+    ) -> Result<Response, QueryError> {
+        match statement {
+            StatementKind::Use(name) => {
+                let schema = self.coordinator.schema();
+                if self.catalog(&schema).keyspace(name).is_none() {
+                    refuse!("Keyspace '{}' does not exist", name.as_str());
+                }
+                session.keyspace = Some(name.as_str().to_owned());
+                Ok(ResponseKind::SetKeyspace(name.as_str().to_owned()).into())
+            }
+            StatementKind::Truncate(truncate) => self.truncate(truncate, keyspace).await,
+            StatementKind::Describe(describe) => self.describe(describe, keyspace, options),
+            StatementKind::CreateRole(_)
+            | StatementKind::AlterRole(_)
+            | StatementKind::DropRole(_)
+            | StatementKind::ListRoles(_)
+            | StatementKind::GrantRole(_)
+            | StatementKind::RevokeRole(_)
+            | StatementKind::CreateUser(_)
+            | StatementKind::AlterUser(_)
+            | StatementKind::DropUser(_)
+            | StatementKind::ListUsers
+            | StatementKind::GrantPermissions(_)
+            | StatementKind::RevokePermissions(_)
+            | StatementKind::ListPermissions(_)
+            | StatementKind::AddIdentity(_)
+            | StatementKind::DropIdentity(_) => Err(QueryError::Unauthorized(
+                "You have to be logged in and not anonymous to perform this request".into(),
+            )),
+            _ => self.change_schema(statement, keyspace).await,
+        }
+    }
+}
+
+fn check_write_consistency(consistency: Consistency) -> Result<(), QueryError> {
+    match consistency {
+        Consistency::Serial | Consistency::LocalSerial => {
+            refuse!("You must use conditional updates for serializable writes")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn bind<'a>(
+    values: &'a Values,
+    variables: &[ColumnSpec],
+    environment: &'a Environment<'a>,
+    is_prepared: bool,
+) -> Result<Bindings<'a>, QueryError> {
+    Bindings::new(values, variables, environment).map_err(|count| {
+        QueryError::invalid(match is_prepared {
+            true => {
+                format!("there were {} markers(?) in CQL but {} bound variables", count.markers, count.values)
+            }
+            false => "Invalid amount of bind variables".to_owned(),
+        })
+    })
+}

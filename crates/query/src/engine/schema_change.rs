@@ -1,0 +1,76 @@
+//! Statements about the schema, and those that empty or describe it.
+
+use coordinator::{Consistency, CoordinatorError};
+use cql::ast::{Describe, StatementKind, Truncate};
+
+use super::Inner;
+use crate::catalog::{Home, keyspace_of};
+use crate::error::refuse;
+use crate::request::QueryOptions;
+use crate::response::{Response, ResponseKind};
+use crate::{QueryError, ddl, describe};
+
+/// How often a change is planned again because another came first.
+const ATTEMPTS_MAX: usize = 20;
+
+impl Inner {
+    /// Plans and commits a change of the schema; again, when another one came first.
+    pub(super) async fn change_schema(
+        &self,
+        statement: &StatementKind,
+        keyspace: Option<&str>,
+    ) -> Result<Response, QueryError> {
+        let facts = self.virtual_tables.cluster_facts();
+        for _ in 0..ATTEMPTS_MAX {
+            let schema = self.coordinator.schema();
+            let planned = ddl::plan(
+                statement,
+                &schema,
+                keyspace,
+                &facts,
+                || self.coordinator.time_uuid(),
+                self.coordinator.now_millis().saturating_mul(1000),
+            )?;
+            let Some(change) = planned.change else {
+                return Ok(Response { kind: planned.response, warnings: planned.warnings });
+            };
+            match self.coordinator.change_schema(change, schema.epoch()).await {
+                Ok(_) => return Ok(Response { kind: planned.response, warnings: planned.warnings }),
+                Err(CoordinatorError::SchemaMoved { .. } | CoordinatorError::Schema(_)) => {}
+                Err(error) => return Err(QueryError::from_coordinator(error, Consistency::One)),
+            }
+        }
+        Err(QueryError::Overloaded("the schema is changed by too many at once".into()))
+    }
+
+    pub(super) async fn truncate(
+        &self,
+        truncate: &Truncate,
+        keyspace: Option<&str>,
+    ) -> Result<Response, QueryError> {
+        let keyspace = keyspace_of(truncate.table.keyspace.as_deref(), keyspace)?;
+        let schema = self.coordinator.schema();
+        let (table, home) = self.catalog(&schema).table(keyspace, &truncate.table.name)?;
+        if home == Home::MadeUp {
+            if self.virtual_tables.is_virtual(keyspace) {
+                refuse!("Truncation is not supported by table {keyspace}.{}", table.name());
+            }
+            return Err(QueryError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
+        }
+        match self.coordinator.truncate(table.id()).await {
+            Ok(()) => Ok(ResponseKind::Void.into()),
+            Err(error) => Err(QueryError::Truncate(format!("Error during truncate: {error}"))),
+        }
+    }
+
+    pub(super) fn describe(
+        &self,
+        statement: &Describe,
+        keyspace: Option<&str>,
+        options: &QueryOptions,
+    ) -> Result<Response, QueryError> {
+        let schema = self.coordinator.schema();
+        let rows = describe::describe(statement, &self.catalog(&schema), keyspace, options)?;
+        Ok(ResponseKind::Rows(rows).into())
+    }
+}

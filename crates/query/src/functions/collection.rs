@@ -1,0 +1,53 @@
+//! Functions of whole collections.
+
+use types::CqlType;
+use types::encoding::{self, Parts};
+
+use super::ScalarFunction;
+
+/// The function of that name for an argument of that type.
+pub(super) fn named(name: &str, argument: &CqlType) -> Option<ScalarFunction> {
+    let whole = argument.freeze();
+    match (name, argument) {
+        ("map_keys", CqlType::Map { key, .. }) => {
+            let returns = CqlType::Set { element: key.clone(), frozen: true };
+            Some(ScalarFunction::native(name, vec![whole], returns, |arguments, _| {
+                Ok(arguments[0].map(|value| every_second(value, 0)))
+            }))
+        }
+        ("map_values", CqlType::Map { value, .. }) => {
+            let returns = CqlType::List { element: value.clone(), frozen: true };
+            Some(ScalarFunction::native(name, vec![whole], returns, |arguments, _| {
+                Ok(arguments[0].map(|value| every_second(value, 1)))
+            }))
+        }
+        ("collection_count", CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. }) => {
+            Some(ScalarFunction::native(name, vec![whole], CqlType::Int, |arguments, _| {
+                let count = |value: &[u8]| value.get(..4).map_or_else(|| vec![0; 4], <[u8]>::to_vec);
+                Ok(arguments[0].map(count))
+            }))
+        }
+        (
+            "collection_min" | "collection_max",
+            CqlType::List { element, .. } | CqlType::Set { element, .. },
+        ) => {
+            let (of, wants_max) = (element.clone(), name == "collection_max");
+            Some(ScalarFunction::native(name, vec![whole], (**element).clone(), move |arguments, _| {
+                let Some(value) = arguments[0] else { return Ok(None) };
+                let parts = Parts::new(value, 1).into_iter().flatten().map_while(Result::ok).flatten();
+                let best = match wants_max {
+                    true => parts.max_by(|a, b| of.compare(a, b)),
+                    false => parts.min_by(|a, b| of.compare(a, b)),
+                };
+                Ok(best.map(<[u8]>::to_vec))
+            }))
+        }
+        _ => None,
+    }
+}
+
+fn every_second(map: &[u8], first: usize) -> Vec<u8> {
+    let parts = Parts::new(map, 2).into_iter().flatten().map_while(Result::ok);
+    let kept: Vec<Option<&[u8]>> = parts.skip(first).step_by(2).collect();
+    encoding::collection(kept.len(), kept)
+}

@@ -1,0 +1,102 @@
+//! Functions built in: scalar ones, computed from the values of a row, and aggregates over rows.
+//!
+//! Names are found case-folded; the old spellings (`toTimestamp`) stand beside Cassandra 5's
+//! (`to_timestamp`) and keep their own names in results, as there.
+
+mod aggregate;
+mod arithmetic;
+mod cast;
+mod collection;
+mod native;
+mod resolve;
+
+use std::rc::Rc;
+
+use coordinator::Coordinator;
+use types::CqlType;
+
+use crate::QueryError;
+
+pub(crate) use aggregate::{AggregateFunction, AggregateState, count_rows};
+pub(crate) use resolve::{Argument, Call, Found, call_type, find, plan_call, qualified};
+
+/// The world as functions see it.
+pub(crate) struct Environment<'a> {
+    coordinator: Option<&'a Coordinator>,
+}
+
+impl<'a> Environment<'a> {
+    pub(crate) fn new(coordinator: &'a Coordinator) -> Self {
+        Environment { coordinator: Some(coordinator) }
+    }
+
+    /// No world at all: for folding constants, which ask nothing of it.
+    pub(crate) fn none() -> Self {
+        Environment { coordinator: None }
+    }
+
+    pub(crate) fn now_millis(&self) -> i64 {
+        self.coordinator.map_or(0, Coordinator::now_millis)
+    }
+
+    pub(crate) fn time_uuid(&self) -> [u8; 16] {
+        self.coordinator.map_or([0; 16], |coordinator| *coordinator.time_uuid().as_bytes())
+    }
+
+    pub(crate) fn random_uuid(&self) -> [u8; 16] {
+        self.coordinator.map_or([0; 16], |coordinator| *coordinator.random_uuid().as_bytes())
+    }
+}
+
+/// What computes a scalar function.
+pub(crate) type Body = Rc<dyn Fn(&[Option<&[u8]>], &Environment<'_>) -> Result<Option<Vec<u8>>, QueryError>>;
+
+/// A function of the values of one row.
+#[derive(Clone)]
+pub(crate) struct ScalarFunction {
+    /// `system.to_timestamp`
+    pub(crate) name: String,
+    pub(crate) arguments: Vec<CqlType>,
+    pub(crate) returns: CqlType,
+    pub(crate) body: Body,
+}
+
+impl std::fmt::Debug for ScalarFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.signature())
+    }
+}
+
+impl ScalarFunction {
+    pub(crate) fn native(
+        name: &str,
+        arguments: Vec<CqlType>,
+        returns: CqlType,
+        body: impl Fn(&[Option<&[u8]>], &Environment<'_>) -> Result<Option<Vec<u8>>, QueryError> + 'static,
+    ) -> Self {
+        ScalarFunction { name: format!("system.{name}"), arguments, returns, body: Rc::new(body) }
+    }
+
+    /// The name without its keyspace.
+    pub(crate) fn bare_name(&self) -> &str {
+        self.name.strip_prefix("system.").unwrap_or(&self.name)
+    }
+
+    pub(crate) fn call(
+        &self,
+        arguments: &[Option<&[u8]>],
+        environment: &Environment<'_>,
+    ) -> Result<Option<Vec<u8>>, QueryError> {
+        (self.body)(arguments, environment)
+    }
+
+    /// As Cassandra shows a function in messages.
+    pub(crate) fn signature(&self) -> String {
+        signature(&self.name, &self.arguments, &self.returns)
+    }
+}
+
+fn signature(name: &str, arguments: &[CqlType], returns: &CqlType) -> String {
+    let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    format!("{name} : ({}) -> {returns}", arguments.join(", "))
+}

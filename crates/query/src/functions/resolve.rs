@@ -1,0 +1,339 @@
+//! Which function a call means: overloads are told apart by how well the arguments fit.
+
+use std::rc::Rc;
+
+use cql::ast::{NativeType, Term as Written};
+use types::CqlType;
+
+use super::{AggregateFunction, ScalarFunction, aggregate, arithmetic, cast, collection, native};
+use crate::QueryError;
+use crate::catalog::Home;
+use crate::error::refuse;
+use crate::scope::{Receiver, Scope};
+use crate::terms::{self, Assignable, Term};
+
+/// A function that a call may mean.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    Scalar(Rc<ScalarFunction>),
+    Aggregate(Rc<AggregateFunction>),
+}
+
+impl Found {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Found::Scalar(function) => &function.name,
+            Found::Aggregate(function) => &function.name,
+        }
+    }
+
+    pub(crate) fn arguments(&self) -> &[CqlType] {
+        match self {
+            Found::Scalar(function) => &function.arguments,
+            Found::Aggregate(function) => function.argument.as_slice(),
+        }
+    }
+
+    pub(crate) fn returns(&self) -> &CqlType {
+        match self {
+            Found::Scalar(function) => &function.returns,
+            Found::Aggregate(function) => &function.returns,
+        }
+    }
+
+    fn signature(&self) -> String {
+        match self {
+            Found::Scalar(function) => function.signature(),
+            Found::Aggregate(function) => function.signature(),
+        }
+    }
+}
+
+/// An argument of a call, as far as it tells overloads apart.
+#[derive(Clone, Debug)]
+pub(crate) enum Argument<'a> {
+    /// A term, whose type depends on what is asked of it.
+    Term(&'a Written),
+    /// Something of a known type, and its text for messages.
+    Typed(CqlType, String),
+}
+
+impl std::fmt::Display for Argument<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Argument::Term(term) => write!(f, "{term}"),
+            Argument::Typed(_, text) => f.write_str(text),
+        }
+    }
+}
+
+impl Argument<'_> {
+    fn test(&self, expected: &CqlType, scope: &Scope<'_>) -> Assignable {
+        match self {
+            Argument::Term(term) => terms::test_assignment(term, expected, scope),
+            Argument::Typed(given, _) => terms::test_type(given, expected),
+        }
+    }
+
+    /// Its type if that is known without asking.
+    fn known_type(&self, scope: &Scope<'_>) -> Option<CqlType> {
+        match self {
+            Argument::Typed(given, _) => Some(given.clone()),
+            Argument::Term(Written::Literal(literal)) => terms::preferred_type(literal),
+            Argument::Term(Written::TypeHint(name, _)) => {
+                crate::ddl::resolve_type(name, &scope.keyspace, scope.catalog).ok()
+            }
+            Argument::Term(term @ (Written::Function(_) | Written::Cast(..) | Written::Binary(..))) => {
+                call_type(&Argument::Term(term), None, scope).ok().flatten()
+            }
+            Argument::Term(_) => None,
+        }
+    }
+
+    fn is_marker(&self) -> bool {
+        matches!(self, Argument::Term(Written::Marker(_)))
+    }
+}
+
+/// Which function a call is to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call<'a> {
+    /// By its folded name.
+    Named(&'a str),
+    Operator(cql::ast::ArithmeticOperator),
+    Negation,
+    Cast(NativeType),
+}
+
+/// The function that a call with these arguments means; `None` if there is none of that name.
+///
+/// `table` is whose `token` is meant.
+///
+/// # Errors
+/// No overload fits, or several.
+pub(crate) fn find(
+    call: Call<'_>,
+    arguments: &[Argument<'_>],
+    receiver: Option<&CqlType>,
+    table: Option<(&str, &str)>,
+    scope: &Scope<'_>,
+) -> Result<Option<Found>, QueryError> {
+    let candidates = candidates(call, arguments, table, scope)?;
+    match candidates.as_slice() {
+        [] => Ok(None),
+        [single] => {
+            check_arguments(single, arguments, scope)?;
+            Ok(Some(single.clone()))
+        }
+        _ => best(call, &candidates, arguments, receiver, scope).map(Some),
+    }
+}
+
+fn candidates(
+    call: Call<'_>,
+    arguments: &[Argument<'_>],
+    table: Option<(&str, &str)>,
+    scope: &Scope<'_>,
+) -> Result<Vec<Found>, QueryError> {
+    let scalars = |list: Vec<ScalarFunction>| list.into_iter().map(|f| Found::Scalar(f.into())).collect();
+    let name = match call {
+        Call::Operator(operator) => return Ok(scalars(arithmetic::overloads(operator))),
+        Call::Negation => return Ok(scalars(arithmetic::negations())),
+        Call::Cast(to) => {
+            let to = if to == NativeType::Varchar { NativeType::Text } else { to };
+            return Ok(scalars(cast::named(&format!("cast_as_{}", to.name()))));
+        }
+        Call::Named(name) => name,
+    };
+    let first = arguments.first().and_then(|argument| argument.known_type(scope));
+    if let Some(found) = aggregate::named(name, first.as_ref()) {
+        return Ok(found.into_iter().map(|f| Found::Aggregate(f.into())).collect());
+    }
+    match name {
+        "token" => {
+            let Some((keyspace, table)) = table else { return Ok(Vec::new()) };
+            let (table, _home): (_, Home) = scope.catalog.table(keyspace, table)?;
+            Ok(scalars(vec![native::token(&table)]))
+        }
+        "tojson" | "to_json" => match first {
+            Some(of) => Ok(scalars(vec![native::to_json(name, of)])),
+            None => Ok(Vec::new()),
+        },
+        _ => {
+            let mut found = native::named(name);
+            found.extend(cast::named(name));
+            found.extend(first.and_then(|of| collection::named(name, &of)));
+            Ok(scalars(found))
+        }
+    }
+}
+
+fn check_arguments(
+    function: &Found,
+    arguments: &[Argument<'_>],
+    scope: &Scope<'_>,
+) -> Result<(), QueryError> {
+    let expected = function.arguments();
+    if expected.len() != arguments.len() {
+        refuse!(
+            "Invalid number of arguments in call to function {}: {} required but {} provided",
+            function.name(),
+            expected.len(),
+            arguments.len()
+        );
+    }
+    for (index, (argument, of)) in arguments.iter().zip(expected).enumerate() {
+        if !argument.test(of, scope).is_assignable() {
+            refuse!(
+                "Type error: {argument} cannot be passed as argument {index} of function {} of type {of}",
+                function.name()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn best(
+    call: Call<'_>,
+    candidates: &[Found],
+    arguments: &[Argument<'_>],
+    receiver: Option<&CqlType>,
+    scope: &Scope<'_>,
+) -> Result<Found, QueryError> {
+    let mut weak = Vec::new();
+    for candidate in candidates {
+        let fits_receiver =
+            receiver.is_none_or(|of| terms::test_type(candidate.returns(), of).is_assignable());
+        if !fits_receiver || candidate.arguments().len() != arguments.len() {
+            continue;
+        }
+        let tests = arguments.iter().zip(candidate.arguments()).map(|(a, of)| a.test(of, scope));
+        match Assignable::all(tests) {
+            Assignable::Exactly => return Ok(candidate.clone()),
+            Assignable::Weakly => weak.push(candidate),
+            Assignable::No => {}
+        }
+    }
+    let list = |functions: &[&Found]| functions.iter().map(|f| f.signature()).collect::<Vec<_>>().join(", ");
+    match (weak.as_slice(), call) {
+        ([single], _) => Ok((*single).clone()),
+        ([], Call::Operator(operator)) => refuse!(
+            "the '{}' operation is not supported between {} and {}",
+            arithmetic::symbol(operator),
+            arguments[0],
+            arguments[1]
+        ),
+        ([], _) => {
+            let all: Vec<&Found> = candidates.iter().collect();
+            refuse!(
+                "Invalid call to function {}, none of its type signatures match (known type signatures: {})",
+                bare(candidates[0].name()),
+                list(&all)
+            )
+        }
+        (several, Call::Operator(operator)) => {
+            if let Some(of) = receiver
+                && !arguments.iter().any(Argument::is_marker)
+                && let Some(same) = several.iter().find(|f| f.arguments() == [of.clone(), of.clone()])
+            {
+                return Ok((*same).clone());
+            }
+            refuse!(
+                "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
+                arithmetic::symbol(operator),
+                arguments[0],
+                arguments[1]
+            )
+        }
+        (_, Call::Negation) => refuse!("Ambiguous negation: use type casts to disambiguate"),
+        (several, _) => refuse!(
+            "Ambiguous call to function {} (can be matched by following signatures: {}): use type casts to disambiguate",
+            bare(candidates[0].name()),
+            list(several)
+        ),
+    }
+}
+
+fn bare(name: &str) -> &str {
+    name.strip_prefix("system.").unwrap_or(name)
+}
+
+/// The call that a term is, and its arguments.
+fn call_of(term: &Written) -> Option<(Call<'_>, Vec<&Written>)> {
+    Some(match term {
+        Written::Function(call) => (Call::Named(&call.name.name), call.arguments.iter().collect()),
+        Written::Cast(inner, to) => (Call::Cast(*to), vec![&**inner]),
+        Written::Binary(left, operator, right) => (Call::Operator(*operator), vec![&**left, &**right]),
+        Written::Negate(inner) => (Call::Negation, vec![&**inner]),
+        _ => return None,
+    })
+}
+
+/// The type a call returns; `None` if there is no such function.
+///
+/// # Errors
+/// No overload fits, or several.
+pub(crate) fn call_type(
+    argument: &Argument<'_>,
+    receiver: Option<&CqlType>,
+    scope: &Scope<'_>,
+) -> Result<Option<CqlType>, QueryError> {
+    let Argument::Term(term) = argument else { return Ok(None) };
+    let Some((call, arguments)) = call_of(term) else { return Ok(None) };
+    if matches!(call, Call::Named("token")) {
+        return Ok(Some(CqlType::Bigint));
+    }
+    let arguments: Vec<Argument<'_>> = arguments.into_iter().map(Argument::Term).collect();
+    Ok(find(call, &arguments, receiver, None, scope)?.map(|found| found.returns().clone()))
+}
+
+/// Plans a term that is a call.
+///
+/// # Errors
+/// There is no such function, it does not fit its arguments or the receiver, or it aggregates.
+pub(crate) fn plan_call(
+    term: &Written,
+    receiver: &Receiver,
+    scope: &mut Scope<'_>,
+) -> Result<Term, QueryError> {
+    let Some((call, written)) = call_of(term) else {
+        refuse!("{term} is not a function call");
+    };
+    let arguments: Vec<Argument<'_>> = written.iter().map(|term| Argument::Term(term)).collect();
+    let table = Some((&*receiver.keyspace, &*receiver.table));
+    let found = find(call, &arguments, Some(&receiver.cql_type), table, scope)?;
+    let function = match found {
+        Some(Found::Scalar(function)) => function,
+        Some(Found::Aggregate(_)) => refuse!("Aggregation function are not supported in the where clause"),
+        None => match term {
+            Written::Function(call) => refuse!("Unknown function {} called", qualified(&call.name)),
+            _ => refuse!("{term} can not be computed"),
+        },
+    };
+    if !terms::test_type(&function.returns, &receiver.cql_type).is_assignable() {
+        let what = match call {
+            Call::Operator(operator) => format!("operation {}", arithmetic::symbol(operator)),
+            _ => format!("function {}", function.name),
+        };
+        refuse!(
+            "Type error: cannot assign result of {what} (type {}) to {} (type {})",
+            function.returns,
+            receiver.name,
+            receiver.cql_type
+        );
+    }
+    let mut planned = Vec::with_capacity(written.len());
+    for (index, (argument, of)) in written.iter().zip(&function.arguments).enumerate() {
+        let part = receiver.named(&format!("arg{index}({})", function.bare_name()), of.clone());
+        planned.push(terms::plan(argument, &part, scope)?);
+    }
+    Ok(Term::Function(function, planned))
+}
+
+/// A function's name as written.
+pub(crate) fn qualified(name: &cql::ast::QualifiedName) -> String {
+    match &name.keyspace {
+        Some(keyspace) => format!("{}.{}", keyspace.as_str(), name.name.as_str()),
+        None => name.name.as_str().to_owned(),
+    }
+}

@@ -1,0 +1,112 @@
+//! BATCH: several modifications at one timestamp.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cql::ast::{Batch, BatchKind};
+use rows::Mutation;
+use schema::Table;
+
+use super::plan::{ModifyPlan, Using, plan, plan_using};
+use crate::QueryError;
+use crate::error::refuse;
+use crate::request::BatchType;
+use crate::scope::{Scope, TableNames};
+
+/// An unlogged batch over more partitions than this is warned of.
+const PARTITIONS_UNWARNED: usize = 10;
+
+/// A planned `BEGIN BATCH … APPLY BATCH`.
+#[derive(Debug)]
+pub(crate) struct BatchPlan {
+    pub(crate) batch_type: BatchType,
+    pub(crate) using: Using,
+    pub(crate) statements: Vec<ModifyPlan>,
+}
+
+impl BatchPlan {
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.statements.iter().map(|statement| &statement.table)
+    }
+
+    /// The table of all statements, if it is one.
+    pub(crate) fn only_table(&self) -> Option<&Arc<Table>> {
+        let first = self.tables().next()?;
+        self.tables().all(|table| table.id() == first.id()).then_some(first)
+    }
+}
+
+/// Plans a batch written as one statement.
+///
+/// # Errors
+/// A part of it can not be planned, or the parts do not go together.
+pub(crate) fn plan_batch(
+    batch: &Batch,
+    session: Option<&str>,
+    scope: &mut Scope<'_>,
+) -> Result<BatchPlan, QueryError> {
+    let mut statements = Vec::with_capacity(batch.statements.len());
+    let names = TableNames { keyspace: "".into(), table: "".into() };
+    let using = plan_using(&batch.using, &names, scope)?;
+    for statement in &batch.statements {
+        statements.push(plan(statement, session, scope)?);
+    }
+    let batch_type = match batch.kind {
+        BatchKind::Logged => BatchType::Logged,
+        BatchKind::Unlogged => BatchType::Unlogged,
+        BatchKind::Counter => BatchType::Counter,
+    };
+    if using.time_to_live.is_some() {
+        refuse!("Global TTL on the BATCH statement is not supported.");
+    }
+    check(batch_type, using.timestamp.is_some(), &statements.iter().collect::<Vec<_>>())?;
+    Ok(BatchPlan { batch_type, using, statements })
+}
+
+/// Do these statements go together in a batch?
+///
+/// # Errors
+/// Counters and others mix, or a timestamp is said twice.
+pub(crate) fn check(
+    batch_type: BatchType,
+    has_timestamp: bool,
+    statements: &[&ModifyPlan],
+) -> Result<(), QueryError> {
+    if has_timestamp && batch_type == BatchType::Counter {
+        refuse!("Cannot provide custom timestamp for counter BATCH");
+    }
+    if has_timestamp && statements.iter().any(|statement| statement.has_timestamp()) {
+        refuse!("Timestamp must be set either on BATCH or individual statements");
+    }
+    let has_counters = statements.iter().any(|statement| statement.table.is_counter());
+    let has_others = statements.iter().any(|statement| !statement.table.is_counter());
+    if has_timestamp && has_counters {
+        refuse!("Cannot provide custom timestamp for a BATCH containing counters");
+    }
+    if batch_type == BatchType::Counter && has_others {
+        refuse!("Cannot include non-counter statement in a counter batch");
+    }
+    if has_counters && has_others {
+        refuse!("Counter and non-counter mutations cannot exist in the same batch");
+    }
+    if batch_type == BatchType::Logged && has_counters {
+        refuse!("Cannot include a counter statement in a logged batch");
+    }
+    Ok(())
+}
+
+/// What the sender of an unlogged batch should know.
+pub(crate) fn unlogged_warning(mutations: &[Mutation], tables: &[&Arc<Table>]) -> Option<String> {
+    let partitions: BTreeSet<_> = mutations.iter().map(|mutation| &mutation.key).collect();
+    if partitions.len() <= PARTITIONS_UNWARNED {
+        return None;
+    }
+    let names: BTreeSet<String> =
+        tables.iter().map(|table| format!("{}.{}", table.keyspace(), table.name())).collect();
+    Some(format!(
+        "Unlogged batch covering {} partitions detected against table{} [{}]. You should use a logged batch for atomicity, or asynchronous writes for performance.",
+        partitions.len(),
+        if names.len() == 1 { "" } else { "s" },
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    ))
+}

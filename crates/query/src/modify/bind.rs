@@ -1,0 +1,241 @@
+//! From a plan and bound values to changes of partitions.
+
+use std::cell::OnceCell;
+
+use coordinator::{Consistency, Coordinator};
+use rows::{
+    Clustering, DeletionTime, Liveness, PartitionKey, RangeTombstone, Row, RowBuilder, Slice, Slices,
+};
+use storage::{ReadCommand, ReadLimits, ReadTarget};
+
+use super::cells::{Applying, PrependClock, WriteTime, apply};
+use super::collect::Changes;
+use super::operation::ColumnChange;
+use super::plan::{ModifyPlan, Using};
+use crate::QueryError;
+use crate::error::refuse;
+use crate::restrictions::{Rows, StatementType};
+use crate::terms::{Bindings, Value};
+
+/// The greatest time to live: twenty years.
+const TIME_TO_LIVE_MAX: i32 = 20 * 365 * 24 * 60 * 60;
+
+/// What statements are bound with.
+pub(crate) struct Writer<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+    pub(crate) consistency: Consistency,
+    pub(crate) prepends: &'a PrependClock,
+    /// The timestamp of statements that do not say their own; made when first needed.
+    pub(crate) timestamp: OnceCell<i64>,
+    /// Seconds since 1970.
+    pub(crate) now: u32,
+}
+
+/// The timestamp that USING says; `None` when it says none.
+///
+/// # Errors
+/// It is null or out of bounds.
+pub(crate) fn write_time(using: &Using, bindings: &Bindings<'_>) -> Result<Option<i64>, QueryError> {
+    let Some(term) = &using.timestamp else { return Ok(None) };
+    let value = match term.bind(bindings)? {
+        Value::Unset => return Ok(None),
+        Value::Null => refuse!("Invalid null value of timestamp"),
+        Value::Set(value) => value,
+    };
+    match <[u8; 8]>::try_from(&*value).map(i64::from_be_bytes) {
+        Ok(i64::MIN) => refuse!("Out of bound timestamp, must be in [{}, {}]", i64::MIN + 1, i64::MAX),
+        Ok(timestamp) => Ok(Some(timestamp)),
+        Err(_) => refuse!("Invalid timestamp value: null"),
+    }
+}
+
+fn time_to_live(plan: &ModifyPlan, bindings: &Bindings<'_>) -> Result<u32, QueryError> {
+    let default = plan.table.options().default_time_to_live;
+    let Some(term) = &plan.using.time_to_live else { return Ok(default) };
+    let value = match term.bind(bindings)? {
+        Value::Unset => return Ok(default),
+        Value::Null => return Ok(0),
+        Value::Set(value) => value,
+    };
+    let Ok(ttl) = <[u8; 4]>::try_from(&*value).map(i32::from_be_bytes) else { return Ok(0) };
+    match u32::try_from(ttl) {
+        Err(_) => refuse!("A TTL must be greater or equal to 0, but was {ttl}"),
+        Ok(_) if ttl > TIME_TO_LIVE_MAX => {
+            refuse!("ttl is too large. requested ({ttl}) maximum ({TIME_TO_LIVE_MAX})")
+        }
+        Ok(ttl) => Ok(ttl),
+    }
+}
+
+impl Writer<'_> {
+    fn default_timestamp(&self) -> i64 {
+        *self.timestamp.get_or_init(|| self.coordinator.next_timestamp())
+    }
+
+    /// Adds what a statement changes to the changes so far.
+    ///
+    /// # Errors
+    /// A bound value is wrong, or a read that has to come first fails.
+    pub(crate) async fn add(
+        &self,
+        plan: &ModifyPlan,
+        bindings: &Bindings<'_>,
+        changes: &mut Changes,
+    ) -> Result<(), QueryError> {
+        if plan.table.is_counter() {
+            return Err(QueryError::unsupported("Changing a counter table"));
+        }
+        let time = WriteTime {
+            timestamp: match write_time(&plan.using, bindings)? {
+                Some(timestamp) => timestamp,
+                None => self.default_timestamp(),
+            },
+            time_to_live: match plan.statement {
+                StatementType::Delete => 0,
+                _ => time_to_live(plan, bindings)?,
+            },
+            now: self.now,
+        };
+        let keys = plan.restrictions.bind_keys(bindings)?;
+        let rows = match plan.changes_rows() {
+            true => Some(plan.restrictions.bind_rows(&plan.comparator, bindings)?),
+            false => None,
+        };
+        for key in keys {
+            let clusterings = match &rows {
+                None => &[][..],
+                Some(Rows::Named(clusterings)) => clusterings,
+                Some(Rows::Slices(slices)) => {
+                    self.delete_slices(plan, key, slices, time.deletion(), changes);
+                    continue;
+                }
+            };
+            if !plan.statics.is_empty() {
+                let before = self.before(plan, &plan.statics, &key, None).await?;
+                let applying = Applying { time, bindings, prepends: self.prepends, before: before.as_ref() };
+                if let Some(row) = build(Clustering::EMPTY, Liveness::NONE, &plan.statics, &applying)? {
+                    changes.partition(&plan.table, key.clone()).set_static(row);
+                }
+            }
+            for clustering in clusterings {
+                check_clustering(plan, clustering)?;
+                let before = self.before(plan, &plan.regulars, &key, Some(clustering)).await?;
+                let applying = Applying { time, bindings, prepends: self.prepends, before: before.as_ref() };
+                self.change_row(plan, &key, clustering, &applying, changes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change_row(
+        &self,
+        plan: &ModifyPlan,
+        key: &PartitionKey,
+        clustering: &Clustering,
+        applying: &Applying<'_>,
+        changes: &mut Changes,
+    ) -> Result<(), QueryError> {
+        let time = applying.time;
+        if plan.statement == StatementType::Delete && plan.regulars.is_empty() {
+            if clustering.is_empty() {
+                changes.partition(&plan.table, key.clone()).delete(time.deletion());
+            } else {
+                let row = RowBuilder::new(clustering, Liveness::NONE, time.deletion()).finish();
+                changes.partition(&plan.table, key.clone()).add_row(row);
+            }
+            return Ok(());
+        }
+        let liveness = match (plan.statement, time.time_to_live) {
+            (StatementType::Insert, 0) => Liveness::at(time.timestamp),
+            (StatementType::Insert, ttl) => Liveness::expiring(time.timestamp, ttl, time.expiration()),
+            _ => Liveness::NONE,
+        };
+        if let Some(row) = build(clustering.clone(), liveness, &plan.regulars, applying)? {
+            changes.partition(&plan.table, key.clone()).add_row(row);
+        }
+        Ok(())
+    }
+
+    fn delete_slices(
+        &self,
+        plan: &ModifyPlan,
+        key: PartitionKey,
+        slices: &Slices,
+        deletion: DeletionTime,
+        changes: &mut Changes,
+    ) {
+        let partition = changes.partition(&plan.table, key);
+        if slices.is_all() {
+            partition.delete(deletion);
+            return;
+        }
+        for slice in slices.as_slice() {
+            partition.add_range(RangeTombstone { slice: slice.clone(), deletion });
+        }
+    }
+
+    /// The row as it is, if these changes need to know.
+    async fn before(
+        &self,
+        plan: &ModifyPlan,
+        changed: &[ColumnChange],
+        key: &PartitionKey,
+        clustering: Option<&Clustering>,
+    ) -> Result<Option<Row>, QueryError> {
+        if !changed.iter().any(|change| change.operations.iter().any(|o| o.reads(&change.cql_type))) {
+            return Ok(None);
+        }
+        if self.consistency == Consistency::Any {
+            refuse!("Write operation require a read but consistency ANY is not supported on reads");
+        }
+        let slices = match clustering {
+            Some(clustering) => Slices::new(vec![Slice::prefix(clustering.clone())], &plan.comparator),
+            None => Slices::none(),
+        };
+        let command = ReadCommand {
+            table: plan.table.clone(),
+            target: ReadTarget::Keys(vec![key.clone()]),
+            slices,
+            reversed: false,
+            limits: ReadLimits { row_count: 1, ..ReadLimits::PAGE },
+            now: self.now,
+            resume: None,
+        };
+        let page = self.coordinator.read(command, self.consistency).await;
+        let page = page.map_err(|error| QueryError::from_coordinator(error, self.consistency))?;
+        let Some(partition) = page.partitions.into_iter().next() else { return Ok(None) };
+        Ok(match clustering {
+            Some(_) => partition.rows.into_iter().next(),
+            None => partition.static_row,
+        })
+    }
+}
+
+/// The row of these changes; `None` when nothing is in it.
+fn build(
+    clustering: Clustering,
+    liveness: Liveness,
+    changes: &[ColumnChange],
+    applying: &Applying<'_>,
+) -> Result<Option<Row>, QueryError> {
+    let mut row = RowBuilder::new(&clustering, liveness, DeletionTime::LIVE);
+    for change in changes {
+        apply(change, applying, &mut row)?;
+    }
+    let row = row.finish();
+    Ok((!row.is_empty()).then_some(row))
+}
+
+/// Key columns of a row may together be at most 65,535 bytes each.
+fn check_clustering(plan: &ModifyPlan, clustering: &Clustering) -> Result<(), QueryError> {
+    for (component, column) in clustering.components().zip(plan.table.clustering()) {
+        let component_bytes = component.map_or(0, <[u8]>::len);
+        if component_bytes > usize::from(u16::MAX) {
+            refuse!(
+                "Key length of {component_bytes} is longer than maximum of 65535 (column {})",
+                column.name
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! The plan of an INSERT, UPDATE or DELETE.
+
+use std::sync::Arc;
+
+use cql::ast::{Condition, Delete, IntegerValue, Modification, Relation, Update};
+use rows::ClusteringComparator;
+use schema::{Column, ColumnKind, Table};
+use types::CqlType;
+
+use super::insert;
+use super::operation::{ColumnChange, Operation, plan_assignment, plan_deletion};
+use crate::QueryError;
+use crate::catalog::{Home, keyspace_of};
+use crate::error::refuse;
+use crate::restrictions::{Context, Restrictions, StatementType, existing_column};
+use crate::scope::{Receiver, Scope, TableNames};
+use crate::terms::{self, Term};
+
+/// A planned modification.
+#[derive(Debug)]
+pub(crate) struct ModifyPlan {
+    pub(crate) table: Arc<Table>,
+    pub(crate) comparator: ClusteringComparator,
+    pub(crate) statement: StatementType,
+    pub(crate) restrictions: Restrictions,
+    /// Changes of static columns, ascending by id.
+    pub(crate) statics: Vec<ColumnChange>,
+    /// Changes of regular columns, ascending by id.
+    pub(crate) regulars: Vec<ColumnChange>,
+    pub(crate) using: Using,
+}
+
+/// USING.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Using {
+    pub(crate) timestamp: Option<Term>,
+    pub(crate) time_to_live: Option<Term>,
+}
+
+impl ModifyPlan {
+    /// Does it say its own timestamp?
+    pub(crate) fn has_timestamp(&self) -> bool {
+        self.using.timestamp.is_some()
+    }
+
+    /// Must it read before it writes?
+    pub(crate) fn reads(&self) -> bool {
+        let reads = |change: &ColumnChange| change.operations.iter().any(|o| o.reads(&change.cql_type));
+        self.statics.iter().chain(&self.regulars).any(reads)
+    }
+
+    /// Are rows changed, or only the static one?
+    pub(crate) fn changes_rows(&self) -> bool {
+        let only_static = self.regulars.is_empty() && !self.statics.is_empty();
+        match self.statement {
+            // An INSERT of static columns alone makes no row, unless it names one.
+            StatementType::Insert => !only_static || self.restrictions.names_rows(),
+            _ => !only_static,
+        }
+    }
+}
+
+/// Plans a modification.
+///
+/// # Errors
+/// In Cassandra's words and order.
+pub(crate) fn plan(
+    modification: &Modification,
+    session: Option<&str>,
+    scope: &mut Scope<'_>,
+) -> Result<ModifyPlan, QueryError> {
+    let (name, conditional) = match modification {
+        Modification::Insert(insert) => (&insert.table, insert.if_not_exists),
+        Modification::Update(update) => (&update.table, update.condition != Condition::None),
+        Modification::Delete(delete) => (&delete.table, delete.condition != Condition::None),
+    };
+    let using = match modification {
+        Modification::Insert(insert) => &insert.using,
+        Modification::Update(update) => &update.using,
+        Modification::Delete(delete) => &delete.using,
+    };
+    let keyspace = keyspace_of(name.keyspace.as_deref(), session)?;
+    let (table, home) = scope.catalog.table(keyspace, &name.name)?;
+    scope.keyspace = keyspace.to_owned();
+    if conditional {
+        if table.is_counter() {
+            refuse!("Conditional updates are not supported on counter tables");
+        }
+        if using.timestamp.is_some() {
+            refuse!("Cannot provide custom timestamp for conditional updates");
+        }
+    }
+    check_writable(&table, home, scope)?;
+    let names = TableNames::of(&table);
+    let planned_using = plan_using(using, &names, scope)?;
+    let plan = match modification {
+        Modification::Insert(statement) => insert::plan(statement, &table, planned_using, scope)?,
+        Modification::Update(statement) => plan_update(statement, &table, planned_using, scope)?,
+        Modification::Delete(statement) => plan_delete(statement, &table, planned_using, scope)?,
+    };
+    if conditional {
+        return Err(QueryError::unsupported("A conditional update (IF)"));
+    }
+    Ok(plan)
+}
+
+fn check_writable(table: &Table, home: Home, scope: &Scope<'_>) -> Result<(), QueryError> {
+    if home == Home::Stored {
+        return Ok(());
+    }
+    if scope.catalog.virtual_tables.is_virtual(table.keyspace()) {
+        refuse!("Modification is not supported by table {}.{}", table.keyspace(), table.name());
+    }
+    Err(QueryError::Unauthorized(format!("{} keyspace is not user-modifiable.", table.keyspace())))
+}
+
+/// Plans USING.
+///
+/// # Errors
+/// A value is no number.
+pub(crate) fn plan_using(
+    using: &cql::ast::Using,
+    names: &TableNames,
+    scope: &mut Scope<'_>,
+) -> Result<Using, QueryError> {
+    let mut value = |value: &Option<IntegerValue>, name: &str, of: CqlType| match value {
+        None => Ok(None),
+        Some(IntegerValue::Marker(marker)) => {
+            let receiver = Receiver::new(names, name, of);
+            terms::plan(&cql::ast::Term::Marker(marker.clone()), &receiver, scope).map(Some)
+        }
+        Some(IntegerValue::Literal(digits)) => {
+            let literal = cql::ast::Literal::new(cql::ast::LiteralKind::Integer, digits);
+            let receiver = Receiver::new(names, name, of);
+            terms::plan(&cql::ast::Term::Literal(literal), &receiver, scope).map(Some)
+        }
+    };
+    Ok(Using {
+        timestamp: value(&using.timestamp, "[timestamp]", CqlType::Bigint)?,
+        time_to_live: value(&using.time_to_live, "[ttl]", CqlType::Int)?,
+    })
+}
+
+/// Changes of columns, kept apart and in order.
+#[derive(Debug, Default)]
+pub(super) struct ColumnChanges {
+    pub(super) statics: Vec<ColumnChange>,
+    pub(super) regulars: Vec<ColumnChange>,
+}
+
+impl ColumnChanges {
+    pub(super) fn add(&mut self, column: &Column, operation: Operation) {
+        let all = if column.is_static() { &mut self.statics } else { &mut self.regulars };
+        match all.iter_mut().find(|change| change.id == column.id) {
+            Some(change) => change.operations.push(operation),
+            None => {
+                let change = ColumnChange {
+                    id: column.id,
+                    name: column.name.clone(),
+                    cql_type: column.cql_type.clone(),
+                    operations: vec![operation],
+                };
+                let place = all.partition_point(|other| other.id < column.id);
+                all.insert(place, change);
+            }
+        }
+    }
+
+    pub(super) fn only_static(&self) -> bool {
+        self.regulars.is_empty() && !self.statics.is_empty()
+    }
+
+    pub(super) fn finish(
+        self,
+        statement: StatementType,
+        table: &Arc<Table>,
+        restrictions: Restrictions,
+        using: Using,
+    ) -> ModifyPlan {
+        ModifyPlan {
+            table: Arc::clone(table),
+            comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
+            statement,
+            restrictions,
+            statics: self.statics,
+            regulars: self.regulars,
+            using,
+        }
+    }
+}
+
+pub(super) fn restrict(
+    relations: &[Relation],
+    statement: StatementType,
+    only_static_columns: bool,
+    table: &Table,
+    scope: &mut Scope<'_>,
+) -> Result<Restrictions, QueryError> {
+    let context = Context { statement, only_static_columns, allow_filtering: false, filters_freely: false };
+    Restrictions::plan(relations, table, context, scope)
+}
+
+fn plan_update(
+    update: &Update,
+    table: &Arc<Table>,
+    using: Using,
+    scope: &mut Scope<'_>,
+) -> Result<ModifyPlan, QueryError> {
+    let names = TableNames::of(table);
+    let mut changes = ColumnChanges::default();
+    for assignment in &update.assignments {
+        let column = existing_column(table, &assignment.column)?;
+        if column.is_primary_key() {
+            refuse!("PRIMARY KEY part {} found in SET part", column.name);
+        }
+        let operation = plan_assignment(column, &assignment.action, &names, scope)?;
+        changes.add(column, operation);
+    }
+    let restrictions =
+        restrict(&update.relations, StatementType::Update, changes.only_static(), table, scope)?;
+    Ok(changes.finish(StatementType::Update, table, restrictions, using))
+}
+
+fn plan_delete(
+    delete: &Delete,
+    table: &Arc<Table>,
+    using: Using,
+    scope: &mut Scope<'_>,
+) -> Result<ModifyPlan, QueryError> {
+    let names = TableNames::of(table);
+    let mut changes = ColumnChanges::default();
+    for deleted in &delete.columns {
+        let column = existing_column(table, &deleted.column)?;
+        if matches!(column.kind, ColumnKind::PartitionKey(_) | ColumnKind::Clustering(..)) {
+            refuse!("Invalid identifier {} for deletion (should not be a PRIMARY KEY part)", column.name);
+        }
+        let operation = plan_deletion(column, deleted, &names, scope)?;
+        changes.add(column, operation);
+    }
+    let restrictions =
+        restrict(&delete.relations, StatementType::Delete, changes.only_static(), table, scope)?;
+    if !changes.regulars.is_empty() && !restrictions.names_rows() {
+        refuse!("Range deletions are not supported for specific columns");
+    }
+    Ok(changes.finish(StatementType::Delete, table, restrictions, using))
+}

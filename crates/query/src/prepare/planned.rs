@@ -1,0 +1,134 @@
+//! A statement planned against one schema: what executing it needs, and what its client is told.
+
+use std::sync::Arc;
+
+use cql::ast::{self, Modification, Statement, StatementKind};
+use schema::Table;
+
+use crate::modify::{BatchPlan, ModifyPlan, plan_batch};
+use crate::response::metadata_id;
+use crate::scope::{Markers, Scope};
+use crate::select::SelectPlan;
+use crate::{ColumnSpec, PreparedInfo, QueryError, modify, select};
+
+/// A planned statement.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) body: Body,
+    /// What the markers are bound to.
+    pub(crate) variables: Arc<[ColumnSpec]>,
+    pub(crate) partition_key_indexes: Arc<[u16]>,
+    /// The epoch it was planned against.
+    pub(crate) epoch: u64,
+}
+
+/// What is planned of it.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Select(Box<SelectPlan>),
+    Modify(Box<ModifyPlan>),
+    Batch(Box<BatchPlan>),
+    /// Nothing: it is looked at when it is executed.
+    Other,
+}
+
+/// Most markers of a statement.
+const MARKERS_MAX: usize = 65_535;
+
+/// Plans a statement.
+///
+/// # Errors
+/// It makes no sense against the catalog.
+pub(crate) fn plan(
+    statement: &Statement,
+    session: Option<&str>,
+    mut scope: Scope<'_>,
+) -> Result<Planned, QueryError> {
+    if statement.markers.len() > MARKERS_MAX {
+        return Err(QueryError::invalid(format!(
+            "Too many markers(?). {} markers exceed the allowed maximum of {MARKERS_MAX}",
+            statement.markers.len()
+        )));
+    }
+    scope.markers = Markers::new(statement.markers.len());
+    let epoch = scope.catalog.schema.epoch();
+    let mut modification = |modification: Modification| {
+        modify::plan(&modification, session, &mut scope).map(|plan| Body::Modify(Box::new(plan)))
+    };
+    let body = match &statement.kind {
+        StatementKind::Select(select) => Body::Select(Box::new(select::plan(select, session, &mut scope)?)),
+        StatementKind::Insert(insert) => modification(Modification::Insert(insert.clone()))?,
+        StatementKind::Update(update) => modification(Modification::Update(update.clone()))?,
+        StatementKind::Delete(delete) => modification(Modification::Delete(delete.clone()))?,
+        StatementKind::Batch(batch) => Body::Batch(Box::new(plan_batch(batch, session, &mut scope)?)),
+        _ => Body::Other,
+    };
+    let key_of = |table: &Table| scope.markers.partition_key_indexes(table);
+    let partition_key_indexes = match &body {
+        Body::Select(plan) => key_of(&plan.table),
+        Body::Modify(plan) => key_of(&plan.table),
+        Body::Batch(plan) => match plan.only_table() {
+            Some(table) => key_of(table),
+            None => Arc::default(),
+        },
+        Body::Other => Arc::default(),
+    };
+    Ok(Planned { body, variables: scope.markers.specs(), partition_key_indexes, epoch })
+}
+
+impl Planned {
+    /// The tables it was planned against.
+    pub(crate) fn tables(&self) -> Vec<&Arc<Table>> {
+        match &self.body {
+            Body::Select(plan) => vec![&plan.table],
+            Body::Modify(plan) => vec![&plan.table],
+            Body::Batch(plan) => plan.tables().collect(),
+            Body::Other => Vec::new(),
+        }
+    }
+
+    /// Would the same statement mean the same against these tables? Cassandra forgets a prepared
+    /// statement when the columns of its table changed, and so do we: a client that was told the
+    /// columns of the result could not read another.
+    pub(crate) fn is_like(&self, other: &Planned) -> bool {
+        let (mine, theirs) = (self.tables(), other.tables());
+        mine.len() == theirs.len()
+            && mine.iter().zip(theirs).all(|(a, b)| a.id() == b.id() && a.columns() == b.columns())
+    }
+
+    pub(crate) fn info(&self, id: [u8; 16]) -> PreparedInfo {
+        let (result_columns, result_metadata_id) = match &self.body {
+            Body::Select(plan) => (Arc::clone(&plan.columns), plan.metadata_id),
+            _ => (Arc::from([]), metadata_id(&[])),
+        };
+        PreparedInfo {
+            id,
+            result_metadata_id,
+            variables: Arc::clone(&self.variables),
+            partition_key_indexes: Arc::clone(&self.partition_key_indexes),
+            result_columns,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Does every name in the statement say its keyspace?
+pub(crate) fn is_qualified(kind: &StatementKind) -> bool {
+    let has = |name: &ast::QualifiedName| name.keyspace.is_some();
+    match kind {
+        StatementKind::Select(select) => has(&select.table),
+        StatementKind::Insert(insert) => has(&insert.table),
+        StatementKind::Update(update) => has(&update.table),
+        StatementKind::Delete(delete) => has(&delete.table),
+        _ => false,
+    }
+}
+
+/// MD5 of keyspace and text.
+pub(crate) fn statement_id(keyspace: Option<&str>, text: &str) -> [u8; 16] {
+    use md5::{Digest, Md5};
+    let mut hasher = Md5::new();
+    hasher.update(keyspace.unwrap_or_default().as_bytes());
+    hasher.update(text.as_bytes());
+    hasher.finalize().into()
+}

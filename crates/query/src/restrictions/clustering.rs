@@ -1,0 +1,195 @@
+//! From restrictions of clustering columns to slices of a partition.
+
+use std::cmp::Ordering;
+
+use rows::{Bound, BoundKind, Clustering, ClusteringBuilder, ClusteringComparator, Slice, Slices};
+
+use super::Restrictions;
+use super::restriction::{Edge, Restriction, Test};
+use crate::QueryError;
+use crate::error::refuse;
+use crate::terms::Bindings;
+
+/// Most combinations of values that IN on several columns may come to.
+const COMBINATIONS_MAX: usize = 65_535;
+
+/// The rows asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Rows {
+    /// Everything between bounds.
+    Slices(Slices),
+    /// Whole clusterings, in clustering order.
+    Named(Vec<Clustering>),
+}
+
+impl Rows {
+    pub(crate) fn into_slices(self, comparator: &ClusteringComparator) -> Slices {
+        match self {
+            Rows::Slices(slices) => slices,
+            Rows::Named(names) => Slices::new(names.into_iter().map(Slice::prefix).collect(), comparator),
+        }
+    }
+}
+
+impl Restrictions {
+    /// Is there a restriction that slices can not express?
+    pub(super) fn filters_clustering(&self) -> bool {
+        self.sliced().len() < self.clustering.len()
+    }
+
+    /// The restrictions that slices express: in the order of the columns, without holes, a slice last.
+    fn sliced(&self) -> &[Restriction] {
+        let mut position = 0;
+        for (index, restriction) in self.clustering.iter().enumerate() {
+            if restriction.is_contains() || restriction.first().position != position {
+                return &self.clustering[..index];
+            }
+            if restriction.is_slice() {
+                return &self.clustering[..=index];
+            }
+            position = restriction.last_position() + 1;
+        }
+        &self.clustering
+    }
+
+    /// The restrictions that only a filter can hold rows against.
+    pub(super) fn unsliced(&self) -> &[Restriction] {
+        &self.clustering[self.sliced().len()..]
+    }
+
+    /// The rows asked for.
+    ///
+    /// # Errors
+    /// A value is null, unset or not of its type.
+    pub(crate) fn bind_rows(
+        &self,
+        comparator: &ClusteringComparator,
+        bindings: &Bindings<'_>,
+    ) -> Result<Rows, QueryError> {
+        if self.clustering.is_empty() {
+            return Ok(match self.clustering_count {
+                0 => Rows::Named(vec![Clustering::EMPTY]),
+                _ => Rows::Slices(Slices::all()),
+            });
+        }
+        let mut prefixes: Vec<Vec<Vec<u8>>> = vec![Vec::new()];
+        let mut slice = None;
+        for restriction in self.sliced() {
+            if restriction.is_slice() {
+                slice = Some(restriction);
+                break;
+            }
+            prefixes = extend(prefixes, &restriction.bind_points(bindings)?)?;
+        }
+        match slice {
+            Some(restriction) => {
+                let mut slices = Vec::new();
+                for prefix in &prefixes {
+                    slices.extend(slices_within(prefix, restriction, comparator, bindings)?);
+                }
+                Ok(Rows::Slices(Slices::new(slices, comparator)))
+            }
+            None => {
+                let mut clusterings: Vec<Clustering> = prefixes.iter().map(|p| encode(p)).collect();
+                clusterings.sort_by(|a, b| comparator.compare(a, b));
+                clusterings.dedup();
+                Ok(if self.names_rows() {
+                    Rows::Named(clusterings)
+                } else {
+                    let slices = clusterings.into_iter().map(Slice::prefix).collect();
+                    Rows::Slices(Slices::new(slices, comparator))
+                })
+            }
+        }
+    }
+}
+
+/// Each prefix continued by each of the points.
+fn extend(prefixes: Vec<Vec<Vec<u8>>>, points: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<Vec<u8>>>, QueryError> {
+    if prefixes.len().saturating_mul(points.len()) > COMBINATIONS_MAX {
+        refuse!("The query selects too many combinations of IN values (at most {COMBINATIONS_MAX})");
+    }
+    let continued = |prefix: &Vec<Vec<u8>>| {
+        let prefix = prefix.clone();
+        points.iter().map(move |point| prefix.iter().chain(point).cloned().collect())
+    };
+    Ok(prefixes.iter().flat_map(continued).collect())
+}
+
+fn encode(values: &[Vec<u8>]) -> Clustering {
+    let mut builder = ClusteringBuilder::new();
+    for value in values {
+        builder.push(Some(value));
+    }
+    builder.finish()
+}
+
+/// Slices of the rows that begin with the prefix and lie between the edges of the restriction.
+fn slices_within(
+    prefix: &[Vec<u8>],
+    restriction: &Restriction,
+    comparator: &ClusteringComparator,
+    bindings: &Bindings<'_>,
+) -> Result<Vec<Slice>, QueryError> {
+    let Test::Slice { start, end } = &restriction.test else { return Ok(Vec::new()) };
+    let lower = match start {
+        Some(edge) => beyond(prefix, restriction, edge, true, comparator, bindings)?,
+        None => vec![Slice::prefix(encode(prefix))],
+    };
+    let upper = match end {
+        Some(edge) => beyond(prefix, restriction, edge, false, comparator, bindings)?,
+        None => vec![Slice::prefix(encode(prefix))],
+    };
+    let both = lower.iter().flat_map(|a| upper.iter().map(|b| intersect(a, b, comparator)));
+    Ok(both.filter(|slice| !slice.is_empty(comparator)).collect())
+}
+
+fn intersect(a: &Slice, b: &Slice, comparator: &ClusteringComparator) -> Slice {
+    let later = |x: &Bound, y: &Bound| comparator.compare_bounds(x, y) == Ordering::Greater;
+    Slice {
+        start: if later(&a.start, &b.start) { a.start.clone() } else { b.start.clone() },
+        end: if later(&a.end, &b.end) { b.end.clone() } else { a.end.clone() },
+    }
+}
+
+/// The rows above (or below) a tuple, as one slice for each of its components:
+///
+/// ```text
+///   (a, b) > (1, 2)   =   a > 1   or   a = 1 and b > 2
+/// ```
+///
+/// so that columns sorted in different directions need no care of their own.
+fn beyond(
+    prefix: &[Vec<u8>],
+    restriction: &Restriction,
+    edge: &Edge,
+    above: bool,
+    comparator: &ClusteringComparator,
+    bindings: &Bindings<'_>,
+) -> Result<Vec<Slice>, QueryError> {
+    let values = restriction.bind(&edge.values, bindings)?;
+    let mut slices = Vec::with_capacity(values.len());
+    for index in 0..values.len() {
+        let is_last = index + 1 == values.len();
+        let outer: Vec<Vec<u8>> = prefix.iter().chain(&values[..index]).cloned().collect();
+        let inner: Vec<Vec<u8>> = prefix.iter().chain(&values[..=index]).cloned().collect();
+        let is_reversed = comparator.types().get(outer.len()).is_some_and(|(_, reversed)| *reversed);
+        let is_inclusive = is_last && edge.is_inclusive;
+        let whole = encode(&outer);
+        // Above a value in a reversed column is before it in clustering order.
+        slices.push(if above != is_reversed {
+            let kind = if is_inclusive { BoundKind::InclusiveStart } else { BoundKind::ExclusiveStart };
+            Slice {
+                start: Bound { kind, prefix: encode(&inner) },
+                end: Bound { kind: BoundKind::InclusiveEnd, prefix: whole },
+            }
+        } else {
+            let kind = if is_inclusive { BoundKind::InclusiveEnd } else { BoundKind::ExclusiveEnd };
+            Slice {
+                start: Bound { kind: BoundKind::InclusiveStart, prefix: whole },
+                end: Bound { kind, prefix: encode(&inner) },
+            }
+        });
+    }
+    Ok(slices)
+}

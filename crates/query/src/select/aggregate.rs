@@ -1,0 +1,192 @@
+//! Aggregates and GROUP BY: rows are taken in page by page, and only the states are kept.
+
+use rows::Row;
+use storage::{PartitionRows, ReadPosition};
+
+use super::execute::{Amounts, Scan, write_row};
+use super::paging::PagingState;
+use super::plan::SelectPlan;
+use super::rows::{ComputedRows, RowView, gives_static_row_alone};
+use super::selector::Evaluation;
+use crate::QueryError;
+use crate::functions::AggregateState;
+use crate::response::{RowsBody, RowsResult};
+use crate::terms::Bindings;
+
+/// Rows taken in at once.
+const ROWS_AT_ONCE: u32 = 5_000;
+
+/// The groups of one SELECT, one after the other.
+pub(super) struct Groups<'a> {
+    plan: &'a SelectPlan,
+    bindings: &'a Bindings<'a>,
+    now: u32,
+    states: Vec<AggregateState>,
+    /// What tells the group that is being taken in from the next.
+    current: Option<GroupKey>,
+    /// The first row of the group, which gives the columns that are not aggregated.
+    first: Option<PartitionRows>,
+    /// Where the group's last row is.
+    last: Option<ReadPosition>,
+    out: ComputedRows,
+    groups_of_partition: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GroupKey {
+    partition: bytes::Bytes,
+    clustering: Vec<Option<Vec<u8>>>,
+}
+
+impl<'a> Groups<'a> {
+    pub(super) fn new(plan: &'a SelectPlan, bindings: &'a Bindings<'a>, now: u32) -> Self {
+        Groups {
+            plan,
+            bindings,
+            now,
+            states: plan.aggregates.iter().map(|aggregate| aggregate.function.start()).collect(),
+            current: None,
+            first: None,
+            last: None,
+            out: ComputedRows::default(),
+            groups_of_partition: 0,
+        }
+    }
+
+    /// Takes in all rows, or as many as make a page of groups.
+    pub(super) async fn run(
+        mut self,
+        scan: &mut Scan<'_>,
+        amounts: Amounts,
+    ) -> Result<RowsResult, QueryError> {
+        let wanted = amounts.page.min(amounts.left);
+        let mut given: u32 = scan.resumed_at().map_or(0, |position| position.row_count);
+        while let Some(partitions) = scan.next(ROWS_AT_ONCE, u32::MAX).await? {
+            for partition in &partitions {
+                let alone = gives_static_row_alone(partition).then_some(None);
+                for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
+                    if self.begins_group(partition, row)? {
+                        let end = self.last.take();
+                        self.finish_group(amounts.per_partition)?;
+                        if self.out.row_count() >= wanted as usize {
+                            return Ok(self.page(end, amounts));
+                        }
+                        self.start_group(partition, row)?;
+                    }
+                    self.take_in(partition, row)?;
+                    given = given.saturating_add(1);
+                    self.last = Some(ReadPosition {
+                        key: partition.key.clone(),
+                        clustering: row.map(Row::clustering),
+                        row_count: given,
+                    });
+                }
+            }
+        }
+        // Without GROUP BY even no row at all makes one of nothing; with it, no row makes none.
+        if self.current.is_some() || self.plan.group_by.is_none() {
+            self.finish_group(amounts.per_partition)?;
+        }
+        Ok(self.page(None, amounts))
+    }
+
+    fn group_key(
+        &self,
+        partition: &PartitionRows,
+        row: Option<&Row>,
+    ) -> Result<Option<GroupKey>, QueryError> {
+        let Some(group_by) = &self.plan.group_by else { return Ok(None) };
+        let mut clustering: Vec<Option<Vec<u8>>> = Vec::with_capacity(group_by.clustering_prefix);
+        if let Some(row) = row {
+            let components = row.clustering_components().take(group_by.clustering_prefix);
+            clustering.extend(components.map(|component| component.map(<[u8]>::to_vec)));
+        }
+        if let Some(function) = &group_by.function {
+            let mut view = RowView::new(&self.plan.projection);
+            view.enter_partition(partition);
+            view.enter_row(row);
+            let evaluation =
+                Evaluation { view: &view, bindings: self.bindings, aggregates: &[], now: self.now };
+            let value = function.evaluate(&evaluation)?.map(|value| value.into_owned());
+            clustering.pop();
+            clustering.push(value);
+        }
+        Ok(Some(GroupKey { partition: partition.key.bytes.clone(), clustering }))
+    }
+
+    /// Is the row the first of another group?
+    fn begins_group(&mut self, partition: &PartitionRows, row: Option<&Row>) -> Result<bool, QueryError> {
+        let Some(key) = self.group_key(partition, row)? else {
+            if self.first.is_none() {
+                self.first = Some(one_row(partition, row));
+            }
+            return Ok(false);
+        };
+        if self.current.is_none() {
+            self.current = Some(key);
+            self.first = Some(one_row(partition, row));
+            return Ok(false);
+        }
+        Ok(self.current.as_ref() != Some(&key))
+    }
+
+    fn start_group(&mut self, partition: &PartitionRows, row: Option<&Row>) -> Result<(), QueryError> {
+        let key = self.group_key(partition, row)?;
+        if self.current.as_ref().map(|key| &key.partition) != key.as_ref().map(|key| &key.partition) {
+            self.groups_of_partition = 0;
+        }
+        self.current = key;
+        self.first = Some(one_row(partition, row));
+        self.states = self.plan.aggregates.iter().map(|aggregate| aggregate.function.start()).collect();
+        Ok(())
+    }
+
+    fn take_in(&mut self, partition: &PartitionRows, row: Option<&Row>) -> Result<(), QueryError> {
+        let mut view = RowView::new(&self.plan.projection);
+        view.enter_partition(partition);
+        view.enter_row(row);
+        let evaluation = Evaluation { view: &view, bindings: self.bindings, aggregates: &[], now: self.now };
+        for (aggregate, state) in self.plan.aggregates.iter().zip(&mut self.states) {
+            aggregate.add(state, &evaluation)?;
+        }
+        Ok(())
+    }
+
+    fn finish_group(&mut self, per_partition: u32) -> Result<(), QueryError> {
+        self.groups_of_partition += 1;
+        if self.groups_of_partition > per_partition {
+            return Ok(());
+        }
+        let values: Vec<Option<Vec<u8>>> =
+            self.states.iter().map(AggregateState::finish).collect::<Result<_, _>>()?;
+        let mut view = RowView::new(&self.plan.projection);
+        if let Some(first) = &self.first {
+            view.enter_partition(first);
+            view.enter_row(first.rows.first());
+        }
+        let evaluation =
+            Evaluation { view: &view, bindings: self.bindings, aggregates: &values, now: self.now };
+        let selectors = self.plan.selectors.as_deref().unwrap_or_default();
+        write_row(self.plan, selectors, &evaluation, &mut self.out)
+    }
+
+    fn page(self, end: Option<ReadPosition>, amounts: Amounts) -> RowsResult {
+        let given = u32::try_from(self.out.row_count()).unwrap_or(u32::MAX);
+        let left = if amounts.left == u32::MAX { u32::MAX } else { amounts.left.saturating_sub(given) };
+        let paging_state = end.filter(|_| left > 0).map(|position| PagingState { left, position }.encode());
+        RowsResult {
+            columns: self.plan.columns.clone(),
+            metadata_id: self.plan.metadata_id,
+            paging_state,
+            body: RowsBody::Computed(self.out),
+        }
+    }
+}
+
+fn one_row(partition: &PartitionRows, row: Option<&Row>) -> PartitionRows {
+    PartitionRows {
+        key: partition.key.clone(),
+        static_row: partition.static_row.clone(),
+        rows: row.cloned().into_iter().collect(),
+    }
+}

@@ -1,0 +1,396 @@
+//! Carrying out a SELECT: page after page from storage, filtered, cut, computed.
+
+use std::rc::Rc;
+
+use coordinator::{Consistency, Coordinator};
+use rows::Row;
+use storage::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget};
+
+use super::aggregate::Groups;
+use super::paging::PagingState;
+use super::plan::{Limit, SelectPlan};
+use super::plan_selector::source_of;
+use super::rows::{ComputedRows, RowView, StoredRows, gives_static_row_alone};
+use super::selector::Evaluation;
+use super::virtual_read;
+use crate::catalog::Home;
+use crate::error::refuse;
+use crate::request::QueryOptions;
+use crate::response::{RowSink, RowsBody, RowsResult};
+use crate::restrictions::{Partitions, RowFilter};
+use crate::terms::{Bindings, Value};
+use crate::{QueryError, VirtualTables};
+
+/// Rows asked of storage at once where the client's page says nothing, or most are filtered out.
+const ROWS_AT_ONCE: u32 = 5_000;
+
+/// What a SELECT is carried out with.
+pub(crate) struct Reader<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+    pub(crate) virtual_tables: &'a dyn VirtualTables,
+    pub(crate) consistency: Consistency,
+}
+
+impl Reader<'_> {
+    pub(super) async fn read(&self, plan: &SelectPlan, command: ReadCommand) -> Result<ReadPage, QueryError> {
+        if plan.home == Home::MadeUp {
+            if let Some(gathering) = self.virtual_tables.gather(&plan.table) {
+                gathering.await;
+            }
+            let rows = self.virtual_tables.rows(&plan.table).unwrap_or_default();
+            return Ok(virtual_read::read(rows, &command));
+        }
+        let read = self.coordinator.read(command, self.consistency).await;
+        read.map_err(|error| QueryError::from_coordinator(error, self.consistency))
+    }
+}
+
+impl Limit {
+    fn bind(&self, bindings: &Bindings<'_>) -> Result<u32, QueryError> {
+        let value = match self.0.bind(bindings)? {
+            Value::Unset => return Ok(u32::MAX),
+            Value::Null => refuse!("Invalid null value of limit"),
+            Value::Set(value) => value,
+        };
+        let Ok(bytes) = <[u8; 4]>::try_from(&*value) else { refuse!("Invalid limit value") };
+        match u32::try_from(i32::from_be_bytes(bytes)) {
+            Ok(limit) if limit > 0 => Ok(limit),
+            _ => refuse!("LIMIT must be strictly positive"),
+        }
+    }
+}
+
+fn bind_limit(limit: &Option<Limit>, bindings: &Bindings<'_>) -> Result<u32, QueryError> {
+    limit.as_ref().map_or(Ok(u32::MAX), |limit| limit.bind(bindings))
+}
+
+/// How much is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amounts {
+    /// Rows that LIMIT allows from here on.
+    pub(super) left: u32,
+    pub(super) per_partition: u32,
+    /// Rows of this page.
+    pub(super) page: u32,
+}
+
+/// Carries out a SELECT.
+///
+/// # Errors
+/// A bound value is wrong, or the read fails.
+pub(crate) async fn execute(
+    plan: &SelectPlan,
+    reader: &Reader<'_>,
+    bindings: &Bindings<'_>,
+    options: &QueryOptions,
+) -> Result<RowsResult, QueryError> {
+    let limit = bind_limit(&plan.limit, bindings)?;
+    let per_partition = bind_limit(&plan.per_partition_limit, bindings)?;
+    let page_size = options.page_size.filter(|size| *size > 0);
+    let is_sorted = !plan.sort.is_empty();
+    if is_sorted && page_size.is_some_and(|size| limit > size) {
+        refuse!(
+            "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query"
+        );
+    }
+    let state = options.paging_state.as_ref().map(PagingState::decode).transpose()?;
+    let left = state.as_ref().map_or(limit, |state| state.left);
+    let now = match options.now_in_seconds {
+        Some(now) => u32::try_from(now).unwrap_or(0),
+        None => reader.coordinator.now_seconds(),
+    };
+    let target = match plan.restrictions.bind_partitions(bindings)? {
+        Partitions::Keys(keys) => ReadTarget::Keys(keys),
+        Partitions::Range(range) => ReadTarget::Range(range),
+    };
+    let slices = plan.restrictions.bind_rows(&plan.comparator, bindings)?.into_slices(&plan.comparator);
+    let filter = match plan.is_filtered {
+        true => {
+            let source = |id| {
+                let kind =
+                    plan.table.column_by_id(id).map_or(schema::ColumnKind::Regular, |column| column.kind);
+                source_of(&plan.projection, id, kind)
+            };
+            Some(plan.restrictions.bind_filter(source, bindings)?)
+        }
+        false => None,
+    };
+    let has_none =
+        matches!(&target, ReadTarget::Keys(keys) if keys.is_empty()) || slices.as_slice().is_empty();
+    let command = ReadCommand {
+        table: plan.table.clone(),
+        target,
+        slices,
+        reversed: plan.is_reversed,
+        limits: ReadLimits::PAGE,
+        now,
+        resume: state.map(|state| state.position),
+    };
+    let amounts = Amounts { left, per_partition, page: page_size.unwrap_or(u32::MAX) };
+    let mut scan = Scan { plan, reader, command, filter, is_done: has_none };
+    if plan.is_aggregate() {
+        return Groups::new(plan, bindings, now).run(&mut scan, amounts).await;
+    }
+    let read = if is_sorted {
+        let all = scan.collect(Amounts { left: u32::MAX, page: u32::MAX, ..amounts }).await?;
+        Collected { rows: sort(plan, all.rows, left), next: None }
+    } else {
+        scan.collect(amounts).await?
+    };
+    let paging_state = read.next.map(|state| state.encode());
+    finish(plan, read.rows, bindings, now, paging_state)
+}
+
+fn finish(
+    plan: &SelectPlan,
+    rows: StoredRows,
+    bindings: &Bindings<'_>,
+    now: u32,
+    paging_state: Option<bytes::Bytes>,
+) -> Result<RowsResult, QueryError> {
+    let body = match &plan.selectors {
+        None => RowsBody::Stored(rows, Rc::clone(&plan.projection)),
+        Some(selectors) => {
+            let mut computed = ComputedRows::default();
+            let mut view = RowView::new(&plan.projection);
+            for partition in &rows.partitions {
+                view.enter_partition(partition);
+                let alone = gives_static_row_alone(partition).then_some(None);
+                for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
+                    view.enter_row(row);
+                    let evaluation = Evaluation { view: &view, bindings, aggregates: &[], now };
+                    write_row(plan, selectors, &evaluation, &mut computed)?;
+                }
+            }
+            RowsBody::Computed(computed)
+        }
+    };
+    Ok(RowsResult { columns: plan.columns.clone(), metadata_id: plan.metadata_id, paging_state, body })
+}
+
+/// Computes one row of the result.
+pub(super) fn write_row(
+    plan: &SelectPlan,
+    selectors: &[super::selector::Selector],
+    evaluation: &Evaluation<'_>,
+    out: &mut ComputedRows,
+) -> Result<(), QueryError> {
+    if plan.is_json {
+        let mut json = String::from("{");
+        for (selector, (name, cql_type)) in selectors.iter().zip(&plan.json_columns) {
+            if json.len() > 1 {
+                json.push_str(", ");
+            }
+            let has_upper_case = name.chars().any(|c| c != c.to_ascii_lowercase());
+            let shown = if has_upper_case { format!("\"{name}\"") } else { name.clone() };
+            types::write_json_string(&shown, &mut json);
+            json.push_str(": ");
+            json.push_str(&cql_type.to_json(selector.evaluate(evaluation)?.as_deref()));
+        }
+        json.push('}');
+        out.cell(Some(json.as_bytes()));
+    } else {
+        for selector in selectors {
+            out.cell(selector.evaluate(evaluation)?.as_deref());
+        }
+    }
+    out.end_row();
+    Ok(())
+}
+
+/// The pages of one SELECT.
+pub(super) struct Scan<'a> {
+    pub(super) plan: &'a SelectPlan,
+    reader: &'a Reader<'a>,
+    command: ReadCommand,
+    filter: Option<RowFilter>,
+    is_done: bool,
+}
+
+struct Collected {
+    rows: StoredRows,
+    next: Option<PagingState>,
+}
+
+impl Scan<'_> {
+    /// Where the scan stands.
+    pub(super) fn resumed_at(&self) -> Option<&ReadPosition> {
+        self.command.resume.as_ref()
+    }
+
+    /// The next page, filtered; `None` after the last.
+    pub(super) async fn next(
+        &mut self,
+        row_count: u32,
+        per_partition: u32,
+    ) -> Result<Option<Vec<PartitionRows>>, QueryError> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let mut command = self.command.clone();
+        command.limits = ReadLimits {
+            row_count: row_count.max(1),
+            // Filtered rows are counted here, not by storage.
+            rows_per_partition: if self.filter.is_some() { u32::MAX } else { per_partition },
+            bytes: ReadLimits::PAGE.bytes,
+        };
+        if self.plan.is_distinct && self.filter.is_none() {
+            command.limits.rows_per_partition = 1;
+        }
+        let mut page = self.reader.read(self.plan, command).await?;
+        let resumed = self.command.resume.take();
+        let shows_alone = self.plan.projection.static_rows_alone;
+        page.partitions.retain(|partition| {
+            !partition.rows.is_empty()
+                || (shows_alone
+                    && partition.static_row.is_some()
+                    && resumed.as_ref().is_none_or(|position| position.key != partition.key))
+        });
+        match page.next {
+            Some(next) => self.command.resume = Some(next),
+            None => self.is_done = true,
+        }
+        if let Some(filter) = &self.filter {
+            apply(filter, self.plan, &mut page.partitions);
+        }
+        if self.plan.is_distinct {
+            page.partitions.iter_mut().for_each(|partition| partition.rows.truncate(1));
+        }
+        Ok(Some(page.partitions))
+    }
+
+    /// Rows up to the page or the limit.
+    async fn collect(&mut self, amounts: Amounts) -> Result<Collected, QueryError> {
+        let wanted = amounts.page.min(amounts.left);
+        let mut out = StoredRows::default();
+        let mut have: u32 = 0;
+        // Rows that the last partition in `out` has given, on this page and those before.
+        let mut given = self.resumed_at().map(|position| (position.key.clone(), position.row_count));
+        loop {
+            let missing = wanted - have;
+            let ask = if self.filter.is_some() {
+                missing.max(100).min(ROWS_AT_ONCE)
+            } else {
+                missing.min(ROWS_AT_ONCE * 2)
+            };
+            let Some(partitions) = self.next(ask, amounts.per_partition).await? else { break };
+            for mut partition in partitions {
+                let before = match &given {
+                    Some((key, count)) if *key == partition.key => *count,
+                    _ => 0,
+                };
+                let allowed = amounts.per_partition.saturating_sub(before).min(wanted - have);
+                if allowed == 0 && wanted > have {
+                    continue;
+                }
+                let was = partition.rows.len();
+                partition.rows.truncate(allowed as usize);
+                let alone = was == 0;
+                if wanted == have {
+                    // One more than was wanted: the page ends before it.
+                    return Ok(self.stop(out, given, amounts, have));
+                }
+                let count = if alone { 1 } else { u32::try_from(partition.rows.len()).unwrap_or(u32::MAX) };
+                have += count;
+                given = Some((partition.key.clone(), if alone { u32::MAX } else { before + count }));
+                let cut = was > partition.rows.len() && wanted == have;
+                merge_into(&mut out, partition);
+                if cut {
+                    return Ok(self.stop(out, given, amounts, have));
+                }
+            }
+            if have >= wanted {
+                if self.is_done {
+                    break;
+                }
+                return Ok(self.stop(out, given, amounts, have));
+            }
+        }
+        Ok(Collected { rows: out, next: None })
+    }
+
+    /// The page is full.
+    fn stop(
+        &self,
+        rows: StoredRows,
+        given: Option<(rows::PartitionKey, u32)>,
+        amounts: Amounts,
+        have: u32,
+    ) -> Collected {
+        let left = if amounts.left == u32::MAX { u32::MAX } else { amounts.left - have };
+        let last = rows.partitions.last();
+        let next = match (last, given) {
+            (Some(last), Some((key, row_count))) if left > 0 => Some(PagingState {
+                left,
+                position: ReadPosition { key, clustering: last.rows.last().map(Row::clustering), row_count },
+            }),
+            _ => None,
+        };
+        Collected { rows, next }
+    }
+}
+
+/// A partition that goes on from the page before joins what is there.
+fn merge_into(out: &mut StoredRows, partition: PartitionRows) {
+    match out.partitions.last_mut() {
+        Some(last) if last.key == partition.key => last.rows.extend(partition.rows),
+        _ => out.partitions.push(partition),
+    }
+}
+
+/// Leaves only rows that pass.
+fn apply(filter: &RowFilter, plan: &SelectPlan, partitions: &mut Vec<PartitionRows>) {
+    let mut scratch = Vec::new();
+    partitions.retain_mut(|partition| {
+        let mut kept = Vec::with_capacity(partition.rows.len());
+        let alone = gives_static_row_alone(partition);
+        let mut view = RowView::new(&plan.projection);
+        view.enter_partition(partition);
+        if alone {
+            view.enter_row(None);
+            return filter.passes(&view, &mut scratch);
+        }
+        for row in &partition.rows {
+            view.enter_row(Some(row));
+            if filter.passes(&view, &mut scratch) {
+                kept.push(row.clone());
+            }
+        }
+        drop(view);
+        partition.rows = kept;
+        !partition.rows.is_empty()
+    });
+}
+
+/// The rows of several keys in the order asked for, cut to the limit.
+fn sort(plan: &SelectPlan, rows: StoredRows, limit: u32) -> StoredRows {
+    let mut single = Vec::with_capacity(rows.row_count());
+    for partition in rows.partitions {
+        for row in &partition.rows {
+            single.push(PartitionRows {
+                key: partition.key.clone(),
+                static_row: partition.static_row.clone(),
+                rows: vec![row.clone()],
+            });
+        }
+        if partition.rows.is_empty() {
+            single.push(partition);
+        }
+    }
+    let component = |partition: &PartitionRows, index: usize| {
+        let row = partition.rows.first()?;
+        row.clustering_components().nth(index).flatten().map(<[u8]>::to_vec)
+    };
+    single.sort_by(|a, b| {
+        let mut order = std::cmp::Ordering::Equal;
+        for (source, cql_type, is_backwards) in &plan.sort {
+            let super::rows::Source::Clustering(index) = source else { continue };
+            let this =
+                cql_type.compare_nullable(component(a, *index).as_deref(), component(b, *index).as_deref());
+            order = order.then(if *is_backwards { this.reverse() } else { this });
+        }
+        order
+    });
+    single.truncate(limit as usize);
+    StoredRows { partitions: single }
+}

@@ -1,0 +1,138 @@
+//! Constants: which types their tokens fit, and their encoding.
+
+use bytes::Bytes;
+use cql::ast::{Literal, LiteralKind};
+use types::{CqlType, blob, decimal, float, uuid};
+
+use super::Assignable;
+use crate::QueryError;
+use crate::scope::Receiver;
+
+/// The kind of token, as Cassandra's messages name it.
+fn kind_name(kind: LiteralKind) -> &'static str {
+    match kind {
+        LiteralKind::String | LiteralKind::DollarString => "STRING",
+        LiteralKind::Integer => "INTEGER",
+        LiteralKind::Float => "FLOAT",
+        LiteralKind::Boolean => "BOOLEAN",
+        LiteralKind::Uuid => "UUID",
+        LiteralKind::Hex => "HEX",
+        LiteralKind::Duration => "DURATION",
+    }
+}
+
+/// The type a constant has where nothing says otherwise; Cassandra takes a hex constant for a
+/// tinyint then (its `ByteType`), kept as it is.
+pub(crate) fn preferred_type(literal: &Literal) -> Option<CqlType> {
+    let text = literal.text.as_str();
+    Some(match literal.kind {
+        LiteralKind::String | LiteralKind::DollarString => CqlType::Text,
+        LiteralKind::Integer => match (text.parse::<i32>(), text.parse::<i64>()) {
+            (Ok(_), _) => CqlType::Int,
+            (_, Ok(_)) => CqlType::Bigint,
+            _ => CqlType::Varint,
+        },
+        LiteralKind::Float => match text {
+            "NaN" | "-NaN" | "Infinity" | "-Infinity" => CqlType::Double,
+            _ => preferred_float(text),
+        },
+        LiteralKind::Boolean => CqlType::Boolean,
+        LiteralKind::Uuid => match uuid::parse(text) {
+            Ok(bytes) if bytes[6] >> 4 == 1 => CqlType::Timeuuid,
+            _ => CqlType::Uuid,
+        },
+        LiteralKind::Hex => CqlType::Tinyint,
+        LiteralKind::Duration => CqlType::Duration,
+    })
+}
+
+/// A double if that holds the number exactly enough to print it the same, else a decimal.
+fn preferred_float(text: &str) -> CqlType {
+    let exact = text.parse::<f64>().ok().filter(|double| double.is_finite()).and_then(|double| {
+        let printed = decimal::parse(&float::format_double(&double.to_be_bytes())).ok()?;
+        let written = decimal::parse(text).ok()?;
+        Some(decimal::compare(&printed, &written).is_eq())
+    });
+    if exact == Some(true) { CqlType::Double } else { CqlType::Decimal }
+}
+
+/// May a constant be given for that type?
+pub(super) fn test(literal: &Literal, receiver: &CqlType) -> Assignable {
+    if receiver.native_name().is_none() {
+        // Cassandra leaves types that are neither native nor collections to their own parsers.
+        return if matches!(receiver, CqlType::Tuple(_)) { Assignable::Weakly } else { Assignable::No };
+    }
+    if preferred_type(literal).as_ref() == Some(receiver) {
+        return Assignable::Exactly;
+    }
+    let fits = match literal.kind {
+        LiteralKind::String | LiteralKind::DollarString => matches!(
+            receiver,
+            CqlType::Ascii
+                | CqlType::Text
+                | CqlType::Inet
+                | CqlType::Date
+                | CqlType::Time
+                | CqlType::Timestamp
+        ),
+        LiteralKind::Integer => matches!(
+            receiver,
+            CqlType::Bigint
+                | CqlType::Counter
+                | CqlType::Date
+                | CqlType::Decimal
+                | CqlType::Double
+                | CqlType::Duration
+                | CqlType::Float
+                | CqlType::Int
+                | CqlType::Smallint
+                | CqlType::Time
+                | CqlType::Timestamp
+                | CqlType::Tinyint
+                | CqlType::Varint
+        ),
+        LiteralKind::Uuid => matches!(receiver, CqlType::Uuid | CqlType::Timeuuid),
+        LiteralKind::Float => matches!(receiver, CqlType::Decimal | CqlType::Double | CqlType::Float),
+        LiteralKind::Boolean => *receiver == CqlType::Boolean,
+        LiteralKind::Hex => *receiver == CqlType::Blob,
+        LiteralKind::Duration => *receiver == CqlType::Duration,
+    };
+    if fits { Assignable::Weakly } else { Assignable::No }
+}
+
+/// The constant as a value of the receiver's type.
+///
+/// # Errors
+/// It is of the wrong kind, or its text is no value of the type.
+pub(super) fn plan(literal: &Literal, receiver: &Receiver, now_millis: i64) -> Result<Bytes, QueryError> {
+    if test(literal, &receiver.cql_type) == Assignable::No {
+        let shown = receiver.cql_type.to_string();
+        return Err(QueryError::invalid(format!(
+            "Invalid {} constant ({}) for \"{}\" of type {shown}",
+            kind_name(literal.kind),
+            literal.text,
+            receiver.name,
+        )));
+    }
+    encode(literal, &receiver.cql_type, now_millis)
+}
+
+/// The constant as a value of a type it fits.
+///
+/// # Errors
+/// Its text is no value of the type.
+pub(crate) fn encode(literal: &Literal, cql_type: &CqlType, now_millis: i64) -> Result<Bytes, QueryError> {
+    let text = literal.text.as_str();
+    if literal.kind == LiteralKind::Hex {
+        let digits = text.get(2..).unwrap_or_default();
+        return Ok(blob::parse(digits)?.into());
+    }
+    Ok(match cql_type {
+        CqlType::Text => Bytes::copy_from_slice(text.as_bytes()),
+        CqlType::Int if let Ok(number) = text.parse::<i32>() => Bytes::copy_from_slice(&number.to_be_bytes()),
+        CqlType::Bigint if let Ok(number) = text.parse::<i64>() => {
+            Bytes::copy_from_slice(&number.to_be_bytes())
+        }
+        _ => cql_type.from_text(text, now_millis)?.into(),
+    })
+}

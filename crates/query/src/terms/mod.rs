@@ -1,0 +1,280 @@
+//! Terms: constants checked and encoded when a statement is planned, markers filled in when it is
+//! executed.
+
+mod assign;
+mod constant;
+pub(crate) mod json;
+mod plan;
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use types::{CqlType, TypeError, encoding};
+
+use crate::error::refuse;
+use crate::functions::{Environment, ScalarFunction};
+use crate::request::BindValue;
+use crate::{ColumnSpec, QueryError, Values};
+
+pub(crate) use assign::{Assignable, test as test_assignment, test_type};
+pub(crate) use constant::preferred_type;
+
+/// A planned term.
+#[derive(Clone, Debug)]
+pub(crate) enum Term {
+    /// Encoded.
+    Constant(Bytes),
+    Null,
+    Marker {
+        index: usize,
+        cql_type: CqlType,
+        /// For messages.
+        name: Rc<str>,
+    },
+    List(Vec<Term>),
+    /// Sorted and without doubles when bound.
+    Set(CqlType, Vec<Term>),
+    /// Sorted by key, the last of equal ones winning, when bound.
+    Map(CqlType, Vec<(Term, Term)>),
+    /// A tuple, or the fields of a user type.
+    Tuple(Vec<Term>),
+    Vector(CqlType, Vec<Term>),
+    Function(Rc<ScalarFunction>, Vec<Term>),
+    /// A column's value out of a JSON text that is bound to a marker.
+    Json(Rc<JsonMarker>),
+}
+
+/// A column's value out of a JSON text.
+#[derive(Clone, Debug)]
+pub(crate) struct JsonMarker {
+    pub(crate) index: usize,
+    pub(crate) column: String,
+    pub(crate) cql_type: CqlType,
+    /// Is what the text does not mention left as it is?
+    pub(crate) defaults_to_unset: bool,
+    /// All columns of the table, to refuse others.
+    pub(crate) columns: Rc<[String]>,
+}
+
+/// What a term comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    Null,
+    Unset,
+    Set(Cow<'a, [u8]>),
+}
+
+impl<'a> Value<'a> {
+    /// The bytes; unset counts as null.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Value::Set(bytes) => Some(bytes),
+            Value::Null | Value::Unset => None,
+        }
+    }
+
+    pub(crate) fn into_bytes(self) -> Option<Cow<'a, [u8]>> {
+        match self {
+            Value::Set(bytes) => Some(bytes),
+            Value::Null | Value::Unset => None,
+        }
+    }
+}
+
+/// Bound values and the world functions see.
+pub(crate) struct Bindings<'a> {
+    values: Cow<'a, [BindValue]>,
+    pub(crate) environment: &'a Environment<'a>,
+}
+
+impl<'a> Bindings<'a> {
+    /// Values for markers of these specifications.
+    ///
+    /// # Errors
+    /// There are more or fewer than markers.
+    pub(crate) fn new(
+        values: &'a Values,
+        specs: &[ColumnSpec],
+        environment: &'a Environment<'a>,
+    ) -> Result<Self, MarkerCountError> {
+        let values = match values {
+            Values::Positional(values) => Cow::Borrowed(values.as_slice()),
+            Values::Named(values) => Cow::Owned(order_by_name(values, specs)),
+        };
+        match values.len() == specs.len() {
+            true => Ok(Bindings { values, environment }),
+            false => Err(MarkerCountError { markers: specs.len(), values: values.len() }),
+        }
+    }
+
+    /// No values: for terms without markers.
+    pub(crate) fn none(environment: &'a Environment<'a>) -> Self {
+        Bindings { values: Cow::Borrowed(&[]), environment }
+    }
+
+    /// The value of a marker, unchecked.
+    pub(crate) fn raw(&self, index: usize) -> &BindValue {
+        self.values.get(index).unwrap_or(&BindValue::Unset)
+    }
+}
+
+/// There are not as many values as markers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarkerCountError {
+    pub(crate) markers: usize,
+    pub(crate) values: usize,
+}
+
+/// As Cassandra: what no value is named for is left out, and so the count differs.
+fn order_by_name(values: &[(String, BindValue)], specs: &[ColumnSpec]) -> Vec<BindValue> {
+    let of = |spec: &ColumnSpec| values.iter().find(|(name, _)| **name == *spec.name).map(|(_, v)| v.clone());
+    specs.iter().filter_map(of).collect()
+}
+
+impl From<TypeError> for QueryError {
+    fn from(error: TypeError) -> Self {
+        QueryError::invalid(error.to_string())
+    }
+}
+
+impl Term {
+    /// The value under these bindings, checked to be of its type.
+    ///
+    /// # Errors
+    /// A bound value is not of its type, or a null or unset one stands where it must not.
+    pub(crate) fn bind<'a>(&'a self, bindings: &'a Bindings<'_>) -> Result<Value<'a>, QueryError> {
+        match self {
+            Term::Constant(bytes) => Ok(Value::Set(Cow::Borrowed(bytes))),
+            Term::Null => Ok(Value::Null),
+            Term::Marker { index, cql_type, .. } => match bindings.raw(*index) {
+                BindValue::Null => Ok(Value::Null),
+                BindValue::Unset => Ok(Value::Unset),
+                BindValue::Set(bytes) => {
+                    cql_type.validate(bytes)?;
+                    Ok(Value::Set(Cow::Borrowed(bytes)))
+                }
+            },
+            Term::List(elements) => bind_list(elements, bindings),
+            Term::Set(of, elements) => bind_set(of, elements, bindings),
+            Term::Map(of, entries) => bind_map(of, entries, bindings),
+            Term::Tuple(fields) => bind_tuple(fields, bindings),
+            Term::Vector(of, elements) => bind_vector(of, elements, bindings),
+            Term::Json(marker) => json::bind(marker, bindings),
+            Term::Function(function, arguments) => {
+                let mut bound = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    bound.push(match argument.bind(bindings)? {
+                        Value::Unset => refuse!(
+                            "Invalid unset value for argument in call to function {}",
+                            function.bare_name()
+                        ),
+                        value => value.into_bytes(),
+                    });
+                }
+                let arguments: Vec<Option<&[u8]>> = bound.iter().map(Option::as_deref).collect();
+                let result = function.call(&arguments, bindings.environment)?;
+                Ok(result.map_or(Value::Null, |bytes| Value::Set(Cow::Owned(bytes))))
+            }
+        }
+    }
+
+    /// Is its value known without bindings?
+    pub(crate) fn is_constant(&self) -> bool {
+        matches!(self, Term::Constant(_) | Term::Null)
+    }
+
+    /// The marker it is, if it is one.
+    pub(crate) fn marker(&self) -> Option<usize> {
+        match self {
+            Term::Marker { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+}
+
+const NULL_IN_COLLECTION: &str = "null is not supported inside collections";
+
+fn bind_list<'a>(elements: &'a [Term], bindings: &'a Bindings<'_>) -> Result<Value<'a>, QueryError> {
+    let mut out = i32::try_from(elements.len()).unwrap_or(i32::MAX).to_be_bytes().to_vec();
+    for element in elements {
+        match element.bind(bindings)? {
+            Value::Null => refuse!("{NULL_IN_COLLECTION}"),
+            Value::Unset => return Ok(Value::Unset),
+            Value::Set(value) => encoding::write_bytes(Some(&value), &mut out),
+        }
+    }
+    Ok(Value::Set(Cow::Owned(out)))
+}
+
+fn bind_set<'a>(
+    of: &CqlType,
+    elements: &'a [Term],
+    bindings: &'a Bindings<'_>,
+) -> Result<Value<'a>, QueryError> {
+    let mut values = Vec::with_capacity(elements.len());
+    for element in elements {
+        match element.bind(bindings)? {
+            Value::Null => refuse!("{NULL_IN_COLLECTION}"),
+            Value::Unset => return Ok(Value::Unset),
+            Value::Set(value) => values.push(value),
+        }
+    }
+    values.sort_by(|a, b| of.compare(a, b));
+    values.dedup_by(|a, b| of.compare(a, b).is_eq());
+    Ok(Value::Set(Cow::Owned(encoding::collection(values.len(), values.iter().map(|v| Some(&**v))))))
+}
+
+fn bind_map<'a>(
+    of: &CqlType,
+    entries: &'a [(Term, Term)],
+    bindings: &'a Bindings<'_>,
+) -> Result<Value<'a>, QueryError> {
+    let mut values: Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)> = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        let key = match key.bind(bindings)? {
+            Value::Null => refuse!("{NULL_IN_COLLECTION}"),
+            Value::Unset => refuse!("unset value is not supported for map keys"),
+            Value::Set(key) => key,
+        };
+        match value.bind(bindings)? {
+            Value::Null => refuse!("{NULL_IN_COLLECTION}"),
+            Value::Unset => return Ok(Value::Unset),
+            Value::Set(value) => values.push((key, value)),
+        }
+    }
+    values.reverse();
+    values.sort_by(|(a, _), (b, _)| of.compare(a, b));
+    values.dedup_by(|(a, _), (b, _)| of.compare(a, b).is_eq());
+    let parts = values.iter().flat_map(|(key, value)| [Some(&**key), Some(&**value)]);
+    Ok(Value::Set(Cow::Owned(encoding::collection(values.len(), parts))))
+}
+
+fn bind_tuple<'a>(fields: &'a [Term], bindings: &'a Bindings<'_>) -> Result<Value<'a>, QueryError> {
+    let mut out = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        match field.bind(bindings)? {
+            Value::Unset => refuse!("Invalid unset value for tuple field number {index}"),
+            value => encoding::write_bytes(value.bytes(), &mut out),
+        }
+    }
+    Ok(Value::Set(Cow::Owned(out)))
+}
+
+fn bind_vector<'a>(
+    of: &CqlType,
+    elements: &'a [Term],
+    bindings: &'a Bindings<'_>,
+) -> Result<Value<'a>, QueryError> {
+    let mut values = Vec::with_capacity(elements.len());
+    for element in elements {
+        match element.bind(bindings)? {
+            Value::Null => refuse!("null is not supported inside vectors"),
+            Value::Unset => return Ok(Value::Unset),
+            Value::Set(value) => values.push(value),
+        }
+    }
+    Ok(Value::Set(Cow::Owned(encoding::vector(of, values.iter().map(|v| &**v)))))
+}
+
+pub(crate) use plan::plan;
