@@ -86,12 +86,15 @@ pub(crate) struct Lexer<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    /// Why the last token was [`TokenKind::Invalid`]. Kept here, not handed up with every token,
+    /// because a bare kind travels in a register.
+    error: Option<LexicalError>,
 }
 
 impl<'a> Lexer<'a> {
     /// The text must be shorter than 4 GiB, so that offsets fit.
     pub(crate) fn new(text: &'a str) -> Self {
-        Lexer { text, bytes: text.as_bytes(), at: 0 }
+        Lexer { text, bytes: text.as_bytes(), at: 0, error: None }
     }
 
     /// All tokens that the parser sees, closed by [`TokenKind::End`], or by
@@ -100,29 +103,31 @@ impl<'a> Lexer<'a> {
         // Statements average five to six bytes a token.
         let mut tokens = Vec::with_capacity(self.bytes.len() / 5 + 8);
         loop {
-            match self.next_token() {
-                Ok(Token { kind: TokenKind::Hidden, .. }) => {}
-                Ok(token) => {
-                    tokens.push(token);
-                    if token.kind == TokenKind::End {
-                        return (tokens, None);
-                    }
-                }
-                Err(error) => {
-                    tokens.push(self.token(TokenKind::Invalid, self.at));
-                    return (tokens, Some(error));
-                }
+            let start = self.at;
+            let kind = self.scan();
+            if kind != TokenKind::Hidden {
+                tokens.push(self.token(kind, start));
+            }
+            if matches!(kind, TokenKind::End | TokenKind::Invalid) {
+                return (tokens, self.error);
             }
         }
     }
 
-    /// The next token, blanks and comments included; [`TokenKind::End`] again and again at the end.
-    pub(crate) fn next_token(&mut self) -> Result<Token, LexicalError> {
+    /// The next token, blanks and comments included; [`TokenKind::End`] again and again at the end,
+    /// nothing where the text is wrong.
+    pub(crate) fn next_token(&mut self) -> Option<Token> {
         let start = self.at;
-        let Some(&first) = self.bytes.get(start) else {
-            return Ok(self.token(TokenKind::End, start));
-        };
-        let kind = match first {
+        let kind = self.scan();
+        (kind != TokenKind::Invalid).then(|| self.token(kind, start))
+    }
+
+    /// Steps over one token and tells its kind.
+    #[inline]
+    fn scan(&mut self) -> TokenKind {
+        let start = self.at;
+        let Some(&first) = self.bytes.get(start) else { return TokenKind::End };
+        match first {
             b' ' | b'\t' | b'\n' | b'\r' => {
                 self.at += 1;
                 while matches!(self.peek(0), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -130,13 +135,13 @@ impl<'a> Lexer<'a> {
                 }
                 TokenKind::Hidden
             }
-            b'a'..=b'z' | b'A'..=b'Z' => self.word()?,
-            b'0'..=b'9' => self.number()?,
-            b'\'' => self.quoted(b'\'', TokenKind::StringLiteral)?,
-            b'"' => self.quoted_name()?,
-            b'$' => self.dollar_string()?,
-            b'-' => self.minus()?,
-            b'/' => self.slash()?,
+            b'a'..=b'z' | b'A'..=b'Z' => self.word(),
+            b'0'..=b'9' => self.number(),
+            b'\'' => self.quoted(b'\'', TokenKind::StringLiteral),
+            b'"' => self.quoted_name(),
+            b'$' => self.dollar_string(),
+            b'-' => self.minus(),
+            b'/' => self.slash(),
             b',' => self.sign(TokenKind::Comma),
             b'(' => self.sign(TokenKind::OpenParenthesis),
             b')' => self.sign(TokenKind::CloseParenthesis),
@@ -157,10 +162,16 @@ impl<'a> Lexer<'a> {
             b'!' if self.peek(1) == Some(b'=') => {
                 self.sign_pair(b'=', TokenKind::NotEqual, TokenKind::NotEqual)
             }
-            b'!' => return Err(LexicalError::character(start + 1, '=')),
-            _ => return Err(LexicalError::nothing(start)),
-        };
-        Ok(self.token(kind, start))
+            b'!' => self.fail(LexicalError::character(start + 1, '=')),
+            _ => self.fail(LexicalError::nothing(start)),
+        }
+    }
+
+    /// Notes why there is no token here.
+    #[cold]
+    fn fail(&mut self, error: LexicalError) -> TokenKind {
+        self.error = Some(error);
+        TokenKind::Invalid
     }
 
     fn token(&self, kind: TokenKind, start: usize) -> Token {
@@ -187,7 +198,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// An identifier, a keyword, and whatever else starts with a letter.
-    fn word(&mut self) -> Result<TokenKind, LexicalError> {
+    fn word(&mut self) -> TokenKind {
         let start = self.at;
         let rest = &self.bytes[start..];
         let length = rest.iter().position(|byte| !IS_WORD[usize::from(*byte)]).unwrap_or(rest.len());
@@ -196,60 +207,60 @@ impl<'a> Lexer<'a> {
             Some(b'-') if length == 8 && word.iter().all(u8::is_ascii_hexdigit) => return self.uuid(),
             Some(b'(') if word == b"expr" => {
                 self.at += length + 1;
-                return Ok(TokenKind::ExprParenthesis);
+                return TokenKind::ExprParenthesis;
             }
             _ => {}
         }
         if word[0] == b'P'
-            && let Some(kind) = self.iso_duration(start, length)?
+            && let Some(kind) = self.iso_duration(start, length)
         {
-            return Ok(kind);
+            return kind;
         }
         self.at += length;
-        Ok(match keyword::find(word) {
+        match keyword::find(word) {
             Some(kind) => kind,
             None if word.eq_ignore_ascii_case(b"true") || word.eq_ignore_ascii_case(b"false") => {
                 TokenKind::BooleanLiteral
             }
             None => TokenKind::Identifier,
-        })
+        }
     }
 
     /// From an opening quote to its closing one; a doubled quote stands for itself.
-    fn quoted(&mut self, quote: u8, kind: TokenKind) -> Result<TokenKind, LexicalError> {
+    fn quoted(&mut self, quote: u8, kind: TokenKind) -> TokenKind {
         let mut at = self.at + 1;
         loop {
             match self.text[at..].find(char::from(quote)) {
-                None => return Err(LexicalError::character(self.bytes.len(), char::from(quote))),
+                None => return self.fail(LexicalError::character(self.bytes.len(), char::from(quote))),
                 Some(length) => at += length + 1,
             }
             if self.bytes.get(at) != Some(&quote) {
                 self.at = at;
-                return Ok(kind);
+                return kind;
             }
             at += 1;
         }
     }
 
-    fn quoted_name(&mut self) -> Result<TokenKind, LexicalError> {
+    fn quoted_name(&mut self) -> TokenKind {
         if self.peek(1) == Some(b'"') && self.peek(2) != Some(b'"') {
             self.at += 2;
-            return Ok(TokenKind::EmptyQuotedName);
+            return TokenKind::EmptyQuotedName;
         }
         self.quoted(b'"', TokenKind::QuotedName)
     }
 
-    fn dollar_string(&mut self) -> Result<TokenKind, LexicalError> {
+    fn dollar_string(&mut self) -> TokenKind {
         let start = self.at;
         if self.peek(1) != Some(b'$') {
-            return Err(LexicalError::character(start + 1, '$'));
+            return self.fail(LexicalError::character(start + 1, '$'));
         }
         match self.text[start + 2..].find("$$") {
             Some(length) => {
                 self.at = start + length + 4;
-                Ok(TokenKind::DollarString)
+                TokenKind::DollarString
             }
-            None => Err(LexicalError::character(self.unclosed_dollar_offset(start + 2), '$')),
+            None => self.fail(LexicalError::character(self.unclosed_dollar_offset(start + 2), '$')),
         }
     }
 
@@ -262,11 +273,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn minus(&mut self) -> Result<TokenKind, LexicalError> {
+    fn minus(&mut self) -> TokenKind {
         match self.peek(1) {
             Some(b'0'..=b'9') => self.number(),
             Some(b'-') => self.line_comment(),
-            Some(b'=') => Ok(self.sign_pair(b'=', TokenKind::MinusEqual, TokenKind::Minus)),
+            Some(b'=') => self.sign_pair(b'=', TokenKind::MinusEqual, TokenKind::Minus),
             Some(b'n' | b'N') => self.negative(b"nan", TokenKind::NegativeNan),
             Some(b'i' | b'I') => self.negative(b"infinity", TokenKind::NegativeInfinity),
             Some(b'P') => {
@@ -275,50 +286,50 @@ impl<'a> Lexer<'a> {
                     .iter()
                     .position(|byte| !byte.is_ascii_alphanumeric())
                     .unwrap_or(self.bytes.len() - start);
-                match self.iso_duration(start, length)? {
-                    Some(kind) => Ok(kind),
-                    None => Err(LexicalError::nothing(start + length.min(2))),
+                match self.iso_duration(start, length) {
+                    Some(kind) => kind,
+                    None => self.fail(LexicalError::nothing(start + length.min(2))),
                 }
             }
-            _ => Ok(self.sign(TokenKind::Minus)),
+            _ => self.sign(TokenKind::Minus),
         }
     }
 
     /// `-NaN` or `-Infinity`, whose first letter has been seen.
-    fn negative(&mut self, word: &[u8], kind: TokenKind) -> Result<TokenKind, LexicalError> {
+    fn negative(&mut self, word: &[u8], kind: TokenKind) -> TokenKind {
         let start = self.at + 1;
         for (offset, letter) in word.iter().enumerate() {
             match self.bytes.get(start + offset) {
                 Some(byte) if byte.eq_ignore_ascii_case(letter) => {}
-                _ => return Err(LexicalError::one_of(self.boundary(start + offset))),
+                _ => return self.fail(LexicalError::one_of(self.boundary(start + offset))),
             }
         }
         self.at = start + word.len();
-        Ok(kind)
+        kind
     }
 
-    fn slash(&mut self) -> Result<TokenKind, LexicalError> {
+    fn slash(&mut self) -> TokenKind {
         match self.peek(1) {
             Some(b'/') => self.line_comment(),
             Some(b'*') => match self.text[self.at + 2..].find("*/") {
                 Some(length) => {
                     self.at += length + 4;
-                    Ok(TokenKind::Hidden)
+                    TokenKind::Hidden
                 }
-                None => Err(LexicalError::character(self.bytes.len(), '*')),
+                None => self.fail(LexicalError::character(self.bytes.len(), '*')),
             },
-            _ => Ok(self.sign(TokenKind::Slash)),
+            _ => self.sign(TokenKind::Slash),
         }
     }
 
     /// A comment must end with its line: at the end of the text it is an error, as in Cassandra.
-    fn line_comment(&mut self) -> Result<TokenKind, LexicalError> {
+    fn line_comment(&mut self) -> TokenKind {
         match self.bytes[self.at..].iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             Some(length) => {
                 self.at += length + 1;
-                Ok(TokenKind::Hidden)
+                TokenKind::Hidden
             }
-            None => Err(LexicalError::one_of(self.bytes.len())),
+            None => self.fail(LexicalError::one_of(self.bytes.len())),
         }
     }
 

@@ -7,7 +7,7 @@ const UUID_BYTES: usize = 36;
 
 impl Lexer<'_> {
     /// An integer, float, duration, UUID or hexadecimal number; a minus sign may come first.
-    pub(super) fn number(&mut self) -> Result<TokenKind, LexicalError> {
+    pub(super) fn number(&mut self) -> TokenKind {
         let start = self.at;
         let is_negative = self.bytes[start] == b'-';
         let digits_start = start + usize::from(is_negative);
@@ -15,11 +15,11 @@ impl Lexer<'_> {
         let digit_count = end - digits_start;
         let may_be_uuid = !is_negative && digit_count <= 8;
         match self.bytes.get(end) {
-            Some(b'.') => Ok(self.fraction(end)),
+            Some(b'.') => self.fraction(end),
             Some(b'x' | b'X') if digit_count == 1 && self.bytes[start] == b'0' => {
                 let digits = self.bytes[end + 1..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
                 self.at = end + 1 + digits;
-                Ok(TokenKind::HexNumber)
+                TokenKind::HexNumber
             }
             Some(b'-') if may_be_uuid && digit_count == 8 => self.uuid(),
             Some(b'a' | b'A' | b'b' | b'B' | b'c' | b'C' | b'f' | b'F') if may_be_uuid && digit_count < 8 => {
@@ -34,7 +34,7 @@ impl Lexer<'_> {
             Some(byte) if is_unit_start(*byte) => self.duration(end),
             _ => {
                 self.at = end;
-                Ok(TokenKind::Integer)
+                TokenKind::Integer
             }
         }
     }
@@ -65,13 +65,13 @@ impl Lexer<'_> {
         (end > digits).then_some(end)
     }
 
-    fn exponent(&mut self, at: usize) -> Result<TokenKind, LexicalError> {
+    fn exponent(&mut self, at: usize) -> TokenKind {
         match self.exponent_end(at) {
             Some(end) => {
                 self.at = end;
-                Ok(TokenKind::FloatLiteral)
+                TokenKind::FloatLiteral
             }
-            None => Err(LexicalError::nothing(self.boundary(at + 1))),
+            None => self.fail(LexicalError::nothing(self.boundary(at + 1))),
         }
     }
 
@@ -90,31 +90,36 @@ impl Lexer<'_> {
     }
 
     /// `8-4-4-4-12` hexadecimal digits.
-    pub(super) fn uuid(&mut self) -> Result<TokenKind, LexicalError> {
+    pub(super) fn uuid(&mut self) -> TokenKind {
         let start = self.at;
         for place in 0..UUID_BYTES {
             let offset = start + place;
             let byte = self.bytes.get(offset);
             match place {
-                8 | 13 | 18 | 23 if byte != Some(&b'-') => return Err(LexicalError::character(offset, '-')),
+                8 | 13 | 18 | 23 if byte != Some(&b'-') => {
+                    return self.fail(LexicalError::character(offset, '-'));
+                }
                 8 | 13 | 18 | 23 => {}
                 _ if byte.is_some_and(u8::is_ascii_hexdigit) => {}
-                _ => return Err(LexicalError::one_of(self.boundary(offset))),
+                _ => return self.fail(LexicalError::one_of(self.boundary(offset))),
             }
         }
         self.at = start + UUID_BYTES;
-        Ok(TokenKind::UuidLiteral)
+        TokenKind::UuidLiteral
     }
 
     /// `1y2mo3w4d5h6m7s8ms9us10ns`: digits and units, from the first unit on.
-    fn duration(&mut self, first_unit: usize) -> Result<TokenKind, LexicalError> {
+    fn duration(&mut self, first_unit: usize) -> TokenKind {
         let mut at = first_unit;
         loop {
-            at = self.unit_end(at)?;
+            at = match self.unit_end(at) {
+                Ok(end) => end,
+                Err(error) => return self.fail(error),
+            };
             let digits = self.digits_end(at);
             if digits == at {
                 self.at = at;
-                return Ok(TokenKind::DurationLiteral);
+                return TokenKind::DurationLiteral;
             }
             at = digits;
         }
@@ -134,36 +139,32 @@ impl Lexer<'_> {
     }
 
     /// A duration in one of the ISO 8601 forms, if the word of this start and length is one.
-    pub(super) fn iso_duration(
-        &mut self,
-        start: usize,
-        length: usize,
-    ) -> Result<Option<TokenKind>, LexicalError> {
+    pub(super) fn iso_duration(&mut self, start: usize, length: usize) -> Option<TokenKind> {
         let word = &self.bytes[start..start + length];
         if length == 5 && word[1..].iter().all(u8::is_ascii_digit) && self.bytes.get(start + 5) == Some(&b'-')
         {
-            return self.alternative_duration(start);
+            return Some(self.alternative_duration(start));
         }
-        Ok(is_iso_duration(word).then(|| {
+        is_iso_duration(word).then(|| {
             self.at = start + length;
             TokenKind::DurationLiteral
-        }))
+        })
     }
 
     /// `P0001-02-03T04:05:06`
-    fn alternative_duration(&mut self, start: usize) -> Result<Option<TokenKind>, LexicalError> {
+    fn alternative_duration(&mut self, start: usize) -> TokenKind {
         const SHAPE: &[u8] = b"P0000-00-00T00:00:00";
         for (place, expected) in SHAPE.iter().enumerate() {
             let offset = start + place;
             match self.bytes.get(offset) {
                 Some(byte) if *expected == b'0' && byte.is_ascii_digit() => {}
                 Some(byte) if byte == expected => {}
-                _ if *expected == b'0' => return Err(LexicalError::one_of(self.boundary(offset))),
-                _ => return Err(LexicalError::character(self.boundary(offset), char::from(*expected))),
+                _ if *expected == b'0' => return self.fail(LexicalError::one_of(self.boundary(offset))),
+                _ => return self.fail(LexicalError::character(self.boundary(offset), char::from(*expected))),
             }
         }
         self.at = start + SHAPE.len();
-        Ok(Some(TokenKind::DurationLiteral))
+        TokenKind::DurationLiteral
     }
 }
 

@@ -194,7 +194,7 @@ fn all_tokens(parser: &Parser<'_>, offending: usize, seen: usize) -> (Vec<Token>
     let offending_start = parser.tokens[offending].start;
     let mut lexer = Lexer::new(parser.text);
     let (mut tokens, mut offending_index) = (Vec::new(), 0);
-    while let Ok(token) = lexer.next_token() {
+    while let Some(token) = lexer.next_token() {
         tokens.push(token);
         if token.kind == TokenKind::Hidden {
             continue;
