@@ -1,115 +1,129 @@
-//! `peristyle serve`: arguments to a configuration, and a node until it is told to stop.
+//! `peristyle serve`: flags and a file to a configuration, and a node until it is told to stop.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
-use config::Config;
+use clap::{Arg, ArgMatches, Args, Command};
+use config::{Config, ConfigError, OPTIONS};
 use runtime::{Runtime, RuntimeOptions};
-use server::{Server, ServerOptions};
+use server::{Server, ServerError, ServerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// Every flag is also an option of the configuration file; a flag wins.
-#[derive(Args, Debug, Default)]
+use crate::cqlsh::with_causes;
+
+/// Everything is logged from here on, unless `PERISTYLE_LOG` says otherwise.
+const LOG_LEVEL: &str = "info";
+/// How soon a dead shard is noticed.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Flags of `serve` and `demo`: `--config FILE`, and one flag for every option of that file.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ServeArguments {
-    /// Configuration file (TOML); none is needed
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Folder of the node's files [default: ./peristyle-data]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: Option<PathBuf>,
-    /// Address for CQL clients [default: 127.0.0.1:9042]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen: Option<String>,
-    /// Address of the management port [default: 127.0.0.1:7199]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) management: Option<String>,
-    /// Memory budget, such as 512MiB or 4GiB
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) memory: Option<String>,
-    /// Number of shards [default: one per core]
-    #[arg(long, value_name = "N")]
-    pub(crate) shards: Option<u16>,
-    /// When a write is acknowledged: group, periodic or batch [default: group]
-    #[arg(long, value_name = "WHEN")]
-    pub(crate) commitlog_sync: Option<String>,
+    config: Option<PathBuf>,
+    /// Names without their hyphens, and values.
+    flags: Vec<(String, String)>,
 }
 
-impl ServeArguments {
-    /// The configuration file, and the flags over it.
-    fn config(&self) -> Result<Config, String> {
-        let mut config = Config::default();
-        if let Some(path) = &self.config {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("read configuration file {}: {error}", path.display()))?;
-            config.apply_file(path, &text).map_err(|error| error.to_string())?;
-        }
-        let data_dir = self.data_dir.as_ref().map(|path| path.display().to_string());
-        let shards = self.shards.map(|count| count.to_string());
-        let flags = [
-            ("data-dir", &data_dir),
-            ("listen", &self.listen),
-            ("management", &self.management),
-            ("memory", &self.memory),
-            ("shards", &shards),
-            ("commitlog-sync", &self.commitlog_sync),
-        ];
-        for (flag, value) in flags {
-            if let Some(value) = value {
-                config.apply_flag(flag, value).map_err(|error| error.to_string())?;
-            }
-        }
-        config.check().map_err(|error| error.to_string())?;
-        Ok(config)
+/// Flags come from the table of options, so that none is forgotten.
+impl Args for ServeArguments {
+    fn augment_args(command: Command) -> Command {
+        let file =
+            Arg::new("config").long("config").value_name("FILE").help("Configuration file; none is needed");
+        let flags = OPTIONS.iter().map(|option| {
+            let help = format!("{} [default: {}]", option.about, option.default);
+            Arg::new(option.name).long(option.flag()).value_name(option.value).help(help)
+        });
+        command.arg(file).args(flags)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        ServeArguments::augment_args(command)
     }
 }
 
-/// Serves until SIGTERM or Ctrl-C. `on_ready` is called once, with the address of the CQL port, when
-/// the first query can be answered.
-pub(crate) fn run(
-    arguments: &ServeArguments,
-    on_ready: impl FnOnce(SocketAddr) + Send + 'static,
-) -> ExitCode {
-    let filter = EnvFilter::try_from_env("PERISTYLE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match serve(arguments, on_ready) {
+impl clap::FromArgMatches for ServeArguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<ServeArguments, clap::Error> {
+        let text = |name: &str| matches.get_one::<String>(name).cloned();
+        let flags = OPTIONS.iter().filter_map(|option| Some((option.flag(), text(option.name)?)));
+        Ok(ServeArguments { config: text("config").map(PathBuf::from), flags: flags.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = ServeArguments::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Why a node could not serve.
+#[derive(Debug, thiserror::Error)]
+enum ServeError {
+    #[error("read the configuration file {path}")]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("start the node's threads")]
+    Threads(#[source] std::io::Error),
+    #[error("wait for signals")]
+    Signals(#[source] std::io::Error),
+    #[error("serve")]
+    Server(#[from] ServerError),
+    #[error("a shard has died; see the log")]
+    ShardDied,
+}
+
+/// Serves until SIGTERM, Ctrl-C or a stop over the management port. `on_ready` is called once, with
+/// the address of the CQL port, when the first query can be answered.
+pub(crate) fn run(arguments: &ServeArguments, on_ready: impl FnOnce(SocketAddr)) -> ExitCode {
+    let filter = EnvFilter::try_from_env("PERISTYLE_LOG").unwrap_or_else(|_| EnvFilter::new(LOG_LEVEL));
+    // Somebody who embeds us may have set one up already.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    match configuration(arguments).and_then(|config| serve(&config, on_ready)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("peristyle: {error}");
+            eprintln!("peristyle: {}", with_causes(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-fn serve(arguments: &ServeArguments, on_ready: impl FnOnce(SocketAddr)) -> Result<(), String> {
-    let config = arguments.config()?;
+/// Defaults, the file over them, flags over that.
+fn configuration(arguments: &ServeArguments) -> Result<Config, ServeError> {
+    let mut config = Config::default();
+    if let Some(path) = &arguments.config {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ServeError::File { path: path.clone(), source })?;
+        config.apply_file(path, &text)?;
+    }
+    for (flag, value) in &arguments.flags {
+        config.apply_flag(flag, value)?;
+    }
+    config.check()?;
+    Ok(config)
+}
+
+fn serve(config: &Config, on_ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let cores =
         std::thread::available_parallelism().map_or(1, |count| u16::try_from(count.get()).unwrap_or(256));
-    let runtime =
-        Runtime::real(RuntimeOptions::default()).map_err(|error| format!("start threads: {error}"))?;
-    let server = Server::start(&runtime, ServerOptions::from_config(&config, cores))
-        .map_err(|error| error.to_string())?;
-    let listen = server.listen();
-    println!("ready: CQL on {listen}");
-    on_ready(listen);
-    let waiting = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("wait for signals: {error}"))?;
+    let runtime = Runtime::real(RuntimeOptions::default()).map_err(ServeError::Threads)?;
+    let waiting =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Threads)?;
+    let server = Server::start(&runtime, ServerOptions::from_config(config, cores))?;
+    println!("ready: CQL on {}", server.listen());
+    on_ready(server.listen());
     waiting.block_on(async {
-        wait_for_the_end(&server).await.map_err(|error| format!("wait for signals: {error}"))?;
-        server.stop().await.map_err(|error| format!("stop: {error}"))
+        wait_for_the_end(&server).await?;
+        Ok(server.stop().await?)
     })
 }
 
-/// Resolves at SIGTERM, at Ctrl-C, when the management port asks for it, or when a shard has died.
-async fn wait_for_the_end(server: &Server) -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut watch = tokio::time::interval(Duration::from_secs(1));
+/// Resolves at SIGTERM, at Ctrl-C or when the management port asks for it; an error when a shard has died.
+async fn wait_for_the_end(server: &Server) -> Result<(), ServeError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
+    let mut watch = tokio::time::interval(WATCH_INTERVAL);
     loop {
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
@@ -117,9 +131,42 @@ async fn wait_for_the_end(server: &Server) -> std::io::Result<()> {
             () = server.stop_requested() => return Ok(()),
             _ = watch.tick() => {
                 if server.has_failed() {
-                    return Err(std::io::Error::other("a shard has died; see the log"));
+                    return Err(ServeError::ShardDied);
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        serve: ServeArguments,
+    }
+
+    #[track_caller]
+    fn parse(words: &[&str]) -> Result<Config, String> {
+        let words = Words::try_parse_from([&["serve"], words].concat()).map_err(|error| error.to_string())?;
+        configuration(&words.serve).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_option_is_a_flag() {
+        let config = parse(&["--data-dir", "d", "--shards=3", "--commitlog-sync", "batch"]).unwrap();
+        assert_eq!(config.data_dir, PathBuf::from("d"));
+        assert_eq!(config.shards, Some(3));
+        assert_eq!(config.commitlog_sync, config::CommitlogSync::Batch);
+    }
+
+    #[test]
+    fn a_wrong_value_or_flag_is_refused() {
+        assert!(parse(&["--shards", "many"]).is_err());
+        assert!(parse(&["--shard", "1"]).is_err());
     }
 }

@@ -257,7 +257,16 @@ fn as_json(keyspaces: &[Keyspace], human: bool) -> Value {
         let mut tables = Map::new();
         for table in &keyspace.tables {
             let fields = lines(table, human).into_iter().map(|(label, value)| field(label, &value));
-            tables.insert(table.name.clone(), Value::Object(fields.collect()));
+            let mut fields: Map<String, Value> = fields.collect();
+            // Bare numbers here, whatever -H says.
+            let bare = [
+                ("max_sstable_size", table.sstable_size_max_bytes),
+                ("bytes_repaired", table.repaired_bytes),
+                ("bytes_unrepaired", table.unrepaired_bytes),
+                ("bytes_pending_repair", table.pending_repair_bytes),
+            ];
+            fields.extend(bare.map(|(name, bytes)| (name.to_owned(), json!(bytes))));
+            tables.insert(table.name.clone(), Value::Object(fields));
         }
         let read_ms = mean_ms(keyspace.read_total_us, keyspace.read_count);
         let write_ms = mean_ms(keyspace.write_total_us, keyspace.write_count);
