@@ -28,6 +28,8 @@ pub enum StorageError {
     DamagedState { path: PathBuf, what: String },
     #[error("the mutation of {mutation_bytes} bytes is larger than the {mutation_bytes_max} allowed")]
     MutationTooLarge { mutation_bytes: usize, mutation_bytes_max: usize },
+    #[error("no room in memory for writes, and writing it out fails: {reason}")]
+    NoRoom { reason: String },
     #[error("shard {shard} no longer answers")]
     ShardGone { shard: usize },
     #[error("shard {shard} has too many requests waiting")]

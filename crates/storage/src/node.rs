@@ -10,6 +10,7 @@
 
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::Sharding;
@@ -33,6 +34,23 @@ type Work = Box<dyn FnOnce(&Rc<Shard>) + Send>;
 enum Message {
     Work(Work),
     Exit,
+}
+
+impl Message {
+    /// A message that does something and sends back what it gives.
+    fn for_work<T, Work, Doing>(work: Work) -> (Message, oneshot::Receiver<T>)
+    where
+        T: Send + 'static,
+        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+        Doing: Future<Output = T> + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let message = Message::Work(Box::new(move |local| {
+            let doing = work(Rc::clone(local));
+            tokio::task::spawn_local(async move { _ = reply.send(doing.await) });
+        }));
+        (message, answer)
+    }
 }
 
 /// Messages a shard takes before it lets its other tasks run.
@@ -98,6 +116,7 @@ impl Directory {
             options: self.options,
             layout: self.layout,
             registry: Arc::new(FileRegistry::default()),
+            timestamp_floor: Arc::new(AtomicI64::new(i64::MIN)),
         };
         let (facts, seeds) = Recovery { context: &context, schema, facts: self.facts }.run()?;
         Ok(Recovered { context, facts, seeds, lock: self.lock })
@@ -225,15 +244,29 @@ impl Shards {
         Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
         Doing: Future<Output = T> + 'static,
     {
-        let (reply, answer) = oneshot::channel();
-        let message = Message::Work(Box::new(move |local| {
-            let doing = work(Rc::clone(local));
-            tokio::task::spawn_local(async move { _ = reply.send(doing.await) });
-        }));
+        let (message, answer) = Message::for_work(work);
         self.senders[shard].try_send(message).map_err(|error| match error {
             SendError::Full(_) => StorageError::ShardBusy { shard },
             SendError::Closed(_) => StorageError::ShardGone { shard },
         })?;
+        answer.await.map_err(|_| StorageError::ShardGone { shard })
+    }
+
+    /// As [`Shards::on`], but waits when many requests are there: for work that must not be refused.
+    ///
+    /// # Errors
+    /// `ShardGone` when the shard has ended.
+    ///
+    /// # Cancel safety
+    /// Dropped, the work may or may not be done.
+    pub async fn on_when_free<T, Work, Doing>(&self, shard: usize, work: Work) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+        Doing: Future<Output = T> + 'static,
+    {
+        let (message, answer) = Message::for_work(work);
+        self.senders[shard].send(message).await.map_err(|_| StorageError::ShardGone { shard })?;
         answer.await.map_err(|_| StorageError::ShardGone { shard })
     }
 
@@ -261,6 +294,22 @@ impl ShardHandle {
     /// All shards.
     pub fn shards(&self) -> &Shards {
         &self.shards
+    }
+
+    /// As [`Shards::on_when_free`]; on this shard without a detour.
+    ///
+    /// # Errors
+    /// As [`Shards::on_when_free`].
+    pub async fn on_when_free<T, Work, Doing>(&self, shard: usize, work: Work) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+        Doing: Future<Output = T> + 'static,
+    {
+        if shard == self.local.index() {
+            return Ok(work(Rc::clone(&self.local)).await);
+        }
+        self.shards.on_when_free(shard, work).await
     }
 
     /// Does something on a shard; on this one without a detour.
@@ -307,8 +356,8 @@ impl RunningShards {
     pub async fn stop(mut self, flush_first: bool) -> Result<(), StorageError> {
         let mut result = Ok(());
         for shard in 0..self.shards.count() {
-            let stopped =
-                self.shards.on(shard, move |shard| async move { shard.stop(flush_first).await }).await;
+            let stop = move |shard: Rc<Shard>| async move { shard.stop(flush_first).await };
+            let stopped = self.shards.on_when_free(shard, stop).await;
             result = result.and(stopped.and_then(|stopped| stopped));
         }
         self.shards.exit().await;
@@ -339,12 +388,13 @@ impl LocalShards {
     /// # Errors
     /// As [`RunningShards::stop`].
     pub async fn stop(self, flush_first: bool) -> Result<(), StorageError> {
+        let mut result = Ok(());
         for handle in &self.handles {
-            handle.local().stop(flush_first).await?;
+            result = result.and(handle.local().stop(flush_first).await);
         }
         if let Some(handle) = self.handles.first() {
             handle.shards().exit().await;
         }
-        Ok(())
+        result
     }
 }

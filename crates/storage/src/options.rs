@@ -21,6 +21,9 @@ pub struct StorageOptions {
     pub cache_bytes: usize,
     /// Bytes a second that compactions of all shards may write; 0 is without limit.
     pub compaction_bytes_per_second: u64,
+    /// Disk space for the commit log of all shards, in bytes: beyond it the tables whose writes are
+    /// oldest are flushed.
+    pub log_bytes: u64,
     /// Messages a shard lets wait for it.
     pub mailbox_messages: usize,
 }
@@ -37,6 +40,7 @@ impl StorageOptions {
             memtable_bytes: memory_bytes / 4,
             cache_bytes: memory_bytes / 2,
             compaction_bytes_per_second: 0,
+            log_bytes: (memory_bytes as u64).clamp(1 << 30, 8 << 30),
             mailbox_messages: 16 * 1024,
         }
     }

@@ -1,7 +1,7 @@
 //! What storage puts into a record of the commit log.
 //!
 //! ```text
-//!   i64 the last timestamp this shard had given | (u32 bytes | mutation)*
+//!   i64 a timestamp the node had not passed  | (u32 bytes | mutation)*
 //! ```
 //!
 //! Little-endian. All mutations of a record stand or fall together. The timestamp lets a restart

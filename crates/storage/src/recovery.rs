@@ -5,8 +5,9 @@
 //! 2. The commit log is replayed: each mutation that no flush covers goes to the memtable of the
 //!    shard that owns its token now.
 //! 3. Had the directory another sharding rule, everything replayed is flushed, new manifests are
-//!    written beside the old ones, and `node.json` switches to them in one step. A file that holds
-//!    tokens of several shards is listed by each of them; compaction splits it later.
+//!    written beside the old ones, and `node.json` switches to them in one step. Then the log goes,
+//!    and last the old manifests: while these are there, the log is known to hold nothing new. A file
+//!    that holds tokens of several shards is listed by each of them; compaction splits it later.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -36,6 +37,7 @@ pub(crate) struct Recovery<'a> {
 impl Recovery<'_> {
     /// Brings the directory to the wanted sharding and gives each shard its seed.
     pub(crate) fn run(&self) -> Result<(NodeFacts, Vec<ShardSeed>), StorageError> {
+        self.finish_resharding(self.facts.generation)?;
         let old_manifests = self.open_manifests(self.facts.sharding, self.facts.generation)?;
         self.sweep(&old_manifests)?;
         let flushed = flushed_positions(&old_manifests);
@@ -45,8 +47,7 @@ impl Recovery<'_> {
         let mut memtables: Vec<HashMap<TableId, Memtable>> =
             (0..sharding.shard_count()).map(|_| HashMap::new()).collect();
         self.replay(&flushed, &mut memtables, &mut last_timestamp)?;
-        let is_settled = sharding == self.facts.sharding && !self.has_foreign_log(sharding)?;
-        let (facts, manifests) = match is_settled {
+        let (facts, manifests) = match sharding == self.facts.sharding {
             true => (self.facts.clone(), old_manifests),
             false => self.reshard(&old_manifests, &mut memtables, last_timestamp)?,
         };
@@ -168,9 +169,12 @@ impl Recovery<'_> {
             "taking over a directory of another number of shards"
         );
         let directory = self.layout().manifests(facts.generation);
-        self.disk()
-            .create_dir_all(&directory)
-            .map_err(|source| StorageError::Disk { act: "create manifest directory", source })?;
+        let fail = |act| move |source| StorageError::Disk { act, source };
+        if self.disk().exists(&directory).map_err(fail("look for manifest directory"))? {
+            // Of an earlier try that did not get as far as `node.json`.
+            self.disk().remove_dir_all(&directory).map_err(fail("delete manifest directory"))?;
+        }
+        self.disk().create_dir_all(&directory).map_err(fail("create manifest directory"))?;
         let mut manifests = Vec::new();
         for (shard, memtables) in memtables.iter_mut().enumerate() {
             let mut state = self.inherited(old)?;
@@ -179,22 +183,37 @@ impl Recovery<'_> {
                 let Some(table) = self.schema.table_by_id(id) else { continue };
                 let file = self.context.runtime.random.uuid_v1(&*self.context.runtime.clock);
                 let descriptor = Descriptor::new(self.layout().table(table), file);
-                write_memtable(Arc::clone(self.disk()), descriptor, Arc::clone(table), &memtable)?;
-                state.tables.entry(id).or_default().files.insert(file);
+                let written =
+                    write_memtable(Arc::clone(self.disk()), descriptor, Arc::clone(table), &memtable)?;
+                if written.is_some() {
+                    state.tables.entry(id).or_default().files.insert(file);
+                }
             }
             let path = self.layout().manifest(facts.generation, shard);
             manifests.push(Manifest::create(Arc::clone(self.disk()), path, state)?);
         }
         self.layout().write_facts(&**self.disk(), &facts)?;
-        self.remove_log()?;
-        self.disk()
-            .remove_dir_all(&self.layout().manifests(self.facts.generation))
-            .map_err(|source| StorageError::Disk { act: "delete old manifests", source })?;
+        self.finish_resharding(facts.generation)?;
         Ok((facts, manifests))
     }
 
+    /// Removes what a change of the rule to this generation leaves: the log, all of whose writes are in
+    /// files, and then the manifests of the generation before. Cut short, it is done again by the
+    /// next start, before anything is written to a new log.
+    fn finish_resharding(&self, generation: u64) -> Result<(), StorageError> {
+        let old = self.layout().manifests(generation.saturating_sub(1));
+        let fail = |source| StorageError::Disk { act: "delete old manifests", source };
+        if generation == 0 || !self.disk().exists(&old).map_err(fail)? {
+            return Ok(());
+        }
+        self.remove_log()?;
+        self.disk().remove_dir_all(&old).map_err(fail)?;
+        // Durable before the new log gets its first record: it would be removed with the old one.
+        old.parent().map_or(Ok(()), |parent| self.disk().sync_dir(parent).map_err(fail))
+    }
+
     /// Every old file of every table: which shard needs which is seen when it is opened. Positions
-    /// stay as marks below which nothing is replayed, should the log's removal not finish.
+    /// stay so that the segments of the new log come after those of the old one.
     fn inherited(&self, old: &[Manifest]) -> Result<ManifestState, StorageError> {
         let mut state = ManifestState::default();
         for manifest in old {
@@ -205,15 +224,6 @@ impl Recovery<'_> {
             }
         }
         Ok(state)
-    }
-
-    /// Are there segments of streams that no shard of this rule has? A change of the rule was cut
-    /// short, then, and is done again.
-    fn has_foreign_log(&self, sharding: Sharding) -> Result<bool, StorageError> {
-        let names = list(&**self.disk(), &self.layout().commitlog())?;
-        let stream =
-            |name: &String| name.strip_prefix("commitlog-")?.split('-').next()?.parse::<usize>().ok();
-        Ok(names.iter().filter_map(stream).any(|stream| stream >= sharding.shard_count()))
     }
 
     /// All replayed writes are in files: no segment is needed any more.

@@ -66,7 +66,7 @@ proptest! {
         prop_assert_eq!(merge(&rows), merge(&doubled));
         if let Some(merged) = merge(&rows) {
             prop_assert_eq!(merge(&[merged.clone(), merged.clone()]), Some(merged.clone()));
-            prop_assert_eq!(merge(&[merged.clone()]), Some(merged));
+            prop_assert_eq!(merge(std::slice::from_ref(&merged)), Some(merged));
         }
     }
 

@@ -101,6 +101,7 @@ impl Memtable {
     ) -> impl Iterator<Item = (PartitionHeader, impl Iterator<Item = Unfiltered> + '_)> + '_ {
         self.partitions
             .iter()
+            .filter(|(_, partition)| !partition.is_empty())
             .map(|(key, partition)| (partition.header(key), partition.unfiltereds(&self.comparator)))
     }
 

@@ -96,6 +96,14 @@ impl MemoryPartition {
         }
     }
 
+    /// Does it say nothing?
+    pub(super) fn is_empty(&self) -> bool {
+        self.deletion.is_live()
+            && self.static_row.is_none()
+            && matches!(self.rows, MemoryRows::None)
+            && self.ranges.as_ref().is_none_or(|ranges| ranges.is_empty())
+    }
+
     pub(super) fn header(&self, key: &PartitionKey) -> PartitionHeader {
         PartitionHeader { key: key.clone(), deletion: self.deletion, static_row: self.static_row.clone() }
     }
@@ -141,11 +149,25 @@ impl MemoryPartition {
                 let is_in = <_ as std::ops::RangeBounds<[u8]>>::contains(&between, key);
                 if is_in { vec![row.clone()] } else { Vec::new() }
             }
+            // Where the two orders of a type disagree there is nothing between, and no panic.
+            MemoryRows::Many(_) if is_backwards(between) => Vec::new(),
             MemoryRows::Many(rows) => {
                 let range = rows.range::<[u8], _>(between).map(|(_, row)| row.clone());
                 if reversed { range.rev().take(count).collect() } else { range.take(count).collect() }
             }
         }
+    }
+}
+
+/// Would a tree refuse to look between these?
+fn is_backwards(between: (RangeBound<&[u8]>, RangeBound<&[u8]>)) -> bool {
+    match between {
+        (RangeBound::Excluded(low), RangeBound::Excluded(high)) => low >= high,
+        (
+            RangeBound::Included(low) | RangeBound::Excluded(low),
+            RangeBound::Included(high) | RangeBound::Excluded(high),
+        ) => low > high,
+        _ => false,
     }
 }
 

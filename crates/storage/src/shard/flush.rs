@@ -11,6 +11,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use commitlog::LogPosition;
 use runtime::{Disk, Stopped};
@@ -24,6 +25,9 @@ use crate::manifest::Edit;
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
 
+/// After a failed flush writers are told at once that there is no room, for so long.
+const RETRY_FLUSH_AFTER: Duration = Duration::from_secs(1);
+
 /// A memtable on its way to disk.
 #[derive(Clone)]
 pub(super) struct Frozen {
@@ -31,6 +35,8 @@ pub(super) struct Frozen {
     memtable: Arc<Memtable>,
     /// The log's end when it was frozen.
     flushed_to: LogPosition,
+    /// Its file (or that it needs none), when it was written and the manifest failed.
+    written: Option<Option<Arc<TableFile>>>,
 }
 
 /// A change of the files of a table.
@@ -78,20 +84,48 @@ impl Shard {
         }
     }
 
-    /// Starts a flush of the table with the largest memtable, unless it is being flushed already.
-    pub(super) fn flush_largest(self: &Rc<Self>) {
-        let active_bytes = |store: &Rc<TableStore>| store.active.borrow().with(Memtable::memory_bytes);
-        let largest = self.stores().into_iter().max_by_key(active_bytes);
-        if let Some(store) = largest.filter(|store| !store.is_flushing.get()) {
-            self.spawn_flush(store);
+    /// Starts a flush of the table with most in memory; `false` when no table has anything.
+    pub(super) fn flush_largest(self: &Rc<Self>) -> bool {
+        let largest = self.stores().into_iter().max_by_key(|store| store.memory_bytes());
+        let found = largest.filter(|store| store.memory_bytes() > 0);
+        found.map(|store| self.spawn_flush(store)).is_some()
+    }
+
+    /// Starts flushes of the tables that hold back the oldest log segments, when the log is longer
+    /// than it may be. Without it a table that is hardly written to would keep the whole log.
+    pub(super) fn shorten_log(self: &Rc<Self>) {
+        let log = self.log.statistics();
+        if log.retained_bytes <= self.log_budget() || self.flush_count.get() > 0 {
+            return;
+        }
+        let oldest = self.stores().iter().filter_map(|store| store.first_position()).min();
+        let Some(oldest) = oldest else { return };
+        let until = oldest.segment + log.segment_count / 4;
+        for store in self.stores() {
+            if store.first_position().is_some_and(|position| position.segment <= until) {
+                self.spawn_flush(store);
+            }
         }
     }
 
-    fn spawn_flush(self: &Rc<Self>, store: Rc<TableStore>) {
-        store.is_flushing.set(true);
+    /// Why flushes fail at the moment; `None` when they do not, or when it is time to try again.
+    pub(super) fn recent_flush_failure(&self) -> Option<String> {
+        let failure = self.flush_failure.borrow();
+        let (since, reason) = failure.as_ref()?;
+        let is_recent = self.runtime.clock.elapsed().saturating_sub(*since) < RETRY_FLUSH_AFTER;
+        is_recent.then(|| reason.clone())
+    }
+
+    pub(super) fn spawn_flush(self: &Rc<Self>, store: Rc<TableStore>) {
+        self.flush_count.set(self.flush_count.get() + 1);
         let shard = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            if let Err(error) = shard.flush_store(&store).await {
+            let flushed = shard.flush_store(&store).await;
+            shard.flush_count.set(shard.flush_count.get() - 1);
+            shard.room.notify_waiters();
+            if let Err(error) = flushed
+                && !matches!(error, StorageError::ShuttingDown)
+            {
                 let table = store.table();
                 tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "flush failed");
             }
@@ -100,13 +134,15 @@ impl Shard {
 
     async fn flush_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
         let _turn = store.flush_turn.lock().await;
-        store.is_flushing.set(true);
         self.freeze(store);
         let result = self.flush_frozen(store).await;
-        store.is_flushing.set(false);
-        self.room.notify_waiters();
+        *self.flush_failure.borrow_mut() =
+            result.as_ref().err().map(|error| (self.runtime.clock.elapsed(), error.to_string()));
         result?;
-        self.discard_log().await?;
+        if let Err(error) = self.discard_log().await {
+            // Segments that stay cost space and a longer start; the next flush tries again.
+            tracing::warn!(%error, "log segments that are not needed were not deleted");
+        }
         self.start_compaction(store);
         Ok(())
     }
@@ -119,7 +155,8 @@ impl Shard {
         let next = MemtableSlot::active(Memtable::new(store.table()));
         let slot = store.active.replace(next);
         let memtable = slot.freeze();
-        store.frozen.borrow_mut().push(Frozen { slot, memtable, flushed_to: self.log.end() });
+        let frozen = Frozen { slot, memtable, flushed_to: self.log.end(), written: None };
+        store.frozen.borrow_mut().push(frozen);
         TableMetrics::add(&store.metrics.flush_count, 1);
     }
 
@@ -127,33 +164,57 @@ impl Shard {
         loop {
             let oldest = store.frozen.borrow().first().cloned();
             let Some(frozen) = oldest else { return Ok(()) };
-            let table = store.table();
-            let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
-            let job = {
-                let (disk, memtable) = (Arc::clone(&self.runtime.disk), Arc::clone(&frozen.memtable));
-                let (table, descriptor) =
-                    (Arc::clone(&table), Descriptor::new(self.layout.table(&table), id));
-                move || write_memtable(disk, descriptor, table, &memtable)
+            let file = match frozen.written {
+                Some(file) => file,
+                None => self.write_out(store, &frozen).await?,
             };
-            let file = self
-                .runtime
-                .background
-                .run("flush", job)
-                .await
-                .map_err(|Stopped| StorageError::ShuttingDown)??;
             let change = FileChange {
-                added: vec![Arc::clone(&file)],
+                added: file.iter().cloned().collect(),
                 removed: Removed::These(Vec::new()),
                 flushed: Some(frozen.flushed_to),
             };
-            if self.commit(store, change).await?.is_none() {
-                self.delete_files(&[file]).await;
-                return Ok(());
+            match self.commit(store, change).await {
+                // One step for readers: no await between the file's coming and the memtable's going.
+                Ok(Some(_)) => self.forget_frozen(store, |other| Rc::ptr_eq(&other.slot, &frozen.slot)),
+                Ok(None) => {
+                    self.delete_files(file.as_slice()).await;
+                    return Ok(());
+                }
+                Err(error) => {
+                    // The manifest on the disk may name the file by now, so it stays: the next try
+                    // commits it instead of writing another.
+                    if let Some(kept) = store.frozen.borrow_mut().first_mut() {
+                        kept.written = Some(file);
+                    }
+                    return Err(error);
+                }
             }
-            // One step for readers: no await between the file's coming and the memtable's going.
-            store.frozen.borrow_mut().remove(0);
-            self.forget_memtable_bytes(frozen.memtable.memory_bytes());
         }
+    }
+
+    /// Writes a frozen memtable to a file; `None` when there is nothing in it.
+    async fn write_out(
+        &self,
+        store: &TableStore,
+        frozen: &Frozen,
+    ) -> Result<Option<Arc<TableFile>>, StorageError> {
+        let table = store.table();
+        let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
+        let descriptor = Descriptor::new(self.layout.table(&table), id);
+        let (disk, memtable) = (Arc::clone(&self.runtime.disk), Arc::clone(&frozen.memtable));
+        let job = move || write_memtable(disk, descriptor, table, &memtable);
+        self.runtime.background.run("flush", job).await.map_err(|Stopped| StorageError::ShuttingDown)?
+    }
+
+    /// Lets go of frozen memtables and of their memory.
+    pub(super) fn forget_frozen(&self, store: &TableStore, goes: impl Fn(&Frozen) -> bool) {
+        let mut bytes = 0;
+        store.frozen.borrow_mut().retain(|frozen| {
+            let goes = goes(frozen);
+            bytes += if goes { frozen.memtable.memory_bytes() } else { 0 };
+            !goes
+        });
+        self.forget_memtable_bytes(bytes);
     }
 
     pub(super) fn forget_memtable_bytes(&self, bytes: usize) {
@@ -191,7 +252,7 @@ impl Shard {
             Removed::These(ids) => ids,
         };
         let edit = Edit { added: ids(&change.added), removed: named, flushed: change.flushed };
-        let next = manifest.edited(table, &edit, self.timestamps.last());
+        let next = manifest.edited(table, &edit, self.timestamps.mark());
         *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
         let gone = ids(&removed);
         let mut files: Vec<Arc<TableFile>> =
@@ -204,11 +265,7 @@ impl Shard {
 
     /// Gives up log segments whose writes are all in files.
     async fn discard_log(&self) -> Result<(), StorageError> {
-        let first_positions = self
-            .stores()
-            .into_iter()
-            .flat_map(|store| store.memtables())
-            .filter_map(|slot| slot.with(Memtable::first_position));
+        let first_positions = self.stores().into_iter().filter_map(|store| store.first_position());
         let needed = first_positions.min().unwrap_or_else(|| self.log.end());
         self.log.discard_below(needed).await?;
         Ok(())
@@ -239,13 +296,18 @@ impl Shard {
     }
 }
 
-/// Step 2, on a background thread: writes a memtable that nobody changes any more.
+/// Step 2, on a background thread: writes a memtable that nobody changes any more. `None` when there
+/// is nothing in it.
 pub(crate) fn write_memtable(
     disk: Arc<dyn Disk>,
     descriptor: Descriptor,
     table: Arc<Table>,
     memtable: &Memtable,
-) -> Result<Arc<TableFile>, StorageError> {
+) -> Result<Option<Arc<TableFile>>, StorageError> {
+    let mut partitions = memtable.partitions().peekable();
+    if partitions.peek().is_none() {
+        return Ok(None);
+    }
     disk.create_dir_all(&descriptor.directory)
         .map_err(|source| StorageError::Disk { act: "create table directory", source })?;
     let options = WriterOptions {
@@ -254,7 +316,7 @@ pub(crate) fn write_memtable(
         ..WriterOptions::for_table(&table)
     };
     let mut writer = TableWriter::create(Arc::clone(&disk), descriptor.clone(), Arc::clone(&table), options)?;
-    let written = memtable.partitions().try_for_each(|(header, mut items)| {
+    let written = partitions.try_for_each(|(header, mut items)| {
         writer.start_partition(&header)?;
         items.try_for_each(|item| writer.append(&item))?;
         writer.end_partition()
@@ -267,7 +329,7 @@ pub(crate) fn write_memtable(
             return Err(error.into());
         }
     }
-    Ok(TableFile::open(disk, descriptor, &table)?)
+    Ok(Some(TableFile::open(disk, descriptor, &table)?))
 }
 
 /// The files of a table by id, for finding what to remove.

@@ -23,8 +23,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
-use commitlog::CommitLog;
+use commitlog::{CommitLog, LogPosition};
 use ring::Sharding;
 use runtime::Runtime;
 use schema::{Schema, Table, TableId};
@@ -59,8 +61,14 @@ pub struct Shard {
     manifest: tokio::sync::Mutex<Manifest>,
     /// Bytes in all memtables, active and frozen.
     memtable_bytes: Cell<usize>,
-    /// Told when memtables shrink: writers may be waiting for room.
+    /// Told when memtables shrink or a flush fails: writers may be waiting for room.
     room: Notify,
+    /// Flushes that the shard started by itself and that have not ended.
+    flush_count: Cell<usize>,
+    /// When and why the last flush failed, if none went well since.
+    flush_failure: RefCell<Option<(Duration, String)>>,
+    /// The log segment of the last write.
+    log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
 }
 
@@ -86,6 +94,8 @@ pub(crate) struct ShardContext {
     pub(crate) options: Arc<StorageOptions>,
     pub(crate) layout: Layout,
     pub(crate) registry: Arc<FileRegistry>,
+    /// See [`Timestamps`].
+    pub(crate) timestamp_floor: Arc<AtomicI64>,
 }
 
 /// A table on a shard.
@@ -101,7 +111,6 @@ pub(crate) struct TableStore {
     damage: RefCell<Vec<String>>,
     /// Held by the one flush or truncation that runs.
     flush_turn: tokio::sync::Mutex<()>,
-    is_flushing: Cell<bool>,
     /// Held by the one compaction that runs.
     compact_turn: tokio::sync::Mutex<()>,
     is_compacting: Cell<bool>,
@@ -122,7 +131,6 @@ impl TableStore {
             files: RefCell::new(Rc::new(files)),
             damage: RefCell::new(damage),
             flush_turn: tokio::sync::Mutex::new(()),
-            is_flushing: Cell::new(false),
             compact_turn: tokio::sync::Mutex::new(()),
             is_compacting: Cell::new(false),
             is_dropped: Cell::new(false),
@@ -145,6 +153,16 @@ impl TableStore {
         slots
     }
 
+    /// Bytes in all memtables.
+    fn memory_bytes(&self) -> usize {
+        self.memtables().iter().map(|slot| slot.with(Memtable::memory_bytes)).sum()
+    }
+
+    /// The log position of the oldest write that no file has.
+    fn first_position(&self) -> Option<LogPosition> {
+        self.memtables().iter().filter_map(|slot| slot.with(Memtable::first_position)).min()
+    }
+
     fn check_readable(&self) -> Result<(), StorageError> {
         match self.damage.borrow().first() {
             None => Ok(()),
@@ -165,7 +183,7 @@ impl Shard {
         seed: ShardSeed,
         schema: Arc<Schema>,
     ) -> Result<Rc<Shard>, StorageError> {
-        let ShardContext { sharding, runtime, options, layout, registry } = context;
+        let ShardContext { sharding, runtime, options, layout, registry, timestamp_floor } = context;
         let log_options = commitlog::CommitLogOptions {
             segment_bytes: options.segment_bytes,
             sync: options.sync,
@@ -186,7 +204,13 @@ impl Shard {
             index,
             sharding,
             cache: Rc::new(ChunkCache::new(options.cache_bytes / shard_count)),
-            timestamps: Timestamps::new(Arc::clone(&runtime.clock), index, shard_count, seed.last_timestamp),
+            timestamps: Timestamps::new(
+                Arc::clone(&runtime.clock),
+                index,
+                shard_count,
+                seed.last_timestamp,
+                timestamp_floor,
+            ),
             runtime,
             options,
             layout,
@@ -197,6 +221,9 @@ impl Shard {
             manifest: tokio::sync::Mutex::new(seed.manifest),
             memtable_bytes: Cell::new(memtable_bytes),
             room: Notify::new(),
+            flush_count: Cell::new(0),
+            flush_failure: RefCell::new(None),
+            log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
         });
         shard.flush_replayed();
@@ -248,5 +275,11 @@ impl Shard {
     /// The part of the memtable budget that is this shard's.
     fn memtable_budget(&self) -> usize {
         self.options.memtable_bytes / self.sharding.shard_count()
+    }
+
+    /// The part of the commit log's budget that is this shard's; a few segments always are.
+    fn log_budget(&self) -> u64 {
+        let share = self.options.log_bytes / self.sharding.shard_count() as u64;
+        share.max(4 * u64::from(self.options.segment_bytes))
     }
 }

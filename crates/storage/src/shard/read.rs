@@ -1,5 +1,6 @@
 //! How a page is read: gather the places a partition may live, merge, keep what is live.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use rows::{
     UnfilteredCursor,
 };
 use schema::Table;
-use sstable::{ChunkNeed, FileCursor, RingPlace, SstableError};
+use sstable::{Chunk, ChunkId, ChunkNeed, ChunkSource, FileCursor, RingPlace, SstableError, TableFile};
 
 use super::{Shard, TableStore};
 use crate::cache::ChunkCache;
@@ -41,9 +42,10 @@ impl Shard {
         Ok(reading.page)
     }
 
-    async fn fetch(&self, need: ChunkNeed) -> Result<(), StorageError> {
+    async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
         let id = need.id;
         let chunk = self.runtime.io.run(move || need.read()).await?;
+        held.chunks.borrow_mut().push((id, chunk.clone()));
         self.cache.insert(id, chunk);
         Ok(())
     }
@@ -56,10 +58,30 @@ struct Reading<'a> {
     command: &'a ReadCommand,
     comparator: ClusteringComparator,
     live: LiveRows,
+    chunks: Rc<HeldChunks>,
+    /// Do partitions read backwards? Only those asked for by key can.
+    reversed: bool,
     page: ReadPage,
     row_count: u32,
     bytes: usize,
     steps: u32,
+}
+
+/// The cache, and the chunks fetched for the step that is being tried. They stay until it is done,
+/// however small the cache is: a row may lie across more chunks than the cache holds.
+struct HeldChunks {
+    cache: Rc<ChunkCache>,
+    chunks: RefCell<Vec<(ChunkId, Chunk)>>,
+}
+
+impl ChunkSource for HeldChunks {
+    fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        let held = self.chunks.borrow();
+        match held.iter().find(|(held, _)| *held == id) {
+            Some((_, chunk)) => Ok(Some(chunk.clone())),
+            None => self.cache.get(file, id),
+        }
+    }
 }
 
 impl<'a> Reading<'a> {
@@ -70,6 +92,8 @@ impl<'a> Reading<'a> {
             command,
             comparator: ClusteringComparator::new(Arc::clone(command.table.clustering_types())),
             live: LiveRows { now: command.now },
+            chunks: Rc::new(HeldChunks { cache: Rc::clone(&shard.cache), chunks: RefCell::new(Vec::new()) }),
+            reversed: command.reversed && matches!(command.target, ReadTarget::Keys(_)),
             page: ReadPage::default(),
             row_count: 0,
             bytes: 0,
@@ -88,7 +112,7 @@ impl<'a> Reading<'a> {
         }
         for key in keys {
             let cursor = self.partition_cursor(key, &self.command.slices);
-            if self.drive(cursor, None).await? {
+            if self.drive(cursor, None, true).await? {
                 return Ok(());
             }
         }
@@ -98,13 +122,18 @@ impl<'a> Reading<'a> {
     async fn range(&mut self, range: RingRange) -> Result<(), StorageError> {
         let mut after = None;
         if let Some(resume) = &self.command.resume {
-            if range.contains(resume.key.token) && self.rest_of_partition(resume).await? {
+            if resume.key.token > range.last {
                 return Ok(());
             }
-            after = Some(resume.key.clone());
+            if range.contains(resume.key.token) {
+                if self.rest_of_partition(resume).await? {
+                    return Ok(());
+                }
+                after = Some(resume.key.clone());
+            }
         }
         let cursor = self.range_cursor(range, after);
-        self.drive(cursor, None).await?;
+        self.drive(cursor, None, false).await?;
         Ok(())
     }
 
@@ -114,12 +143,12 @@ impl<'a> Reading<'a> {
         if self.shard.sharding.shard_of(resume.key.token) != self.shard.index {
             return Ok(false);
         }
-        let slices = self.command.slices.after(last, self.command.reversed, &self.comparator);
+        let slices = self.command.slices.after(last, self.reversed, &self.comparator);
         if slices.as_slice().is_empty() || resume.row_count >= self.command.limits.rows_per_partition {
             return Ok(false);
         }
         let cursor = self.partition_cursor(&resume.key, &slices);
-        self.drive(cursor, Some(resume.row_count)).await
+        self.drive(cursor, Some(resume.row_count), true).await
     }
 
     fn partition_cursor(&self, key: &PartitionKey, slices: &Slices) -> MergeCursor<Source> {
@@ -129,19 +158,15 @@ impl<'a> Reading<'a> {
             sources.push(self.memory(slot, target, slices));
         }
         for file in self.store.files().iter().filter(|file| file.may_contain(key)) {
-            let chunks = Rc::clone(&self.shard.cache);
-            sources.push(Source::File(Box::new(file.partition_cursor(
-                chunks,
-                key,
-                slices,
-                self.command.reversed,
-            ))));
+            let chunks = Rc::clone(&self.chunks);
+            let cursor = file.partition_cursor(chunks, key, slices, self.reversed);
+            sources.push(Source::File(Box::new(cursor)));
         }
-        MergeCursor::new(self.store.table(), self.command.reversed, sources)
+        MergeCursor::new(self.store.table(), self.reversed, sources)
     }
 
     fn memory(&self, slot: Rc<MemtableSlot>, target: MemtableTarget, slices: &Slices) -> Source {
-        Source::Memory(Box::new(MemtableCursor::new(slot, target, slices.clone(), self.command.reversed)))
+        Source::Memory(Box::new(MemtableCursor::new(slot, target, slices.clone(), self.reversed)))
     }
 
     fn range_cursor(&self, range: RingRange, after: Option<PartitionKey>) -> MergeCursor<Source> {
@@ -154,18 +179,20 @@ impl<'a> Reading<'a> {
         let start = after.map_or(RingPlace::BeforeToken(range.first), RingPlace::AfterKey);
         let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
         for file in self.store.files().iter() {
-            sources.push(Source::File(Box::new(file.scan(Rc::clone(&self.shard.cache), &places, slices))));
+            sources.push(Source::File(Box::new(file.scan(Rc::clone(&self.chunks), &places, slices))));
         }
-        MergeCursor::new(self.store.table(), self.command.reversed, sources)
+        MergeCursor::new(self.store.table(), self.reversed, sources)
     }
 
     /// Takes partitions from the cursor until it ends or the page is full; is it full?
     ///
-    /// `resumed` is how many rows the (then only) partition gave on earlier pages.
+    /// `resumed` is how many rows the (then only) partition gave on earlier pages; `is_alone` says
+    /// that the cursor reads one partition.
     async fn drive(
         &mut self,
         mut cursor: MergeCursor<Source>,
         resumed: Option<u32>,
+        is_alone: bool,
     ) -> Result<bool, StorageError> {
         let limits = self.command.limits;
         let mut partition: Option<Open> = None;
@@ -174,8 +201,12 @@ impl<'a> Reading<'a> {
             if self.steps.is_multiple_of(STEPS_PER_TURN) {
                 tokio::task::yield_now().await;
             }
-            match cursor.step()? {
-                Step::Need(need) => self.shard.fetch(need).await?,
+            let step = cursor.step()?;
+            if !matches!(step, Step::Need(_)) {
+                self.chunks.chunks.borrow_mut().clear();
+            }
+            match step {
+                Step::Need(need) => self.shard.fetch(need, &self.chunks).await?,
                 Step::Header(header) => {
                     if self.close(partition.take()) {
                         return Ok(true);
@@ -194,6 +225,9 @@ impl<'a> Reading<'a> {
                 Step::Item(Unfiltered::Row(row)) => {
                     let Some(open) = partition.as_mut() else { continue };
                     if open.row_count >= limits.rows_per_partition {
+                        if is_alone {
+                            return Ok(self.close(partition.take()));
+                        }
                         continue;
                     }
                     let Some(row) = self.visible(&row) else {
@@ -278,7 +312,7 @@ fn without_dropped(row: &Row, table: &Table) -> Option<Row> {
 /// A place where a partition may live.
 enum Source {
     Memory(Box<MemtableCursor>),
-    File(Box<FileCursor<Rc<ChunkCache>>>),
+    File(Box<FileCursor<Rc<HeldChunks>>>),
 }
 
 impl UnfilteredCursor for Source {
