@@ -29,6 +29,8 @@ enum Expected {
     Character(char),
     /// One of several.
     OneOf,
+    /// At least one digit.
+    Repetition,
 }
 
 impl LexicalError {
@@ -44,6 +46,10 @@ impl LexicalError {
         LexicalError { offset, expected: Expected::OneOf }
     }
 
+    fn repetition(offset: usize) -> Self {
+        LexicalError { offset, expected: Expected::Repetition }
+    }
+
     /// The message for the client.
     pub(crate) fn describe(&self, text: &str) -> SyntaxError {
         let (line, column) = crate::error::position(text, self.offset);
@@ -53,6 +59,10 @@ impl LexicalError {
             Expected::Character(expected) => {
                 let expected = show_character(expected);
                 format!("line {line}:{column} mismatched character '{found}' expecting '{expected}'")
+            }
+            Expected::Repetition => {
+                let what = "required (...)+ loop did not match anything at character";
+                format!("line {line}:{column} {what} '{found}'")
             }
             Expected::OneOf => {
                 format!("line {line}:{column} mismatched character '{found}' expecting set null")

@@ -30,7 +30,7 @@ impl Lexer<'_> {
             {
                 self.uuid()
             }
-            Some(b'e' | b'E') => self.exponent(end),
+            Some(b'e' | b'E') => self.exponent(end, digit_count >= 8),
             Some(byte) if is_unit_start(*byte) => self.duration(end),
             _ => {
                 self.at = end;
@@ -51,28 +51,27 @@ impl Lexer<'_> {
             return if is_float { TokenKind::FloatLiteral } else { TokenKind::Integer };
         }
         let end = self.digits_end(dot + 1);
-        self.at = self.exponent_end(end).unwrap_or(end);
+        if matches!(self.bytes.get(end), Some(b'e' | b'E')) {
+            return self.exponent(end, true);
+        }
+        self.at = end;
         TokenKind::FloatLiteral
     }
 
-    /// The end of an exponent, if one starts here.
-    fn exponent_end(&self, at: usize) -> Option<usize> {
-        if !matches!(self.bytes.get(at), Some(b'e' | b'E')) {
-            return None;
-        }
-        let digits = at + 1 + usize::from(matches!(self.bytes.get(at + 1), Some(b'+' | b'-')));
+    /// An exponent, whose letter is here. The flag tells that nothing else can be meant.
+    fn exponent(&mut self, letter: usize, is_certain: bool) -> TokenKind {
+        let is_signed = matches!(self.bytes.get(letter + 1), Some(b'+' | b'-'));
+        let digits = letter + 1 + usize::from(is_signed);
         let end = self.digits_end(digits);
-        (end > digits).then_some(end)
-    }
-
-    fn exponent(&mut self, at: usize) -> TokenKind {
-        match self.exponent_end(at) {
-            Some(end) => {
-                self.at = end;
-                TokenKind::FloatLiteral
-            }
-            None => self.fail(LexicalError::nothing(self.boundary(at + 1))),
+        if end > digits {
+            self.at = end;
+            return TokenKind::FloatLiteral;
         }
+        self.fail(if is_certain || is_signed {
+            LexicalError::repetition(digits)
+        } else {
+            LexicalError::nothing(digits)
+        })
     }
 
     /// Whether the letters and digits from here on can only be a UUID: eight hexadecimal digits

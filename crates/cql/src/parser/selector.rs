@@ -112,6 +112,7 @@ impl Parser<'_> {
 
     fn simple_selector(&mut self) -> Outcome<Selector> {
         match self.kind() {
+            TokenKind::QuestionMark if !may_follow_column(self.kind_at(1)) => Err(self.no_viable_ahead(1)),
             TokenKind::QuestionMark | TokenKind::Colon => Ok(Selector::Marker(self.marker()?)),
             TokenKind::Null => {
                 self.advance();

@@ -207,6 +207,14 @@ impl Parser<'_> {
         if !matches!(self.kind_at(1), TokenKind::OpenParenthesis | TokenKind::Dot) {
             return Err(self.no_viable_ahead(1));
         }
+        if self.kind_at(1) == TokenKind::Dot {
+            if !is_function_name(self.kind_at(2)) {
+                return Err(self.no_viable_ahead(2));
+            }
+            if self.kind_at(3) != TokenKind::OpenParenthesis {
+                return Err(self.no_viable_ahead(3));
+            }
+        }
         if self.kind_at(1) == TokenKind::OpenParenthesis
             && self.kind_at(2) != TokenKind::CloseParenthesis
             && !starts_term(self.kind_at(2))
