@@ -13,6 +13,7 @@ mod check;
 mod compare;
 mod conversation;
 mod crash;
+mod differ;
 mod drivers;
 mod formats;
 mod fuzz;
@@ -89,6 +90,12 @@ const COMMANDS: &[Command] = &[
         options: "[--rows N] [--seconds N] [--threads N] [--workloads load,c,a] [--profiles default,latest] [--out FILE]",
         about: "YCSB against Peristyle and Cassandra in one run: CPU per operation, throughput, p99, memory",
         run: compare::run,
+    },
+    Command {
+        name: "differ",
+        options: "[--seed S] [--seeds N] [--steps N] [--address ADDRESS:PORT]",
+        about: "random statements to Peristyle and to a real Cassandra: the same answers",
+        run: differ::run,
     },
     Command {
         name: "peers",
