@@ -64,6 +64,28 @@ pub(crate) fn architecture(tree: &Tree) -> Vec<Complaint> {
         .collect()
 }
 
+/// Functions that the map names as `Type::function` are there: the map is followed by searching for them.
+pub(crate) fn named_functions(tree: &Tree) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let map = tree.text("ARCHITECTURE.md").unwrap_or_default();
+    for (index, line) in map.lines().enumerate() {
+        for word in quoted(line) {
+            let Some((_, function)) = word.rsplit_once("::") else { continue };
+            let is_function = function.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            let is_defined =
+                |text: &str| ["(", "<"].iter().any(|next| text.contains(&format!("fn {function}{next}")));
+            if is_function && !tree.with_ending(".rs").any(|file| is_defined(&file.text)) {
+                complaints.push(Complaint::new(
+                    "ARCHITECTURE.md",
+                    index + 1,
+                    format!("names `{word}`, which is not there"),
+                ));
+            }
+        }
+    }
+    complaints
+}
+
 /// Words in single backquotes on a line.
 fn quoted(line: &str) -> Vec<&str> {
     if line.starts_with("    ") || line.trim_start().starts_with("```") {
@@ -120,6 +142,13 @@ mod tests {
         let tree = Tree::of(&[("docs/a.md", text), ("crates/a/src/lib.rs", ""), ("ARCHITECTURE.md", "")]);
         let lines: Vec<usize> = paths(&tree).iter().map(|complaint| complaint.line).collect();
         assert_eq!(lines, [1, 2]);
+    }
+
+    #[test]
+    fn a_function_that_is_gone_is_reported() {
+        let map = "`Shard::write` then `Shard::gone` and `Step::Need`\n";
+        let tree = Tree::of(&[("ARCHITECTURE.md", map), ("crates/a/src/lib.rs", "pub fn write(x: u8) {}")]);
+        assert_eq!(named_functions(&tree).len(), 1);
     }
 
     #[test]

@@ -55,6 +55,7 @@ const RULES: &[Rule] = &[
     ("paths in documents", docs::paths),
     ("decisions", docs::decisions),
     ("map of crates", docs::architecture),
+    ("functions on the map", docs::named_functions),
     ("dependencies", dependencies::check),
     ("configuration options", config::check),
 ];
