@@ -139,7 +139,10 @@ impl MetadataLog {
         self.file.sync_data().map_err(fail("sync"))?;
         self.bytes += line.len() as u64;
         self.schema = Arc::new(next);
-        self.write_head()?;
+        if let Err(error) = self.write_head() {
+            // The change itself is durable. An old head only makes the next start more forgiving.
+            tracing::warn!(%error, "the head of the metadata log is behind");
+        }
         Ok(Arc::clone(&self.schema))
     }
 

@@ -2,7 +2,8 @@
 //!
 //! 1. A batch whose partitions all live on one shard is one record of its log: nothing more to do.
 //! 2. Otherwise the whole batch is first written, synced, as a row of `system.batches`.
-//! 3. The parts are written to their shards, and the row is deleted.
+//! 3. The parts are written to their shards; once they are durable, the row is deleted. What fails
+//!    here is tried again until it is done: a batch that got so far does not stay half written.
 //! 4. A node that starts and finds rows in `system.batches` writes their mutations again, before it
 //!    takes requests. They carry their timestamps, so those that were there already change nothing.
 
@@ -11,7 +12,10 @@ use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder, Slices,
 };
 use schema::{ColumnId, Table};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+
 use storage::{PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange};
 use uuid::Uuid;
 
@@ -19,6 +23,9 @@ use crate::{Consistency, Coordinator, CoordinatorError};
 
 /// Largest batch that is kept whole: half of the smallest log segment's records would hold it.
 const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// How long a batch that could not be finished rests before the next try.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Version of the encoding of mutations in `system.batches`.
 const VERSION: i32 = 1;
@@ -29,7 +36,10 @@ impl Coordinator {
     ///
     /// # Errors
     /// `Unavailable`, `Overloaded` and `BatchTooLarge` before anything is written. After another
-    /// error the batch is whole or absent once the node has been restarted.
+    /// error the batch is still being written, or is whole or absent after a restart.
+    ///
+    /// # Cancel safety
+    /// Dropped, the batch goes on.
     pub async fn write_logged_batch(
         &self,
         mutations: Vec<Mutation>,
@@ -45,14 +55,58 @@ impl Coordinator {
         if is_one_shard {
             return self.write_to_owners(mutations).await;
         }
+        let coordinator = self.clone();
+        let work = tokio::task::spawn_local(async move { coordinator.write_over_shards(mutations).await });
+        work.await.map_err(|_| CoordinatorError::ShuttingDown)?
+    }
+
+    async fn write_over_shards(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
+        runtime::trace::note(|| "Determining replicas for atomic batch".into());
         let log = BatchLog::of(self)?;
         let id = self.time_uuid();
         let record = log.record(id, &mutations, self.next_timestamp())?;
-        let owner = owners.owner(record.key.token);
+        let owner = self.shard.shards().owner(record.key.token);
         self.shard.on(owner, move |shard| async move { shard.write_synced(&[record]).await }).await??;
-        self.write_to_owners(mutations).await?;
+        let written = self.finish_batch(&log, id, &mutations).await;
+        if let Err(error) = &written {
+            tracing::warn!(%id, %error, "a logged batch is not whole yet and is written again");
+            let coordinator = self.clone();
+            tokio::task::spawn_local(async move { coordinator.keep_writing(log, id, mutations).await });
+        }
+        written
+    }
+
+    /// Step 3.
+    async fn finish_batch(
+        &self,
+        log: &BatchLog,
+        id: Uuid,
+        mutations: &[Mutation],
+    ) -> Result<(), CoordinatorError> {
+        self.write_to_owners(mutations.to_vec()).await?;
+        let owners: BTreeSet<usize> =
+            mutations.iter().map(|mutation| self.shard.shards().owner(mutation.key.token)).collect();
+        for owner in owners {
+            self.shard.on_when_free(owner, |shard| async move { shard.settle().await }).await??;
+        }
         let removal = log.removal(id, self.next_timestamp(), self.now_seconds());
         self.write_to_owners(vec![removal]).await
+    }
+
+    async fn keep_writing(self, log: BatchLog, id: Uuid, mutations: Vec<Mutation>) {
+        loop {
+            tokio::time::sleep(RETRY_AFTER).await;
+            let schema = self.schema();
+            let known: Vec<Mutation> = mutations
+                .iter()
+                .filter(|mutation| schema.table_by_id(mutation.table).is_some())
+                .cloned()
+                .collect();
+            match self.finish_batch(&log, id, &known).await {
+                Ok(()) | Err(CoordinatorError::ShuttingDown) => return,
+                Err(error) => tracing::debug!(%id, %error, "a logged batch is not whole yet"),
+            }
+        }
     }
 
     /// Writes again what unfinished batches of an earlier run hold. To be called before the node
@@ -79,10 +133,10 @@ impl Coordinator {
                 let schema = self.schema();
                 let known =
                     mutations.into_iter().filter(|mutation| schema.table_by_id(mutation.table).is_some());
-                self.write_to_owners(known.collect()).await?;
-                if let Ok(id) = Uuid::from_slice(&batch.key.bytes) {
-                    let removal = log.removal(id, self.next_timestamp(), self.now_seconds());
-                    self.write_to_owners(vec![removal]).await?;
+                let known: Vec<Mutation> = known.collect();
+                match Uuid::from_slice(&batch.key.bytes) {
+                    Ok(id) => self.finish_batch(&log, id, &known).await?,
+                    Err(_) => self.write_to_owners(known).await?,
                 }
                 count += 1;
             }

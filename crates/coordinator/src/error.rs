@@ -31,7 +31,9 @@ pub enum CoordinatorError {
 impl From<StorageError> for CoordinatorError {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::ShardBusy { .. } => CoordinatorError::Overloaded { what: error.to_string() },
+            StorageError::ShardBusy { .. } | StorageError::NoRoom { .. } => {
+                CoordinatorError::Overloaded { what: error.to_string() }
+            }
             StorageError::ShuttingDown | StorageError::ShardGone { .. } => CoordinatorError::ShuttingDown,
             StorageError::NoTable { table } => CoordinatorError::NoTable { table: table.0.to_string() },
             other => CoordinatorError::Storage(other),

@@ -1,7 +1,10 @@
 //! How a page is read from the shards that hold parts of it.
 
+use std::rc::Rc;
+
 use rows::PartitionKey;
-use storage::{ReadCommand, ReadPage, ReadTarget, StorageError};
+use runtime::trace;
+use storage::{ReadCommand, ReadPage, ReadTarget, Shard};
 use tokio::task::JoinSet;
 
 use crate::assemble::{Order, assemble};
@@ -39,13 +42,19 @@ impl Coordinator {
 
     async fn read_from(&self, owner: usize, command: ReadCommand) -> Result<ReadPage, CoordinatorError> {
         let local = self.shard.local();
-        let page: Result<ReadPage, StorageError> = match owner == local.index() {
-            true => local.read(&command).await,
-            false => {
-                self.shard.shards().on(owner, move |shard| async move { shard.read(&command).await }).await?
-            }
+        if owner == local.index() {
+            return Ok(local.read(&command).await?);
+        }
+        let shards = self.shard.shards();
+        let read = |command: ReadCommand| {
+            shards.on(owner, move |shard: Rc<Shard>| async move { (shard.read(&command).await, command) })
         };
-        Ok(page?)
+        let (page, command) = read(command).await?;
+        if !self.is_behind(&page) {
+            return Ok(page?);
+        }
+        self.give_schema(owner, self.schema()).await?;
+        Ok(read(command).await?.0?)
     }
 
     async fn read_parts(
@@ -54,15 +63,11 @@ impl Coordinator {
         parts: Vec<(usize, ReadCommand)>,
         order: Order,
     ) -> Result<ReadPage, CoordinatorError> {
+        trace::note(|| format!("Submitting reads to {} shards", parts.len()));
         let mut reads = JoinSet::new();
         for (owner, part) in parts {
-            let shard = self.shard.clone();
-            reads.spawn_local(async move {
-                shard
-                    .on(owner, move |shard| async move { shard.read(&part).await })
-                    .await
-                    .and_then(|page| page)
-            });
+            let coordinator = self.clone();
+            reads.spawn_local(async move { coordinator.read_from(owner, part).await });
         }
         let mut pages = Vec::new();
         while let Some(page) = reads.join_next().await {

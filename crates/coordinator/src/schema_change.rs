@@ -1,8 +1,10 @@
 //! How a schema change comes into force, and how a table is emptied.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use schema::{Schema, TableId, Transformation};
+use storage::Shard;
 
 use crate::{Coordinator, CoordinatorError};
 
@@ -12,11 +14,20 @@ impl Coordinator {
     ///
     /// # Errors
     /// `SchemaMoved` when another change came first: plan again against [`Coordinator::schema`].
+    ///
+    /// # Cancel safety
+    /// Dropped, the change goes on: shards must not be left with different schemas.
     pub async fn change_schema(
         &self,
         change: Transformation,
         based_on: u64,
     ) -> Result<Arc<Schema>, CoordinatorError> {
+        let coordinator = self.clone();
+        let work = tokio::task::spawn_local(async move { coordinator.commit(change, based_on).await });
+        work.await.map_err(|_| CoordinatorError::ShuttingDown)?
+    }
+
+    async fn commit(&self, change: Transformation, based_on: u64) -> Result<Arc<Schema>, CoordinatorError> {
         let metadata = Arc::clone(&self.node.metadata).lock_owned().await;
         let io = self.shard.local().runtime().io.clone();
         // The lock goes with the work, so that a change never overlaps another, and comes back with it.
@@ -28,12 +39,22 @@ impl Coordinator {
             })
             .await;
         let schema = schema?;
+        let mut result = Ok(());
         for shard in 0..self.shard.shards().count() {
-            let schema = Arc::clone(&schema);
-            self.shard.on(shard, move |shard| async move { shard.take_schema(schema).await }).await??;
+            result = result.and(self.give_schema(shard, Arc::clone(&schema)).await);
         }
         drop(metadata);
-        Ok(schema)
+        result.map(|()| schema)
+    }
+
+    /// Hands a shard a schema, which it takes if it has an older one.
+    pub(crate) async fn give_schema(
+        &self,
+        owner: usize,
+        schema: Arc<Schema>,
+    ) -> Result<(), CoordinatorError> {
+        let take = move |shard: Rc<Shard>| async move { shard.take_schema(schema).await };
+        Ok(self.shard.on_when_free(owner, take).await??)
     }
 
     /// Empties a table on all shards.
@@ -41,9 +62,16 @@ impl Coordinator {
     /// # Errors
     /// A shard could not make it durable; others may have.
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
-        for shard in 0..self.shard.shards().count() {
-            self.shard.on(shard, move |shard| async move { shard.truncate(table).await }).await??;
+        let shards = 0..self.shard.shards().count();
+        // A finished batch whose removal is not durable would be written again by the next start.
+        for shard in shards.clone() {
+            self.shard.on_when_free(shard, |shard| async move { shard.settle().await }).await??;
         }
-        Ok(())
+        let mut result = Ok(());
+        for shard in shards {
+            let truncate = move |shard: Rc<Shard>| async move { shard.truncate(table).await };
+            result = result.and(self.shard.on_when_free(shard, truncate).await.and_then(|done| done));
+        }
+        Ok(result?)
     }
 }

@@ -1,7 +1,10 @@
 //! How a write reaches the shards that own it.
 
+use std::rc::Rc;
+
 use rows::Mutation;
-use storage::StorageError;
+use runtime::trace;
+use storage::{Shard, StorageError};
 use tokio::task::JoinSet;
 
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -26,38 +29,48 @@ impl Coordinator {
 
     pub(crate) async fn write_to_owners(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
         let Some(first) = mutations.first() else { return Ok(()) };
+        trace::note(|| "Determining replicas for mutation".into());
         let owner = self.shard.shards().owner(first.key.token);
         if mutations.iter().all(|mutation| self.shard.shards().owner(mutation.key.token) == owner) {
             return self.write_to(owner, mutations).await;
         }
         let mut writes = JoinSet::new();
         for (owner, part) in self.by_owner(mutations) {
-            let shard = self.shard.clone();
-            writes.spawn_local(async move {
-                shard
-                    .on(owner, move |shard| async move { shard.write(&part).await })
-                    .await
-                    .and_then(|done| done)
-            });
+            let coordinator = self.clone();
+            writes.spawn_local(async move { coordinator.write_to(owner, part).await });
         }
+        let mut result = Ok(());
         while let Some(written) = writes.join_next().await {
-            written.map_err(|_| CoordinatorError::ShuttingDown)??;
+            // All parts are waited for: an error must not take back what another shard is doing.
+            result = result.and(written.map_err(|_| CoordinatorError::ShuttingDown).and_then(|done| done));
         }
-        Ok(())
+        result
     }
 
     async fn write_to(&self, owner: usize, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
         let local = self.shard.local();
-        let written: Result<(), StorageError> = match owner == local.index() {
-            true => local.write(&mutations).await,
-            false => {
-                self.shard
-                    .shards()
-                    .on(owner, move |shard| async move { shard.write(&mutations).await })
-                    .await?
-            }
+        if owner == local.index() {
+            return Ok(local.write(&mutations).await?);
+        }
+        let shards = self.shard.shards();
+        let write = move |shard: Rc<Shard>| async move {
+            let written = shard.write(&mutations).await;
+            (written, mutations)
         };
-        Ok(written?)
+        let (written, mutations) = shards.on(owner, write).await?;
+        if !self.is_behind(&written) {
+            return Ok(written?);
+        }
+        self.give_schema(owner, self.schema()).await?;
+        Ok(shards.on(owner, move |shard| async move { shard.write(&mutations).await }).await??)
+    }
+
+    /// Does another shard not know a table yet that this one knows?
+    pub(crate) fn is_behind<T>(&self, outcome: &Result<T, StorageError>) -> bool {
+        match outcome {
+            Err(StorageError::NoTable { table }) => self.schema().table_by_id(*table).is_some(),
+            _ => false,
+        }
     }
 
     pub(crate) fn by_owner(&self, mutations: Vec<Mutation>) -> Vec<(usize, Vec<Mutation>)> {

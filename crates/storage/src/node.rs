@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ring::Sharding;
 use runtime::{
     DirectoryLock, MailboxReceiver, MailboxSender, Runtime, SendError, ShardOptions, ShardThreads, mailbox,
+    trace,
 };
 use schema::Schema;
 use tokio::sync::oneshot;
@@ -45,8 +46,9 @@ impl Message {
         Doing: Future<Output = T> + 'static,
     {
         let (reply, answer) = oneshot::channel();
+        let trace = trace::current();
         let message = Message::Work(Box::new(move |local| {
-            let doing = work(Rc::clone(local));
+            let doing = trace::carry(trace, work(Rc::clone(local)));
             tokio::task::spawn_local(async move { _ = reply.send(doing.await) });
         }));
         (message, answer)

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use commitlog::CommitLogError;
+use commitlog::{CommitLogError, SyncMode};
 use rows::Mutation;
 
 use super::Shard;
@@ -38,6 +38,18 @@ impl Shard {
     /// As [`Shard::write`].
     pub async fn write_synced(self: &Rc<Self>, mutations: &[Mutation]) -> Result<(), StorageError> {
         self.write_until(mutations, Until::Synced).await
+    }
+
+    /// Returns when everything written here so far is on the disk; at once where writes wait for
+    /// that anyway.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub async fn settle(&self) -> Result<(), StorageError> {
+        match self.options.sync {
+            SyncMode::Periodic { .. } => Ok(self.log.sync().await?),
+            SyncMode::Group { .. } | SyncMode::Batch => Ok(()),
+        }
     }
 
     async fn write_until(self: &Rc<Self>, mutations: &[Mutation], until: Until) -> Result<(), StorageError> {
