@@ -1,5 +1,5 @@
 //! Reads a table file and writes what it holds into a new one beside no other:
-//! `cargo run -p sstable --example rewrite -- …-Data.db TO-DIRECTORY`.
+//! `cargo run -p sstable --example rewrite -- …-Data.db TO-DIRECTORY [--plain]`. `--plain` does not compress.
 //!
 //! For looking at our files with Cassandra's tools (`sstabledump`, `sstablemetadata`,
 //! `sstableverify`), which need no schema but that of the file.
@@ -17,7 +17,9 @@ use sstable::{
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [from, to] = arguments.as_slice() else { return Err("rewrite FILE-Data.db TO-DIRECTORY".into()) };
+    let [from, to, flags @ ..] = arguments.as_slice() else {
+        return Err("rewrite FILE-Data.db TO-DIRECTORY [--plain]".into());
+    };
     let disk: Arc<dyn Disk> = Arc::new(OsDisk::new());
     let (from, _) = Descriptor::from_path(Path::new(from))?;
     let to = Descriptor::new(to, from.id);
@@ -25,11 +27,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = TableFile::open(Arc::clone(&disk), from, &table)?;
     file.verify()?;
     disk.create_dir_all(&to.directory)?;
-    let options = WriterOptions {
+    let mut options = WriterOptions {
         estimated_partitions: file.summary().partition_count,
         encoding_stats: file.summary().encoding_stats,
         ..WriterOptions::for_table(&table)
     };
+    if flags.iter().any(|flag| flag == "--plain") {
+        options.compression.class = None;
+    }
     let mut writer = TableWriter::create(Arc::clone(&disk), to.clone(), table, options)?;
     let mut cursor = file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all());
     let mut is_open = false;
