@@ -13,6 +13,7 @@
 //! | [`Background`] flush and compaction jobs | a pool of named threads | at once, or as tasks |
 //! | [`Io`] short disk work off a shard's thread | a pool of named threads | at once, with a virtual delay |
 //! | [`ShardThreads`] | one thread per shard | not used: shards are tasks of one `LocalSet` |
+//! | [`trace`] | what a traced request did | the same |
 
 mod background;
 mod clock;
@@ -27,6 +28,7 @@ mod pool;
 mod process;
 mod random;
 mod shard_threads;
+pub mod trace;
 
 use std::sync::Arc;
 
