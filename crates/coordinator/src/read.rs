@@ -67,7 +67,8 @@ impl Coordinator {
         let mut reads = JoinSet::new();
         for (owner, part) in parts {
             let coordinator = self.clone();
-            reads.spawn_local(async move { coordinator.read_from(owner, part).await });
+            let read = async move { coordinator.read_from(owner, part).await };
+            reads.spawn_local(trace::carry(trace::current(), read));
         }
         let mut pages = Vec::new();
         while let Some(page) = reads.join_next().await {

@@ -37,7 +37,8 @@ impl Coordinator {
         let mut writes = JoinSet::new();
         for (owner, part) in self.by_owner(mutations) {
             let coordinator = self.clone();
-            writes.spawn_local(async move { coordinator.write_to(owner, part).await });
+            let write = async move { coordinator.write_to(owner, part).await };
+            writes.spawn_local(trace::carry(trace::current(), write));
         }
         let mut result = Ok(());
         while let Some(written) = writes.join_next().await {

@@ -9,6 +9,7 @@ use rows::{
     ClusteringComparator, LiveRows, MergeCursor, PartitionKey, Row, RowBuilder, Slices, Step, Unfiltered,
     UnfilteredCursor,
 };
+use runtime::trace;
 use schema::Table;
 use sstable::{Chunk, ChunkId, ChunkNeed, ChunkSource, FileCursor, RingPlace, SstableError, TableFile};
 
@@ -31,6 +32,7 @@ impl Shard {
         let store = self.store(command.table.id())?;
         store.check_readable()?;
         let started = self.runtime.clock.elapsed();
+        trace::note(|| activity(&store, command));
         let mut reading = Reading::new(self, &store, command);
         match &command.target {
             ReadTarget::Keys(keys) => reading.keys(keys).await?,
@@ -39,7 +41,12 @@ impl Shard {
         TableMetrics::add(&store.metrics.read_count, 1);
         let spent = self.runtime.clock.elapsed().saturating_sub(started);
         TableMetrics::add_nanos(&store.metrics.read_nanos, spent);
-        Ok(reading.page)
+        let page = reading.page;
+        trace::note(|| {
+            let live_count = page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
+            format!("Read {live_count} live rows and {} tombstone cells", page.tombstone_count)
+        });
+        Ok(page)
     }
 
     async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
@@ -48,6 +55,27 @@ impl Shard {
         held.chunks.borrow_mut().push((id, chunk.clone()));
         self.cache.insert(id, chunk);
         Ok(())
+    }
+}
+
+/// What a read is called in a trace.
+fn activity(store: &TableStore, command: &ReadCommand) -> String {
+    let (table, file_count) = (store.table(), store.files().len());
+    match &command.target {
+        ReadTarget::Keys(keys) if keys.len() == 1 => {
+            format!("Executing single-partition query on {} with {file_count} sstables", table.name())
+        }
+        ReadTarget::Keys(keys) => {
+            format!(
+                "Executing query of {} partitions on {} with {file_count} sstables",
+                keys.len(),
+                table.name()
+            )
+        }
+        ReadTarget::Range(range) => format!(
+            "Executing seq scan across {file_count} sstables for [{}, {}]",
+            range.first.0, range.last.0
+        ),
     }
 }
 

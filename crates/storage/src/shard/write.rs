@@ -5,6 +5,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use commitlog::{CommitLogError, SyncMode};
 use rows::Mutation;
+use runtime::trace;
 
 use super::Shard;
 use crate::StorageError;
@@ -65,6 +66,9 @@ impl Shard {
         };
         let logged: Vec<&Bytes> =
             mutations.iter().filter(|mutation| is_durable(mutation)).map(Mutation::as_encoded).collect();
+        if !logged.is_empty() {
+            trace::note(|| "Appending to commitlog".into());
+        }
         let position = if logged.is_empty() { None } else { Some(self.append(&logged)?) };
         // No await between the append and here: a flush that freezes a memtable so finds in it
         // exactly the writes below its log position.
@@ -74,6 +78,7 @@ impl Shard {
                 self.index,
                 "a write goes to its owner"
             );
+            trace::note(|| format!("Adding to {} memtable", store.table().name()));
             let slot = Rc::clone(&store.active.borrow());
             let grown = slot.with_active(|memtable| {
                 let before = memtable.memory_bytes();
@@ -129,6 +134,9 @@ impl Shard {
     /// # Errors
     /// The budget is spent and flushes fail: waiting would not help.
     async fn wait_for_room(self: &Rc<Self>) -> Result<(), StorageError> {
+        if self.is_stopping.get() {
+            return Err(StorageError::ShuttingDown);
+        }
         let budget = self.memtable_budget();
         if self.memtable_bytes.get() <= budget / 2 {
             return Ok(());
