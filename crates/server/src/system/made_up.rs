@@ -167,7 +167,8 @@ pub(crate) mod testing {
 
     fn cell_text(cql_type: &types::CqlType, row: &Row, id: ColumnId) -> Option<String> {
         match row.column(id)? {
-            ColumnData::Simple(cell) => Some(cql_type.to_text(cell.value)),
+            ColumnData::Simple(cell) if cql_type.native_name().is_some() => Some(cql_type.to_text(cell.value)),
+            ColumnData::Simple(cell) => Some(cql_type.to_cql_literal(cell.value)),
             ColumnData::Complex(complex) => {
                 let paths: Vec<_> =
                     complex.cells().map(|cell| String::from_utf8_lossy(cell.path).into_owned()).collect();
@@ -206,7 +207,7 @@ mod tests {
         let made = rows.finish();
         assert_eq!(made.len(), 2);
         let expected = [
-            "keyspace_name=k type_name=t1 field_names=[\"a\", \"b\"]",
+            "keyspace_name=k type_name=t1 field_names=['a', 'b']",
             "keyspace_name=k type_name=t2",
             "keyspace_name=other type_name=t3",
         ];
