@@ -34,12 +34,15 @@ pub(crate) struct Node {
     pub(crate) data: PathBuf,
 }
 
-/// The release binary, built before.
+/// The release binary, built before, or the one that `PERISTYLE_BINARY` names.
 pub(crate) fn binary() -> Result<PathBuf, Failure> {
-    let path = root().join("target/release/peristyle");
+    let named = std::env::var_os("PERISTYLE_BINARY").map(PathBuf::from);
+    let path = named.unwrap_or_else(|| root().join("target/release/peristyle"));
     match path.exists() {
         true => Ok(path),
-        false => Err(Failure::new("target/release/peristyle is missing: cargo build --release -p peristyle")),
+        false => {
+            Err(Failure::new(format!("{} is missing: cargo build --release -p peristyle", path.display())))
+        }
     }
 }
 
