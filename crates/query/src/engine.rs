@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::modify::PrependClock;
 use crate::prepare::{self, PlanCache, Planned, Prepared, PreparedText, is_qualified, statement_id};
 use crate::request::{BatchStatement, BatchType, QueryOptions, SessionState};
-use crate::response::{PreparedInfo, Response};
+use crate::response::{PreparedInfo, Response, ResponseKind};
 use crate::scope::{Markers, Scope};
 use crate::{PreparedTexts, QueryError, VirtualTables};
 
@@ -67,10 +67,12 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Response, QueryError> {
         let statement = cql::parse_statement(text)?;
-        let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
         let schema = self.inner.coordinator.schema();
+        self.inner.check_keyspace(&schema, options.keyspace.as_deref())?;
+        let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
         let planned = self.inner.plan(&schema, &statement, keyspace)?;
-        self.inner.execute(session, &statement, &planned, keyspace.map(str::to_owned), options, false).await
+        let response = self.inner.execute(&statement, &planned, keyspace, options, false).await?;
+        Ok(remember_keyspace(session, response))
     }
 
     /// Prepares the statement of that text; `keyspace` is the one the request names, if any.
@@ -90,6 +92,7 @@ impl Engine {
                 TEXT_BYTES_MAX >> 20
             )));
         }
+        self.inner.check_keyspace(&self.inner.coordinator.schema(), keyspace)?;
         let keyspace = keyspace.or(session.keyspace.as_deref());
         let prepared = self.inner.prepare(text, keyspace)?;
         let hashed = if is_qualified(&prepared.statement.kind) { None } else { keyspace };
@@ -112,8 +115,9 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Response, QueryError> {
         let prepared = self.inner.prepared(id)?;
-        let keyspace = prepared.keyspace.as_deref().map(str::to_owned);
-        self.inner.execute(session, &prepared.statement, &prepared.planned, keyspace, options, true).await
+        let Prepared { statement, keyspace, planned } = &prepared;
+        let response = self.inner.execute(statement, planned, keyspace.as_deref(), options, true).await?;
+        Ok(remember_keyspace(session, response))
     }
 
     /// Executes a BATCH message; the values are in `statements`, not in `options`.
@@ -131,9 +135,27 @@ impl Engine {
     }
 }
 
+/// After a USE the session is in that keyspace.
+fn remember_keyspace(session: &mut SessionState, response: Response) -> Response {
+    if let ResponseKind::SetKeyspace(name) = &response.kind {
+        session.keyspace = Some(name.clone());
+    }
+    response
+}
+
 impl Inner {
     fn catalog<'a>(&'a self, schema: &'a Schema) -> Catalog<'a> {
         Catalog { schema, virtual_tables: &*self.virtual_tables }
+    }
+
+    /// Is the keyspace that a request names there?
+    fn check_keyspace(&self, schema: &Schema, keyspace: Option<&str>) -> Result<(), QueryError> {
+        match keyspace {
+            Some(name) if self.catalog(schema).keyspace(name).is_none() => {
+                Err(QueryError::invalid(format!("Keyspace '{name}' does not exist")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Plans a statement against a schema.

@@ -22,10 +22,9 @@ impl Inner {
     /// Carries out a statement. `keyspace` is that of its unqualified names.
     pub(super) async fn execute(
         &self,
-        session: &mut SessionState,
         statement: &Statement,
         planned: &Planned,
-        keyspace: Option<String>,
+        keyspace: Option<&str>,
         options: &QueryOptions,
         is_prepared: bool,
     ) -> Result<Response, QueryError> {
@@ -35,7 +34,7 @@ impl Inner {
             Body::Select(plan) => self.select(plan, &bindings, options).await,
             Body::Modify(plan) => self.modify(plan, &bindings, options).await,
             Body::Batch(plan) => self.batch_statement(plan, &bindings, options).await,
-            Body::Other => self.other(session, &statement.kind, keyspace.as_deref(), options).await,
+            Body::Other => self.other(&statement.kind, keyspace, options).await,
         }
     }
 
@@ -191,7 +190,6 @@ impl Inner {
 
     async fn other(
         &self,
-        session: &mut SessionState,
         statement: &StatementKind,
         keyspace: Option<&str>,
         options: &QueryOptions,
@@ -202,7 +200,6 @@ impl Inner {
                 if self.catalog(&schema).keyspace(name).is_none() {
                     refuse!("Keyspace '{}' does not exist", name.as_str());
                 }
-                session.keyspace = Some(name.as_str().to_owned());
                 Ok(ResponseKind::SetKeyspace(name.as_str().to_owned()).into())
             }
             StatementKind::Truncate(truncate) => self.truncate(truncate, keyspace).await,

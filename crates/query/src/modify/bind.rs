@@ -219,6 +219,7 @@ fn build(
     applying: &Applying<'_>,
 ) -> Result<Option<Row>, QueryError> {
     let mut row = RowBuilder::new(&clustering, liveness, DeletionTime::LIVE);
+    row.reserve(applying.bindings.value_bytes());
     for change in changes {
         apply(change, applying, &mut row)?;
     }

@@ -49,7 +49,6 @@ impl Operation {
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnChange {
     pub(crate) id: ColumnId,
-    pub(crate) name: String,
     pub(crate) cql_type: CqlType,
     pub(crate) operations: Vec<Operation>,
 }

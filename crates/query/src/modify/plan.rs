@@ -43,12 +43,6 @@ impl ModifyPlan {
         self.using.timestamp.is_some()
     }
 
-    /// Must it read before it writes?
-    pub(crate) fn reads(&self) -> bool {
-        let reads = |change: &ColumnChange| change.operations.iter().any(|o| o.reads(&change.cql_type));
-        self.statics.iter().chain(&self.regulars).any(reads)
-    }
-
     /// Are rows changed, or only the static one?
     pub(crate) fn changes_rows(&self) -> bool {
         let only_static = self.regulars.is_empty() && !self.statics.is_empty();
@@ -156,7 +150,6 @@ impl ColumnChanges {
             None => {
                 let change = ColumnChange {
                     id: column.id,
-                    name: column.name.clone(),
                     cql_type: column.cql_type.clone(),
                     operations: vec![operation],
                 };

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use rows::{Bound, BoundKind, Clustering, ClusteringBuilder, ClusteringComparator, Slice, Slices};
 
 use super::Restrictions;
-use super::restriction::{Edge, Restriction, Test};
+use super::restriction::{Edge, Restriction, Test, Values};
 use crate::QueryError;
 use crate::error::refuse;
-use crate::terms::Bindings;
+use crate::terms::{Bindings, Value};
 
 /// Most combinations of values that IN on several columns may come to.
 const COMBINATIONS_MAX: usize = 65_535;
@@ -72,6 +72,9 @@ impl Restrictions {
                 _ => Rows::Slices(Slices::all()),
             });
         }
+        if let Some(clustering) = self.bind_one_row(bindings)? {
+            return Ok(Rows::Named(vec![clustering]));
+        }
         let mut prefixes: Vec<Vec<Vec<u8>>> = vec![Vec::new()];
         let mut slice = None;
         for restriction in self.sliced() {
@@ -101,6 +104,29 @@ impl Restrictions {
                 })
             }
         }
+    }
+}
+
+impl Restrictions {
+    /// The hot path: one row, every clustering column equal to one term.
+    fn bind_one_row(&self, bindings: &Bindings<'_>) -> Result<Option<Clustering>, QueryError> {
+        let is_term = |restriction: &Restriction| {
+            matches!(restriction.test, Test::Equal(Values::Terms(_))) && !restriction.is_tuple
+        };
+        if self.clustering.len() != self.clustering_count || !self.clustering.iter().all(is_term) {
+            return Ok(None);
+        }
+        let mut builder = ClusteringBuilder::new();
+        for restriction in &self.clustering {
+            let Test::Equal(Values::Terms(terms)) = &restriction.test else { return Ok(None) };
+            let name = &restriction.first().name;
+            match terms[0].bind(bindings)? {
+                Value::Set(value) => builder.push(Some(&value)),
+                Value::Null => refuse!("Invalid null value in condition for column {name}"),
+                Value::Unset => refuse!("Invalid unset value for column {name}"),
+            };
+        }
+        Ok(Some(builder.finish()))
     }
 }
 

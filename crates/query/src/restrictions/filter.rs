@@ -1,7 +1,7 @@
 //! What rows are held against after they were read.
 
 use rows::ColumnData;
-use schema::{ColumnId, ColumnKind, Table};
+use schema::ColumnId;
 use types::CqlType;
 use types::encoding::Parts;
 
@@ -227,9 +227,4 @@ impl BoundTest {
             _ => false,
         }
     }
-}
-
-/// Is the column static?
-pub(crate) fn is_static(table: &Table, id: ColumnId) -> bool {
-    table.column_by_id(id).is_some_and(|column| column.kind == ColumnKind::Static)
 }

@@ -20,7 +20,7 @@ use crate::scope::{Scope, TableNames};
 use crate::terms::Term;
 
 pub(crate) use clustering::Rows;
-pub(crate) use filter::{Filter, RowFilter};
+pub(crate) use filter::RowFilter;
 pub(crate) use partition::Partitions;
 pub(crate) use relation::existing_column;
 

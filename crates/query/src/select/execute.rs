@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use coordinator::{Consistency, Coordinator};
-use rows::Row;
+use rows::{Row, Slices};
 use storage::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget};
 
 use super::aggregate::Groups;
@@ -17,7 +17,7 @@ use crate::catalog::Home;
 use crate::error::refuse;
 use crate::request::QueryOptions;
 use crate::response::{RowSink, RowsBody, RowsResult};
-use crate::restrictions::{Partitions, RowFilter};
+use crate::restrictions::{Partitions, RowFilter, Rows};
 use crate::terms::{Bindings, Value};
 use crate::{QueryError, VirtualTables};
 
@@ -103,7 +103,14 @@ pub(crate) async fn execute(
         Partitions::Keys(keys) => ReadTarget::Keys(keys),
         Partitions::Range(range) => ReadTarget::Range(range),
     };
-    let slices = plan.restrictions.bind_rows(&plan.comparator, bindings)?.into_slices(&plan.comparator);
+    let (slices, is_one_row) = match plan.comparator.types().is_empty() {
+        true => (Slices::all(), true),
+        false => {
+            let rows = plan.restrictions.bind_rows(&plan.comparator, bindings)?;
+            let is_one_row = matches!(&rows, Rows::Named(names) if names.len() == 1);
+            (rows.into_slices(&plan.comparator), is_one_row)
+        }
+    };
     let filter = match plan.is_filtered {
         true => {
             let source = |id| {
@@ -127,7 +134,8 @@ pub(crate) async fn execute(
         resume: state.map(|state| state.position),
     };
     let amounts = Amounts { left, per_partition, page: page_size.unwrap_or(u32::MAX) };
-    let mut scan = Scan { plan, reader, command, filter, is_done: has_none };
+    let is_one_row = is_one_row && matches!(&command.target, ReadTarget::Keys(keys) if keys.len() == 1);
+    let mut scan = Scan { plan, reader, command: Some(command), filter, is_done: has_none, is_one_row };
     if plan.is_aggregate() {
         return Groups::new(plan, bindings, now).run(&mut scan, amounts).await;
     }
@@ -202,9 +210,12 @@ pub(super) fn write_row(
 pub(super) struct Scan<'a> {
     pub(super) plan: &'a SelectPlan,
     reader: &'a Reader<'a>,
-    command: ReadCommand,
+    /// Taken by the last read.
+    command: Option<ReadCommand>,
     filter: Option<RowFilter>,
     is_done: bool,
+    /// At most one row is asked for, so that one read is the last.
+    is_one_row: bool,
 }
 
 struct Collected {
@@ -215,7 +226,7 @@ struct Collected {
 impl Scan<'_> {
     /// Where the scan stands.
     pub(super) fn resumed_at(&self) -> Option<&ReadPosition> {
-        self.command.resume.as_ref()
+        self.command.as_ref().and_then(|command| command.resume.as_ref())
     }
 
     /// The next page, filtered; `None` after the last.
@@ -224,10 +235,9 @@ impl Scan<'_> {
         row_count: u32,
         per_partition: u32,
     ) -> Result<Option<Vec<PartitionRows>>, QueryError> {
-        if self.is_done {
-            return Ok(None);
-        }
-        let mut command = self.command.clone();
+        let kept = if self.is_one_row { self.command.take() } else { self.command.clone() };
+        let Some(mut command) = kept.filter(|_| !self.is_done) else { return Ok(None) };
+        let resumed = command.resume.clone();
         command.limits = ReadLimits {
             row_count: row_count.max(1),
             // Filtered rows are counted here, not by storage.
@@ -238,7 +248,6 @@ impl Scan<'_> {
             command.limits.rows_per_partition = 1;
         }
         let mut page = self.reader.read(self.plan, command).await?;
-        let resumed = self.command.resume.take();
         let shows_alone = self.plan.projection.static_rows_alone;
         page.partitions.retain(|partition| {
             !partition.rows.is_empty()
@@ -246,9 +255,9 @@ impl Scan<'_> {
                     && partition.static_row.is_some()
                     && resumed.as_ref().is_none_or(|position| position.key != partition.key))
         });
-        match page.next {
-            Some(next) => self.command.resume = Some(next),
-            None => self.is_done = true,
+        match (page.next, &mut self.command) {
+            (Some(next), Some(command)) => command.resume = Some(next),
+            _ => self.is_done = true,
         }
         if let Some(filter) = &self.filter {
             apply(filter, self.plan, &mut page.partitions);
@@ -300,9 +309,7 @@ impl Scan<'_> {
                 }
             }
             if have >= wanted {
-                if self.is_done {
-                    break;
-                }
+                // Even when nothing comes after it: a full page has a next one, as Cassandra's.
                 return Ok(self.stop(out, given, amounts, have));
             }
         }

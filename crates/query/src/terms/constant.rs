@@ -130,9 +130,10 @@ pub(crate) fn encode(literal: &Literal, cql_type: &CqlType, now_millis: i64) -> 
     Ok(match cql_type {
         CqlType::Text => Bytes::copy_from_slice(text.as_bytes()),
         CqlType::Int if let Ok(number) = text.parse::<i32>() => Bytes::copy_from_slice(&number.to_be_bytes()),
-        CqlType::Bigint if let Ok(number) = text.parse::<i64>() => {
+        CqlType::Bigint | CqlType::Counter if let Ok(number) = text.parse::<i64>() => {
             Bytes::copy_from_slice(&number.to_be_bytes())
         }
+        CqlType::Counter => CqlType::Bigint.from_text(text, now_millis)?.into(),
         _ => cql_type.from_text(text, now_millis)?.into(),
     })
 }

@@ -29,8 +29,6 @@ pub(crate) enum Term {
     Marker {
         index: usize,
         cql_type: CqlType,
-        /// For messages.
-        name: Rc<str>,
     },
     List(Vec<Term>),
     /// Sorted and without doubles when bound.
@@ -113,6 +111,12 @@ impl<'a> Bindings<'a> {
         Bindings { values: Cow::Borrowed(&[]), environment }
     }
 
+    /// Bytes of all values.
+    pub(crate) fn value_bytes(&self) -> usize {
+        let bytes = |value: &BindValue| if let BindValue::Set(bytes) = value { bytes.len() + 16 } else { 8 };
+        self.values.iter().map(bytes).sum()
+    }
+
     /// The value of a marker, unchecked.
     pub(crate) fn raw(&self, index: usize) -> &BindValue {
         self.values.get(index).unwrap_or(&BindValue::Unset)
@@ -147,7 +151,7 @@ impl Term {
         match self {
             Term::Constant(bytes) => Ok(Value::Set(Cow::Borrowed(bytes))),
             Term::Null => Ok(Value::Null),
-            Term::Marker { index, cql_type, .. } => match bindings.raw(*index) {
+            Term::Marker { index, cql_type } => match bindings.raw(*index) {
                 BindValue::Null => Ok(Value::Null),
                 BindValue::Unset => Ok(Value::Unset),
                 BindValue::Set(bytes) => {
@@ -182,14 +186,6 @@ impl Term {
     /// Is its value known without bindings?
     pub(crate) fn is_constant(&self) -> bool {
         matches!(self, Term::Constant(_) | Term::Null)
-    }
-
-    /// The marker it is, if it is one.
-    pub(crate) fn marker(&self) -> Option<usize> {
-        match self {
-            Term::Marker { index, .. } => Some(*index),
-            _ => None,
-        }
     }
 }
 

@@ -23,11 +23,7 @@ pub(crate) fn plan(term: &Written, receiver: &Receiver, scope: &mut Scope<'_>) -
         Written::Null => Ok(Term::Null),
         Written::Marker(marker) => {
             scope.markers.bind(marker, receiver);
-            Ok(Term::Marker {
-                index: marker.index as usize,
-                cql_type: receiver.cql_type.clone(),
-                name: (&*receiver.name).into(),
-            })
+            Ok(Term::Marker { index: marker.index as usize, cql_type: receiver.cql_type.clone() })
         }
         Written::List(elements) => plan_list(elements, receiver, scope),
         Written::Set(elements) => plan_set(elements, receiver, scope),
@@ -96,7 +92,7 @@ fn plan_list(elements: &[Written], receiver: &Receiver, scope: &mut Scope<'_>) -
             let (terms, constant) = plan_all(elements, &part, scope)?;
             fold(Term::Vector((**element).clone(), terms), constant)
         }
-        _ => refuse!("Invalid list literal for {name} of type {of}"),
+        _ => refuse!("Unexpected receiver type '{of}'; only list and vector are expected"),
     }
 }
 

@@ -1,0 +1,109 @@
+//! A node of two shards in this thread's memory, and statements sent to its engine.
+
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses its own part")]
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cluster::MetadataLog;
+use coordinator::{Coordinator, Node};
+use query::{
+    BindValue, Engine, NoVirtualTables, PreparedTexts, QueryError, QueryOptions, Response, ResponseKind,
+    RowsResult, SessionState, Values,
+};
+use runtime::Runtime;
+use schema::Schema;
+use storage::{Directory, LocalShards, StorageOptions};
+
+/// A node and one session on it.
+pub struct Session {
+    pub engine: Engine,
+    pub state: SessionState,
+    pub options: QueryOptions,
+    _shards: Rc<LocalShards>,
+}
+
+/// Runs a test with a session in keyspace `ks`.
+pub fn with_session<Test: AsyncFnOnce(Session)>(test: Test) {
+    let tokio_runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&tokio_runtime, async move {
+        let runtime = Runtime::in_memory_for_tests();
+        let options = StorageOptions::new("/data", 2, 64 << 20);
+        let directory = Directory::open(&runtime, options).unwrap();
+        let log = directory.layout().schema_log();
+        let metadata = MetadataLog::open(&runtime.disk, &log, Schema::default()).unwrap();
+        let schema = Arc::clone(metadata.schema());
+        let shards = Rc::new(directory.recover(&schema).unwrap().start_local(&schema).unwrap());
+        let coordinator = Coordinator::new(Node::new(metadata), shards.handles()[0].clone());
+        let texts = Arc::new(PreparedTexts::new(1 << 20));
+        let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts);
+        let (state, options) = (SessionState::default(), QueryOptions::default());
+        let mut session = Session { engine, state, options, _shards: shards };
+        session
+            .run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            .await;
+        session.run("USE ks").await;
+        test(session).await;
+    });
+}
+
+impl Session {
+    pub async fn send(&mut self, text: &str) -> Result<Response, QueryError> {
+        self.engine.query(&mut self.state, text, &self.options).await
+    }
+
+    /// Sends a statement that must succeed.
+    pub async fn run(&mut self, text: &str) -> Response {
+        match self.send(text).await {
+            Ok(response) => response,
+            Err(error) => panic!("{text}\n{error:?}"),
+        }
+    }
+
+    /// The answer as text: a line for each row, ` | ` between cells.
+    pub async fn rows(&mut self, text: &str) -> Vec<String> {
+        match self.run(text).await.kind {
+            ResponseKind::Rows(rows) => show(&rows),
+            other => panic!("{text}\nis answered by {other:?}"),
+        }
+    }
+
+    pub async fn check(&mut self, text: &str, expected: &[&str]) {
+        assert_eq!(self.rows(text).await, expected, "{text}");
+    }
+
+    pub async fn refuses(&mut self, text: &str, message: &str) {
+        match self.send(text).await {
+            Ok(response) => panic!("{text}\nis answered by {response:?}"),
+            Err(error) => assert_eq!(error.to_string(), message, "{text}"),
+        }
+    }
+
+    /// Prepares and executes with these values.
+    pub async fn execute(&mut self, text: &str, values: Vec<BindValue>) -> Result<Response, QueryError> {
+        let prepared = self.engine.prepare(&self.state, text, None).await?;
+        let options = QueryOptions { values: Values::Positional(values), ..self.options.clone() };
+        self.engine.execute(&mut self.state, &prepared.id, &options).await
+    }
+}
+
+pub fn show(rows: &RowsResult) -> Vec<String> {
+    let cell = |(value, column): (&Option<Bytes>, &query::ColumnSpec)| match value {
+        None => "null".to_owned(),
+        Some(value) => column.cql_type.to_cql_literal(value),
+    };
+    rows.to_cells()
+        .iter()
+        .map(|row| row.iter().zip(rows.columns.iter()).map(cell).collect::<Vec<_>>().join(" | "))
+        .collect()
+}
+
+pub fn int(value: i32) -> BindValue {
+    BindValue::Set(Bytes::copy_from_slice(&value.to_be_bytes()))
+}
+
+pub fn text(value: &str) -> BindValue {
+    BindValue::Set(Bytes::copy_from_slice(value.as_bytes()))
+}

@@ -1,0 +1,200 @@
+//! Statements end to end: through planning, the coordinator and storage, and back as rows.
+
+mod common;
+
+use common::{int, show, text, with_session};
+use query::{BindValue, QueryError, QueryOptions, ResponseKind, Values};
+
+#[test]
+fn what_is_inserted_is_selected_again() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, v text, s text STATIC, PRIMARY KEY (k, c))").await;
+        for c in 0..4 {
+            session.run(&format!("INSERT INTO t (k, c, v) VALUES (1, {c}, 'v{c}')")).await;
+        }
+        session.run("INSERT INTO t (k, s) VALUES (2, 'alone')").await;
+        session.check("SELECT v FROM t WHERE k = 1", &["'v0'", "'v1'", "'v2'", "'v3'"]).await;
+        session.check("SELECT c FROM t WHERE k = 1 AND c > 1 ORDER BY c DESC", &["3", "2"]).await;
+        session.check("SELECT c FROM t WHERE k = 1 AND c IN (3, 0, 9) LIMIT 1", &["0"]).await;
+        session.check("SELECT k, c, s FROM t WHERE k = 2", &["2 | null | 'alone'"]).await;
+        session.check("SELECT k, c FROM t WHERE k = 2 AND c > 0", &[]).await;
+        session.check("SELECT count(*) FROM t", &["5"]).await;
+        session.check("SELECT max(c), min(v) FROM t WHERE k = 1", &["3 | 'v0'"]).await;
+        session.run("UPDATE t SET v = null WHERE k = 1 AND c = 0").await;
+        session.run("DELETE FROM t WHERE k = 1 AND c >= 2").await;
+        session.check("SELECT c, v FROM t WHERE k = 1", &["0 | null", "1 | 'v1'"]).await;
+        session.run("DELETE FROM t WHERE k = 1").await;
+        session.check("SELECT * FROM t WHERE k = 1", &[]).await;
+        session.run("TRUNCATE t").await;
+        session.check("SELECT * FROM t", &[]).await;
+    });
+}
+
+#[test]
+fn collections_change_piece_by_piece() {
+    with_session(async |mut session| {
+        session
+            .run("CREATE TABLE c (k int PRIMARY KEY, l list<int>, s set<text>, m map<text, int>, f frozen<list<int>>)")
+            .await;
+        session.run("INSERT INTO c (k, l, s, m, f) VALUES (1, [1, 2], {'b', 'a'}, {'x': 1}, [9])").await;
+        session.run("UPDATE c SET l = l + [3], s = s + {'c'}, m['y'] = 2 WHERE k = 1").await;
+        session.run("UPDATE c SET l = [-1, 0] + l WHERE k = 1").await;
+        session.run("UPDATE c SET l = [-2] + l, m = m - {'x'}, s = s - {'a'} WHERE k = 1").await;
+        session
+            .check("SELECT l, s, m, f FROM c WHERE k = 1", &["[-2, -1, 0, 1, 2, 3] | {'b', 'c'} | {'y': 2} | [9]"])
+            .await;
+        session.run("UPDATE c SET l[0] = 7 WHERE k = 1").await;
+        session.run("UPDATE c SET l = l - [2, 0] WHERE k = 1").await;
+        session.run("DELETE l[1] FROM c WHERE k = 1").await;
+        session.check("SELECT l FROM c", &["[7, 1, 3]"]).await;
+        session.refuses("UPDATE c SET l[5] = 1 WHERE k = 1", "List index 5 out of bound, list has size 3").await;
+        session.check("SELECT m['y'], s['b'], s['z'] FROM c", &["2 | 'b' | null"]).await;
+        session.check("SELECT k FROM c WHERE s CONTAINS 'c' ALLOW FILTERING", &["1"]).await;
+        session.check("SELECT k FROM c WHERE m CONTAINS KEY 'x' ALLOW FILTERING", &[]).await;
+        session.run("UPDATE c SET l = [], m = null WHERE k = 1").await;
+        session.check("SELECT l, m FROM c", &["null | null"]).await;
+    });
+}
+
+#[test]
+fn pages_join_to_the_whole() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c))").await;
+        for k in 0..7 {
+            for c in 0..5 {
+                session.run(&format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, {})", k * c % 3)).await;
+            }
+        }
+        let statements = [
+            "SELECT k, c FROM t",
+            "SELECT k, c FROM t LIMIT 13",
+            "SELECT k, c FROM t PER PARTITION LIMIT 2",
+            "SELECT k, c FROM t PER PARTITION LIMIT 3 LIMIT 11",
+            "SELECT k, c FROM t WHERE v = 1 ALLOW FILTERING",
+            "SELECT k, c FROM t WHERE v = 1 PER PARTITION LIMIT 1 ALLOW FILTERING",
+            "SELECT k, c FROM t WHERE k IN (5, 2, 3) AND c > 1",
+            "SELECT k, c FROM t WHERE k = 4 ORDER BY c DESC",
+            "SELECT DISTINCT k FROM t",
+            "SELECT k, count(*), sum(c) FROM t GROUP BY k",
+            "SELECT k, c, count(v) FROM t GROUP BY k, c",
+            "SELECT token(k), k FROM t WHERE token(k) > -5000000000000000000",
+        ];
+        for statement in statements {
+            let whole = session.rows(statement).await;
+            for page_size in [1, 2, 3, 5, 7, 100] {
+                let mut options = QueryOptions { page_size: Some(page_size), ..session.options.clone() };
+                let mut joined = Vec::new();
+                for _ in 0..200 {
+                    let response = session.engine.query(&mut session.state, statement, &options).await.unwrap();
+                    let ResponseKind::Rows(rows) = response.kind else { panic!("{statement}") };
+                    assert!(rows.row_count() <= page_size as usize, "{statement}");
+                    joined.extend(show(&rows));
+                    options.paging_state = rows.paging_state;
+                    if options.paging_state.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(joined, whole, "{statement} by {page_size}");
+            }
+        }
+    });
+}
+
+#[test]
+fn prepared_statements_take_values_and_follow_the_schema() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (a int, b text, v int, PRIMARY KEY ((a, b)))").await;
+        let insert = "INSERT INTO t (a, b, v) VALUES (?, ?, ?)";
+        session.execute(insert, vec![int(1), text("x"), int(5)]).await.unwrap();
+        session.execute(insert, vec![int(1), text("x"), BindValue::Unset]).await.unwrap();
+        session.check("SELECT v FROM t", &["5"]).await;
+        let too_few = session.execute(insert, vec![int(1)]).await.unwrap_err();
+        assert_eq!(too_few.to_string(), "there were 3 markers(?) in CQL but 1 bound variables");
+
+        let select = "SELECT * FROM t WHERE b = ? AND a = ?";
+        let prepared = session.engine.prepare(&session.state, select, None).await.unwrap();
+        assert_eq!(&*prepared.partition_key_indexes, [1, 0]);
+        assert_eq!(prepared.result_columns.len(), 3);
+        let options = QueryOptions {
+            values: Values::Named(vec![("a".into(), int(1)), ("b".into(), text("x"))]),
+            ..QueryOptions::default()
+        };
+        session.engine.execute(&mut session.state, &prepared.id, &options).await.unwrap();
+        session.run("CREATE TABLE other (k int PRIMARY KEY)").await;
+        session.engine.execute(&mut session.state, &prepared.id, &options).await.unwrap();
+        session.run("ALTER TABLE t ADD w int").await;
+        let gone = session.engine.execute(&mut session.state, &prepared.id, &options).await.unwrap_err();
+        assert_eq!(gone, QueryError::Unprepared { id: prepared.id });
+    });
+}
+
+#[test]
+fn multi_column_slices_hold_in_mixed_order() {
+    with_session(async |mut session| {
+        session
+            .run("CREATE TABLE t (k int, a int, b int, c int, PRIMARY KEY (k, a, b, c)) WITH CLUSTERING ORDER BY (a ASC, b DESC, c ASC)")
+            .await;
+        let mut all = Vec::new();
+        for (a, b, c) in (0..27).map(|i| (i / 9, i / 3 % 3, i % 3)) {
+            session.run(&format!("INSERT INTO t (k, a, b, c) VALUES (0, {a}, {b}, {c})")).await;
+            all.push((a, b, c));
+        }
+        all.sort_by_key(|(a, b, c)| (*a, -*b, *c));
+        for (x, y, z) in [(0, 0, 0), (1, 1, 1), (2, 2, 2), (1, 0, 2), (0, 2, 1)] {
+            let expected = |test: &dyn Fn(&(i32, i32, i32)) -> bool| -> Vec<String> {
+                all.iter().filter(|t| test(t)).map(|(a, b, c)| format!("{a} | {b} | {c}")).collect()
+            };
+            let ask = |condition: &str| format!("SELECT a, b, c FROM t WHERE k = 0 AND {condition}");
+            let greater = ask(&format!("(a, b, c) > ({x}, {y}, {z})"));
+            assert_eq!(session.rows(&greater).await, expected(&|t| *t > (x, y, z)));
+            let less = ask(&format!("(a, b) <= ({x}, {y})"));
+            assert_eq!(session.rows(&less).await, expected(&|t| (t.0, t.1) <= (x, y)));
+            let both = ask(&format!("(a, b) >= ({x}, {y}) AND (a, b, c) < (2, 1, 1)"));
+            assert_eq!(session.rows(&both).await, expected(&|t| (t.0, t.1) >= (x, y) && *t < (2, 1, 1)));
+        }
+    });
+}
+
+#[test]
+fn batches_are_one_write() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, v int, s int STATIC, PRIMARY KEY (k, c))").await;
+        session
+            .run(
+                "BEGIN UNLOGGED BATCH USING TIMESTAMP 7 \
+                 INSERT INTO t (k, c, v, s) VALUES (1, 1, 1, 1); \
+                 UPDATE t SET s = 2 WHERE k = 1; \
+                 INSERT INTO t (k, c, v) VALUES (2, 1, 5); \
+                 APPLY BATCH",
+            )
+            .await;
+        session.check("SELECT k, c, v, s, writetime(v) FROM t", &["1 | 1 | 1 | 2 | 7", "2 | 1 | 5 | null | 7"]).await;
+        session
+            .refuses(
+                "BEGIN BATCH USING TIMESTAMP 7 INSERT INTO t (k, c) VALUES (1, 1) USING TIMESTAMP 3; APPLY BATCH",
+                "Timestamp must be set either on BATCH or individual statements",
+            )
+            .await;
+    });
+}
+
+#[test]
+fn functions_are_computed() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, b bigint, d double, t text, ts timestamp)").await;
+        session
+            .run("INSERT INTO t (k, b, d, t, ts) VALUES (7, 3000000000, 2.5, 'héllo', '2024-05-06 07:08:09+0000')")
+            .await;
+        session.check("SELECT CAST(b AS int), CAST(k AS text), CAST(d AS bigint) FROM t", &["-1294967296 | '7' | 2"]).await;
+        session.check("SELECT k + b, k * d, k % 4, -k FROM t", &["3000000007 | 17.5 | 3 | -7"]).await;
+        session.check("SELECT blobAsText(textAsBlob(t)), intAsBlob(k) FROM t", &["'héllo' | 0x00000007"]).await;
+        session.check("SELECT toDate(ts), to_unix_timestamp(ts) FROM t", &["'2024-05-06' | 1714979289000"]).await;
+        session.check("SELECT JSON k, t FROM t", &["'{\"k\": 7, \"t\": \"héllo\"}'"]).await;
+        session.run("INSERT INTO t JSON '{\"k\": 8, \"t\": \"j\", \"d\": 1.5}'").await;
+        session.check("SELECT k, d, t FROM t WHERE k = 8", &["8 | 1.5 | 'j'"]).await;
+        session.refuses("SELECT nofunction(k) FROM t", "Unknown function 'nofunction'").await;
+        session
+            .refuses("SELECT k FROM t WHERE t = 'x'", "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING")
+            .await;
+    });
+}
