@@ -46,6 +46,8 @@ pub use table_writer::TableWriter;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod dump_tests;
+#[cfg(test)]
 mod fixture_tests;
 #[cfg(test)]
 mod round_trip_tests;
