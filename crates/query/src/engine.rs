@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use coordinator::Coordinator;
 use cql::ast::Statement;
+use runtime::trace;
 use schema::Schema;
 
 use crate::catalog::Catalog;
@@ -66,7 +67,9 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<Response, QueryError> {
+        trace::note(|| format!("Parsing {text}"));
         let statement = cql::parse_statement(text)?;
+        trace::note(|| "Preparing statement".into());
         let schema = self.inner.coordinator.schema();
         self.inner.check_keyspace(&schema, options.keyspace.as_deref())?;
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
@@ -118,6 +121,12 @@ impl Engine {
         let Prepared { statement, keyspace, planned } = &prepared;
         let response = self.inner.execute(statement, planned, keyspace.as_deref(), options, true).await?;
         Ok(remember_keyspace(session, response))
+    }
+
+    /// The text of a prepared statement and what is known of it, if it is known here.
+    pub fn prepared_text(&self, id: &[u8; 16]) -> Option<(String, PreparedInfo)> {
+        let text = self.inner.texts.get(id)?.text;
+        Some((text, self.inner.prepared(id).ok()?.planned.info(*id)))
     }
 
     /// Executes a BATCH message; the values are in `statements`, not in `options`.
