@@ -13,6 +13,7 @@
 //! | what do drivers find in `system`? | `system/` |
 //! | what does nodetool talk to? | `management/` |
 
+mod clients;
 mod connection;
 mod convert;
 mod error;

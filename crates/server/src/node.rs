@@ -17,7 +17,8 @@ use schema::Schema;
 use storage::{Directory, RunningShards, ShardHandle};
 use tokio::sync::watch;
 
-use crate::connection::ShardServer;
+use crate::clients::Clients;
+use crate::connection::{ShardServer, Tracer};
 use crate::events::Events;
 use crate::listener::{ConnectionCount, accept, bind};
 use crate::management::{self, ManagementState};
@@ -40,6 +41,7 @@ struct Seat {
     node: Node,
     view: NodeView,
     events: Events,
+    clients: Clients,
     limits: Limits,
     texts: Arc<PreparedTexts>,
     /// One listener for each shard, taken by it.
@@ -80,6 +82,7 @@ impl Server {
             node: Node::new(metadata),
             view: view.clone(),
             events: Events::new(),
+            clients: Clients::default(),
             limits: options.limits,
             texts: Arc::new(PreparedTexts::new(prepared_texts_bytes(options.memory_bytes))),
             listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
@@ -159,10 +162,17 @@ async fn serve_shard(seat: Seat, handle: ShardHandle) {
     if index == 0 {
         _ = seat.batches_replayed.send(coordinator.replay_batches().await);
     }
-    let system_tables = SystemTables::new(seat.view.clone(), coordinator.clone());
+    let system_tables = SystemTables::new(seat.view.clone(), coordinator.clone(), seat.clients.clone());
+    let tracer = Tracer { coordinator: coordinator.clone(), address: seat.view.listen.ip() };
     let engine = Engine::new(coordinator, system_tables, Arc::clone(&seat.texts));
-    let server: Rc<ShardServer> =
-        ShardServer::new(engine, seat.events.clone(), seat.limits, handle.shards().count());
+    let server: Rc<ShardServer> = ShardServer::new(
+        engine,
+        seat.events.clone(),
+        seat.clients.clone(),
+        tracer,
+        seat.limits,
+        handle.shards().count(),
+    );
     let listener = seat.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
     let mut is_open = seat.is_open.clone();
     if is_open.wait_for(|open| *open).await.is_err() {

@@ -9,6 +9,7 @@ use protocol::{
     Encoder, Flags, Opcode, Response, ResponseEnvelope, ResultMetadata, RowsHeader, RowsWriter, Version,
 };
 use query::{RowSink, RowsResult};
+use uuid::Uuid;
 
 /// The answer to one request.
 pub(super) enum Answer {
@@ -32,6 +33,16 @@ impl From<Response> for Answer {
 }
 
 impl Answer {
+    /// The same answer with the id of its trace.
+    pub(super) fn with_trace(self, id: Uuid) -> Self {
+        let mut envelope = match self {
+            Answer::Envelope(envelope) => envelope,
+            Answer::Rows(rows) => Box::new(rows.into_response().into()),
+        };
+        envelope.tracing_id = Some(id);
+        Answer::Envelope(envelope)
+    }
+
     /// Appends it to the connection's output.
     pub(super) fn encode(self, encoder: &mut Encoder, version: Version, stream: i16) {
         match self {

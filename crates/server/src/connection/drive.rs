@@ -21,6 +21,7 @@ use tokio::sync::broadcast;
 use super::ShardServer;
 use super::answer::Answer;
 use super::handle::Job;
+use crate::clients::Registration;
 
 /// Room for one read from the socket.
 const READ_BYTES: usize = 32 * 1024;
@@ -37,6 +38,7 @@ struct Connection {
     encoder: Encoder,
     stage: Stage,
     session: Rc<RefCell<SessionState>>,
+    client: Rc<Registration>,
     pending: FuturesUnordered<Pending>,
     events: Option<broadcast::Receiver<Event>>,
     registered: Vec<EventKind>,
@@ -46,11 +48,13 @@ struct Connection {
 /// Serves a client until it goes away or breaks the protocol.
 pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>, id: u32) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let peer = stream.peer_addr()?;
     let mut connection = Connection {
         decoder: Decoder::server(server.limits.frame_bytes).with_connection_id(id),
         encoder: Encoder::server(),
         stage: Stage::default(),
         session: Rc::default(),
+        client: Rc::new(server.clients.enter(peer)),
         pending: FuturesUnordered::new(),
         events: None,
         registered: Vec::new(),
@@ -120,6 +124,7 @@ impl Connection {
 
     async fn take_request(&mut self, frame: Frame, envelope: RequestEnvelope) {
         let (version, stream) = (frame.header.version, frame.header.stream);
+        self.client.count_request();
         if let Err(error) = self.stage.check(frame.header.opcode) {
             self.encoder.append_error(version, stream, &ErrorResponse::protocol(error.to_string()));
             self.is_closing |= self.stage == Stage::Startup;
@@ -144,6 +149,7 @@ impl Connection {
     fn start(&mut self, version: Version, stream: i16, options: &[(String, String)]) {
         match StartupOptions::check(options, version) {
             Ok(options) => {
+                self.client.started(version, &options);
                 self.decoder.establish(version, options.compression);
                 self.encoder.establish(version, options.compression);
                 self.decoder.set_ready();
@@ -170,6 +176,7 @@ impl Connection {
         let job = Job {
             server: Rc::clone(&self.server),
             session: Rc::clone(&self.session),
+            client: Rc::clone(&self.client),
             envelope,
             uses_metadata_ids: version.uses_segments(),
         };

@@ -10,15 +10,19 @@ use protocol::{
     Response, ResponseEnvelope, ResultMetadata,
 };
 use query::{ResponseKind, SessionState};
+use runtime::trace;
 
 use super::ShardServer;
 use super::answer::{Answer, RowsAnswer};
+use super::traced::TracedRequest;
+use crate::clients::Registration;
 use crate::convert;
 
 /// A request that is ready to be carried out; not STARTUP and the like, which change the connection.
 pub(super) struct Job {
     pub(super) server: Rc<ShardServer>,
     pub(super) session: Rc<RefCell<SessionState>>,
+    pub(super) client: Rc<Registration>,
     pub(super) envelope: RequestEnvelope,
     pub(super) uses_metadata_ids: bool,
 }
@@ -32,6 +36,21 @@ struct Wanted {
 impl Job {
     /// Carries the request out.
     pub(super) async fn run(self) -> Answer {
+        if self.envelope.tracing {
+            // Boxed, so that the many requests without a trace need no room for it.
+            return Box::pin(self.run_traced()).await;
+        }
+        self.run_untraced().await
+    }
+
+    async fn run_traced(self) -> Answer {
+        let server = Rc::clone(&self.server);
+        let traced = TracedRequest::begin(&server, &self.envelope.request, self.client.peer().ip());
+        let answer = trace::carry(Some(traced.trace()), self.run_untraced()).await;
+        answer.with_trace(traced.finish(&server).await)
+    }
+
+    async fn run_untraced(self) -> Answer {
         match self.answer().await {
             Ok(answer) => answer,
             Err(error) => Response::Error(error).into(),
@@ -82,6 +101,7 @@ impl Job {
             ResponseKind::Void => Response::Void,
             ResponseKind::SetKeyspace(keyspace) => {
                 self.session.borrow_mut().keyspace = Some(keyspace.clone());
+                self.client.uses(&keyspace);
                 Response::SetKeyspace(keyspace)
             }
             ResponseKind::SchemaChange(change) => {

@@ -9,6 +9,7 @@
 mod answer;
 mod drive;
 mod handle;
+mod traced;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,15 +17,19 @@ use std::rc::Rc;
 use query::Engine;
 
 use crate::Limits;
+use crate::clients::Clients;
 use crate::events::Events;
 use answer::MetadataCache;
 
 pub(crate) use drive::serve_connection;
+pub(crate) use traced::Tracer;
 
 /// What the connections of a shard share.
 pub(crate) struct ShardServer {
     pub(crate) engine: Engine,
     pub(crate) events: Events,
+    pub(crate) clients: Clients,
+    pub(crate) tracer: Tracer,
     pub(crate) limits: Limits,
     /// Bytes of requests that may be carried out on this shard at once.
     pub(crate) in_flight_bytes_max: usize,
@@ -33,10 +38,19 @@ pub(crate) struct ShardServer {
 }
 
 impl ShardServer {
-    pub(crate) fn new(engine: Engine, events: Events, limits: Limits, shard_count: usize) -> Rc<Self> {
+    pub(crate) fn new(
+        engine: Engine,
+        events: Events,
+        clients: Clients,
+        tracer: Tracer,
+        limits: Limits,
+        shard_count: usize,
+    ) -> Rc<Self> {
         Rc::new(ShardServer {
             engine,
             events,
+            clients,
+            tracer,
             limits,
             in_flight_bytes_max: limits.in_flight_bytes / shard_count.max(1),
             in_flight_bytes: Cell::new(0),

@@ -167,7 +167,9 @@ pub(crate) mod testing {
 
     fn cell_text(cql_type: &types::CqlType, row: &Row, id: ColumnId) -> Option<String> {
         match row.column(id)? {
-            ColumnData::Simple(cell) if cql_type.native_name().is_some() => Some(cql_type.to_text(cell.value)),
+            ColumnData::Simple(cell) if cql_type.native_name().is_some() => {
+                Some(cql_type.to_text(cell.value))
+            }
             ColumnData::Simple(cell) => Some(cql_type.to_cql_literal(cell.value)),
             ColumnData::Complex(complex) => {
                 let paths: Vec<_> =

@@ -28,4 +28,4 @@ mod views;
 
 pub(crate) use definitions::base_schema;
 pub(crate) use tables::SystemTables;
-pub(crate) use view::{NodeView, RELEASE_VERSION};
+pub(crate) use view::{NodeView, RELEASE_VERSION, STORAGE_PORT};

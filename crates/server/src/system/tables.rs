@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::schema_version::SchemaVersions;
 use super::view::NodeView;
 use super::{local, schema_rows, views};
+use crate::clients::Clients;
 use crate::management::NodeStats;
 
 /// Tables of `system` that are stored like any other.
@@ -23,6 +24,7 @@ const STORED: [&str; 2] = ["batches", "paxos"];
 pub(crate) struct SystemTables {
     view: NodeView,
     coordinator: Coordinator,
+    clients: Clients,
     schema: RefCell<AtEpoch>,
     /// What all shards said last, for the tables that tell of all of them.
     stats: RefCell<NodeStats>,
@@ -39,9 +41,9 @@ struct AtEpoch {
 
 impl SystemTables {
     /// The tables of the node that `facts` are about.
-    pub(crate) fn new(facts: NodeView, coordinator: Coordinator) -> Rc<Self> {
+    pub(crate) fn new(facts: NodeView, coordinator: Coordinator, clients: Clients) -> Rc<Self> {
         let (schema, stats) = (RefCell::default(), RefCell::default());
-        Rc::new(SystemTables { view: facts, coordinator, schema, stats })
+        Rc::new(SystemTables { view: facts, coordinator, clients, schema, stats })
     }
 
     /// Does something with what is known of the schema in force.
@@ -101,6 +103,7 @@ impl VirtualTables for SystemTables {
             ("system", _) => Vec::new(),
             ("system_schema", _) => self.schema_rows(table),
             ("system_virtual_schema", _) => schema_rows::virtual_rows(table, &self.view.virtual_keyspaces),
+            ("system_views", "clients") => views::client_rows(table, &self.clients),
             _ => views::rows(table, &self.view, &self.stats.borrow()),
         })
     }

@@ -9,6 +9,7 @@ use storage::{PartitionRows, TableStats};
 
 use super::made_up::{MadeUpRows, Value};
 use super::view::{NodeView, PARTITIONER, STORAGE_PORT};
+use crate::clients::Clients;
 use crate::management::NodeStats;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -43,6 +44,29 @@ pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<Par
             }
         }
         _ => {}
+    }
+    rows.finish()
+}
+
+/// The rows of `system_views.clients`.
+pub(super) fn client_rows(table: &Table, clients: &Clients) -> Vec<PartitionRows> {
+    let mut rows = MadeUpRows::new(table);
+    for (peer, client) in clients.list() {
+        let facts = client.facts();
+        let stage = if facts.protocol_version.is_some() { "ready" } else { "established" };
+        rows.add([
+            ("address", peer.ip().into()),
+            ("port", i32::from(peer.port()).into()),
+            ("client_options", (&facts.options).into()),
+            ("connection_stage", stage.into()),
+            ("driver_name", facts.driver_name.into()),
+            ("driver_version", facts.driver_version.into()),
+            ("keyspace_name", facts.keyspace.into()),
+            ("protocol_version", facts.protocol_version.map(i32::from).into()),
+            ("request_count", client.request_count().into()),
+            ("ssl_enabled", false.into()),
+            ("username", "anonymous".into()),
+        ]);
     }
     rows.finish()
 }

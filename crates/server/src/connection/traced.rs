@@ -1,0 +1,210 @@
+//! Requests with the tracing flag: what they did is written to `system_traces` before the answer
+//! goes out, so that a client that asks at once finds it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use coordinator::Coordinator;
+use protocol::{QueryParameters, Request};
+use query::{BatchQuery, BatchStatement, BatchType, BindValue, Engine, QueryOptions, SessionState, Values};
+use runtime::trace::{Trace, TraceEvent};
+use types::{encoding, inet};
+use uuid::Uuid;
+
+use super::ShardServer;
+use crate::convert;
+use crate::system::STORAGE_PORT;
+
+/// How long traces are kept, as in Cassandra; seconds.
+const TTL: u32 = 86_400;
+/// A bound value is shown up to this many characters.
+const VALUE_CHARS_MAX: usize = 1_000;
+
+/// What traces need of the node.
+pub(crate) struct Tracer {
+    pub(crate) coordinator: Coordinator,
+    pub(crate) address: IpAddr,
+}
+
+/// A request being traced.
+pub(super) struct TracedRequest {
+    id: Uuid,
+    trace: Trace,
+    started_at: i64,
+    client: IpAddr,
+    request: &'static str,
+    parameters: Vec<(String, String)>,
+}
+
+impl TracedRequest {
+    /// Begins a trace.
+    pub(super) fn begin(server: &ShardServer, request: &Request, client: IpAddr) -> Self {
+        let coordinator = &server.tracer.coordinator;
+        TracedRequest {
+            id: coordinator.time_uuid(),
+            trace: Trace::start(coordinator.shard().local().runtime()),
+            started_at: coordinator.now_millis(),
+            client,
+            request: name(request),
+            parameters: parameters(&server.engine, request),
+        }
+    }
+
+    /// What is to be in force while the request is carried out.
+    pub(super) fn trace(&self) -> Trace {
+        self.trace.clone()
+    }
+
+    /// Writes down what happened, and gives the id to find it by. A trace that can not be written
+    /// is no reason to fail the request.
+    pub(super) async fn finish(self, server: &ShardServer) -> Uuid {
+        let duration = self.trace.elapsed();
+        let events = self.trace.events();
+        let (id, source) = (self.id, server.tracer.address);
+        let events: Vec<_> = events.iter().map(|event| event_statement(id, event, source)).collect();
+        // The session comes last: clients wait for its duration.
+        for statements in [events, vec![self.session_statement(duration, source)]] {
+            let mut session = SessionState::default();
+            let options = QueryOptions::default();
+            let written = server.engine.batch(&mut session, BatchType::Unlogged, &statements, &options).await;
+            if let Err(error) = written {
+                tracing::warn!(%id, %error, "a trace was not written");
+            }
+        }
+        id
+    }
+
+    fn session_statement(self, duration: Duration, coordinator: IpAddr) -> BatchStatement {
+        let entries = self.parameters.iter().flat_map(|(key, value)| [key, value]);
+        let parameters =
+            encoding::collection(self.parameters.len(), entries.map(|text| Some(text.as_bytes())));
+        statement(
+            "INSERT INTO system_traces.sessions (session_id, client, command, coordinator, coordinator_port, \
+             duration, parameters, request, started_at) VALUES (?, ?, 'QUERY', ?, ?, ?, ?, ?, ?)",
+            [
+                self.id.as_bytes().to_vec(),
+                inet::encode(self.client),
+                inet::encode(coordinator),
+                i32::from(STORAGE_PORT).to_be_bytes().to_vec(),
+                micros(duration),
+                parameters,
+                self.request.as_bytes().to_vec(),
+                self.started_at.to_be_bytes().to_vec(),
+            ],
+        )
+    }
+}
+
+fn event_statement(session: Uuid, event: &TraceEvent, source: IpAddr) -> BatchStatement {
+    statement(
+        "INSERT INTO system_traces.events (session_id, event_id, activity, source, source_elapsed, \
+         source_port, thread) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            session.as_bytes().to_vec(),
+            event.id.as_bytes().to_vec(),
+            event.activity.as_bytes().to_vec(),
+            inet::encode(source),
+            micros(event.elapsed),
+            i32::from(STORAGE_PORT).to_be_bytes().to_vec(),
+            event.thread.as_bytes().to_vec(),
+        ],
+    )
+}
+
+fn statement<const N: usize>(insert: &str, values: [Vec<u8>; N]) -> BatchStatement {
+    BatchStatement {
+        query: BatchQuery::Text(format!("{insert} USING TTL {TTL}")),
+        values: Values::Positional(values.map(|value| BindValue::Set(value.into())).into()),
+    }
+}
+
+fn micros(duration: Duration) -> Vec<u8> {
+    i32::try_from(duration.as_micros()).unwrap_or(i32::MAX).to_be_bytes().to_vec()
+}
+
+/// What the request is called, in Cassandra's words.
+fn name(request: &Request) -> &'static str {
+    match request {
+        Request::Execute(_) => "Execute CQL3 prepared query",
+        Request::Batch(_) => "Execute batch of CQL3 queries",
+        Request::Prepare(_) => "Preparing CQL3 query",
+        _ => "Execute CQL3 query",
+    }
+}
+
+/// What came with the request.
+fn parameters(engine: &Engine, request: &Request) -> Vec<(String, String)> {
+    let mut parameters = match request {
+        Request::Query(query) => {
+            let mut parameters = with_levels(&query.parameters);
+            parameters.push(("query".into(), query.query.as_str().into()));
+            parameters
+        }
+        Request::Execute(execute) => {
+            let mut parameters = with_levels(&execute.parameters);
+            add_prepared(&mut parameters, engine, &execute.id, &execute.parameters);
+            parameters
+        }
+        Request::Batch(batch) => with_levels(&batch.parameters),
+        Request::Prepare(prepare) => vec![("query".into(), prepare.query.as_str().into())],
+        _ => Vec::new(),
+    };
+    parameters.sort();
+    parameters
+}
+
+fn with_levels(given: &QueryParameters) -> Vec<(String, String)> {
+    let options = convert::options(given);
+    let serial = options.serial_consistency.unwrap_or(query::Consistency::Serial);
+    let mut parameters = vec![
+        ("consistency_level".into(), query::consistency_name(options.consistency).into()),
+        ("serial_consistency_level".into(), query::consistency_name(serial).into()),
+    ];
+    if let Some(size) = options.page_size {
+        parameters.push(("page_size".into(), size.to_string()));
+    }
+    parameters
+}
+
+fn add_prepared(
+    parameters: &mut Vec<(String, String)>,
+    engine: &Engine,
+    id: &Bytes,
+    given: &QueryParameters,
+) {
+    let Some((text, info)) = convert::prepared_id(id).ok().and_then(|id| engine.prepared_text(&id)) else {
+        return;
+    };
+    parameters.push(("query".into(), text));
+    if let Values::Positional(values) = convert::options(given).values {
+        for (index, (value, column)) in values.iter().zip(info.variables.iter()).enumerate() {
+            let shown = match value {
+                BindValue::Set(bytes) => shortened(column.cql_type.to_cql_literal(bytes)),
+                BindValue::Null => "null".into(),
+                BindValue::Unset => "unset".into(),
+            };
+            parameters.push((format!("bound_var_{index}_{}", column.name), shown));
+        }
+    }
+}
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(VALUE_CHARS_MAX) {
+        Some((end, _)) => format!("{}...'", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_shown_in_part() {
+        assert_eq!(shortened("'short'".into()), "'short'");
+        let long = shortened("é".repeat(2_000));
+        assert_eq!(long.chars().count(), VALUE_CHARS_MAX + 4);
+        assert!(long.ends_with("é...'"));
+    }
+}
