@@ -311,10 +311,11 @@ fn nesting_has_a_bound() {
 
 #[test]
 fn nesting_below_the_bound_parses_and_prints() {
-    for text in nestings(NESTING_MAX as usize / 5) {
-        // One line nests a whole term in brackets, which is no statement of the language.
+    for text in nestings(NESTING_MAX as usize - 2) {
         let Ok(statement) = parse_statement(&text) else {
-            assert!(text.contains("a[a["), "{text}");
+            // The first is no statement of the language; in the other a type is looked over
+            // before it is read, and not so deep.
+            assert!(text.contains("a[a[") || text.starts_with("SELECT (list<list<"), "{text}");
             continue;
         };
         assert_eq!(parse_statement(&statement.to_string()).as_ref(), Ok(&statement));
