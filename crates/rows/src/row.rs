@@ -303,7 +303,17 @@ impl RowBuilder {
 
     /// The same, from an encoded clustering.
     pub fn with_encoded(clustering: &[u8], liveness: Liveness, deletion: DeletionTime) -> Self {
-        let mut bytes = Vec::with_capacity(128 + clustering.len());
+        Self::with_capacity(clustering, liveness, deletion, 64)
+    }
+
+    /// The same, with room for columns of that many bytes in all.
+    pub fn with_capacity(
+        clustering: &[u8],
+        liveness: Liveness,
+        deletion: DeletionTime,
+        columns_bytes: usize,
+    ) -> Self {
+        let mut bytes = Vec::with_capacity(64 + clustering.len() + columns_bytes);
         push_run(&mut bytes, clustering);
         let flags_offset = bytes.len();
         let mut flags = 0;

@@ -161,3 +161,52 @@ fn files_of_cassandra_read_and_write_the_same_bytes() {
         );
     }
 }
+
+/// Names of the columns in the rows of the older file of `dropped`, read as that table.
+fn columns_of_dropped(change: impl Fn(&mut TableBuilder)) -> Vec<String> {
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk::new());
+    let mut names = Vec::new();
+    for (_, descriptor) in fixtures().into_iter().filter(|(folder, _)| folder == "dropped") {
+        let table = table_of_header(&*disk, &descriptor, "da", "dropped").expect("known types");
+        if table.column("gone").is_none() {
+            continue;
+        }
+        let mut builder: TableBuilder = table.into();
+        change(&mut builder);
+        let table = Arc::new(builder.build().expect("a table"));
+        let file = TableFile::open(Arc::clone(&disk), descriptor, &table).expect("opens");
+        file.verify().expect("sound");
+        for (_, items) in collect(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all())) {
+            for item in items {
+                let Unfiltered::Row(row) = item else { continue };
+                let ids =
+                    row.columns().map(|column| table.column_by_id(column.id).expect("known").name.clone());
+                names.extend(ids);
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn columns_dropped_since_are_read_over() {
+    let all = columns_of_dropped(|_| {});
+    assert_eq!(all, ["gone", "gone_map", "stays"]);
+    let rest = columns_of_dropped(|table| table.columns.retain(|column| !column.name.starts_with("gone")));
+    assert_eq!(rest, ["stays"]);
+}
+
+#[test]
+fn cells_of_before_a_drop_stay_away_when_the_column_is_added_again() {
+    let drop_at = |time: i64| {
+        columns_of_dropped(move |table| {
+            for column in table.columns.clone().into_iter().filter(|column| column.name.starts_with("gone")) {
+                let dropped = schema::DroppedColumn { column: column.clone(), dropped_time_us: time };
+                table.dropped_columns.insert(column.name, dropped);
+            }
+        })
+    };
+    assert_eq!(drop_at(i64::MAX), ["stays"]);
+    assert_eq!(drop_at(0), ["gone", "gone_map", "stays"]);
+}

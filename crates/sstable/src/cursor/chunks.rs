@@ -53,19 +53,30 @@ struct Window {
     /// Bytes of an item that crosses chunks, from `assembled_at` on.
     assembled: Vec<u8>,
     assembled_at: u64,
+    /// Bytes of a chunk, and of the whole component.
+    chunk_bytes: u64,
+    total_bytes: u64,
 }
 
 impl Window {
-    fn new() -> Self {
-        Window { current: None, held: Vec::new(), assembled: Vec::new(), assembled_at: u64::MAX }
+    fn new(file: &TableFile, component: Component) -> Self {
+        Window {
+            current: None,
+            held: Vec::new(),
+            assembled: Vec::new(),
+            assembled_at: u64::MAX,
+            chunk_bytes: file.chunk_bytes(component) as u64,
+            total_bytes: file.component_bytes(component),
+        }
     }
 
     /// What is at hand from an offset on, if it has at least `wanted` bytes.
-    fn at_hand(&self, offset: u64, wanted: usize, chunk_bytes: u64) -> Option<&[u8]> {
+    fn at_hand(&self, offset: u64, wanted: usize) -> Option<&[u8]> {
         if let Some((index, chunk)) = &self.current
-            && u64::from(*index) == offset / chunk_bytes
+            && let Some(within) = offset.checked_sub(u64::from(*index) * self.chunk_bytes)
+            && within < self.chunk_bytes
         {
-            let rest = chunk.as_slice().get((offset % chunk_bytes) as usize..).unwrap_or_default();
+            let rest = chunk.as_slice().get(within as usize..).unwrap_or_default();
             if rest.len() >= wanted {
                 return Some(rest);
             }
@@ -76,7 +87,10 @@ impl Window {
 
 impl<S: ChunkSource> Chunks<S> {
     pub(crate) fn new(file: Arc<TableFile>, source: S) -> Self {
-        Chunks { file, source, data: Window::new(), partitions: Window::new(), rows: Window::new() }
+        let data = Window::new(&file, Component::Data);
+        let partitions = Window::new(&file, Component::Partitions);
+        let rows = Window::new(&file, Component::Rows);
+        Chunks { file, source, data, partitions, rows }
     }
 
     pub(crate) fn file(&self) -> &Arc<TableFile> {
@@ -93,19 +107,26 @@ impl<S: ChunkSource> Chunks<S> {
 
     /// At least `wanted` bytes of a component from an offset on, at least one.
     pub(crate) fn bytes(&mut self, component: Component, offset: u64, wanted: usize) -> Attempt<&[u8]> {
-        let chunk_bytes = self.file.chunk_bytes(component) as u64;
         let wanted = wanted.max(1);
-        if self.window(component).at_hand(offset, wanted, chunk_bytes).is_none() {
-            self.fill(component, offset, wanted, chunk_bytes)?;
+        if self.window(component).at_hand(offset, wanted).is_none() {
+            self.fill(component, offset, wanted)?;
         }
-        let file = Arc::clone(&self.file);
-        let found = self.window(component).at_hand(offset, wanted, chunk_bytes);
-        found.ok_or_else(|| file.damaged(component, offset, "a chunk is shorter than it should be").into())
+        let window = match component {
+            Component::Partitions => &self.partitions,
+            Component::Rows => &self.rows,
+            _ => &self.data,
+        };
+        let found = window.at_hand(offset, wanted);
+        found.ok_or_else(|| {
+            self.file.damaged(component, offset, "a chunk is shorter than it should be").into()
+        })
     }
 
-    fn fill(&mut self, component: Component, offset: u64, wanted: usize, chunk_bytes: u64) -> Attempt<()> {
-        let total = self.file.component_bytes(component);
-        if offset.checked_add(wanted as u64).is_none_or(|end| end > total) || wanted as u64 > ITEM_BYTES_MAX {
+    fn fill(&mut self, component: Component, offset: u64, wanted: usize) -> Attempt<()> {
+        let Window { chunk_bytes, total_bytes, .. } = *self.window(component);
+        if offset.checked_add(wanted as u64).is_none_or(|end| end > total_bytes)
+            || wanted as u64 > ITEM_BYTES_MAX
+        {
             let what = "something reaches beyond the end of the file";
             return Err(self.file.damaged(component, offset, what).into());
         }
@@ -115,10 +136,10 @@ impl<S: ChunkSource> Chunks<S> {
             let window = self.window(component);
             window.assembled.clear();
             window.assembled_at = u64::MAX;
-            if window.at_hand(offset, wanted, chunk_bytes).is_some() {
+            if window.at_hand(offset, wanted).is_some() {
                 return Ok(());
             }
-            let rest = window.at_hand(offset, 0, chunk_bytes).unwrap_or_default().to_vec();
+            let rest = window.at_hand(offset, 0).unwrap_or_default().to_vec();
             window.assembled = rest;
             window.assembled_at = offset;
         }

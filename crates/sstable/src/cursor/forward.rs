@@ -22,6 +22,10 @@ pub(crate) struct Forward {
     position: u64,
     /// The range deletion in force there.
     open: DeletionTime,
+    /// Is the slice that of one whole clustering?
+    is_one_row: bool,
+    /// Does the slice go to the partition's end?
+    has_no_end: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +43,15 @@ enum Phase {
 impl Forward {
     pub(crate) fn new(partition: Place) -> Self {
         let position = partition.rows_start;
-        Forward { partition, slice: 0, phase: Phase::Find, position, open: DeletionTime::LIVE }
+        Forward {
+            partition,
+            slice: 0,
+            phase: Phase::Find,
+            position,
+            open: DeletionTime::LIVE,
+            is_one_row: false,
+            has_no_end: false,
+        }
     }
 
     /// The next item within the slices.
@@ -86,6 +98,8 @@ impl Forward {
 
     /// Goes to the block where the slice begins, if that is ahead.
     fn find<S: ChunkSource>(&mut self, chunks: &mut Chunks<S>, slice: &Slice) -> Attempt<()> {
+        self.has_no_end = slice.end == Bound::TOP;
+        self.is_one_row = is_one_row(chunks.file().layout(), slice);
         if slice.start.prefix.is_empty() {
             self.phase = if slice.start == Bound::BOTTOM { Phase::Read } else { Phase::Skip };
             return Ok(());
@@ -117,7 +131,7 @@ impl Forward {
         slice: &Slice,
         head: &Head,
     ) -> Attempt<Option<Unfiltered>> {
-        if compare(chunks.file().layout(), items, head, &slice.start).is_gt() {
+        if compare(items, head, &slice.start).is_gt() {
             self.phase = Phase::Read;
             let opened = !self.open.is_live();
             return Ok(opened.then(|| Unfiltered::Marker(Marker::at(&slice.start, self.open))));
@@ -137,8 +151,7 @@ impl Forward {
         slice: &Slice,
         head: &Head,
     ) -> Attempt<Option<Unfiltered>> {
-        let is_beyond =
-            slice.end != Bound::TOP && compare(chunks.file().layout(), items, head, &slice.end).is_ge();
+        let is_beyond = !self.has_no_end && compare(items, head, &slice.end).is_ge();
         if is_beyond {
             self.phase = Phase::Over;
             let closed = !self.open.is_live();
@@ -147,7 +160,7 @@ impl Forward {
         let item = items.item(chunks, self.position, head, &mut self.open)?;
         self.position += head.item_bytes;
         // The last row there can be: what follows need not be fetched to know that.
-        if head.kind == HeadKind::Row && self.open.is_live() && is_one_row(chunks.file().layout(), slice) {
+        if self.is_one_row && head.kind == HeadKind::Row && self.open.is_live() {
             self.phase = Phase::Over;
         }
         Ok(item)
@@ -155,7 +168,8 @@ impl Forward {
 }
 
 /// Where an item stands to a bound. Markers at the very place are equal.
-pub(super) fn compare(layout: &Layout, items: &Items, head: &Head, bound: &Bound) -> Ordering {
+pub(super) fn compare(items: &Items, head: &Head, bound: &Bound) -> Ordering {
+    let layout = items.layout();
     let encoded = items.decoder.clustering();
     match head.kind {
         HeadKind::Row => layout.comparator.compare_encoded_to_bound(encoded, bound),

@@ -1,18 +1,29 @@
 //! Items of a partition one by one, by where they are in Data.
 
+use std::sync::Arc;
+
 use rows::{DeletionTime, Marker, Row, Unfiltered};
 
 use super::chunks::{Attempt, Chunks};
-use crate::data::{Decoder, Head, HeadKind, ParseError};
-use crate::{ChunkSource, Component};
+use crate::data::{Decoder, Head, HeadKind, Layout, ParseError};
+use crate::{ChunkSource, Component, TableFile};
 
 /// Reads items.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Items {
+    file: Arc<TableFile>,
     pub(crate) decoder: Decoder,
 }
 
 impl Items {
+    pub(crate) fn new(file: Arc<TableFile>) -> Self {
+        Items { file, decoder: Decoder::default() }
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        self.file.layout()
+    }
+
     /// The head of the item at a place.
     pub(crate) fn head<S: ChunkSource>(
         &mut self,
@@ -20,9 +31,8 @@ impl Items {
         position: u64,
         is_static: bool,
     ) -> Attempt<Head> {
-        let file = chunks.file().clone();
-        let decoder = &mut self.decoder;
-        chunks.parse(Component::Data, position, |bytes| decoder.head(file.layout(), bytes, is_static))
+        let (layout, decoder) = (self.file.layout(), &mut self.decoder);
+        chunks.parse(Component::Data, position, |bytes| decoder.head(layout, bytes, is_static))
     }
 
     /// The whole row whose head was read last; `None` when nothing of it is left.
@@ -33,10 +43,8 @@ impl Items {
         head: &Head,
         is_static: bool,
     ) -> Attempt<Option<Row>> {
-        let file = chunks.file().clone();
-        let body = self.body(chunks, position, head)?;
-        let decoder = &mut self.decoder;
-        let parsed = decoder.row(file.layout(), head, is_static, body);
+        let body = body(chunks, position, head)?;
+        let parsed = self.decoder.row(self.file.layout(), head, is_static, body);
         parsed.map_err(|error| damaged(chunks, position, error))
     }
 
@@ -48,9 +56,8 @@ impl Items {
         head: &Head,
         kind: u8,
     ) -> Attempt<Marker> {
-        let file = chunks.file().clone();
-        let body = self.body(chunks, position, head)?;
-        let parsed = self.decoder.marker(file.layout(), kind, body);
+        let body = body(chunks, position, head)?;
+        let parsed = self.decoder.marker(self.file.layout(), kind, body);
         parsed.map_err(|error| damaged(chunks, position, error))
     }
 
@@ -72,17 +79,13 @@ impl Items {
             }
         })
     }
+}
 
-    fn body<'a, S: ChunkSource>(
-        &self,
-        chunks: &'a mut Chunks<S>,
-        position: u64,
-        head: &Head,
-    ) -> Attempt<&'a [u8]> {
-        let wanted = usize::try_from(head.item_bytes).unwrap_or(usize::MAX);
-        let bytes = chunks.bytes(Component::Data, position, wanted)?;
-        Ok(&bytes[head.body_start..wanted])
-    }
+/// The body of an item, at hand as a whole.
+fn body<'a, S: ChunkSource>(chunks: &'a mut Chunks<S>, position: u64, head: &Head) -> Attempt<&'a [u8]> {
+    let wanted = usize::try_from(head.item_bytes).unwrap_or(usize::MAX);
+    let bytes = chunks.bytes(Component::Data, position, wanted)?;
+    Ok(&bytes[head.body_start..wanted])
 }
 
 /// A body has all its bytes at hand, so one that ends too soon is damaged too.

@@ -106,24 +106,17 @@ impl<S: ChunkSource> FileCursor<S> {
         reversed: bool,
     ) -> Self {
         let which = Which::One { key, reversed };
-        FileCursor {
-            chunks: Chunks::new(file, source),
-            items: Items::default(),
-            slices,
-            which,
-            state: State::Locate,
-        }
+        Self::new(file, source, slices, which)
     }
 
     pub(crate) fn scan(file: Arc<TableFile>, source: S, range: RingRange, slices: Slices) -> Self {
         let which = Which::Range { range, locator: Locator::Unstarted, last_key: None };
-        FileCursor {
-            chunks: Chunks::new(file, source),
-            items: Items::default(),
-            slices,
-            which,
-            state: State::Locate,
-        }
+        Self::new(file, source, slices, which)
+    }
+
+    fn new(file: Arc<TableFile>, source: S, slices: Slices, which: Which) -> Self {
+        let items = Items::new(Arc::clone(&file));
+        FileCursor { chunks: Chunks::new(file, source), items, slices, which, state: State::Locate }
     }
 
     /// The file it reads.

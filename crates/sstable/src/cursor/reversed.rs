@@ -166,13 +166,11 @@ impl Reversed {
     ) -> Attempt<()> {
         while self.block.position < self.block.stop {
             let head = items.head(chunks, self.block.position, false)?;
-            let layout_file = chunks.file().clone();
-            let layout = layout_file.layout();
             let starts_later = slice.start != Bound::BOTTOM && !self.block.is_in;
             if head.kind == HeadKind::End {
                 break;
             }
-            if starts_later && compare(layout, items, &head, &slice.start).is_le() {
+            if starts_later && compare(items, &head, &slice.start).is_le() {
                 if let HeadKind::Marker(kind) = head.kind {
                     self.block.open = items.marker(chunks, self.block.position, &head, kind)?.right;
                 }
@@ -182,7 +180,7 @@ impl Reversed {
                 continue;
             }
             self.block.is_in = true;
-            if slice.end != Bound::TOP && compare(layout, items, &head, &slice.end).is_ge() {
+            if slice.end != Bound::TOP && compare(items, &head, &slice.end).is_ge() {
                 if !self.block.open.is_live() {
                     self.items.push(Unfiltered::Marker(Marker::at(&slice.end, self.block.open)));
                 }

@@ -6,7 +6,6 @@
 use rows::{
     Bound, BoundKind, CellRef, Clustering, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row, RowBuilder,
 };
-use schema::ColumnId;
 use stdx::cursor::Cursor;
 
 use super::clustering::{marker_sides, read_components};
@@ -49,7 +48,6 @@ pub(crate) enum HeadKind {
 /// A column of a row, found but not yet put into the row.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    id: ColumnId,
     slot: u16,
     cell: FoundCell,
 }
@@ -63,6 +61,9 @@ struct FoundCell {
     start: usize,
     end: usize,
 }
+
+/// What a row in memory takes for a column beside its value, at most but for times.
+const COLUMN_OVERHEAD_BYTES: usize = 8;
 
 type Parsed<T> = Result<T, ParseError>;
 
@@ -172,46 +173,55 @@ impl Decoder {
             } else {
                 reader.find_cell(column, &mut input)?
             };
-            if let Some(id) = column.id {
-                self.columns.push(Found { id, slot, cell });
+            self.columns.push(Found { slot, cell });
+        }
+        let bytes = body.len() + count * COLUMN_OVERHEAD_BYTES;
+        let mut builder = RowBuilder::with_capacity(&self.clustering, liveness, deletion, bytes);
+        if has_all {
+            for slot in &columns.by_id {
+                build(&mut builder, &reader, columns, &self.columns[usize::from(*slot)])?;
+            }
+        } else {
+            let id = |found: &Found| columns.list[usize::from(found.slot)].id;
+            self.columns.retain(|found| id(found).is_some());
+            if !self.columns.is_sorted_by_key(id) {
+                self.columns.sort_unstable_by_key(id);
+            }
+            for found in &self.columns {
+                build(&mut builder, &reader, columns, found)?;
             }
         }
-        if !self.columns.is_sorted_by_key(|column| column.id) {
-            self.columns.sort_unstable_by_key(|column| column.id);
-        }
-        let row = self.build(reader, columns, deletion)?;
+        let row = builder.finish();
         Ok((!row.is_empty()).then_some(row))
     }
+}
 
-    fn build(&self, reader: CellReader<'_>, columns: &Columns, deletion: DeletionTime) -> Parsed<Row> {
-        let mut builder = RowBuilder::with_encoded(&self.clustering, reader.liveness, deletion);
-        builder.reserve(reader.body.len());
-        for found in &self.columns {
-            let column = &columns.list[usize::from(found.slot)];
-            let is_gone = |timestamp: i64| column.dropped_time_us.is_some_and(|dropped| timestamp <= dropped);
-            if !column.is_complex {
-                let FoundCell { timestamp, ttl, local_deletion_time, start, end } = found.cell;
-                if !is_gone(timestamp) {
-                    let value = &reader.body[start..end];
-                    builder.cell(found.id, CellRef { timestamp, ttl, local_deletion_time, path: b"", value });
-                }
-                continue;
-            }
-            // The cells were walked once when they were found, so that they parse.
-            let mut input = Cursor::new(&reader.body[found.cell.start..found.cell.end]);
-            let mut deletion = DeletionTime::LIVE;
-            if reader.has_complex_deletion {
-                deletion = reader.layout.stats.read_deletion(&mut input)?;
-                if is_gone(deletion.timestamp) {
-                    deletion = DeletionTime::LIVE;
-                }
-            }
-            let count = input.vint()?;
-            let cells = (0..count).map_while(|_| reader.read_path_cell(&mut input).ok());
-            builder.complex(found.id, deletion, cells.filter(|cell| !is_gone(cell.timestamp)));
+/// Puts a column found into the row.
+fn build(builder: &mut RowBuilder, reader: &CellReader<'_>, columns: &Columns, found: &Found) -> Parsed<()> {
+    let column = &columns.list[usize::from(found.slot)];
+    let Some(id) = column.id else { return Ok(()) };
+    let is_gone = |timestamp: i64| column.dropped_time_us.is_some_and(|dropped| timestamp <= dropped);
+    if !column.is_complex {
+        let FoundCell { timestamp, ttl, local_deletion_time, start, end } = found.cell;
+        if !is_gone(timestamp) {
+            let value = &reader.body[start..end];
+            builder.cell(id, CellRef { timestamp, ttl, local_deletion_time, path: b"", value });
         }
-        Ok(builder.finish())
+        return Ok(());
     }
+    // The cells were walked once when they were found, so that they parse.
+    let mut input = Cursor::new(&reader.body[found.cell.start..found.cell.end]);
+    let mut deletion = DeletionTime::LIVE;
+    if reader.has_complex_deletion {
+        deletion = reader.layout.stats.read_deletion(&mut input)?;
+        if is_gone(deletion.timestamp) {
+            deletion = DeletionTime::LIVE;
+        }
+    }
+    let count = input.vint()?;
+    let cells = (0..count).map_while(|_| reader.read_path_cell(&mut input).ok());
+    builder.complex(id, deletion, cells.filter(|cell| !is_gone(cell.timestamp)));
+    Ok(())
 }
 
 /// Reads cells of one row.

@@ -29,6 +29,8 @@ pub(crate) struct Columns {
     pub(crate) list: Vec<FileColumn>,
     /// Index into the list by column id, [`NO_SLOT`] for none.
     slots: Vec<u16>,
+    /// Places in the list of columns that the table has, by rising id.
+    pub(crate) by_id: Vec<u16>,
     pub(crate) has_complex: bool,
 }
 
@@ -60,7 +62,8 @@ impl Columns {
             }
         }
         let has_complex = list.iter().any(|column| column.is_complex);
-        Columns { list, slots, has_complex }
+        let by_id = slots.iter().copied().filter(|slot| *slot != NO_SLOT).collect();
+        Columns { list, slots, by_id, has_complex }
     }
 
     /// Which of the list that column is.
