@@ -14,6 +14,7 @@ mod options;
 mod serde_type;
 mod table;
 mod transformation;
+mod user_type;
 mod value;
 
 pub use column::{ClusteringOrder, Column, ColumnId, ColumnKind};

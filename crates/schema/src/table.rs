@@ -259,6 +259,25 @@ impl Table {
         self.columns.iter().any(|column| column.cql_type == CqlType::Counter)
     }
 
+    /// The table with other types in some columns, which no invariant looks at; none when the
+    /// function changes no type.
+    pub(crate) fn map_types(&self, change: impl Fn(&CqlType) -> Option<CqlType>) -> Option<Self> {
+        let changed: Vec<_> = self.columns.iter().map(|column| change(&column.cql_type)).collect();
+        if changed.iter().all(Option::is_none) {
+            return None;
+        }
+        let mut table = self.clone();
+        for (column, changed) in table.columns.iter_mut().zip(changed) {
+            if let Some(cql_type) = changed {
+                column.cql_type = cql_type;
+            }
+        }
+        let types = table.clustering().iter().zip(self.clustering_types.iter());
+        table.clustering_types =
+            types.map(|(column, (_, is_reversed))| (column.cql_type.clone(), *is_reversed)).collect();
+        Some(table)
+    }
+
     /// The parts, to build a changed table from.
     pub fn to_builder(&self) -> TableBuilder {
         self.clone().into()

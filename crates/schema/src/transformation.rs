@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use types::CqlType;
 
-use crate::{Keyspace, Replication, Schema, Table, TableId};
+use crate::{Keyspace, Replication, Schema, Table, TableId, user_type};
 
 /// One change of the schema, as the metadata log keeps it. What it may do was decided by the
 /// language layer; [`Transformation::apply`] checks again, because the log is linear and another
@@ -40,7 +40,8 @@ pub enum Transformation {
         name: String,
         id: TableId,
     },
-    /// The type must be [`CqlType::UserDefined`]. Creates it, or replaces its definition.
+    /// The type must be [`CqlType::UserDefined`]. Creates it, or replaces its
+    /// definition, there and in every type and table of the keyspace that uses it.
     PutType {
         #[serde(with = "crate::serde_type")]
         cql_type: CqlType,
@@ -118,8 +119,7 @@ impl Transformation {
                 let CqlType::UserDefined { definition, .. } = cql_type else {
                     return Err(SchemaError::NotUserDefined { cql_type: cql_type.to_string() });
                 };
-                let keyspace = keyspace_mut(&mut keyspaces, &definition.keyspace)?;
-                keyspace.types.insert(definition.name.clone(), Arc::clone(definition));
+                user_type::put(keyspace_mut(&mut keyspaces, &definition.keyspace)?, definition);
             }
             Transformation::DropType { keyspace, name } => {
                 let missing = || SchemaError::NoType { keyspace: keyspace.clone(), name: name.clone() };
