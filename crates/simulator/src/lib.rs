@@ -6,7 +6,24 @@
 //!
 //! What makes a run repeat: one thread, tokio's paused time, seeded delays and disk images. What
 //! would break it: a `HashMap` whose order decides anything, an unbiased `tokio::select!`, a thread.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | how does a machine live and die? | `machine.rs` |
+//! | which tables are there? | `world.rs` |
+//! | what do clients do? | `workload.rs` |
+//! | what must they see? | `model.rs` |
+//! | how does a run go? | `scenario.rs`, [`simulate`] |
 
+mod dice;
+mod events;
 mod machine;
+mod model;
+mod node;
+mod scenario;
+mod workload;
+mod world;
 
+pub use events::Events;
 pub use machine::{Fate, Machine, MachineOptions};
+pub use scenario::{Outcome, Violation, simulate};

@@ -44,8 +44,8 @@ impl Recovery<'_> {
         let mut last_timestamp =
             old_manifests.iter().map(|manifest| manifest.state().last_timestamp).max().unwrap_or(0);
         let sharding = self.context.sharding;
-        let mut memtables: Vec<HashMap<TableId, Memtable>> =
-            (0..sharding.shard_count()).map(|_| HashMap::new()).collect();
+        let mut memtables: Vec<BTreeMap<TableId, Memtable>> =
+            (0..sharding.shard_count()).map(|_| BTreeMap::new()).collect();
         self.replay(&flushed, &mut memtables, &mut last_timestamp)?;
         let (facts, manifests) = match sharding == self.facts.sharding {
             true => (self.facts.clone(), old_manifests),
@@ -113,7 +113,7 @@ impl Recovery<'_> {
     fn replay(
         &self,
         flushed: &BTreeMap<(u32, TableId), LogPosition>,
-        memtables: &mut [HashMap<TableId, Memtable>],
+        memtables: &mut [BTreeMap<TableId, Memtable>],
         last_timestamp: &mut i64,
     ) -> Result<(), StorageError> {
         let mut replay = commitlog::replay(self.disk(), &self.layout().commitlog())?;
@@ -155,7 +155,7 @@ impl Recovery<'_> {
     fn reshard(
         &self,
         old: &[Manifest],
-        memtables: &mut [HashMap<TableId, Memtable>],
+        memtables: &mut [BTreeMap<TableId, Memtable>],
         last_timestamp: i64,
     ) -> Result<(NodeFacts, Vec<Manifest>), StorageError> {
         let facts = NodeFacts {
@@ -179,7 +179,7 @@ impl Recovery<'_> {
         for (shard, memtables) in memtables.iter_mut().enumerate() {
             let mut state = self.inherited(old)?;
             state.last_timestamp = last_timestamp;
-            for (id, memtable) in memtables.drain() {
+            for (id, memtable) in std::mem::take(memtables) {
                 let Some(table) = self.schema.table_by_id(id) else { continue };
                 let file = self.context.runtime.random.uuid_v1(&*self.context.runtime.clock);
                 let descriptor = Descriptor::new(self.layout().table(table), file);
@@ -239,7 +239,7 @@ impl Recovery<'_> {
     fn table_seeds(
         &self,
         manifest: &Manifest,
-        mut memtables: HashMap<TableId, Memtable>,
+        mut memtables: BTreeMap<TableId, Memtable>,
         opened: &mut HashMap<Uuid, Arc<TableFile>>,
     ) -> Result<HashMap<TableId, TableSeed>, StorageError> {
         let mut seeds = HashMap::new();
