@@ -11,6 +11,7 @@ use bytes::Bytes;
 use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder, Slices,
 };
+use runtime::trace;
 use schema::{ColumnId, Table};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,12 +57,13 @@ impl Coordinator {
             return self.write_to_owners(mutations).await;
         }
         let coordinator = self.clone();
-        let work = tokio::task::spawn_local(async move { coordinator.write_over_shards(mutations).await });
-        work.await.map_err(|_| CoordinatorError::ShuttingDown)?
+        let work = async move { coordinator.write_over_shards(mutations).await };
+        let work = trace::carry(trace::current(), work);
+        tokio::task::spawn_local(work).await.map_err(|_| CoordinatorError::ShuttingDown)?
     }
 
     async fn write_over_shards(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
-        runtime::trace::note(|| "Determining replicas for atomic batch".into());
+        trace::note(|| "Determining replicas for atomic batch".into());
         let log = BatchLog::of(self)?;
         let id = self.time_uuid();
         let record = log.record(id, &mutations, self.next_timestamp())?;

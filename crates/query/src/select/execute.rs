@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use coordinator::{Consistency, Coordinator};
 use rows::{Row, Slices};
+use runtime::trace;
 use storage::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget};
 
 use super::aggregate::Groups;
@@ -34,6 +35,7 @@ pub(crate) struct Reader<'a> {
 impl Reader<'_> {
     pub(super) async fn read(&self, plan: &SelectPlan, command: ReadCommand) -> Result<ReadPage, QueryError> {
         if plan.home == Home::MadeUp {
+            trace::note(|| format!("Making up rows of {}", plan.table.name()));
             if let Some(gathering) = self.virtual_tables.gather(&plan.table) {
                 gathering.await;
             }
