@@ -14,6 +14,7 @@
 
 mod catalog;
 mod ddl;
+mod describe;
 mod engine;
 mod error;
 mod functions;
@@ -28,6 +29,7 @@ mod terms;
 mod virtual_tables;
 
 pub use coordinator::Consistency;
+pub use ddl::create_table_from_cql;
 pub use engine::Engine;
 pub use error::{QueryError, WriteType, consistency_name};
 pub use prepare::PreparedTexts;
