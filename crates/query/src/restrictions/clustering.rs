@@ -193,6 +193,10 @@ fn beyond(
     comparator: &ClusteringComparator,
     bindings: &Bindings<'_>,
 ) -> Result<Vec<Slice>, QueryError> {
+    if restriction.binds_null(edge, bindings)? {
+        // Null comes first and no row has it: everything is above, nothing below.
+        return Ok(if above { vec![Slice::prefix(encode(prefix))] } else { Vec::new() });
+    }
     let values = restriction.bind(&edge.values, bindings)?;
     let mut slices = Vec::with_capacity(values.len());
     for index in 0..values.len() {

@@ -131,6 +131,15 @@ impl Restriction {
         }
     }
 
+    /// Is the edge of a slice of one column bound to null? Cassandra takes that, unlike in a tuple
+    /// or an equality.
+    pub(crate) fn binds_null(&self, edge: &Edge, bindings: &Bindings<'_>) -> Result<bool, QueryError> {
+        match &edge.values {
+            Values::Terms(terms) if !self.is_tuple => Ok(terms[0].bind(bindings)? == Value::Null),
+            _ => Ok(false),
+        }
+    }
+
     fn bind_in_marker(&self, index: usize, bindings: &Bindings<'_>) -> Result<Vec<Bound>, QueryError> {
         let name = &self.first().name;
         let list = match bindings.raw(index) {
@@ -146,6 +155,10 @@ impl Restriction {
             let Some(part) = part.map_err(short)? else {
                 refuse!("Invalid null value in condition for column {name}")
             };
+            let means_null = |of: &CqlType| part.is_empty() && of.empty_is_meaningless();
+            if !self.is_tuple && means_null(&self.first().cql_type) {
+                refuse!("Invalid null value in condition for column {name}");
+            }
             if self.is_tuple {
                 points.push(self.split_tuple(part)?);
             } else {

@@ -40,7 +40,11 @@ impl Reader<'_> {
                 gathering.await;
             }
             let rows = self.virtual_tables.rows(&plan.table).unwrap_or_default();
-            return Ok(virtual_read::read(rows, &command));
+            let order = match self.virtual_tables.is_virtual(plan.table.keyspace()) {
+                true => virtual_read::PartitionOrder::Key,
+                false => virtual_read::PartitionOrder::Ring,
+            };
+            return Ok(virtual_read::read(rows, &command, order));
         }
         let read = self.coordinator.read(command, self.consistency).await;
         read.map_err(|error| QueryError::from_coordinator(error, self.consistency))

@@ -3,30 +3,34 @@
 use rows::{ClusteringComparator, PartitionKey};
 use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
 
+/// In which order the partitions of a table come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartitionOrder {
+    /// By token, as stored tables have it.
+    Ring,
+    /// By the bytes of the key, as Cassandra's virtual tables have it.
+    Key,
+}
+
 /// Answers a command from all rows of a table.
-pub(super) fn read(mut all: Vec<PartitionRows>, command: &ReadCommand) -> ReadPage {
+pub(super) fn read(mut all: Vec<PartitionRows>, command: &ReadCommand, order: PartitionOrder) -> ReadPage {
     let comparator = ClusteringComparator::new(command.table.clustering_types().clone());
-    match &command.target {
-        ReadTarget::Range(range) => {
-            all.retain(|partition| range.contains(partition.key.token));
-            all.sort_by(|a, b| a.key.cmp(&b.key));
-            merge_partitions(&mut all);
+    let compare = |a: &PartitionKey, b: &PartitionKey| match (&command.target, order) {
+        (ReadTarget::Keys(keys), _) => {
+            let place = |of: &PartitionKey| keys.iter().position(|key| key == of);
+            place(a).cmp(&place(b))
         }
-        ReadTarget::Keys(keys) => all = pick(all, keys),
+        (ReadTarget::Range(_), PartitionOrder::Ring) => a.cmp(b),
+        (ReadTarget::Range(_), PartitionOrder::Key) => a.bytes.cmp(&b.bytes),
+    };
+    match &command.target {
+        ReadTarget::Range(range) => all.retain(|partition| range.contains(partition.key.token)),
+        ReadTarget::Keys(keys) => all.retain(|partition| keys.contains(&partition.key)),
     }
+    all.sort_by(|a, b| compare(&a.key, &b.key));
+    merge_partitions(&mut all);
     if let Some(position) = &command.resume {
-        let order: Vec<PartitionKey> = match &command.target {
-            ReadTarget::Keys(keys) => keys.clone(),
-            ReadTarget::Range(_) => Vec::new(),
-        };
-        let is_before = |key: &PartitionKey| match order.is_empty() {
-            true => *key < position.key,
-            false => {
-                let place = |of: &PartitionKey| order.iter().position(|other| other == of);
-                place(key) < place(&position.key)
-            }
-        };
-        all.retain(|partition| !is_before(&partition.key));
+        all.retain(|partition| compare(&partition.key, &position.key).is_ge());
     }
     let mut page = ReadPage::default();
     let mut left = command.limits.row_count as usize;
@@ -93,16 +97,6 @@ fn merge_partitions(all: &mut Vec<PartitionRows>) {
         }
     }
     *all = merged;
-}
-
-fn pick(mut all: Vec<PartitionRows>, keys: &[PartitionKey]) -> Vec<PartitionRows> {
-    let mut picked = Vec::new();
-    for key in keys {
-        let mut found: Vec<PartitionRows> = all.extract_if(.., |partition| partition.key == *key).collect();
-        merge_partitions(&mut found);
-        picked.append(&mut found);
-    }
-    picked
 }
 
 fn sort_rows(partition: &mut PartitionRows, command: &ReadCommand, comparator: &ClusteringComparator) {
