@@ -118,7 +118,10 @@ fn flags(table: &Table) -> Value {
 
 fn add_columns(rows: &mut MadeUpRows<'_>, keyspace: &Keyspace) {
     for table in keyspace.tables.values() {
-        for column in table.columns() {
+        // In the order they are read in, so that sorting them again costs little.
+        let mut columns: Vec<&Column> = table.columns().iter().collect();
+        columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        for column in columns {
             add_column(rows, table, column);
         }
     }
@@ -220,7 +223,7 @@ mod tests {
              'org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy', 'max_threshold': '32', \
              'min_threshold': '2'} compression={'chunk_length_in_kb': '16', 'class': \
              'org.apache.cassandra.io.compress.LZ4Compressor'} crc_check_chance=1.0 \
-             dclocal_read_repair_chance=0.0 default_time_to_live=0 extensions={} flags=['compound'] \
+             dclocal_read_repair_chance=0.0 default_time_to_live=0 extensions={} flags={'compound'} \
              gc_grace_seconds=0 id=919a4bc5-7a33-3573-b03e-13fc3f68b465 max_index_interval=2048 \
              memtable_flush_period_in_ms=3600000 min_index_interval=128 read_repair=BLOCKING \
              read_repair_chance=0.0 speculative_retry=99p",

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use storage::PartitionRows;
 use uuid::Uuid;
 
 use super::schema_version::SchemaVersions;
-use super::view::NodeView;
+use super::view::{NodeView, STORAGE_PORT};
 use super::{local, schema_rows, views};
 use crate::clients::Clients;
 use crate::management::NodeStats;
@@ -121,7 +122,7 @@ impl VirtualTables for SystemTables {
 impl SystemTables {
     /// Each token's owner. On a lone node that is always this one.
     fn range_ownership(&self) -> Vec<(String, Vec<String>)> {
-        let address = self.view.listen.ip().to_string();
-        self.view.tokens.iter().map(|token| (token.to_string(), vec![address.clone()])).collect()
+        let owner = format!("/{}", SocketAddr::new(self.view.listen.ip(), STORAGE_PORT));
+        self.view.tokens.iter().map(|token| (token.to_string(), vec![owner.clone()])).collect()
     }
 }

@@ -1,0 +1,8 @@
+//! A whole node in a test: two shards on a temporary directory, asked over its two ports.
+
+#![allow(clippy::expect_used, reason = "tests say what they expect")]
+
+mod management;
+mod support;
+mod system_tables;
+mod traces;

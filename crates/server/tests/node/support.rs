@@ -1,0 +1,168 @@
+//! Starting a node, and talking to it: CQL in version 4, which has no segments, and bare HTTP.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use protocol::{
+    CellReader, Consistency, Decoder, Encoder, Query, QueryParameters, Request, RequestEnvelope, Response,
+    ResponseEnvelope, Rows, Version,
+};
+use runtime::{Runtime, RuntimeOptions};
+use serde_json::Value;
+use server::{Limits, Server, ServerOptions};
+use storage::StorageOptions;
+use tempfile::TempDir;
+
+const VERSION: Version = Version::V4;
+
+/// A running node, and the directory it has to itself.
+pub(crate) struct Node {
+    server: Option<Server>,
+    directory: TempDir,
+}
+
+impl Node {
+    pub(crate) fn start() -> Node {
+        let directory = tempfile::tempdir().expect("directory");
+        let server = Some(start(&directory));
+        Node { server, directory }
+    }
+
+    /// Stops the node and starts it again on the same data.
+    pub(crate) fn restart(mut self) -> Node {
+        stop(self.server.take());
+        self.server = Some(start(&self.directory));
+        self
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        self.server.as_ref().expect("running")
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::open(self.server().listen())
+    }
+
+    /// Status and body of a GET.
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        self.http(&format!("GET {path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n"))
+    }
+
+    /// Status and body of a POST; without a body when it is empty.
+    pub(crate) fn post(&self, path: &str, body: &str) -> (u16, Value) {
+        let length = body.len();
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+        self.http(&format!(
+            "POST {path} HTTP/1.1\r\nHost: node\r\n{kind}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        ))
+    }
+
+    fn http(&self, request: &str) -> (u16, Value) {
+        let mut socket = TcpStream::connect(self.server().management().expect("a port")).expect("connect");
+        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("timeout");
+        socket.write_all(request.as_bytes()).expect("write");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("read");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        (status, serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned())))
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        stop(self.server.take());
+    }
+}
+
+fn start(directory: &TempDir) -> Server {
+    let runtime = Runtime::real(RuntimeOptions::default()).expect("threads");
+    let options = ServerOptions {
+        storage: StorageOptions::new(directory.path(), 2, 64 << 20),
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        management: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+        memory_bytes: 64 << 20,
+        cluster_name: "Test Cluster".into(),
+        data_center: "datacenter1".into(),
+        rack: "rack1".into(),
+        limits: Limits::default(),
+    };
+    Server::start(&runtime, options).expect("a node")
+}
+
+fn stop(server: Option<Server>) {
+    let waiting = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+    if let Some(server) = server {
+        waiting.block_on(server.stop()).expect("a clean stop");
+    }
+}
+
+/// A connection that is past its handshake.
+pub(crate) struct Client {
+    socket: TcpStream,
+    decoder: Decoder,
+    encoder: Encoder,
+}
+
+impl Client {
+    fn open(address: SocketAddr) -> Client {
+        let socket = TcpStream::connect(address).expect("connect");
+        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("timeout");
+        let (decoder, encoder) = (Decoder::client(64 << 20), Encoder::client());
+        let mut client = Client { socket, decoder, encoder };
+        let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "test")];
+        let options = options.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+        let ready = client.call(Request::Startup(options).into());
+        assert!(matches!(ready.response, Response::Ready), "{ready:?}");
+        client.decoder.establish(VERSION, None);
+        client.encoder.establish(VERSION, None);
+        client
+    }
+
+    pub(crate) fn call(&mut self, request: RequestEnvelope) -> ResponseEnvelope {
+        self.encoder.append_request(VERSION, 1, &request);
+        let output = self.encoder.take();
+        self.socket.write_all(&output).expect("write");
+        loop {
+            if let Some(frame) = self.decoder.next_frame() {
+                return ResponseEnvelope::decode(&frame.expect("a frame")).expect("an answer");
+            }
+            let buffer = self.decoder.read_buffer(4096);
+            let start = buffer.len();
+            buffer.resize(start + 4096, 0);
+            let count = self.socket.read(&mut buffer[start..]).expect("read");
+            buffer.truncate(start + count);
+            assert!(count > 0, "the node closed the connection");
+        }
+    }
+
+    pub(crate) fn query(&mut self, text: &str) -> Response {
+        self.call(request(text).into()).response
+    }
+
+    /// Rows of a statement as text, a column from the next by a bar.
+    pub(crate) fn rows(&mut self, text: &str) -> Vec<String> {
+        match self.query(text) {
+            Response::Rows(rows) => lines(&rows),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+pub(crate) fn request(text: &str) -> Request {
+    Request::Query(Query { query: text.into(), parameters: QueryParameters::at(Consistency::One) })
+}
+
+fn lines(rows: &Rows) -> Vec<String> {
+    let mut cells = CellReader::new(rows.cells.clone());
+    let line = |_| {
+        let cell = |column: &protocol::ColumnSpec| match cells.next_cell().expect("a cell").expect("whole") {
+            None => "null".to_owned(),
+            Some(value) if column.cql_type.native_name().is_some() => column.cql_type.to_text(&value),
+            Some(value) => column.cql_type.to_cql_literal(&value),
+        };
+        rows.metadata.columns.iter().map(cell).collect::<Vec<_>>().join("|")
+    };
+    (0..rows.row_count).map(line).collect()
+}
