@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use rows::{Clustering, DeletionTime, Liveness, PartitionHeader, PartitionKey, Row, RowBuilder, Unfiltered};
+use rows::{
+    Bound, BoundKind, Clustering, DeletionTime, Liveness, PartitionHeader, PartitionKey, Row, RowBuilder,
+    Unfiltered,
+};
 use runtime::Disk;
 use schema::Table;
 use types::byte_comparable::{self, ClusteringBoundKind};
@@ -56,6 +59,7 @@ struct Partition {
     open: DeletionTime,
     /// The block being filled: its first item, where it begins, and what was open there.
     block: Option<(ItemPlace, Block)>,
+    first_place: Option<ItemPlace>,
     last_place: Option<ItemPlace>,
 }
 
@@ -72,6 +76,21 @@ impl ItemPlace {
             Unfiltered::Row(row) => ItemPlace::Row(row.clone()),
             Unfiltered::Marker(marker) => ItemPlace::Marker(marker.prefix.clone(), marker.is_before),
         }
+    }
+
+    /// The place as the start or the end of what is covered.
+    fn bound(&self, is_start: bool) -> Bound {
+        let (prefix, is_before) = match self {
+            ItemPlace::Row(row) => (row.clustering(), is_start),
+            ItemPlace::Marker(prefix, is_before) => (prefix.clone(), *is_before),
+        };
+        let kind = match (is_start, is_before) {
+            (true, true) => BoundKind::InclusiveStart,
+            (true, false) => BoundKind::ExclusiveStart,
+            (false, true) => BoundKind::ExclusiveEnd,
+            (false, false) => BoundKind::InclusiveEnd,
+        };
+        Bound { kind, prefix }
     }
 
     fn form(&self, table: &Table, out: &mut Vec<u8>) {
@@ -166,6 +185,7 @@ impl TableWriter {
             last_item: 0,
             open: DeletionTime::LIVE,
             block: None,
+            first_place: None,
             last_place: None,
         });
         Ok(())
@@ -199,16 +219,17 @@ impl TableWriter {
         let (layout, collector) = (&self.layout, &mut self.collector);
         let encoded = match item {
             Unfiltered::Row(row) => {
-                collector.place_of_row(row);
                 self.encoder.row(layout, row, false, previous_bytes, collector, &mut self.item)
             }
             Unfiltered::Marker(marker) => {
-                collector.place_of_marker(marker);
                 self.encoder.marker(layout, marker, previous_bytes, collector, &mut self.item)
             }
         };
         encoded.map_err(|what| self.misuse(what))?;
         let place = ItemPlace::of(item);
+        if partition.first_place.is_none() {
+            partition.first_place = Some(place.clone());
+        }
         let block = partition
             .block
             .get_or_insert_with(|| (place.clone(), Block { offset: position, open: partition.open }));
@@ -260,7 +281,9 @@ impl TableWriter {
             filter.add(hash);
         }
         self.partitions.add(key, hash, place)?;
-        self.collector.end_partition(&key.bytes, self.data.position() - partition.start);
+        let places = partition.first_place.as_ref().zip(partition.last_place.as_ref());
+        let bounds = places.map(|(first, last)| (|| first.bound(true), || last.bound(false)));
+        self.collector.end_partition(&key.bytes, self.data.position() - partition.start, bounds);
         if self.first_key.is_none() {
             self.first_key = Some(partition.key.clone());
         }

@@ -72,6 +72,9 @@ impl Forward {
                     self.phase = Phase::Find;
                 }
                 Phase::Skip | Phase::Read => {
+                    if self.phase == Phase::Skip {
+                        self.position = items.skip_rows(chunks, self.position, &slice.start)?;
+                    }
                     let head = items.head(chunks, self.position, false)?;
                     if head.kind == HeadKind::End {
                         return self.end(chunks);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rows::{DeletionTime, Marker, Row, Unfiltered};
+use rows::{Bound, DeletionTime, Marker, Row, Unfiltered};
 
 use super::chunks::{Attempt, Chunks};
 use crate::data::{Decoder, Head, HeadKind, Layout, ParseError};
@@ -33,6 +33,32 @@ impl Items {
     ) -> Attempt<Head> {
         let (layout, decoder) = (self.file.layout(), &mut self.decoder);
         chunks.parse(Component::Data, position, |bytes| decoder.head(layout, bytes, is_static))
+    }
+
+    /// Passes rows that stand before a bound, as far as bytes are at hand; a marker stops it too.
+    /// Gives the place of the first item not passed.
+    pub(crate) fn skip_rows<S: ChunkSource>(
+        &mut self,
+        chunks: &mut Chunks<S>,
+        position: u64,
+        bound: &Bound,
+    ) -> Attempt<u64> {
+        let (layout, decoder) = (self.file.layout(), &mut self.decoder);
+        let mut rest = chunks.bytes(Component::Data, position, 1)?;
+        let mut passed = 0;
+        while let Ok(head) = decoder.head(layout, rest, false) {
+            let is_before = head.kind == HeadKind::Row
+                && layout.comparator.compare_encoded_to_bound(decoder.clustering(), bound).is_lt();
+            let Some(tail) = usize::try_from(head.item_bytes).ok().and_then(|bytes| rest.get(bytes..)) else {
+                break;
+            };
+            if !is_before || tail.is_empty() {
+                break;
+            }
+            passed += head.item_bytes;
+            rest = tail;
+        }
+        Ok(position + passed)
     }
 
     /// The whole row whose head was read last; `None` when nothing of it is left.

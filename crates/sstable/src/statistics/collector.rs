@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use rows::{
-    Bound, BoundKind, CellRef, Clustering, ClusteringComparator, DeletionTime, Liveness, Marker,
-    NO_DELETION_TIME, Row, Slice,
+    Bound, CellRef, Clustering, ClusteringComparator, DeletionTime, Liveness, NO_DELETION_TIME, Slice,
 };
 
 use super::{Cardinality, EstimatedHistogram, Stats, TombstoneHistogramBuilder};
@@ -38,10 +37,6 @@ pub(crate) struct Collector {
     partition_count: u64,
     covered_start: Option<Bound>,
     covered_end: Option<Bound>,
-    /// The first and the last item of the current partition: all others lie between them.
-    partition_start: Option<Bound>,
-    partition_end: Option<Row>,
-    partition_end_marker: Option<Bound>,
 }
 
 impl Collector {
@@ -62,9 +57,6 @@ impl Collector {
             partition_count: 0,
             covered_start: None,
             covered_end: None,
-            partition_start: None,
-            partition_end: None,
-            partition_end_marker: None,
         }
     }
 
@@ -75,40 +67,27 @@ impl Collector {
         }
     }
 
-    /// A row that is not static.
-    pub(crate) fn place_of_row(&mut self, row: &Row) {
-        if self.partition_start.is_none() {
-            self.partition_start = Some(Bound { kind: BoundKind::InclusiveStart, prefix: row.clustering() });
-        }
-        self.partition_end = Some(row.clone());
-        self.partition_end_marker = None;
-    }
-
-    pub(crate) fn place_of_marker(&mut self, marker: &Marker) {
-        if self.partition_start.is_none() {
-            self.partition_start = Some(marker.start_bound());
-        }
-        self.partition_end = None;
-        self.partition_end_marker = Some(marker.end_bound());
-    }
-
-    pub(crate) fn end_partition(&mut self, key: &[u8], partition_bytes: u64) {
+    /// Takes a partition in, with bounds of its first and its last item, which are not its static
+    /// row: all others lie between them.
+    pub(crate) fn end_partition(
+        &mut self,
+        key: &[u8],
+        partition_bytes: u64,
+        bounds: Option<(impl FnOnce() -> Bound, impl FnOnce() -> Bound)>,
+    ) {
         self.partition_count += 1;
         self.partition_bytes.add(partition_bytes);
         self.cells_per_partition.add(self.cell_count);
         self.cell_count = 0;
         self.cardinality.add(key);
+        let Some((start, end)) = bounds else { return };
         let before = |a: &Bound, b: &Bound| self.comparator.compare_bounds(a, b).is_lt();
-        if let Some(start) = self.partition_start.take()
-            && self.covered_start.as_ref().is_none_or(|least| before(&start, least))
-        {
+        let start = start();
+        if self.covered_start.as_ref().is_none_or(|least| before(&start, least)) {
             self.covered_start = Some(start);
         }
-        let end_row = self.partition_end.take();
-        let end = end_row.map(|row| Bound { kind: BoundKind::InclusiveEnd, prefix: row.clustering() });
-        if let Some(end) = end.or(self.partition_end_marker.take())
-            && self.covered_end.as_ref().is_none_or(|greatest| before(greatest, &end))
-        {
+        let end = end();
+        if self.covered_end.as_ref().is_none_or(|greatest| before(greatest, &end)) {
             self.covered_end = Some(end);
         }
     }
