@@ -345,8 +345,10 @@ impl Life {
         is_logged: bool,
     ) -> Result<(), Violation> {
         let units = units_of(&mutations, is_logged, self.plan.setup.sharding());
-        let bytes: usize = mutations.iter().map(|mutation| mutation.as_encoded().len()).sum();
-        let unit_count = units.len();
+        let kind = if is_logged { "logged batch" } else { "write" };
+        let schema = self.schema();
+        let what: Vec<String> = mutations.iter().map(|mutation| in_brief(mutation, &schema)).collect();
+        self.note(format_args!("client {client}: {kind} {}", what.join(" + ")));
         self.run.state.borrow_mut().under_way.insert(client, units.clone());
         let written = match is_logged {
             true => coordinator.write_logged_batch(mutations, Consistency::One).await,
@@ -358,9 +360,7 @@ impl Life {
             state.under_way.remove(&client);
             state.apply(&units);
         }
-        self.note(format_args!(
-            "client {client}: wrote {unit_count} units of {bytes} bytes, logged {is_logged}"
-        ));
+        self.note(format_args!("client {client}: written"));
         Ok(())
     }
 
@@ -370,7 +370,7 @@ impl Life {
         coordinator: &Coordinator,
         command: ReadCommand,
     ) -> Result<(), Violation> {
-        let read = self.all_pages(coordinator, command.clone()).await?;
+        let read = self.all_pages(coordinator, command.clone(), Some(client)).await?;
         let view = View {
             slices: &command.slices,
             reversed: command.reversed,
@@ -399,11 +399,13 @@ impl Life {
         Ok(())
     }
 
-    /// Reads page after page; the parts of a partition on several pages are joined.
+    /// Reads page after page; the parts of a partition on several pages are joined. With a client,
+    /// others may be writing to what is not its own.
     async fn all_pages(
         &self,
         coordinator: &Coordinator,
         mut command: ReadCommand,
+        client: Option<usize>,
     ) -> Result<Vec<PartitionRows>, Violation> {
         let mut joined: Vec<PartitionRows> = Vec::new();
         for _ in 0..PAGES_MAX {
@@ -416,7 +418,8 @@ impl Life {
             for partition in page.partitions {
                 match joined.last_mut() {
                     Some(last) if last.key == partition.key => {
-                        if last.static_row != partition.static_row {
+                        let is_stable = client.is_none_or(|it| world::owner_of(&last.key) == Some(it));
+                        if is_stable && last.static_row != partition.static_row {
                             return Err(Violation::new("pages of a partition differ in their static row"));
                         }
                         last.rows.extend(partition.rows);
@@ -512,7 +515,7 @@ impl Life {
                 now,
                 resume: None,
             };
-            partitions.insert(table.id(), self.all_pages(coordinator, command).await?);
+            partitions.insert(table.id(), self.all_pages(coordinator, command, None).await?);
         }
         Ok(Shown { now, partitions })
     }
@@ -596,6 +599,22 @@ fn details(row: &rows::Row) -> String {
                 text += &format!("; {}: {:?}", column.id.0, complex.cells().collect::<Vec<_>>());
             }
         }
+    }
+    text
+}
+
+/// A mutation in a few words.
+fn in_brief(mutation: &rows::Mutation, schema: &Schema) -> String {
+    let table = schema.table_by_id(mutation.table).map_or("?", |table| table.name());
+    let mut text = format!("{table}/{}", mutation.key.bytes.last().copied().unwrap_or_default());
+    if !mutation.deletion.is_live() {
+        text += &format!(" partition deletion {}", mutation.deletion.timestamp);
+    }
+    for range in &mutation.ranges {
+        text += &format!(" range deletion {}", range.deletion.timestamp);
+    }
+    for row in mutation.static_row.iter().chain(&mutation.rows).take(2) {
+        text += &format!(" row {}", details(row));
     }
     text
 }

@@ -25,6 +25,7 @@ mod options;
 mod read;
 mod record;
 mod recovery;
+mod scope;
 mod shard;
 pub mod state_file;
 mod timestamps;

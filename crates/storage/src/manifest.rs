@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::StorageError;
+use crate::scope::Scope;
 use crate::state_file::{read_state, write_state};
 
 /// The state a manifest keeps.
@@ -31,6 +32,9 @@ pub(crate) struct ManifestState {
 pub(crate) struct TableState {
     /// Its files.
     pub(crate) files: BTreeSet<Uuid>,
+    /// Of some files not all partitions count.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) scopes: BTreeMap<Uuid, Vec<Scope>>,
     /// Writes in this shard's own log before this place are in files, or truncated.
     pub(crate) flushed: Position,
 }
@@ -111,6 +115,7 @@ impl Manifest {
         state.files.extend(&edit.added);
         for id in &edit.removed {
             state.files.remove(id);
+            state.scopes.remove(id);
         }
         if let Some(flushed) = edit.flushed {
             state.flushed = state.flushed.max(flushed.into());

@@ -24,6 +24,7 @@ use crate::layout::NodeFacts;
 use crate::manifest::{Manifest, ManifestState, TableState};
 use crate::memtable::Memtable;
 use crate::record::LogRecord;
+use crate::scope::Scope;
 use crate::shard::{ShardContext, ShardSeed, TableSeed, write_memtable};
 use crate::{Layout, StorageError};
 
@@ -212,7 +213,8 @@ impl Recovery<'_> {
         old.parent().map_or(Ok(()), |parent| self.disk().sync_dir(parent).map_err(fail))
     }
 
-    /// Every old file of every table: which shard needs which is seen when it is opened. Positions
+    /// Every old file of every table, narrowed to the partitions of the shards that listed it; each
+    /// new shard reads its own from it. Positions
     /// stay so that the segments of the new log come after those of the old one.
     fn inherited(&self, old: &[Manifest]) -> Result<ManifestState, StorageError> {
         let mut state = ManifestState::default();
@@ -221,6 +223,19 @@ impl Recovery<'_> {
                 let inherited: &mut TableState = state.tables.entry(*id).or_default();
                 inherited.files.extend(&table.files);
                 inherited.flushed = inherited.flushed.max(table.flushed);
+                inherited.scopes.extend(table.scopes.iter().map(|(file, scopes)| (*file, scopes.clone())));
+            }
+        }
+        for (id, table) in &mut state.tables {
+            for file in &table.files {
+                let lists = |manifest: &Manifest| {
+                    manifest.state().tables.get(id).is_some_and(|table| table.files.contains(file))
+                };
+                let shards: BTreeSet<usize> = (0..old.len()).filter(|shard| lists(&old[*shard])).collect();
+                if shards.len() < old.len() {
+                    let scope = Scope { sharding: self.facts.sharding, shards };
+                    table.scopes.entry(*file).or_default().push(scope);
+                }
             }
         }
         Ok(state)
@@ -230,6 +245,9 @@ impl Recovery<'_> {
     fn remove_log(&self) -> Result<(), StorageError> {
         let directory = self.layout().commitlog();
         let fail = |source| StorageError::Disk { act: "delete old commit log segments", source };
+        if !self.disk().exists(&directory).map_err(fail)? {
+            return Ok(());
+        }
         for name in list(&**self.disk(), &directory)? {
             self.disk().remove_file(&directory.join(name)).map_err(fail)?;
         }
@@ -245,11 +263,16 @@ impl Recovery<'_> {
         let mut seeds = HashMap::new();
         for table in self.schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
             let memtable = memtables.remove(&table.id()).unwrap_or_else(|| Memtable::new(Arc::clone(table)));
-            let mut seed = TableSeed { memtable, files: Vec::new(), damage: Vec::new() };
+            let mut seed = TableSeed::new(memtable);
             let state = manifest.state().tables.get(&table.id());
             for id in state.into_iter().flat_map(|state| &state.files) {
                 match self.open_file(table, *id, opened) {
-                    Ok(file) => seed.files.push(file),
+                    Ok(file) => {
+                        if let Some(scopes) = state.and_then(|state| state.scopes.get(id)) {
+                            seed.scopes.insert(*id, scopes.clone().into());
+                        }
+                        seed.files.push(file);
+                    }
                     Err(error) => {
                         tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a table file can not be read");
                         seed.damage.push(error.to_string());

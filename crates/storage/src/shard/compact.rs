@@ -95,7 +95,7 @@ impl Shard {
             disk: Arc::clone(&self.runtime.disk),
             descriptor: Descriptor::new(self.layout.table(&table), id),
             table: Arc::clone(&table),
-            inputs: inputs.clone(),
+            inputs: inputs.iter().map(|file| (Arc::clone(file), store.scopes_of(file))).collect(),
             others,
             memtable_timestamp_min,
             now: self.now_seconds(),

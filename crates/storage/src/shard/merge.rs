@@ -18,13 +18,14 @@ use sstable::{
 };
 
 use crate::StorageError;
+use crate::scope::{Scoped, Scopes};
 
 /// What to merge, and what must be known to purge.
 pub(super) struct MergeJob {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) descriptor: Descriptor,
     pub(super) table: Arc<Table>,
-    pub(super) inputs: Vec<Arc<TableFile>>,
+    pub(super) inputs: Vec<(Arc<TableFile>, Option<Scopes>)>,
     /// Files of the table that are not merged.
     pub(super) others: Vec<Arc<TableFile>>,
     /// The oldest write in any memtable.
@@ -39,7 +40,7 @@ pub(super) struct MergeJob {
 /// rate, tell how far it is, and stop it.
 pub(super) struct Merge {
     job: MergeJob,
-    merged: MergeCursor<FileCursor<DirectChunks>>,
+    merged: MergeCursor<Scoped<FileCursor<DirectChunks>>>,
     output: Output,
     purge: Purge,
     /// Is the partition being read this shard's?
@@ -57,7 +58,7 @@ pub(super) enum Progress {
 impl Merge {
     /// Begins a merge.
     pub(super) fn start(job: MergeJob) -> Result<Box<Merge>, StorageError> {
-        let summaries = || job.inputs.iter().map(|file| file.summary());
+        let summaries = || job.inputs.iter().map(|(file, _)| file.summary());
         let options = WriterOptions {
             estimated_partitions: summaries().map(|summary| summary.partition_count).sum(),
             encoding_stats: summaries()
@@ -69,7 +70,9 @@ impl Merge {
         };
         let (disk, table) = (Arc::clone(&job.disk), Arc::clone(&job.table));
         let writer = TableWriter::create(disk, job.descriptor.clone(), Arc::clone(&table), options)?;
-        let scan = |file: &Arc<TableFile>| file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all());
+        let scan = |(file, scopes): &(Arc<TableFile>, Option<Scopes>)| {
+            Scoped::new(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all()), scopes.clone())
+        };
         let merged = MergeCursor::new(table, false, job.inputs.iter().map(scan));
         let gc_before = job.now.saturating_sub(job.table.options().gc_grace_seconds);
         Ok(Box::new(Merge {

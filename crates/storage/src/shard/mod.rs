@@ -28,16 +28,19 @@ use std::time::Duration;
 
 use commitlog::{CommitLog, LogPosition};
 use ring::Sharding;
+use rows::PartitionKey;
 use runtime::Runtime;
 use schema::{Schema, Table, TableId};
 use sstable::TableFile;
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 use crate::cache::{CacheStats, ChunkCache};
 use crate::files::FileRegistry;
 use crate::manifest::Manifest;
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
+use crate::scope::{Scopes, counts};
 use crate::timestamps::Timestamps;
 use crate::{Layout, StorageError, StorageOptions};
 
@@ -83,7 +86,14 @@ pub(crate) struct ShardSeed {
 pub(crate) struct TableSeed {
     pub(crate) memtable: Memtable,
     pub(crate) files: Vec<Arc<TableFile>>,
+    pub(crate) scopes: HashMap<Uuid, Scopes>,
     pub(crate) damage: Vec<String>,
+}
+
+impl TableSeed {
+    pub(crate) fn new(memtable: Memtable) -> Self {
+        TableSeed { memtable, files: Vec::new(), scopes: HashMap::new(), damage: Vec::new() }
+    }
 }
 
 /// What all shards of a node are given.
@@ -106,6 +116,8 @@ pub(crate) struct TableStore {
     frozen: RefCell<Vec<Frozen>>,
     /// Files that count, an immutable value swapped whole.
     files: RefCell<Rc<Vec<Arc<TableFile>>>>,
+    /// Of which files not all partitions count; entries of files that are gone do no harm.
+    scopes: HashMap<Uuid, Scopes>,
     /// Files of the table that can not be read, in words. While there is one, reads that might
     /// need it fail: a row in it must not silently be missing.
     damage: RefCell<Vec<String>>,
@@ -120,15 +132,14 @@ pub(crate) struct TableStore {
 
 impl TableStore {
     fn new(table: Arc<Table>, seed: Option<TableSeed>) -> Rc<Self> {
-        let (memtable, files, damage) = match seed {
-            Some(seed) => (seed.memtable, seed.files, seed.damage),
-            None => (Memtable::new(Arc::clone(&table)), Vec::new(), Vec::new()),
-        };
+        let seed = seed.unwrap_or_else(|| TableSeed::new(Memtable::new(Arc::clone(&table))));
+        let TableSeed { memtable, files, scopes, damage } = seed;
         Rc::new(TableStore {
             table: RefCell::new(table),
             active: RefCell::new(MemtableSlot::active(memtable)),
             frozen: RefCell::new(Vec::new()),
             files: RefCell::new(Rc::new(files)),
+            scopes,
             damage: RefCell::new(damage),
             flush_turn: tokio::sync::Mutex::new(()),
             compact_turn: tokio::sync::Mutex::new(()),
@@ -151,6 +162,17 @@ impl TableStore {
         let mut slots: Vec<_> = self.frozen.borrow().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
         slots.push(Rc::clone(&self.active.borrow()));
         slots
+    }
+
+    /// What narrows a file.
+    fn scopes_of(&self, file: &TableFile) -> Option<Scopes> {
+        self.scopes.get(&file.descriptor().id).cloned()
+    }
+
+    /// May a file hold anything of a partition that counts?
+    fn may_show(&self, file: &TableFile, key: &PartitionKey) -> bool {
+        let scopes = self.scopes.get(&file.descriptor().id);
+        scopes.is_none_or(|scopes| counts(scopes, key.token)) && file.may_contain(key)
     }
 
     /// Bytes in all memtables.

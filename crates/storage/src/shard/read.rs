@@ -17,6 +17,7 @@ use super::{Shard, TableStore};
 use crate::cache::ChunkCache;
 use crate::memtable::{MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::metrics::TableMetrics;
+use crate::scope::Scoped;
 use crate::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, StorageError};
 
 /// Steps after which a long read lets others on the shard go first.
@@ -185,10 +186,10 @@ impl<'a> Reading<'a> {
             let target = MemtableTarget::Key(key.clone());
             sources.push(self.memory(slot, target, slices));
         }
-        for file in self.store.files().iter().filter(|file| file.may_contain(key)) {
+        for file in self.store.files().iter().filter(|file| self.store.may_show(file, key)) {
             let chunks = Rc::clone(&self.chunks);
             let cursor = file.partition_cursor(chunks, key, slices, self.reversed);
-            sources.push(Source::File(Box::new(cursor)));
+            sources.push(Source::File(Box::new(Scoped::new(cursor, None))));
         }
         MergeCursor::new(self.store.table(), self.reversed, sources)
     }
@@ -207,7 +208,8 @@ impl<'a> Reading<'a> {
         let start = after.map_or(RingPlace::BeforeToken(range.first), RingPlace::AfterKey);
         let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
         for file in self.store.files().iter() {
-            sources.push(Source::File(Box::new(file.scan(Rc::clone(&self.chunks), &places, slices))));
+            let cursor = file.scan(Rc::clone(&self.chunks), &places, slices);
+            sources.push(Source::File(Box::new(Scoped::new(cursor, self.store.scopes_of(file)))));
         }
         MergeCursor::new(self.store.table(), self.reversed, sources)
     }
@@ -340,7 +342,7 @@ fn without_dropped(row: &Row, table: &Table) -> Option<Row> {
 /// A place where a partition may live.
 enum Source {
     Memory(Box<MemtableCursor>),
-    File(Box<FileCursor<Rc<HeldChunks>>>),
+    File(Box<Scoped<FileCursor<Rc<HeldChunks>>>>),
 }
 
 impl UnfilteredCursor for Source {
