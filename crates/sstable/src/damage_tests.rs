@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use runtime::{Disk, MemoryDisk, OpenMode, OsDisk};
 
 use crate::fixture_tests::fixtures;
+use crate::statistics::{StatisticsChange, change_statistics};
 use crate::{Component, Descriptor, SstableError, TableFile, hostile, table_of_header, write_checksums};
 
 fn fixture(name: &str) -> Descriptor {
@@ -62,6 +63,17 @@ fn every_flipped_bit_of_an_adopted_file_is_found() {
         }
         verify(&disk, &descriptor).expect("as written");
     }
+}
+
+#[test]
+fn level_and_repair_can_change_in_a_finished_file() {
+    let (disk, descriptor) = copy("compound", true);
+    let change = StatisticsChange { level: Some(3), repaired_at: Some(77), pending_repair: None };
+    change_statistics(&disk, &descriptor, change).expect("changes");
+    verify(&disk, &descriptor).expect("sound");
+    let table = Arc::new(table_of_header(&disk, &descriptor, "da", "t").expect("known types"));
+    let file = TableFile::open(Arc::new(disk), descriptor, &table).expect("opens");
+    assert_eq!((file.summary().level, file.summary().repaired_at), (3, 77));
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub use error::SstableError;
 pub use inspect::table_of_header;
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
+pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
 pub use table_file::{TableFile, delete_table_file};
 pub use table_writer::TableWriter;

@@ -11,7 +11,7 @@ use schema::Table;
 use types::byte_comparable::{self, ClusteringBoundKind};
 
 use crate::bloom::{BloomFilter, KeyHash};
-use crate::checksums::{Checksums, FileChecksums};
+use crate::checksums::{COVERED, Checksums, FileChecksums};
 use crate::compression::{CompressionParameters, DataWriter};
 use crate::data::{END_OF_PARTITION, Encoder, Layout, write_whole_deletion};
 use crate::file_writer::FileWriter;
@@ -387,7 +387,8 @@ impl Components<'_> {
     /// Writes the checksums, and the list when all else is durable. Gives the bytes of all.
     fn finish(mut self) -> Result<u64, SstableError> {
         let mut checksums = Checksums::default();
-        self.written.iter().for_each(|(component, of)| checksums.add(*component, of.clone()));
+        let covered = self.written.iter().filter(|(component, _)| COVERED.contains(component));
+        covered.for_each(|(component, of)| checksums.add(*component, of.clone()));
         self.write(Component::Checksums, &checksums.to_bytes())?;
         self.disk.sync_dir(&self.descriptor.directory)?;
         let mut present: Vec<Component> = self.written.iter().map(|(component, _)| *component).collect();

@@ -1,6 +1,7 @@
 //! Statistics.db: what is known of a table file as a whole.
 
 mod cardinality;
+mod change;
 mod collector;
 mod file;
 mod header;
@@ -8,6 +9,7 @@ mod histogram;
 mod stats;
 mod tombstones;
 
+pub use change::{StatisticsChange, change_statistics};
 pub use histogram::EstimatedHistogram;
 pub use tombstones::{TombstoneHistogram, TombstoneHistogramBuilder};
 

@@ -1,0 +1,50 @@
+//! What changes in a finished table file: its level and its state of repair.
+
+use runtime::Disk;
+use uuid::Uuid;
+
+use super::Statistics;
+use crate::data::fixed_bytes;
+use crate::{Component, Descriptor, SstableError};
+
+/// New values; `None` leaves the old one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatisticsChange {
+    /// Level of the leveled compaction strategy.
+    pub level: Option<u32>,
+    /// Milliseconds since 1970 when the content was repaired; 0 when it was not.
+    pub repaired_at: Option<u64>,
+    /// The repair session that holds the file, or none.
+    pub pending_repair: Option<Option<Uuid>>,
+}
+
+/// Changes Statistics.db: after a crash the old or the new one is there. Files that are open keep
+/// the summary they were opened with.
+///
+/// # Errors
+/// The disk fails, or the statistics are damaged.
+pub fn change_statistics(
+    disk: &dyn Disk,
+    descriptor: &Descriptor,
+    change: StatisticsChange,
+) -> Result<(), SstableError> {
+    let path = descriptor.path(Component::Statistics);
+    let mut statistics = Statistics::from_bytes(&path, &disk.read(&path)?)?;
+    let stats = &mut statistics.stats;
+    stats.level = change.level.unwrap_or(stats.level);
+    stats.repaired_at = change.repaired_at.unwrap_or(stats.repaired_at);
+    stats.pending_repair = change.pending_repair.unwrap_or(stats.pending_repair);
+    let lengths: Vec<Option<usize>> = stats
+        .clustering_types
+        .iter()
+        .map(|name| match types::marshal::parse(name) {
+            Ok(types::marshal::MarshalType::Plain(of) | types::marshal::MarshalType::Reversed(of)) => {
+                fixed_bytes(&of)
+            }
+            _ => None,
+        })
+        .collect();
+    let bytes =
+        statistics.to_bytes(&lengths).map_err(|what| SstableError::Misuse { path: path.clone(), what })?;
+    Ok(disk.write_atomically(&path, &bytes)?)
+}
