@@ -1,14 +1,18 @@
 //! A read of a made-up table: the same command that storage is given, over rows in memory.
 
+use std::cmp::Ordering;
+
 use rows::{ClusteringComparator, PartitionKey};
+use schema::Table;
 use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
+use types::encoding;
 
 /// In which order the partitions of a table come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartitionOrder {
     /// By token, as stored tables have it.
     Ring,
-    /// By the bytes of the key, as Cassandra's virtual tables have it.
+    /// By the values of the key, as Cassandra's virtual tables have it.
     Key,
 }
 
@@ -21,7 +25,7 @@ pub(super) fn read(mut all: Vec<PartitionRows>, command: &ReadCommand, order: Pa
             place(a).cmp(&place(b))
         }
         (ReadTarget::Range(_), PartitionOrder::Ring) => a.cmp(b),
-        (ReadTarget::Range(_), PartitionOrder::Key) => a.bytes.cmp(&b.bytes),
+        (ReadTarget::Range(_), PartitionOrder::Key) => compare_keys(&command.table, a, b),
     };
     match &command.target {
         ReadTarget::Range(range) => all.retain(|partition| range.contains(partition.key.token)),
@@ -81,6 +85,20 @@ fn position_after(partition: &PartitionRows, resume: &Option<ReadPosition>) -> R
         key: partition.key.clone(),
         clustering: partition.rows.last().map(rows::Row::clustering),
         row_count: before.saturating_add(given),
+    }
+}
+
+/// By the first part of the key, then by the second, and so on.
+fn compare_keys(table: &Table, a: &PartitionKey, b: &PartitionKey) -> Ordering {
+    let columns = table.partition_key();
+    let parts = |key| encoding::partition_key_parts(key, columns.len());
+    match (parts(&a.bytes), parts(&b.bytes)) {
+        (Ok(left), Ok(right)) => {
+            let orders = columns.iter().zip(left.iter().zip(&right));
+            orders.map(|(of, (a, b))| of.cql_type.compare(a, b)).fold(Ordering::Equal, Ordering::then)
+        }
+        // Made-up keys are whole.
+        _ => a.bytes.cmp(&b.bytes),
     }
 }
 

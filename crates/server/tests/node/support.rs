@@ -148,6 +148,23 @@ impl Client {
             other => panic!("{text}: {other:?}"),
         }
     }
+
+    /// The same, page by page.
+    pub(crate) fn pages(&mut self, text: &str, page_size: i32) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut paging_state = None;
+        loop {
+            let levels = QueryParameters::at(Consistency::One);
+            let parameters = QueryParameters { page_size: Some(page_size), paging_state, ..levels };
+            let page = self.call(Request::Query(Query { query: text.into(), parameters }).into()).response;
+            let Response::Rows(page) = page else { panic!("{text}: {page:?}") };
+            all.extend(lines(&page));
+            match page.paging_state {
+                Some(next) => paging_state = Some(next),
+                None => return all,
+            }
+        }
+    }
 }
 
 pub(crate) fn request(text: &str) -> Request {

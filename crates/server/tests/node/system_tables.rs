@@ -77,6 +77,23 @@ fn views_tell_the_state_of_all_shards() {
 }
 
 #[test]
+fn virtual_tables_are_in_the_order_of_their_keys_over_pages() {
+    let node = Node::start();
+    let mut client = node.client();
+    let names = client.rows("SELECT name FROM system_views.settings");
+    assert!(names.len() > 10 && names.is_sorted(), "{names:?}");
+    assert_eq!(client.pages("SELECT name FROM system_views.settings", 4), names);
+    let disk_usage = "SELECT keyspace_name, table_name FROM system_views.disk_usage";
+    let tables = client.rows(disk_usage);
+    let keys: Vec<_> = tables.iter().filter_map(|line| line.split_once('|')).collect();
+    assert!(keys.len() == 48 && keys.is_sorted(), "{keys:?}");
+    assert_eq!(client.pages(disk_usage, 7), tables);
+    let columns = "SELECT keyspace_name, table_name, column_name FROM system_schema.columns";
+    assert_eq!(client.rows(columns).len(), 313);
+    assert_eq!(client.pages(columns, 10), client.rows(columns));
+}
+
+#[test]
 fn clients_are_listed_with_their_driver_and_keyspace() {
     let node = Node::start();
     let mut client = node.client();
