@@ -27,6 +27,11 @@ impl Refusal {
         Refusal { status: StatusCode::NOT_FOUND, message: message.into() }
     }
 
+    /// Not for whoever asks.
+    pub(super) fn forbidden(message: impl Into<String>) -> Self {
+        Refusal { status: StatusCode::FORBIDDEN, message: message.into() }
+    }
+
     /// Not while the node is as it is.
     pub(super) fn conflict(message: impl Into<String>) -> Self {
         Refusal { status: StatusCode::CONFLICT, message: message.into() }

@@ -1,7 +1,10 @@
 //! The paths of the port.
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::{Query, Request, State};
+use axum::http::header::ORIGIN;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::json;
@@ -38,7 +41,17 @@ pub(super) fn router(state: ManagementState) -> Router {
         .fallback(|| async { Refusal::missing("no such path") })
         .method_not_allowed_fallback(|| async { Refusal::wrong("this path takes another method") })
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(axum::middleware::from_fn(refuse_web_pages))
         .with_state(state)
+}
+
+/// A web page that somebody looks at on this machine could reach a port on loopback too. Browsers
+/// say where such a request comes from; tools do not.
+async fn refuse_web_pages(request: Request, next: Next) -> Response {
+    if request.headers().contains_key(ORIGIN) {
+        return Refusal::forbidden("not for web pages").into_response();
+    }
+    next.run(request).await
 }
 
 type Parameters = Result<Query<Selected>, QueryRejection>;

@@ -102,6 +102,15 @@ fn what_is_wrong_is_told_in_a_json_object() {
 }
 
 #[test]
+fn web_pages_are_refused() {
+    let node = Node::start();
+    let request = "POST /v1/drain HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://example.org\r\nContent-Length: 0\r\n\
+                   Connection: close\r\n\r\n";
+    assert_eq!(node.http(request), (403, json!({"error": "not for web pages"})));
+    assert_eq!(node.get("/v1/info").1["draining"], json!(false));
+}
+
+#[test]
 fn a_drained_node_refuses_writes_and_connections_and_still_answers() {
     let node = with_table();
     let mut client = node.client();

@@ -58,7 +58,8 @@ impl Node {
         ))
     }
 
-    fn http(&self, request: &str) -> (u16, Value) {
+    /// Status and body of a request as written.
+    pub(crate) fn http(&self, request: &str) -> (u16, Value) {
         let mut socket = TcpStream::connect(self.server().management().expect("a port")).expect("connect");
         socket.set_read_timeout(Some(Duration::from_secs(30))).expect("timeout");
         socket.write_all(request.as_bytes()).expect("write");
