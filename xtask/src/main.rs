@@ -22,6 +22,7 @@ mod peers;
 mod process;
 mod report;
 mod script;
+mod sim;
 mod test;
 mod tidy;
 mod wire;
@@ -108,6 +109,12 @@ const COMMANDS: &[Command] = &[
         options: "[--rounds N] [--sync group|periodic|batch] [--seed S] [--shards N|vary] [--keep]",
         about: "load, SIGKILL, restart, check that what was acknowledged is there",
         run: crash::run,
+    },
+    Command {
+        name: "sim",
+        options: "[--seeds N] [--from S] [--seed S] [--events N] [--once]",
+        about: "the whole node under seeds, with power cuts: every answer checked, every run repeated",
+        run: sim::run,
     },
     Command {
         name: "fuzz",
