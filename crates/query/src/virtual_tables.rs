@@ -67,7 +67,7 @@ impl Default for ClusterFacts {
         ClusterFacts {
             cluster: "Test Cluster".into(),
             partitioner: "Murmur3Partitioner".into(),
-            snitch: "SimpleSnitch".into(),
+            snitch: "DynamicEndpointSnitch".into(),
             data_center: "datacenter1".into(),
             range_ownership: Vec::new(),
         }

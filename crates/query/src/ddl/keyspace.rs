@@ -21,6 +21,9 @@ pub(super) fn create(create: &CreateKeyspace, context: &Context<'_>) -> Result<P
     if !properties.has("replication") {
         refuse!("Missing mandatory option 'replication'");
     }
+    if written.is_empty() {
+        return Err(no_class());
+    }
     if context.schema.keyspace(name).is_some() {
         if create.if_not_exists {
             return Ok(Planned::nothing());
@@ -91,9 +94,13 @@ fn check(properties: Properties<'_>) -> Result<Vec<(&str, &str)>, QueryError> {
     properties.check_known(&KNOWN)?;
     let replication = properties.map("replication")?.unwrap_or_default();
     if !replication.is_empty() && !replication.iter().any(|(key, _)| *key == "class") {
-        return Err(QueryError::config("Missing replication strategy class"));
+        return Err(no_class());
     }
     Ok(replication)
+}
+
+fn no_class() -> QueryError {
+    QueryError::config("Missing replication strategy class")
 }
 
 fn check_not_local(replication: &Replication) -> Result<(), QueryError> {

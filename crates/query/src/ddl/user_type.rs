@@ -95,6 +95,7 @@ fn add_field(
     context: &Context<'_>,
 ) -> Result<UserType, QueryError> {
     check_field(written)?;
+    let shown = with_keyspace(written, &before.keyspace);
     let (field, whole) = (field.as_str(), cql_name(before));
     if before.fields.iter().any(|(name, _)| name == field) {
         if if_not_exists {
@@ -105,7 +106,7 @@ fn add_field(
     let cql_type = field_type(written, &before.keyspace, context)?;
     if references(&cql_type, &before.name) {
         refuse!(
-            "Cannot add new field {field} of type {written} to user type {whole} as it would create a circular reference"
+            "Cannot add new field {field} of type {shown} to user type {whole} as it would create a circular reference"
         );
     }
     let in_key = |table: &schema::Table| {
@@ -119,13 +120,32 @@ fn add_field(
         .collect();
     if !tables.is_empty() {
         refuse!(
-            "Cannot add new field {field} of type {written} to user type {whole} as the type is being used in partition key by the following tables: {}",
+            "Cannot add new field {field} of type {shown} to user type {whole} as the type is being used in partition key by the following tables: {}",
             tables.join(", ")
         );
     }
     let mut after = before.clone();
     after.fields.push((field.to_owned(), cql_type));
     Ok(after)
+}
+
+/// The type as written, with the keyspace of its user types.
+fn with_keyspace(written: &CqlTypeName, keyspace: &str) -> CqlTypeName {
+    let part = |of: &CqlTypeName| Box::new(with_keyspace(of, keyspace));
+    match written {
+        CqlTypeName::User { name, .. } => {
+            CqlTypeName::User { keyspace: Some(Ident::new(keyspace)), name: name.clone() }
+        }
+        CqlTypeName::List(element) => CqlTypeName::List(part(element)),
+        CqlTypeName::Set(element) => CqlTypeName::Set(part(element)),
+        CqlTypeName::Map(key, value) => CqlTypeName::Map(part(key), part(value)),
+        CqlTypeName::Tuple(parts) => {
+            CqlTypeName::Tuple(parts.iter().map(|part| with_keyspace(part, keyspace)).collect())
+        }
+        CqlTypeName::Vector(element, dimension) => CqlTypeName::Vector(part(element), *dimension),
+        CqlTypeName::Frozen(of) => CqlTypeName::Frozen(part(of)),
+        CqlTypeName::Native(_) | CqlTypeName::Custom(_) => written.clone(),
+    }
 }
 
 fn rename_fields(

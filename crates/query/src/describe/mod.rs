@@ -181,10 +181,10 @@ fn generic<'a>(
     session: Option<&str>,
 ) -> Result<Vec<Element<'a>>, QueryError> {
     let short = name.name.as_str();
-    if name.keyspace.is_none() {
-        if let Some(found) = catalog.keyspace(short) {
-            return Ok(element::of_keyspace(found));
-        }
+    if name.keyspace.is_none()
+        && let Some(found) = catalog.keyspace(short)
+    {
+        return Ok(element::of_keyspace(found));
     }
     let home = name.keyspace.as_deref().or(session).unwrap_or(short);
     match keyspace(catalog, home)?.tables.get(short) {

@@ -38,19 +38,15 @@ fn read_rows(value: &str) -> Result<String, QueryError> {
     if upper == "ALL" || upper == "NONE" {
         return Ok(upper);
     }
-    if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(QueryError::config(format!(
+    let is_digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    match value.parse::<i32>() {
+        Ok(0) if is_digits => Ok("NONE".to_owned()),
+        Ok(i32::MAX) => Ok("ALL".to_owned()),
+        Ok(count) if is_digits => Ok(count.to_string()),
+        _ => Err(QueryError::config(format!(
             "Invalid value '{value}' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and integer \
              values are allowed"
-        )));
-    }
-    match value.parse::<i32>() {
-        Ok(0) => Ok("NONE".to_owned()),
-        Ok(i32::MAX) => Ok("ALL".to_owned()),
-        Ok(count) => Ok(count.to_string()),
-        Err(_) => {
-            Err(QueryError::Server(format!("java.lang.NumberFormatException: For input string: \"{value}\"")))
-        }
+        ))),
     }
 }
 

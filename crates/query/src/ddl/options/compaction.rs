@@ -229,14 +229,12 @@ fn check_time_window(options: &Map) -> Result<(), QueryError> {
 fn check_thresholds(options: &Map) -> Result<(), QueryError> {
     let threshold = |name: &str, default: i32| {
         let Some(text) = options.get(name) else { return Ok(default) };
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return refuse(format!(
+        match text.parse::<i32>() {
+            Ok(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(number),
+            _ => refuse(format!(
                 "Invalid value {text} for '{name}' compaction sub-option - must be an integer"
-            ));
+            )),
         }
-        let overflow =
-            || QueryError::Server(format!("java.lang.NumberFormatException: For input string: \"{text}\""));
-        text.parse::<i32>().map_err(|_| overflow())
     };
     let min = threshold("min_threshold", 4)?;
     let max = threshold("max_threshold", 32)?;

@@ -48,9 +48,9 @@ pub(super) fn read(map: &[(&str, &str)]) -> Result<CompressionOptions, QueryErro
     let chunk_bytes = chunk_bytes(rest.remove("chunk_length_in_kb"))?;
     let ratio = match rest.remove("min_compress_ratio") {
         None => 0.0,
-        Some(text) => double(&text).ok_or_else(|| {
-            QueryError::Server(format!("java.lang.NumberFormatException: For input string: \"{text}\""))
-        })?,
+        Some(text) => {
+            double(&text).ok_or_else(|| QueryError::config("Invalid value for min_compress_ratio"))?
+        }
     };
     let class = class.map(|class| compressor(&class, &rest)).transpose()?;
     check_ranges(chunk_bytes, ratio)?;

@@ -11,13 +11,11 @@ const PREFIX_OF_ONE: i32 = 10;
 pub(super) fn size(text: &str) -> Result<f64, String> {
     let Some(body) = text.strip_suffix('B') else { return Err(format!("{text} does not end in unit B")) };
     let (mut value, mut rest, has_exponent) = number(body).ok_or("null")?;
-    if !has_exponent {
-        if let Some(power) = rest.strip_prefix("*2^") {
-            let (power, behind) = whole(power);
-            if let Ok(power) = power.parse::<i32>() {
-                value *= f64::powi(2.0, power);
-                rest = behind;
-            }
+    if !has_exponent && let Some(power) = rest.strip_prefix("*2^") {
+        let (power, behind) = whole(power);
+        if let Ok(power) = power.parse::<i32>() {
+            value *= f64::powi(2.0, power);
+            rest = behind;
         }
     }
     rest = rest.trim_start();

@@ -48,7 +48,6 @@ const BLOOM_FILTER_FP_CHANCE_MIN: f64 = 6.71e-5;
 /// Twenty years.
 const TIME_TO_LIVE_MAX: u32 = 20 * 365 * 86_400;
 
-const TIME_WINDOW: &str = "org.apache.cassandra.db.compaction.TimeWindowCompactionStrategy";
 const LEVELED: &str = "org.apache.cassandra.db.compaction.LeveledCompactionStrategy";
 
 /// Whole numbers as they were written, to be checked when the table is known.
@@ -148,10 +147,8 @@ fn read_policies(properties: Properties<'_>, options: &mut TableOptions) -> Resu
     if let Some(strategy) = properties.string("read_repair")? {
         let upper = strategy.to_uppercase();
         if !matches!(upper.as_str(), "NONE" | "BLOCKING") {
-            // Cassandra has no words of its own for this one.
-            return Err(QueryError::Server(format!(
-                "java.lang.IllegalArgumentException: No enum constant \
-                 org.apache.cassandra.service.reads.repair.ReadRepairStrategy.{upper}"
+            return Err(QueryError::config(format!(
+                "Invalid value {strategy} for option 'read_repair': must be BLOCKING or NONE"
             )));
         }
         options.read_repair = upper;
@@ -237,21 +234,7 @@ impl Draft {
     pub(super) fn default_time_to_live(&self) -> i32 {
         self.numbers.default_time_to_live
     }
-
-    /// What the client should know of these options.
-    pub(super) fn warnings(&self) -> Vec<String> {
-        let is_suspicious =
-            self.numbers.default_time_to_live == 0 && self.options.compaction.class == TIME_WINDOW;
-        is_suspicious.then(|| ZERO_TIME_TO_LIVE_WARNING.to_owned()).into_iter().collect()
-    }
 }
-
-/// Cassandra's, with the name of its guardrail.
-const ZERO_TIME_TO_LIVE_WARNING: &str = "Guardrail zero_ttl_on_twcs violated: 0 default_time_to_live on a table \
-     with TimeWindowCompactionStrategy compaction strategy is not recommended. It is suspicious to use \
-     default_time_to_live set to 0 with such compaction strategy. Please keep in mind that data will not start to \
-     automatically expire after they are older than a respective compaction window unit of a certain size. Please \
-     set TTL for your INSERT or UPDATE statements if you expect data to be expired as table settings will not do it. ";
 
 /// The id written as an option, if there is one.
 pub(super) fn table_id(properties: Properties<'_>) -> Result<Option<uuid::Uuid>, QueryError> {

@@ -38,7 +38,7 @@ fn parse(text: &str) -> Result<Policy, QueryError> {
     if lower == "always" {
         return Ok(Policy::Always);
     }
-    if lower == "never" {
+    if matches!(lower.as_str(), "never" | "none") {
         return Ok(Policy::Never);
     }
     let number = |suffix: &str| lower.strip_suffix(suffix).filter(|number| is_number(number));
@@ -109,8 +109,6 @@ fn is_argument(text: &str) -> bool {
 fn percentile_text(percentile: f64) -> String {
     let text = format!("{percentile:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    // Java leaves out a leading zero under this pattern.
-    let text = text.strip_prefix('0').filter(|rest| rest.starts_with('.')).unwrap_or(text);
     format!("{text}p")
 }
 
@@ -123,12 +121,13 @@ mod tests {
         for (written, shown) in [
             ("99PERCENTILE", "99p"),
             ("99.90p", "99.9p"),
-            ("0.5p", ".5p"),
+            ("0.5p", "0.5p"),
             ("50MS", "50ms"),
             ("50.9ms", "50ms"),
             ("min(99p, 20ms)", "MIN(99p,20ms)"),
             ("Max(20ms ,99.5p)", "MAX(99.5p,20ms)"),
             ("never", "NEVER"),
+            ("none", "NEVER"),
             ("Always", "ALWAYS"),
         ] {
             assert_eq!(canonical(written).as_deref(), Ok(shown));

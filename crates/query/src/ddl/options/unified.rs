@@ -38,12 +38,12 @@ pub(super) fn check(options: &Map) -> Result<(), QueryError> {
     }
     integer::<i32>(options, "max_sstables_to_compact")?;
     check_expiration(options)?;
-    if let Some(text) = options.get("overlap_inclusion_method") {
-        if !matches!(text.to_uppercase().as_str(), "NONE" | "SINGLE" | "TRANSITIVE") {
-            return refuse(format!(
-                "Invalid overlap inclusion method {text}. The valid options are [NONE, SINGLE, TRANSITIVE]."
-            ));
-        }
+    if let Some(text) = options.get("overlap_inclusion_method")
+        && !matches!(text.to_uppercase().as_str(), "NONE" | "SINGLE" | "TRANSITIVE")
+    {
+        return refuse(format!(
+            "Invalid overlap inclusion method {text}. The valid options are [NONE, SINGLE, TRANSITIVE]."
+        ));
     }
     check_min_bytes(options, target)?;
     check_growth(options)
@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn sizes_out_of_range_are_refused() {
         assert_eq!(
-            refusal("target_sstable_size", "5kiB"),
-            "target_sstable_size 5kiB is not acceptable, size must be at least 1.000MiB"
+            refusal("target_sstable_size", "5KiB"),
+            "target_sstable_size 5KiB is not acceptable, size must be at least 1.000MiB"
         );
         assert_eq!(
             refusal("min_sstable_size", "1GiB"),

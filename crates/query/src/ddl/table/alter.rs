@@ -21,11 +21,11 @@ pub(in super::super) fn alter(alter: &AlterTable, context: &Context<'_>) -> Resu
     let keyspace = context.keyspace_of(&alter.name)?;
     let name = alter.name.name.as_str();
     check_permitted(keyspace, Permission::Alter, Resource::Table(name))?;
-    let warnings = check_before_looking(&alter.action)?;
+    check_before_looking(&alter.action)?;
     check_statement_keyspace(keyspace)?;
     let Some(table) = context.schema.table(keyspace, name) else {
         if alter.if_exists {
-            return Ok(Planned { warnings, ..Planned::nothing() });
+            return Ok(Planned::nothing());
         }
         refuse!("Table '{keyspace}.{name}' doesn't exist");
     };
@@ -46,21 +46,19 @@ pub(in super::super) fn alter(alter: &AlterTable, context: &Context<'_>) -> Resu
         AlterTableAction::With(properties) => with(table, Properties(properties))?,
     };
     if changed == **table {
-        return Ok(Planned { warnings, ..Planned::nothing() });
+        return Ok(Planned::nothing());
     }
     let change = Transformation::AlterTable { table: Box::new(changed) };
     let told = object_change(ChangeType::Updated, ChangeTarget::Table, keyspace, name);
-    Ok(Planned { warnings, ..Planned::change(change, told) })
+    Ok(Planned::change(change, told))
 }
 
-/// What is refused even of a table that does not exist; gives warnings.
-fn check_before_looking(action: &AlterTableAction) -> Result<Vec<String>, QueryError> {
+/// What is refused even of a table that does not exist.
+fn check_before_looking(action: &AlterTableAction) -> Result<(), QueryError> {
     match action {
-        AlterTableAction::AlterMask { mask, .. } => check_no_mask(mask.is_some()).map(|()| Vec::new()),
-        AlterTableAction::With(properties) => {
-            options::read_new(Properties(properties)).map(|draft| draft.warnings())
-        }
-        _ => Ok(Vec::new()),
+        AlterTableAction::AlterMask { mask, .. } => check_no_mask(mask.is_some()),
+        AlterTableAction::With(properties) => options::read_new(Properties(properties)).map(|_| ()),
+        _ => Ok(()),
     }
 }
 
@@ -79,7 +77,7 @@ fn with(table: &Table, properties: Properties<'_>) -> Result<Table, QueryError> 
         return Err(QueryError::config("Cannot alter table id."));
     }
     let draft = options::read(properties, table.options())?;
-    if table.is_counter() && draft.default_time_to_live() > 0 {
+    if counts(table) && draft.default_time_to_live() > 0 {
         refuse!("Cannot set default_time_to_live on a table with counters");
     }
     rebuild(table, |builder| builder.options = draft.finish())
@@ -125,7 +123,7 @@ fn add(
     }
     let changed = builder.build().map_err(|error| not_a_table(&error))?;
     let values = changed.static_columns().iter().chain(changed.regular_columns());
-    check_no_mixture(table.is_counter(), values.map(|column| (column.name.as_str(), &column.cql_type)))
+    check_no_mixture(counts(table), values.map(|column| (column.name.as_str(), &column.cql_type)))
         .map_err(|message| QueryError::Config(format!("{}.{}: {message}", table.keyspace(), table.name())))?;
     Ok(changed)
 }
@@ -151,10 +149,16 @@ fn check_as_before(
             kind_name(dropped.column.kind)
         );
     }
-    if table.is_counter() {
+    if counts(table) {
         refuse!("Cannot re-add previously dropped counter column {name}");
     }
     Ok(())
+}
+
+/// Is it a table of counters, even if the last of them was dropped?
+fn counts(table: &Table) -> bool {
+    table.is_counter()
+        || table.dropped_columns().values().any(|dropped| dropped.column.cql_type == CqlType::Counter)
 }
 
 fn kind_name(kind: ColumnKind) -> &'static str {
@@ -169,9 +173,7 @@ fn kind_name(kind: ColumnKind) -> &'static str {
 /// The time up to which cells of the dropped columns are gone.
 fn drop_time(written: Option<&str>, now_us: i64) -> Result<i64, QueryError> {
     let Some(text) = written else { return Ok(now_us) };
-    text.parse().map_err(|_| {
-        QueryError::Server(format!("java.lang.NumberFormatException: For input string: \"{text}\""))
-    })
+    text.parse().map_err(|_| QueryError::Syntax(format!("no timestamp: {text}")))
 }
 
 fn drop_columns(table: &Table, names: &[Ident], if_exists: bool, time_us: i64) -> Result<Table, QueryError> {

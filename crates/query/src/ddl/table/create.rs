@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cql::ast::{ColumnDefinition, CreateTable, Ident, PrimaryKey, StatementKind};
 use md5::{Digest, Md5};
 use schema::{ClusteringOrder, ColumnKind, Schema, Table, TableBuilder, TableId, Transformation};
-use types::CqlType;
+use types::{CqlType, quote_if_needed};
 use uuid::Uuid;
 
 use super::super::options::{self, Draft};
@@ -40,7 +40,7 @@ pub(in super::super) fn create(
     };
     if home.tables.contains_key(name) {
         if create.if_not_exists {
-            return Ok(Planned { warnings: draft.warnings(), ..Planned::nothing() });
+            return Ok(Planned::nothing());
         }
         return Err(QueryError::AlreadyExists {
             message: format!("Cannot add already existing table \"{name}\" to keyspace \"{keyspace}\""),
@@ -48,14 +48,13 @@ pub(in super::super) fn create(
             table: name.to_owned(),
         });
     }
-    let warnings = draft.warnings();
     let table = build(create, &key, keyspace, context.schema, draft, make_table_id)?;
     if context.schema.table_by_id(table.id()).is_some() {
         return Err(QueryError::config(format!("Table id {} is in use already", table.id().0)));
     }
     let change = Transformation::CreateTable { table: Box::new(table) };
     let told = object_change(ChangeType::Created, ChangeTarget::Table, keyspace, name);
-    Ok(Planned { warnings, ..Planned::change(change, told) })
+    Ok(Planned::change(change, told))
 }
 
 /// The table of a `CREATE TABLE keyspace.name …`, made for this schema but not put in it. Its id is
@@ -199,11 +198,11 @@ fn check_key(
             refuse!("Duplicate column '{column}' in PRIMARY KEY clause for table '{table}'");
         }
         match cql_type {
-            CqlType::UserDefined { definition, frozen: false } => refuse!(
-                "Invalid non-frozen user-defined type {}.{} for PRIMARY KEY column '{column}'",
-                definition.keyspace,
-                definition.name
-            ),
+            CqlType::UserDefined { definition, frozen: false } => {
+                // Both names in one pair of quotes, as Cassandra has it.
+                let name = quote_if_needed(&format!("{}.{}", definition.keyspace, definition.name));
+                refuse!("Invalid non-frozen user-defined type {name} for PRIMARY KEY column '{column}'")
+            }
             _ if cql_type.is_multi_cell() => {
                 refuse!("Invalid non-frozen collection type {cql_type} for PRIMARY KEY column '{column}'")
             }
