@@ -1,5 +1,6 @@
 //! `peristyle serve`: flags and a file to a configuration, and a node until it is told to stop.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,8 +79,9 @@ enum ServeError {
 /// the address of the CQL port, when the first query can be answered.
 pub(crate) fn run(arguments: &ServeArguments, on_ready: impl FnOnce(SocketAddr)) -> ExitCode {
     let filter = EnvFilter::try_from_env("PERISTYLE_LOG").unwrap_or_else(|_| EnvFilter::new(LOG_LEVEL));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(std::io::stderr().is_terminal());
     // Somebody who embeds us may have set one up already.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = log.with_writer(std::io::stderr).try_init();
     match configuration(arguments).and_then(|config| serve(&config, on_ready)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -44,7 +44,11 @@ pub(super) fn run(shell: &mut Shell, command: &CopyCommand) -> Result<(), ShellE
         parse_errors: 0,
         insert_errors: 0,
         rejected: None,
-        error_file: command.options.error_file.clone().unwrap_or_else(|| format!("import_{}.err", table.replace('.', "_"))),
+        error_file: command
+            .options
+            .error_file
+            .clone()
+            .unwrap_or_else(|| format!("import_{}.err", table.replace('.', "_"))),
     };
     let mut read = 0u64;
     while let Some(record) = reader.record()? {
