@@ -31,6 +31,9 @@ use crate::wire::Connection;
 use statements::Statements;
 
 const KEYSPACE: &str = "formats";
+/// Cassandra flushes this one when its column is dropped; what the header of that file then lists is a
+/// matter of when, not of what is in it.
+const FLUSHED_BY_ALTER: &str = "dropped";
 
 /// Who wrote the files that are judged.
 struct Writer {
@@ -111,7 +114,9 @@ fn bless(writer: &Writer, tables: &BTreeMap<String, String>) -> Result<Tally, Fa
             expected.join(format!("{table}.json")),
             dump::partitions_text(&dump::partitions(&files)?)?,
         )?;
-        std::fs::write(expected.join(format!("{table}.metadata")), dump::metadata(&files)?)?;
+        if table != FLUSHED_BY_ALTER {
+            std::fs::write(expected.join(format!("{table}.metadata")), dump::metadata(&files)?)?;
+        }
         println!("{table}: kept what the oracle's {} files hold", files.len());
         tally.passed += 1;
     }
@@ -132,6 +137,9 @@ fn write(writer: &Writer, tables: &BTreeMap<String, String>) -> Result<Tally, Fa
         let files = dump::data_files(&writer.data, KEYSPACE, table)?;
         let partitions = dump::partitions_text(&dump::partitions(&files)?)?;
         tally += same(&format!("sstabledump of {table}"), &format!("{table}.json"), &partitions)?;
+        if table == FLUSHED_BY_ALTER {
+            continue;
+        }
         tally += same(
             &format!("sstablemetadata of {table}"),
             &format!("{table}.metadata"),
