@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::Either;
 use uuid::Uuid;
 
 use crate::Runtime;
@@ -89,10 +90,11 @@ pub fn current() -> Option<Trace> {
 }
 
 /// Runs a future with that trace in force; without one, as it is.
-pub async fn carry<T>(trace: Option<Trace>, work: impl Future<Output = T>) -> T {
+pub fn carry<T>(trace: Option<Trace>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    // Not an async function: that would hold the work twice, and every message between shards is one.
     match trace {
-        None => work.await,
-        Some(trace) => CURRENT.scope(trace, work).await,
+        None => Either::Left(work),
+        Some(trace) => Either::Right(CURRENT.scope(trace, work)),
     }
 }
 
