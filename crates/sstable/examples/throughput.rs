@@ -3,7 +3,7 @@
 //!
 //! For a look at one part in isolation; the lab compares whole servers.
 
-#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a stop watch that talks")]
+#![expect(clippy::print_stdout, reason = "a stop watch that talks")]
 
 use std::cell::RefCell;
 use std::collections::HashMap;

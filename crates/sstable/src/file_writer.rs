@@ -34,7 +34,7 @@ impl FileWriter {
         Ok(FileWriter {
             path,
             file,
-            buffer: Vec::with_capacity(BUFFER_BYTES),
+            buffer: Vec::new(),
             flushed_bytes: 0,
             hashed_bytes: 0,
             page: crc32fast::Hasher::new(),

@@ -40,7 +40,7 @@ pub struct TableWriter {
     partition: Option<Partition>,
     first_key: Option<PartitionKey>,
     last_key: Option<PartitionKey>,
-    /// The item being encoded.
+    /// The header of a partition being encoded.
     item: Vec<u8>,
     first_form: Vec<u8>,
     last_form: Vec<u8>,
@@ -215,16 +215,11 @@ impl TableWriter {
         };
         let position = self.data.position() - partition.start;
         let previous_bytes = position - partition.last_item;
-        self.item.clear();
-        let (layout, collector) = (&self.layout, &mut self.collector);
-        let encoded = match item {
-            Unfiltered::Row(row) => {
-                self.encoder.row(layout, row, false, previous_bytes, collector, &mut self.item)
-            }
-            Unfiltered::Marker(marker) => {
-                self.encoder.marker(layout, marker, previous_bytes, collector, &mut self.item)
-            }
-        };
+        let (layout, collector, encoder) = (&self.layout, &mut self.collector, &mut self.encoder);
+        let encoded = self.data.write_with(|out| match item {
+            Unfiltered::Row(row) => encoder.row(layout, row, false, previous_bytes, collector, out),
+            Unfiltered::Marker(marker) => encoder.marker(layout, marker, previous_bytes, collector, out),
+        })?;
         encoded.map_err(|what| self.misuse(what))?;
         let place = ItemPlace::of(item);
         if partition.first_place.is_none() {
@@ -239,7 +234,6 @@ impl TableWriter {
         }
         partition.last_place = Some(place);
         partition.last_item = position;
-        self.data.write(&self.item)?;
         let filled = self.data.position() - partition.start - block_start;
         if filled >= u64::from(self.options.row_index_block_bytes) {
             self.end_block(&mut partition)?;

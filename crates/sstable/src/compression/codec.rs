@@ -57,41 +57,44 @@ impl Codec {
         }
     }
 
-    /// Replaces what `out` holds by the compressed chunk.
-    pub(crate) fn compress(self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
-        out.clear();
+    /// Compresses a chunk into the beginning of `out`, which grows as need be and is not cut, so that
+    /// it need not be cleared for the next. Gives how many bytes count.
+    pub(crate) fn compress(self, chunk: &[u8], out: &mut Vec<u8>) -> Result<usize, &'static str> {
+        let room = match self {
+            Codec::Lz4 => 4 + lz4_flex::block::get_maximum_output_size(chunk.len()),
+            Codec::Snappy => snap::raw::max_compress_len(chunk.len()),
+            Codec::Deflate => chunk.len() + chunk.len() / 1000 + 64,
+            Codec::Zstd { .. } => zstd::zstd_safe::compress_bound(chunk.len()),
+            Codec::Noop => chunk.len(),
+        };
+        if out.len() < room {
+            out.resize(room, 0);
+        }
         match self {
             Codec::Lz4 => {
-                out.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
-                out.resize(4 + lz4_flex::block::get_maximum_output_size(chunk.len()), 0);
-                let written =
-                    lz4_flex::block::compress_into(chunk, &mut out[4..]).map_err(|_| "compress with LZ4")?;
-                out.truncate(4 + written);
+                let (head, block) = out.split_at_mut(4);
+                head.copy_from_slice(&(chunk.len() as u32).to_le_bytes());
+                let written = lz4_flex::block::compress_into(chunk, block);
+                Ok(4 + written.map_err(|_| "compress with LZ4")?)
             }
             Codec::Snappy => {
-                out.resize(snap::raw::max_compress_len(chunk.len()), 0);
-                let written =
-                    snap::raw::Encoder::new().compress(chunk, out).map_err(|_| "compress with Snappy")?;
-                out.truncate(written);
+                snap::raw::Encoder::new().compress(chunk, out).map_err(|_| "compress with Snappy")
             }
             Codec::Deflate => {
-                out.reserve(chunk.len() + chunk.len() / 1000 + 64);
                 let mut state = Compress::new(Compression::default(), true);
-                let status = state
-                    .compress_vec(chunk, out, FlushCompress::Finish)
-                    .map_err(|_| "compress with Deflate")?;
-                if status != Status::StreamEnd {
-                    return Err("compress with Deflate");
+                match state.compress(chunk, out, FlushCompress::Finish) {
+                    Ok(Status::StreamEnd) => {
+                        usize::try_from(state.total_out()).map_err(|_| "compress with Deflate")
+                    }
+                    _ => Err("compress with Deflate"),
                 }
             }
-            Codec::Zstd { level } => {
-                out.resize(zstd::zstd_safe::compress_bound(chunk.len()), 0);
-                let written = zstd_compress(level, chunk, out)?;
-                out.truncate(written);
+            Codec::Zstd { level } => zstd_compress(level, chunk, out),
+            Codec::Noop => {
+                out[..chunk.len()].copy_from_slice(chunk);
+                Ok(chunk.len())
             }
-            Codec::Noop => out.extend_from_slice(chunk),
         }
-        Ok(())
     }
 
     /// Fills `out` with the chunk's bytes, exactly.
@@ -156,9 +159,9 @@ mod tests {
         for codec in CODECS {
             for chunk in [&b""[..], b"a", &repeated] {
                 let mut compressed = Vec::new();
-                codec.compress(chunk, &mut compressed).expect("compresses");
+                let written = codec.compress(chunk, &mut compressed).expect("compresses");
                 let mut out = vec![0; chunk.len()];
-                codec.decompress(&compressed, &mut out).expect("decompresses");
+                codec.decompress(&compressed[..written], &mut out).expect("decompresses");
                 assert_eq!(out, chunk, "{codec:?}");
             }
         }
@@ -169,7 +172,8 @@ mod tests {
         let chunk: Vec<u8> = (0..2000u32).flat_map(|i| (i / 5).to_be_bytes()).collect();
         for codec in CODECS {
             let mut compressed = Vec::new();
-            codec.compress(&chunk, &mut compressed).expect("compresses");
+            let written = codec.compress(&chunk, &mut compressed).expect("compresses");
+            compressed.truncate(written);
             let mut out = vec![0; chunk.len()];
             assert!(codec.decompress(&compressed[..compressed.len() / 2], &mut out).is_err(), "{codec:?}");
             assert!(codec.decompress(&compressed, &mut out[1..]).is_err(), "{codec:?}");

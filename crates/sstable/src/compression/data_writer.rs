@@ -71,52 +71,73 @@ impl DataWriter {
         self.file.path()
     }
 
-    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> Result<(), SstableError> {
-        while !bytes.is_empty() {
-            let (head, tail) = bytes.split_at(bytes.len().min(self.chunk_bytes - self.chunk.len()));
-            self.chunk.extend_from_slice(head);
-            if self.chunk.len() == self.chunk_bytes {
-                self.end_chunk()?;
-            }
-            bytes = tail;
+    /// Appends with the help of the buffer itself; if that fails, nothing is appended.
+    pub(crate) fn write_with<E>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Result<(), E>, SstableError> {
+        let before = self.chunk.len();
+        let written = write(&mut self.chunk);
+        if written.is_err() {
+            self.chunk.truncate(before);
         }
+        if self.chunk.len() >= self.chunk_bytes {
+            self.end_chunks()?;
+        }
+        Ok(written)
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
+        self.chunk.extend_from_slice(bytes);
+        if self.chunk.len() >= self.chunk_bytes { self.end_chunks() } else { Ok(()) }
+    }
+
+    /// Writes all whole chunks, and keeps the rest.
+    fn end_chunks(&mut self) -> Result<(), SstableError> {
+        let buffer = std::mem::take(&mut self.chunk);
+        let mut chunks = buffer.chunks_exact(self.chunk_bytes);
+        chunks.by_ref().try_for_each(|chunk| self.end_chunk(chunk))?;
+        let kept = chunks.remainder().len();
+        self.chunk = buffer;
+        let whole = self.chunk.len() - kept;
+        self.chunk.copy_within(whole.., 0);
+        self.chunk.truncate(kept);
         Ok(())
     }
 
-    fn end_chunk(&mut self) -> Result<(), SstableError> {
+    fn end_chunk(&mut self, chunk: &[u8]) -> Result<(), SstableError> {
         self.chunk_offsets.push(self.file.position());
-        self.chunked_bytes += self.chunk.len() as u64;
+        self.chunked_bytes += chunk.len() as u64;
         let Some(parameters) = &self.parameters else {
-            self.chunk_crcs.push(crc32fast::hash(&self.chunk));
-            self.digest.update(&self.chunk);
-            self.file.write(&self.chunk)?;
-            self.chunk.clear();
-            return Ok(());
+            self.chunk_crcs.push(crc32fast::hash(chunk));
+            self.digest.update(chunk);
+            return self.file.write(chunk);
         };
-        parameters.codec.compress(&self.chunk, &mut self.compressed).map_err(|what| {
+        let mut length = parameters.codec.compress(chunk, &mut self.compressed).map_err(|what| {
             SstableError::Unsupported { path: self.file.path().clone(), what: what.into() }
         })?;
         let max = parameters.compressed_bytes_max as usize;
-        if self.compressed.len() >= max {
-            self.compressed.clear();
-            self.compressed.extend_from_slice(&self.chunk);
+        if length >= max {
             // Only the last chunk can be shorter than that.
-            self.compressed.resize(self.compressed.len().max(max), 0);
+            length = chunk.len().max(max);
+            self.compressed.clear();
+            self.compressed.extend_from_slice(chunk);
+            self.compressed.resize(length, 0);
         }
-        let crc = crc32fast::hash(&self.compressed).to_be_bytes();
-        self.digest.update(&self.compressed);
+        let compressed = &self.compressed[..length];
+        let crc = crc32fast::hash(compressed).to_be_bytes();
+        self.digest.update(compressed);
         self.digest.update(&crc);
-        self.compressed_bytes += self.compressed.len() as u64;
-        self.file.write(&self.compressed)?;
-        self.file.write(&crc)?;
-        self.chunk.clear();
-        Ok(())
+        self.compressed_bytes += length as u64;
+        self.file.write(compressed)?;
+        self.file.write(&crc)
     }
 
     /// Writes what is left and makes it durable.
     pub(crate) fn finish(mut self) -> Result<FinishedData, SstableError> {
         if !self.chunk.is_empty() {
-            self.end_chunk()?;
+            let rest = std::mem::take(&mut self.chunk);
+            self.end_chunk(&rest)?;
         }
         let uncompressed_bytes = self.chunked_bytes;
         let digest = self.digest.finalize();

@@ -60,42 +60,41 @@ impl Outline {
 }
 
 /// Writes a node: `children` are bytes and distances, rising by byte.
-pub(super) fn write(kind: u8, payload_flags: u8, children: &[(u8, u64)], out: &mut Vec<u8>) {
+pub(super) fn write(
+    kind: u8,
+    payload_flags: u8,
+    children: impl ExactSizeIterator<Item = (u8, u64)> + Clone,
+    out: &mut Vec<u8>,
+) {
     let nibbles = usize::from(POINTER_NIBBLES[usize::from(kind)]);
-    let first = kind << 4;
+    let head = kind << 4;
+    let (first_byte, distance) = children.clone().next().unwrap_or_default();
     match kind {
-        0 => out.push(first | payload_flags),
-        1 => {
-            out.push(first | children[0].1 as u8);
-            out.push(children[0].0);
-        }
-        3 => {
-            out.push(first | (children[0].1 >> 8) as u8);
-            out.push(children[0].1 as u8);
-            out.push(children[0].0);
-        }
+        0 => out.push(head | payload_flags),
+        1 => out.extend_from_slice(&[head | distance as u8, first_byte]),
+        3 => out.extend_from_slice(&[head | (distance >> 8) as u8, distance as u8, first_byte]),
         2 | 4 => {
-            out.extend_from_slice(&[first | payload_flags, children[0].0]);
-            push_low_bytes(children[0].1, nibbles / 2, out);
+            out.extend_from_slice(&[head | payload_flags, first_byte]);
+            push_low_bytes(distance, nibbles / 2, out);
         }
         5..=9 => {
-            out.extend_from_slice(&[first | payload_flags, children.len() as u8]);
-            out.extend(children.iter().map(|(byte, _)| *byte));
+            out.extend_from_slice(&[head | payload_flags, children.len() as u8]);
+            out.extend(children.clone().map(|(byte, _)| byte));
             let mut pointers = Pointers::new(nibbles, out);
-            children.iter().for_each(|(_, distance)| pointers.push(*distance));
+            children.for_each(|(_, distance)| pointers.push(distance));
             pointers.finish();
         }
         _ => {
-            let (low, high) = (children[0].0, children[children.len() - 1].0);
-            out.extend_from_slice(&[first | payload_flags, low, high - low]);
+            let last_byte = children.clone().last().map_or(first_byte, |(byte, _)| byte);
+            out.extend_from_slice(&[head | payload_flags, first_byte, last_byte - first_byte]);
             let mut pointers = Pointers::new(nibbles, out);
-            let mut next = u16::from(low);
+            let mut next = u16::from(first_byte);
             for (byte, distance) in children {
-                while next < u16::from(*byte) {
+                while next < u16::from(byte) {
                     pointers.push(0);
                     next += 1;
                 }
-                pointers.push(*distance);
+                pointers.push(distance);
                 next += 1;
             }
             pointers.finish();

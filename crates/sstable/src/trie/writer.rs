@@ -123,18 +123,13 @@ impl<P: Payload> Branch<P> {
         Ok(position)
     }
 
-    /// Writes the node alone. Apart from [`Self::write`], which calls itself and must not hold
-    /// this much on the stack each time.
-    #[inline(never)]
     fn write_node(&self, position: u64, file: &mut FileWriter) -> Result<(), SstableError> {
         let kind = self.outline(position).kind();
         let flags = self.payload.as_ref().map_or(0, Payload::flags);
-        let mut children = [(0u8, 0u64); 256];
-        for (slot, child) in children.iter_mut().zip(&self.children) {
-            *slot = (child.byte, position - child.position.unwrap_or(position));
-        }
+        let distance = |child: &Branch<P>| position - child.position.unwrap_or(position);
+        let children = self.children.iter().map(|child| (child.byte, distance(child)));
         file.write_with(|out| {
-            shape::write(kind, flags, &children[..self.children.len()], out);
+            shape::write(kind, flags, children, out);
             if let Some(payload) = &self.payload {
                 payload.write(out);
             }
