@@ -7,6 +7,7 @@
 //!
 //! ```text
 //!   | `types.cql` | `SELECT …` | reason |
+//!   | everywhere | `Cassandra's words` | `ours` | reason |
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
 /// Replays: against `--address A:P`, or a node started for it.
 pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
     arguments.only(&["address", "quiet"])?;
-    let known = known_differences()?;
+    let Known { differences: known, words } = known_differences()?;
     let started = match arguments.text("address") {
         Some(_) => None,
         None => Some(Node::start(&NodeOptions {
@@ -81,7 +82,7 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
         let mut script = Script::read(&path)?;
         let (mut same, mut different) = (0, 0);
         let played = player.play(&keyspace(&path), &mut script, |statement, lines| {
-            if comparable(&statement.answer) == comparable(&lines) {
+            if same_answer(&words, &statement.answer, &lines) {
                 same += 1;
             } else if known.iter().any(|difference| difference.covers(&name(&path), &statement.text)) {
                 excused += 1;
@@ -103,7 +104,7 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
         let mut turns = conversation::read(&path)?;
         let (mut same, mut different) = (0, 0);
         conversation::hold(&address, &mut turns, |turn, lines| {
-            if comparable(&turn.answer) == comparable(&lines) {
+            if same_answer(&words, &turn.answer, &lines) {
                 same += 1;
             } else if known.iter().any(|difference| difference.covers(&name(&path), &turn.text)) {
                 excused += 1;
@@ -122,13 +123,18 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
     Ok(tally)
 }
 
+fn same_answer(words: &[Words], recorded: &[String], got: &[String]) -> bool {
+    let expected =
+        recorded.iter().map(|line| words.iter().fold(line.clone(), |line, words| words.put(&line)));
+    expected.len() == got.len()
+        && expected.zip(got).all(|(expected, got)| comparable(&expected) == comparable(got))
+}
+
 /// The text of a syntax error is the parser generator's own (`no viable alternative at input …`); the
 /// code is what a client can use, so only that is compared.
-fn comparable(lines: &[String]) -> Vec<&str> {
+fn comparable(line: &str) -> &str {
     const SYNTAX_ERROR: &str = "error 0x2000: line ";
-    let cut =
-        |line: &'_ String| line.find(SYNTAX_ERROR).map_or(line.len(), |start| start + SYNTAX_ERROR.len());
-    lines.iter().map(|line| &line[..cut(line)]).collect()
+    line.find(SYNTAX_ERROR).map_or(line, |start| &line[..start + SYNTAX_ERROR.len()])
 }
 
 fn show(path: &Path, statement: &Statement, lines: &[String]) {
@@ -194,13 +200,42 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn known_differences() -> Result<Vec<Difference>, Failure> {
+/// Words that stand in many answers and are ours in all of them.
+struct Words {
+    theirs: String,
+    ours: String,
+}
+
+impl Words {
+    /// As they are, and within a text literal, where quotes are doubled.
+    fn put(&self, line: &str) -> String {
+        let quoted = |text: &str| text.replace('\'', "''");
+        line.replace(&self.theirs, &self.ours).replace(&quoted(&self.theirs), &quoted(&self.ours))
+    }
+}
+
+/// What docs/compatibility.md accepts.
+#[derive(Default)]
+struct Known {
+    differences: Vec<Difference>,
+    words: Vec<Words>,
+}
+
+fn known_differences() -> Result<Known, Failure> {
     let path = root().join("docs/compatibility.md");
     let text = match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Known::default()),
         text => text?,
     };
-    Ok(text.lines().filter_map(difference).collect())
+    let differences = text.lines().filter_map(difference).collect();
+    Ok(Known { differences, words: text.lines().filter_map(everywhere).collect() })
+}
+
+fn everywhere(line: &str) -> Option<Words> {
+    let (theirs, rest) = line.trim().strip_prefix("| everywhere | `")?.split_once("` | `")?;
+    let (ours, reason) = rest.split_once("` |")?;
+    let reasoned = !reason.trim_matches([' ', '|']).is_empty();
+    reasoned.then(|| Words { theirs: theirs.to_owned(), ours: ours.to_owned() })
 }
 
 fn difference(line: &str) -> Option<Difference> {
@@ -215,6 +250,13 @@ fn difference(line: &str) -> Option<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_differ_everywhere_are_put_in_quoted_or_not() {
+        let words = everywhere("| everywhere | `{'a': 'b'}` | `{}` | because |").unwrap();
+        assert_eq!(words.put("x {'a': 'b'} y ''{''a'': ''b''}''"), "x {} y ''{}''");
+        assert!(everywhere("| everywhere | `a` | `b` | |").is_none());
+    }
 
     #[test]
     fn a_difference_needs_a_reason_and_may_name_a_beginning() {
