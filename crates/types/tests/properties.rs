@@ -274,7 +274,11 @@ proptest! {
     }
 
     #[test]
-    fn timeuuids_of_a_millisecond_stand_between_its_bounds(millis in -12_219_292_800_000..4_102_444_800_000i64, ticks in 0..10_000i64, low: u64) {
+    fn timeuuids_of_a_millisecond_stand_between_its_bounds(
+        millis in -12_219_292_800_000..4_102_444_800_000i64,
+        ticks in 0..10_000i64,
+        low: u64,
+    ) {
         let made = uuid::from_ticks(uuid::ticks_at_millis(millis) + ticks, low);
         let order = |a: [u8; 16], b: [u8; 16]| CqlType::Timeuuid.compare(&a, &b);
         prop_assert!(order(uuid::min_at_millis(millis), made).is_le());

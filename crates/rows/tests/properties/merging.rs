@@ -103,7 +103,10 @@ proptest! {
     }
 
     #[test]
-    fn purging_again_at_the_same_moment_changes_nothing(row in given::row(given::any_timestamp()), gc_before in 38..50u32) {
+    fn purging_again_at_the_same_moment_changes_nothing(
+        row in given::row(given::any_timestamp()),
+        gc_before in 38..50u32,
+    ) {
         let purge = |row: &Row| purge_row(row, given::NOW, gc_before, |_| true);
         if let Some(once) = purge(&row) {
             prop_assert_eq!(purge(&once), Some(once));

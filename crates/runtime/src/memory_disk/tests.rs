@@ -1,3 +1,5 @@
+//! What the simulated disk keeps and forgets; and that the real one behaves alike.
+
 use super::*;
 use crate::os_disk::OsDisk;
 
