@@ -14,6 +14,7 @@
 
 mod cache;
 mod compaction;
+mod errand;
 mod error;
 mod files;
 mod layout;

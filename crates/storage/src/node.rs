@@ -15,48 +15,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::Sharding;
 use runtime::{
-    DirectoryLock, MailboxReceiver, MailboxSender, Runtime, SendError, ShardOptions, ShardThreads, mailbox,
-    trace,
+    DirectoryLock, MailboxReceiver, MailboxSender, Runtime, ShardOptions, ShardThreads, mailbox,
 };
 use schema::Schema;
-use tokio::sync::oneshot;
 use types::Token;
 
+use crate::errand::{Batch, Message, Outbox, refused};
 use crate::files::FileRegistry;
 use crate::layout::NodeFacts;
 use crate::recovery::Recovery;
 use crate::shard::{Shard, ShardContext, ShardSeed};
 use crate::{Layout, StorageError, StorageOptions};
 
-/// Something to do on a shard's thread.
-type Work = Box<dyn FnOnce(&Rc<Shard>) + Send>;
-
-/// What is sent to a shard.
-enum Message {
-    Work(Work),
-    Exit,
-}
-
-impl Message {
-    /// A message that does something and sends back what it gives.
-    fn for_work<T, Work, Doing>(work: Work) -> (Message, oneshot::Receiver<T>)
-    where
-        T: Send + 'static,
-        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
-        Doing: Future<Output = T> + 'static,
-    {
-        let (reply, answer) = oneshot::channel();
-        let trace = trace::current();
-        let message = Message::Work(Box::new(move |local| {
-            let doing = trace::carry(trace, work(Rc::clone(local)));
-            tokio::task::spawn_local(async move { _ = reply.send(doing.await) });
-        }));
-        (message, answer)
-    }
-}
-
-/// Messages a shard takes before it lets its other tasks run.
-const MESSAGES_PER_TURN: usize = 256;
+/// Messages a shard takes before it lets its other tasks run and sends back results.
+const MESSAGES_PER_TURN: usize = 64;
 
 /// A data directory, locked by this process.
 pub struct Directory {
@@ -162,7 +134,7 @@ impl Recovered {
                 let Some((receiver, seed)) = seat else { return };
                 match Shard::start(index, context, seed, schema) {
                     Ok(shard) => {
-                        let handle = ShardHandle { shards, local: Rc::clone(&shard) };
+                        let handle = ShardHandle::new(shards, Rc::clone(&shard));
                         tokio::task::spawn_local(body(handle));
                         _ = report.send(Ok(()));
                         drop(report);
@@ -189,7 +161,7 @@ impl Recovered {
         let mut handles = Vec::new();
         for (index, (receiver, seed)) in receivers.into_iter().zip(self.seeds).enumerate() {
             let shard = Shard::start(index, self.context.clone(), seed, Arc::clone(schema))?;
-            handles.push(ShardHandle { shards: shards.clone(), local: Rc::clone(&shard) });
+            handles.push(ShardHandle::new(shards.clone(), Rc::clone(&shard)));
             tokio::task::spawn_local(serve(shard, receiver));
         }
         Ok(LocalShards { handles, _lock: self.lock })
@@ -205,13 +177,15 @@ impl Recovered {
 /// A shard's main loop: does what others send, in turns, until it is told to end.
 async fn serve(shard: Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
     let mut messages = Vec::with_capacity(MESSAGES_PER_TURN);
+    let mut batch = Batch::with_capacity(MESSAGES_PER_TURN);
     while receiver.receive_batch(&mut messages, MESSAGES_PER_TURN).await > 0 {
         for message in messages.drain(..) {
             match message {
-                Message::Work(work) => work(&shard),
-                Message::Exit => return,
+                Message::Errand(errand) => batch.begin(errand, &shard),
+                Message::Exit => return batch.deliver(),
             }
         }
+        batch.deliver();
     }
 }
 
@@ -247,10 +221,7 @@ impl Shards {
         Doing: Future<Output = T> + 'static,
     {
         let (message, answer) = Message::for_work(work);
-        self.senders[shard].try_send(message).map_err(|error| match error {
-            SendError::Full(_) => StorageError::ShardBusy { shard },
-            SendError::Closed(_) => StorageError::ShardGone { shard },
-        })?;
+        self.senders[shard].try_send(message).map_err(refused(shard))?;
         answer.await.map_err(|_| StorageError::ShardGone { shard })
     }
 
@@ -285,9 +256,16 @@ impl Shards {
 pub struct ShardHandle {
     shards: Shards,
     local: Rc<Shard>,
+    /// One for each shard.
+    outboxes: Rc<[Rc<Outbox>]>,
 }
 
 impl ShardHandle {
+    fn new(shards: Shards, local: Rc<Shard>) -> Self {
+        let outboxes = shards.senders.iter().cloned().map(Outbox::new).collect();
+        ShardHandle { shards, local, outboxes }
+    }
+
     /// The shard of this thread.
     pub fn local(&self) -> &Rc<Shard> {
         &self.local
@@ -314,9 +292,13 @@ impl ShardHandle {
         self.shards.on_when_free(shard, work).await
     }
 
-    /// Does something on a shard; on this one without a detour.
+    /// Does something on a shard; on this one without a detour, on another together with all that
+    /// this shard asks of it in one turn.
     ///
     /// # Errors
+    /// As [`Shards::on`].
+    ///
+    /// # Cancel safety
     /// As [`Shards::on`].
     pub async fn on<T, Work, Doing>(&self, shard: usize, work: Work) -> Result<T, StorageError>
     where
@@ -327,7 +309,9 @@ impl ShardHandle {
         if shard == self.local.index() {
             return Ok(work(Rc::clone(&self.local)).await);
         }
-        self.shards.on(shard, work).await
+        let (message, answer) = Message::for_work(work);
+        self.outboxes[shard].put(message).map_err(refused(shard))?;
+        answer.await.map_err(|_| StorageError::ShardGone { shard })
     }
 }
 

@@ -1,0 +1,170 @@
+//! Work that one shard does for another, and how its result comes back.
+//!
+//! ```text
+//!   asking shard                              owning shard
+//!   on(work) ──► outbox ─┐ end of the turn    ┌─► begin ─┬─ done: kept until the batch is through
+//!   on(work) ──► outbox ─┴────── mailbox ─────┴─► begin  │            │
+//!                        one wake-up                     └─ not yet: a task of its own
+//!   answers ◄────────────────────── one wake-up ◄─────────────────────┘
+//! ```
+//!
+//! Waking another thread is a system call and mostly a change of context, dearer than a read from
+//! memory. So what a shard asks of another in one turn goes out together, and what is answered at
+//! once comes back together.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use runtime::trace::{self, Trace};
+use runtime::{MailboxSender, SendError};
+use tokio::sync::oneshot;
+
+use crate::StorageError;
+use crate::shard::Shard;
+
+/// What is sent to a shard.
+pub(crate) enum Message {
+    Errand(Box<dyn Errand>),
+    Exit,
+}
+
+/// Something to do on a shard's thread, and the way its result goes back.
+pub(crate) trait Errand: Send {
+    /// Does it, if that needs no waiting; else leaves the rest to a task, which also answers.
+    fn begin(&mut self, shard: &Rc<Shard>);
+    /// Sends back what came of it, if it is done.
+    fn deliver(self: Box<Self>);
+}
+
+struct ErrandOf<Work, T> {
+    work: Option<Work>,
+    trace: Option<Trace>,
+    reply: Option<oneshot::Sender<T>>,
+    result: Option<T>,
+}
+
+impl Message {
+    /// A message that does something and sends back what it gives.
+    pub(crate) fn for_work<T, Work, Doing>(work: Work) -> (Message, oneshot::Receiver<T>)
+    where
+        T: Send + 'static,
+        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+        Doing: Future<Output = T> + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let (work, trace) = (Some(work), trace::current());
+        let errand = ErrandOf { work, trace, reply: Some(reply), result: None };
+        (Message::Errand(Box::new(errand)), answer)
+    }
+}
+
+impl<T, Work, Doing> Errand for ErrandOf<Work, T>
+where
+    T: Send + 'static,
+    Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+    Doing: Future<Output = T> + 'static,
+{
+    fn begin(&mut self, shard: &Rc<Shard>) {
+        let (Some(work), Some(reply)) = (self.work.take(), self.reply.take()) else { return };
+        let trace = self.trace.take();
+        // As in a task of its own, a panic ends this errand only: its asker finds the reply gone.
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            let mut doing = Box::pin(trace::carry(trace, work(Rc::clone(shard))));
+            let result = poll_once(doing.as_mut());
+            (doing, result)
+        }));
+        match begun {
+            Ok((_, Poll::Ready(result))) => {
+                self.result = Some(result);
+                self.reply = Some(reply);
+            }
+            // The task polls it again at once, which is when it learns whom to wake.
+            Ok((doing, Poll::Pending)) => {
+                tokio::task::spawn_local(async move { _ = reply.send(doing.await) });
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn deliver(self: Box<Self>) {
+        if let (Some(reply), Some(result)) = (self.reply, self.result) {
+            // An asker that no longer waits is no error.
+            _ = reply.send(result);
+        }
+    }
+}
+
+fn poll_once<T>(doing: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    doing.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Messages from one shard to another that go out together at the end of the sender's turn.
+pub(crate) struct Outbox {
+    sender: MailboxSender<Message>,
+    waiting: RefCell<Vec<Message>>,
+}
+
+impl Outbox {
+    pub(crate) fn new(sender: MailboxSender<Message>) -> Rc<Self> {
+        Rc::new(Outbox { sender, waiting: RefCell::new(Vec::new()) })
+    }
+
+    /// Puts a message to those that go out when the tasks that are ready now have run.
+    ///
+    /// # Errors
+    /// There is no room for it at the other end, or nobody there any more.
+    pub(crate) fn put(self: &Rc<Self>, message: Message) -> Result<(), SendError<Message>> {
+        let mut waiting = self.waiting.borrow_mut();
+        if self.sender.is_closed() {
+            return Err(SendError::Closed(message));
+        }
+        if waiting.len() >= self.sender.room() {
+            return Err(SendError::Full(message));
+        }
+        if waiting.is_empty() {
+            tokio::task::spawn_local(Rc::clone(self).send_all());
+        }
+        waiting.push(message);
+        Ok(())
+    }
+
+    async fn send_all(self: Rc<Self>) {
+        let messages = std::mem::take(&mut *self.waiting.borrow_mut());
+        for message in messages {
+            // There was room; if others took it meanwhile, it comes back.
+            if self.sender.send(message).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Does the errands of a batch and then sends back all results.
+pub(crate) struct Batch(Vec<Box<dyn Errand>>);
+
+impl Batch {
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Batch(Vec::with_capacity(count))
+    }
+
+    pub(crate) fn begin(&mut self, mut errand: Box<dyn Errand>, shard: &Rc<Shard>) {
+        errand.begin(shard);
+        self.0.push(errand);
+    }
+
+    pub(crate) fn deliver(&mut self) {
+        self.0.drain(..).for_each(Errand::deliver);
+    }
+}
+
+/// What the asker is told when its message was not taken.
+pub(crate) fn refused(shard: usize) -> impl FnOnce(SendError<Message>) -> StorageError {
+    move |error| match error {
+        SendError::Full(_) => StorageError::ShardBusy { shard },
+        SendError::Closed(_) => StorageError::ShardGone { shard },
+    }
+}

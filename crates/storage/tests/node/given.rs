@@ -1,0 +1,184 @@
+//! A node, a table, writes and reads in few words.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use rows::{
+    CellRef, Clustering, ClusteringBuilder, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
+    RowBuilder, Slices,
+};
+use runtime::{ManualClock, MemoryDisk, Runtime};
+use schema::{ClusteringOrder, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
+use storage::{
+    Directory, LocalShards, PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange, Shard,
+    StorageError, StorageOptions,
+};
+use types::CqlType;
+
+/// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))`, and `k.other` alike.
+pub(crate) fn schema() -> Arc<Schema> {
+    let table = |name: &str, id: u128| {
+        let mut table = TableBuilder::new(TableId(uuid::Uuid::from_u128(id)), "k", name)
+            .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+            .column("c", ColumnKind::Clustering(0, ClusteringOrder::Asc), CqlType::Int)
+            .column("v", ColumnKind::Regular, CqlType::Text);
+        table.options.compression.chunk_bytes = 4096;
+        (name.to_owned(), Arc::new(table.build().expect("a sound table")))
+    };
+    let class = "org.apache.cassandra.locator.SimpleStrategy".into();
+    let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
+    let keyspace = Keyspace {
+        name: "k".into(),
+        replication: Replication { class, options },
+        durable_writes: true,
+        tables: BTreeMap::from([table("t", 11), table("other", 12)]),
+        types: BTreeMap::new(),
+    };
+    Arc::new(Schema::new(1, [keyspace]))
+}
+
+/// The table most tests use.
+pub(crate) fn table() -> Arc<Table> {
+    Arc::clone(schema().table("k", "t").expect("there is k.t"))
+}
+
+/// The other one.
+pub(crate) fn other() -> Arc<Table> {
+    Arc::clone(schema().table("k", "other").expect("there is k.other"))
+}
+
+pub(crate) fn options(shard_count: u16) -> StorageOptions {
+    StorageOptions {
+        segment_bytes: 64 << 10,
+        log_bytes: 0,
+        ..StorageOptions::new("/node", shard_count, 32 << 20)
+    }
+}
+
+/// Runs a test's story on one thread, with time that stands still unless all wait.
+pub(crate) fn run<T>(story: impl Future<Output = T>) -> T {
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O");
+    tokio::task::LocalSet::new().block_on(&tokio, story)
+}
+
+/// A node on a disk, and the clock it sees.
+pub(crate) struct Node {
+    pub(crate) shards: LocalShards,
+    pub(crate) clock: Arc<ManualClock>,
+}
+
+impl Node {
+    pub(crate) fn start(disk: &MemoryDisk, options: StorageOptions) -> Result<Node, StorageError> {
+        let clock = Arc::new(ManualClock::default());
+        // Lives of a node must not draw the same file ids.
+        static LIFE: AtomicU64 = AtomicU64::new(1);
+        let seed = LIFE.fetch_add(1, Ordering::Relaxed);
+        let mut runtime = Runtime::in_memory(Arc::new(disk.clone()), seed);
+        runtime.clock = Arc::<ManualClock>::clone(&clock);
+        let shards = Directory::open(&runtime, options)?.recover(&schema())?.start_local(&schema())?;
+        Ok(Node { shards, clock })
+    }
+
+    pub(crate) fn shard(&self, index: usize) -> &Rc<Shard> {
+        self.shards.handles()[index].local()
+    }
+
+    pub(crate) fn owner(&self, pk: i32) -> &Rc<Shard> {
+        self.shard(self.shards.handles()[0].shards().owner(key(pk).token))
+    }
+
+    pub(crate) async fn write(&self, pk: i32, mutation: Mutation) -> Result<(), StorageError> {
+        self.owner(pk).write(&[mutation]).await
+    }
+
+    /// Rows of all partitions as `(pk, c, v)`, page after page.
+    pub(crate) async fn all(&self, table: &Arc<Table>, row_count: u32) -> Vec<(i32, i32, String)> {
+        let mut all = Vec::new();
+        for handle in self.shards.handles() {
+            let mut command = command(table, ReadTarget::Range(RingRange::ALL));
+            command.limits.row_count = row_count;
+            all.extend(pages(handle.local(), command).await.iter().flat_map(flat));
+        }
+        all.sort();
+        all
+    }
+}
+
+pub(crate) fn command(table: &Arc<Table>, target: ReadTarget) -> ReadCommand {
+    ReadCommand {
+        table: Arc::clone(table),
+        target,
+        slices: Slices::all(),
+        reversed: false,
+        limits: ReadLimits::PAGE,
+        now: 1_704_067_300,
+        resume: None,
+    }
+}
+
+/// All pages of a read on one shard.
+pub(crate) async fn pages(shard: &Rc<Shard>, mut command: ReadCommand) -> Vec<PartitionRows> {
+    let mut partitions = Vec::new();
+    loop {
+        let page = shard.read(&command).await.expect("reads");
+        let row_count: usize = page.partitions.iter().map(|partition| partition.rows.len()).sum();
+        assert!(row_count <= command.limits.row_count as usize);
+        partitions.extend(page.partitions);
+        match page.next {
+            Some(next) => command.resume = Some(next),
+            None => return partitions,
+        }
+    }
+}
+
+pub(crate) fn flat(partition: &PartitionRows) -> Vec<(i32, i32, String)> {
+    let pk = number(&partition.key.bytes);
+    let v = table().column("v").expect("column v").id;
+    let row = |row: &rows::Row| {
+        let c = row.clustering_components().next().flatten().map(number).expect("a clustering");
+        let value = match row.column(v) {
+            Some(rows::ColumnData::Simple(cell)) => String::from_utf8_lossy(cell.value).into_owned(),
+            _ => String::new(),
+        };
+        (pk, c, value)
+    };
+    partition.rows.iter().map(row).collect()
+}
+
+fn number(bytes: impl AsRef<[u8]>) -> i32 {
+    i32::from_be_bytes(bytes.as_ref().try_into().expect("four bytes"))
+}
+
+pub(crate) fn key(pk: i32) -> PartitionKey {
+    PartitionKey::new(Bytes::copy_from_slice(&pk.to_be_bytes()))
+}
+
+pub(crate) fn clustering(c: i32) -> Clustering {
+    let mut clustering = ClusteringBuilder::new();
+    clustering.push(Some(&c.to_be_bytes()));
+    clustering.finish()
+}
+
+/// `INSERT INTO table (pk, c, v) VALUES (…) USING TIMESTAMP timestamp`
+pub(crate) fn insert(table: &Table, pk: i32, c: i32, v: &str, timestamp: i64) -> Mutation {
+    let mut row = RowBuilder::new(&clustering(c), Liveness::at(timestamp), DeletionTime::LIVE);
+    row.cell(table.column("v").expect("column v").id, CellRef::live(timestamp, v.as_bytes()));
+    let mut mutation = MutationBuilder::new(table.id(), key(pk));
+    mutation.row(row.finish());
+    mutation.finish()
+}
+
+/// `DELETE FROM table USING TIMESTAMP timestamp WHERE pk = …`
+pub(crate) fn delete(table: &Table, pk: i32, timestamp: i64) -> Mutation {
+    let mut mutation = MutationBuilder::new(table.id(), key(pk));
+    mutation.partition_deletion(DeletionTime { timestamp, local_deletion_time: 1_704_067_200 });
+    mutation.finish()
+}

@@ -1,0 +1,15 @@
+//! A node's storage on a memory disk: what is written is read, whatever happens in between.
+//!
+//! | file | asks |
+//! |---|---|
+//! | `given.rs` | (a node, a table, writes and reads in few words) |
+//! | `reading.rs` | do reads see memory and files as one? |
+//! | `pressure.rs` | what when memory, log or disk are full? |
+//! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
+
+#![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
+
+mod given;
+mod pressure;
+mod reading;
+mod restarts;

@@ -1,0 +1,125 @@
+//! What when memory, log or disk are full?
+
+use std::time::Duration;
+
+use runtime::memory_disk::{Fault, Operation};
+use runtime::{Disk, MemoryDisk};
+use storage::{StorageError, StorageOptions};
+
+use crate::given::*;
+
+const BUDGET: usize = 256 << 10;
+
+fn tight(shard_count: u16) -> StorageOptions {
+    StorageOptions { memtable_bytes: BUDGET, ..options(shard_count) }
+}
+
+#[test]
+fn memtables_keep_to_their_budget_while_writers_come_from_all_sides() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), tight(1)).expect("starts");
+        let table = table();
+        let long = "x".repeat(1_000);
+        let mut writers = tokio::task::JoinSet::new();
+        for writer in 0..8 {
+            let (shard, table, long) = (std::rc::Rc::clone(node.shard(0)), table.clone(), long.clone());
+            writers.spawn_local(async move {
+                for number in 0..200 {
+                    let mutation = insert(&table, writer * 200 + number, 0, &long, 1);
+                    shard.write(&[mutation]).await.expect("writes");
+                    assert!(shard.memtable_bytes() < BUDGET + 8 * 4_000, "{}", shard.memtable_bytes());
+                }
+            });
+        }
+        while let Some(done) = writers.join_next().await {
+            done.expect("a writer ends well");
+        }
+        assert!(node.shard(0).table_stats(table.id()).expect("stats").memtable_switch_count > 3);
+        assert_eq!(node.all(&table, 100).await.len(), 1_600);
+    });
+}
+
+/// Writers that wait for room were woken by the failed flush, started the next, and so forever.
+#[test]
+fn writers_are_told_when_memory_is_full_and_flushes_fail() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, tight(1)).expect("starts");
+        let table = table();
+        let long = "x".repeat(1_000);
+        // The log goes on: its segments are there. New files are not to be had.
+        let mut pk = 0;
+        node.write(pk, insert(&table, pk, 0, &long, 1)).await.expect("writes");
+        disk.faults().fail_all(Some(Operation::Create), Fault::NoSpace);
+        let refused = loop {
+            pk += 1;
+            match node.write(pk, insert(&table, pk, 0, &long, 1)).await {
+                Ok(()) => {}
+                Err(error) => break error,
+            }
+            assert!(pk < 2_000, "the budget is not held");
+        };
+        let is_told = matches!(refused, StorageError::NoRoom { .. } | StorageError::CommitLog(_));
+        assert!(is_told, "{refused:?}");
+        disk.faults().clear();
+        node.clock.advance(Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        for pk in 3_000..3_400 {
+            node.write(pk, insert(&table, pk, 0, &long, 1)).await.expect("writes again");
+        }
+        let all = node.all(&table, 1_000).await;
+        assert!((0..pk).all(|pk| all.iter().any(|row| row.0 == pk)), "what was acknowledged is there");
+    });
+}
+
+#[test]
+fn a_flush_whose_manifest_fails_is_committed_by_the_next_try() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, options(1)).expect("starts");
+        let table = table();
+        node.write(1, insert(&table, 1, 0, "v", 1)).await.expect("writes");
+        disk.faults().fail_all(Some(Operation::Rename), Fault::InputOutput);
+        assert!(node.shard(0).flush(table.id()).await.is_err());
+        assert_eq!(node.all(&table, 10).await.len(), 1, "still read from memory");
+        disk.faults().clear();
+        node.shard(0).flush(table.id()).await.expect("flushes");
+        let stats = node.shard(0).table_stats(table.id()).expect("stats");
+        assert_eq!((stats.sstable_count, stats.memtable_data_size), (1, 0));
+        assert_eq!(node.shard(0).memtable_bytes(), 0);
+    });
+    let again = disk.crash(5);
+    run(async {
+        let node = Node::start(&again, options(1)).expect("starts again");
+        assert_eq!(node.all(&table(), 10).await.len(), 1);
+    });
+}
+
+/// A table that was written to once must not keep the whole log, nor must overwriting one row, which
+/// never fills a memtable.
+#[test]
+fn the_log_stays_short_whatever_is_written() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, options(1)).expect("starts");
+        node.write(1, insert(&other(), 1, 0, "once", 1)).await.expect("writes");
+        let long = "x".repeat(4_000);
+        for number in 0..600 {
+            node.write(1, insert(&table(), 1, 0, &long, number)).await.expect("writes");
+        }
+        let log = disk.list(std::path::Path::new("/node/commitlog")).expect("lists");
+        assert!(log.len() <= 12, "{} segments", log.len());
+        assert_eq!(node.all(&other(), 10).await.len(), 1);
+        assert_eq!(node.all(&table(), 10).await.len(), 1);
+    });
+}
+
+#[test]
+fn a_mutation_larger_than_the_log_takes_is_refused_and_leaves_nothing() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let refused = node.write(1, insert(&table(), 1, 0, &"x".repeat(60_000), 1)).await;
+        assert!(matches!(refused, Err(StorageError::MutationTooLarge { .. })), "{refused:?}");
+        assert_eq!(node.all(&table(), 10).await, []);
+    });
+}
