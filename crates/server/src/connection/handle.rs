@@ -35,7 +35,7 @@ struct Wanted {
 
 impl Job {
     /// Carries the request out.
-    pub(super) async fn run(self) -> Answer {
+    pub(super) async fn run(&self) -> Answer {
         if self.envelope.tracing {
             // Boxed, so that the many requests without a trace need no room for it.
             return Box::pin(self.run_traced()).await;
@@ -43,21 +43,20 @@ impl Job {
         self.run_untraced().await
     }
 
-    async fn run_traced(self) -> Answer {
-        let server = Rc::clone(&self.server);
-        let traced = TracedRequest::begin(&server, &self.envelope.request, self.client.peer().ip());
+    async fn run_traced(&self) -> Answer {
+        let traced = TracedRequest::begin(&self.server, &self.envelope.request, self.client.peer().ip());
         let answer = trace::carry(Some(traced.trace()), self.run_untraced()).await;
-        answer.with_trace(traced.finish(&server).await)
+        answer.with_trace(traced.finish(&self.server).await)
     }
 
-    async fn run_untraced(self) -> Answer {
+    async fn run_untraced(&self) -> Answer {
         match self.answer().await {
             Ok(answer) => answer,
             Err(error) => Response::Error(error).into(),
         }
     }
 
-    async fn answer(self) -> Result<Answer, ErrorResponse> {
+    async fn answer(&self) -> Result<Answer, ErrorResponse> {
         let mut session = self.session.borrow().clone();
         let engine = &self.server.engine;
         let unwanted = || ErrorResponse::new(ErrorKind::Server, "this message is answered by the connection");
