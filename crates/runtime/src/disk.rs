@@ -158,6 +158,12 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         Ok(self.len()? == 0)
     }
 
+    /// Fills the buffer if that can be done without waiting for the disk; else fails with
+    /// `WouldBlock`, and the caller goes the long way. A disk that can not tell always does.
+    fn read_exact_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<()> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
     /// Fills the buffer, or fails with `UnexpectedEof`.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut filled = 0;

@@ -177,6 +177,16 @@ impl DiskFile for OsFile {
         }
     }
 
+    fn read_exact_cached_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let wanted = buffer.len();
+        let buffers = &mut [io::IoSliceMut::new(buffer)];
+        // Any failure, and a part only, means the long way round, which tells what is wrong.
+        match rustix::io::preadv2(&self.file, buffers, offset, rustix::io::ReadWriteFlags::NOWAIT) {
+            Ok(read) if read == wanted => Ok(()),
+            _ => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset).map_err(self.failed("write"))
     }

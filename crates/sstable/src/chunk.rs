@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use runtime::DiskFile;
 
 use crate::{Component, SstableError, TableFile};
 
@@ -71,6 +72,33 @@ impl ChunkNeed {
     /// As [`TableFile::read_chunk`].
     pub fn read(&self) -> Result<Chunk, SstableError> {
         self.file.read_chunk(self.id)
+    }
+
+    /// As [`ChunkNeed::read`], but only if it needs no waiting for the disk.
+    ///
+    /// # Errors
+    /// The chunk is damaged.
+    pub fn read_cached(&self) -> Result<Option<Chunk>, SstableError> {
+        self.file.read_cached_chunk(self.id)
+    }
+}
+
+/// Whether bytes may be waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fetch {
+    /// From the disk, if need be.
+    Blocking,
+    /// Only what the kernel has in memory; else `WouldBlock`.
+    Cached,
+}
+
+impl Fetch {
+    /// Fills the buffer.
+    pub(crate) fn read(self, file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        match self {
+            Fetch::Blocking => file.read_exact_at(buffer, offset),
+            Fetch::Cached => file.read_exact_cached_at(buffer, offset),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use schema::Table;
 
 use crate::bloom::{BloomFilter, KeyHash};
 use crate::checksums::{Checksums, FileChecksums, PAGE_BYTES};
+use crate::chunk::Fetch;
 use crate::compression::DataFile;
 use crate::cursor::FileCursor;
 use crate::data::Layout;
@@ -48,7 +49,7 @@ struct IndexFile {
 }
 
 impl IndexFile {
-    fn read(&self, first: u32, count: usize) -> Result<Vec<Chunk>, SstableError> {
+    fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
         let start = u64::from(first) * PAGE_BYTES as u64;
         let bytes = self.file_bytes.saturating_sub(start).min(count.max(1) as u64 * PAGE_BYTES as u64);
         if bytes == 0 {
@@ -56,7 +57,7 @@ impl IndexFile {
             return Err(SstableError::Damaged { path, offset: start, what: "a place beyond the end" });
         }
         let mut raw = vec![0; bytes as usize];
-        self.file.read_exact_at(&mut raw, start)?;
+        fetch.read(&*self.file, &mut raw, start)?;
         let pages = (first..).zip(raw.chunks(PAGE_BYTES)).map(|(index, page)| {
             if let Some(checksums) = &self.checksums {
                 checksums.check_page(self.file.path(), index, page)?;
@@ -252,8 +253,21 @@ impl TableFile {
     /// # Errors
     /// The disk fails, or the chunk is damaged.
     pub fn read_chunk(&self, id: ChunkId) -> Result<Chunk, SstableError> {
-        let mut chunks = self.read_chunks(id, 1)?;
+        let mut chunks = self.fetch_chunks(id, 1, Fetch::Blocking)?;
         chunks.pop().ok_or_else(|| self.damaged(id.component, 0, "no such chunk"))
+    }
+
+    /// As [`TableFile::read_chunk`], but never waits for the disk: `None` when it would have to,
+    /// because the kernel has not got the bytes in memory.
+    ///
+    /// # Errors
+    /// The chunk is damaged.
+    pub fn read_cached_chunk(&self, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        match self.fetch_chunks(id, 1, Fetch::Cached) {
+            Ok(mut chunks) => Ok(chunks.pop()),
+            Err(SstableError::Disk(error)) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads up to `count` neighbouring chunks at once, at least one.
@@ -261,10 +275,14 @@ impl TableFile {
     /// # Errors
     /// As [`TableFile::read_chunk`].
     pub fn read_chunks(&self, first: ChunkId, count: usize) -> Result<Vec<Chunk>, SstableError> {
+        self.fetch_chunks(first, count, Fetch::Blocking)
+    }
+
+    fn fetch_chunks(&self, first: ChunkId, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
         match first.component {
-            Component::Data => self.data.read(first.index, count),
-            Component::Partitions => self.partitions.read(first.index, count),
-            Component::Rows => self.rows.read(first.index, count),
+            Component::Data => self.data.read(first.index, count, fetch),
+            Component::Partitions => self.partitions.read(first.index, count, fetch),
+            Component::Rows => self.rows.read(first.index, count, fetch),
             other => Err(self.damaged(other, 0, "a component that is not read by chunks")),
         }
     }
@@ -329,7 +347,7 @@ fn read_verified(file: &IndexFile, start: u64, end: u64) -> Result<Vec<u8>, Ssta
     let page_bytes = PAGE_BYTES as u64;
     let first = start / page_bytes;
     let count = end.div_ceil(page_bytes).saturating_sub(first).max(1);
-    let pages = file.read(first as u32, count as usize)?;
+    let pages = file.read(first as u32, count as usize, Fetch::Blocking)?;
     let bytes: Vec<u8> = pages.iter().flat_map(|page| page.as_slice()).copied().collect();
     let from = (start - first * page_bytes) as usize;
     Ok(bytes.get(from..from + (end - start) as usize).unwrap_or_default().to_vec())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use runtime::DiskFile;
 
 use super::{CRC_BYTES, CompressionInfo};
+use crate::chunk::Fetch;
 use crate::{Chunk, SstableError};
 
 /// The largest chunk of uncompressed Data we take.
@@ -94,7 +95,7 @@ impl DataFile {
     }
 
     /// Reads up to `count` neighbouring chunks in one go, at least one.
-    pub(crate) fn read(&self, first: u32, count: usize) -> Result<Vec<Chunk>, SstableError> {
+    pub(crate) fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
         let left = self.chunk_count().saturating_sub(first) as usize;
         if left == 0 {
             let offset = u64::from(first).saturating_mul(u64::from(self.chunk_bytes()));
@@ -102,9 +103,9 @@ impl DataFile {
         }
         let count = count.clamp(1, left);
         match &self.layout {
-            Layout::Compressed(info) => self.read_compressed(info, first, count),
+            Layout::Compressed(info) => self.read_compressed(info, first, count, fetch),
             Layout::Plain { chunk_bytes, crcs } => {
-                self.read_plain(u64::from(*chunk_bytes), crcs.as_deref(), first, count)
+                self.read_plain(u64::from(*chunk_bytes), crcs.as_deref(), first, count, fetch)
             }
         }
     }
@@ -114,6 +115,7 @@ impl DataFile {
         info: &CompressionInfo,
         first: u32,
         count: usize,
+        fetch: Fetch,
     ) -> Result<Vec<Chunk>, SstableError> {
         let place =
             |index: u32| info.place(index, self.file_bytes).ok_or_else(|| self.damaged(0, "no such chunk"));
@@ -121,7 +123,7 @@ impl DataFile {
         let start = place(first)?.offset;
         let end = last.offset + last.compressed_bytes as u64 + CRC_BYTES;
         let mut raw = vec![0; usize::try_from(end - start).map_err(|_| self.damaged(start, "chunk length"))?];
-        self.file.read_exact_at(&mut raw, start)?;
+        fetch.read(&*self.file, &mut raw, start)?;
         let mut chunks = Vec::with_capacity(count);
         for index in first..first + count as u32 {
             let place = place(index)?;
@@ -151,11 +153,12 @@ impl DataFile {
         crcs: Option<&[u32]>,
         first: u32,
         count: usize,
+        fetch: Fetch,
     ) -> Result<Vec<Chunk>, SstableError> {
         let start = u64::from(first) * chunk_bytes;
         let bytes = (self.file_bytes - start).min(count as u64 * chunk_bytes);
         let mut raw = vec![0; usize::try_from(bytes).map_err(|_| self.damaged(start, "chunk length"))?];
-        self.file.read_exact_at(&mut raw, start)?;
+        fetch.read(&*self.file, &mut raw, start)?;
         let raw = bytes::Bytes::from(raw);
         let mut chunks = Vec::with_capacity(count);
         for (index, from) in (0..raw.len()).step_by(chunk_bytes as usize).enumerate() {

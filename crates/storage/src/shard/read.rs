@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::rc::Rc;
+use std::slice;
 use std::sync::Arc;
 
 use rows::{
-    ClusteringComparator, LiveRows, MergeCursor, PartitionKey, Row, RowBuilder, Slices, Step, Unfiltered,
-    UnfilteredCursor,
+    ClusteringComparator, DeletionTime, LiveRows, MergeCursor, PartitionHeader, PartitionKey, Row,
+    RowBuilder, Slices, Step, Unfiltered, UnfilteredCursor, merge_rows,
 };
 use runtime::trace;
 use schema::Table;
@@ -15,7 +16,7 @@ use sstable::{Chunk, ChunkId, ChunkNeed, ChunkSource, FileCursor, RingPlace, Sst
 
 use super::{Shard, TableStore};
 use crate::cache::ChunkCache;
-use crate::memtable::{MemtableCursor, MemtableSlot, MemtableTarget};
+use crate::memtable::{Lone, LoneRow, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::metrics::TableMetrics;
 use crate::scope::Scoped;
 use crate::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, StorageError};
@@ -52,7 +53,11 @@ impl Shard {
 
     async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
         let id = need.id;
-        let chunk = self.runtime.io.run(move || need.read()).await?;
+        // What the kernel has in memory is not worth another thread.
+        let chunk = match need.read_cached()? {
+            Some(chunk) => chunk,
+            None => self.runtime.io.run(move || need.read()).await?,
+        };
         held.chunks.borrow_mut().push((id, chunk.clone()));
         self.cache.insert(id, chunk);
         Ok(())
@@ -85,7 +90,6 @@ struct Reading<'a> {
     shard: &'a Rc<Shard>,
     store: &'a TableStore,
     command: &'a ReadCommand,
-    comparator: ClusteringComparator,
     live: LiveRows,
     chunks: Rc<HeldChunks>,
     /// Do partitions read backwards? Only those asked for by key can.
@@ -119,7 +123,6 @@ impl<'a> Reading<'a> {
             shard,
             store,
             command,
-            comparator: ClusteringComparator::new(Arc::clone(command.table.clustering_types())),
             live: LiveRows { now: command.now },
             chunks: Rc::new(HeldChunks { cache: Rc::clone(&shard.cache), chunks: RefCell::new(Vec::new()) }),
             reversed: command.reversed && matches!(command.target, ReadTarget::Keys(_)),
@@ -139,13 +142,58 @@ impl<'a> Reading<'a> {
                 return Ok(());
             }
         }
+        let rows_are_alone = self.rows_are_alone();
         for key in keys {
-            let cursor = self.partition_cursor(key, &self.command.slices);
-            if self.drive(cursor, None, true).await? {
+            let lone = if rows_are_alone { self.lone_row(key) } else { None };
+            let is_full = match lone {
+                Some(lone) => self.take_lone(key, lone),
+                None => self.drive(self.partition_cursor(key, &self.command.slices), None, true).await?,
+            };
+            if is_full {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Is every partition asked for whole, and at most one row?
+    fn rows_are_alone(&self) -> bool {
+        let command = self.command;
+        command.table.clustering_types().is_empty()
+            && command.limits.rows_per_partition > 0
+            && command.slices.is_all()
+    }
+
+    /// The short way of most reads by key: a row that lies in one memtable and nowhere else needs
+    /// no cursor, no merge, and one look-up. `None` when the partition has to be read the long way.
+    fn lone_row(&self, key: &PartitionKey) -> Option<LoneRow> {
+        if self.store.files.borrow().iter().any(|file| self.store.may_show(file, key)) {
+            return None;
+        }
+        let mut found = None;
+        let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
+        for slot in frozen.iter().map(|frozen| &frozen.slot).chain([&*active]) {
+            match slot.with(|memtable| memtable.lone_row(key)) {
+                Lone::Absent => {}
+                Lone::Row(lone) if found.is_none() => found = Some(lone),
+                Lone::Row(_) | Lone::Many => return None,
+            }
+        }
+        Some(found.unwrap_or(LoneRow { deletion: DeletionTime::LIVE, row: None }))
+    }
+
+    /// Adds the one row of a partition to the page; is the page full by that?
+    fn take_lone(&mut self, key: &PartitionKey, lone: LoneRow) -> bool {
+        let deletion = lone.deletion;
+        let header = PartitionHeader { key: key.clone(), deletion, static_row: None };
+        let mut partition = self.open(header, None);
+        let row = lone.row.as_ref().map(slice::from_ref).unwrap_or_default();
+        if let Some(open) = &mut partition
+            && let Some(row) = merge_rows(row, deletion, &self.command.table)
+        {
+            self.take_row(&row, open);
+        }
+        self.close(partition)
     }
 
     async fn range(&mut self, range: RingRange) -> Result<(), StorageError> {
@@ -172,7 +220,8 @@ impl<'a> Reading<'a> {
         if self.shard.sharding.shard_of(resume.key.token) != self.shard.index {
             return Ok(false);
         }
-        let slices = self.command.slices.after(last, self.reversed, &self.comparator);
+        let comparator = ClusteringComparator::new(Arc::clone(self.command.table.clustering_types()));
+        let slices = self.command.slices.after(last, self.reversed, &comparator);
         if slices.as_slice().is_empty() || resume.row_count >= self.command.limits.rows_per_partition {
             return Ok(false);
         }
@@ -241,15 +290,7 @@ impl<'a> Reading<'a> {
                     if self.close(partition.take()) {
                         return Ok(true);
                     }
-                    let is_ours = self.shard.sharding.shard_of(header.key.token) == self.shard.index;
-                    let static_row = header.static_row.as_ref().and_then(|row| self.visible(row));
-                    self.page.tombstone_count += u64::from(!header.deletion.is_live());
-                    let rows = PartitionRows { key: header.key, static_row, rows: Vec::new() };
-                    partition = is_ours.then_some(Open {
-                        rows,
-                        row_count: resumed.unwrap_or(0),
-                        is_resumed: resumed.is_some(),
-                    });
+                    partition = self.open(header, resumed);
                 }
                 Step::Item(Unfiltered::Marker(_)) => self.page.tombstone_count += 1,
                 Step::Item(Unfiltered::Row(row)) => {
@@ -260,23 +301,40 @@ impl<'a> Reading<'a> {
                         }
                         continue;
                     }
-                    let Some(row) = self.visible(&row) else {
-                        self.page.tombstone_count += 1;
-                        continue;
-                    };
-                    self.bytes += row.as_encoded().len();
-                    self.row_count += 1;
-                    open.row_count += 1;
-                    open.rows.rows.push(row);
-                    if self.row_count >= limits.row_count || self.bytes >= limits.bytes {
-                        self.page.next = open.position();
-                        self.close(partition.take());
-                        return Ok(true);
+                    self.take_row(&row, open);
+                    if self.is_full() {
+                        return Ok(self.close(partition.take()));
                     }
                 }
                 Step::End => return Ok(self.close(partition.take())),
             }
         }
+    }
+
+    /// Begins a partition; `None` when it is another shard's.
+    fn open(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Option<Open> {
+        let is_ours = self.shard.sharding.shard_of(header.key.token) == self.shard.index;
+        let static_row = header.static_row.as_ref().and_then(|row| self.visible(row));
+        self.page.tombstone_count += u64::from(!header.deletion.is_live());
+        let rows = PartitionRows { key: header.key, static_row, rows: Vec::new() };
+        let (row_count, is_resumed) = (resumed.unwrap_or(0), resumed.is_some());
+        is_ours.then_some(Open { rows, row_count, is_resumed })
+    }
+
+    /// Adds what is visible of a merged row to its partition.
+    fn take_row(&mut self, row: &Row, open: &mut Open) {
+        let Some(row) = self.visible(row) else {
+            self.page.tombstone_count += 1;
+            return;
+        };
+        self.bytes += row.as_encoded().len();
+        self.row_count += 1;
+        open.row_count += 1;
+        open.rows.rows.push(row);
+    }
+
+    fn is_full(&self) -> bool {
+        self.row_count >= self.command.limits.row_count || self.bytes >= self.command.limits.bytes
     }
 
     /// Adds a finished partition to the page; is the page full by that?
@@ -289,8 +347,7 @@ impl<'a> Reading<'a> {
             self.row_count += 1;
             self.bytes += open.rows.static_row.as_ref().map_or(0, |row| row.as_encoded().len());
         }
-        let is_full =
-            self.row_count >= self.command.limits.row_count || self.bytes >= self.command.limits.bytes;
+        let is_full = self.is_full();
         if is_full && self.page.next.is_none() {
             self.page.next = open.position();
         }
