@@ -76,7 +76,9 @@ fn field() -> BindValue {
 
 fn statements(criterion: &mut Criterion) {
     run(criterion, "select a 1 KB row", "SELECT * FROM usertable WHERE y_id = ?", |k| vec![int(k)]);
-    run(criterion, "update a field", "UPDATE usertable SET field3 = ? WHERE y_id = ?", |k| vec![field(), int(k)]);
+    run(criterion, "update a field", "UPDATE usertable SET field3 = ? WHERE y_id = ?", |k| {
+        vec![field(), int(k)]
+    });
     run(
         criterion,
         "insert a 1 KB row",

@@ -41,13 +41,18 @@ fn collections_change_piece_by_piece() {
         session.run("UPDATE c SET l = [-1, 0] + l WHERE k = 1").await;
         session.run("UPDATE c SET l = [-2] + l, m = m - {'x'}, s = s - {'a'} WHERE k = 1").await;
         session
-            .check("SELECT l, s, m, f FROM c WHERE k = 1", &["[-2, -1, 0, 1, 2, 3] | {'b', 'c'} | {'y': 2} | [9]"])
+            .check(
+                "SELECT l, s, m, f FROM c WHERE k = 1",
+                &["[-2, -1, 0, 1, 2, 3] | {'b', 'c'} | {'y': 2} | [9]"],
+            )
             .await;
         session.run("UPDATE c SET l[0] = 7 WHERE k = 1").await;
         session.run("UPDATE c SET l = l - [2, 0] WHERE k = 1").await;
         session.run("DELETE l[1] FROM c WHERE k = 1").await;
         session.check("SELECT l FROM c", &["[7, 1, 3]"]).await;
-        session.refuses("UPDATE c SET l[5] = 1 WHERE k = 1", "List index 5 out of bound, list has size 3").await;
+        session
+            .refuses("UPDATE c SET l[5] = 1 WHERE k = 1", "List index 5 out of bound, list has size 3")
+            .await;
         session.check("SELECT m['y'], s['b'], s['z'] FROM c", &["2 | 'b' | null"]).await;
         session.check("SELECT k FROM c WHERE s CONTAINS 'c' ALLOW FILTERING", &["1"]).await;
         session.check("SELECT k FROM c WHERE m CONTAINS KEY 'x' ALLOW FILTERING", &[]).await;
@@ -85,7 +90,8 @@ fn pages_join_to_the_whole() {
                 let mut options = QueryOptions { page_size: Some(page_size), ..session.options.clone() };
                 let mut joined = Vec::new();
                 for _ in 0..200 {
-                    let response = session.engine.query(&mut session.state, statement, &options).await.unwrap();
+                    let response =
+                        session.engine.query(&mut session.state, statement, &options).await.unwrap();
                     let ResponseKind::Rows(rows) = response.kind else { panic!("{statement}") };
                     assert!(rows.row_count() <= page_size as usize, "{statement}");
                     joined.extend(show(&rows));
@@ -168,7 +174,9 @@ fn batches_are_one_write() {
                  APPLY BATCH",
             )
             .await;
-        session.check("SELECT k, c, v, s, writetime(v) FROM t", &["1 | 1 | 1 | 2 | 7", "2 | 1 | 5 | null | 7"]).await;
+        session
+            .check("SELECT k, c, v, s, writetime(v) FROM t", &["1 | 1 | 1 | 2 | 7", "2 | 1 | 5 | null | 7"])
+            .await;
         session
             .refuses(
                 "BEGIN BATCH USING TIMESTAMP 7 INSERT INTO t (k, c) VALUES (1, 1) USING TIMESTAMP 3; APPLY BATCH",
@@ -185,10 +193,19 @@ fn functions_are_computed() {
         session
             .run("INSERT INTO t (k, b, d, t, ts) VALUES (7, 3000000000, 2.5, 'héllo', '2024-05-06 07:08:09+0000')")
             .await;
-        session.check("SELECT CAST(b AS int), CAST(k AS text), CAST(d AS bigint) FROM t", &["-1294967296 | '7' | 2"]).await;
+        session
+            .check(
+                "SELECT CAST(b AS int), CAST(k AS text), CAST(d AS bigint) FROM t",
+                &["-1294967296 | '7' | 2"],
+            )
+            .await;
         session.check("SELECT k + b, k * d, k % 4, -k FROM t", &["3000000007 | 17.5 | 3 | -7"]).await;
-        session.check("SELECT blobAsText(textAsBlob(t)), intAsBlob(k) FROM t", &["'héllo' | 0x00000007"]).await;
-        session.check("SELECT toDate(ts), to_unix_timestamp(ts) FROM t", &["'2024-05-06' | 1714979289000"]).await;
+        session
+            .check("SELECT blobAsText(textAsBlob(t)), intAsBlob(k) FROM t", &["'héllo' | 0x00000007"])
+            .await;
+        session
+            .check("SELECT toDate(ts), to_unix_timestamp(ts) FROM t", &["'2024-05-06' | 1714979289000"])
+            .await;
         session.check("SELECT JSON k, t FROM t", &["'{\"k\": 7, \"t\": \"héllo\"}'"]).await;
         session.run("INSERT INTO t JSON '{\"k\": 8, \"t\": \"j\", \"d\": 1.5}'").await;
         session.check("SELECT k, d, t FROM t WHERE k = 8", &["8 | 1.5 | 'j'"]).await;
@@ -196,5 +213,37 @@ fn functions_are_computed() {
         session
             .refuses("SELECT k FROM t WHERE t = 'x'", "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING")
             .await;
+    });
+}
+
+#[test]
+fn a_column_may_be_deleted_twice_in_one_statement() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v int, m map<int, int>)").await;
+        session.run("INSERT INTO t (k, v, m) VALUES (1, 1, {1: 1, 2: 2})").await;
+        session.run("DELETE v, m[1], v, m[1] FROM t WHERE k = 1").await;
+        session.check("SELECT v, m FROM t", &["null | {2: 2}"]).await;
+    });
+}
+
+#[test]
+fn a_paging_state_that_nobody_gave_is_refused_or_harmless() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))").await;
+        for c in 0..5 {
+            session.run(&format!("INSERT INTO t (k, c) VALUES (1, {c})")).await;
+        }
+        let mut options = QueryOptions { page_size: Some(2), ..session.options.clone() };
+        let first = session.engine.query(&mut session.state, "SELECT * FROM t", &options).await.unwrap();
+        let ResponseKind::Rows(rows) = first.kind else { panic!("no rows") };
+        let state = rows.paging_state.unwrap().to_vec();
+        for at in 0..state.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut damaged = state.clone();
+                damaged[at] = value;
+                options.paging_state = Some(damaged.into());
+                let _ = session.engine.query(&mut session.state, "SELECT * FROM t", &options).await;
+            }
+        }
     });
 }

@@ -1,6 +1,6 @@
 //! Aggregates: `count`, `min`, `max`, `sum`, `avg`.
 
-use bigdecimal::BigDecimal;
+use bigdecimal::{BigDecimal, RoundingMode};
 use num_bigint::BigInt;
 use num_traits::Zero;
 use types::CqlType;
@@ -48,7 +48,7 @@ enum Sum {
         compensation: f64,
         simple: f64,
     },
-    Decimal(BigDecimal),
+    Decimal { sum: BigDecimal, average: BigDecimal },
 }
 
 /// `count(*)`
@@ -97,7 +97,7 @@ impl AggregateFunction {
         let cql_type = self.argument.clone().unwrap_or(CqlType::Blob);
         let sum = match cql_type {
             CqlType::Float | CqlType::Double => Sum::Double { sum: 0.0, compensation: 0.0, simple: 0.0 },
-            CqlType::Decimal => Sum::Decimal(BigDecimal::zero()),
+            CqlType::Decimal => Sum::Decimal { sum: BigDecimal::zero(), average: BigDecimal::zero() },
             _ => Sum::Integer(BigInt::zero()),
         };
         AggregateState { kind: self.kind, cql_type, count: 0, best: None, sum }
@@ -126,7 +126,7 @@ impl AggregateState {
             Kind::Sum | Kind::Average => {
                 if let Some(number) = Number::decode(&self.cql_type, value) {
                     self.count += 1;
-                    self.sum.add(&number);
+                    self.sum.add(&number, self.count);
                 }
             }
         }
@@ -144,13 +144,18 @@ impl AggregateState {
 }
 
 impl Sum {
-    fn add(&mut self, number: &Number) {
+    /// Takes in the `count`th number.
+    fn add(&mut self, number: &Number, count: i64) {
         match self {
             Sum::Integer(sum) => *sum += number.as_varint(),
-            Sum::Decimal(sum) => {
-                if let Some(value) = number.as_decimal() {
-                    *sum += value;
-                }
+            Sum::Decimal { sum, average } => {
+                let Some(value) = number.as_decimal() else { return };
+                // A running average, rounded at every step to the scale at hand, as Cassandra's.
+                let difference = &value - &*average;
+                let scale = difference.fractional_digit_count();
+                let step = (difference / BigDecimal::from(count)).with_scale_round(scale, RoundingMode::HalfEven);
+                *average += step;
+                *sum += value;
             }
             Sum::Double { sum, compensation, simple } => {
                 let value = number.as_f64();
@@ -166,7 +171,7 @@ impl Sum {
     fn total(&self) -> Number {
         match self {
             Sum::Integer(sum) => Number::Varint(sum.clone()),
-            Sum::Decimal(sum) => Number::Decimal(sum.clone()),
+            Sum::Decimal { sum, .. } => Number::Decimal(sum.clone()),
             Sum::Double { sum, simple, .. } => {
                 Number::Double(if sum.is_nan() && simple.is_infinite() { *simple } else { *sum })
             }
@@ -182,7 +187,7 @@ impl Sum {
         }
         match self {
             Sum::Integer(sum) => Number::Varint(sum / BigInt::from(count)),
-            Sum::Decimal(sum) => Number::Decimal((sum / BigDecimal::from(count)).with_prec(34).normalized()),
+            Sum::Decimal { average, .. } => Number::Decimal(average.clone()),
             Sum::Double { .. } => Number::Double(self.total().as_f64() / count as f64),
         }
     }

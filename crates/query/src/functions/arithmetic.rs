@@ -11,7 +11,7 @@ use super::cast::{NUMERIC, Number};
 use crate::QueryError;
 
 /// The symbol.
-pub(super) fn symbol(operator: ArithmeticOperator) -> char {
+pub(crate) fn symbol(operator: ArithmeticOperator) -> char {
     match operator {
         ArithmeticOperator::Add => '+',
         ArithmeticOperator::Subtract => '-',
@@ -100,7 +100,8 @@ fn numeric(operator: ArithmeticOperator, left: CqlType, right: CqlType) -> Scala
         let (Some(a), Some(b)) = (Number::decode(&left_type, a), Number::decode(&right_type, b)) else {
             return Ok(None);
         };
-        compute(operator, &a, &b, &target)?.encode(&target).map(Some)
+        let operation = Operation { operator, left: &left_type, right: &right_type, result: &target };
+        compute(operation, &a, &b)?.encode(&target).map(Some)
     })
 }
 
@@ -114,21 +115,29 @@ pub(super) fn function_name(operator: ArithmeticOperator) -> &'static str {
     }
 }
 
-fn by_zero(operator: ArithmeticOperator) -> QueryError {
-    QueryError::FunctionFailure {
-        message: format!("the operation '{}' failed: / by zero", symbol(operator)),
-        keyspace: "system".into(),
-        function: function_name(operator).into(),
-        argument_types: Vec::new(),
+/// What an operator works on.
+#[derive(Clone, Copy)]
+struct Operation<'a> {
+    operator: ArithmeticOperator,
+    left: &'a CqlType,
+    right: &'a CqlType,
+    result: &'a CqlType,
+}
+
+impl Operation<'_> {
+    fn by_zero(&self) -> QueryError {
+        let (left, right) = (self.left.to_string(), self.right.to_string());
+        QueryError::FunctionFailure {
+            message: format!("the operation '{left} {} {right}' failed: / by zero", symbol(self.operator)),
+            keyspace: "system".into(),
+            function: function_name(self.operator).into(),
+            argument_types: vec![left, right],
+        }
     }
 }
 
-fn compute(
-    operator: ArithmeticOperator,
-    a: &Number,
-    b: &Number,
-    target: &CqlType,
-) -> Result<Number, QueryError> {
+fn compute(operation: Operation<'_>, a: &Number, b: &Number) -> Result<Number, QueryError> {
+    let Operation { operator, result: target, .. } = operation;
     use ArithmeticOperator::{Add, Divide, Modulo, Multiply, Subtract};
     Ok(match target {
         CqlType::Float | CqlType::Double => {
@@ -146,7 +155,7 @@ fn compute(
             let no_number = || QueryError::invalid("Infinite or NaN can not be converted to a decimal");
             let (a, b) = (a.as_decimal().ok_or_else(no_number)?, b.as_decimal().ok_or_else(no_number)?);
             if matches!(operator, Divide | Modulo) && b.is_zero() {
-                return Err(by_zero(operator));
+                return Err(operation.by_zero());
             }
             Number::Decimal(match operator {
                 Add => a + b,
@@ -159,7 +168,7 @@ fn compute(
         CqlType::Varint => {
             let (a, b) = (a.as_varint(), b.as_varint());
             if matches!(operator, Divide | Modulo) && b == BigInt::zero() {
-                return Err(by_zero(operator));
+                return Err(operation.by_zero());
             }
             Number::Varint(match operator {
                 Add => a + b,
@@ -172,7 +181,7 @@ fn compute(
         _ => {
             let (a, b) = (a.as_i64(), b.as_i64());
             if matches!(operator, Divide | Modulo) && b == 0 {
-                return Err(by_zero(operator));
+                return Err(operation.by_zero());
             }
             Number::Integer(match operator {
                 Add => a.wrapping_add(b),

@@ -1,8 +1,8 @@
 //! `CAST(a AS type)` and the arithmetic value of numbers that it shares with the operators.
 
-use bigdecimal::{BigDecimal, FromPrimitive};
+use bigdecimal::{BigDecimal, FromPrimitive, RoundingMode};
 use num_bigint::BigInt;
-use num_traits::ToPrimitive;
+use num_traits::{Signed, ToPrimitive};
 use types::{CqlType, date, decimal, varint};
 
 use super::ScalarFunction;
@@ -122,6 +122,26 @@ impl Number {
             Number::Double(value) => *value as i32,
             other => other.as_i64() as i32,
         }
+    }
+}
+
+pub(super) fn abs(number: Number) -> Number {
+    match number {
+        Number::Integer(value) => Number::Integer(value.wrapping_abs()),
+        Number::Float(value) => Number::Float(value.abs()),
+        Number::Double(value) => Number::Double(value.abs()),
+        Number::Decimal(value) => Number::Decimal(value.abs()),
+        Number::Varint(value) => Number::Varint(value.abs()),
+    }
+}
+
+/// To the nearest whole number; halves go up in magnitude for decimals and up for floats, as in Java.
+pub(super) fn round(number: Number) -> Number {
+    match number {
+        Number::Float(value) => Number::Float((value + 0.5).floor()),
+        Number::Double(value) => Number::Double((value + 0.5).floor()),
+        Number::Decimal(value) => Number::Decimal(value.with_scale_round(0, RoundingMode::HalfUp)),
+        whole => whole,
     }
 }
 

@@ -3,7 +3,18 @@
 use types::CqlType;
 use types::encoding::{self, Parts};
 
-use super::ScalarFunction;
+use super::{ScalarFunction, aggregate};
+
+/// What kind of argument the function of that name wants, if there is one.
+pub(super) fn wanted_argument(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "map_keys" | "map_values" => "a map",
+        "collection_count" => "a collection",
+        "collection_min" | "collection_max" => "a set or list",
+        "collection_sum" | "collection_avg" => "a numeric set or list",
+        _ => return None,
+    })
+}
 
 /// The function of that name for an argument of that type.
 pub(super) fn named(name: &str, argument: &CqlType) -> Option<ScalarFunction> {
@@ -40,6 +51,23 @@ pub(super) fn named(name: &str, argument: &CqlType) -> Option<ScalarFunction> {
                     false => parts.min_by(|a, b| of.compare(a, b)),
                 };
                 Ok(best.map(<[u8]>::to_vec))
+            }))
+        }
+        (
+            "collection_sum" | "collection_avg",
+            CqlType::List { element, .. } | CqlType::Set { element, .. },
+        ) => {
+            let aggregate = name.strip_prefix("collection_").unwrap_or(name);
+            let overloads = aggregate::named(aggregate, Some(element))?;
+            let function = overloads.into_iter().find(|f| f.argument.as_ref() == Some(&**element))?;
+            let returns = function.returns.clone();
+            Some(ScalarFunction::native(name, vec![whole], returns, move |arguments, _| {
+                let Some(value) = arguments[0] else { return Ok(None) };
+                let mut state = function.start();
+                for part in Parts::new(value, 1).into_iter().flatten().map_while(Result::ok) {
+                    state.add(part);
+                }
+                state.finish()
             }))
         }
         _ => None,

@@ -17,6 +17,7 @@ use types::CqlType;
 
 use crate::QueryError;
 
+pub(crate) use arithmetic::symbol;
 pub(crate) use aggregate::{AggregateFunction, AggregateState, count_rows};
 pub(crate) use resolve::{Argument, Call, Found, call_type, find, plan_call, qualified};
 

@@ -3,6 +3,7 @@
 use schema::Table;
 use types::{CqlType, Token, blob, date, encoding, timestamp, uuid};
 
+use super::cast::{self, Number};
 use super::ScalarFunction;
 use crate::QueryError;
 
@@ -78,6 +79,7 @@ pub(super) fn named(name: &str) -> Vec<ScalarFunction> {
             .into_iter()
             .map(|from| of_millis(name, from, CqlType::Bigint, |ms| ms.to_be_bytes().to_vec()))
             .collect(),
+        "abs" | "round" | "exp" | "log" | "log10" => cast::NUMERIC.iter().filter_map(|of| math(name, of)).collect(),
         _ => blob_conversion(name).into_iter().collect(),
     }
 }
@@ -97,6 +99,25 @@ fn of_millis(name: &str, from: CqlType, to: CqlType, convert: fn(i64) -> Vec<u8>
     ScalarFunction::native(name, vec![from], to, move |arguments, _| {
         Ok(arguments[0].and_then(|value| millis_of(&source, value)).map(convert))
     })
+}
+
+/// `abs`, `round`, `exp`, `log` and `log10`; the last three not of decimals and varints yet, which
+/// have more digits than a double.
+fn math(name: &str, of: &CqlType) -> Option<ScalarFunction> {
+    let is_exact = matches!(of, CqlType::Decimal | CqlType::Varint);
+    let compute: fn(Number) -> Number = match name {
+        "abs" => cast::abs,
+        "round" => cast::round,
+        _ if is_exact => return None,
+        "exp" => |number| Number::Double(number.as_f64().exp()),
+        "log" => |number| Number::Double(number.as_f64().ln()),
+        _ => |number| Number::Double(number.as_f64().log10()),
+    };
+    let source = of.clone();
+    Some(ScalarFunction::native(name, vec![of.clone()], of.clone(), move |arguments, _| {
+        let number = arguments[0].and_then(|value| Number::decode(&source, value));
+        number.map(|number| compute(number).encode(&source)).transpose()
+    }))
 }
 
 fn blob_conversion(name: &str) -> Option<ScalarFunction> {

@@ -162,7 +162,18 @@ fn candidates(
         _ => {
             let mut found = native::named(name);
             found.extend(cast::named(name));
-            found.extend(first.and_then(|of| collection::named(name, &of)));
+            if let Some(wanted) = collection::wanted_argument(name) {
+                let Some(of) = first else {
+                    refuse!("Function system.{name} requires {wanted} argument, but found argument of unknown type");
+                };
+                match collection::named(name, &of) {
+                    Some(function) => found.push(function),
+                    None => refuse!(
+                        "Function system.{name} requires {wanted} argument, but found argument {} of type {of}",
+                        arguments[0]
+                    ),
+                }
+            }
             Ok(scalars(found))
         }
     }
@@ -227,7 +238,7 @@ fn best(
             let all: Vec<&Found> = candidates.iter().collect();
             refuse!(
                 "Invalid call to function {}, none of its type signatures match (known type signatures: {})",
-                bare(candidates[0].name()),
+                shown_name(call, candidates),
                 list(&all)
             )
         }
@@ -248,14 +259,18 @@ fn best(
         (_, Call::Negation) => refuse!("Ambiguous negation: use type casts to disambiguate"),
         (several, _) => refuse!(
             "Ambiguous call to function {} (can be matched by following signatures: {}): use type casts to disambiguate",
-            bare(candidates[0].name()),
+            shown_name(call, candidates),
             list(several)
         ),
     }
 }
 
-fn bare(name: &str) -> &str {
-    name.strip_prefix("system.").unwrap_or(name)
+/// The name of what was called: as it was written, or what a cast stands for.
+fn shown_name<'a>(call: Call<'a>, candidates: &'a [Found]) -> &'a str {
+    match call {
+        Call::Named(name) => name,
+        _ => candidates[0].name(),
+    }
 }
 
 /// The call that a term is, and its arguments.

@@ -95,21 +95,21 @@ pub(super) fn apply(
     if change.cql_type.is_multi_cell() {
         return apply_multi_cell(change, applying, row);
     }
-    for operation in &change.operations {
-        match operation {
-            Operation::Set(term) => match term.bind(applying.bindings)? {
-                Value::Unset => {}
-                Value::Null => {
-                    row.cell(change.id, applying.time.tombstone());
-                }
-                Value::Set(value) => {
-                    row.cell(change.id, applying.time.live(&value));
-                }
-            },
-            _ => {
+    // A DELETE may name a column twice; the last word counts.
+    match change.operations.last() {
+        Some(Operation::Set(term)) => match term.bind(applying.bindings)? {
+            Value::Unset => {}
+            Value::Null => {
                 row.cell(change.id, applying.time.tombstone());
             }
+            Value::Set(value) => {
+                row.cell(change.id, applying.time.live(&value));
+            }
+        },
+        Some(_) => {
+            row.cell(change.id, applying.time.tombstone());
         }
+        None => {}
     }
     Ok(())
 }

@@ -74,9 +74,11 @@ fn merge_tuples(old: Restriction, new: Restriction) -> Result<Restriction, Query
         }
         (Test::Slice { start, end }, Test::Slice { start: new_start, end: new_end }) => {
             if old.columns[0].id != new.columns[0].id {
+                let later = old.columns[0].position.max(new.columns[0].position);
+                let column = old.columns.iter().chain(&new.columns).find(|c| c.position == later);
                 refuse!(
                     "Column \"{}\" cannot be restricted by two inequalities not starting with the same column",
-                    (&old.columns[0].name).min(&new.columns[0].name)
+                    column.map_or("", |column| &*column.name)
                 );
             }
             if start.is_some() && new_start.is_some() {

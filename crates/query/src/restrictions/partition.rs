@@ -8,7 +8,7 @@ use types::{CqlType, Token, encoding};
 
 use super::Restrictions;
 use super::relation::{Relations, existing_column, symbol};
-use super::restriction::{Restriction, Test};
+use super::restriction::{Restriction, Test, Values};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::scope::{Receiver, Scope};
@@ -102,7 +102,6 @@ impl TokenRestriction {
             }
             TokenRestriction::Slice { start, end } => {
                 let mut range = RingRange::ALL;
-                let mut minimum_end = false;
                 if let Some((term, is_inclusive)) = start {
                     let Token(token) = bind_token(term, bindings)?;
                     match if *is_inclusive { Some(token) } else { token.checked_add(1) } {
@@ -113,12 +112,10 @@ impl TokenRestriction {
                 if let Some((term, is_inclusive)) = end {
                     let Token(token) = bind_token(term, bindings)?;
                     // The minimum token as an end means the end of the ring, as in Cassandra.
-                    minimum_end = token == i64::MIN;
-                    if !minimum_end {
+                    if token != i64::MIN {
                         range.last = Token(if *is_inclusive { token } else { token - 1 });
                     }
                 }
-                let _ = minimum_end;
                 Ok((range.first <= range.last).then_some(range))
             }
         }
@@ -178,6 +175,10 @@ impl Restrictions {
         if self.is_key_range {
             return Ok(Partitions::Range(range));
         }
+        if let Some(key) = self.bind_shared_key(bindings)? {
+            let keys = if range.contains(key.token) { vec![key] } else { Vec::new() };
+            return Ok(Partitions::Keys(keys));
+        }
         let mut keys = self.bind_keys(bindings)?;
         if self.token.is_some() {
             keys.retain(|key| range.contains(key.token));
@@ -190,7 +191,7 @@ impl Restrictions {
     /// # Errors
     /// A value is null, unset or not of its type, or a key is empty or too long.
     pub(crate) fn bind_keys(&self, bindings: &Bindings<'_>) -> Result<Vec<PartitionKey>, QueryError> {
-        if let [Restriction { test: Test::Equal(super::restriction::Values::Terms(terms)), .. }] =
+        if let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] =
             &*self.partition
             && let [term] = terms.as_slice()
         {
@@ -214,7 +215,18 @@ impl Restrictions {
         keys.iter().map(|parts| partition_key(parts.iter().map(Vec::as_slice))).collect()
     }
 
-    /// The hot path: one key column, one value.
+    /// The hot path of reads: one key column, one value, not copied out of the frame.
+    fn bind_shared_key(&self, bindings: &Bindings<'_>) -> Result<Option<PartitionKey>, QueryError> {
+        let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] = &*self.partition else {
+            return Ok(None);
+        };
+        let [term] = terms.as_slice() else { return Ok(None) };
+        let Some(bytes) = term.bind_shared(bindings)? else { return Ok(None) };
+        check_key_length(bytes.len())?;
+        Ok(Some(PartitionKey::new(bytes)))
+    }
+
+    /// The hot path of writes: one key column, one value, which the memtable may keep.
     fn bind_single_key(&self, term: &Term, bindings: &Bindings<'_>) -> Result<PartitionKey, QueryError> {
         let name = &self.partition[0].first().name;
         let bytes = match term.bind(bindings)? {

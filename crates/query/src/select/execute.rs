@@ -307,7 +307,7 @@ impl Scan<'_> {
                 }
                 let count = if alone { 1 } else { u32::try_from(partition.rows.len()).unwrap_or(u32::MAX) };
                 have += count;
-                given = Some((partition.key.clone(), if alone { u32::MAX } else { before + count }));
+                given = Some((partition.key.clone(), before.saturating_add(count)));
                 let cut = was > partition.rows.len() && wanted == have;
                 merge_into(&mut out, partition);
                 if cut {

@@ -75,8 +75,9 @@ fn as_term(selector: &Written) -> Option<WrittenTerm> {
 }
 
 fn can_not_infer(selector: &Written) -> QueryError {
+    let shown = if *selector == Written::Null { "NULL".to_owned() } else { selector.to_string() };
     QueryError::invalid(format!(
-        "Cannot infer type for term {selector} in selection clause (try using a cast to force a type)"
+        "Cannot infer type for term {shown} in selection clause (try using a cast to force a type)"
     ))
 }
 
@@ -106,7 +107,7 @@ impl Selectors<'_> {
             Written::CountRows => Ok(self.count_rows()),
             Written::Metadata(what, inner) => self.plan_metadata(*what, inner, scope),
             Written::Cast(inner, to) => {
-                let planned = self.plan_call(Call::Cast(*to), "", &[&**inner], expected, scope)?;
+                let planned = self.plan_call(Call::Cast(*to), &[&**inner], expected, scope)?;
                 let to = if to.name() == "varchar" { "text" } else { to.name() };
                 match planned {
                     Some((planned, arguments)) => {
@@ -119,14 +120,17 @@ impl Selectors<'_> {
             Written::Function(name, arguments) => self.plan_function(name, arguments, expected, scope),
             Written::Binary(left, operator, right) => {
                 let call = Call::Operator(*operator);
-                match self.plan_call(call, "", &[&**left, &**right], expected, scope)? {
-                    Some((planned, _)) => Ok(Planned { name: selector.to_string(), ..planned }),
+                match self.plan_call(call, &[&**left, &**right], expected, scope)? {
+                    Some((planned, names)) => {
+                        let symbol = functions::symbol(*operator);
+                        Ok(Planned { name: format!("{} {symbol} {}", names[0], names[1]), ..planned })
+                    }
                     None => Err(can_not_infer(selector)),
                 }
             }
             Written::Negate(inner) => {
-                match self.plan_call(Call::Negation, "", &[&**inner], expected, scope)? {
-                    Some((planned, _)) => Ok(Planned { name: selector.to_string(), ..planned }),
+                match self.plan_call(Call::Negation, &[&**inner], expected, scope)? {
+                    Some((planned, names)) => Ok(Planned { name: format!("-{}", names[0]), ..planned }),
                     None => Err(can_not_infer(selector)),
                 }
             }
@@ -134,7 +138,8 @@ impl Selectors<'_> {
                 let hinted = ddl::resolve_type(name, &scope.keyspace, scope.catalog)?;
                 let planned = self.plan(inner, Some(&hinted), scope)?;
                 if !terms::test_type(&planned.cql_type, &hinted).is_assignable() {
-                    refuse!("Cannot assign value {selector} to {} of type {hinted}", planned.name);
+                    let shown = format!("({name}){}", planned.name);
+                    refuse!("Cannot assign value {shown} to {shown} of type {hinted}");
                 }
                 Ok(Planned { cql_type: hinted, name: format!("({name}){}", planned.name), ..planned })
             }
@@ -193,7 +198,7 @@ impl Selectors<'_> {
         let is_native = name.keyspace.as_deref().is_none_or(|keyspace| keyspace == "system");
         let arguments: Vec<&Written> = arguments.iter().collect();
         let planned = match is_native {
-            true => self.plan_call(Call::Named(&name.name), &name.name, &arguments, expected, scope)?,
+            true => self.plan_call(Call::Named(&name.name), &arguments, expected, scope)?,
             false => None,
         };
         match planned {
@@ -206,7 +211,6 @@ impl Selectors<'_> {
     fn plan_call(
         &mut self,
         call: Call<'_>,
-        _name: &str,
         arguments: &[&Written],
         expected: Option<&CqlType>,
         scope: &mut Scope<'_>,
@@ -281,7 +285,7 @@ impl Selectors<'_> {
             Written::Element(column, key) => match &**column {
                 Written::Column(name) => {
                     let of = self.source(name)?.1;
-                    let part = Part::Element(self.plan_key(inner, name, &of, "Element", key, scope)?);
+                    let part = Part::Element(self.plan_key(name, &of, "Element", key, scope)?);
                     (name, part, Some(inner.to_string()))
                 }
                 _ => refuse!("{label} can only be asked of columns and their parts, not of {inner}"),
@@ -291,7 +295,7 @@ impl Selectors<'_> {
                     let of = self.source(name)?.1;
                     let mut edge = |edge: &Option<Box<WrittenTerm>>| {
                         edge.as_ref()
-                            .map(|key| self.plan_key(inner, name, &of, "Slice", key, scope))
+                            .map(|key| self.plan_key(name, &of, "Slice", key, scope))
                             .transpose()
                     };
                     (name, Part::Slice(edge(from)?, edge(to)?), Some(inner.to_string()))
@@ -325,7 +329,6 @@ impl Selectors<'_> {
     /// The key of an element or the edge of a slice.
     fn plan_key(
         &mut self,
-        _whole: &Written,
         selected: &str,
         of: &CqlType,
         what: &str,
@@ -338,10 +341,11 @@ impl Selectors<'_> {
             CqlType::List { .. } => {
                 refuse!("{what} selection is only allowed on sets and maps, but {selected} is a list")
             }
-            _ => refuse!(
-                "Invalid {} selection: {selected} is of type {of} is not a collection",
-                what.to_lowercase()
-            ),
+            // The two sentences differ in Cassandra too.
+            _ if what == "Slice" => {
+                refuse!("Invalid slice selection: {selected} of type {of} is not a collection")
+            }
+            _ => refuse!("Invalid element selection: {selected} is of type {of} is not a collection"),
         };
         let receiver = Receiver::new(&self.names, selected, of.clone()).part(part, (**by).clone());
         terms::plan(key, &receiver, scope)
@@ -355,7 +359,7 @@ impl Selectors<'_> {
     ) -> Result<Planned, QueryError> {
         let planned = self.plan(inner, None, scope)?;
         let of = planned.cql_type;
-        let key_term = self.plan_key(inner, &planned.name, &of, "Element", key, scope)?;
+        let key_term = self.plan_key(&planned.name, &of, "Element", key, scope)?;
         let cql_type = match &of {
             CqlType::Map { value, .. } => (**value).clone(),
             CqlType::Set { element, .. } => (**element).clone(),
@@ -375,7 +379,7 @@ impl Selectors<'_> {
         let planned = self.plan(inner, None, scope)?;
         let of = planned.cql_type;
         let mut edge = |edge: Option<&WrittenTerm>| {
-            edge.map(|key| self.plan_key(inner, &planned.name, &of, "Slice", key, scope)).transpose()
+            edge.map(|key| self.plan_key(&planned.name, &of, "Slice", key, scope)).transpose()
         };
         let (from_term, to_term) = (edge(from)?, edge(to)?);
         let shown = |edge: Option<&WrittenTerm>| edge.map(ToString::to_string).unwrap_or_default();

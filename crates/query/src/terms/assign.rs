@@ -50,9 +50,9 @@ pub(crate) fn is_value_compatible(receiver: &CqlType, given: &CqlType) -> bool {
     match (receiver, given) {
         (CqlType::Blob, _) => true,
         (CqlType::Text, CqlType::Ascii)
-        | (CqlType::Varint, CqlType::Int | CqlType::Bigint)
+        | (CqlType::Varint, CqlType::Int | CqlType::Bigint | CqlType::Timestamp)
         | (CqlType::Uuid, CqlType::Timeuuid)
-        | (CqlType::Bigint, CqlType::Timestamp | CqlType::Time)
+        | (CqlType::Bigint, CqlType::Timestamp)
         | (CqlType::Timestamp | CqlType::Time, CqlType::Bigint)
         | (CqlType::Date, CqlType::Int) => true,
         (CqlType::List { element: a, .. }, CqlType::List { element: b, .. })

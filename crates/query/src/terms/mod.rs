@@ -183,6 +183,25 @@ impl Term {
         }
     }
 
+    /// As [`Term::bind`], as a handle that shares the memory of the frame or the plan where it can:
+    /// for values that do not outlive the request.
+    ///
+    /// # Errors
+    /// As [`Term::bind`]; `None` is null or unset.
+    pub(crate) fn bind_shared(&self, bindings: &Bindings<'_>) -> Result<Option<Bytes>, QueryError> {
+        match self {
+            Term::Constant(bytes) => Ok(Some(bytes.clone())),
+            Term::Marker { index, cql_type } => match bindings.raw(*index) {
+                BindValue::Set(bytes) => {
+                    cql_type.validate(bytes)?;
+                    Ok(Some(bytes.clone()))
+                }
+                BindValue::Null | BindValue::Unset => Ok(None),
+            },
+            other => Ok(other.bind(bindings)?.into_bytes().map(|bytes| bytes.into_owned().into())),
+        }
+    }
+
     /// Is its value known without bindings?
     pub(crate) fn is_constant(&self) -> bool {
         matches!(self, Term::Constant(_) | Term::Null)
