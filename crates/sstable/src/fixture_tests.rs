@@ -83,7 +83,7 @@ fn write(
 /// Data of a table file, uncompressed.
 fn uncompressed(disk: &Arc<dyn Disk>, descriptor: &Descriptor, table: &Arc<Table>) -> Vec<u8> {
     let file = TableFile::open(Arc::clone(disk), descriptor.clone(), table).expect("opens");
-    let chunks = file.data_file().read(0, usize::MAX).expect("sound");
+    let chunks = file.data_file().read(0, usize::MAX, crate::chunk::Fetch::Blocking).expect("sound");
     chunks.iter().flat_map(|chunk| chunk.as_slice()).copied().collect()
 }
 

@@ -45,6 +45,8 @@ pub use table_file::{TableFile, delete_table_file};
 pub use table_writer::TableWriter;
 
 #[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
 mod dump_tests;
