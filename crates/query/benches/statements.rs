@@ -1,7 +1,7 @@
 //! What statements cost on one shard, from the values of a frame to the cells of the answer,
 //! storage in memory included.
 
-#![allow(missing_docs, unused_crate_dependencies, reason = "a benchmark")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs, unused_crate_dependencies, reason = "a benchmark")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -143,7 +143,7 @@ pub(crate) async fn execute(
     let is_one_row = is_one_row && matches!(&command.target, ReadTarget::Keys(keys) if keys.len() == 1);
     let mut scan = Scan { plan, reader, command: Some(command), filter, is_done: has_none, is_one_row };
     if plan.is_aggregate() {
-        return Groups::new(plan, bindings, now).run(&mut scan, amounts).await;
+        return Box::pin(Groups::new(plan, bindings, now).run(&mut scan, amounts)).await;
     }
     let read = if is_sorted {
         let all = scan.collect(Amounts { left: u32::MAX, page: u32::MAX, ..amounts }).await?;
@@ -284,7 +284,7 @@ impl Scan<'_> {
         loop {
             let missing = wanted - have;
             let ask = if self.filter.is_some() {
-                missing.max(100).min(ROWS_AT_ONCE)
+                missing.clamp(100, ROWS_AT_ONCE)
             } else {
                 missing.min(ROWS_AT_ONCE * 2)
             };

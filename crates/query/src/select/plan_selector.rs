@@ -435,11 +435,10 @@ impl Selectors<'_> {
         scope: &mut Scope<'_>,
     ) -> Result<(Vec<Planned>, CqlType), QueryError> {
         let mut of = expected.cloned();
-        if of.is_none() {
-            for part in parts.iter().filter(|part| as_term(part).is_none()) {
-                of = Some(self.plan(part, None, scope)?.cql_type);
-                break;
-            }
+        if of.is_none()
+            && let Some(part) = parts.iter().find(|part| as_term(part).is_none())
+        {
+            of = Some(self.plan(part, None, scope)?.cql_type);
         }
         let Some(of) = of else { return Err(can_not_infer(whole)) };
         let planned: Vec<Planned> =

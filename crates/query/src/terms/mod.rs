@@ -245,7 +245,7 @@ fn bind_map<'a>(
     entries: &'a [(Term, Term)],
     bindings: &'a Bindings<'_>,
 ) -> Result<Value<'a>, QueryError> {
-    let mut values: Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)> = Vec::with_capacity(entries.len());
+    let mut values = Vec::with_capacity(entries.len());
     for (key, value) in entries {
         let key = match key.bind(bindings)? {
             Value::Null => refuse!("{NULL_IN_COLLECTION}"),
