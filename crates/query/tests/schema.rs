@@ -156,6 +156,7 @@ replays! {
     options_are_kept_as_in_cassandra: "options";
     the_schema_is_described_as_in_cassandra: "describe";
     odd_corners_of_the_schema_are_as_in_cassandra: "schema";
+    types_are_understood_as_in_cassandra: "schema_types";
 }
 
 #[test]

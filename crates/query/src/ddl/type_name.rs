@@ -3,11 +3,25 @@
 use std::sync::Arc;
 
 use cql::ast::{CqlTypeName, NativeType};
-use types::{CqlType, marshal};
+use types::CqlType;
 
 use crate::QueryError;
 use crate::catalog::Catalog;
 use crate::error::refuse;
+
+const MARSHAL: &str = "org.apache.cassandra.db.marshal.";
+
+/// Classes that Cassandra has and that are no types of CQL.
+const WITHOUT_CQL_TYPE: [&str; 8] = [
+    "CompositeType",
+    "DateType",
+    "DynamicCompositeType",
+    "LexicalUUIDType",
+    "LocalByPartionerType",
+    "PartitionerDefinedOrder",
+    "ReversedType",
+    "UserType",
+];
 
 /// The type a name means in a statement on `keyspace`.
 ///
@@ -41,23 +55,23 @@ fn resolve(
         },
         CqlTypeName::List(element) => {
             check_nested(name, element, frozen)?;
-            check_counter(name, element)?;
+            check_counter(&shown(name, frozen), element)?;
             Ok(CqlType::List { element: inner(element)?, frozen })
         }
         CqlTypeName::Set(element) => {
             check_nested(name, element, frozen)?;
-            check_counter(name, element)?;
+            check_counter(&shown(name, frozen), element)?;
             if is_native(element, NativeType::Duration) {
-                refuse!("Durations are not allowed inside sets: {name}");
+                refuse!("Durations are not allowed inside sets: {}", shown(name, frozen));
             }
             Ok(CqlType::Set { element: inner(element)?, frozen })
         }
         CqlTypeName::Map(key, value) => {
             check_nested(name, value, frozen)?;
-            check_counter(name, value)?;
-            check_counter(name, key)?;
+            check_counter(&shown(name, frozen), value)?;
+            check_counter(&shown(name, frozen), key)?;
             if is_native(key, NativeType::Duration) {
-                refuse!("Durations are not allowed as map keys: {name}");
+                refuse!("Durations are not allowed as map keys: {}", shown(name, frozen));
             }
             check_nested(name, key, frozen)?;
             Ok(CqlType::Map { key: inner(key)?, value: inner(value)?, frozen })
@@ -70,7 +84,8 @@ fn resolve(
             Ok(CqlType::Tuple(parts.collect::<Result<Vec<_>, QueryError>>()?.into()))
         }
         CqlTypeName::Vector(element, dimension) => {
-            let element = inner(element)?;
+            // Unlike all else that nests, an element is frozen only if it is written so.
+            let element = Arc::new(resolve(element, frozen, keyspace, catalog)?);
             match u32::try_from(*dimension) {
                 Ok(dimension) if dimension > 0 => Ok(CqlType::Vector { element, dimension }),
                 _ => refuse!("vectors may only have positive dimensions; given {dimension}"),
@@ -93,6 +108,22 @@ fn resolve(
             Ok(CqlType::UserDefined { definition: Arc::clone(definition), frozen })
         }
     }
+}
+
+/// The type as Cassandra names it in messages: inside a frozen one all that can be is frozen.
+fn shown(name: &CqlTypeName, frozen: bool) -> CqlTypeName {
+    let part = |of: &CqlTypeName| Box::new(shown(of, true));
+    let inside = match name {
+        _ if !frozen => return name.clone(),
+        CqlTypeName::Frozen(of) => return shown(of, true),
+        CqlTypeName::List(element) => CqlTypeName::List(part(element)),
+        CqlTypeName::Set(element) => CqlTypeName::Set(part(element)),
+        CqlTypeName::Map(key, value) => CqlTypeName::Map(part(key), part(value)),
+        CqlTypeName::Tuple(parts) => CqlTypeName::Tuple(parts.iter().map(|part| shown(part, true)).collect()),
+        CqlTypeName::User { .. } => name.clone(),
+        CqlTypeName::Native(_) | CqlTypeName::Vector(..) | CqlTypeName::Custom(_) => return name.clone(),
+    };
+    CqlTypeName::Frozen(Box::new(inside))
 }
 
 fn is_frozen(name: &CqlTypeName) -> bool {
@@ -122,14 +153,26 @@ fn check_counter(whole: &CqlTypeName, part: &CqlTypeName) -> Result<(), QueryErr
 }
 
 /// A type named by its class.
+///
+/// # Errors
+/// There is no such class, or it is one that has no type of CQL.
 fn custom(class: &str) -> Result<CqlType, QueryError> {
-    let full = if class.contains('.') || class.contains('(') {
-        class.to_owned()
-    } else {
-        format!("org.apache.cassandra.db.marshal.{class}")
-    };
-    marshal::parse(&full)?;
-    CqlType::from_marshal(&full).map_err(QueryError::from)
+    if class.trim().is_empty() {
+        return Ok(CqlType::Blob);
+    }
+    let outer = class.split('(').next().unwrap_or(class);
+    let full_outer = if outer.contains('.') { outer.to_owned() } else { format!("{MARSHAL}{outer}") };
+    let full = format!("{full_outer}{}", &class[outer.len()..]);
+    if let Ok(found) = CqlType::from_marshal(&full) {
+        return Ok(found);
+    }
+    if full_outer.strip_prefix(MARSHAL).is_some_and(|short| WITHOUT_CQL_TYPE.contains(&short)) {
+        return Err(QueryError::unsupported(&format!("type class '{full_outer}'")));
+    }
+    Err(QueryError::Syntax(match class.contains('(') {
+        true => format!("Error setting type {class}: Invalid definition for comparator {full_outer}."),
+        false => format!("Error setting type {class}: Unable to find abstract-type class '{full}'"),
+    }))
 }
 
 pub(crate) fn native_type(native: NativeType) -> CqlType {

@@ -253,3 +253,23 @@ fn clustering_orders(create: &CreateTable, key: &PrimaryKey) -> Result<Vec<Clust
     };
     Ok(key.clustering.iter().map(order_of).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_tables_have_the_ids_they_have_in_cassandra() {
+        let text = "CREATE TABLE system_schema.keyspaces (keyspace_name text PRIMARY KEY, durable_writes boolean, \
+                    replication frozen<map<text, text>>) WITH comment = 'keyspace definitions'";
+        let table = create_table_from_cql(text, &Schema::default()).expect("table");
+        assert_eq!(table.id().0.to_string(), "abac5682-dea6-31c5-b535-b3d6cffd0fb6");
+        assert_eq!(table.options().comment, "keyspace definitions");
+        let names: Vec<&str> = table.columns().iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(names, ["keyspace_name", "durable_writes", "replication"]);
+        assert!(
+            create_table_from_cql("CREATE TABLE unqualified (k int PRIMARY KEY)", &Schema::default())
+                .is_err()
+        );
+    }
+}
