@@ -1,7 +1,8 @@
 //! Random statements over one table, repeated by their seed.
 //!
 //! Keys and values come from small ranges, and timestamps from a smaller one, so that writes meet:
-//! the same cell at the same time, a deletion beside what it hides, ranges over ranges.
+//! the same cell at the same time, a deletion beside what it hides, ranges over ranges. Every third
+//! seed has partitions of many rows instead, with texts long enough for row indexes and several chunks.
 
 /// A small generator (splitmix64), so that a seed means the same everywhere.
 pub(super) struct Random(u64);
@@ -44,11 +45,13 @@ pub(super) struct Query {
 /// Makes statements; the table's shape is decided by the seed too.
 pub(super) struct Generator {
     random: Random,
+    /// Few partitions, many rows.
+    wide: bool,
 }
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Generator {
-        Generator { random: Random::new(seed) }
+        Generator { random: Random::new(seed), wide: seed % 3 == 0 }
     }
 
     pub(super) fn create(&mut self) -> String {
@@ -67,9 +70,9 @@ impl Generator {
 
     /// A write.
     pub(super) fn write(&mut self) -> String {
-        if self.random.one_in(10) {
+        if self.random.one_in(if self.wide { 2 } else { 10 }) {
             let timestamp = self.timestamp();
-            let count = 1 + self.random.below(5);
+            let count = 1 + self.random.below(if self.wide { 60 } else { 5 });
             let writes: Vec<String> = (0..count).map(|_| self.change("")).collect();
             let kind = self.random.pick(&["BATCH", "UNLOGGED BATCH"]);
             return format!("BEGIN {kind} USING TIMESTAMP {timestamp} {}; APPLY BATCH", writes.join("; "));
@@ -80,7 +83,9 @@ impl Generator {
 
     /// A read.
     pub(super) fn read(&mut self) -> Query {
-        let page_size = self.random.one_in(3).then(|| i32::try_from(1 + self.random.below(7)).unwrap_or(1));
+        let page_size_max = if self.wide { 200 } else { 7 };
+        let page_size =
+            self.random.one_in(3).then(|| i32::try_from(1 + self.random.below(page_size_max)).unwrap_or(1));
         let text = match self.random.below(12) {
             0 => self.scan(),
             1 => "SELECT DISTINCT k, s, ss FROM t".to_owned(),
@@ -96,11 +101,11 @@ impl Generator {
     }
 
     fn key(&mut self) -> u64 {
-        self.random.below(5)
+        self.random.below(if self.wide { 2 } else { 5 })
     }
 
     fn first(&mut self) -> u64 {
-        self.random.below(7)
+        self.random.below(if self.wide { 3000 } else { 7 })
     }
 
     fn second(&mut self) -> String {
@@ -108,10 +113,14 @@ impl Generator {
     }
 
     fn timestamp(&mut self) -> u64 {
-        1_000_000 + self.random.below(25)
+        1_000_000 + self.random.below(if self.wide { 400 } else { 25 })
     }
 
     fn text(&mut self) -> String {
+        if self.wide && self.random.one_in(2) {
+            let count = usize::try_from(self.random.below(40)).unwrap_or_default();
+            return format!("'{}{}'", "0123456789abcdef".repeat(count), self.random.below(1000));
+        }
         format!("'{}'", self.random.pick(&["", "x", "yy", "zzz", "long long long long long long long text"]))
     }
 
@@ -145,6 +154,8 @@ impl Generator {
         match self.random.below(10) {
             0..=3 => self.insert(timestamp),
             4..=6 => self.update(timestamp),
+            // In a wide partition a range hides much: rarer.
+            7 | 8 if self.wide => self.insert(timestamp),
             _ => self.delete(timestamp),
         }
     }
@@ -209,8 +220,8 @@ impl Generator {
     fn delete(&mut self, timestamp: &str) -> String {
         let using = self.using(timestamp, false);
         let (what, place) = match self.random.below(10) {
-            0 => (String::new(), format!("k = {}", self.key())),
-            1 => ("s".to_owned(), format!("k = {}", self.key())),
+            0 if !self.wide => (String::new(), format!("k = {}", self.key())),
+            0 | 1 => ("s".to_owned(), format!("k = {}", self.key())),
             2 | 3 => (String::new(), self.row()),
             4 => (self.random.pick(&["v", "w", "m", "st", "fl", "l", "v, w"]).to_owned(), self.row()),
             5 => (format!("m[{}]", self.random.below(5)), self.row()),

@@ -81,7 +81,7 @@ fn run_seed(seed: u64, steps: u64, ours: &mut Ours, theirs: &str) -> Result<u64,
     let mut chance = Random::new(!seed);
     let create = generator.create();
     let mut pair =
-        Pair { ours: connect(&ours.address)?, theirs: connect(theirs)?, differences: 0, errors: 0 };
+        Pair { ours: connect(&ours.address)?, theirs: connect(theirs)?, differences: 0, rows: 0, errors: 0 };
     pair.both(&format!("DROP KEYSPACE IF EXISTS {KEYSPACE}"))?;
     let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
     pair.both(&format!("CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}"))?;
@@ -104,7 +104,7 @@ fn run_seed(seed: u64, steps: u64, ours: &mut Ours, theirs: &str) -> Result<u64,
             break;
         }
     }
-    println!("    {} statements were refused by both", pair.errors);
+    println!("    {} rows answered; {} statements refused by both", pair.rows, pair.errors);
     Ok(pair.differences)
 }
 
@@ -116,6 +116,8 @@ struct Pair {
     ours: Connection,
     theirs: Connection,
     differences: u64,
+    /// Rows of the answers that were the same.
+    rows: usize,
     /// Answers that were the same error.
     errors: u64,
 }
@@ -135,6 +137,7 @@ impl Pair {
         let ours = answer(&mut self.ours, query)?;
         let theirs = answer(&mut self.theirs, query)?;
         if ours == theirs {
+            self.rows += ours.len() - 1;
             self.errors += u64::from(ours.first().is_some_and(|line| line.starts_with("error")));
             return Ok(());
         }
