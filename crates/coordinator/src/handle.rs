@@ -43,6 +43,11 @@ impl Coordinator {
         self.shard.local().schema()
     }
 
+    /// The epoch of the schema now in force on this shard.
+    pub fn schema_epoch(&self) -> u64 {
+        self.shard.local().with_schema(Schema::epoch)
+    }
+
     /// A timestamp in µs that no other write of this node has or had, later than all before.
     pub fn next_timestamp(&self) -> i64 {
         self.shard.local().next_timestamp()
@@ -71,8 +76,9 @@ impl Coordinator {
 
     /// How many replicas a table has by its keyspace; 1 for local ones.
     pub(crate) fn replication_factor(&self, table: TableId) -> u32 {
-        let schema = self.schema();
-        let keyspace = schema.table_by_id(table).and_then(|table| schema.keyspace(table.keyspace()));
-        keyspace.map_or(1, |keyspace| keyspace.replication.factor())
+        self.shard.local().with_schema(|schema| {
+            let keyspace = schema.table_by_id(table).and_then(|table| schema.keyspace(table.keyspace()));
+            keyspace.map_or(1, |keyspace| keyspace.replication.factor())
+        })
     }
 }

@@ -45,16 +45,16 @@ impl Coordinator {
         if owner == local.index() {
             return Ok(local.read(&command).await?);
         }
-        let shards = self.shard.shards();
         let read = |command: ReadCommand| {
-            shards.on(owner, move |shard: Rc<Shard>| async move { (shard.read(&command).await, command) })
+            self.shard.on(owner, move |shard: Rc<Shard>| async move { (shard.read(&command).await, command) })
         };
         let (page, command) = read(command).await?;
         if !self.is_behind(&page) {
             return Ok(page?);
         }
-        self.give_schema(owner, self.schema()).await?;
-        Ok(read(command).await?.0?)
+        // Boxed, so that the many reads that are not behind need no room for it.
+        Box::pin(self.give_schema(owner, self.schema())).await?;
+        Ok(Box::pin(read(command)).await?.0?)
     }
 
     async fn read_parts(

@@ -53,17 +53,18 @@ impl Coordinator {
         if owner == local.index() {
             return Ok(local.write(&mutations).await?);
         }
-        let shards = self.shard.shards();
         let write = move |shard: Rc<Shard>| async move {
             let written = shard.write(&mutations).await;
             (written, mutations)
         };
-        let (written, mutations) = shards.on(owner, write).await?;
+        let (written, mutations) = self.shard.on(owner, write).await?;
         if !self.is_behind(&written) {
             return Ok(written?);
         }
-        self.give_schema(owner, self.schema()).await?;
-        Ok(shards.on(owner, move |shard| async move { shard.write(&mutations).await }).await??)
+        // Boxed, so that the many writes that are not behind need no room for it.
+        Box::pin(self.give_schema(owner, self.schema())).await?;
+        let again = move |shard: Rc<Shard>| async move { shard.write(&mutations).await };
+        Ok(Box::pin(self.shard.on(owner, again)).await??)
     }
 
     /// Does another shard not know a table yet that this one knows?

@@ -72,10 +72,13 @@ fn merge_two(left: &Row, right: &Row, table: &Table) -> Row {
     let deletion = left.deletion().max(right.deletion());
     let liveness = left.liveness().max(right.liveness());
     let kept_liveness = if deletion.deletes(liveness.timestamp) { Liveness::NONE } else { liveness };
-    let mut builder = RowBuilder::with_encoded(clustering, kept_liveness, deletion);
-    builder.reserve(left.as_encoded().len().max(right.as_encoded().len()));
+    let columns_bytes = left.as_encoded().len().max(right.as_encoded().len());
+    let mut builder = RowBuilder::with_capacity(clustering, kept_liveness, deletion, columns_bytes);
     let mut lefts = Peeked::new(left.columns());
     let mut rights = Peeked::new(right.columns());
+    // An UPDATE of a few columns leaves the others as they are encoded.
+    let keeps = |row: &Row| row.is_plain() && row.liveness() == kept_liveness && deletion.is_live();
+    let (left_stays, right_stays) = (keeps(left), keeps(right));
     loop {
         let order = match (&lefts.head, &rights.head) {
             (None, None) => break,
@@ -84,6 +87,8 @@ fn merge_two(left: &Row, right: &Row, table: &Table) -> Row {
             (Some(a), Some(b)) => a.id.cmp(&b.id),
         };
         match order {
+            Ordering::Less if left_stays => lefts.copy_next(&mut builder),
+            Ordering::Greater if right_stays => rights.copy_next(&mut builder),
             Ordering::Less => {
                 if let Some(column) = lefts.next() {
                     put(&mut builder, column, deletion);
@@ -186,15 +191,28 @@ impl<'a, I: Iterator<Item = CellRef<'a>>> Iterator for MergedCells<'a, I> {
 
 struct Peeked<'a> {
     head: Option<ColumnRef<'a>>,
+    /// The bytes of the head.
+    encoded: &'a [u8],
     rest: Columns<'a>,
 }
 
 impl<'a> Peeked<'a> {
     fn new(mut rest: Columns<'a>) -> Self {
-        Peeked { head: rest.next(), rest }
+        let (head, encoded) = rest.next_encoded();
+        Peeked { head, encoded, rest }
     }
 
     fn next(&mut self) -> Option<ColumnRef<'a>> {
-        std::mem::replace(&mut self.head, self.rest.next())
+        let (head, encoded) = self.rest.next_encoded();
+        self.encoded = encoded;
+        std::mem::replace(&mut self.head, head)
+    }
+
+    /// Moves the next column over as it is encoded.
+    fn copy_next(&mut self, builder: &mut RowBuilder) {
+        let encoded = self.encoded;
+        if let Some(column) = self.next() {
+            builder.encoded_column(column.id, encoded);
+        }
     }
 }

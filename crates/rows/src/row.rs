@@ -173,6 +173,15 @@ pub struct Columns<'a> {
     row_timestamp: i64,
 }
 
+impl<'a> Columns<'a> {
+    /// The next column with its bytes in the row.
+    pub(crate) fn next_encoded(&mut self) -> (Option<ColumnRef<'a>>, &'a [u8]) {
+        let start = self.reader.offset;
+        let column = self.next();
+        (column, &self.reader.bytes[start..self.reader.offset])
+    }
+}
+
 impl<'a> Iterator for Columns<'a> {
     type Item = ColumnRef<'a>;
 
@@ -355,6 +364,13 @@ impl RowBuilder {
         self.start_column(id);
         self.push_cell(cell, false);
         self
+    }
+
+    /// Adds a column as it is encoded in a plain row of the same liveness.
+    pub(crate) fn encoded_column(&mut self, id: ColumnId, encoded: &[u8]) {
+        assert!(self.last_id.is_none_or(|last| last < id), "columns of a row must ascend by id");
+        self.last_id = Some(id);
+        self.bytes.extend_from_slice(encoded);
     }
 
     /// Adds a multi-cell column: its deletion and its cells, which must be in the order of their paths.

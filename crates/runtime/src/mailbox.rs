@@ -61,6 +61,11 @@ impl<T> MailboxSender<T> {
             .map_err(|mpsc::error::SendError(message)| SendError::Closed(message))
     }
 
+    /// How many more messages fit in at the moment.
+    pub fn room(&self) -> usize {
+        self.inner.capacity()
+    }
+
     /// Whether nobody will receive any more.
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()

@@ -14,9 +14,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::Sharding;
-use runtime::{
-    DirectoryLock, MailboxReceiver, MailboxSender, Runtime, ShardOptions, ShardThreads, mailbox,
-};
+use runtime::{DirectoryLock, MailboxReceiver, MailboxSender, Runtime, ShardOptions, ShardThreads, mailbox};
 use schema::Schema;
 use types::Token;
 

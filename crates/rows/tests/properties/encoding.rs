@@ -88,6 +88,17 @@ proptest! {
         walk(&row);
     }
 
+    /// Merging copies columns as they are encoded where it can.
+    #[test]
+    fn a_merged_row_is_encoded_as_one_written_at_once(
+        left in given::row_at((1, 1), given::any_timestamp()),
+        right in given::row_at((1, 1), given::any_timestamp()),
+    ) {
+        if let Some(merged) = merge_rows(&[left, right], DeletionTime::LIVE, &given::table()) {
+            prop_assert_eq!(rebuilt(&merged), merged);
+        }
+    }
+
     #[test]
     fn any_bytes_are_a_row_or_refused(bytes in vec(prop_oneof![Just(0u8), 0..32u8, any::<u8>()], 0..80)) {
         if let Ok(row) = Row::from_encoded(bytes.into()) {

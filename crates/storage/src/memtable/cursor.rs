@@ -1,14 +1,18 @@
 //! Reads a memtable step by step while writes to it go on.
 //!
 //! The cursor holds no borrow between steps: it remembers the last row it gave and seeks from
-//! there, a batch of rows at a time. A write that lands ahead of it is seen, one behind it is not.
+//! there, a batch of rows at a time. A write that lands ahead of it is seen, one behind it is not; the
+//! first batch is taken together with the partition's header, so that of a partition that fits into
+//! one a write is seen whole or not at all.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::ops::Bound as RangeBound;
 use std::rc::Rc;
 
-use rows::{Marker, PartitionKey, Row, Slices, Step, Unfiltered, UnfilteredCursor};
+use rows::{
+    Bound, ClusteringComparator, Marker, PartitionKey, Row, Slices, Step, Unfiltered, UnfilteredCursor,
+};
 use types::Token;
 
 use super::partition::{OrderKey, bound_key, is_before, row_key};
@@ -79,7 +83,9 @@ impl MemtableCursor {
         }
         let count = self.slices.as_slice().len();
         let slice_indexes = if self.reversed { (0..count).rev().collect() } else { (0..count).collect() };
-        self.partition = Some(InPartition { key: header.key.clone(), slice_indexes, slice: None });
+        let mut partition = InPartition { key: header.key.clone(), slice_indexes, slice: None };
+        self.slot.with(|memtable| partition.open_slice(memtable, &self.slices, self.reversed));
+        self.partition = Some(partition);
         Step::Header(header)
     }
 }
@@ -88,9 +94,8 @@ impl InPartition {
     /// The next row or marker; `None` when the partition is over.
     fn next(&mut self, memtable: &Memtable, slices: &Slices, reversed: bool) -> Option<Unfiltered> {
         loop {
-            if self.slice.is_none() {
-                let index = self.slice_indexes.pop_front()?;
-                self.slice = Some(InSlice::open(memtable, &self.key, slices, index, reversed));
+            if self.slice.is_none() && !self.open_slice(memtable, slices, reversed) {
+                return None;
             }
             if let Some(slice) = &mut self.slice {
                 match slice.next(memtable, &self.key, reversed) {
@@ -99,6 +104,15 @@ impl InPartition {
                 }
             }
         }
+    }
+
+    /// Goes on to the next slice and takes its first batch; was there one?
+    fn open_slice(&mut self, memtable: &Memtable, slices: &Slices, reversed: bool) -> bool {
+        let Some(index) = self.slice_indexes.pop_front() else { return false };
+        let mut slice = InSlice::open(memtable, &self.key, slices, index, reversed);
+        slice.fill(memtable, &self.key, reversed);
+        self.slice = Some(slice);
+        true
     }
 }
 
@@ -114,8 +128,8 @@ impl InSlice {
             markers.make_contiguous().reverse();
         }
         InSlice {
-            low: RangeBound::Included(bound_key(&slice.start, comparator)),
-            high: RangeBound::Included(bound_key(&slice.end, comparator)),
+            low: range_bound(&slice.start, comparator),
+            high: range_bound(&slice.end, comparator),
             rows: VecDeque::new(),
             rows_are_over: false,
             markers,
@@ -143,7 +157,7 @@ impl InSlice {
             .partition(key)
             .map_or_else(Vec::new, |partition| partition.rows_between(between, reversed, BATCH_ROWS));
         self.rows_are_over = rows.len() < BATCH_ROWS;
-        if let Some(last) = rows.last() {
+        if let Some(last) = rows.last().filter(|_| !self.rows_are_over) {
             let edge = RangeBound::Excluded(row_key(last, memtable.comparator()));
             if reversed {
                 self.high = edge;
@@ -152,6 +166,13 @@ impl InSlice {
             }
         }
         self.rows = rows.into();
+    }
+}
+
+fn range_bound(bound: &Bound, comparator: &ClusteringComparator) -> RangeBound<OrderKey> {
+    match bound.prefix.is_empty() {
+        true => RangeBound::Unbounded,
+        false => RangeBound::Included(bound_key(bound, comparator)),
     }
 }
 

@@ -10,6 +10,7 @@ mod partition;
 mod slot;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound as RangeBound;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use schema::Table;
 use sstable::{EncodingStats, EncodingStatsCollector};
 
 pub(crate) use cursor::{MemtableCursor, MemtableTarget};
+pub(crate) use partition::LoneRow;
 use partition::MemoryPartition;
 pub(crate) use slot::MemtableSlot;
 
@@ -26,6 +28,16 @@ pub(crate) use slot::MemtableSlot;
 const PARTITION_OVERHEAD_BYTES: usize = 160;
 /// Rough cost of a row in a partition of many.
 const ROW_OVERHEAD_BYTES: usize = 96;
+
+/// What a memtable has of a partition.
+pub(crate) enum Lone {
+    /// Nothing.
+    Absent,
+    /// At most a row and a deletion of the partition.
+    Row(LoneRow),
+    /// More, to be read with a cursor.
+    Many,
+}
 
 /// Writes to one table on one shard, in memory.
 pub(crate) struct Memtable {
@@ -60,15 +72,14 @@ impl Memtable {
         }
         self.stats.mutation(mutation);
         self.operation_count += 1;
-        let mut grown = 0;
-        if !self.partitions.contains_key(&mutation.key) {
-            grown += PARTITION_OVERHEAD_BYTES + mutation.key.bytes.len();
-            self.partitions.insert(mutation.key.clone(), MemoryPartition::default());
-        }
-        if let Some(partition) = self.partitions.get_mut(&mutation.key) {
-            grown += partition.apply(mutation, &self.table, &self.comparator);
-        }
-        self.memory_bytes += grown;
+        let partition = match self.partitions.entry(mutation.key.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                self.memory_bytes += PARTITION_OVERHEAD_BYTES + mutation.key.bytes.len();
+                place.insert(MemoryPartition::default())
+            }
+        };
+        self.memory_bytes += partition.apply(mutation, &self.table, &self.comparator);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -103,6 +114,14 @@ impl Memtable {
             .iter()
             .filter(|(_, partition)| !partition.is_empty())
             .map(|(key, partition)| (partition.header(key), partition.unfiltereds(&self.comparator)))
+    }
+
+    /// What it has of a partition, when that is no more than one row; all by one look-up.
+    pub(crate) fn lone_row(&self, key: &PartitionKey) -> Lone {
+        match self.partition(key) {
+            None => Lone::Absent,
+            Some(partition) => partition.lone_row().map_or(Lone::Many, Lone::Row),
+        }
     }
 
     fn partition(&self, key: &PartitionKey) -> Option<&MemoryPartition> {

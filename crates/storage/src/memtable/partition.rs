@@ -23,6 +23,13 @@ pub(super) struct MemoryPartition {
     ranges: Option<Box<RangeTombstones>>,
 }
 
+/// All there is of a partition that holds at most one row, and neither static row nor ranges.
+pub(crate) struct LoneRow {
+    /// Of the partition.
+    pub(crate) deletion: DeletionTime,
+    pub(crate) row: Option<Row>,
+}
+
 /// Most tables without clustering columns have one row a partition; no tree for those.
 #[derive(Debug)]
 enum MemoryRows {
@@ -102,6 +109,19 @@ impl MemoryPartition {
             && self.static_row.is_none()
             && matches!(self.rows, MemoryRows::None)
             && self.ranges.as_ref().is_none_or(|ranges| ranges.is_empty())
+    }
+
+    /// The whole partition, if it is no more than that.
+    pub(super) fn lone_row(&self) -> Option<LoneRow> {
+        if self.static_row.is_some() || self.ranges.is_some() {
+            return None;
+        }
+        let row = match &self.rows {
+            MemoryRows::None => None,
+            MemoryRows::One(row) => Some(row.clone()),
+            MemoryRows::Many(_) => return None,
+        };
+        Some(LoneRow { deletion: self.deletion, row })
     }
 
     pub(super) fn header(&self, key: &PartitionKey) -> PartitionHeader {

@@ -267,6 +267,12 @@ impl Shard {
         Arc::clone(&self.schema.borrow())
     }
 
+    /// Looks at the schema in force here. The handle that [`Shard::schema`] gives is counted on memory
+    /// that all shards share, so requests look through this.
+    pub fn with_schema<T>(&self, look: impl FnOnce(&Schema) -> T) -> T {
+        look(&self.schema.borrow())
+    }
+
     /// A timestamp for a write, in µs: unique on the node, later than all before.
     pub fn next_timestamp(&self) -> i64 {
         self.timestamps.next()

@@ -144,6 +144,7 @@ impl<'a> Reading<'a> {
         }
         let rows_are_alone = self.rows_are_alone();
         for key in keys {
+            self.count_step().await;
             let lone = if rows_are_alone { self.lone_row(key) } else { None };
             let is_full = match lone {
                 Some(lone) => self.take_lone(key, lone),
@@ -276,10 +277,7 @@ impl<'a> Reading<'a> {
         let limits = self.command.limits;
         let mut partition: Option<Open> = None;
         loop {
-            self.steps += 1;
-            if self.steps.is_multiple_of(STEPS_PER_TURN) {
-                tokio::task::yield_now().await;
-            }
+            self.count_step().await;
             let step = cursor.step()?;
             if !matches!(step, Step::Need(_)) {
                 self.chunks.chunks.borrow_mut().clear();
@@ -308,6 +306,13 @@ impl<'a> Reading<'a> {
                 }
                 Step::End => return Ok(self.close(partition.take())),
             }
+        }
+    }
+
+    async fn count_step(&mut self) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS_PER_TURN) {
+            tokio::task::yield_now().await;
         }
     }
 

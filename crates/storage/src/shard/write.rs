@@ -58,14 +58,8 @@ impl Shard {
         let started = self.runtime.clock.elapsed();
         let stores =
             mutations.iter().map(|mutation| self.store(mutation.table)).collect::<Result<Vec<_>, _>>()?;
-        let schema = self.schema();
-        let is_durable = |mutation: &Mutation| {
-            let keyspace =
-                schema.table_by_id(mutation.table).and_then(|table| schema.keyspace(table.keyspace()));
-            keyspace.is_none_or(|keyspace| keyspace.durable_writes)
-        };
         let logged: Vec<&Bytes> =
-            mutations.iter().filter(|mutation| is_durable(mutation)).map(Mutation::as_encoded).collect();
+            mutations.iter().filter(|mutation| self.is_durable(mutation)).map(Mutation::as_encoded).collect();
         if !logged.is_empty() {
             trace::note(|| "Appending to commitlog".into());
         }
@@ -103,6 +97,15 @@ impl Shard {
             crate::metrics::TableMetrics::add_nanos(&store.metrics.write_nanos, spent);
         }
         Ok(())
+    }
+
+    /// Does the keyspace of the mutation want it logged?
+    fn is_durable(&self, mutation: &Mutation) -> bool {
+        self.with_schema(|schema| {
+            let table = schema.table_by_id(mutation.table);
+            let keyspace = table.and_then(|table| schema.keyspace(table.keyspace()));
+            keyspace.is_none_or(|keyspace| keyspace.durable_writes)
+        })
     }
 
     fn append(&self, logged: &[&Bytes]) -> Result<commitlog::LogPosition, StorageError> {

@@ -19,7 +19,8 @@ use storage::{
 };
 use types::CqlType;
 
-/// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))`, and `k.other` alike.
+/// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))`, `k.other` alike, and
+/// `k.lone (pk int PRIMARY KEY, v text)`.
 pub(crate) fn schema() -> Arc<Schema> {
     let table = |name: &str, id: u128| {
         let mut table = TableBuilder::new(TableId(uuid::Uuid::from_u128(id)), "k", name)
@@ -29,13 +30,17 @@ pub(crate) fn schema() -> Arc<Schema> {
         table.options.compression.chunk_bytes = 4096;
         (name.to_owned(), Arc::new(table.build().expect("a sound table")))
     };
+    let lone = TableBuilder::new(TableId(uuid::Uuid::from_u128(13)), "k", "lone")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("v", ColumnKind::Regular, CqlType::Text);
+    let lone = ("lone".to_owned(), Arc::new(lone.build().expect("a sound table")));
     let class = "org.apache.cassandra.locator.SimpleStrategy".into();
     let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
     let keyspace = Keyspace {
         name: "k".into(),
         replication: Replication { class, options },
         durable_writes: true,
-        tables: BTreeMap::from([table("t", 11), table("other", 12)]),
+        tables: BTreeMap::from([table("t", 11), table("other", 12), lone]),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))
@@ -49,6 +54,11 @@ pub(crate) fn table() -> Arc<Table> {
 /// The other one.
 pub(crate) fn other() -> Arc<Table> {
     Arc::clone(schema().table("k", "other").expect("there is k.other"))
+}
+
+/// The table without clustering columns.
+pub(crate) fn lone() -> Arc<Table> {
+    Arc::clone(schema().table("k", "lone").expect("there is k.lone"))
 }
 
 pub(crate) fn options(shard_count: u16) -> StorageOptions {

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `given.rs` | (a node, a table, writes and reads in few words) |
 //! | `reading.rs` | do reads see memory and files as one? |
+//! | `errands.rs` | does what one shard asks of another come back? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 
+mod errands;
 mod given;
 mod pressure;
 mod reading;

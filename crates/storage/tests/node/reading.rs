@@ -1,8 +1,11 @@
 //! Do reads see memory and files as one?
 
-use rows::{Bound, BoundKind, ClusteringComparator, Slice, Slices};
+use rows::{
+    Bound, BoundKind, CellRef, Clustering, ClusteringComparator, DeletionTime, Liveness, MutationBuilder,
+    Row, RowBuilder, Slice, Slices,
+};
 use runtime::MemoryDisk;
-use storage::{ReadTarget, StorageError};
+use storage::{ReadCommand, ReadTarget, RingRange, StorageError};
 
 use crate::given::*;
 
@@ -145,4 +148,69 @@ fn find(disk: &MemoryDisk, directory: &str, end: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// A read by key of a table without clustering columns takes a short way where it can; one by token
+/// never does. Whatever was written where, both give the same.
+#[test]
+fn a_lone_row_is_read_by_key_as_by_its_token() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let (table, shard) = (lone(), node.shard(0));
+        let cell = |timestamp, ends: Option<u32>| match ends {
+            None => CellRef::live(timestamp, b"value"),
+            Some(second) => CellRef::expiring(timestamp, 10, second, b"value"),
+        };
+        let row = |liveness, deletion, cells: &[CellRef<'_>]| {
+            let mut row = RowBuilder::new(&Clustering::EMPTY, liveness, deletion);
+            cells.iter().for_each(|cell| _ = row.cell(table.column("v").expect("column v").id, *cell));
+            row.finish()
+        };
+        let of = |pk, rows: Vec<Row>, deletion| {
+            let mut mutation = MutationBuilder::new(table.id(), key(pk));
+            mutation.partition_deletion(deletion);
+            rows.into_iter().for_each(|row| _ = mutation.row(row));
+            mutation.finish()
+        };
+        let (live, now) = (DeletionTime::LIVE, command(&table, ReadTarget::Range(RingRange::ALL)).now);
+        let deleted = |timestamp| DeletionTime { timestamp, local_deletion_time: now - 50 };
+        let plain = || row(Liveness::at(5), live, &[cell(5, None)]);
+        let written = [
+            vec![],
+            vec![of(1, vec![plain()], live)],
+            vec![of(2, vec![row(Liveness::NONE, live, &[cell(5, None)])], live)],
+            vec![of(3, vec![row(Liveness::NONE, live, &[cell(5, Some(now - 1))])], live)],
+            vec![of(4, vec![row(Liveness::at(5), live, &[cell(5, Some(now - 1))])], live)],
+            vec![of(5, vec![row(Liveness::at(5), live, &[cell(5, Some(now + 1))])], live)],
+            vec![of(6, vec![row(Liveness::NONE, deleted(5), &[])], live)],
+            vec![of(7, vec![], deleted(5))],
+            vec![of(8, vec![plain()], live), of(8, vec![], deleted(5))],
+            vec![of(9, vec![plain()], live), of(9, vec![], deleted(4))],
+            vec![of(10, vec![row(Liveness::NONE, live, &[CellRef::tombstone(6, now - 5)])], live)],
+            vec![of(11, vec![plain()], live), of(11, vec![row(Liveness::NONE, deleted(9), &[])], live)],
+        ];
+        for is_flushed_between in [false, true] {
+            for row_count in [1, 100] {
+                for (pk, mutations) in written.iter().enumerate() {
+                    let key = key(i32::try_from(pk).expect("few"));
+                    for mutation in mutations {
+                        shard.write(std::slice::from_ref(mutation)).await.expect("writes");
+                    }
+                    let mut by_key = command(&table, ReadTarget::Keys(vec![key.clone()]));
+                    by_key.limits.row_count = row_count;
+                    let range = RingRange { first: key.token, last: key.token };
+                    let by_token = ReadCommand { target: ReadTarget::Range(range), ..by_key.clone() };
+                    let by_key = shard.read(&by_key).await.expect("reads");
+                    let by_token = shard.read(&by_token).await.expect("reads");
+                    assert_eq!(
+                        by_key.partitions, by_token.partitions,
+                        "key {pk}, flushed: {is_flushed_between}"
+                    );
+                    assert_eq!(by_key.next, by_token.next, "key {pk}, flushed: {is_flushed_between}");
+                    assert_eq!(by_key.tombstone_count, by_token.tombstone_count, "key {pk}");
+                }
+            }
+            shard.flush(table.id()).await.expect("flushes");
+        }
+    });
 }
