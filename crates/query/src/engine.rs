@@ -205,10 +205,10 @@ impl Inner {
                 prepared
             }
         };
-        let schema = self.coordinator.schema();
-        if prepared.planned.epoch == schema.epoch() {
+        if prepared.planned.epoch == self.coordinator.schema_epoch() {
             return Ok(prepared);
         }
+        let schema = self.coordinator.schema();
         let again = self.plan(&schema, &prepared.statement, prepared.keyspace.as_deref());
         match again {
             Ok(planned) if planned.is_like(&prepared.planned) => {

@@ -33,8 +33,9 @@ impl Inner {
         match &planned.body {
             Body::Select(plan) => self.select(plan, &bindings, options).await,
             Body::Modify(plan) => self.modify(plan, &bindings, options).await,
-            Body::Batch(plan) => self.batch_statement(plan, &bindings, options).await,
-            Body::Other => self.other(&statement.kind, keyspace, options).await,
+            // Boxed, so that the many reads and writes need no room for what they never do.
+            Body::Batch(plan) => Box::pin(self.batch_statement(plan, &bindings, options)).await,
+            Body::Other => Box::pin(self.other(&statement.kind, keyspace, options)).await,
         }
     }
 

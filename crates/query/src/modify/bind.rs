@@ -201,7 +201,8 @@ impl Writer<'_> {
             now: self.now,
             resume: None,
         };
-        let page = self.coordinator.read(command, self.consistency).await;
+        // Boxed: most changes read nothing first, and need no room for it.
+        let page = Box::pin(self.coordinator.read(command, self.consistency)).await;
         let page = page.map_err(|error| QueryError::from_coordinator(error, self.consistency))?;
         let Some(partition) = page.partitions.into_iter().next() else { return Ok(None) };
         Ok(match clustering {

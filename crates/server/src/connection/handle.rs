@@ -56,6 +56,7 @@ impl Job {
         }
     }
 
+    /// All but the most frequent kind are boxed, so that one EXECUTE needs no room for the others.
     async fn answer(&self) -> Result<Answer, ErrorResponse> {
         let mut session = self.session.borrow().clone();
         let engine = &self.server.engine;
@@ -63,7 +64,7 @@ impl Job {
         match &self.envelope.request {
             Request::Query(query) => {
                 let options = convert::options(&query.parameters);
-                let response = engine.query(&mut session, query.query.as_str(), &options).await;
+                let response = Box::pin(engine.query(&mut session, query.query.as_str(), &options)).await;
                 self.respond(response, Wanted::of(&query.parameters, None))
             }
             Request::Execute(execute) => {
@@ -76,12 +77,12 @@ impl Job {
                 let statements = convert::batch_statements(&batch.statements)?;
                 let options = convert::options(&batch.parameters);
                 let kind = convert::batch_type(batch.kind);
-                let response = engine.batch(&mut session, kind, &statements, &options).await;
+                let response = Box::pin(engine.batch(&mut session, kind, &statements, &options)).await;
                 self.respond(response, Wanted::of(&batch.parameters, None))
             }
             Request::Prepare(prepare) => {
                 let keyspace = prepare.keyspace.as_ref().map(|keyspace| keyspace.as_str());
-                let info = engine.prepare(&session, prepare.query.as_str(), keyspace).await;
+                let info = Box::pin(engine.prepare(&session, prepare.query.as_str(), keyspace)).await;
                 Ok(prepared(info.map_err(convert::error)?))
             }
             Request::Startup(_) | Request::Options | Request::AuthResponse(_) | Request::Register(_) => {
