@@ -13,10 +13,12 @@
 //! | which tables are there? | `world.rs` |
 //! | what do clients do? | `workload.rs` |
 //! | what must they see? | `model.rs` |
+//! | what goes wrong with the disk? | `gremlin.rs` |
 //! | how does a run go? | `scenario.rs`, [`simulate`] |
 
 mod dice;
 mod events;
+mod gremlin;
 mod machine;
 mod model;
 mod node;

@@ -22,6 +22,7 @@ use storage::{PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange};
 use types::CqlType;
 
 use crate::dice::Dice;
+use crate::gremlin::make_trouble;
 use crate::model::{Model, Unit, View};
 use crate::node::{Setup, SimulatedNode};
 use crate::workload::{Imagination, Op};
@@ -37,6 +38,9 @@ const PAGES_MAX: usize = 20_000;
 /// may be there on one page and be compacted away before the next.
 const TRIES_MAX: usize = 30;
 
+/// No life lasts longer, in virtual time.
+const LIFE_MAX: Duration = Duration::from_secs(1_800);
+
 /// A node that did what it must not.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{what}")]
@@ -48,6 +52,25 @@ pub struct Violation {
 impl Violation {
     fn new(what: impl Into<String>) -> Violation {
         Violation { what: what.into() }
+    }
+}
+
+/// Why a life did not go on.
+#[derive(Debug)]
+enum Stopped {
+    /// The node was wrong.
+    Violation(Violation),
+    /// The node said that it could not: right when the disk fails.
+    Fault(String),
+}
+
+fn wrong(what: impl Into<String>) -> Stopped {
+    Stopped::Violation(Violation::new(what))
+}
+
+impl From<Violation> for Stopped {
+    fn from(violation: Violation) -> Self {
+        Stopped::Violation(violation)
     }
 }
 
@@ -80,7 +103,7 @@ pub fn simulate(seed: u64) -> Outcome {
         let (plan, this) = (Rc::new(plan), Rc::clone(&run));
         let ended = machine.live(plan.fate, |runtime| {
             let life = Life { run: this, plan, runtime, disk };
-            async move { life.live().await }
+            async move { life.live_in_time().await }
         });
         run.note(format_args!("life {number} ended: {}", if ended.is_some() { "by itself" } else { "cut" }));
         if let Some(Err(found)) = ended {
@@ -153,6 +176,8 @@ struct Plan {
     fate: Fate,
     op_count: u64,
     flush_at_stop: bool,
+    /// Does the disk fail now and then?
+    has_gremlin: bool,
 }
 
 impl Plan {
@@ -166,12 +191,15 @@ impl Plan {
             4 => Fate::PowerCutAfterChanges(dice.between(1, 60)),
             _ => Fate::PowerCutAfterChanges(dice.between(60, 4_000)),
         };
+        // Clearing a full disk would give the power back, too.
+        let is_countdown = matches!(fate, Fate::PowerCutAfterChanges(_));
         Plan {
             number,
             setup: Setup::roll(&dice),
             fate,
             op_count: dice.between(5, 40),
             flush_at_stop: dice.one_in(2),
+            has_gremlin: !is_countdown && dice.one_in(2),
         }
     }
 }
@@ -185,7 +213,26 @@ struct Life {
 }
 
 impl Life {
-    async fn live(self) -> Result<(), Violation> {
+    /// A life that neither ends nor goes on is wrong, too.
+    async fn live_in_time(self) -> Result<(), Violation> {
+        if self.plan.has_gremlin {
+            let dice = Dice::new(self.run.seed, self.plan.number, 4_000);
+            tokio::task::spawn_local(make_trouble(self.disk.clone(), dice));
+        }
+        let (run, has_gremlin) = (Rc::clone(&self.run), self.plan.has_gremlin);
+        match tokio::time::timeout(LIFE_MAX, self.live()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Stopped::Violation(violation))) => Err(violation),
+            Ok(Err(Stopped::Fault(what))) if has_gremlin => {
+                run.note(format_args!("given up: {what}"));
+                Ok(())
+            }
+            Ok(Err(Stopped::Fault(what))) => Err(Violation { what }),
+            Err(_) => Err(Violation::new("the node is stuck")),
+        }
+    }
+
+    async fn live(self) -> Result<(), Stopped> {
         let started = SimulatedNode::start(&self.runtime, &self.plan.setup).await;
         let (node, batch_count) = self.unless_off("start the node", started).await?;
         let life = Rc::new(self);
@@ -201,7 +248,7 @@ impl Life {
                 clients.spawn_local(async move { life.client(client, &dice, &coordinator).await });
             }
             while let Some(done) = clients.join_next().await {
-                done.map_err(|error| Violation::new(format!("a client ended badly: {error}")))??;
+                done.map_err(|error| wrong(format!("a client ended badly: {error}")))??;
             }
             let dice = Dice::new(life.run.seed, life.plan.number, 3_000 + round);
             life.between_rounds(&dice, &node.coordinator(dice.below(8))).await?;
@@ -221,16 +268,27 @@ impl Life {
         self.run.note(format_args!("{millis:>6} ms {changes:>5} {line}"));
     }
 
-    /// An error is a violation, unless the power is off: then this life is over.
-    async fn unless_off<T, E: std::fmt::Display>(
-        &self,
-        act: &str,
-        done: Result<T, E>,
-    ) -> Result<T, Violation> {
+    /// When the power is off, this life is over: an error then means nothing.
+    async fn unless_off<T, E: std::fmt::Display>(&self, act: &str, done: Result<T, E>) -> Result<T, Stopped> {
         match done {
             Ok(done) => Ok(done),
             Err(_) if self.faults().is_off() => std::future::pending().await,
-            Err(error) => Err(Violation::new(format!("{act}: {error}"))),
+            Err(error) => Err(Stopped::Fault(format!("{act}: {error}"))),
+        }
+    }
+
+    /// Of work that may fail without harm, as it is tried again.
+    async fn unless_harmless<E: std::fmt::Display>(
+        &self,
+        act: &str,
+        done: Result<(), E>,
+    ) -> Result<(), Stopped> {
+        match self.unless_off(act, done).await {
+            Err(Stopped::Fault(what)) if self.plan.has_gremlin => {
+                self.note(format_args!("failed: {what}"));
+                Ok(())
+            }
+            other => other,
         }
     }
 
@@ -239,7 +297,7 @@ impl Life {
     }
 
     /// Step 1.
-    async fn settle(&self, coordinator: &Coordinator) -> Result<(), Violation> {
+    async fn settle(&self, coordinator: &Coordinator) -> Result<(), Stopped> {
         self.settle_schema(coordinator)?;
         let shown = self.everything(coordinator).await?;
         let truncating = self.run.state.borrow().truncating.clone();
@@ -291,7 +349,7 @@ impl Life {
         units: &[Unit],
         shown: &Shown,
         concerns: impl Fn(&PartitionKey) -> bool,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Stopped> {
         let (model, schema) = {
             let state = self.run.state.borrow();
             (state.model.clone(), Arc::clone(&state.schema))
@@ -313,11 +371,11 @@ impl Life {
             }
         }
         let differences = differences.join("\n");
-        Err(Violation::new(format!("{what} is neither there nor absent: {units:?}\n{differences}")))
+        Err(wrong(format!("{what} is neither there nor absent: {units:?}\n{differences}")))
     }
 
     /// Step 2.
-    async fn client(&self, client: usize, dice: &Dice, coordinator: &Coordinator) -> Result<(), Violation> {
+    async fn client(&self, client: usize, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
         let imagination = Imagination { dice, client, coordinator };
         for _ in 0..self.plan.op_count {
             match imagination.next() {
@@ -328,12 +386,12 @@ impl Life {
                 Op::Flush(table) => {
                     let shard = coordinator.shard().local();
                     self.note(format_args!("client {client}: flush {table:?} on shard {}", shard.index()));
-                    self.unless_off("flush", shard.flush(table).await).await?;
+                    self.unless_harmless("flush", shard.flush(table).await).await?;
                 }
                 Op::Compact(table) => {
                     let shard = coordinator.shard().local();
                     self.note(format_args!("client {client}: compact {table:?} on shard {}", shard.index()));
-                    self.unless_off("compact", shard.compact(table).await).await?;
+                    self.unless_harmless("compact", shard.compact(table).await).await?;
                 }
                 Op::Rest(time) => tokio::time::sleep(time).await,
             }
@@ -347,7 +405,7 @@ impl Life {
         coordinator: &Coordinator,
         mutations: Vec<rows::Mutation>,
         is_logged: bool,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Stopped> {
         let units = units_of(&mutations, is_logged, self.plan.setup.sharding());
         let kind = if is_logged { "logged batch" } else { "write" };
         let schema = self.schema();
@@ -373,7 +431,7 @@ impl Life {
         client: usize,
         coordinator: &Coordinator,
         mut command: ReadCommand,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Stopped> {
         for _ in 0..TRIES_MAX {
             let found = self.read_once(client, coordinator, command.clone()).await;
             let now = coordinator.now_seconds();
@@ -391,7 +449,7 @@ impl Life {
         client: usize,
         coordinator: &Coordinator,
         command: ReadCommand,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Stopped> {
         let read = self.all_pages(coordinator, command.clone(), Some(client)).await?;
         let view = View {
             slices: &command.slices,
@@ -415,7 +473,7 @@ impl Life {
         };
         let row_count: usize = read.iter().map(|partition| partition.rows.len()).sum();
         if let Some(difference) = difference(&read, &expected) {
-            return Err(Violation::new(format!("client {client} reads wrongly, {command:?}: {difference}")));
+            return Err(wrong(format!("client {client} reads wrongly, {command:?}: {difference}")));
         }
         self.note(format_args!("client {client}: read {} partitions, {row_count} rows", read.len()));
         Ok(())
@@ -428,21 +486,21 @@ impl Life {
         coordinator: &Coordinator,
         mut command: ReadCommand,
         client: Option<usize>,
-    ) -> Result<Vec<PartitionRows>, Violation> {
+    ) -> Result<Vec<PartitionRows>, Stopped> {
         let mut joined: Vec<PartitionRows> = Vec::new();
         for _ in 0..PAGES_MAX {
             let page = coordinator.read(command.clone(), Consistency::One).await;
             let page = self.unless_off("read", page).await?;
             let row_count: usize = page.partitions.iter().map(|partition| partition.rows.len().max(1)).sum();
             if row_count > command.limits.row_count as usize {
-                return Err(Violation::new(format!("a page of {row_count} rows for {command:?}")));
+                return Err(wrong(format!("a page of {row_count} rows for {command:?}")));
             }
             for partition in page.partitions {
                 match joined.last_mut() {
                     Some(last) if last.key == partition.key => {
                         let is_stable = client.is_none_or(|it| world::owner_of(&last.key) == Some(it));
                         if is_stable && last.static_row != partition.static_row {
-                            return Err(Violation::new("pages of a partition differ in their static row"));
+                            return Err(wrong("pages of a partition differ in their static row"));
                         }
                         last.rows.extend(partition.rows);
                     }
@@ -454,11 +512,11 @@ impl Life {
                 None => return Ok(joined),
             }
         }
-        Err(Violation::new(format!("a read does not end: {command:?}")))
+        Err(wrong(format!("a read does not end: {command:?}")))
     }
 
     /// Step 3.
-    async fn between_rounds(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Violation> {
+    async fn between_rounds(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
         let tables = world::tables(&self.schema());
         match dice.below(8) {
             0 => self.truncate(coordinator, dice.pick(&tables)).await,
@@ -469,7 +527,7 @@ impl Life {
         }
     }
 
-    async fn truncate(&self, coordinator: &Coordinator, table: &Arc<Table>) -> Result<(), Violation> {
+    async fn truncate(&self, coordinator: &Coordinator, table: &Arc<Table>) -> Result<(), Stopped> {
         let sharding = self.plan.setup.sharding();
         let unit = |shard| Unit::Truncate { table: table.id(), sharding, shard };
         let units: Vec<Unit> = (0..sharding.shard_count()).map(unit).collect();
@@ -483,11 +541,7 @@ impl Life {
         Ok(())
     }
 
-    async fn change(
-        &self,
-        coordinator: &Coordinator,
-        change: Option<Transformation>,
-    ) -> Result<(), Violation> {
+    async fn change(&self, coordinator: &Coordinator, change: Option<Transformation>) -> Result<(), Stopped> {
         let Some(change) = change else { return Ok(()) };
         self.note(format_args!("change the schema: {}", brief(&change)));
         let epoch = self.schema().epoch();
@@ -499,7 +553,7 @@ impl Life {
     }
 
     /// Drops the table whose columns come and go, or makes it anew.
-    async fn recreate(&self, coordinator: &Coordinator) -> Result<(), Violation> {
+    async fn recreate(&self, coordinator: &Coordinator) -> Result<(), Stopped> {
         let schema = self.schema();
         let change = match schema.table(KEYSPACE, CHURN) {
             Some(table) => {
@@ -507,7 +561,7 @@ impl Life {
             }
             None => {
                 let id = TableId(self.runtime.random.uuid_v1(&*self.runtime.clock));
-                let table = world::churn(id).build().map_err(|error| Violation::new(error.to_string()))?;
+                let table = world::churn(id).build().map_err(|error| wrong(error.to_string()))?;
                 Transformation::CreateTable { table: Box::new(table) }
             }
         };
@@ -515,26 +569,26 @@ impl Life {
     }
 
     /// Step 4.
-    async fn check_all(&self, coordinator: &Coordinator) -> Result<(), Violation> {
+    async fn check_all(&self, coordinator: &Coordinator) -> Result<(), Stopped> {
         let shown = self.everything(coordinator).await?;
         let state = self.run.state.borrow();
         match shown.difference(&state.model, &state.schema, &|_: &PartitionKey| true) {
             None => Ok(()),
-            Some(difference) => Err(Violation::new(format!("not all is as it was written: {difference}"))),
+            Some(difference) => Err(wrong(format!("not all is as it was written: {difference}"))),
         }
     }
 
-    async fn everything(&self, coordinator: &Coordinator) -> Result<Shown, Violation> {
+    async fn everything(&self, coordinator: &Coordinator) -> Result<Shown, Stopped> {
         for _ in 0..TRIES_MAX {
             let shown = self.everything_once(coordinator).await?;
             if shown.now == coordinator.now_seconds() {
                 return Ok(shown);
             }
         }
-        Err(Violation::new("reading everything always takes longer than a second"))
+        Err(wrong("reading everything always takes longer than a second"))
     }
 
-    async fn everything_once(&self, coordinator: &Coordinator) -> Result<Shown, Violation> {
+    async fn everything_once(&self, coordinator: &Coordinator) -> Result<Shown, Stopped> {
         let now = coordinator.now_seconds();
         let mut partitions = BTreeMap::new();
         for table in world::tables(&self.schema()) {
