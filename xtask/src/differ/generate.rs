@@ -51,7 +51,7 @@ pub(super) struct Generator {
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Generator {
-        Generator { random: Random::new(seed), wide: seed % 3 == 0 }
+        Generator { random: Random::new(seed), wide: seed.is_multiple_of(3) }
     }
 
     pub(super) fn create(&mut self) -> String {
@@ -203,7 +203,7 @@ impl Generator {
             };
             return format!("UPDATE t{using} SET {set} WHERE k = {}", self.key());
         }
-        let set = match self.random.below(9) {
+        let set = match self.random.below(14) {
             0 => format!("v = {}", self.number()),
             1 => format!("w = {}", self.value("w")),
             2 => format!("m[{}] = {}", self.random.below(5), self.value("w")),
@@ -211,7 +211,11 @@ impl Generator {
             4 => format!("m = m - {{{}}}", self.random.below(5)),
             5 => format!("st = st + {{{}}}", self.text()),
             6 => format!("st = st - {{{}}}", self.text()),
-            7 => format!("v = {}, w = {}, fl = {}", self.number(), self.value("w"), self.value("fl")),
+            7 => format!("l = l + [{}]", self.numbers()),
+            8 => format!("l = [{}] + l", self.numbers()),
+            9 => format!("l[{}] = {}", self.random.below(4), self.number()),
+            10 => format!("l = l - [{}]", self.numbers()),
+            11 => format!("v = {}, w = {}, fl = {}", self.number(), self.value("w"), self.value("fl")),
             _ => format!("m = {}, st = {}", self.value("m"), self.value("st")),
         };
         format!("UPDATE t{using} SET {set} WHERE {}", self.row())
@@ -224,6 +228,7 @@ impl Generator {
             0 | 1 => ("s".to_owned(), format!("k = {}", self.key())),
             2 | 3 => (String::new(), self.row()),
             4 => (self.random.pick(&["v", "w", "m", "st", "fl", "l", "v, w"]).to_owned(), self.row()),
+            5 if self.random.one_in(3) => (format!("l[{}]", self.random.below(4)), self.row()),
             5 => (format!("m[{}]", self.random.below(5)), self.row()),
             6 => (String::new(), format!("k = {} AND c = {}", self.key(), self.first())),
             _ => (String::new(), format!("k = {}{}", self.key(), self.range())),
