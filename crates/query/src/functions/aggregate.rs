@@ -48,7 +48,10 @@ enum Sum {
         compensation: f64,
         simple: f64,
     },
-    Decimal { sum: BigDecimal, average: BigDecimal },
+    Decimal {
+        sum: BigDecimal,
+        average: BigDecimal,
+    },
 }
 
 /// `count(*)`
@@ -153,7 +156,8 @@ impl Sum {
                 // A running average, rounded at every step to the scale at hand, as Cassandra's.
                 let difference = &value - &*average;
                 let scale = difference.fractional_digit_count();
-                let step = (difference / BigDecimal::from(count)).with_scale_round(scale, RoundingMode::HalfEven);
+                let step =
+                    (difference / BigDecimal::from(count)).with_scale_round(scale, RoundingMode::HalfEven);
                 *average += step;
                 *sum += value;
             }

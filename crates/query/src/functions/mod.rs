@@ -17,8 +17,8 @@ use types::CqlType;
 
 use crate::QueryError;
 
-pub(crate) use arithmetic::symbol;
 pub(crate) use aggregate::{AggregateFunction, AggregateState, count_rows};
+pub(crate) use arithmetic::symbol;
 pub(crate) use resolve::{Argument, Call, Found, call_type, find, plan_call, qualified};
 
 /// The world as functions see it.

@@ -3,8 +3,8 @@
 use schema::Table;
 use types::{CqlType, Token, blob, date, encoding, timestamp, uuid};
 
-use super::cast::{self, Number};
 use super::ScalarFunction;
+use super::cast::{self, Number};
 use crate::QueryError;
 
 /// The types `…AsBlob` and `blobAs…` know.
@@ -79,7 +79,9 @@ pub(super) fn named(name: &str) -> Vec<ScalarFunction> {
             .into_iter()
             .map(|from| of_millis(name, from, CqlType::Bigint, |ms| ms.to_be_bytes().to_vec()))
             .collect(),
-        "abs" | "round" | "exp" | "log" | "log10" => cast::NUMERIC.iter().filter_map(|of| math(name, of)).collect(),
+        "abs" | "round" | "exp" | "log" | "log10" => {
+            cast::NUMERIC.iter().filter_map(|of| math(name, of)).collect()
+        }
         _ => blob_conversion(name).into_iter().collect(),
     }
 }

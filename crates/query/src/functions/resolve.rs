@@ -164,7 +164,9 @@ fn candidates(
             found.extend(cast::named(name));
             if let Some(wanted) = collection::wanted_argument(name) {
                 let Some(of) = first else {
-                    refuse!("Function system.{name} requires {wanted} argument, but found argument of unknown type");
+                    refuse!(
+                        "Function system.{name} requires {wanted} argument, but found argument of unknown type"
+                    );
                 };
                 match collection::named(name, &of) {
                     Some(function) => found.push(function),

@@ -191,8 +191,7 @@ impl Restrictions {
     /// # Errors
     /// A value is null, unset or not of its type, or a key is empty or too long.
     pub(crate) fn bind_keys(&self, bindings: &Bindings<'_>) -> Result<Vec<PartitionKey>, QueryError> {
-        if let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] =
-            &*self.partition
+        if let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] = &*self.partition
             && let [term] = terms.as_slice()
         {
             return Ok(vec![self.bind_single_key(term, bindings)?]);

@@ -128,12 +128,10 @@ impl Selectors<'_> {
                     None => Err(can_not_infer(selector)),
                 }
             }
-            Written::Negate(inner) => {
-                match self.plan_call(Call::Negation, &[&**inner], expected, scope)? {
-                    Some((planned, names)) => Ok(Planned { name: format!("-{}", names[0]), ..planned }),
-                    None => Err(can_not_infer(selector)),
-                }
-            }
+            Written::Negate(inner) => match self.plan_call(Call::Negation, &[&**inner], expected, scope)? {
+                Some((planned, names)) => Ok(Planned { name: format!("-{}", names[0]), ..planned }),
+                None => Err(can_not_infer(selector)),
+            },
             Written::TypeHint(name, inner) => {
                 let hinted = ddl::resolve_type(name, &scope.keyspace, scope.catalog)?;
                 let planned = self.plan(inner, Some(&hinted), scope)?;
@@ -294,9 +292,7 @@ impl Selectors<'_> {
                 Written::Column(name) => {
                     let of = self.source(name)?.1;
                     let mut edge = |edge: &Option<Box<WrittenTerm>>| {
-                        edge.as_ref()
-                            .map(|key| self.plan_key(name, &of, "Slice", key, scope))
-                            .transpose()
+                        edge.as_ref().map(|key| self.plan_key(name, &of, "Slice", key, scope)).transpose()
                     };
                     (name, Part::Slice(edge(from)?, edge(to)?), Some(inner.to_string()))
                 }

@@ -1,6 +1,12 @@
 //! A node of two shards in this thread's memory, and statements sent to its engine.
 
-#![allow(clippy::unwrap_used, dead_code, missing_docs, unreachable_pub, reason = "each test file uses its own part")]
+#![allow(
+    clippy::unwrap_used,
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "each test file uses its own part"
+)]
 
 use std::rc::Rc;
 use std::sync::Arc;
