@@ -70,7 +70,8 @@ impl MetadataLog {
         let exists = disk.exists(path).map_err(fail("look for"))?;
         let mode = if exists { OpenMode::ReadWrite } else { OpenMode::CreateNew };
         let file = disk.open(path, mode).map_err(fail("open"))?;
-        if !exists && let Some(directory) = path.parent() {
+        // Also of a log that exists: a killed process may have left its names in the cache alone.
+        if let Some(directory) = path.parent() {
             disk.sync_dir(directory).map_err(fail("sync directory of"))?;
         }
         let content = disk.read(path).map_err(fail("read"))?;
@@ -110,6 +111,10 @@ impl MetadataLog {
             schema: Arc::new(schema),
         };
         if log.bytes != head.bytes {
+            // Their sync may have failed: then they are in the cache, and only writing helps.
+            let from = usize::try_from(head.bytes).unwrap_or(offset);
+            log.file.write_all_at(&content[from..offset], head.bytes).map_err(fail("append to"))?;
+            log.file.sync_all().map_err(fail("sync"))?;
             log.write_head()?;
         }
         Ok(log)

@@ -50,6 +50,8 @@ impl Directory {
         let sharding = Sharding::new(options.shard_count, Sharding::IGNORE_MSB).map_err(|error| {
             StorageError::Directory { path: layout.root().into(), what: error.to_string() }
         })?;
+        // What a killed process wrote last may be in the cache alone; from here on it is relied on.
+        runtime.disk.sync_dir(layout.root()).map_err(fail("sync data directory"))?;
         let facts = match layout.read_facts(&*runtime.disk)? {
             Some(facts) => facts,
             None => {

@@ -74,6 +74,11 @@ impl Recovery<'_> {
         self.disk()
             .create_dir_all(&directory)
             .map_err(|source| StorageError::Disk { act: "create manifest directory", source })?;
+        // A killed process may have left the latest manifests in the cache alone. They must be durable
+        // before anything is deleted that they do not name.
+        self.disk()
+            .sync_dir(&directory)
+            .map_err(|source| StorageError::Disk { act: "sync manifest directory", source })?;
         (0..sharding.shard_count())
             .map(|shard| Manifest::open(Arc::clone(self.disk()), self.layout().manifest(generation, shard)))
             .collect()
