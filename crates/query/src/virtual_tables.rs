@@ -67,7 +67,7 @@ impl Default for ClusterFacts {
         ClusterFacts {
             cluster: "Test Cluster".into(),
             partitioner: "Murmur3Partitioner".into(),
-            snitch: "DynamicEndpointSnitch".into(),
+            snitch: "SimpleSnitch".into(),
             data_center: "datacenter1".into(),
             range_ownership: Vec::new(),
         }
