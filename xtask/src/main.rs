@@ -15,6 +15,7 @@ mod conversation;
 mod crash;
 mod differ;
 mod drivers;
+mod flip;
 mod formats;
 mod fuzz;
 mod node;
@@ -88,7 +89,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "compare",
-        options: "[--rows N] [--seconds N] [--threads N] [--workloads load,c,a] [--profiles default,latest] [--out FILE]",
+        options: "[--rows N] [--seconds N] [--threads N] [--workloads load,c,a] [--profiles default,latest|none] [--out FILE]",
         about: "YCSB against Peristyle and Cassandra in one run: CPU per operation, throughput, p99, memory",
         run: compare::run,
     },
@@ -109,6 +110,12 @@ const COMMANDS: &[Command] = &[
         options: "[--rounds N] [--sync group|periodic|batch] [--seed S] [--shards N|vary] [--keep]",
         about: "load, SIGKILL, restart, check that what was acknowledged is there",
         run: crash::run,
+    },
+    Command {
+        name: "flip",
+        options: "[--positions N] [--seed S] [--only POSITION] [--jobs N] [--keep]",
+        about: "change a byte of any file, start, read everything: reported with file and offset, never an answer",
+        run: flip::run,
     },
     Command {
         name: "sim",
