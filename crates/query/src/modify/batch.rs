@@ -49,7 +49,7 @@ pub(crate) fn plan_batch(
     let names = TableNames { keyspace: "".into(), table: "".into() };
     let using = plan_using(&batch.using, &names, scope)?;
     for statement in &batch.statements {
-        statements.push(plan(statement, session, scope)?);
+        statements.push(plan(statement.into(), session, scope)?);
     }
     let batch_type = match batch.kind {
         BatchKind::Logged => BatchType::Logged,

@@ -41,9 +41,24 @@ pub(super) fn plan(
     let mut values_of = Vec::with_capacity(columns.len());
     for (name, value) in columns.iter().zip(values) {
         let column = existing_column(table, name)?;
-        values_of.push((column, terms::plan(value, &Receiver::column(&names, column), scope)?));
+        values_of.push((column, plan_value(value, column, &names, scope)?));
     }
     plan_values(values_of, table, using)
+}
+
+/// A value for a column. Most are constants that fit, which need no names for messages.
+fn plan_value(
+    value: &cql::ast::Term,
+    column: &Column,
+    names: &TableNames,
+    scope: &mut Scope<'_>,
+) -> Result<Term, QueryError> {
+    if let cql::ast::Term::Literal(literal) = value
+        && let Some(fitting) = terms::plan_fitting(literal, &column.cql_type, scope.now_millis)
+    {
+        return fitting.map(Term::Constant);
+    }
+    terms::plan(value, &Receiver::column(names, column), scope)
 }
 
 /// An INSERT of these values.

@@ -21,4 +21,4 @@ pub(crate) use batch::{BatchPlan, check as check_batch, plan_batch, unlogged_war
 pub(crate) use bind::{Writer, write_time};
 pub(crate) use cells::PrependClock;
 pub(crate) use collect::Changes;
-pub(crate) use plan::{ModifyPlan, plan};
+pub(crate) use plan::{ModifyPlan, Written, plan};

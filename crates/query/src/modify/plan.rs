@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cql::ast::{Condition, Delete, IntegerValue, Modification, Relation, Update};
+use cql::ast::{Condition, Delete, Insert, IntegerValue, Modification, Relation, Update};
 use rows::ClusteringComparator;
 use schema::{Column, ColumnKind, Table};
 use types::CqlType;
@@ -54,24 +54,37 @@ impl ModifyPlan {
     }
 }
 
+/// A modification as it was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Written<'a> {
+    Insert(&'a Insert),
+    Update(&'a Update),
+    Delete(&'a Delete),
+}
+
+impl<'a> From<&'a Modification> for Written<'a> {
+    fn from(modification: &'a Modification) -> Self {
+        match modification {
+            Modification::Insert(insert) => Written::Insert(insert),
+            Modification::Update(update) => Written::Update(update),
+            Modification::Delete(delete) => Written::Delete(delete),
+        }
+    }
+}
+
 /// Plans a modification.
 ///
 /// # Errors
 /// In Cassandra's words and order.
 pub(crate) fn plan(
-    modification: &Modification,
+    modification: Written<'_>,
     session: Option<&str>,
     scope: &mut Scope<'_>,
 ) -> Result<ModifyPlan, QueryError> {
-    let (name, conditional) = match modification {
-        Modification::Insert(insert) => (&insert.table, insert.if_not_exists),
-        Modification::Update(update) => (&update.table, update.condition != Condition::None),
-        Modification::Delete(delete) => (&delete.table, delete.condition != Condition::None),
-    };
-    let using = match modification {
-        Modification::Insert(insert) => &insert.using,
-        Modification::Update(update) => &update.using,
-        Modification::Delete(delete) => &delete.using,
+    let (name, using, conditional) = match modification {
+        Written::Insert(insert) => (&insert.table, &insert.using, insert.if_not_exists),
+        Written::Update(update) => (&update.table, &update.using, update.condition != Condition::None),
+        Written::Delete(delete) => (&delete.table, &delete.using, delete.condition != Condition::None),
     };
     let keyspace = keyspace_of(name.keyspace.as_deref(), session)?;
     let (table, home) = scope.catalog.table(keyspace, &name.name)?;
@@ -88,9 +101,9 @@ pub(crate) fn plan(
     let names = TableNames::of(&table);
     let planned_using = plan_using(using, &names, scope)?;
     let plan = match modification {
-        Modification::Insert(statement) => insert::plan(statement, &table, planned_using, scope)?,
-        Modification::Update(statement) => plan_update(statement, &table, planned_using, scope)?,
-        Modification::Delete(statement) => plan_delete(statement, &table, planned_using, scope)?,
+        Written::Insert(statement) => insert::plan(statement, &table, planned_using, scope)?,
+        Written::Update(statement) => plan_update(statement, &table, planned_using, scope)?,
+        Written::Delete(statement) => plan_delete(statement, &table, planned_using, scope)?,
     };
     if conditional {
         return Err(QueryError::unsupported("A conditional update (IF)"));

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cql::ast::{self, Modification, Statement, StatementKind};
+use cql::ast::{self, Statement, StatementKind};
 use schema::Table;
 
-use crate::modify::{BatchPlan, ModifyPlan, plan_batch};
+use crate::modify::{BatchPlan, ModifyPlan, Written, plan_batch};
 use crate::response::metadata_id;
 use crate::scope::{Markers, Scope};
 use crate::select::SelectPlan;
@@ -52,14 +52,14 @@ pub(crate) fn plan(
     }
     scope.markers = Markers::new(statement.markers.len());
     let epoch = scope.catalog.schema.epoch();
-    let mut modification = |modification: Modification| {
-        modify::plan(&modification, session, &mut scope).map(|plan| Body::Modify(Box::new(plan)))
+    let mut modification = |written: Written<'_>| {
+        modify::plan(written, session, &mut scope).map(|plan| Body::Modify(Box::new(plan)))
     };
     let body = match &statement.kind {
         StatementKind::Select(select) => Body::Select(Box::new(select::plan(select, session, &mut scope)?)),
-        StatementKind::Insert(insert) => modification(Modification::Insert(insert.clone()))?,
-        StatementKind::Update(update) => modification(Modification::Update(update.clone()))?,
-        StatementKind::Delete(delete) => modification(Modification::Delete(delete.clone()))?,
+        StatementKind::Insert(insert) => modification(Written::Insert(insert))?,
+        StatementKind::Update(update) => modification(Written::Update(update))?,
+        StatementKind::Delete(delete) => modification(Written::Delete(delete))?,
         StatementKind::Batch(batch) => Body::Batch(Box::new(plan_batch(batch, session, &mut scope)?)),
         _ => Body::Other,
     };

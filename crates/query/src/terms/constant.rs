@@ -117,11 +117,20 @@ pub(super) fn plan(literal: &Literal, receiver: &Receiver, now_millis: i64) -> R
     encode(literal, &receiver.cql_type, now_millis)
 }
 
+/// The constant as a value of that type; `None` when it is of the wrong kind.
+pub(crate) fn plan_fitting(
+    literal: &Literal,
+    cql_type: &CqlType,
+    now_millis: i64,
+) -> Option<Result<Bytes, QueryError>> {
+    test(literal, cql_type).is_assignable().then(|| encode(literal, cql_type, now_millis))
+}
+
 /// The constant as a value of a type it fits.
 ///
 /// # Errors
 /// Its text is no value of the type.
-pub(crate) fn encode(literal: &Literal, cql_type: &CqlType, now_millis: i64) -> Result<Bytes, QueryError> {
+fn encode(literal: &Literal, cql_type: &CqlType, now_millis: i64) -> Result<Bytes, QueryError> {
     let text = literal.text.as_str();
     if literal.kind == LiteralKind::Hex {
         let digits = text.get(2..).unwrap_or_default();
