@@ -75,8 +75,11 @@ fn install() -> Result<(), Failure> {
     if probe.is_ok_and(|status| status.success()) {
         return Ok(());
     }
-    let toolchain = ["toolchain", "install", "nightly", "--profile", "minimal"];
-    step("install the nightly toolchain", Command::new("rustup").args(toolchain))?;
+    let nightly = cargo_nightly().arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !nightly.is_ok_and(|status| status.success()) {
+        let toolchain = ["toolchain", "install", "nightly", "--profile", "minimal"];
+        step("install the nightly toolchain", Command::new("rustup").args(toolchain))?;
+    }
     let installed = step("install cargo-fuzz", cargo_nightly().args(["install", "--locked", "cargo-fuzz"]))?;
     if installed.failed == 0 { Ok(()) } else { Err(Failure::new("cargo-fuzz could not be installed")) }
 }
