@@ -15,14 +15,17 @@
 //! | what must they see? | `model.rs` |
 //! | what goes wrong with the disk? | `gremlin.rs` |
 //! | how does a run go? | `scenario.rs`, [`simulate`] |
+//! | how does a life of the node go? | `life/` |
 
 mod dice;
 mod events;
 mod gremlin;
+mod life;
 mod machine;
 mod model;
 mod node;
 mod scenario;
+mod shown;
 mod workload;
 mod world;
 
