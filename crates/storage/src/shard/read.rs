@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::rc::Rc;
-use std::slice;
 use std::sync::Arc;
 
 use rows::{
@@ -188,7 +187,7 @@ impl<'a> Reading<'a> {
         let deletion = lone.deletion;
         let header = PartitionHeader { key: key.clone(), deletion, static_row: None };
         let mut partition = self.open(header, None);
-        let row = lone.row.as_ref().map(slice::from_ref).unwrap_or_default();
+        let row = lone.row.as_slice();
         if let Some(open) = &mut partition
             && let Some(row) = merge_rows(row, deletion, &self.command.table)
         {
