@@ -113,7 +113,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "flip",
-        options: "[--positions N] [--seed S] [--only POSITION] [--jobs N] [--keep]",
+        options: "[--positions N] [--seed S] [--only POSITION] [--jobs N] [--folder PATH] [--keep]",
         about: "change a byte of any file, start, read everything: reported with file and offset, never an answer",
         run: flip::run,
     },
