@@ -1,6 +1,6 @@
 //! The server: wires a node together and answers the world.
 //!
-//! It has no rules of its own. A driver's bytes arrive at a [`connection`], `protocol` cuts them into
+//! It has no rules of its own. A driver's bytes arrive at a `connection`, `protocol` cuts them into
 //! requests, `query` carries them out, and the answers of all requests found in one read go out in
 //! one write. Every shard has its own listener and its own sessions; nothing of a request is shared
 //! between threads unless the key belongs to another shard.
