@@ -168,6 +168,8 @@ impl TableFile {
                 return Err(opening.damaged(component, "it is missing"));
             }
         }
+        // No read needs the checksum of the whole of Data; damage is told all the same.
+        opening.read(Component::Digest)?;
         let statistics = opening.statistics()?;
         let layout = statistics.header.layout(table, &opening.path(Component::Statistics))?;
         let data = opening.data()?;

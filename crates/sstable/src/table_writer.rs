@@ -383,11 +383,13 @@ impl Components<'_> {
         let mut checksums = Checksums::default();
         let covered = self.written.iter().filter(|(component, _)| COVERED.contains(component));
         covered.for_each(|(component, of)| checksums.add(*component, of.clone()));
+        let mut present: Vec<Component> = self.written.iter().map(|(component, _)| *component).collect();
+        present.extend([Component::Data, Component::Checksums]);
+        let list = toc::to_text(&present);
+        checksums.add(Component::Toc, FileChecksums::of(list.as_bytes()));
         self.write(Component::Checksums, &checksums.to_bytes())?;
         self.disk.sync_dir(&self.descriptor.directory)?;
-        let mut present: Vec<Component> = self.written.iter().map(|(component, _)| *component).collect();
-        present.push(Component::Data);
-        self.write(Component::Toc, toc::to_text(&present).as_bytes())?;
+        self.write(Component::Toc, list.as_bytes())?;
         self.disk.sync_dir(&self.descriptor.directory)?;
         Ok(self.written.iter().map(|(_, of)| of.file_bytes).sum())
     }

@@ -26,15 +26,17 @@ pub(crate) const PAGE_BYTES: usize = 4096;
 const MAGIC: &[u8; 4] = b"PCHK";
 const VERSION: u16 = 1;
 
-/// Components that Checksums.db covers when they are there. Statistics has checksums of its own and
+/// Components that Checksums.db covers when they are there; TOC.txt, written after it, by what will be
+/// in it. Statistics has checksums of its own and
 /// is the one that changes in a finished file: a crash between two files must not tear them.
-pub(crate) const COVERED: [Component; 6] = [
+pub(crate) const COVERED: [Component; 7] = [
     Component::Partitions,
     Component::Rows,
     Component::Filter,
     Component::CompressionInfo,
     Component::Crc,
     Component::Digest,
+    Component::Toc,
 ];
 
 /// Length of a file and the checksums of its pages.
@@ -178,15 +180,17 @@ pub fn write_checksums(disk: &dyn Disk, descriptor: &Descriptor) -> Result<(), S
             continue;
         }
         present.push(component);
-        if COVERED.contains(&component) {
+        if COVERED.contains(&component) && component != Component::Toc {
             checksums.add(component, FileChecksums::of(&disk.read(&path)?));
         }
     }
-    disk.write_atomically(&descriptor.path(Component::Checksums), &checksums.to_bytes())?;
     if !present.contains(&Component::Checksums) {
         present.push(Component::Checksums);
     }
-    disk.write_atomically(&descriptor.path(Component::Toc), crate::toc::to_text(&present).as_bytes())?;
+    let list = crate::toc::to_text(&present);
+    checksums.add(Component::Toc, FileChecksums::of(list.as_bytes()));
+    disk.write_atomically(&descriptor.path(Component::Checksums), &checksums.to_bytes())?;
+    disk.write_atomically(&descriptor.path(Component::Toc), list.as_bytes())?;
     Ok(())
 }
 
