@@ -145,8 +145,16 @@ impl Recovered {
             }
         })
         .map_err(|source| StorageError::Disk { act: "start shard threads", source })?;
-        for _ in 0..shards.count() {
-            started.recv().map_err(|_| StorageError::ShardGone { shard: 0 })??;
+        let mut all_started = Ok(());
+        for shard in 0..shards.count() {
+            let one = started.recv().unwrap_or(Err(StorageError::ShardGone { shard }));
+            all_started = all_started.and(one);
+        }
+        if let Err(error) = all_started {
+            // Those that did start must not go on in a directory that is no longer locked.
+            shards.senders.iter().for_each(|sender| _ = sender.try_send(Message::Exit));
+            _ = threads.join();
+            return Err(error);
         }
         Ok(RunningShards { shards, threads: Some(threads), runtime: self.context.runtime, _lock: self.lock })
     }

@@ -2,7 +2,8 @@
 //!
 //! 1. Freeze: a new memtable takes the writes; the log position at that moment is noted. Whatever
 //!    the table was sent below it is in the frozen memtable or in a file already.
-//! 2. Write, as a background job over the frozen memtable.
+//! 2. Write, as a background job over the frozen memtable. What is in it is made durable in the log,
+//!    too: a record may hold writes to other tables, and stands or falls as one.
 //! 3. Commit: the manifest names the file and the position, in one step.
 //! 4. Swap: readers find the file instead of the memtable; the log gives up segments nobody needs.
 //!
@@ -13,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use commitlog::LogPosition;
+use commitlog::{CommitLogError, LogPosition};
 use runtime::{Disk, Stopped};
 use schema::{Table, TableId};
 use sstable::{Descriptor, TableFile, TableWriter, WriterOptions};
@@ -164,6 +165,11 @@ impl Shard {
         loop {
             let oldest = store.frozen.borrow().first().cloned();
             let Some(frozen) = oldest else { return Ok(()) };
+            // A record of several tables must not outlive a crash in this table's file alone.
+            self.log.sync().await.map_err(|error| match error {
+                CommitLogError::Closed => StorageError::ShuttingDown,
+                other => other.into(),
+            })?;
             let file = match frozen.written {
                 Some(file) => file,
                 None => self.write_out(store, &frozen).await?,
