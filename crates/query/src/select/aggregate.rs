@@ -62,24 +62,33 @@ impl<'a> Groups<'a> {
         let wanted = amounts.page.min(amounts.left);
         let mut given: u32 = scan.resumed_at().map_or(0, |position| position.row_count);
         while let Some(partitions) = scan.next(ROWS_AT_ONCE, u32::MAX).await? {
+            let plan = self.plan;
+            let mut view = RowView::new(&plan.projection);
             for partition in &partitions {
+                view.enter_partition(partition);
                 let alone = gives_static_row_alone(partition).then_some(None);
                 for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
-                    if self.begins_group(partition, row)? {
-                        let end = self.last.take();
-                        self.finish_group(amounts.per_partition)?;
-                        if self.out.row_count() >= wanted as usize {
-                            return Ok(self.page(end, amounts));
+                    view.enter_row(row);
+                    if plan.group_by.is_some() {
+                        let key = self.group_key(&view, partition, row)?;
+                        if self.current.as_ref().is_some_and(|current| *current != key) {
+                            let end = self.last.take();
+                            self.finish_group(amounts.per_partition)?;
+                            if self.out.row_count() >= wanted as usize {
+                                return Ok(self.page(end, amounts));
+                            }
+                            self.start_group(&key);
                         }
-                        self.start_group(partition, row)?;
+                        given = given.saturating_add(1);
+                        self.current.get_or_insert(key);
+                        self.last = Some(ReadPosition {
+                            key: partition.key.clone(),
+                            clustering: row.map(Row::clustering),
+                            row_count: given,
+                        });
                     }
-                    self.take_in(partition, row)?;
-                    given = given.saturating_add(1);
-                    self.last = Some(ReadPosition {
-                        key: partition.key.clone(),
-                        clustering: row.map(Row::clustering),
-                        row_count: given,
-                    });
+                    self.first.get_or_insert_with(|| one_row(partition, row));
+                    self.take_in(&view)?;
                 }
             }
         }
@@ -92,60 +101,38 @@ impl<'a> Groups<'a> {
 
     fn group_key(
         &self,
+        view: &RowView<'_>,
         partition: &PartitionRows,
         row: Option<&Row>,
-    ) -> Result<Option<GroupKey>, QueryError> {
-        let Some(group_by) = &self.plan.group_by else { return Ok(None) };
+    ) -> Result<GroupKey, QueryError> {
+        let Some(group_by) = &self.plan.group_by else {
+            return Ok(GroupKey { partition: bytes::Bytes::new(), clustering: Vec::new() });
+        };
         let mut clustering: Vec<Option<Vec<u8>>> = Vec::with_capacity(group_by.clustering_prefix);
         if let Some(row) = row {
             let components = row.clustering_components().take(group_by.clustering_prefix);
             clustering.extend(components.map(|component| component.map(<[u8]>::to_vec)));
         }
         if let Some(function) = &group_by.function {
-            let mut view = RowView::new(&self.plan.projection);
-            view.enter_partition(partition);
-            view.enter_row(row);
-            let evaluation =
-                Evaluation { view: &view, bindings: self.bindings, aggregates: &[], now: self.now };
+            let evaluation = Evaluation { view, bindings: self.bindings, aggregates: &[], now: self.now };
             let value = function.evaluate(&evaluation)?.map(|value| value.into_owned());
             clustering.pop();
             clustering.push(value);
         }
-        Ok(Some(GroupKey { partition: partition.key.bytes.clone(), clustering }))
+        Ok(GroupKey { partition: partition.key.bytes.clone(), clustering })
     }
 
-    /// Is the row the first of another group?
-    fn begins_group(&mut self, partition: &PartitionRows, row: Option<&Row>) -> Result<bool, QueryError> {
-        let Some(key) = self.group_key(partition, row)? else {
-            if self.first.is_none() {
-                self.first = Some(one_row(partition, row));
-            }
-            return Ok(false);
-        };
-        if self.current.is_none() {
-            self.current = Some(key);
-            self.first = Some(one_row(partition, row));
-            return Ok(false);
-        }
-        Ok(self.current.as_ref() != Some(&key))
-    }
-
-    fn start_group(&mut self, partition: &PartitionRows, row: Option<&Row>) -> Result<(), QueryError> {
-        let key = self.group_key(partition, row)?;
-        if self.current.as_ref().map(|key| &key.partition) != key.as_ref().map(|key| &key.partition) {
+    fn start_group(&mut self, key: &GroupKey) {
+        if self.current.as_ref().is_some_and(|current| current.partition != key.partition) {
             self.groups_of_partition = 0;
         }
-        self.current = key;
-        self.first = Some(one_row(partition, row));
+        self.current = None;
+        self.first = None;
         self.states = self.plan.aggregates.iter().map(|aggregate| aggregate.function.start()).collect();
-        Ok(())
     }
 
-    fn take_in(&mut self, partition: &PartitionRows, row: Option<&Row>) -> Result<(), QueryError> {
-        let mut view = RowView::new(&self.plan.projection);
-        view.enter_partition(partition);
-        view.enter_row(row);
-        let evaluation = Evaluation { view: &view, bindings: self.bindings, aggregates: &[], now: self.now };
+    fn take_in(&mut self, view: &RowView<'_>) -> Result<(), QueryError> {
+        let evaluation = Evaluation { view, bindings: self.bindings, aggregates: &[], now: self.now };
         for (aggregate, state) in self.plan.aggregates.iter().zip(&mut self.states) {
             aggregate.add(state, &evaluation)?;
         }
