@@ -5,13 +5,14 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rows::{
     CellRef, Clustering, ClusteringBuilder, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
     RowBuilder, Slices,
 };
-use runtime::{ManualClock, MemoryDisk, Runtime};
+use runtime::{Io, ManualClock, MemoryDisk, Runtime};
 use schema::{ClusteringOrder, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
 use storage::{
     Directory, LocalShards, PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange, Shard,
@@ -87,11 +88,21 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn start(disk: &MemoryDisk, options: StorageOptions) -> Result<Node, StorageError> {
+        Node::start_with_delay(disk, options, Duration::ZERO)
+    }
+
+    /// A node whose short disk work takes a while.
+    pub(crate) fn start_with_delay(
+        disk: &MemoryDisk,
+        options: StorageOptions,
+        delay: Duration,
+    ) -> Result<Node, StorageError> {
         let clock = Arc::new(ManualClock::default());
         // Lives of a node must not draw the same file ids.
         static LIFE: AtomicU64 = AtomicU64::new(1);
         let seed = LIFE.fetch_add(1, Ordering::Relaxed);
         let mut runtime = Runtime::in_memory(Arc::new(disk.clone()), seed);
+        runtime.io = Io::delayed(delay);
         runtime.clock = Arc::<ManualClock>::clone(&clock);
         let shards = Directory::open(&runtime, options)?.recover(&schema())?.start_local(&schema())?;
         Ok(Node { shards, clock })

@@ -138,3 +138,32 @@ fn timestamps_go_on_after_a_restart_with_the_clock_set_back() {
         assert!(node.shard(1).next_timestamp() > last);
     });
 }
+
+/// The flush of one table made its half of a record durable before the log was synced.
+#[test]
+fn a_record_of_two_tables_is_whole_or_absent_though_one_of_them_is_flushed() {
+    let mut whole_count = 0;
+    for cut in 0..80 {
+        let disk = MemoryDisk::new();
+        run(async {
+            let delay = std::time::Duration::from_millis(5);
+            let node = Node::start_with_delay(&disk, options(1), delay).expect("starts");
+            disk.faults().power_off_after(cut);
+            let shard = std::rc::Rc::clone(node.shard(0));
+            let writing = tokio::task::spawn_local(async move {
+                shard.write(&[insert(&table(), 1, 1, "v", 1), insert(&other(), 1, 1, "v", 1)]).await
+            });
+            tokio::task::yield_now().await;
+            _ = node.shard(0).flush(table().id()).await;
+            _ = writing.await;
+        });
+        let disk = disk.crash(cut);
+        run(async {
+            let node = Node::start(&disk, options(1)).expect("starts again");
+            let (one, two) = (node.all(&table(), 10).await.len(), node.all(&other(), 10).await.len());
+            assert_eq!(one, two, "power cut after {cut} changes");
+            whole_count += one;
+        });
+    }
+    assert!(whole_count > 0);
+}
