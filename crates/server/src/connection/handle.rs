@@ -58,18 +58,20 @@ impl Job {
 
     /// All but the most frequent kind are boxed, so that one EXECUTE needs no room for the others.
     async fn answer(&self) -> Result<Answer, ErrorResponse> {
-        let mut session = self.session.borrow().clone();
+        let session = || self.session.borrow().clone();
         let engine = &self.server.engine;
         let unwanted = || ErrorResponse::new(ErrorKind::Server, "this message is answered by the connection");
         match &self.envelope.request {
             Request::Query(query) => {
                 let options = convert::options(&query.parameters);
-                let response = Box::pin(engine.query(&mut session, query.query.as_str(), &options)).await;
+                let response = Box::pin(engine.query(&mut session(), query.query.as_str(), &options)).await;
                 self.respond(response, Wanted::of(&query.parameters, None))
             }
             Request::Execute(execute) => {
                 let id = convert::prepared_id(&execute.id)?;
                 let options = convert::options(&execute.parameters);
+                // A prepared statement knows its keyspace; one that is a USE changes the session in `respond`.
+                let mut session = SessionState::default();
                 let response = engine.execute(&mut session, &id, &options).await;
                 self.respond(response, Wanted::of(&execute.parameters, execute.result_metadata_id.clone()))
             }
@@ -77,12 +79,12 @@ impl Job {
                 let statements = convert::batch_statements(&batch.statements)?;
                 let options = convert::options(&batch.parameters);
                 let kind = convert::batch_type(batch.kind);
-                let response = Box::pin(engine.batch(&mut session, kind, &statements, &options)).await;
+                let response = Box::pin(engine.batch(&mut session(), kind, &statements, &options)).await;
                 self.respond(response, Wanted::of(&batch.parameters, None))
             }
             Request::Prepare(prepare) => {
                 let keyspace = prepare.keyspace.as_ref().map(|keyspace| keyspace.as_str());
-                let info = Box::pin(engine.prepare(&session, prepare.query.as_str(), keyspace)).await;
+                let info = Box::pin(engine.prepare(&session(), prepare.query.as_str(), keyspace)).await;
                 Ok(prepared(info.map_err(convert::error)?))
             }
             Request::Startup(_) | Request::Options | Request::AuthResponse(_) | Request::Register(_) => {
