@@ -33,7 +33,7 @@ pub enum QueryError {
     )]
     Unprepared { id: [u8; 16] },
     /// 0x1000: too few replicas alive.
-    #[error("Cannot achieve consistency level {}", consistency_name(*consistency))]
+    #[error("Cannot achieve consistency level {}", consistency.name())]
     Unavailable { consistency: Consistency, required: u32, alive: u32 },
     /// 0x1001: too much to do.
     #[error("{0}")]
@@ -124,23 +124,6 @@ impl QueryError {
 impl From<cql::SyntaxError> for QueryError {
     fn from(error: cql::SyntaxError) -> Self {
         QueryError::Syntax(error.message().to_owned())
-    }
-}
-
-/// Cassandra's name of a consistency level.
-pub fn consistency_name(consistency: Consistency) -> &'static str {
-    match consistency {
-        Consistency::Any => "ANY",
-        Consistency::One => "ONE",
-        Consistency::Two => "TWO",
-        Consistency::Three => "THREE",
-        Consistency::Quorum => "QUORUM",
-        Consistency::All => "ALL",
-        Consistency::LocalQuorum => "LOCAL_QUORUM",
-        Consistency::EachQuorum => "EACH_QUORUM",
-        Consistency::Serial => "SERIAL",
-        Consistency::LocalSerial => "LOCAL_SERIAL",
-        Consistency::LocalOne => "LOCAL_ONE",
     }
 }
 

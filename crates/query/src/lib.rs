@@ -31,7 +31,7 @@ mod virtual_tables;
 pub use coordinator::Consistency;
 pub use ddl::create_table_from_cql;
 pub use engine::Engine;
-pub use error::{QueryError, WriteType, consistency_name};
+pub use error::{QueryError, WriteType};
 pub use prepare::PreparedTexts;
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};
 pub use response::{

@@ -158,8 +158,8 @@ fn with_levels(given: &QueryParameters) -> Vec<(String, String)> {
     let options = convert::options(given);
     let serial = options.serial_consistency.unwrap_or(query::Consistency::Serial);
     let mut parameters = vec![
-        ("consistency_level".into(), query::consistency_name(options.consistency).into()),
-        ("serial_consistency_level".into(), query::consistency_name(serial).into()),
+        ("consistency_level".into(), options.consistency.name().into()),
+        ("serial_consistency_level".into(), serial.name().into()),
     ];
     if let Some(size) = options.page_size {
         parameters.push(("page_size".into(), size.to_string()));
