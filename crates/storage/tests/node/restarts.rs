@@ -54,7 +54,7 @@ fn whatever_was_acknowledged_survives_a_power_cut_at_any_change_of_the_disk() {
     });
     let change_count = whole.faults().change_count();
     assert!(change_count > 150, "{change_count}");
-    for cut in (0..change_count).step_by(3) {
+    for cut in (0..change_count).step_by(7) {
         let disk = MemoryDisk::new();
         disk.faults().power_off_after(cut);
         let (written, tried) = (Written::default(), Written::default());
