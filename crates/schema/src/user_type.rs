@@ -51,7 +51,9 @@ fn renew(cql_type: &CqlType, changed: &Arc<UserType>) -> Option<CqlType> {
         CqlType::List { element, frozen } => {
             part(element).map(|element| CqlType::List { element, frozen: *frozen })
         }
-        CqlType::Set { element, frozen } => part(element).map(|element| CqlType::Set { element, frozen: *frozen }),
+        CqlType::Set { element, frozen } => {
+            part(element).map(|element| CqlType::Set { element, frozen: *frozen })
+        }
         CqlType::Vector { element, dimension } => {
             part(element).map(|element| CqlType::Vector { element, dimension: *dimension })
         }
@@ -108,7 +110,8 @@ mod tests {
         let created_table = Transformation::CreateTable { table: Box::new(table) };
         let longer = user_type("inner", &[("a", CqlType::Int), ("b", CqlType::Text)]);
         let steps = [created, put(&inner), put(&outer), created_table, put(&longer)];
-        let schema = steps.iter().fold(Schema::default(), |schema, step| step.apply(&schema).expect("applies"));
+        let schema =
+            steps.iter().fold(Schema::default(), |schema, step| step.apply(&schema).expect("applies"));
 
         let expected = user_type("outer", &[("i", longer.clone())]);
         let table = schema.table("k", "t").expect("table");
@@ -119,5 +122,41 @@ mod tests {
         let types = &schema.keyspace("k").expect("keyspace").types;
         let outer = types.get("outer").cloned().expect("type");
         assert_eq!(CqlType::UserDefined { definition: outer, frozen: true }, expected);
+    }
+
+    #[test]
+    fn types_come_back_from_the_log_as_they_were() {
+        let list = |frozen| CqlType::List { element: CqlType::Int.into(), frozen };
+        let inner = user_type("in ner", &[("l", list(false)), ("f", list(true)), ("ü", CqlType::Text)]);
+        let CqlType::UserDefined { definition, .. } = &inner else { unreachable!("made above") };
+        let open = CqlType::UserDefined { definition: Arc::clone(definition), frozen: false };
+        let map = CqlType::Map { key: inner.clone().into(), value: list(true).into(), frozen: false };
+        let types = [
+            inner.clone(),
+            open.clone(),
+            map.clone(),
+            map.freeze(),
+            CqlType::Vector { element: list(false).into(), dimension: 3 },
+            CqlType::Vector { element: open.clone().into(), dimension: 3 },
+            CqlType::Tuple([inner.clone(), list(true)].into()),
+            CqlType::Set { element: CqlType::Tuple([CqlType::Duration].into()).into(), frozen: false },
+            user_type("outer", &[("i", inner), ("m", map), ("t", CqlType::Tuple([list(true)].into()))]),
+        ];
+        for cql_type in types {
+            let mut builder = TableBuilder::new(TableId(Uuid::from_u128(1)), "k", "t")
+                .column("k", ColumnKind::PartitionKey(0), CqlType::Int)
+                .column("v", ColumnKind::Regular, cql_type.clone());
+            builder.options.bloom_filter_fp_chance = crate::Fraction(0.30000000000000004);
+            builder.options.crc_check_chance = crate::Fraction(9.007199254740993e-15);
+            let table = builder.build().expect("table");
+            let mut changes = vec![Transformation::CreateTable { table: Box::new(table) }];
+            if matches!(cql_type, CqlType::UserDefined { .. }) {
+                changes.push(Transformation::PutType { cql_type });
+            }
+            for change in changes {
+                let text = serde_json::to_string(&change).expect("text");
+                assert_eq!(serde_json::from_str::<Transformation>(&text).expect("change"), change, "{text}");
+            }
+        }
     }
 }

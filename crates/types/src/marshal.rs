@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
 
     fn vector(&mut self) -> Result<CqlType, TypeError> {
         self.expect(b'(', "expected '('")?;
-        let element = plain(self.any_type()?, "in a vector")?.freeze();
+        let element = plain(self.any_type()?, "in a vector")?;
         self.skip_blanks_and_comma();
         let dimension = self.identifier().parse::<u32>().ok();
         let dimension = dimension.filter(|dimension| (1..=DIMENSION_MAX).contains(dimension));

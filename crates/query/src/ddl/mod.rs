@@ -11,6 +11,7 @@ mod replication;
 mod system;
 mod table;
 mod type_name;
+mod type_size;
 mod user_type;
 
 use cql::ast::{QualifiedName, StatementKind};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cql::ast::{CqlTypeName, NativeType};
 use types::CqlType;
 
+use super::type_size;
 use crate::QueryError;
 use crate::catalog::Catalog;
 use crate::error::refuse;
@@ -26,13 +27,15 @@ const WITHOUT_CQL_TYPE: [&str; 8] = [
 /// The type a name means in a statement on `keyspace`.
 ///
 /// # Errors
-/// It nests what must not be nested, or names a user type that does not exist.
+/// It nests what must not be nested, is too large, or names a user type that does not exist.
 pub(crate) fn resolve_type(
     name: &CqlTypeName,
     keyspace: &str,
     catalog: &Catalog<'_>,
 ) -> Result<CqlType, QueryError> {
-    resolve(name, false, keyspace, catalog)
+    let cql_type = resolve(name, false, keyspace, catalog)?;
+    type_size::check(&cql_type)?;
+    Ok(cql_type)
 }
 
 fn resolve(

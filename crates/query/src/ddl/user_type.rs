@@ -7,7 +7,7 @@ use schema::{Keyspace, Transformation};
 use types::{CqlType, UserType, quote_if_needed};
 
 use super::system::{Permission, Resource, check_permitted};
-use super::{Context, Planned, check_statement_keyspace, object_change, resolve_type};
+use super::{Context, Planned, check_statement_keyspace, object_change, resolve_type, type_size};
 use crate::catalog::Catalog;
 use crate::error::refuse;
 use crate::{ChangeTarget, ChangeType, NoVirtualTables, QueryError};
@@ -36,13 +36,40 @@ pub(super) fn create(create: &CreateType, context: &Context<'_>) -> Result<Plann
         Ok((field.as_str().to_owned(), field_type(written, keyspace, context)?))
     };
     let fields = create.fields.iter().map(resolve).collect::<Result<Vec<_>, QueryError>>()?;
-    Ok(put(ChangeType::Created, UserType { keyspace: keyspace.to_owned(), name: name.to_owned(), fields }))
+    put(
+        ChangeType::Created,
+        context,
+        UserType { keyspace: keyspace.to_owned(), name: name.to_owned(), fields },
+    )
 }
 
-fn put(change: ChangeType, definition: UserType) -> Planned {
+/// The change to this definition, if all that uses it stays small enough.
+fn put(change: ChangeType, context: &Context<'_>, definition: UserType) -> Result<Planned, QueryError> {
     let told = object_change(change, ChangeTarget::Type, &definition.keyspace, &definition.name);
+    let name = definition.name.clone();
     let cql_type = CqlType::UserDefined { definition: Arc::new(definition), frozen: false };
-    Planned::change(Transformation::PutType { cql_type }, told)
+    type_size::check(&cql_type)?;
+    let transformation = Transformation::PutType { cql_type };
+    if change == ChangeType::Updated {
+        check_users(&transformation, &told.keyspace, &name, context)?;
+    }
+    Ok(Planned::change(transformation, told))
+}
+
+/// Looks at the types and tables that use a definition as they will be.
+fn check_users(
+    change: &Transformation,
+    keyspace: &str,
+    name: &str,
+    context: &Context<'_>,
+) -> Result<(), QueryError> {
+    let after = change.apply(context.schema).map_err(|error| QueryError::invalid(error.to_string()))?;
+    let Some(home) = after.keyspace(keyspace) else { return Ok(()) };
+    for definition in home.types.values().filter(|definition| definition.name != name) {
+        type_size::check(&CqlType::UserDefined { definition: Arc::clone(definition), frozen: true })?;
+    }
+    let columns = home.tables.values().flat_map(|table| table.columns());
+    columns.map(|column| &column.cql_type).try_for_each(type_size::check)
 }
 
 fn field_type(written: &CqlTypeName, keyspace: &str, context: &Context<'_>) -> Result<CqlType, QueryError> {
@@ -79,7 +106,7 @@ pub(super) fn alter(alter: &AlterType, context: &Context<'_>) -> Result<Planned,
     if after == **before {
         return Ok(Planned::nothing());
     }
-    Ok(put(ChangeType::Updated, after))
+    put(ChangeType::Updated, context, after)
 }
 
 fn cql_name(definition: &UserType) -> String {

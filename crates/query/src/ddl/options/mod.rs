@@ -173,16 +173,17 @@ pub(super) fn validate(properties: Properties<'_>, draft: &Draft) -> Result<(), 
     validate_numbers(&draft.numbers)
 }
 
+/// Cassandra lets `NaN` through, which is no chance; and no JSON either, which the log is kept in.
 fn validate_chances(options: &TableOptions) -> Result<(), QueryError> {
     let chance = options.bloom_filter_fp_chance.0;
-    if chance <= BLOOM_FILTER_FP_CHANCE_MIN || chance > 1.0 {
+    if chance <= BLOOM_FILTER_FP_CHANCE_MIN || chance > 1.0 || chance.is_nan() {
         return Err(QueryError::config(format!(
             "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got {})",
             double_text(chance)
         )));
     }
     let chance = options.crc_check_chance.0;
-    if !(0.0..=1.0).contains(&chance) && !chance.is_nan() {
+    if !(0.0..=1.0).contains(&chance) {
         return Err(QueryError::config(format!(
             "crc_check_chance must be larger than or equal to 0 and smaller than or equal to 1.0 (got {})",
             double_text(chance)
