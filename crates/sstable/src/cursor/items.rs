@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rows::{Bound, DeletionTime, Marker, Row, Unfiltered};
 
 use super::chunks::{Attempt, Chunks};
-use crate::data::{Decoder, Head, HeadKind, Layout, ParseError};
+use crate::data::{Decoder, Head, HeadKind, Layout, ParseError, pass_rows};
 use crate::{ChunkSource, Component, TableFile};
 
 /// Reads items.
@@ -38,26 +38,13 @@ impl Items {
     /// Passes rows that stand before a bound, as far as bytes are at hand; a marker stops it too.
     /// Gives the place of the first item not passed.
     pub(crate) fn skip_rows<S: ChunkSource>(
-        &mut self,
+        &self,
         chunks: &mut Chunks<S>,
         position: u64,
         bound: &Bound,
     ) -> Attempt<u64> {
-        let (layout, decoder) = (self.file.layout(), &mut self.decoder);
-        let mut rest = chunks.bytes(Component::Data, position, 1)?;
-        let mut passed = 0;
-        while let Ok(head) = decoder.head(layout, rest, false) {
-            let is_before = head.kind == HeadKind::Row
-                && layout.comparator.compare_encoded_to_bound(decoder.clustering(), bound).is_lt();
-            let Some(tail) = usize::try_from(head.item_bytes).ok().and_then(|bytes| rest.get(bytes..)) else {
-                break;
-            };
-            if !is_before || tail.is_empty() {
-                break;
-            }
-            passed += head.item_bytes;
-            rest = tail;
-        }
+        let bytes = chunks.bytes(Component::Data, position, 1)?;
+        let passed = pass_rows(self.file.layout(), bytes, bound) as u64;
         Ok(position + passed)
     }
 

@@ -165,6 +165,16 @@ impl Reversed {
         slice: &Slice,
     ) -> Attempt<()> {
         while self.block.position < self.block.stop {
+            if slice.start != Bound::BOTTOM && !self.block.is_in {
+                let position = items.skip_rows(chunks, self.block.position, &slice.start)?;
+                if position > self.block.position {
+                    self.block.found_less = true;
+                    self.block.open_at_start = self.block.open;
+                    self.block.position = position;
+                    // The block behind this one may have been reached.
+                    continue;
+                }
+            }
             let head = items.head(chunks, self.block.position, false)?;
             let starts_later = slice.start != Bound::BOTTOM && !self.block.is_in;
             if head.kind == HeadKind::End {
