@@ -141,7 +141,8 @@ pub(crate) async fn execute(
     };
     let amounts = Amounts { left, per_partition, page: page_size.unwrap_or(u32::MAX) };
     let is_one_row = is_one_row && matches!(&command.target, ReadTarget::Keys(keys) if keys.len() == 1);
-    let mut scan = Scan { plan, reader, command: Some(command), filter, is_done: has_none, is_one_row };
+    let mut scan =
+        Scan { plan, reader, command: Some(command), filter, is_done: has_none, is_one_row, has_read: false };
     if plan.is_aggregate() {
         return Box::pin(Groups::new(plan, bindings, now).run(&mut scan, amounts)).await;
     }
@@ -222,6 +223,8 @@ pub(super) struct Scan<'a> {
     is_done: bool,
     /// At most one row is asked for, so that one read is the last.
     is_one_row: bool,
+    /// Has a page been read?
+    has_read: bool,
 }
 
 struct Collected {
@@ -244,6 +247,10 @@ impl Scan<'_> {
         let kept = if self.is_one_row { self.command.take() } else { self.command.clone() };
         let Some(mut command) = kept.filter(|_| !self.is_done) else { return Ok(None) };
         let resumed = command.resume.clone();
+        if std::mem::replace(&mut self.has_read, true) {
+            // A long scan takes turns with the shard's other requests, page by page.
+            tokio::task::yield_now().await;
+        }
         command.limits = ReadLimits {
             row_count: row_count.max(1),
             // Filtered rows are counted here, not by storage.
