@@ -1,6 +1,6 @@
 //! The definition of one table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -127,9 +127,9 @@ impl TableBuilder {
         if !positions_fit {
             return Err(TableError::KeyPositions { table });
         }
-        for (index, column) in self.columns.iter().enumerate() {
-            let double = |other: &Column| other.name == column.name || other.id == column.id;
-            if self.columns[..index].iter().any(double) {
+        let (mut names, mut ids) = (BTreeSet::new(), BTreeSet::new());
+        for column in &self.columns {
+            if !names.insert(column.name.as_str()) || !ids.insert(column.id) {
                 return Err(TableError::DoubleColumn { table, column: column.name.clone() });
             }
             if column.is_static() && clustering_count == 0 {

@@ -1,10 +1,11 @@
-//! How large a type may be.
+//! How large a type may be, and all the types of a table.
 //!
 //! User types are spelled out whole wherever they are used: in table files, in the log of the
 //! schema, on the wire. A few dozen of them, each made of two of the one before, would fill any
 //! memory, and names nested deeper than their reader follows could not be read back. Cassandra has
 //! neither limit.
 
+use schema::Table;
 use types::CqlType;
 
 use crate::QueryError;
@@ -16,9 +17,38 @@ const DEPTH_MAX: u32 = 24;
 /// Types inside a type, user types spelled out, itself among them.
 const PART_COUNT_MAX: u32 = 10_000;
 
+/// The same of all columns of a table together.
+const TABLE_PART_COUNT_MAX: u32 = 100_000;
+/// Columns of a table, and fields of a user type.
+const COLUMN_COUNT_MAX: usize = 5_000;
+
 /// Refuses a type that is too large to be spelled out.
 pub(super) fn check(cql_type: &CqlType) -> Result<(), QueryError> {
     weigh(cql_type, DEPTH_MAX, PART_COUNT_MAX).map(|_| ())
+}
+
+/// Refuses columns that are too many, or too large together.
+pub(super) fn check_table(table: &Table) -> Result<(), QueryError> {
+    check_count(table.columns().len())?;
+    let mut parts = 0u32;
+    for column in table.columns() {
+        let left = weigh(&column.cql_type, DEPTH_MAX, PART_COUNT_MAX)?;
+        parts = parts.saturating_add(PART_COUNT_MAX - left);
+    }
+    if parts > TABLE_PART_COUNT_MAX {
+        refuse!(
+            "The columns of a table have at most {TABLE_PART_COUNT_MAX} parts, fields of user types included"
+        );
+    }
+    Ok(())
+}
+
+/// Refuses too many columns or fields, before anything is done for each of them.
+pub(super) fn check_count(count: usize) -> Result<(), QueryError> {
+    if count > COLUMN_COUNT_MAX {
+        refuse!("A table has at most {COLUMN_COUNT_MAX} columns, a type as many fields");
+    }
+    Ok(())
 }
 
 /// What is left of the parts that may be, after these.

@@ -15,6 +15,7 @@ use crate::{ChangeTarget, ChangeType, NoVirtualTables, QueryError};
 pub(super) fn create(create: &CreateType, context: &Context<'_>) -> Result<Planned, QueryError> {
     let keyspace = context.keyspace_of(&create.name)?;
     let name = create.name.name.as_str();
+    type_size::check_count(create.fields.len())?;
     check_permitted(keyspace, Permission::Create, Resource::AllTables)?;
     check_statement_keyspace(keyspace)?;
     let Some(home) = context.schema.keyspace(keyspace) else {
@@ -68,8 +69,7 @@ fn check_users(
     for definition in home.types.values().filter(|definition| definition.name != name) {
         type_size::check(&CqlType::UserDefined { definition: Arc::clone(definition), frozen: true })?;
     }
-    let columns = home.tables.values().flat_map(|table| table.columns());
-    columns.map(|column| &column.cql_type).try_for_each(type_size::check)
+    home.tables.values().try_for_each(|table| type_size::check_table(table))
 }
 
 fn field_type(written: &CqlTypeName, keyspace: &str, context: &Context<'_>) -> Result<CqlType, QueryError> {

@@ -9,7 +9,7 @@ use super::super::properties::Properties;
 use super::super::resolve_type;
 use super::super::system::{Permission, Resource, check_permitted};
 use super::super::user_type::expand;
-use super::super::{Context, Planned, check_statement_keyspace, object_change};
+use super::super::{Context, Planned, check_statement_keyspace, object_change, type_size};
 use super::columns::{check_no_mask, check_no_mixture, has_multi_cell_field};
 use super::compatible::is_serialization_compatible;
 use super::not_a_table;
@@ -97,6 +97,7 @@ fn add(
 ) -> Result<Table, QueryError> {
     let catalog = Catalog { schema, virtual_tables: &NoVirtualTables };
     let mut builder = table.to_builder();
+    type_size::check_count(columns.len())?;
     for column in columns {
         let name = column.name.as_str();
         let cql_type = resolve_type(&column.type_name, table.keyspace(), &catalog)?;
@@ -122,6 +123,7 @@ fn add(
         builder = builder.column(name, kind, cql_type);
     }
     let changed = builder.build().map_err(|error| not_a_table(&error))?;
+    type_size::check_table(&changed)?;
     let values = changed.static_columns().iter().chain(changed.regular_columns());
     check_no_mixture(counts(table), values.map(|column| (column.name.as_str(), &column.cql_type)))
         .map_err(|message| QueryError::Config(format!("{}.{}: {message}", table.keyspace(), table.name())))?;
@@ -177,6 +179,7 @@ fn drop_time(written: Option<&str>, now_us: i64) -> Result<i64, QueryError> {
 }
 
 fn drop_columns(table: &Table, names: &[Ident], if_exists: bool, time_us: i64) -> Result<Table, QueryError> {
+    type_size::check_count(names.len())?;
     let mut builder = table.to_builder();
     for name in names {
         let Some(column) = table.column(name) else {
@@ -207,6 +210,7 @@ fn drop_columns(table: &Table, names: &[Ident], if_exists: bool, time_us: i64) -
 }
 
 fn rename(table: &Table, pairs: &[(Ident, Ident)]) -> Result<Table, QueryError> {
+    type_size::check_count(pairs.len())?;
     let mut builder = table.to_builder();
     for (from, to) in pairs {
         let (keyspace, name) = (table.keyspace(), table.name());

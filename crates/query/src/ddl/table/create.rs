@@ -1,6 +1,6 @@
 //! `CREATE TABLE`: columns, keys, order, options.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cql::ast::{ColumnDefinition, CreateTable, Ident, PrimaryKey, StatementKind};
 use md5::{Digest, Md5};
@@ -12,7 +12,7 @@ use super::super::options::{self, Draft};
 use super::super::properties::Properties;
 use super::super::resolve_type;
 use super::super::system::{Permission, Resource, check_permitted};
-use super::super::{Context, Planned, check_statement_keyspace, object_change};
+use super::super::{Context, Planned, check_statement_keyspace, object_change, type_size};
 use super::columns::{check_no_mask, has_multi_cell_field, references_duration};
 use super::{check_table, not_a_table};
 use crate::catalog::{Catalog, no_keyspace};
@@ -92,8 +92,12 @@ fn written_name(create: &CreateTable) -> String {
 /// The primary key, if there is one; checks what the grammar leaves open.
 fn single_key(create: &CreateTable) -> Result<Option<PrimaryKey>, QueryError> {
     let columns = &create.columns;
-    for (index, column) in columns.iter().enumerate() {
-        if columns[..index].iter().any(|before| before.name == column.name) {
+    let order = &create.options.clustering_order;
+    let in_keys = create.primary_keys.iter().map(|key| key.partition.len() + key.clustering.len()).sum();
+    [columns.len(), order.len(), in_keys].into_iter().try_for_each(type_size::check_count)?;
+    let mut names = BTreeSet::new();
+    for column in columns {
+        if !names.insert(column.name.as_str()) {
             refuse!(
                 "Duplicate column '{}' declaration for table '{}'",
                 column.name.as_str(),
@@ -110,7 +114,6 @@ fn single_key(create: &CreateTable) -> Result<Option<PrimaryKey>, QueryError> {
     if keys.len() > 1 {
         refuse!("Multiple PRIMARY KEY specified for table '{}' (exactly one required)", written_name(create));
     }
-    let order = &create.options.clustering_order;
     for (index, column) in order.iter().enumerate() {
         if order[..index].iter().any(|before| before.column == column.column) {
             refuse!(

@@ -9,7 +9,7 @@ use cql::ast::Drop;
 use schema::{Table, Transformation};
 
 use super::system::{Permission, Resource, check_permitted};
-use super::{Context, Planned, check_statement_keyspace, is_word, object_change};
+use super::{Context, Planned, check_statement_keyspace, is_word, object_change, type_size};
 use crate::error::refuse;
 use crate::{ChangeTarget, ChangeType, QueryError};
 
@@ -51,7 +51,7 @@ fn check_table(table: &Table) -> Result<(), QueryError> {
             name.len()
         ));
     }
-    Ok(())
+    type_size::check_table(table)
 }
 
 /// The refusal of columns that make no table.
