@@ -1,5 +1,7 @@
 //! Statements made of pieces of other statements: none of them may do more than fail.
 
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test reads its corpus")]
+
 mod common;
 
 use common::with_session;
@@ -18,7 +20,6 @@ impl Dice {
 }
 
 /// The statements of the recorded scripts.
-#[expect(clippy::disallowed_methods, reason = "a test reads its corpus")]
 fn corpus() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cql");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
