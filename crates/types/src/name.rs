@@ -186,6 +186,9 @@ impl CqlType {
             CqlType::UserDefined { definition, .. } => {
                 CqlType::UserDefined { definition: definition.clone(), frozen: true }
             }
+            CqlType::Vector { element, dimension } => {
+                CqlType::Vector { element: element.freeze().into(), dimension: *dimension }
+            }
             other => other.clone(),
         }
     }
