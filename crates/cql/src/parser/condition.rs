@@ -28,24 +28,12 @@ impl Parser<'_> {
 
     fn column_condition(&mut self) -> Outcome<ColumnCondition> {
         let column = self.column_name()?;
-        let part = match self.kind() {
-            TokenKind::OpenBracket => {
-                self.advance();
-                let element = self.term()?;
-                self.expect(TokenKind::CloseBracket)?;
-                ColumnPart::Element(element)
-            }
-            TokenKind::Dot => {
-                self.advance();
-                ColumnPart::Field(self.name()?)
-            }
-            TokenKind::Contains => {
-                let operator = self.contains_operator();
-                let test = ConditionTest::Compare(operator, self.term()?);
-                return Ok(ColumnCondition { column, part: ColumnPart::Whole, test });
-            }
-            _ => ColumnPart::Whole,
-        };
+        if self.kind() == TokenKind::Contains {
+            let operator = self.contains_operator();
+            let test = ConditionTest::Compare(operator, self.term()?);
+            return Ok(ColumnCondition { column, part: ColumnPart::Whole, test });
+        }
+        let part = self.column_part()?;
         let test = if self.accept(TokenKind::In) {
             ConditionTest::In(self.in_values()?)
         } else {

@@ -218,19 +218,23 @@ impl Parser<'_> {
             return Err(self.no_viable_ahead(1));
         }
         let column = self.column_name()?;
-        let part = match self.kind() {
+        Ok(DeletedColumn { column, part: self.column_part()? })
+    }
+
+    /// `[element]`, `.field`, or nothing: the whole column.
+    pub(super) fn column_part(&mut self) -> Outcome<ColumnPart> {
+        match self.kind() {
             TokenKind::OpenBracket => {
                 self.advance();
                 let element = self.term()?;
                 self.expect(TokenKind::CloseBracket)?;
-                ColumnPart::Element(element)
+                Ok(ColumnPart::Element(element))
             }
             TokenKind::Dot => {
                 self.advance();
-                ColumnPart::Field(self.name()?)
+                Ok(ColumnPart::Field(self.name()?))
             }
-            _ => ColumnPart::Whole,
-        };
-        Ok(DeletedColumn { column, part })
+            _ => Ok(ColumnPart::Whole),
+        }
     }
 }

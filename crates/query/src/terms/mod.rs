@@ -210,16 +210,28 @@ impl Term {
 
 const NULL_IN_COLLECTION: &str = "null is not supported inside collections";
 
-fn bind_list<'a>(elements: &'a [Term], bindings: &'a Bindings<'_>) -> Result<Value<'a>, QueryError> {
-    let mut out = i32::try_from(elements.len()).unwrap_or(i32::MAX).to_be_bytes().to_vec();
+/// The values of all elements; `None` when one of them is unset, which leaves the whole unset.
+fn bind_elements<'a>(
+    elements: &'a [Term],
+    bindings: &'a Bindings<'_>,
+    null_refused: &str,
+) -> Result<Option<Vec<Cow<'a, [u8]>>>, QueryError> {
+    let mut values = Vec::with_capacity(elements.len());
     for element in elements {
         match element.bind(bindings)? {
-            Value::Null => refuse!("{NULL_IN_COLLECTION}"),
-            Value::Unset => return Ok(Value::Unset),
-            Value::Set(value) => encoding::write_bytes(Some(&value), &mut out),
+            Value::Null => refuse!("{null_refused}"),
+            Value::Unset => return Ok(None),
+            Value::Set(value) => values.push(value),
         }
     }
-    Ok(Value::Set(Cow::Owned(out)))
+    Ok(Some(values))
+}
+
+fn bind_list<'a>(elements: &'a [Term], bindings: &'a Bindings<'_>) -> Result<Value<'a>, QueryError> {
+    let Some(values) = bind_elements(elements, bindings, NULL_IN_COLLECTION)? else {
+        return Ok(Value::Unset);
+    };
+    Ok(Value::Set(Cow::Owned(encoding::collection(values.len(), values.iter().map(|v| Some(&**v))))))
 }
 
 fn bind_set<'a>(
@@ -227,14 +239,9 @@ fn bind_set<'a>(
     elements: &'a [Term],
     bindings: &'a Bindings<'_>,
 ) -> Result<Value<'a>, QueryError> {
-    let mut values = Vec::with_capacity(elements.len());
-    for element in elements {
-        match element.bind(bindings)? {
-            Value::Null => refuse!("{NULL_IN_COLLECTION}"),
-            Value::Unset => return Ok(Value::Unset),
-            Value::Set(value) => values.push(value),
-        }
-    }
+    let Some(mut values) = bind_elements(elements, bindings, NULL_IN_COLLECTION)? else {
+        return Ok(Value::Unset);
+    };
     values.sort_by(|a, b| of.compare(a, b));
     values.dedup_by(|a, b| of.compare(a, b).is_eq());
     Ok(Value::Set(Cow::Owned(encoding::collection(values.len(), values.iter().map(|v| Some(&**v))))))
@@ -281,14 +288,9 @@ fn bind_vector<'a>(
     elements: &'a [Term],
     bindings: &'a Bindings<'_>,
 ) -> Result<Value<'a>, QueryError> {
-    let mut values = Vec::with_capacity(elements.len());
-    for element in elements {
-        match element.bind(bindings)? {
-            Value::Null => refuse!("null is not supported inside vectors"),
-            Value::Unset => return Ok(Value::Unset),
-            Value::Set(value) => values.push(value),
-        }
-    }
+    let Some(values) = bind_elements(elements, bindings, "null is not supported inside vectors")? else {
+        return Ok(Value::Unset);
+    };
     Ok(Value::Set(Cow::Owned(encoding::vector(of, values.iter().map(|v| &**v)))))
 }
 
