@@ -237,6 +237,19 @@ pub(crate) fn find_sound_frame(segment: &[u8], name: SegmentName, offset: usize)
     None
 }
 
+/// Sets the checks of a frame right, if its word may stand for one there; for hostile input.
+pub(crate) fn correct_frame(segment: &mut [u8], name: SegmentName, offset: usize) {
+    let word = u32_at(segment, offset);
+    let end = offset + frame_bytes((word & LENGTH_MASK) as usize);
+    if word == 0 || end > segment.len() {
+        return;
+    }
+    let head_check = head_check(name, offset as u32, word);
+    let check = payload_check(head_check, &segment[offset + FRAME_HEADER_BYTES..end]);
+    segment[offset + 4..offset + 8].copy_from_slice(&head_check.to_le_bytes());
+    segment[offset + 8..offset + 12].copy_from_slice(&check.to_le_bytes());
+}
+
 fn head_check(name: SegmentName, offset: u32, word: u32) -> u32 {
     let mut covered = [0; 20];
     covered[0..8].copy_from_slice(&name.id.to_le_bytes());

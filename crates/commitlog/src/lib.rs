@@ -24,6 +24,7 @@ mod driver;
 mod error;
 mod format;
 mod group;
+pub mod hostile;
 mod log;
 mod options;
 mod position;

@@ -1,0 +1,179 @@
+//! A log that was written as logs are, then hurt in one place: what comes back is known exactly.
+//!
+//! ```text
+//!   u8 kind of harm | u8 segment | u16 LE place | u8 how much | acts…
+//!   act   0..=199: a record of so many bytes, times four      200..=239: a sync and its frame
+//!         240..=255: the segment is full, a new one begins
+//! ```
+//!
+//! Only harm that a CRC-32 is bound to notice is done: one byte changed, a run turned to zeros, the
+//! file cut off. What is expected then follows from `docs/formats/commitlog.md`, written down here once more
+//! and apart from the reader.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::{DIRECTORY, Reading, check_floors, check_sealed, disk_of};
+use crate::format::{HEADER_BYTES, Kind, SegmentName, encode_frame, encode_header};
+use crate::position::LogPosition;
+
+const STREAM: u32 = 1;
+const ACT_COUNT_MAX: usize = 256;
+
+/// A frame of the log.
+struct Written {
+    kind: Kind,
+    offset: usize,
+    end: usize,
+    /// What a frame of a sync says.
+    synced: usize,
+    payload: Bytes,
+}
+
+/// A segment as it was written.
+struct Segment {
+    id: u64,
+    bytes: Vec<u8>,
+    frames: Vec<Written>,
+    /// Everything below is durable.
+    synced: usize,
+}
+
+impl Segment {
+    fn new(id: u64) -> Segment {
+        let bytes = encode_header(SegmentName { stream: STREAM, id }, 4096).to_vec();
+        Segment { id, bytes, frames: Vec::new(), synced: HEADER_BYTES }
+    }
+
+    fn push(&mut self, kind: Kind, payload: Vec<u8>) {
+        let (name, offset) = (SegmentName { stream: STREAM, id: self.id }, self.bytes.len());
+        encode_frame(&mut self.bytes, name, offset as u32, kind, &[&payload]);
+        let (end, synced) = (self.bytes.len(), self.synced);
+        self.frames.push(Written { kind, offset, end, synced, payload: payload.into() });
+    }
+
+    fn push_synced(&mut self, kind: Kind) {
+        self.push(kind, (self.synced as u32).to_le_bytes().to_vec());
+    }
+
+    fn path(&self) -> PathBuf {
+        SegmentName { stream: STREAM, id: self.id }.path(Path::new(DIRECTORY))
+    }
+}
+
+/// Writes the story's log, does the harm, and compares what comes back.
+pub(super) fn read(bytes: &[u8]) {
+    let [harm, segment, low, high, amount, acts @ ..] = bytes else { return };
+    let segments = write_log(acts);
+    let index = usize::from(*segment) % segments.len();
+    let place = usize::from(u16::from_le_bytes([*low, *high])) % segments[index].bytes.len();
+    let hurt = hurt(&segments[index].bytes, *harm, place, *amount);
+    let mut files: Vec<(String, Vec<u8>)> = segments
+        .iter()
+        .map(|segment| (SegmentName { stream: STREAM, id: segment.id }.file_name(), segment.bytes.clone()))
+        .collect();
+    files[index].1.clone_from(&hurt);
+    // What was reserved and not written.
+    if index + 1 < segments.len() || *harm % 4 != 2 {
+        let reserved = files.last_mut();
+        reserved.into_iter().for_each(|(_, file)| file.resize(file.len() + 64, 0));
+    }
+    let disk = disk_of(&files);
+    let reading = Reading::of(&disk);
+    reading.check_places(&files);
+    let expected = expect(&segments, index, &hurt);
+    assert_eq!(reading.records, expected.records, "records");
+    let first = reading.damage.first().map(|(path, offset, _)| (path.clone(), *offset));
+    assert_eq!(first, expected.damage, "the first damage");
+    assert_eq!(reading.torn.first(), expected.torn.as_ref(), "the torn tail");
+    check_floors(&disk, &reading);
+    check_sealed(&disk, &reading);
+}
+
+fn write_log(acts: &[u8]) -> Vec<Segment> {
+    let mut segments = vec![Segment::new(1)];
+    for (number, act) in acts.iter().take(ACT_COUNT_MAX).enumerate() {
+        let id = segments.len() as u64;
+        let Some(segment) = segments.last_mut() else { return segments };
+        match act {
+            0..=199 => segment.push(Kind::Record, vec![number as u8 | 1; usize::from(*act) * 4]),
+            200..=239 => {
+                segment.synced = segment.bytes.len();
+                segment.push_synced(Kind::Synced);
+            }
+            240.. => {
+                segment.push_synced(Kind::End);
+                segments.push(Segment::new(id + 1));
+            }
+        }
+    }
+    segments
+}
+
+fn hurt(bytes: &[u8], harm: u8, place: usize, amount: u8) -> Vec<u8> {
+    let mut hurt = bytes.to_vec();
+    match harm % 4 {
+        0 => hurt[place] ^= amount,
+        1 => {
+            let end = bytes.len().min(place + usize::from(amount) * 4);
+            hurt[place..end].fill(0);
+        }
+        2 => hurt.truncate(place),
+        _ => {}
+    }
+    hurt
+}
+
+/// What must come back.
+struct Expected {
+    records: Vec<(u32, LogPosition, Bytes)>,
+    /// The first of it.
+    damage: Option<(PathBuf, u64)>,
+    torn: Option<(PathBuf, u64)>,
+}
+
+fn expect(segments: &[Segment], hurt_index: usize, hurt: &[u8]) -> Expected {
+    let mut expected = Expected { records: Vec::new(), damage: None, torn: None };
+    for (index, segment) in segments.iter().enumerate() {
+        let bytes = if index == hurt_index { hurt } else { &segment.bytes };
+        expect_segment(&mut expected, segment, bytes, index + 1 == segments.len());
+    }
+    expected
+}
+
+fn expect_segment(expected: &mut Expected, segment: &Segment, bytes: &[u8], is_last: bool) {
+    let is_whole = |from: usize, to: usize| bytes.get(from..to) == Some(&segment.bytes[from..to]);
+    let holds_any = |from: usize| bytes.get(from..).unwrap_or_default().iter().any(|byte| *byte != 0);
+    let mut damaged = |offset: usize| {
+        expected.damage.get_or_insert((segment.path(), offset as u64));
+    };
+    if !is_whole(0, HEADER_BYTES) {
+        if is_last && !holds_any(HEADER_BYTES) {
+            expected.torn = holds_any(0).then(|| (segment.path(), 0));
+            return;
+        }
+        damaged(0);
+    }
+    let whole = |frame: &&Written| is_whole(frame.offset, frame.end);
+    let markers = segment.frames.iter().filter(|frame| frame.kind != Kind::Record).filter(whole);
+    let known_synced = markers.map(|frame| frame.synced).max().unwrap_or(0);
+    for frame in &segment.frames {
+        if whole(&frame) {
+            if frame.kind == Kind::Record {
+                let position = LogPosition { segment: segment.id, offset: frame.offset as u32 };
+                expected.records.push((STREAM, position, frame.payload.clone()));
+            }
+            continue;
+        }
+        if is_last && frame.offset >= known_synced {
+            expected.torn = holds_any(frame.offset).then(|| (segment.path(), frame.offset as u64));
+            return;
+        }
+        damaged(frame.offset);
+        // Nothing sound follows what is cut off.
+        if bytes.len() < frame.end {
+            return;
+        }
+    }
+}
