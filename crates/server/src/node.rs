@@ -49,7 +49,8 @@ struct Seat {
     connections: Arc<ConnectionCount>,
     /// Set once connections may be accepted.
     is_open: watch::Receiver<bool>,
-    batches_replayed: std::sync::mpsc::Sender<Result<u64, CoordinatorError>>,
+    /// Taken by the first shard.
+    batches_replayed: Arc<Mutex<Option<std::sync::mpsc::Sender<Result<u64, CoordinatorError>>>>>,
 }
 
 impl Server {
@@ -88,7 +89,7 @@ impl Server {
             listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
             connections: Arc::clone(&connections),
             is_open,
-            batches_replayed,
+            batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
         };
         let shards = recovered.start(&schema, move |handle| serve_shard(seat.clone(), handle))?;
         let batch_count =
@@ -159,8 +160,10 @@ fn prepared_texts_bytes(memory_bytes: u64) -> usize {
 async fn serve_shard(seat: Seat, handle: ShardHandle) {
     let index = handle.local().index();
     let coordinator = Coordinator::new(seat.node.clone(), handle.clone());
-    if index == 0 {
-        _ = seat.batches_replayed.send(coordinator.replay_batches().await);
+    // Taken, so that whoever waits for it hears of it when this task dies.
+    let report = seat.batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
+    if let Some(report) = report {
+        _ = report.send(coordinator.replay_batches().await);
     }
     let system_tables = SystemTables::new(seat.view.clone(), coordinator.clone(), seat.clients.clone());
     let tracer = Tracer { coordinator: coordinator.clone(), address: seat.view.listen.ip() };

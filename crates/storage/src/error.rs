@@ -30,6 +30,8 @@ pub enum StorageError {
     MutationTooLarge { mutation_bytes: usize, mutation_bytes_max: usize },
     #[error("no room in memory for writes, and writing it out fails: {reason}")]
     NoRoom { reason: String },
+    #[error("shard {shard} died while it was starting; its thread has said why")]
+    DiedStarting { shard: usize },
     #[error("shard {shard} no longer answers")]
     ShardGone { shard: usize },
     #[error("shard {shard} has too many requests waiting")]

@@ -114,24 +114,27 @@ impl Recovered {
     /// Starts one thread per shard, and `body` on each. Returns when all shards take requests.
     ///
     /// # Errors
-    /// A thread can not be started or a shard can not open its log.
+    /// A thread can not be started, a shard can not open its log, or it dies on the way.
     pub fn start<Body, Work>(self, schema: &Arc<Schema>, body: Body) -> Result<RunningShards, StorageError>
     where
         Body: Fn(ShardHandle) -> Work + Clone + Send + 'static,
         Work: Future<Output = ()> + 'static,
     {
         let (shards, receivers) = self.mailboxes();
-        let (report, started) = std::sync::mpsc::channel::<Result<(), StorageError>>();
-        let seats: Vec<_> = receivers.into_iter().zip(self.seeds).map(Some).collect();
+        // A channel for each: when a shard dies before it has reported, its end is dropped with it.
+        let (reports, started): (Vec<_>, Vec<_>) =
+            receivers.iter().map(|_| std::sync::mpsc::channel::<Result<(), StorageError>>()).unzip();
+        let seats: Vec<_> =
+            receivers.into_iter().zip(self.seeds).zip(reports).map(|((a, b), c)| Some((a, b, c))).collect();
         let seats = Arc::new(Mutex::new(seats));
         let options = ShardOptions { shard_count: shards.count(), pinned: false };
         let (context, schema, for_threads) = (self.context.clone(), Arc::clone(schema), shards.clone());
         let threads = ShardThreads::start(options, move |index| {
             let seat = seats.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
             let (context, schema, shards) = (context.clone(), Arc::clone(&schema), for_threads.clone());
-            let (report, body) = (report.clone(), body.clone());
+            let body = body.clone();
             async move {
-                let Some((receiver, seed)) = seat else { return };
+                let Some((receiver, seed, report)) = seat else { return };
                 match Shard::start(index, context, seed, schema) {
                     Ok(shard) => {
                         let handle = ShardHandle::new(shards, Rc::clone(&shard));
@@ -143,16 +146,19 @@ impl Recovered {
                     Err(error) => _ = report.send(Err(error)),
                 }
             }
-        })
-        .map_err(|source| StorageError::Disk { act: "start shard threads", source })?;
+        });
+        // When some can not start, the others must not go on in a directory that is no longer locked.
+        let end_all = || shards.senders.iter().for_each(|sender| _ = sender.try_send(Message::Exit));
+        let threads = threads
+            .inspect_err(|_| end_all())
+            .map_err(|source| StorageError::Disk { act: "start shard threads", source })?;
         let mut all_started = Ok(());
-        for shard in 0..shards.count() {
-            let one = started.recv().unwrap_or(Err(StorageError::ShardGone { shard }));
+        for (shard, started) in started.into_iter().enumerate() {
+            let one = started.recv().unwrap_or(Err(StorageError::DiedStarting { shard }));
             all_started = all_started.and(one);
         }
         if let Err(error) = all_started {
-            // Those that did start must not go on in a directory that is no longer locked.
-            shards.senders.iter().for_each(|sender| _ = sender.try_send(Message::Exit));
+            end_all();
             _ = threads.join();
             return Err(error);
         }

@@ -6,6 +6,7 @@
 //! | `reading.rs` | do reads see memory and files as one? |
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
+//! | `starting.rs` | what when a shard can not start? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
@@ -15,3 +16,4 @@ mod given;
 mod pressure;
 mod reading;
 mod restarts;
+mod starting;
