@@ -15,6 +15,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::cold::{DirectFile, DiskAccess};
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
@@ -92,6 +94,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Bytes an unprivileged process may still write to the file system of `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
 
+    /// How files are to be read that are not in memory.
+    fn access(&self) -> DiskAccess {
+        DiskAccess::Buffered
+    }
+
     /// Whether there is anything at the path.
     fn exists(&self, path: &Path) -> io::Result<bool> {
         Ok(self.metadata(path)?.is_some())
@@ -157,6 +164,16 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
+
+    /// The file past the kernel's page cache; `None` when it is to be read through it, or the disk
+    /// knows no such thing.
+    fn direct(&self) -> Option<Arc<DirectFile>> {
+        None
+    }
+
+    /// Says that a part of the file will not be read soon through the page cache, so that it need not
+    /// stay there; only what is synced goes. Nothing but speed depends on it.
+    fn is_done_with(&self, _offset: u64, _bytes: u64) {}
 
     /// Fills the buffer if that can be done without waiting for the disk; else fails with
     /// `WouldBlock`, and the caller goes the long way. A disk that can not tell always does.

@@ -11,12 +11,14 @@
 //! | [`Clock`] | [`SystemClock`] | [`VirtualClock`] (tokio's paused time), [`ManualClock`] |
 //! | [`Random`] | [`OsRandom`] | [`SeededRandom`] |
 //! | [`Background`] flush and compaction jobs | a pool of named threads | at once, or as tasks |
+//! | [`ColdReader`] a shard's reads of what is not in memory | io_uring, or threads | through [`Io`] |
 //! | [`Io`] short disk work off a shard's thread | a pool of named threads | at once, with a virtual delay |
 //! | [`ShardThreads`] | one thread per shard | not used: shards are tasks of one `LocalSet` |
 //! | [`trace`] | what a traced request did | the same |
 
 mod background;
 mod clock;
+mod cold;
 mod delay;
 mod disk;
 mod gate;
@@ -34,6 +36,7 @@ use std::sync::Arc;
 
 pub use background::{Background, Stopped};
 pub use clock::{Clock, ManualClock, SystemClock, VirtualClock};
+pub use cold::{ColdBytes, ColdReader, ColdStats, DirectFile, DiskAccess};
 pub use disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, OpenMode, PathError, path_error};
 pub use gate::{Gate, GateClosed, GateEntry};
 pub use io::Io;
@@ -66,11 +69,13 @@ pub struct RuntimeOptions {
     pub background_thread_count: usize,
     /// Threads for short disk work.
     pub io_thread_count: usize,
+    /// How files are read that are not in memory.
+    pub disk_access: DiskAccess,
 }
 
 impl Default for RuntimeOptions {
     fn default() -> RuntimeOptions {
-        RuntimeOptions { background_thread_count: 2, io_thread_count: 4 }
+        RuntimeOptions { background_thread_count: 2, io_thread_count: 4, disk_access: DiskAccess::Auto }
     }
 }
 
@@ -78,7 +83,7 @@ impl Runtime {
     /// The operating system's disk, clocks, entropy and threads.
     pub fn real(options: RuntimeOptions) -> std::io::Result<Runtime> {
         Ok(Runtime {
-            disk: Arc::new(OsDisk::new()),
+            disk: Arc::new(OsDisk::with_access(options.disk_access)),
             clock: Arc::new(SystemClock::new()),
             random: Arc::new(OsRandom::new()?),
             background: Background::pool(options.background_thread_count)?,

@@ -2,23 +2,35 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use crate::cold::{DirectFile, DiskAccess};
 use crate::disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, OpenMode, path_error};
 
 /// Name of the file whose lock stands for its directory.
 const LOCK_FILE_NAME: &str = "LOCK";
 
 /// The real disk.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct OsDisk;
+#[derive(Debug, Default, Clone)]
+pub struct OsDisk {
+    access: DiskAccess,
+    /// Whether it was logged that a file system has no reads past the page cache.
+    refusal_was_told: Arc<AtomicBool>,
+}
 
 impl OsDisk {
-    /// The real disk.
+    /// The real disk, read in the best way that the kernel allows.
     pub fn new() -> OsDisk {
-        OsDisk
+        OsDisk::with_access(DiskAccess::Auto)
+    }
+
+    /// The real disk, read in a chosen way.
+    pub fn with_access(access: DiskAccess) -> OsDisk {
+        OsDisk { access, refusal_was_told: Arc::default() }
     }
 }
 
@@ -34,7 +46,8 @@ impl Disk for OsDisk {
         }
         let act = if mode == OpenMode::CreateNew { "create" } else { "open" };
         let file = options.open(path).map_err(|error| path_error(act, path, error))?;
-        Ok(Arc::new(OsFile { file, path: path.to_owned() }))
+        let direct = OnceLock::new();
+        Ok(Arc::new(OsFile { file, path: path.to_owned(), disk: self.clone(), direct }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -130,6 +143,10 @@ impl Disk for OsDisk {
         let space = rustix::fs::statvfs(path).map_err(|error| path_error("look at", path, error.into()))?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
+
+    fn access(&self) -> DiskAccess {
+        self.access
+    }
 }
 
 fn parent_of(path: &Path) -> &Path {
@@ -155,11 +172,30 @@ fn describe(name: String, metadata: &fs::Metadata) -> DirectoryEntry {
 struct OsFile {
     file: File,
     path: PathBuf,
+    disk: OsDisk,
+    /// The same past the page cache, opened when it is first asked for.
+    direct: OnceLock<Option<Arc<DirectFile>>>,
 }
 
 impl OsFile {
     fn failed(&self, act: &'static str) -> impl FnOnce(io::Error) -> io::Error + '_ {
         move |error| path_error(act, &self.path, error)
+    }
+
+    fn open_direct(&self) -> Option<Arc<DirectFile>> {
+        if self.disk.access == DiskAccess::Buffered {
+            return None;
+        }
+        match DirectFile::reopen(&self.path, &self.file) {
+            Ok(direct) => Some(Arc::new(direct)),
+            Err(error) => {
+                if !self.disk.refusal_was_told.swap(true, Ordering::Relaxed) {
+                    let path = self.path.display();
+                    tracing::warn!(%path, %error, "can not be read past the page cache: read through it");
+                }
+                None
+            }
+        }
     }
 }
 
@@ -184,6 +220,18 @@ impl DiskFile for OsFile {
         match rustix::io::preadv2(&self.file, buffers, offset, rustix::io::ReadWriteFlags::NOWAIT) {
             Ok(read) if read == wanted => Ok(()),
             _ => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn direct(&self) -> Option<Arc<DirectFile>> {
+        self.direct.get_or_init(|| self.open_direct()).clone()
+    }
+
+    fn is_done_with(&self, offset: u64, bytes: u64) {
+        let Some(bytes) = NonZeroU64::new(bytes) else { return };
+        if self.disk.access != DiskAccess::Buffered {
+            // It is advice: that it is refused changes nothing.
+            _ = rustix::fs::fadvise(&self.file, offset, Some(bytes), rustix::fs::Advice::DontNeed);
         }
     }
 
