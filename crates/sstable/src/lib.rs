@@ -1,10 +1,12 @@
-//! Table files: Cassandra 5's BTI format, version `da`, written and read.
+//! Table files: Cassandra 5's BTI format, version `da`, written and read; `nb` and `oa` of its format
+//! `big`, read.
 //!
 //! A table file is a set of components beside each other ([`Component`]). [`TableWriter`] writes
 //! one from partitions in ring order; [`TableFile`] opens one; [`FileCursor`] reads it without
 //! ever waiting: what it lacks it asks for ([`rows::Step::Need`]), chunk by chunk, and whoever
 //! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]).
 
+mod big;
 mod bloom;
 mod checksums;
 mod chunk;
@@ -17,6 +19,7 @@ mod error;
 mod file_writer;
 #[doc(hidden)]
 pub mod hostile;
+mod index_file;
 mod inspect;
 mod options;
 mod partition_index;
@@ -29,12 +32,13 @@ mod table_writer;
 mod toc;
 mod trie;
 mod verify;
+mod version;
 
 pub use checksums::write_checksums;
 pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks};
 pub use component::Component;
 pub use cursor::FileCursor;
-pub use descriptor::{Descriptor, id_from_text, id_to_text, parse_file_name};
+pub use descriptor::{Descriptor, id_from_text, id_to_text, number_of, parse_file_name};
 pub use error::SstableError;
 pub use inspect::table_of_header;
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
@@ -43,6 +47,7 @@ pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
 pub use table_file::{TableFile, delete_table_file};
 pub use table_writer::TableWriter;
+pub use version::Version;
 
 #[cfg(test)]
 mod crash_tests;

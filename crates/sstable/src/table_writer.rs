@@ -125,6 +125,10 @@ impl TableWriter {
         options: WriterOptions,
     ) -> Result<Self, SstableError> {
         let data_path = descriptor.path(Component::Data);
+        if descriptor.version.is_big() {
+            let what = "table files of the format big are not written";
+            return Err(SstableError::Misuse { path: data_path, what });
+        }
         let parameters = CompressionParameters::from_options(&options.compression, &data_path)?;
         let layout = Layout::for_writing(&table, options.encoding_stats);
         let data = DataWriter::create(&*disk, &descriptor, parameters)?;
