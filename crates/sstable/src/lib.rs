@@ -6,6 +6,7 @@
 //! ever waiting: what it lacks it asks for ([`rows::Step::Need`]), chunk by chunk, and whoever
 //! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]).
 
+mod adopt;
 mod big;
 mod bloom;
 mod checksums;
@@ -17,6 +18,7 @@ mod data;
 mod descriptor;
 mod error;
 mod file_writer;
+mod fit;
 #[doc(hidden)]
 pub mod hostile;
 mod index_file;
@@ -34,12 +36,14 @@ mod trie;
 mod verify;
 mod version;
 
+pub use adopt::{Bring, adopt, link_into};
 pub use checksums::write_checksums;
-pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks};
+pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks, Extent};
 pub use component::Component;
 pub use cursor::FileCursor;
 pub use descriptor::{Descriptor, id_from_text, id_to_text, number_of, parse_file_name};
 pub use error::SstableError;
+pub use fit::check_fits;
 pub use inspect::table_of_header;
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
