@@ -212,6 +212,18 @@ impl CommitLog {
         }
     }
 
+    /// Would [`CommitLog::synced`] resolve at once, and well?
+    pub fn is_synced(&self, position: LogPosition) -> bool {
+        let state = self.shared.state.borrow();
+        match self.shared.options.sync {
+            _ if position < state.synced => true,
+            SyncMode::Periodic { period } => {
+                state.stopped.is_none() && !state.lags(period, &*self.shared.clock)
+            }
+            SyncMode::Group { .. } | SyncMode::Batch => false,
+        }
+    }
+
     /// Resolves when everything appended so far is durable, whatever the sync mode.
     pub fn sync(&self) -> Synced {
         let mut state = self.shared.state.borrow_mut();

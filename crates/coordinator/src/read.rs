@@ -1,10 +1,8 @@
 //! How a page is read from the shards that hold parts of it.
 
-use std::rc::Rc;
-
 use rows::PartitionKey;
 use runtime::trace;
-use storage::{ReadCommand, ReadPage, ReadTarget, Shard};
+use storage::{ReadCommand, ReadPage, ReadTarget};
 use tokio::task::JoinSet;
 
 use crate::assemble::{Order, assemble};
@@ -24,7 +22,7 @@ impl Coordinator {
         match &command.target {
             ReadTarget::Keys(keys) if keys.len() == 1 => {
                 let owner = self.shard.shards().owner(keys[0].token);
-                self.read_from(owner, command).await
+                self.read_from(owner, &command).await
             }
             ReadTarget::Keys(keys) => {
                 let keys = rest(keys, &command);
@@ -32,7 +30,7 @@ impl Coordinator {
                 let parts = self.keys_by_owner(&command, keys);
                 self.read_parts(&command, parts, order).await
             }
-            ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, command).await,
+            ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, &command).await,
             ReadTarget::Range(_) => {
                 let parts = (0..self.shard.shards().count()).map(|owner| (owner, command.clone())).collect();
                 self.read_parts(&command, parts, Order::Ring).await
@@ -40,21 +38,14 @@ impl Coordinator {
         }
     }
 
-    async fn read_from(&self, owner: usize, command: ReadCommand) -> Result<ReadPage, CoordinatorError> {
-        let local = self.shard.local();
-        if owner == local.index() {
-            return Ok(local.read(&command).await?);
-        }
-        let read = |command: ReadCommand| {
-            self.shard.on(owner, move |shard: Rc<Shard>| async move { (shard.read(&command).await, command) })
-        };
-        let (page, command) = read(command).await?;
+    async fn read_from(&self, owner: usize, command: &ReadCommand) -> Result<ReadPage, CoordinatorError> {
+        let page = self.shard.read(owner, command).await;
         if !self.is_behind(&page) {
             return Ok(page?);
         }
         // Boxed, so that the many reads that are not behind need no room for it.
         Box::pin(self.give_schema(owner, self.schema())).await?;
-        Ok(Box::pin(read(command)).await?.0?)
+        Ok(Box::pin(self.shard.read(owner, command)).await?)
     }
 
     async fn read_parts(
@@ -67,7 +58,7 @@ impl Coordinator {
         let mut reads = JoinSet::new();
         for (owner, part) in parts {
             let coordinator = self.clone();
-            let read = async move { coordinator.read_from(owner, part).await };
+            let read = async move { coordinator.read_from(owner, &part).await };
             reads.spawn_local(trace::carry(trace::current(), read));
         }
         let mut pages = Vec::new();

@@ -30,6 +30,7 @@ mod scope;
 mod shard;
 pub mod state_file;
 mod timestamps;
+mod visit;
 
 pub use cache::CacheStats;
 pub use commitlog::SyncMode;

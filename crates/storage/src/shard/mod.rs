@@ -1,7 +1,7 @@
 //! A shard: one thread's part of the token space, and everything that belongs to it.
 //!
-//! Nothing here is shared between threads. Other shards reach this one by sending it work
-//! ([`crate::Shards::on`]); flush and compaction run elsewhere over immutable inputs and come back
+//! One thread at a time touches what is here: the shard's own, or while that sleeps, a visiting one.
+//! Other shards reach this one by a visit or by sending it work ([`crate::ShardHandle`]); flush and compaction run elsewhere over immutable inputs and come back
 //! as one message.
 //!
 //! | a reader asks | file |
@@ -11,12 +11,14 @@
 //! | how does a memtable become a file? | `flush.rs` |
 //! | how do files become fewer? | `compact.rs` |
 //! | how does the shard learn of a new schema? | `tables.rs` |
+//! | what may other shards do here while this one sleeps? | `visit.rs` |
 
 mod compact;
 mod flush;
 mod merge;
 mod read;
 mod tables;
+mod visit;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -46,6 +48,7 @@ use crate::{Layout, StorageError, StorageOptions};
 
 use flush::Frozen;
 pub(crate) use flush::write_memtable;
+pub(crate) use visit::Rest;
 
 /// One shard of a node. Lives on its own thread.
 pub struct Shard {
@@ -73,6 +76,9 @@ pub struct Shard {
     /// The log segment of the last write.
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
+    /// Is it another shard's thread that runs?
+    is_visited: Cell<bool>,
+    visit_count: Cell<u64>,
 }
 
 /// What a shard is started with: the outcome of recovery.
@@ -247,6 +253,8 @@ impl Shard {
             flush_failure: RefCell::new(None),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
+            is_visited: Cell::new(false),
+            visit_count: Cell::new(0),
         });
         shard.flush_replayed();
         Ok(shard)

@@ -29,7 +29,7 @@ impl Shard {
     ///
     /// # Errors
     /// A file that may hold what is asked for is damaged, or the disk failed.
-    pub async fn read(self: &Rc<Self>, command: &ReadCommand) -> Result<ReadPage, StorageError> {
+    pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
         let store = self.store(command.table.id())?;
         store.check_readable()?;
         let started = self.runtime.clock.elapsed();
@@ -51,6 +51,10 @@ impl Shard {
     }
 
     async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
+        if self.is_visited() {
+            // A visitor does not wait: it gives up and leaves the read to this shard.
+            return std::future::pending().await;
+        }
         let id = need.id;
         // What the kernel has in memory is not worth another thread.
         let chunk = match need.read_cached()? {
@@ -86,7 +90,7 @@ fn activity(store: &TableStore, command: &ReadCommand) -> String {
 
 /// A page being read.
 struct Reading<'a> {
-    shard: &'a Rc<Shard>,
+    shard: &'a Shard,
     store: &'a TableStore,
     command: &'a ReadCommand,
     live: LiveRows,
@@ -117,7 +121,7 @@ impl ChunkSource for HeldChunks {
 }
 
 impl<'a> Reading<'a> {
-    fn new(shard: &'a Rc<Shard>, store: &'a TableStore, command: &'a ReadCommand) -> Self {
+    fn new(shard: &'a Shard, store: &'a TableStore, command: &'a ReadCommand) -> Self {
         Reading {
             shard,
             store,

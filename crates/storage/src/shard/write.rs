@@ -1,14 +1,16 @@
 //! How a write is taken: one log record, then the memtables, then wait until it is durable.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use commitlog::{CommitLogError, SyncMode};
+use commitlog::{CommitLogError, LogPosition, SyncMode};
 use rows::Mutation;
 use runtime::trace;
 
 use super::Shard;
 use crate::StorageError;
+use crate::metrics::TableMetrics;
 use crate::record::LogRecord;
 
 /// How long a write waits.
@@ -56,6 +58,20 @@ impl Shard {
     async fn write_until(self: &Rc<Self>, mutations: &[Mutation], until: Until) -> Result<(), StorageError> {
         self.wait_for_room().await?;
         let started = self.runtime.clock.elapsed();
+        let position = self.take(mutations)?;
+        self.after_append(position);
+        match (position, until) {
+            (Some(position), Until::SyncMode) => self.log.synced(position).await?,
+            (Some(_), Until::Synced) => self.log.sync().await?,
+            (None, _) => {}
+        }
+        self.count_writes(mutations, started);
+        Ok(())
+    }
+
+    /// Appends the mutations to the log and merges them into the memtables. Tells where in the log they
+    /// are, if they are.
+    pub(super) fn take(&self, mutations: &[Mutation]) -> Result<Option<LogPosition>, StorageError> {
         let stores =
             mutations.iter().map(|mutation| self.store(mutation.table)).collect::<Result<Vec<_>, _>>()?;
         let logged: Vec<&Bytes> =
@@ -81,22 +97,33 @@ impl Shard {
             });
             self.memtable_bytes.set(self.memtable_bytes.get() + grown);
         }
+        Ok(position)
+    }
+
+    /// Looks after the log when a write has begun a new segment.
+    fn after_append(self: &Rc<Self>, position: Option<LogPosition>) {
         if let Some(position) = position
             && position.segment != self.log_segment.replace(position.segment)
         {
             self.shorten_log();
         }
-        match (position, until) {
-            (Some(position), Until::SyncMode) => self.log.synced(position).await?,
-            (Some(_), Until::Synced) => self.log.sync().await?,
-            (None, _) => {}
-        }
+    }
+
+    /// Waits for a write that a visitor has made, as its own shard would have.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub(crate) async fn finish_write(self: &Rc<Self>, position: LogPosition) -> Result<(), StorageError> {
+        self.after_append(Some(position));
+        Ok(self.log.synced(position).await?)
+    }
+
+    pub(super) fn count_writes(&self, mutations: &[Mutation], started: Duration) {
         let spent = self.runtime.clock.elapsed().saturating_sub(started);
-        for store in &stores {
-            crate::metrics::TableMetrics::add(&store.metrics.write_count, 1);
-            crate::metrics::TableMetrics::add_nanos(&store.metrics.write_nanos, spent);
+        for store in mutations.iter().filter_map(|mutation| self.store(mutation.table).ok()) {
+            TableMetrics::add(&store.metrics.write_count, 1);
+            TableMetrics::add_nanos(&store.metrics.write_nanos, spent);
         }
-        Ok(())
     }
 
     /// Does the keyspace of the mutation want it logged?
@@ -108,7 +135,7 @@ impl Shard {
         })
     }
 
-    fn append(&self, logged: &[&Bytes]) -> Result<commitlog::LogPosition, StorageError> {
+    fn append(&self, logged: &[&Bytes]) -> Result<LogPosition, StorageError> {
         let head = LogRecord::head(self.timestamps.mark());
         let mut lengths = Vec::with_capacity(logged.len());
         for mutation in logged {
@@ -130,6 +157,12 @@ impl Shard {
             CommitLogError::Closed => StorageError::ShuttingDown,
             other => other.into(),
         })
+    }
+
+    /// Would a write have to wait for room, or to start a flush?
+    pub(super) fn is_short_of_room(&self) -> bool {
+        let (bytes, budget) = (self.memtable_bytes.get(), self.memtable_budget());
+        bytes > budget || (bytes > budget / 2 && self.flush_count.get() == 0) || self.is_stopping.get()
     }
 
     /// Starts flushes when memtables grow, and holds writers back only when the budget is spent.

@@ -5,6 +5,7 @@
 //! | `given.rs` | (a node, a table, writes and reads in few words) |
 //! | `reading.rs` | do reads see memory and files as one? |
 //! | `errands.rs` | does what one shard asks of another come back? |
+//! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
 //! | `starting.rs` | what when a shard can not start? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
@@ -17,3 +18,4 @@ mod pressure;
 mod reading;
 mod restarts;
 mod starting;
+mod visits;
