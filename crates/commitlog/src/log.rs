@@ -129,7 +129,7 @@ impl CommitLog {
         }
         let last = segments.last_key_value().map(|(id, _)| *id);
         if let Some(id) = last {
-            match seal_last_segment(&*runtime.disk, directory, SegmentName { stream, id })? {
+            match seal_last_segment(&*runtime.disk, directory, SegmentName { stream, id })?.file_bytes {
                 Some(file_bytes) => _ = segments.insert(id, file_bytes),
                 None => _ = segments.remove(&id),
             }

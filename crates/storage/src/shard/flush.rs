@@ -83,6 +83,15 @@ impl Shard {
                 self.spawn_flush(store);
             }
         }
+        if self.flush_count.get() == 0 {
+            // Nothing is left in memory: the replay may have written all of it out on the way.
+            let shard = Rc::clone(self);
+            tokio::task::spawn_local(async move {
+                if let Err(error) = shard.discard_log().await {
+                    tracing::warn!(%error, "log segments that are not needed were not deleted");
+                }
+            });
+        }
     }
 
     /// Starts a flush of the table with most in memory; `false` when no table has anything.

@@ -114,6 +114,13 @@ pub(crate) struct ShardContext {
     pub(crate) timestamp_floor: Arc<AtomicI64>,
 }
 
+impl ShardContext {
+    /// The part of the memtable budget that is each shard's.
+    pub(crate) fn memtable_budget(&self) -> usize {
+        self.options.memtable_bytes / self.sharding.shard_count()
+    }
+}
+
 /// A table on a shard.
 pub(crate) struct TableStore {
     table: RefCell<Arc<Table>>,

@@ -7,6 +7,7 @@
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
+//! | `replaying.rs` | what when the log is larger than the memory it is replayed into? |
 //! | `starting.rs` | what when a shard can not start? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
 
@@ -16,6 +17,7 @@ mod errands;
 mod given;
 mod pressure;
 mod reading;
+mod replaying;
 mod restarts;
 mod starting;
 mod visits;
