@@ -29,10 +29,6 @@ pub struct ChunkId {
 pub struct Chunk(Bytes);
 
 impl Chunk {
-    pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
-        Chunk(bytes.into())
-    }
-
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.0
@@ -61,7 +57,7 @@ impl fmt::Debug for Chunk {
     }
 }
 
-/// A chunk that a cursor lacks: read its [`Extent`], make chunks of the bytes, keep them where the
+/// A chunk that a cursor lacks: read its [`Extent`] (or read it at once, where waiting is fine), make chunks of the bytes, keep them where the
 /// cursor's [`ChunkSource`] finds them, and step again.
 #[derive(Clone, Debug)]
 pub struct ChunkNeed {
@@ -94,6 +90,14 @@ impl Extent {
 }
 
 impl ChunkNeed {
+    /// Reads it from the disk; blocks.
+    ///
+    /// # Errors
+    /// As [`TableFile::read_chunk`].
+    pub fn read(&self) -> Result<Chunk, SstableError> {
+        self.file.read_chunk(self.id)
+    }
+
     /// Where it lies, with up to `count - 1` chunks that follow it.
     ///
     /// # Errors
@@ -109,6 +113,25 @@ impl ChunkNeed {
     /// A chunk is damaged.
     pub fn decode(&self, extent: &Extent, raw: &[u8]) -> Result<Vec<Chunk>, SstableError> {
         self.file.decode(self.id.component, extent, raw)
+    }
+}
+
+/// Whether bytes may be waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fetch {
+    /// From the disk, if need be.
+    Blocking,
+    /// Only what the kernel has in memory; else `WouldBlock`.
+    Cached,
+}
+
+impl Fetch {
+    /// Fills the buffer.
+    pub(crate) fn read(self, file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        match self {
+            Fetch::Blocking => file.read_exact_at(buffer, offset),
+            Fetch::Cached => file.read_exact_cached_at(buffer, offset),
+        }
     }
 }
 

@@ -15,10 +15,12 @@ use crate::chunk::Fetch;
 use crate::compression::DataFile;
 use crate::cursor::FileCursor;
 use crate::data::Layout;
-use crate::index_file::{IndexFile, read_footer};
+use crate::index_file::{IndexFile, Pinned, read_footer};
 use crate::partition_index::Footer;
 use crate::statistics::Statistics;
-use crate::{Chunk, ChunkId, ChunkSource, Component, Descriptor, RingRange, SstableError, TableSummary, toc};
+use crate::{
+    Chunk, ChunkId, ChunkSource, Component, Descriptor, Extent, RingRange, SstableError, TableSummary, toc,
+};
 
 /// Numbers of open files; nothing else in the process is shared by them.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -36,6 +38,8 @@ pub struct TableFile {
     filter: Option<BloomFilter>,
     data: DataFile,
     index: Index,
+    /// The upper levels of the trie of partitions.
+    pinned: Option<Pinned>,
     checksums: Option<Checksums>,
     disk: Arc<dyn Disk>,
 }
@@ -178,6 +182,10 @@ impl TableFile {
         let layout = statistics.header.layout(table, &opening.path(Component::Statistics))?;
         let data = opening.data()?;
         let OpenedIndex { index, keys, partition_count } = opening.open_index(&statistics)?;
+        let pinned = match &index {
+            Index::Tries { partitions, footer, .. } => Some(partitions.upper_levels(footer.keys_offset)?),
+            Index::Big(_) => None,
+        };
         let filter = opening.filter()?;
         let bytes = (data.uncompressed_bytes(), data.file_bytes(), opening.disk_bytes()?);
         let summary = TableSummary::new(descriptor.id, keys, partition_count, &statistics, bytes);
@@ -189,6 +197,7 @@ impl TableFile {
             filter,
             data,
             index,
+            pinned,
             checksums,
             disk,
         }))
@@ -216,14 +225,19 @@ impl TableFile {
             && self.filter.as_ref().is_none_or(|filter| filter.may_contain(KeyHash::of(&key.bytes)))
     }
 
-    /// Bytes of memory its filter and offsets take.
+    /// Bytes of memory its filter takes.
+    pub fn filter_bytes(&self) -> u64 {
+        self.filter.as_ref().map_or(0, BloomFilter::memory_bytes)
+    }
+
+    /// Bytes of memory that its filter, offsets, checksums and the upper levels of its index take.
     pub fn memory_bytes(&self) -> u64 {
         let pages = match &self.index {
             Index::Tries { partitions, rows, .. } => partitions.file_bytes / 1024 + rows.file_bytes / 1024,
             Index::Big(index) => index.file.file_bytes / 1024 + index.summary.memory_bytes(),
         };
-        let filter = self.filter.as_ref().map_or(0, BloomFilter::memory_bytes);
-        filter + pages + u64::from(self.data.chunk_count()) * 8
+        let pinned = self.pinned.as_ref().map_or(0, Pinned::memory_bytes);
+        self.filter_bytes() + pages + pinned + self.data.memory_bytes()
     }
 
     /// Reads slices of one partition, `reversed` or not inside it. A partition that is not there
@@ -275,12 +289,46 @@ impl TableFile {
         }
     }
 
-    /// Reads up to `count` neighbouring chunks at once, at least one.
+    /// Reads up to `count` neighbouring chunks at once, at least one, for somebody who reads on and
+    /// does not come back: the kernel need not keep them.
     ///
     /// # Errors
     /// As [`TableFile::read_chunk`].
     pub fn read_chunks(&self, first: ChunkId, count: usize) -> Result<Vec<Chunk>, SstableError> {
-        self.fetch_chunks(first, count, Fetch::Blocking)
+        let chunks = self.fetch_chunks(first, count, Fetch::Blocking)?;
+        let extent = self.extent(first, count)?;
+        extent.file.is_done_with(extent.offset, extent.bytes as u64);
+        Ok(chunks)
+    }
+
+    /// Where up to `count` neighbouring chunks lie, at least one.
+    pub(crate) fn extent(&self, first: ChunkId, count: usize) -> Result<Extent, SstableError> {
+        match self.index_file(first.component) {
+            Some(file) => file.extent(first.index, count),
+            None if first.component == Component::Data => self.data.extent(first.index, count),
+            None => Err(self.damaged(first.component, 0, "a component that is not read by chunks")),
+        }
+    }
+
+    /// Verifies and decompresses the chunks of an extent.
+    pub(crate) fn decode(
+        &self,
+        component: Component,
+        extent: &Extent,
+        raw: &[u8],
+    ) -> Result<Vec<Chunk>, SstableError> {
+        match self.index_file(component) {
+            Some(file) => file.decode(extent, raw),
+            None => self.data.decode(extent, raw),
+        }
+    }
+
+    /// A chunk that is always in memory.
+    pub(crate) fn pinned_page(&self, component: Component, index: u32) -> Option<&Chunk> {
+        match component {
+            Component::Partitions => self.pinned.as_ref()?.page(index),
+            _ => None,
+        }
     }
 
     fn fetch_chunks(&self, first: ChunkId, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {

@@ -7,6 +7,7 @@ use runtime::DiskFile;
 
 use super::info::ChunkPlace;
 use super::{CRC_BYTES, CompressionInfo};
+use crate::chunk::Fetch;
 use crate::{Chunk, Extent, SstableError};
 
 /// The largest chunk of uncompressed Data we take.
@@ -88,6 +89,15 @@ impl DataFile {
         self.file_bytes
     }
 
+    /// Bytes of memory that offsets or checksums of chunks take.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let entry_bytes = match &self.layout {
+            Layout::Compressed(_) => size_of::<u64>(),
+            Layout::Plain { .. } => size_of::<u32>(),
+        };
+        u64::from(self.chunk_count()) * entry_bytes as u64
+    }
+
     /// How many chunks there are.
     pub(crate) fn chunk_count(&self) -> u32 {
         let count = self.uncompressed_bytes().div_ceil(u64::from(self.chunk_bytes()));
@@ -124,6 +134,14 @@ impl DataFile {
                 self.decode_plain(*chunk_bytes as usize, crcs.as_deref(), extent, raw)
             }
         }
+    }
+
+    /// Reads up to `count` neighbouring chunks in one go, at least one.
+    pub(crate) fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
+        let extent = self.extent(first, count)?;
+        let mut raw = vec![0; extent.bytes];
+        fetch.read(&*self.file, &mut raw, extent.offset)?;
+        self.decode(&extent, &raw)
     }
 
     fn place(&self, info: &CompressionInfo, index: u32) -> Result<ChunkPlace, SstableError> {

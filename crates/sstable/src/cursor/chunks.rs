@@ -166,6 +166,11 @@ impl<S: ChunkSource> Chunks<S> {
         if window.current.as_ref().is_some_and(|(current, _)| *current == index) {
             return Ok(());
         }
+        if let Some(pinned) = self.file.pinned_page(component, index).cloned() {
+            self.window(component).current = Some((index, pinned));
+            return Ok(());
+        }
+        let window = self.window(component);
         if let Some(held) = window.held.iter().find(|(held, _)| *held == index) {
             window.current = Some(held.clone());
             return Ok(());

@@ -275,6 +275,7 @@ impl Shard {
         change.added.iter().for_each(|file| self.registry.retain(file.descriptor().id));
         files.extend(change.added);
         *store.files.borrow_mut() = Rc::new(files);
+        self.account_files();
         Ok(Some(removed))
     }
 

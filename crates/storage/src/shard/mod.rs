@@ -8,12 +8,14 @@
 //! |---|---|
 //! | how is a write taken? | `write.rs` |
 //! | how is a page read? | `read.rs` |
+//! | how do chunks come from the disk? | `fetch.rs` |
 //! | how does a memtable become a file? | `flush.rs` |
 //! | how do files become fewer? | `compact.rs` |
 //! | how does the shard learn of a new schema? | `tables.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
 
 mod compact;
+mod fetch;
 mod flush;
 mod merge;
 mod read;
@@ -31,13 +33,13 @@ use std::time::Duration;
 use commitlog::{CommitLog, LogPosition};
 use ring::Sharding;
 use rows::PartitionKey;
-use runtime::Runtime;
+use runtime::{ColdReader, Runtime};
 use schema::{Schema, Table, TableId};
 use sstable::TableFile;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::cache::{CacheStats, ChunkCache};
+use crate::cache::ChunkCache;
 use crate::files::FileRegistry;
 use crate::manifest::Manifest;
 use crate::memtable::{Memtable, MemtableSlot};
@@ -46,6 +48,7 @@ use crate::scope::{Scopes, counts};
 use crate::timestamps::Timestamps;
 use crate::{Layout, StorageError, StorageOptions};
 
+use fetch::Fetcher;
 use flush::Frozen;
 pub(crate) use flush::write_memtable;
 pub(crate) use visit::Rest;
@@ -61,6 +64,9 @@ pub struct Shard {
     log: CommitLog,
     timestamps: Timestamps,
     cache: Rc<ChunkCache>,
+    fetcher: Fetcher,
+    /// Memory that table files hold as long as they are open.
+    pinned_bytes: Cell<usize>,
     schema: RefCell<Arc<Schema>>,
     tables: RefCell<HashMap<TableId, Rc<TableStore>>>,
     /// Held while an edit of the manifest is on its way to the disk.
@@ -140,7 +146,7 @@ pub(crate) struct TableStore {
     compact_turn: tokio::sync::Mutex<()>,
     is_compacting: Cell<bool>,
     is_dropped: Cell<bool>,
-    metrics: TableMetrics,
+    metrics: Rc<TableMetrics>,
 }
 
 impl TableStore {
@@ -158,7 +164,7 @@ impl TableStore {
             compact_turn: tokio::sync::Mutex::new(()),
             is_compacting: Cell::new(false),
             is_dropped: Cell::new(false),
-            metrics: TableMetrics::default(),
+            metrics: Rc::default(),
         })
     }
 
@@ -235,10 +241,14 @@ impl Shard {
             tables.insert(table.id(), store);
         }
         let shard_count = sharding.shard_count();
+        let reader = ColdReader::start(&*runtime.disk, &runtime.io)
+            .map_err(|source| StorageError::Disk { act: "set up io_uring", source })?;
         let shard = Rc::new(Shard {
             index,
             sharding,
             cache: Rc::new(ChunkCache::new(options.cache_bytes / shard_count)),
+            fetcher: Fetcher::new(reader),
+            pinned_bytes: Cell::new(0),
             timestamps: Timestamps::new(
                 Arc::clone(&runtime.clock),
                 index,
@@ -263,6 +273,7 @@ impl Shard {
             is_visited: Cell::new(false),
             visit_count: Cell::new(0),
         });
+        shard.account_files();
         shard.flush_replayed();
         Ok(shard)
     }
@@ -291,11 +302,6 @@ impl Shard {
     /// A timestamp for a write, in µs: unique on the node, later than all before.
     pub fn next_timestamp(&self) -> i64 {
         self.timestamps.next()
-    }
-
-    /// What the chunk cache did so far.
-    pub fn cache_stats(&self) -> CacheStats {
-        self.cache.stats()
     }
 
     /// Bytes in memtables.

@@ -64,6 +64,7 @@ impl Shard {
         let next = manifest.without(id);
         *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
         drop(manifest);
+        self.account_files();
         self.delete_files(&store.files()).await;
         Ok(())
     }
@@ -114,7 +115,10 @@ impl Shard {
             memtable_data_size: in_memory(|memtable| memtable.memory_bytes() as u64),
             memtable_switch_count: store.metrics.flush_count.get(),
             memtable_partition_count: in_memory(|memtable| memtable.partition_count() as u64),
-            filter_bytes: 0,
+            filter_bytes: files.iter().map(|file| file.filter_bytes()).sum(),
+            file_memory_bytes: files.iter().map(|file| file.memory_bytes()).sum(),
+            cache_hit_count: store.metrics.cache_hit_count.get(),
+            cache_miss_count: store.metrics.cache_miss_count.get(),
             damaged_files: store.damage.borrow().clone(),
         })
     }
