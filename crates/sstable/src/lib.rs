@@ -27,6 +27,7 @@ mod options;
 mod partition_index;
 mod ring_place;
 mod row_index;
+mod spread;
 pub mod statistics;
 mod summary;
 mod table_file;
@@ -63,3 +64,5 @@ mod dump_tests;
 mod fixture_tests;
 #[cfg(test)]
 mod round_trip_tests;
+#[cfg(test)]
+mod spread_tests;

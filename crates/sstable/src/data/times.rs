@@ -71,8 +71,9 @@ pub(crate) fn write_whole_deletion(deletion: DeletionTime, out: &mut Vec<u8>) {
         out.push(LIVE);
         return;
     }
-    // The sign bit means "live". A deletion at a negative timestamp can not be told in this format.
-    out.extend_from_slice(&deletion.timestamp.max(0).to_be_bytes());
+    // The sign bit means "live".
+    assert!(deletion.timestamp >= 0, "the writer tells a deletion at a negative timestamp in other words");
+    out.extend_from_slice(&deletion.timestamp.to_be_bytes());
     out.extend_from_slice(&deletion.local_deletion_time.to_be_bytes());
 }
 
