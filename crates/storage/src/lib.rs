@@ -35,6 +35,9 @@ mod visit;
 
 pub use cache::CacheStats;
 pub use commitlog::SyncMode;
+pub use compaction::{
+    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals,
+};
 pub use error::StorageError;
 pub use layout::{Layout, NodeFacts};
 pub use metrics::TableStats;

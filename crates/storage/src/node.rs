@@ -22,6 +22,7 @@ use schema::Schema;
 use types::Token;
 
 use crate::errand::{Batch, Message, Outbox, refused};
+use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
 use crate::layout::NodeFacts;
 use crate::recovery::Recovery;
@@ -87,7 +88,12 @@ impl Directory {
             Sharding::new(self.options.shard_count, self.facts.sharding_ignore_msb()).map_err(|error| {
                 StorageError::Directory { path: self.layout.root().into(), what: error.to_string() }
             })?;
+        let compaction = CompactionControl::new(
+            self.options.concurrent_compactors,
+            self.options.compaction_bytes_per_second,
+        );
         let context = ShardContext {
+            compaction,
             sharding,
             runtime: self.runtime,
             options: self.options,

@@ -19,7 +19,9 @@ pub struct StorageOptions {
     pub memtable_bytes: usize,
     /// Memory for cached chunks of all shards, in bytes.
     pub cache_bytes: usize,
-    /// Bytes a second that compactions of all shards may write; 0 is without limit.
+    /// Compactions that run at once, over all shards.
+    pub concurrent_compactors: usize,
+    /// Bytes a second that compactions of all shards may read; 0 is without limit.
     pub compaction_bytes_per_second: u64,
     /// Disk space for the commit log of all shards, in bytes: beyond it the tables whose writes are
     /// oldest are flushed.
@@ -39,6 +41,7 @@ impl StorageOptions {
             segment_bytes: 32 << 20,
             memtable_bytes: memory_bytes / 4,
             cache_bytes: memory_bytes / 2,
+            concurrent_compactors: 2,
             compaction_bytes_per_second: 0,
             log_bytes: (memory_bytes as u64).clamp(1 << 30, 8 << 30),
             mailbox_messages: 16 * 1024,

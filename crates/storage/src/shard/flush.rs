@@ -266,6 +266,9 @@ impl Shard {
             Removed::All => manifest.files(table),
             Removed::These(ids) => ids,
         };
+        if change.flushed.is_some() {
+            store.compacting.note_flush(&change.added);
+        }
         let edit = Edit { added: ids(&change.added), removed: named, flushed: change.flushed };
         let next = manifest.edited(table, &edit, self.timestamps.mark());
         *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;

@@ -40,6 +40,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::cache::ChunkCache;
+use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
 use crate::manifest::Manifest;
 use crate::memtable::{Memtable, MemtableSlot};
@@ -82,6 +83,7 @@ pub struct Shard {
     /// The log segment of the last write.
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
+    compactions: compact::Compactions,
     /// Is it another shard's thread that runs?
     is_visited: Cell<bool>,
     visit_count: Cell<u64>,
@@ -118,6 +120,7 @@ pub(crate) struct ShardContext {
     pub(crate) registry: Arc<FileRegistry>,
     /// See [`Timestamps`].
     pub(crate) timestamp_floor: Arc<AtomicI64>,
+    pub(crate) compaction: Arc<CompactionControl>,
 }
 
 impl ShardContext {
@@ -142,9 +145,8 @@ pub(crate) struct TableStore {
     damage: RefCell<Vec<String>>,
     /// Held by the one flush or truncation that runs.
     flush_turn: tokio::sync::Mutex<()>,
-    /// Held by the one compaction that runs.
-    compact_turn: tokio::sync::Mutex<()>,
-    is_compacting: Cell<bool>,
+    compact_turn: compact::CompactTurn,
+    compacting: compact::Compacting,
     is_dropped: Cell<bool>,
     metrics: Rc<TableMetrics>,
 }
@@ -161,8 +163,8 @@ impl TableStore {
             scopes,
             damage: RefCell::new(damage),
             flush_turn: tokio::sync::Mutex::new(()),
-            compact_turn: tokio::sync::Mutex::new(()),
-            is_compacting: Cell::new(false),
+            compact_turn: compact::CompactTurn::default(),
+            compacting: compact::Compacting::default(),
             is_dropped: Cell::new(false),
             metrics: Rc::default(),
         })
@@ -224,7 +226,7 @@ impl Shard {
         seed: ShardSeed,
         schema: Arc<Schema>,
     ) -> Result<Rc<Shard>, StorageError> {
-        let ShardContext { sharding, runtime, options, layout, registry, timestamp_floor } = context;
+        let ShardContext { sharding, runtime, options, layout, registry, timestamp_floor, compaction } = context;
         let log_options = commitlog::CommitLogOptions {
             segment_bytes: options.segment_bytes,
             sync: options.sync,
@@ -270,6 +272,7 @@ impl Shard {
             flush_failure: RefCell::new(None),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
+            compactions: compact::Compactions::new(compaction),
             is_visited: Cell::new(false),
             visit_count: Cell::new(0),
         });

@@ -13,6 +13,7 @@
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 
+mod compacting;
 mod errands;
 mod given;
 mod pressure;
