@@ -36,6 +36,7 @@ use rows::PartitionKey;
 use runtime::{ColdReader, Runtime};
 use schema::{Schema, Table, TableId};
 use sstable::TableFile;
+use stdx::id_map::IdMap;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -69,7 +70,7 @@ pub struct Shard {
     /// Memory that table files hold as long as they are open.
     pinned_bytes: Cell<usize>,
     schema: RefCell<Arc<Schema>>,
-    tables: RefCell<HashMap<TableId, Rc<TableStore>>>,
+    tables: RefCell<IdMap<TableId, Rc<TableStore>>>,
     /// Held while an edit of the manifest is on its way to the disk.
     manifest: tokio::sync::Mutex<Manifest>,
     /// Bytes in all memtables, active and frozen.
@@ -235,7 +236,7 @@ impl Shard {
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
         let mut seeds = seed.tables;
-        let mut tables = HashMap::new();
+        let mut tables = IdMap::default();
         let mut memtable_bytes = 0;
         for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
             let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()));

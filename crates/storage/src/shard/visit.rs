@@ -43,15 +43,16 @@ impl Shard {
         }
         let _visit = Visit::begin(self);
         let started = self.runtime.clock.elapsed();
-        let taken = self.take(mutations);
-        self.count_writes(mutations, started);
+        let taken = match self.take(mutations) {
+            Ok(taken) => taken,
+            Err(error) => return Some(Err(error)),
+        };
+        self.count_writes(&taken.stores, started);
         self.visit_count.set(self.visit_count.get() + 1);
-        Some(taken.map(|position| match position {
-            Some(position) if position.segment != self.log_segment.get() || !self.log.is_synced(position) => {
-                Rest::Finish(position)
-            }
-            _ => Rest::Nothing,
-        }))
+        let is_unfinished = |position: &LogPosition| {
+            position.segment != self.log_segment.get() || !self.log.is_synced(*position)
+        };
+        Some(Ok(taken.position.filter(is_unfinished).map_or(Rest::Nothing, Rest::Finish)))
     }
 
     /// Reads and writes that other shards' threads have done here.
