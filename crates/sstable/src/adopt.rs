@@ -29,6 +29,11 @@ pub enum Bring {
 /// # Errors
 /// The disk fails, or a component is missing. What was made of `to` is removed again.
 pub fn adopt(disk: &dyn Disk, from: &Descriptor, to: &Descriptor, bring: Bring) -> Result<(), SstableError> {
+    // What is there is not ours to clean up.
+    let taken = to.path(Component::Data);
+    if disk.exists(&taken)? {
+        return Err(SstableError::Misuse { path: taken, what: "the id is taken" });
+    }
     let adopted = bring_all(disk, from, to, bring).and_then(|()| write_checksums(disk, to));
     if adopted.is_err() {
         // The first failure says more than one of cleaning up; the next start sweeps what is left.

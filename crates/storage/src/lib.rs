@@ -17,6 +17,7 @@ mod compaction;
 mod errand;
 mod error;
 mod files;
+mod import;
 mod layout;
 mod manifest;
 mod memtable;
@@ -29,6 +30,7 @@ mod recovery;
 mod replay;
 mod scope;
 mod shard;
+mod snapshots;
 pub mod state_file;
 mod timestamps;
 mod visit;
@@ -39,9 +41,11 @@ pub use compaction::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals,
 };
 pub use error::StorageError;
+pub use import::{ImportOptions, ImportSummary};
 pub use layout::{Layout, NodeFacts};
 pub use metrics::TableStats;
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
 pub use read::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange};
 pub use shard::Shard;
+pub use snapshots::{ClearFilter, SnapshotFacts};

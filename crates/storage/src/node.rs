@@ -101,6 +101,7 @@ impl Directory {
             registry: Arc::new(FileRegistry::default()),
             timestamp_floor: Arc::new(AtomicI64::new(i64::MIN)),
         };
+        context.registry.set_incremental_backups(context.options.incremental_backups);
         let (facts, seeds) = Recovery { context: &context, schema, facts: self.facts }.run()?;
         Ok(Recovered { context, facts, seeds, lock: self.lock })
     }

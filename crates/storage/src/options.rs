@@ -28,6 +28,13 @@ pub struct StorageOptions {
     pub log_bytes: u64,
     /// Messages a shard lets wait for it.
     pub mailbox_messages: usize,
+    /// Is a table kept as a snapshot before it is dropped or truncated?
+    pub auto_snapshot: bool,
+    /// Is each flushed file kept in `backups` too? Can be changed while the node runs.
+    pub incremental_backups: bool,
+    /// Spells a table as the statement that makes it, for the `schema.cql` of snapshots; storage
+    /// knows no CQL.
+    pub spell_table: Option<fn(&schema::Table) -> String>,
 }
 
 impl StorageOptions {
@@ -45,6 +52,9 @@ impl StorageOptions {
             compaction_bytes_per_second: 0,
             log_bytes: (memory_bytes as u64).clamp(1 << 30, 8 << 30),
             mailbox_messages: 16 * 1024,
+            auto_snapshot: false,
+            incremental_backups: false,
+            spell_table: None,
         }
     }
 }

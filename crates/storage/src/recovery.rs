@@ -16,7 +16,7 @@ use std::sync::Arc;
 use ring::Sharding;
 use runtime::Disk;
 use schema::{Schema, Table, TableId};
-use sstable::{Descriptor, TableFile};
+use sstable::{Component, Descriptor, TableFile};
 use uuid::Uuid;
 
 use crate::layout::NodeFacts;
@@ -39,6 +39,7 @@ impl Recovery<'_> {
     pub(crate) fn run(&self) -> Result<(NodeFacts, Vec<ShardSeed>), StorageError> {
         self.finish_resharding(self.facts.generation)?;
         let mut manifests = self.open_manifests(self.facts.sharding, self.facts.generation)?;
+        manifests = crate::import::journal::take_back(self.disk(), self.layout(), manifests)?;
         self.sweep(&manifests)?;
         let keeps_rule = self.context.sharding == self.facts.sharding;
         let replaying = Replaying::new(self.context, self.schema, &mut manifests, keeps_rule);
@@ -92,23 +93,38 @@ impl Recovery<'_> {
         for keyspace in list(disk, &data)? {
             for table in list(disk, &data.join(&keyspace))? {
                 let directory = data.join(&keyspace).join(table);
-                for name in list(disk, &directory)? {
-                    self.sweep_file(&directory, &name, &named)?;
-                }
+                self.sweep_table(&directory, &named)?;
             }
         }
         Ok(())
     }
 
-    fn sweep_file(&self, directory: &Path, name: &str, named: &BTreeSet<Uuid>) -> Result<(), StorageError> {
-        let Ok((descriptor, _)) = Descriptor::from_path(&directory.join(name)) else { return Ok(()) };
-        if named.contains(&descriptor.id) {
-            return Ok(());
+    fn sweep_table(&self, directory: &Path, named: &BTreeSet<Uuid>) -> Result<(), StorageError> {
+        let names = list(&**self.disk(), directory)?;
+        let parsed = names.iter().filter_map(|name| Descriptor::from_path(&directory.join(name)).ok());
+        let mut components: HashMap<Descriptor, Vec<Component>> = HashMap::new();
+        for (descriptor, component) in parsed {
+            components.entry(descriptor).or_default().push(component);
         }
-        tracing::info!(file = name, "deleting a table file that never became part of its table");
-        self.disk()
-            .remove_file(&directory.join(name))
-            .map_err(|source| StorageError::Disk { act: "delete left-over table file", source })
+        for (descriptor, components) in components {
+            if named.contains(&descriptor.id) {
+                continue;
+            }
+            let file = descriptor.file_name(Component::Data);
+            // What we write has checksums before it has a list of components, and is no number.
+            let is_finished =
+                components.contains(&Component::Toc) && !components.contains(&Component::Checksums);
+            if is_finished || sstable::number_of(descriptor.id).is_some() {
+                tracing::warn!(
+                    file,
+                    "a table file was placed here that is not part of its table: see refresh"
+                );
+                continue;
+            }
+            tracing::info!(file, "deleting a table file that never became part of its table");
+            sstable::delete_table_file(&**self.disk(), &descriptor)?;
+        }
+        Ok(())
     }
 
     /// Step 3: the directory changes to the wanted rule.
@@ -252,7 +268,7 @@ impl Recovery<'_> {
         if let Some(file) = opened.get(&id) {
             return Ok(Arc::clone(file));
         }
-        let descriptor = Descriptor::new(self.layout().table(table), id);
+        let descriptor = Descriptor::locate(&**self.disk(), &self.layout().table(table), id)?;
         let file = TableFile::open(Arc::clone(self.disk()), descriptor, table)?;
         opened.insert(id, Arc::clone(&file));
         Ok(file)

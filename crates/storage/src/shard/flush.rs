@@ -40,6 +40,13 @@ pub(super) struct Frozen {
     written: Option<Option<Arc<TableFile>>>,
 }
 
+impl Frozen {
+    /// Its file, when that is not part of the table yet.
+    pub(super) fn written_id(&self) -> Option<Uuid> {
+        self.written.as_ref()?.as_ref().map(|file| file.descriptor().id)
+    }
+}
+
 /// A change of the files of a table.
 pub(super) struct FileChange {
     pub(super) added: Vec<Arc<TableFile>>,
@@ -142,7 +149,7 @@ impl Shard {
         });
     }
 
-    async fn flush_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
+    pub(super) async fn flush_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
         let _turn = store.flush_turn.lock().await;
         self.freeze(store);
         let result = self.flush_frozen(store).await;
@@ -190,7 +197,10 @@ impl Shard {
             };
             match self.commit(store, change).await {
                 // One step for readers: no await between the file's coming and the memtable's going.
-                Ok(Some(_)) => self.forget_frozen(store, |other| Rc::ptr_eq(&other.slot, &frozen.slot)),
+                Ok(Some(_)) => {
+                    self.forget_frozen(store, |other| Rc::ptr_eq(&other.slot, &frozen.slot));
+                    self.back_up(store, file).await;
+                }
                 Ok(None) => {
                     self.delete_files(file.as_slice()).await;
                     return Ok(());
@@ -296,6 +306,11 @@ impl Shard {
         for file in files {
             self.cache.forget(file.number());
         }
+        self.release_files(files).await;
+    }
+
+    /// Lets go of files that were held; those that nobody lists or holds any more are deleted.
+    pub(super) async fn release_files(&self, files: &[Arc<TableFile>]) {
         let unused: Vec<Descriptor> = files
             .iter()
             .map(|file| file.descriptor().clone())

@@ -11,14 +11,18 @@
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how does a memtable become a file? | `flush.rs` |
 //! | how do files become fewer? | `compact.rs` |
+//! | how do files come from elsewhere? | `import.rs` |
+//! | how are files kept, as snapshots and backups? | `snapshot.rs` |
 //! | how does the shard learn of a new schema? | `tables.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
 
 mod compact;
 mod fetch;
 mod flush;
+mod import;
 mod merge;
 mod read;
+mod snapshot;
 mod tables;
 mod visit;
 mod write;

@@ -8,6 +8,7 @@
 //! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
 //! | `replaying.rs` | what when the log is larger than the memory it is replayed into? |
+//! | `importing.rs` | do files from elsewhere become part of a table, and do snapshots keep it? |
 //! | `starting.rs` | what when a shard can not start? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
 
@@ -16,6 +17,7 @@
 mod compacting;
 mod errands;
 mod given;
+mod importing;
 mod pressure;
 mod reading;
 mod replaying;
