@@ -10,9 +10,11 @@
 //! | what is known of its tables? | `stats.rs`, `table_stats.rs` |
 //! | what can be done to it? | `actions.rs` |
 //! | how does data come in and go out? | `moving.rs` |
+//! | what of its compactions? | `compactions.rs` |
 
 mod actions;
 mod answer;
+mod compactions;
 mod info;
 mod moving;
 mod routes;
@@ -33,6 +35,7 @@ use tokio::sync::watch;
 use crate::listener::ConnectionCount;
 use crate::system::NodeView;
 
+pub(crate) use compactions::NodeCompactions;
 pub(crate) use stats::NodeStats;
 
 /// What the port knows, and what it can act on.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use storage::TableStats;
 
 use super::answer::{Answer, Refusal};
-use super::{ManagementState, NodeStats};
+use super::{ManagementState, NodeCompactions, NodeStats, compactions};
 
 /// What a request is about; nothing named means everything.
 #[derive(Debug, Default, Deserialize)]
@@ -131,7 +131,11 @@ const METRICS: [(&str, &str, &str, Figure); 8] = [
 /// The node's metrics in the Prometheus text format.
 pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refusal> {
     let stats = NodeStats::collect(&state.shards).await?;
-    let text = prometheus_text(&stats, state.connections.get(), state.view.uptime_seconds());
+    let compactions = NodeCompactions::collect(&state.shards).await?;
+    let mut text = prometheus_text(&stats, state.connections.get(), state.view.uptime_seconds());
+    for (name, kind, help, value) in compactions::metrics(&compactions.totals) {
+        _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    }
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 
