@@ -32,6 +32,7 @@ use storage::{Shards, StorageError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::clients::Clients;
 use crate::listener::ConnectionCount;
 use crate::system::NodeView;
 
@@ -44,6 +45,7 @@ pub(crate) struct ManagementState {
     view: NodeView,
     shards: Shards,
     connections: Arc<ConnectionCount>,
+    clients: Clients,
     /// Where a stop of the node is asked for.
     stop: watch::Sender<bool>,
     /// Are new connections of clients accepted?
@@ -58,10 +60,11 @@ impl ManagementState {
         view: NodeView,
         shards: Shards,
         connections: Arc<ConnectionCount>,
+        clients: Clients,
         stop: watch::Sender<bool>,
         open: watch::Sender<bool>,
     ) -> Self {
-        ManagementState { view, shards, connections, stop, open, is_draining: Arc::default() }
+        ManagementState { view, shards, connections, clients, stop, open, is_draining: Arc::default() }
     }
 
     /// The schema in force.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::schema_version::SchemaVersions;
 use super::view::{NodeView, STORAGE_PORT};
-use super::{local, schema_rows, views};
+use super::{estimates, local, schema_rows, views};
 use crate::clients::Clients;
 use crate::management::{NodeCompactions, NodeStats};
 
@@ -110,6 +110,9 @@ impl VirtualTables for SystemTables {
         }
         Some(match (table.keyspace(), table.name()) {
             ("system", "local") => local::rows(table, &self.view, self.schema_version()),
+            ("system", "size_estimates" | "table_estimates") => {
+                estimates::rows(table, &self.view, &self.stats.borrow())
+            }
             // Other nodes, what they hold, views and repairs: there are none.
             ("system", "compaction_history") => views::compaction_rows(table, &self.compactions.borrow()),
             ("system", _) => Vec::new(),

@@ -5,7 +5,7 @@
 use std::env::consts;
 
 use schema::Table;
-use storage::{PartitionRows, TableStats};
+use storage::{PartitionRows, SliceStats, TableStats};
 
 use super::made_up::{MadeUpRows, Timestamp, Value};
 use super::view::{NodeView, PARTITIONER, STORAGE_PORT};
@@ -16,8 +16,21 @@ const MEBIBYTE: u64 = 1 << 20;
 
 /// Does the table tell of things that each shard knows a part of?
 pub(super) fn tells_of_all_shards(table: &Table) -> bool {
-    let names = ["caches", "disk_usage", "local_read_latency", "local_write_latency"];
-    table.keyspace() == "system_views" && names.contains(&table.name())
+    let views = [
+        "caches",
+        "disk_usage",
+        "local_read_latency",
+        "local_write_latency",
+        "max_partition_size",
+        "max_sstable_size",
+        "rows_per_read",
+        "tombstones_per_read",
+    ];
+    match table.keyspace() {
+        "system" => ["size_estimates", "table_estimates"].contains(&table.name()),
+        "system_views" => views.contains(&table.name()),
+        _ => false,
+    }
 }
 
 /// All rows of a table of `system_views`.
@@ -30,6 +43,16 @@ pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<Par
         }),
         "local_read_latency" => add_tables(&mut rows, stats, |stats| [("count", stats.read_count.into())]),
         "local_write_latency" => add_tables(&mut rows, stats, |stats| [("count", stats.write_count.into())]),
+        "max_partition_size" => add_tables(&mut rows, stats, |stats| {
+            [("mebibytes", stats.partition_bytes.max.div_ceil(MEBIBYTE).into())]
+        }),
+        "max_sstable_size" => add_tables(&mut rows, stats, |stats| {
+            [("mebibytes", stats.sstable_bytes_max.div_ceil(MEBIBYTE).into())]
+        }),
+        "rows_per_read" => add_tables(&mut rows, stats, |stats| per_read(stats, stats.live_rows_per_read)),
+        "tombstones_per_read" => {
+            add_tables(&mut rows, stats, |stats| per_read(stats, stats.tombstones_per_read));
+        }
         "settings" => settings(view).into_iter().for_each(|(name, value)| {
             rows.add([("name", name.into()), ("value", value.into())]);
         }),
@@ -123,6 +146,11 @@ pub(super) fn client_rows(table: &Table, clients: &Clients) -> Vec<PartitionRows
         ]);
     }
     rows.finish()
+}
+
+/// All reads, and the greatest of the last five minutes; their distribution is not kept.
+fn per_read(stats: &TableStats, recent: SliceStats) -> [(&'static str, Value); 2] {
+    [("count", stats.read_count.into()), ("max", (recent.max as f64).into())]
 }
 
 fn add_chunk_cache(rows: &mut MadeUpRows<'_>, stats: &NodeStats) {
