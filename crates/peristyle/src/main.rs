@@ -5,6 +5,7 @@
 //!   demo       a node with real data in it, for a first look
 //!   cqlsh      the shell
 //!   nodetool   looking after a node
+//!   sstable    table files, offline
 //! ```
 //!
 //! Nothing is decided here: arguments go in, exit codes come out.
@@ -17,6 +18,7 @@ mod csv;
 mod demo;
 mod nodetool;
 mod serve;
+mod sstable;
 mod values;
 
 use std::process::ExitCode;
@@ -44,6 +46,8 @@ enum Command {
     Cqlsh(cqlsh::CqlshArguments),
     /// Look after a node
     Nodetool(nodetool::NodetoolArguments),
+    /// Look at table files and mend them, offline
+    Sstable(sstable::SstableArguments),
 }
 
 fn main() -> ExitCode {
@@ -52,5 +56,6 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Cqlsh(arguments) => cqlsh::run(&arguments),
         Command::Nodetool(arguments) => nodetool::run(&arguments),
+        Command::Sstable(arguments) => sstable::run(&arguments),
     }
 }

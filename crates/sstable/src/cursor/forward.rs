@@ -57,6 +57,11 @@ impl Forward {
         }
     }
 
+    /// Where the next item is.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
     /// The next item within the slices.
     pub(crate) fn step<S: ChunkSource>(
         &mut self,

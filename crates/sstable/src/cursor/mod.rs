@@ -156,6 +156,15 @@ impl<S: ChunkSource> FileCursor<S> {
         self.chunks.file()
     }
 
+    /// Where the next item of the partition being read is in Data, uncompressed; 0 between partitions
+    /// and against the clustering order. For tools.
+    pub fn position(&self) -> u64 {
+        match &self.state {
+            State::Forward(forward) => forward.position(),
+            _ => 0,
+        }
+    }
+
     /// Does one thing. `Ok(None)` when there is nothing to tell yet.
     fn advance(&mut self) -> Attempt<Option<Step<ChunkNeed>>> {
         match &mut self.state {
