@@ -86,6 +86,10 @@ impl Display for Selector {
             Selector::List(elements) => write!(f, "[{}]", commas(elements)),
             Selector::Set(elements) => write!(f, "{{{}}}", commas(elements)),
             Selector::MapOrUser(pairs) => write!(f, "{{{}}}", entries(pairs)),
+            // A blank, lest the point becomes a part of the number.
+            Selector::Field(whole, field) if matches!(**whole, Selector::Literal(_)) => {
+                write!(f, "{whole} .{field}")
+            }
             Selector::Field(whole, field) => write!(f, "{}.{field}", Operand(whole, false)),
             Selector::Element(whole, key) => write!(f, "{}[{key}]", Operand(whole, false)),
             Selector::Slice(whole, from, to) => {
