@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn neighbours_are_drawn_in_as_the_method_says() {
         let sets = [vec![0, 1], vec![1, 2, 3], vec![3, 4], vec![4, 5], vec![6]];
-        assert_eq!(buckets(3, Inclusion::None, &sets), [1..2]);
-        assert_eq!(buckets(3, Inclusion::Single, &sets), [0..3]);
-        assert_eq!(buckets(3, Inclusion::Transitive, &sets), [0..4]);
+        assert_eq!(buckets(3, Inclusion::None, &sets), one(1..2));
+        assert_eq!(buckets(3, Inclusion::Single, &sets), one(0..3));
+        assert_eq!(buckets(3, Inclusion::Transitive, &sets), one(0..4));
         assert_eq!(buckets(2, Inclusion::None, &sets), [0..1, 1..2, 2..3, 3..4]);
     }
 

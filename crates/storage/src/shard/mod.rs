@@ -1,8 +1,8 @@
 //! A shard: one thread's part of the token space, and everything that belongs to it.
 //!
 //! One thread at a time touches what is here: the shard's own, or while that sleeps, a visiting one.
-//! Other shards reach this one by a visit or by sending it work ([`crate::ShardHandle`]); flush and compaction run elsewhere over immutable inputs and come back
-//! as one message.
+//! Other shards reach this one by a visit or by sending it work ([`crate::ShardHandle`]); flush and
+//! compaction run elsewhere over immutable inputs and come back as one message.
 //!
 //! | a reader asks | file |
 //! |---|---|
