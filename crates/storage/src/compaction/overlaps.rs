@@ -91,6 +91,10 @@ mod tests {
         sets
     }
 
+    fn one(range: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
+        std::iter::once(range).collect()
+    }
+
     #[test]
     fn the_drawing_holds() {
         assert_eq!(sets(&[(0, 3), (2, 7), (6, 9), (1, 8)]), [vec![0, 1, 3], vec![1, 2, 3]]);
