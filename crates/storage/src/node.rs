@@ -21,8 +21,8 @@ use runtime::{
 use schema::Schema;
 use types::Token;
 
-use crate::errand::{Batch, Message, Outbox, refused};
 use crate::compaction::CompactionControl;
+use crate::errand::{Batch, Message, Outbox, refused};
 use crate::files::FileRegistry;
 use crate::layout::NodeFacts;
 use crate::recovery::Recovery;

@@ -231,7 +231,8 @@ impl Shard {
         seed: ShardSeed,
         schema: Arc<Schema>,
     ) -> Result<Rc<Shard>, StorageError> {
-        let ShardContext { sharding, runtime, options, layout, registry, timestamp_floor, compaction } = context;
+        let ShardContext { sharding, runtime, options, layout, registry, timestamp_floor, compaction } =
+            context;
         let log_options = commitlog::CommitLogOptions {
             segment_bytes: options.segment_bytes,
             sync: options.sync,
