@@ -10,6 +10,7 @@
 mod arguments;
 mod bless;
 mod check;
+mod coldreads;
 mod compare;
 mod conversation;
 mod crash;
@@ -116,6 +117,12 @@ const COMMANDS: &[Command] = &[
         options: "[--positions N] [--seed S] [--only POSITION] [--jobs N] [--folder PATH] [--keep]",
         about: "change a byte of any file, start, read everything: reported with file and offset, never an answer",
         run: flip::run,
+    },
+    Command {
+        name: "coldreads",
+        options: "[--chunks KB,KB] [--rows N] [--memory SIZE] [--access HOW] [--window N] [--seconds N] [--turns N]",
+        about: "random rows of data larger than memory, beside a plain io_uring program on the same file",
+        run: coldreads::run,
     },
     Command {
         name: "sim",

@@ -21,6 +21,19 @@ pub enum CommitlogSync {
     Batch,
 }
 
+/// How rows that are not in memory are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskAccess {
+    /// The best that is possible.
+    Auto,
+    /// Past the page cache, through io_uring.
+    IoUring,
+    /// Past the page cache, by threads.
+    Pread,
+    /// Through the page cache, by threads.
+    Buffered,
+}
+
 /// What a node is told. The options' effects are in [`OPTIONS`](crate::OPTIONS).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -48,6 +61,8 @@ pub struct Config {
     pub auto_snapshot: bool,
     /// `incremental_backups`.
     pub incremental_backups: bool,
+    /// `disk_access`.
+    pub disk_access: DiskAccess,
     /// `connections_max`.
     pub connections_max: u32,
     /// `frame_bytes_max`.
@@ -77,6 +92,7 @@ impl Default for Config {
             concurrent_compactors: 2,
             auto_snapshot: true,
             incremental_backups: false,
+            disk_access: DiskAccess::Auto,
             connections_max: 0,
             frame_bytes_max: 0,
             in_flight_bytes_limit: None,

@@ -18,6 +18,7 @@ const FROM_CASSANDRA: &[(&str, &str)] = &[
     ("commitlog_sync_group_window", "commitlog_sync_window"),
     ("commitlog_sync_group_window_in_ms", "commitlog_sync_window"),
     ("compaction_throughput_mb_per_sec", "compaction_throughput"),
+    ("disk_access_mode", "disk_access"),
     ("memtable_heap_space", "memory"),
     ("file_cache_size", "memory"),
     ("dc", "datacenter"),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::config::{CommitlogSync, Config};
+use crate::config::{CommitlogSync, Config, DiskAccess};
 use crate::quantity::{parse_size, parse_time, show_size};
 
 /// One option.
@@ -161,6 +161,16 @@ pub static OPTIONS: &[OptionSpec] = &[
         set: |config, text| set(&mut config.incremental_backups, parse_switch(text)),
     },
     OptionSpec {
+        name: "disk_access",
+        value: "auto, io_uring, pread or buffered",
+        default: "auto",
+        about: "How rows that are not in memory are read. `io_uring`: past the kernel's page cache, into a cache of \
+                our own inside `memory`. `pread`: the same by threads, where the kernel refuses io_uring. `auto`: \
+                the first of the two that is possible. `buffered`: through the page cache, which is outside \
+                `memory`.",
+        set: |config, text| set(&mut config.disk_access, parse_disk_access(text)),
+    },
+    OptionSpec {
         name: "connections_max",
         value: "a number",
         default: "10000",
@@ -268,6 +278,16 @@ fn parse_shards(text: &str) -> Result<Option<u16>, String> {
             Ok(number @ 1..=SHARDS_MAX) => Ok(Some(number)),
             _ => Err(format!("neither auto nor a whole number from 1 to {SHARDS_MAX}")),
         },
+    }
+}
+
+fn parse_disk_access(text: &str) -> Result<DiskAccess, String> {
+    match text.trim() {
+        "auto" => Ok(DiskAccess::Auto),
+        "io_uring" => Ok(DiskAccess::IoUring),
+        "pread" => Ok(DiskAccess::Pread),
+        "buffered" => Ok(DiskAccess::Buffered),
+        _ => Err("neither auto, io_uring, pread nor buffered".to_owned()),
     }
 }
 

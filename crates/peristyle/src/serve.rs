@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, Command};
 use config::{Config, ConfigError, OPTIONS};
-use runtime::{Runtime, RuntimeOptions};
+use runtime::{DiskAccess, Runtime, RuntimeOptions};
 use server::{Server, ServerError, ServerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -109,7 +109,8 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, ServeError> {
 fn serve(config: &Config, on_ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let cores =
         std::thread::available_parallelism().map_or(1, |count| u16::try_from(count.get()).unwrap_or(256));
-    let runtime = Runtime::real(RuntimeOptions::default()).map_err(ServeError::Threads)?;
+    let options = RuntimeOptions { disk_access: disk_access(config), ..RuntimeOptions::default() };
+    let runtime = Runtime::real(options).map_err(ServeError::Threads)?;
     let waiting =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Threads)?;
     let server = Server::start(&runtime, ServerOptions::from_config(config, cores))?;
@@ -119,6 +120,15 @@ fn serve(config: &Config, on_ready: impl FnOnce(SocketAddr)) -> Result<(), Serve
         wait_for_the_end(&server).await?;
         Ok(server.stop().await?)
     })
+}
+
+fn disk_access(config: &Config) -> DiskAccess {
+    match config.disk_access {
+        config::DiskAccess::Auto => DiskAccess::Auto,
+        config::DiskAccess::IoUring => DiskAccess::IoUring,
+        config::DiskAccess::Pread => DiskAccess::Pread,
+        config::DiskAccess::Buffered => DiskAccess::Buffered,
+    }
 }
 
 /// Resolves at SIGTERM, at Ctrl-C or when the management port asks for it; an error when a shard has died.

@@ -57,8 +57,8 @@ impl fmt::Debug for Chunk {
     }
 }
 
-/// A chunk that a cursor lacks: read its [`Extent`] (or read it at once, where waiting is fine), make chunks of the bytes, keep them where the
-/// cursor's [`ChunkSource`] finds them, and step again.
+/// A chunk that a cursor lacks: read its [`Extent`] (or the chunk at once, where waiting is fine), make
+/// chunks of the bytes, keep them where the cursor's [`ChunkSource`] finds them, and step again.
 #[derive(Clone, Debug)]
 pub struct ChunkNeed {
     /// The file to read it from.

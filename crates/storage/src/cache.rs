@@ -35,7 +35,7 @@ const SMALL_PART: usize = 10;
 /// Index pages may take so many fourths of the budget before they are treated like Data.
 const INDEX_FOURTHS: usize = 3;
 /// Of so many chunks that go, one round is the index pages' turn.
-const INDEX_TURN: u32 = 16;
+const INDEX_TURN: u32 = 64;
 
 pub(crate) struct ChunkCache {
     state: RefCell<State>,
@@ -275,10 +275,9 @@ impl Class {
             let cost = slot.chunk.len() + ENTRY_BYTES;
             self.small_bytes -= cost;
             self.main_bytes += cost;
-            (slot.frequency, slot.is_in_main) = (0, true);
-        } else {
-            slot.frequency -= 1;
+            slot.is_in_main = true;
         }
+        slot.frequency -= 1;
         self.main.push_back(place);
         None
     }

@@ -39,6 +39,8 @@ pub(super) struct ChunkCache {
     pub(super) capacity_bytes: u64,
     pub(super) misses: u64,
     pub(super) requests: u64,
+    pub(super) index_bytes: u64,
+    pub(super) pinned_bytes: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -114,6 +116,8 @@ pub(super) struct Table {
     pub(super) filter_false_ratio: f64,
     pub(super) filter_bytes: u64,
     pub(super) filter_off_heap_bytes: u64,
+    pub(super) cache_hits: u64,
+    pub(super) cache_misses: u64,
     pub(super) index_summary_off_heap_bytes: u64,
     pub(super) compression_metadata_off_heap_bytes: u64,
     pub(super) partition_min_bytes: u64,

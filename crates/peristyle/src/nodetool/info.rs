@@ -33,6 +33,8 @@ pub(super) fn print(info: &Info, all_tokens: bool, out: &mut impl Write) -> Resu
         )?;
     }
     line("Chunk Cache", chunk_cache(info))?;
+    let (index, pinned) = (file_size(info.chunk_cache.index_bytes), file_size(info.chunk_cache.pinned_bytes));
+    line("Chunk Cache Use", format!("index pages {index}, pinned beside the cache {pinned}"))?;
     line("Percent Repaired", format!("{}%", double(info.percent_repaired.unwrap_or(100.0))))?;
     match info.tokens.as_slice() {
         [token] => line("Token", token.clone())?,

@@ -230,7 +230,14 @@ fn lines(table: &Table, human: bool) -> Vec<(&'static str, String)> {
         ("Average tombstones per slice (last five minutes)", mean(table.tombstones_per_slice_mean)),
         ("Maximum tombstones per slice (last five minutes)", table.tombstones_per_slice_max.to_string()),
         ("Droppable tombstone ratio", format!("{:.5}", table.droppable_tombstone_ratio)),
+        ("Chunk cache hit ratio", hit_ratio(table)),
     ]
+}
+
+/// Cassandra has no such line; `NaN` before the first request, as it prints ratios.
+fn hit_ratio(table: &Table) -> String {
+    let requests = table.cache_hits + table.cache_misses;
+    if requests > 0 { format!("{:.5}", table.cache_hits as f64 / requests as f64) } else { "NaN".into() }
 }
 
 fn print_table(

@@ -44,11 +44,7 @@ impl NodeStats {
         for (name, stats) in other.tables {
             self.tables.entry(name).or_default().add(&stats);
         }
-        self.cache.capacity_bytes += other.cache.capacity_bytes;
-        self.cache.used_bytes += other.cache.used_bytes;
-        self.cache.entry_count += other.cache.entry_count;
-        self.cache.hit_count += other.cache.hit_count;
-        self.cache.miss_count += other.cache.miss_count;
+        self.cache.add(&other.cache);
         self.memtable_bytes += other.memtable_bytes;
     }
 

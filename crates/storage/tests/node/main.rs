@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `given.rs` | (a node, a table, writes and reads in few words) |
 //! | `reading.rs` | do reads see memory and files as one? |
+//! | `cold.rs` | how often does a read go to the disk? |
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
@@ -14,6 +15,7 @@
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 
+mod cold;
 mod compacting;
 mod errands;
 mod given;

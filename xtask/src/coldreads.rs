@@ -1,0 +1,291 @@
+//! `cargo xtask coldreads`: single rows at random from data far larger than memory.
+//!
+//! For each chunk length a node is loaded, flushed and compacted. Then, in turns, the server is read
+//! (`point_reads` of the crate `client`) and, by a plain io_uring program that shares no code with it
+//! (`raw_reads` of `runtime`), the same Data file: reads of the same size, as many in flight. The server
+//! ought to reach nine tenths of what the plain program does. All files are deleted at the end.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::arguments::Arguments;
+use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::process::{cargo, root};
+use crate::report::{Failure, Tally};
+use crate::wire::{Answer, Connection, Request};
+
+/// The share of the plain program's rate that the server ought to reach.
+const RATIO_MIN: f64 = 0.9;
+const BLOCK_BYTES: f64 = 512.0;
+
+struct Plan {
+    rows: u64,
+    row_bytes: usize,
+    memory: String,
+    access: String,
+    connections: u64,
+    window: u64,
+    seconds: u64,
+    turns: u64,
+}
+
+/// What one chunk length gave: medians over the turns.
+struct Found {
+    chunk_kilobytes: u32,
+    server_per_second: f64,
+    server_p99_us: f64,
+    raw_per_second: f64,
+    raw_p99_us: f64,
+    ratio: f64,
+    reads_per_row: f64,
+    bytes_per_byte: f64,
+    hit_ratio: f64,
+}
+
+/// Runs it for each of `--chunks 4,16,64,256` (default 16).
+pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
+    arguments.only(&[
+        "chunks",
+        "rows",
+        "row-bytes",
+        "memory",
+        "access",
+        "connections",
+        "window",
+        "seconds",
+        "turns",
+    ])?;
+    let plan = Plan {
+        rows: arguments.value("rows", 2_000_000)?,
+        row_bytes: arguments.value("row-bytes", 1000)?,
+        memory: arguments.text("memory").unwrap_or("256MiB").to_owned(),
+        access: arguments.text("access").unwrap_or("auto").to_owned(),
+        connections: arguments.value("connections", 4)?,
+        window: arguments.value("window", 16)?,
+        seconds: arguments.value("seconds", 8)?,
+        turns: arguments.value("turns", 3)?,
+    };
+    let chunks = arguments.list("chunks");
+    let chunks = if chunks.is_empty() { vec!["16".to_owned()] } else { chunks };
+    let mut build = cargo();
+    build.args(["build", "--release", "-p", "runtime", "-p", "client", "--examples"]);
+    crate::peers::succeed(&mut build)?;
+    let mut all = Vec::new();
+    for chunk in &chunks {
+        let kilobytes = chunk.parse().map_err(|_| Failure::new(format!("'{chunk}' is no number")))?;
+        all.push(measure(&plan, kilobytes)?);
+    }
+    Ok(report(&plan, &all))
+}
+
+fn report(plan: &Plan, all: &[Found]) -> Tally {
+    println!(
+        "\n{} rows of {} bytes, memory {}, disk_access {}, {} reads in flight, medians of {} turns",
+        plan.rows,
+        plan.row_bytes,
+        plan.memory,
+        plan.access,
+        plan.connections * plan.window,
+        plan.turns
+    );
+    println!(
+        "| chunk_length_in_kb | reads/s | p99 ms | plain io_uring reads/s | p99 ms | ratio | disk reads per row | bytes read per byte returned | hit ratio |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let mut tally = Tally::default();
+    for found in all {
+        println!(
+            "| {} | {:.0} | {:.1} | {:.0} | {:.1} | {:.2} | {:.2} | {:.1} | {:.3} |",
+            found.chunk_kilobytes,
+            found.server_per_second,
+            found.server_p99_us / 1000.0,
+            found.raw_per_second,
+            found.raw_p99_us / 1000.0,
+            found.ratio,
+            found.reads_per_row,
+            found.bytes_per_byte,
+            found.hit_ratio,
+        );
+        if found.ratio >= RATIO_MIN {
+            tally.passed += 1;
+        } else {
+            tally.failed += 1;
+        }
+    }
+    tally
+}
+
+fn measure(plan: &Plan, chunk_kilobytes: u32) -> Result<Found, Failure> {
+    let folder = fresh_folder("coldreads")?;
+    let words = ["--memory", &plan.memory, "--disk-access", &plan.access];
+    let words = words.iter().chain(&["--compaction-throughput", "0", "--commitlog-sync", "periodic"]);
+    let options = NodeOptions {
+        data: folder.join("data"),
+        port: 0,
+        words: words.map(|word| (*word).to_owned()).collect(),
+    };
+    let node = Node::start(&options)?;
+    let result = fill(plan, &node, chunk_kilobytes).and_then(|()| turns(plan, &node, chunk_kilobytes));
+    drop(node);
+    std::fs::remove_dir_all(&folder)?;
+    result
+}
+
+fn fill(plan: &Plan, node: &Node, chunk_kilobytes: u32) -> Result<(), Failure> {
+    let mut connection = Connection::open(&node.address(), 5)?;
+    for text in [
+        "CREATE KEYSPACE cold WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+            .to_owned(),
+        format!(
+            "CREATE TABLE cold.rows (id bigint PRIMARY KEY, v blob) WITH compression = \
+             {{'class': 'LZ4Compressor', 'chunk_length_in_kb': {chunk_kilobytes}}}"
+        ),
+    ] {
+        let answer = connection.query(&text, &Request::default())?.answer;
+        if let Answer::Error { .. } = answer {
+            return Err(Failure::new(format!("{text}: {answer:?}")));
+        }
+    }
+    let (rows, row_bytes) = (plan.rows.to_string(), plan.row_bytes.to_string());
+    println!("chunks of {chunk_kilobytes} KiB: {rows} rows of {row_bytes} bytes");
+    println!("  load     {}", program("point_reads", &[&node.address(), "load", &rows, &row_bytes])?);
+    node.nodetool(&["flush"])?;
+    node.nodetool(&["compact", "cold", "rows"])?;
+    Ok(())
+}
+
+fn turns(plan: &Plan, node: &Node, chunk_kilobytes: u32) -> Result<Found, Failure> {
+    let data = largest_data_file(&node.data)?;
+    // Until the index is in memory; what is measured comes after.
+    read(plan, node, 1)?;
+    let (mut server, mut raw) = (Vec::new(), Vec::new());
+    let before = Counters::of(node)?;
+    let mut row_bytes = 0.0;
+    let (mut ops, mut read_bytes) = (0.0, 0.0);
+    for turn in 0..plan.turns {
+        let counters = Counters::of(node)?;
+        let found = read(plan, node, turn + 2)?;
+        let after = Counters::of(node)?;
+        row_bytes = figure(&found, "row_bytes")?;
+        ops += figure(&found, "ops")?;
+        server.push((figure(&found, "per_second")?, figure(&found, "p99_us")?));
+        let bytes_per_read = (after.bytes - counters.bytes) / (after.reads - counters.reads).max(1.0);
+        read_bytes = (bytes_per_read / BLOCK_BYTES).ceil() * BLOCK_BYTES;
+        let depth = (plan.connections * plan.window).to_string();
+        let words = [
+            data.to_string_lossy().into_owned(),
+            format!("{read_bytes:.0}"),
+            depth,
+            plan.seconds.to_string(),
+            (turn + 77).to_string(),
+        ];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let found = program("raw_reads", &words)?;
+        println!("  raw      {found}");
+        raw.push((figure(&found, "per_second")?, figure(&found, "p99_us")?));
+    }
+    let after = Counters::of(node)?;
+    let (server, raw) = (median(server), median(raw));
+    let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
+    println!("  {read_bytes:.0} bytes a read, {}", after.text);
+    Ok(Found {
+        chunk_kilobytes,
+        server_per_second: server.0,
+        server_p99_us: server.1,
+        raw_per_second: raw.0,
+        raw_p99_us: raw.1,
+        ratio: server.0 / raw.0,
+        reads_per_row: (after.reads - before.reads) / ops,
+        bytes_per_byte: (after.bytes - before.bytes) / (ops * row_bytes),
+        hit_ratio: hits / (hits + misses).max(1.0),
+    })
+}
+
+fn read(plan: &Plan, node: &Node, seed: u64) -> Result<String, Failure> {
+    let words =
+        [plan.rows, plan.connections, plan.window, plan.seconds, seed].map(|number| number.to_string());
+    let mut all = vec![node.address(), "read".to_owned()];
+    all.extend(words);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let found = program("point_reads", &all)?;
+    println!("  server   {found}");
+    Ok(found)
+}
+
+/// Runs an example and gives its last line.
+fn program(name: &str, words: &[&str]) -> Result<String, Failure> {
+    let mut command = Command::new(root().join("target/release/examples").join(name));
+    let text = crate::peers::output(command.args(words))?;
+    Ok(text.lines().last().unwrap_or_default().to_owned())
+}
+
+/// A `name=number` of a line.
+fn figure(line: &str, name: &str) -> Result<f64, Failure> {
+    let found = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let number = found.and_then(|number| number.parse().ok());
+    number.ok_or_else(|| Failure::new(format!("no {name} in '{line}'")))
+}
+
+fn median(mut turns: Vec<(f64, f64)>) -> (f64, f64) {
+    turns.sort_by(|left, right| left.0.total_cmp(&right.0));
+    turns.get(turns.len() / 2).copied().unwrap_or_default()
+}
+
+fn largest_data_file(folder: &Path) -> Result<PathBuf, Failure> {
+    let mut largest: Option<(u64, PathBuf)> = None;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let (path, metadata) = entry.and_then(|entry| Ok((entry.path(), entry.metadata()?)))?;
+            if metadata.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with("-Data.db")
+                && largest.as_ref().is_none_or(|(bytes, _)| *bytes < metadata.len())
+            {
+                largest = Some((metadata.len(), path));
+            }
+        }
+    }
+    largest.map(|(_, path)| path).ok_or_else(|| Failure::new("the node has no Data file"))
+}
+
+/// What the node's metrics say.
+struct Counters {
+    reads: f64,
+    bytes: f64,
+    hits: f64,
+    misses: f64,
+    text: String,
+}
+
+impl Counters {
+    fn of(node: &Node) -> Result<Counters, Failure> {
+        let mut socket = TcpStream::connect(("127.0.0.1", node.management_port))?;
+        socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        socket.read_to_string(&mut text)?;
+        let metric = |name: &str| {
+            let value =
+                text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+            value.ok_or_else(|| Failure::new(format!("no metric {name}")))
+        };
+        let mebibytes = |name: &str| metric(name).map(|bytes: f64| bytes / f64::from(1 << 20));
+        let text = format!(
+            "cache {:.1} of {:.1} MiB, index pages {:.1}, pinned beside it {:.1}, resident {:.1}",
+            mebibytes("peristyle_cache_used_bytes")?,
+            mebibytes("peristyle_cache_capacity_bytes")?,
+            mebibytes("peristyle_cache_index_bytes")?,
+            mebibytes("peristyle_cache_pinned_bytes")?,
+            mebibytes("process_resident_memory_bytes")?,
+        );
+        Ok(Counters {
+            reads: metric("peristyle_disk_reads_total")?,
+            bytes: metric("peristyle_disk_read_bytes_total")?,
+            hits: metric("peristyle_table_cache_hits_total{keyspace=\"cold\",table=\"rows\"}")?,
+            misses: metric("peristyle_table_cache_misses_total{keyspace=\"cold\",table=\"rows\"}")?,
+            text,
+        })
+    }
+}
