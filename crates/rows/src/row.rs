@@ -97,6 +97,22 @@ impl Row {
         Row(encoded)
     }
 
+    /// Copies rows into one run of memory that the copies share: cheap to hand on, and no count is
+    /// kept in the memory they came from.
+    pub fn gather(rows: &[&Row]) -> Vec<Row> {
+        let mut bytes = Vec::with_capacity(rows.iter().map(|row| row.0.len()).sum());
+        for row in rows {
+            bytes.extend_from_slice(&row.0);
+        }
+        let shared = Bytes::from(bytes);
+        let mut start = 0;
+        let copy = |row: &&Row| {
+            let end = start + row.0.len();
+            Row(shared.slice(std::mem::replace(&mut start, end)..end))
+        };
+        rows.iter().map(copy).collect()
+    }
+
     /// The encoded bytes.
     pub fn as_encoded(&self) -> &Bytes {
         &self.0

@@ -1,4 +1,5 @@
 //! What every crate may use: small helpers that know nothing of databases.
 
 pub mod cursor;
+pub mod prefetch;
 pub mod vint;

@@ -38,5 +38,7 @@ pub use layout::{Layout, NodeFacts};
 pub use metrics::TableStats;
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
-pub use read::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange};
+pub use read::{
+    PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
+};
 pub use shard::Shard;

@@ -3,23 +3,30 @@
 //! The cursor holds no borrow between steps: it remembers the last row it gave and seeks from
 //! there, a batch of rows at a time. A write that lands ahead of it is seen, one behind it is not; the
 //! first batch is taken together with the partition's header, so that of a partition that fits into
-//! one a write is seen whole or not at all.
+//! one a write is seen whole or not at all. Of a range, partitions of one row are taken many at a time.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::ops::Bound as RangeBound;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use rows::{
-    Bound, ClusteringComparator, Marker, PartitionKey, Row, Slices, Step, Unfiltered, UnfilteredCursor,
+    Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, PartitionKey, Row, Slices, Step,
+    Unfiltered, UnfilteredCursor,
 };
+use stdx::prefetch::prefetch;
 use types::Token;
 
-use super::partition::{OrderKey, bound_key, is_before, row_key};
+use super::partition::{MemoryPartition, OrderKey, bound_key, is_before, row_key};
 use super::{Memtable, MemtableSlot};
 
-/// Rows taken out in one go.
+/// Rows, and partitions of one row, taken out in one go.
 const BATCH_ROWS: usize = 64;
+/// Partitions taken beyond those that were expected to do.
+const FURTHER_PARTITIONS: usize = 8;
+/// A batch of partitions ends when it holds so much.
+const BATCH_BYTES: usize = 256 << 10;
 
 /// Which partitions to read.
 #[derive(Clone, Debug)]
@@ -36,6 +43,12 @@ pub(crate) struct MemtableCursor {
     slices: Slices,
     reversed: bool,
     partition: Option<InPartition>,
+    /// Partitions of at most one row, each with its row, taken ahead.
+    taken: std::vec::IntoIter<(PartitionHeader, Option<Row>)>,
+    /// The row of the partition whose header was given last.
+    row: Option<Row>,
+    /// How many rows the reader is likely to take still.
+    expected: usize,
 }
 
 /// Where the cursor is in a partition.
@@ -61,33 +74,110 @@ impl MemtableCursor {
         target: MemtableTarget,
         slices: Slices,
         reversed: bool,
+        expected: u32,
     ) -> Self {
-        MemtableCursor { slot, target: Some(target), slices, reversed, partition: None }
+        MemtableCursor {
+            slot,
+            target: Some(target),
+            slices,
+            reversed,
+            partition: None,
+            taken: Vec::new().into_iter(),
+            row: None,
+            expected: expected as usize,
+        }
     }
 
     /// The next header, or `End`.
     fn next_partition(&mut self) -> Step<Infallible> {
-        let Some(target) = self.target.take() else { return Step::End };
-        let header = self.slot.with(|memtable| match &target {
-            MemtableTarget::Key(key) => memtable.partition(key).map(|partition| partition.header(key)),
-            MemtableTarget::Range { from, after, last } => {
-                // The empty key sorts first among those of its token.
-                let first = PartitionKey { token: *from, bytes: bytes::Bytes::new() };
-                let start = after.as_ref().map_or(RangeBound::Included(&first), RangeBound::Excluded);
-                memtable.first_within(start, *last).map(|(key, partition)| partition.header(key))
-            }
-        });
-        let Some(header) = header else { return Step::End };
-        if let MemtableTarget::Range { from, last, .. } = target {
-            self.target = Some(MemtableTarget::Range { from, after: Some(header.key.clone()), last });
+        if let Some((header, row)) = self.taken.next() {
+            self.row = row;
+            return Step::Header(header);
         }
+        let slot = Rc::clone(&self.slot);
+        let header = slot.with(|memtable| match self.target.take()? {
+            MemtableTarget::Key(key) => {
+                let partition = memtable.partition(&key)?;
+                Some(self.enter(memtable, partition.header(&key)))
+            }
+            MemtableTarget::Range { from, after, last } => self.next_in_range(memtable, from, after, last),
+        });
+        header.map_or(Step::End, Step::Header)
+    }
+
+    fn next_in_range(
+        &mut self,
+        memtable: &Memtable,
+        from: Token,
+        after: Option<PartitionKey>,
+        last: Token,
+    ) -> Option<PartitionHeader> {
+        // The empty key sorts first among those of its token.
+        let first = PartitionKey { token: from, bytes: Bytes::new() };
+        let start = after.as_ref().map_or(RangeBound::Included(&first), RangeBound::Excluded);
+        let mut partitions = memtable.within(start, last);
+        if self.slices.is_all() {
+            let taken = take_small(&mut partitions, self.expected.clamp(FURTHER_PARTITIONS, BATCH_ROWS));
+            if let Some(key) = taken.last().map(|(header, _)| header.key.clone()) {
+                self.expected = self.expected.saturating_sub(taken.len());
+                self.target = Some(MemtableTarget::Range { from, after: Some(key), last });
+                self.taken = taken.into_iter();
+                let (header, row) = self.taken.next()?;
+                self.row = row;
+                return Some(header);
+            }
+            partitions = memtable.within(start, last);
+        }
+        let (key, partition) = partitions.next()?;
+        let header = self.enter(memtable, partition.header(key));
+        self.target = Some(MemtableTarget::Range { from, after: Some(header.key.clone()), last });
+        Some(header)
+    }
+
+    /// Begins a partition that is read slice by slice.
+    fn enter(&mut self, memtable: &Memtable, header: PartitionHeader) -> PartitionHeader {
         let count = self.slices.as_slice().len();
         let slice_indexes = if self.reversed { (0..count).rev().collect() } else { (0..count).collect() };
         let mut partition = InPartition { key: header.key.clone(), slice_indexes, slice: None };
-        self.slot.with(|memtable| partition.open_slice(memtable, &self.slices, self.reversed));
+        partition.open_slice(memtable, &self.slices, self.reversed);
         self.partition = Some(partition);
-        Step::Header(header)
+        header
     }
+}
+
+/// Copies partitions of at most one row until there is one of more.
+fn take_small<'a>(
+    partitions: &mut impl Iterator<Item = (&'a PartitionKey, &'a MemoryPartition)>,
+    count: usize,
+) -> Vec<(PartitionHeader, Option<Row>)> {
+    let mut found = Vec::with_capacity(count);
+    let (mut key_bytes, mut row_bytes) = (0, 0);
+    for (key, partition) in partitions {
+        let Some(row) = partition.at_most_one_row() else { break };
+        prefetch(&key.bytes);
+        key_bytes += key.bytes.len();
+        if let Some(row) = row {
+            prefetch(row.as_encoded());
+            row_bytes += row.as_encoded().len();
+        }
+        found.push((key, partition.deletion(), row));
+        if found.len() == count || key_bytes + row_bytes >= BATCH_BYTES {
+            break;
+        }
+    }
+    let mut keys = Vec::with_capacity(key_bytes);
+    found.iter().for_each(|(key, ..)| keys.extend_from_slice(&key.bytes));
+    let keys = Bytes::from(keys);
+    let row_references: Vec<&Row> = found.iter().filter_map(|(.., row)| *row).collect();
+    let mut rows = Row::gather(&row_references).into_iter();
+    let mut start = 0;
+    let owned = |(key, deletion, row): (&PartitionKey, DeletionTime, Option<&Row>)| {
+        let end = start + key.bytes.len();
+        let bytes = keys.slice(std::mem::replace(&mut start, end)..end);
+        let key = PartitionKey { token: key.token, bytes };
+        (PartitionHeader { key, deletion, static_row: None }, row.and_then(|_| rows.next()))
+    };
+    found.into_iter().map(owned).collect()
 }
 
 impl InPartition {
@@ -189,6 +279,9 @@ impl UnfilteredCursor for MemtableCursor {
     type Error = Infallible;
 
     fn step(&mut self) -> Result<Step<Infallible>, Infallible> {
+        if let Some(row) = self.row.take() {
+            return Ok(Step::Item(Unfiltered::Row(row)));
+        }
         if let Some(partition) = &mut self.partition {
             let item = self.slot.with(|memtable| partition.next(memtable, &self.slices, self.reversed));
             if let Some(item) = item {

@@ -8,6 +8,7 @@ use rows::{
     RangeTombstones, Row, Slice, Unfiltered, merge_rows,
 };
 use schema::Table;
+use stdx::prefetch::prefetch;
 use types::byte_comparable::{self, ClusteringBoundKind};
 
 use super::ROW_OVERHEAD_BYTES;
@@ -124,6 +125,20 @@ impl MemoryPartition {
         Some(LoneRow { deletion: self.deletion, row })
     }
 
+    /// The row, or no row, of a partition that has nothing else but perhaps a deletion.
+    pub(super) fn at_most_one_row(&self) -> Option<Option<&Row>> {
+        match &self.rows {
+            _ if self.static_row.is_some() || self.ranges.is_some() => None,
+            MemoryRows::None => Some(None),
+            MemoryRows::One(row) => Some(Some(row)),
+            MemoryRows::Many(_) => None,
+        }
+    }
+
+    pub(super) fn deletion(&self) -> DeletionTime {
+        self.deletion
+    }
+
     pub(super) fn header(&self, key: &PartitionKey) -> PartitionHeader {
         PartitionHeader { key: key.clone(), deletion: self.deletion, static_row: self.static_row.clone() }
     }
@@ -172,11 +187,25 @@ impl MemoryPartition {
             // Where the two orders of a type disagree there is nothing between, and no panic.
             MemoryRows::Many(_) if is_backwards(between) => Vec::new(),
             MemoryRows::Many(rows) => {
-                let range = rows.range::<[u8], _>(between).map(|(_, row)| row.clone());
-                if reversed { range.rev().take(count).collect() } else { range.take(count).collect() }
+                let range = rows.range::<[u8], _>(between).map(|(_, row)| row);
+                let found: Vec<&Row> =
+                    if reversed { range.rev().take(count).collect() } else { range.take(count).collect() };
+                gather(&found)
             }
         }
     }
+}
+
+/// Copies rows of a memtable for a reader: of several, no count in cold memory is touched, and the
+/// memory of the next is on its way while one is copied.
+pub(super) fn gather(rows: &[&Row]) -> Vec<Row> {
+    if let [row] = rows {
+        return vec![(*row).clone()];
+    }
+    for row in rows {
+        prefetch(row.as_encoded());
+    }
+    Row::gather(rows)
 }
 
 /// Would a tree refuse to look between these?
