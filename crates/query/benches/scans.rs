@@ -1,11 +1,13 @@
 //! What a row costs in a scan over partitions and in a slice of one, from the bound statement to the
 //! cells in an output buffer, storage included; from memory and from table files.
 //!
-//! A figure is CPU time of this thread, statement and all, divided by the rows.
+//! A figure is CPU time of this thread, statement and all, divided by the rows. An argument picks the
+//! cases whose names contain it.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
+    clippy::print_stdout,
     missing_docs,
     unused_crate_dependencies,
     reason = "a benchmark"
@@ -19,6 +21,10 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use common::{Session, int, text, with_node};
 use query::{BindValue, QueryOptions, ResponseKind, RowSink, Values};
+
+/// As the server has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// More than a processor's caches hold, as in a real table.
 const PARTITIONS: i32 = 60_000;
@@ -60,6 +66,10 @@ type Prepared<'a> = std::pin::Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// The least and the middle time of a row, µs, over some samples.
 fn run(case: Case) {
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    if wanted.is_some_and(|wanted| !case.name.contains(&wanted)) {
+        return;
+    }
     with_node(case.shard_count, 4 << 30, async move |mut session: Session| {
         (case.prepare)(&mut session).await;
         if case.is_flushed {

@@ -18,15 +18,16 @@ use rows::{
 use stdx::prefetch::prefetch;
 use types::Token;
 
-use super::partition::{MemoryPartition, OrderKey, bound_key, is_before, row_key};
+use super::partition::{Batch, MemoryPartition, OrderKey, bound_key, is_before, row_key};
 use super::{Memtable, MemtableSlot};
 
-/// Rows, and partitions of one row, taken out in one go.
-const BATCH_ROWS: usize = 64;
+/// Rows of a partition taken out in one go: that many, and more when they are small and wanted.
+const LEAST_ROWS: usize = 64;
+const MOST_ROWS: usize = 256;
+/// A batch of more rows or partitions ends when it holds so much.
+const BATCH_BYTES: usize = 64 << 10;
 /// Partitions taken beyond those that were expected to do.
 const FURTHER_PARTITIONS: usize = 8;
-/// A batch of partitions ends when it holds so much.
-const BATCH_BYTES: usize = 256 << 10;
 
 /// Which partitions to read.
 #[derive(Clone, Debug)]
@@ -54,6 +55,8 @@ pub(crate) struct MemtableCursor {
 /// Where the cursor is in a partition.
 struct InPartition {
     key: PartitionKey,
+    /// How many rows the reader is likely to take.
+    expected: usize,
     /// Slices yet to read, in reading order.
     slice_indexes: VecDeque<usize>,
     slice: Option<InSlice>,
@@ -64,6 +67,8 @@ struct InSlice {
     high: RangeBound<OrderKey>,
     rows: VecDeque<Row>,
     rows_are_over: bool,
+    /// How many rows the reader is likely to take still.
+    expected: usize,
     /// In reading order.
     markers: VecDeque<Marker>,
 }
@@ -117,7 +122,7 @@ impl MemtableCursor {
         let start = after.as_ref().map_or(RangeBound::Included(&first), RangeBound::Excluded);
         let mut partitions = memtable.within(start, last);
         if self.slices.is_all() {
-            let taken = take_small(&mut partitions, self.expected.clamp(FURTHER_PARTITIONS, BATCH_ROWS));
+            let taken = take_small(&mut partitions, self.expected.clamp(FURTHER_PARTITIONS, MOST_ROWS));
             if let Some(key) = taken.last().map(|(header, _)| header.key.clone()) {
                 self.expected = self.expected.saturating_sub(taken.len());
                 self.target = Some(MemtableTarget::Range { from, after: Some(key), last });
@@ -138,7 +143,8 @@ impl MemtableCursor {
     fn enter(&mut self, memtable: &Memtable, header: PartitionHeader) -> PartitionHeader {
         let count = self.slices.as_slice().len();
         let slice_indexes = if self.reversed { (0..count).rev().collect() } else { (0..count).collect() };
-        let mut partition = InPartition { key: header.key.clone(), slice_indexes, slice: None };
+        let mut partition =
+            InPartition { key: header.key.clone(), expected: self.expected, slice_indexes, slice: None };
         partition.open_slice(memtable, &self.slices, self.reversed);
         self.partition = Some(partition);
         header
@@ -199,7 +205,7 @@ impl InPartition {
     /// Goes on to the next slice and takes its first batch; was there one?
     fn open_slice(&mut self, memtable: &Memtable, slices: &Slices, reversed: bool) -> bool {
         let Some(index) = self.slice_indexes.pop_front() else { return false };
-        let mut slice = InSlice::open(memtable, &self.key, slices, index, reversed);
+        let mut slice = InSlice::open(memtable, self, slices, index, reversed);
         slice.fill(memtable, &self.key, reversed);
         self.slice = Some(slice);
         true
@@ -207,7 +213,14 @@ impl InPartition {
 }
 
 impl InSlice {
-    fn open(memtable: &Memtable, key: &PartitionKey, slices: &Slices, index: usize, reversed: bool) -> Self {
+    fn open(
+        memtable: &Memtable,
+        partition: &InPartition,
+        slices: &Slices,
+        index: usize,
+        reversed: bool,
+    ) -> Self {
+        let (key, expected) = (&partition.key, partition.expected);
         let slice = &slices.as_slice()[index];
         let comparator = memtable.comparator();
         let mut markers: VecDeque<Marker> = memtable
@@ -222,6 +235,7 @@ impl InSlice {
             high: range_bound(&slice.end, comparator),
             rows: VecDeque::new(),
             rows_are_over: false,
+            expected,
             markers,
         }
     }
@@ -243,10 +257,16 @@ impl InSlice {
 
     fn fill(&mut self, memtable: &Memtable, key: &PartitionKey, reversed: bool) {
         let between = (as_slice(&self.low), as_slice(&self.high));
-        let rows = memtable
+        let batch = Batch {
+            least_rows: LEAST_ROWS,
+            most_rows: self.expected.clamp(LEAST_ROWS, MOST_ROWS),
+            bytes: BATCH_BYTES,
+        };
+        let (rows, is_all) = memtable
             .partition(key)
-            .map_or_else(Vec::new, |partition| partition.rows_between(between, reversed, BATCH_ROWS));
-        self.rows_are_over = rows.len() < BATCH_ROWS;
+            .map_or_else(|| (Vec::new(), true), |partition| partition.rows_between(between, reversed, batch));
+        self.expected = self.expected.saturating_sub(rows.len());
+        self.rows_are_over = is_all;
         if let Some(last) = rows.last().filter(|_| !self.rows_are_over) {
             let edge = RangeBound::Excluded(row_key(last, memtable.comparator()));
             if reversed {
