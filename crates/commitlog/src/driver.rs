@@ -134,7 +134,7 @@ async fn write_out(shared: &Shared, mut writer: SegmentWriter, sync: bool) -> (S
     shared.state.borrow_mut().in_flight = None;
     let flow = match written.outcome {
         Outcome::Done => {
-            done(shared, taken, segments, written.buffer);
+            done(shared, taken, segments, written.buffers);
             Flow::Continue
         }
         Outcome::NoSpace(error) => {
@@ -166,14 +166,12 @@ fn take(state: &mut State, sync: bool) -> Taken {
     Taken { chunks, group, record_count, end, sync }
 }
 
-fn done(shared: &Shared, taken: Taken, segments: Vec<u64>, buffer: Vec<u8>) {
+fn done(shared: &Shared, taken: Taken, segments: Vec<u64>, buffers: Vec<Vec<u8>>) {
     let mut state = shared.state.borrow_mut();
     for segment in segments {
         state.segments.insert(segment, u64::from(shared.options.segment_bytes));
     }
-    if state.spare.capacity() == 0 {
-        state.spare = buffer;
-    }
+    state.keep(buffers);
     if state.stalled.take().is_some() {
         tracing::info!(stream = shared.stream, "commit log takes records again");
     }

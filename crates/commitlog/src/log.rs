@@ -25,6 +25,10 @@ use crate::segment_writer::{Chunk, SegmentWriter};
 
 /// Pending bytes at which they are written out, even if nobody waits for a sync.
 pub(crate) const WRITE_OUT_BYTES: usize = 256 * 1024;
+/// Room in a buffer for frames: what is written out, and the frame that fills it.
+const CHUNK_BYTES: usize = WRITE_OUT_BYTES + 64 * 1024;
+/// Buffers that are kept while they are not needed.
+const SPARES_MAX: usize = 8;
 /// Pending bytes at which `periodic` makes writers wait for the disk.
 const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -93,8 +97,8 @@ pub(crate) struct State {
     pub(crate) stalled: Option<Arc<io::Error>>,
     /// The files that exist, with their sizes.
     pub(crate) segments: BTreeMap<u64, u64>,
-    /// An emptied buffer to use again.
-    pub(crate) spare: Vec<u8>,
+    /// Emptied buffers to use again: memory that was never touched is dear, the kernel clears it first.
+    spares: Vec<Vec<u8>>,
     pub(crate) statistics: Statistics,
 }
 
@@ -129,7 +133,7 @@ impl CommitLog {
         }
         let last = segments.last_key_value().map(|(id, _)| *id);
         if let Some(id) = last {
-            match seal_last_segment(&*runtime.disk, directory, SegmentName { stream, id })? {
+            match seal_last_segment(&*runtime.disk, directory, SegmentName { stream, id })?.file_bytes {
                 Some(file_bytes) => _ = segments.insert(id, file_bytes),
                 None => _ = segments.remove(&id),
             }
@@ -209,6 +213,18 @@ impl CommitLog {
         match &state.in_flight {
             Some(in_flight) if position < in_flight.end => Synced::waiting(Rc::clone(&in_flight.group)),
             _ => state.want_sync(&self.shared.wake),
+        }
+    }
+
+    /// Would [`CommitLog::synced`] resolve at once, and well?
+    pub fn is_synced(&self, position: LogPosition) -> bool {
+        let state = self.shared.state.borrow();
+        match self.shared.options.sync {
+            _ if position < state.synced => true,
+            SyncMode::Periodic { period } => {
+                state.stopped.is_none() && !state.lags(period, &*self.shared.clock)
+            }
+            SyncMode::Group { .. } | SyncMode::Batch => false,
         }
     }
 
@@ -321,7 +337,7 @@ impl State {
             stopped: None,
             stalled: None,
             segments,
-            spare: Vec::new(),
+            spares: Vec::new(),
             statistics: Statistics::default(),
         }
     }
@@ -357,15 +373,18 @@ impl State {
         if self.pending_bytes > PENDING_BYTES_MAX {
             return true;
         }
-        let since = self.in_flight.as_ref().and_then(|in_flight| in_flight.since).or(self.group_since);
+        // A record waits longer than a period only behind a sync that takes so long.
+        let Some(in_flight) = &self.in_flight else { return false };
+        let since = in_flight.since.or(self.group_since);
         since.is_some_and(|since| clock.elapsed().saturating_sub(since) > period + period / 2)
     }
 
     /// Frames a payload at the end; the caller knows that it fits.
     pub(crate) fn push_frame(&mut self, stream: u32, kind: Kind, parts: &[&[u8]]) {
         let LogPosition { segment, offset } = self.next;
-        if self.chunks.last().is_none_or(|chunk| chunk.segment != segment) {
-            let bytes = std::mem::take(&mut self.spare);
+        let is_full = |chunk: &Chunk| chunk.segment != segment || chunk.bytes.len() >= WRITE_OUT_BYTES;
+        if self.chunks.last().is_none_or(is_full) {
+            let bytes = self.spares.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES));
             self.chunks.push(Chunk { segment, offset, bytes, seals: false });
         }
         let Some(chunk) = self.chunks.last_mut() else { return };
@@ -375,6 +394,13 @@ impl State {
         chunk.seals = kind == Kind::End;
         self.pending_bytes += framed_bytes;
         self.next.offset += framed_bytes as u32;
+    }
+
+    /// Keeps buffers for the next frames: as many as one write and one in the making need.
+    pub(crate) fn keep(&mut self, buffers: Vec<Vec<u8>>) {
+        let usual = buffers.into_iter().filter(|buffer| (1..=2 * CHUNK_BYTES).contains(&buffer.capacity()));
+        self.spares.extend(usual);
+        self.spares.truncate(SPARES_MAX);
     }
 
     /// Ends the active segment; the next frame goes to a new one.

@@ -1,5 +1,6 @@
 //! Reads all streams of a directory back, and ends segments that a crash left without an end.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,6 +115,32 @@ impl Replay<'_> {
         &self.torn_tails
     }
 
+    /// Makes durable what this gives: of what a killed process left, the end may be in the system's
+    /// cache alone. Call it before anything is done that relies on a record, or on the absence of
+    /// one; opening a stream does the same to it. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn settle(&mut self) -> Result<(), CommitLogError> {
+        let mut last = BTreeMap::new();
+        for (name, _) in list_segments(&*self.disk, &self.directory)? {
+            last.insert(name.stream, name);
+        }
+        for name in last.into_values() {
+            let sealed = seal_last_segment(&*self.disk, &self.directory, name)?;
+            // The tail of the segment being read is met there, and that of one still to come is gone.
+            let Some(waiting) = self.segments.iter().position(|waiting| waiting.name == name) else {
+                continue;
+            };
+            self.torn_tails.extend(sealed.torn);
+            match sealed.file_bytes {
+                Some(file_bytes) => self.segments[waiting].file_bytes = file_bytes,
+                None => _ = self.segments.remove(waiting),
+            }
+        }
+        Ok(())
+    }
+
     fn open_segment(&mut self, waiting: Waiting) -> Result<(), CommitLogError> {
         let path = waiting.name.path(&self.directory);
         let segment = read_segment(&*self.disk, &path, waiting.file_bytes)?;
@@ -185,14 +212,22 @@ fn read_segment(disk: &dyn Disk, path: &Path, file_bytes: u64) -> Result<Bytes, 
     read().map(Bytes::from).map_err(CommitLogError::disk("read a segment"))
 }
 
+/// What became of a segment that was ended.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    /// The file's size; `None` when it is gone.
+    pub(crate) file_bytes: Option<u64>,
+    /// What was cut off.
+    pub(crate) torn: Option<TornTail>,
+}
+
 /// Gives a stream's last segment its end frame if a crash left it without, so that from now on every
-/// byte of it is known durable. Gives the file's size, or `None` if the segment was never begun and
-/// is removed. A damaged segment is left as it is.
+/// byte of it is known durable. A segment that was never begun is removed, a damaged one is left as it is.
 pub(crate) fn seal_last_segment(
     disk: &dyn Disk,
     directory: &Path,
     name: SegmentName,
-) -> Result<Option<u64>, CommitLogError> {
+) -> Result<Sealed, CommitLogError> {
     let path = name.path(directory);
     let failed = || CommitLogError::disk("end the last segment");
     let file = disk.open(&path, OpenMode::ReadWrite).map_err(failed())?;
@@ -201,22 +236,30 @@ pub(crate) fn seal_last_segment(
     // only writing them again helps. All must be durable before a later segment relies on it.
     disk.sync_dir(directory).map_err(failed())?;
     let file_bytes = file.len().map_err(failed())?;
+    let as_it_is = Sealed { file_bytes: Some(file_bytes), torn: None };
     if file_bytes > u64::from(SEGMENT_BYTES_MAX) {
-        return Ok(Some(file_bytes));
+        return Ok(as_it_is);
     }
     if let Some((frame, offset)) = read_settled_end(&*file, name, file_bytes).map_err(failed())? {
         file.write_all_at(&frame, offset).and_then(|()| file.sync_all()).map_err(failed())?;
-        return Ok(Some(file_bytes));
+        return Ok(as_it_is);
     }
     let segment = read_segment(disk, &path, file_bytes)?;
     let mut reader = SegmentReader::new(segment.clone(), name, path.clone(), true);
-    if reader.by_ref().any(|item| matches!(item, Item::Damage(_))) {
-        return Ok(Some(file_bytes));
+    let mut torn = None;
+    for item in &mut reader {
+        match item {
+            Item::Damage(_) => return Ok(as_it_is),
+            Item::Record { .. } => {}
+            Item::Torn { offset, dropped_bytes } => {
+                torn = Some(TornTail { stream: name.stream, path: path.clone(), offset, dropped_bytes });
+            }
+        }
     }
     let end = reader.end_offset();
     if end == 0 {
         disk.remove_file(&path).and_then(|()| disk.sync_dir(directory)).map_err(failed())?;
-        return Ok(None);
+        return Ok(Sealed { file_bytes: None, torn });
     }
     let mut frame = Vec::new();
     encode_frame(&mut frame, name, end as u32, Kind::End, &[&(end as u32).to_le_bytes()]);
@@ -227,7 +270,7 @@ pub(crate) fn seal_last_segment(
         .and_then(|()| file.set_len(sealed_bytes))
         .and_then(|()| file.sync_all())
         .map_err(failed())?;
-    Ok(Some(sealed_bytes))
+    Ok(Sealed { file_bytes: Some(sealed_bytes), torn })
 }
 
 /// The file's last bytes and their offset, if they are an end frame that was written when all before

@@ -34,8 +34,8 @@ pub(crate) struct SegmentWriter {
 pub(crate) struct Written {
     /// Those that were not written; only when the disk is full.
     pub(crate) left: Vec<Chunk>,
-    /// An emptied buffer to use again.
-    pub(crate) buffer: Vec<u8>,
+    /// Emptied buffers to use again.
+    pub(crate) buffers: Vec<Vec<u8>>,
     pub(crate) outcome: Outcome,
 }
 
@@ -52,14 +52,14 @@ impl SegmentWriter {
     /// Writes the chunks in order; with `sync`, makes them durable.
     pub(crate) fn write(&mut self, chunks: Vec<Chunk>, sync: bool) -> Written {
         let mut chunks = chunks.into_iter();
-        let mut buffer = Vec::new();
+        let mut buffers = Vec::with_capacity(chunks.len());
         while let Some(mut chunk) = chunks.next() {
             if self.file.is_none() {
                 match self.create(chunk.segment) {
                     Ok(file) => self.file = Some(file),
                     Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                         let left = std::iter::once(chunk).chain(chunks).collect();
-                        return Written { left, buffer, outcome: Outcome::NoSpace(error) };
+                        return Written { left, buffers, outcome: Outcome::NoSpace(error) };
                     }
                     Err(error) => return failed(error),
                 }
@@ -68,9 +68,7 @@ impl SegmentWriter {
                 return failed(error);
             }
             chunk.bytes.clear();
-            if chunk.bytes.capacity() > buffer.capacity() {
-                buffer = chunk.bytes;
-            }
+            buffers.push(chunk.bytes);
         }
         if sync
             && let Some(file) = &self.file
@@ -78,7 +76,7 @@ impl SegmentWriter {
         {
             return failed(error);
         }
-        Written { left: Vec::new(), buffer, outcome: Outcome::Done }
+        Written { left: Vec::new(), buffers, outcome: Outcome::Done }
     }
 
     /// A segment's end is durable before the next segment exists; replay relies on it.
@@ -118,5 +116,5 @@ impl SegmentWriter {
 }
 
 fn failed(error: io::Error) -> Written {
-    Written { left: Vec::new(), buffer: Vec::new(), outcome: Outcome::Failed(error) }
+    Written { left: Vec::new(), buffers: Vec::new(), outcome: Outcome::Failed(error) }
 }

@@ -42,6 +42,10 @@ pub struct Config {
     pub commitlog_sync_window: Duration,
     /// `compaction_throughput`; 0 is unlimited.
     pub compaction_bytes_per_second: u64,
+    /// `auto_snapshot`.
+    pub auto_snapshot: bool,
+    /// `incremental_backups`.
+    pub incremental_backups: bool,
     /// `connections_max`.
     pub connections_max: u32,
     /// `frame_bytes_max`.
@@ -68,6 +72,8 @@ impl Default for Config {
             commitlog_sync_period: Duration::ZERO,
             commitlog_sync_window: Duration::ZERO,
             compaction_bytes_per_second: 0,
+            auto_snapshot: true,
+            incremental_backups: false,
             connections_max: 0,
             frame_bytes_max: 0,
             in_flight_bytes_limit: None,

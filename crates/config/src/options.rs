@@ -40,6 +40,10 @@ const FRAME_BYTES_MIN: u64 = 16 << 10;
 /// More shards than any machine has cores.
 const SHARDS_MAX: u16 = 1024;
 
+fn parse_switch(text: &str) -> Result<bool, String> {
+    text.trim().parse().map_err(|_| "neither true nor false".to_owned())
+}
+
 /// Every option, in the order of the documentation.
 pub static OPTIONS: &[OptionSpec] = &[
     OptionSpec {
@@ -128,6 +132,22 @@ pub static OPTIONS: &[OptionSpec] = &[
             let text = text.trim().trim_end_matches("/s");
             set(&mut config.compaction_bytes_per_second, parse_size(text))
         },
+    },
+    OptionSpec {
+        name: "auto_snapshot",
+        value: "true or false",
+        default: "true",
+        about: "Keep the files of a table as a snapshot when it is dropped or truncated. Snapshots take disk space \
+                until `nodetool clearsnapshot`; a table opts out with `allow_auto_snapshot`.",
+        set: |config, text| set(&mut config.auto_snapshot, parse_switch(text)),
+    },
+    OptionSpec {
+        name: "incremental_backups",
+        value: "true or false",
+        default: "false",
+        about: "Keep every flushed file in `backups` beside its table too, until somebody deletes it there. \
+                `nodetool enablebackup` and `disablebackup` change it while the node runs.",
+        set: |config, text| set(&mut config.incremental_backups, parse_switch(text)),
     },
     OptionSpec {
         name: "connections_max",

@@ -76,9 +76,6 @@ impl Coordinator {
 
     /// How many replicas a table has by its keyspace; 1 for local ones.
     pub(crate) fn replication_factor(&self, table: TableId) -> u32 {
-        self.shard.local().with_schema(|schema| {
-            let keyspace = schema.table_by_id(table).and_then(|table| schema.keyspace(table.keyspace()));
-            keyspace.map_or(1, |keyspace| keyspace.replication.factor())
-        })
+        self.shard.local().with_schema(|schema| schema.replication_factor(table).unwrap_or(1))
     }
 }

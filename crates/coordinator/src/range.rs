@@ -69,7 +69,7 @@ impl Coordinator {
         let owners: Vec<usize> =
             self.shard.shards().sharding().shards_within(stretch.first, stretch.last).collect();
         if let [owner] = *owners {
-            return self.read_from(owner, whole).await;
+            return self.read_from(owner, &whole).await;
         }
         let part = |owner| {
             let limits = ReadLimits { row_count: share, ..whole.limits };

@@ -1,11 +1,9 @@
 //! How a page is read from the shards that hold parts of it.
 
-use std::rc::Rc;
-
 use futures_util::future::join_all;
 use rows::PartitionKey;
 use runtime::trace;
-use storage::{ReadCommand, ReadPage, ReadTarget, Shard};
+use storage::{ReadCommand, ReadPage, ReadTarget};
 
 use crate::assemble::{Order, assemble};
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -24,7 +22,7 @@ impl Coordinator {
         match &command.target {
             ReadTarget::Keys(keys) if keys.len() == 1 => {
                 let owner = self.shard.shards().owner(keys[0].token);
-                self.read_from(owner, command).await
+                self.read_from(owner, &command).await
             }
             ReadTarget::Keys(keys) => {
                 let keys = rest(keys, &command);
@@ -32,7 +30,7 @@ impl Coordinator {
                 let parts = self.keys_by_owner(&command, keys);
                 self.read_parts(&command, parts, order).await
             }
-            ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, command).await,
+            ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, &command).await,
             // Boxed, so that reads by key need no room for it.
             ReadTarget::Range(range) => {
                 let range = *range;
@@ -44,22 +42,15 @@ impl Coordinator {
     pub(crate) async fn read_from(
         &self,
         owner: usize,
-        command: ReadCommand,
+        command: &ReadCommand,
     ) -> Result<ReadPage, CoordinatorError> {
-        let local = self.shard.local();
-        if owner == local.index() {
-            return Ok(local.read(&command).await?);
-        }
-        let read = |command: ReadCommand| {
-            self.shard.on(owner, move |shard: Rc<Shard>| async move { (shard.read(&command).await, command) })
-        };
-        let (page, command) = read(command).await?;
+        let page = self.shard.read(owner, command).await;
         if !self.is_behind(&page) {
             return Ok(page?);
         }
         // Boxed, so that the many reads that are not behind need no room for it.
         Box::pin(self.give_schema(owner, self.schema())).await?;
-        Ok(Box::pin(read(command)).await?.0?)
+        Ok(Box::pin(self.shard.read(owner, command)).await?)
     }
 
     /// Reads from several shards at once; one of them may be this one.
@@ -73,7 +64,7 @@ impl Coordinator {
         // This shard's own part goes last: the others work meanwhile.
         let here = self.shard.local().index();
         parts.sort_by_key(|(owner, _)| *owner == here);
-        let reads = parts.into_iter().map(|(owner, part)| self.read_from(owner, part));
+        let reads = parts.into_iter().map(|(owner, part)| async move { self.read_from(owner, &part).await });
         let mut pages = Vec::new();
         for page in join_all(reads).await {
             pages.push(page?);

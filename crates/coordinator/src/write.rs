@@ -1,10 +1,8 @@
 //! How a write reaches the shards that own it.
 
-use std::rc::Rc;
-
 use rows::Mutation;
 use runtime::trace;
-use storage::{Shard, StorageError};
+use storage::StorageError;
 use tokio::task::JoinSet;
 
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -49,22 +47,13 @@ impl Coordinator {
     }
 
     async fn write_to(&self, owner: usize, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
-        let local = self.shard.local();
-        if owner == local.index() {
-            return Ok(local.write(&mutations).await?);
-        }
-        let write = move |shard: Rc<Shard>| async move {
-            let written = shard.write(&mutations).await;
-            (written, mutations)
-        };
-        let (written, mutations) = self.shard.on(owner, write).await?;
+        let written = self.shard.write(owner, &mutations).await;
         if !self.is_behind(&written) {
             return Ok(written?);
         }
         // Boxed, so that the many writes that are not behind need no room for it.
         Box::pin(self.give_schema(owner, self.schema())).await?;
-        let again = move |shard: Rc<Shard>| async move { shard.write(&mutations).await };
-        Ok(Box::pin(self.shard.on(owner, again)).await??)
+        Ok(Box::pin(self.shard.write(owner, &mutations)).await?)
     }
 
     /// Does another shard not know a table yet that this one knows?

@@ -30,6 +30,7 @@ mod virtual_tables;
 
 pub use coordinator::Consistency;
 pub use ddl::create_table_from_cql;
+pub use describe::table_to_cql;
 pub use engine::Engine;
 pub use error::{QueryError, WriteType};
 pub use prepare::PreparedTexts;

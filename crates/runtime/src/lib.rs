@@ -14,6 +14,7 @@
 //! | [`ColdReader`] a shard's reads of what is not in memory | io_uring, or threads | through [`Io`] |
 //! | [`Io`] short disk work off a shard's thread | a pool of named threads | at once, with a virtual delay |
 //! | [`ShardThreads`] | one thread per shard | not used: shards are tasks of one `LocalSet` |
+//! | [`Residence`] a shard's state, visited while its thread sleeps | the same | not used |
 //! | [`trace`] | what a traced request did | the same |
 
 mod background;
@@ -29,6 +30,7 @@ mod os_disk;
 mod pool;
 mod process;
 mod random;
+mod residence;
 mod shard_threads;
 pub mod trace;
 
@@ -45,6 +47,7 @@ pub use memory_disk::MemoryDisk;
 pub use os_disk::OsDisk;
 pub use process::{resident_bytes, start_service};
 pub use random::{OsRandom, Random, SeededRandom};
+pub use residence::{Door, Residence};
 pub use shard_threads::{ShardOptions, ShardThreads};
 
 /// Everything of the outside that a node may touch. Cheap to clone.

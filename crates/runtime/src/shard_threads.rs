@@ -2,19 +2,24 @@
 
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
+use crate::Door;
+
 /// How shard threads are started.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ShardOptions {
     /// How many.
     pub shard_count: usize,
     /// Whether shard `i` stays on the `i`-th CPU this process may use. Only worth it when the
     /// machine is ours; with more shards than CPUs it is ignored.
     pub pinned: bool,
+    /// What shard `i` shuts while it runs and leaves open while it sleeps.
+    pub doors: Vec<Arc<Door>>,
 }
 
 /// The running threads. Dropping this without [`ShardThreads::join`] leaves them running.
@@ -35,10 +40,17 @@ impl ShardThreads {
         let cpus = if options.pinned { usable_cpus() } else { Vec::new() };
         let mut threads = Vec::with_capacity(options.shard_count);
         for index in 0..options.shard_count {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let door = options.doors.get(index).cloned().unwrap_or_default();
+            let (asleep, awake) = (Arc::clone(&door), Arc::clone(&door));
+            let runtime = Builder::new_current_thread()
+                .enable_all()
+                .on_thread_park(move || asleep.open())
+                .on_thread_unpark(move || awake.shut())
+                .build()?;
             let cpu = cpus.get(index).copied().filter(|_| options.shard_count <= cpus.len());
             let body = body.clone();
             let thread = thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
+                door.belongs_to_this_thread();
                 if let Some(cpu) = cpu {
                     pin_this_thread(cpu);
                 }
@@ -97,7 +109,7 @@ mod tests {
     fn shards_run_local_tasks_and_talk_through_mailboxes() {
         let (to_main, mut from_shards) = mailbox(16);
         let to_main = Arc::new(Mutex::new(Some(to_main)));
-        let options = ShardOptions { shard_count: 3, pinned: true };
+        let options = ShardOptions { shard_count: 3, pinned: true, doors: Vec::new() };
         let shards = ShardThreads::start(options, {
             let to_main = Arc::clone(&to_main);
             move |index| {

@@ -1,7 +1,9 @@
 //! The whole schema at one epoch.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use stdx::id_map::IdMap;
 
 use crate::{Keyspace, Table, TableId};
 
@@ -10,7 +12,15 @@ use crate::{Keyspace, Table, TableId};
 pub struct Schema {
     epoch: u64,
     keyspaces: BTreeMap<String, Arc<Keyspace>>,
-    tables_by_id: HashMap<TableId, Arc<Table>>,
+    by_id: IdMap<TableId, Entry>,
+}
+
+/// A table and what a request wants to know of its keyspace.
+#[derive(Clone, Debug)]
+struct Entry {
+    table: Arc<Table>,
+    keyspace: Arc<Keyspace>,
+    replication_factor: u32,
 }
 
 impl Schema {
@@ -22,12 +32,15 @@ impl Schema {
     }
 
     pub(crate) fn from_parts(epoch: u64, keyspaces: BTreeMap<String, Arc<Keyspace>>) -> Self {
-        let tables_by_id = keyspaces
-            .values()
-            .flat_map(|keyspace| keyspace.tables.values())
-            .map(|table| (table.id(), Arc::clone(table)))
-            .collect();
-        Schema { epoch, keyspaces, tables_by_id }
+        let mut by_id = IdMap::default();
+        for keyspace in keyspaces.values() {
+            let replication_factor = keyspace.replication.factor();
+            for table in keyspace.tables.values() {
+                let (table, keyspace) = (Arc::clone(table), Arc::clone(keyspace));
+                by_id.insert(table.id(), Entry { table, keyspace, replication_factor });
+            }
+        }
+        Schema { epoch, keyspaces, by_id }
     }
 
     /// Counts the transformations applied so far.
@@ -52,6 +65,16 @@ impl Schema {
 
     /// The table of that id.
     pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.tables_by_id.get(&id)
+        self.by_id.get(&id).map(|entry| &entry.table)
+    }
+
+    /// The keyspace of the table of that id.
+    pub fn keyspace_of(&self, table: TableId) -> Option<&Arc<Keyspace>> {
+        self.by_id.get(&table).map(|entry| &entry.keyspace)
+    }
+
+    /// How many replicas each partition of the table of that id has; see [`crate::Replication::factor`].
+    pub fn replication_factor(&self, table: TableId) -> Option<u32> {
+        self.by_id.get(&table).map(|entry| entry.replication_factor)
     }
 }

@@ -43,6 +43,9 @@ impl ServerOptions {
         ServerOptions {
             storage: StorageOptions {
                 sync,
+                auto_snapshot: config.auto_snapshot,
+                incremental_backups: config.incremental_backups,
+                spell_table: Some(query::table_to_cql),
                 compaction_bytes_per_second: config.compaction_bytes_per_second,
                 ..storage
             },

@@ -29,10 +29,6 @@ pub struct ChunkId {
 pub struct Chunk(Bytes);
 
 impl Chunk {
-    pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
-        Chunk(bytes.into())
-    }
-
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.0
@@ -49,20 +45,48 @@ impl Chunk {
     }
 }
 
+impl From<Vec<u8>> for Chunk {
+    fn from(bytes: Vec<u8>) -> Self {
+        Chunk(bytes.into())
+    }
+}
+
 impl fmt::Debug for Chunk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Chunk({} bytes)", self.0.len())
     }
 }
 
-/// A chunk that a cursor lacks: fetch it with [`TableFile::read_chunk`], keep it where the
-/// cursor's [`ChunkSource`] finds it, and step again.
+/// A chunk that a cursor lacks: read its [`Extent`] (or read it at once, where waiting is fine), make chunks of the bytes, keep them where the
+/// cursor's [`ChunkSource`] finds them, and step again.
 #[derive(Clone, Debug)]
 pub struct ChunkNeed {
     /// The file to read it from.
     pub file: Arc<TableFile>,
     /// Which chunk.
     pub id: ChunkId,
+}
+
+/// Where neighbouring chunks lie on the disk.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// In which file.
+    pub file: Arc<dyn DiskFile>,
+    /// From where.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: usize,
+    /// Number of the first chunk in it.
+    pub(crate) first: u32,
+    /// How many chunks it holds, at least one.
+    pub(crate) count: usize,
+}
+
+impl Extent {
+    /// How many chunks it holds, at least one.
+    pub fn chunk_count(&self) -> usize {
+        self.count
+    }
 }
 
 impl ChunkNeed {
@@ -74,12 +98,21 @@ impl ChunkNeed {
         self.file.read_chunk(self.id)
     }
 
-    /// As [`ChunkNeed::read`], but only if it needs no waiting for the disk.
+    /// Where it lies, with up to `count - 1` chunks that follow it.
     ///
     /// # Errors
-    /// The chunk is damaged.
-    pub fn read_cached(&self) -> Result<Option<Chunk>, SstableError> {
-        self.file.read_cached_chunk(self.id)
+    /// There is no such chunk: what led to it is damaged.
+    pub fn extent(&self, count: usize) -> Result<Extent, SstableError> {
+        self.file.extent(self.id, count)
+    }
+
+    /// Verifies and decompresses what was read at an extent of [`ChunkNeed::extent`]: the chunk, and
+    /// those that follow it.
+    ///
+    /// # Errors
+    /// A chunk is damaged.
+    pub fn decode(&self, extent: &Extent, raw: &[u8]) -> Result<Vec<Chunk>, SstableError> {
+        self.file.decode(self.id.component, extent, raw)
     }
 }
 

@@ -11,6 +11,10 @@ pub enum Component {
     Partitions,
     /// Tries over the rows of large partitions.
     Rows,
+    /// Partition keys and blocks of rows of large partitions, of the format `big`.
+    Index,
+    /// Some keys of Index, to be held in memory; of the format `big`.
+    Summary,
     /// Bloom filter of the partition keys.
     Filter,
     /// What is known of the whole: header, ranges, histograms.
@@ -29,11 +33,13 @@ pub enum Component {
 
 impl Component {
     /// Every component, in the order in which they are deleted: the list first.
-    pub const ALL: [Component; 10] = [
+    pub const ALL: [Component; 12] = [
         Component::Toc,
         Component::Data,
         Component::Partitions,
         Component::Rows,
+        Component::Index,
+        Component::Summary,
         Component::Filter,
         Component::Statistics,
         Component::CompressionInfo,
@@ -48,6 +54,8 @@ impl Component {
             Component::Data => "Data.db",
             Component::Partitions => "Partitions.db",
             Component::Rows => "Rows.db",
+            Component::Index => "Index.db",
+            Component::Summary => "Summary.db",
             Component::Filter => "Filter.db",
             Component::Statistics => "Statistics.db",
             Component::CompressionInfo => "CompressionInfo.db",

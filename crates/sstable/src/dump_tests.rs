@@ -16,7 +16,7 @@ use schema::{Column, Table};
 use serde_json::Value;
 use types::CqlType;
 
-use crate::fixture_tests::{collect, fixtures};
+use crate::fixture_tests::{big_fixtures, collect, fixtures};
 use crate::{Component, Descriptor, DirectChunks, RingRange, TableFile, table_of_header};
 
 fn dump(descriptor: &Descriptor) -> Value {
@@ -272,7 +272,7 @@ fn their_ends(info: &Value) -> String {
 #[test]
 fn files_of_cassandra_hold_what_sstabledump_says() {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk::new());
-    for (name, descriptor) in fixtures() {
+    for (name, descriptor) in fixtures().into_iter().chain(big_fixtures()) {
         let table = Arc::new(table_of_header(&*disk, &descriptor, "da", &name).expect("known types"));
         let file = TableFile::open(Arc::clone(&disk), descriptor.clone(), &table).expect("opens");
         let mut ours = Lines { table: Arc::clone(&table), lines: Vec::new() };

@@ -39,8 +39,8 @@ pub enum SstableError {
         /// What it asks for.
         what: String,
     },
-    /// A file name that is not one of a `da` table file.
-    #[error("{name} is not the name of a da table file")]
+    /// A file name that is not one of a table file.
+    #[error("{name} is not the name of a table file")]
     FileName {
         /// The name.
         name: String,

@@ -109,6 +109,8 @@ impl FileWriter {
             self.pages.push(std::mem::take(&mut self.page).finalize());
         }
         self.file.sync_data()?;
+        // It is read past the page cache.
+        self.file.is_done_with(0, self.flushed_bytes);
         Ok(FileChecksums { file_bytes: self.flushed_bytes, pages: self.pages })
     }
 

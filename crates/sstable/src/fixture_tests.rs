@@ -11,29 +11,42 @@ use crate::compression::CompressionInfo;
 use crate::statistics::Statistics;
 use crate::{
     Component, Descriptor, DirectChunks, FileCursor, RingRange, TableFile, TableWriter, WriterOptions,
-    parse_file_name, table_of_header,
+    table_of_header,
 };
 
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/formats/cassandra-da")
 }
 
-/// Every table file of the fixtures, by folder.
+/// Every `da` file of the fixtures, by folder.
 pub(crate) fn fixtures() -> Vec<(String, Descriptor)> {
+    let found = fixtures_in(&folder());
+    assert!(found.len() > 40, "only {} fixtures", found.len());
+    found
+}
+
+/// Every file of the format `big` of the fixtures.
+pub(crate) fn big_fixtures() -> Vec<(String, Descriptor)> {
+    let folder = folder().join("../cassandra-big");
+    let found: Vec<_> = ["nb", "oa"].iter().flat_map(|version| fixtures_in(&folder.join(version))).collect();
+    assert!(found.len() > 30, "only {} fixtures", found.len());
+    found
+}
+
+fn fixtures_in(folder: &Path) -> Vec<(String, Descriptor)> {
     let disk = OsDisk::new();
     let mut found = Vec::new();
-    for entry in disk.list(&folder()).expect("fixtures are in the repository") {
-        let path = folder().join(&entry.name);
+    for entry in disk.list(folder).expect("fixtures are in the repository") {
+        let path = folder.join(&entry.name);
         if entry.kind != runtime::EntryKind::Directory {
             continue;
         }
         for file in disk.list(&path).expect("a folder") {
-            if let Some((id, Component::Toc)) = parse_file_name(&file.name) {
-                found.push((entry.name.clone(), Descriptor::new(path.clone(), id)));
+            if let Ok((descriptor, Component::Toc)) = Descriptor::from_path(&path.join(&file.name)) {
+                found.push((entry.name.clone(), descriptor));
             }
         }
     }
-    assert!(found.len() > 40, "only {} fixtures", found.len());
     found
 }
 
@@ -52,7 +65,7 @@ pub(crate) fn collect<S: crate::ChunkSource>(mut cursor: FileCursor<S>) -> Parti
 }
 
 /// The table with its columns numbered the other way, so that no order is right by chance.
-fn renumbered(table: Table) -> Arc<Table> {
+pub(crate) fn renumbered(table: Table) -> Arc<Table> {
     let mut builder: TableBuilder = table.into();
     let last = builder.next_column_id - 1;
     builder.columns =
@@ -60,7 +73,7 @@ fn renumbered(table: Table) -> Arc<Table> {
     Arc::new(builder.build().expect("still a table"))
 }
 
-fn write(
+pub(crate) fn write(
     disk: &Arc<dyn Disk>,
     descriptor: &Descriptor,
     table: &Arc<Table>,
@@ -89,7 +102,7 @@ fn uncompressed(disk: &Arc<dyn Disk>, descriptor: &Descriptor, table: &Arc<Table
 
 fn statistics(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Statistics {
     let path = descriptor.path(Component::Statistics);
-    Statistics::from_bytes(&path, &disk.read(&path).expect("there")).expect("sound")
+    Statistics::from_bytes(&path, descriptor.version, &disk.read(&path).expect("there")).expect("sound")
 }
 
 fn compression(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> CompressionOptions {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::statistics::correct_checksums;
 use crate::{
     ChunkSource, Component, Descriptor, DirectChunks, FileCursor, RingRange, SstableError, TableFile,
-    table_of_header, toc,
+    Version, table_of_header, toc,
 };
 
 /// Rows read of one hostile file, at most.
@@ -35,8 +35,18 @@ pub fn join(statistics: &[u8], partitions: &[u8], rows: &[u8], data: &[u8]) -> V
     out
 }
 
-/// Opens and reads a table file of those bytes, every way there is.
+/// Opens and reads a `da` file of those bytes, every way there is.
 pub fn read(bytes: &[u8]) {
+    read_as(bytes, Version::Da, Component::Partitions, Component::Rows);
+}
+
+/// As [`read`], of a file of the format `big`: Index and Summary in the places of Partitions and
+/// Rows. An empty Summary is left out.
+pub fn read_big(bytes: &[u8], version: Version) {
+    read_as(bytes, version, Component::Index, Component::Summary);
+}
+
+fn read_as(bytes: &[u8], version: Version, first: Component, second: Component) {
     let mut rest = bytes;
     let mut part = || -> Vec<u8> {
         let Some((head, tail)) = rest.split_first_chunk::<4>() else { return Vec::new() };
@@ -44,20 +54,23 @@ pub fn read(bytes: &[u8]) {
         rest = tail;
         part.to_vec()
     };
-    let (mut statistics, partitions, rows) = (part(), part(), part());
+    let (mut statistics, first_part, second_part) = (part(), part(), part());
     correct_checksums(&mut statistics);
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-    let descriptor = Descriptor::new("/hostile", Uuid::nil());
+    let descriptor = Descriptor::of_version("/hostile", Uuid::nil(), version);
     let list = toc::to_text(&[Component::Data]);
     let components = [
         (Component::Statistics, &statistics[..]),
-        (Component::Partitions, &partitions),
-        (Component::Rows, &rows),
+        (first, &first_part),
+        (second, &second_part),
         (Component::Data, rest),
         (Component::Toc, list.as_bytes()),
     ];
+    let is_there =
+        |(component, bytes): &(Component, &[u8])| *component != Component::Summary || !bytes.is_empty();
     let written = components
         .into_iter()
+        .filter(is_there)
         .try_for_each(|(component, bytes)| write(&*disk, &descriptor.path(component), bytes));
     if written.is_ok() {
         // Errors are what is expected.

@@ -23,7 +23,7 @@ pub fn table_of_header(
     name: &str,
 ) -> Result<Table, SstableError> {
     let path = descriptor.path(Component::Statistics);
-    let statistics = Statistics::from_bytes(&path, &disk.read(&path)?)?;
+    let statistics = Statistics::from_bytes(&path, descriptor.version, &disk.read(&path)?)?;
     let header = &statistics.header;
     let mut builder = TableBuilder::new(TableId(Uuid::nil()), keyspace, name);
     let keys = match marshal(&path, &header.key_type)? {

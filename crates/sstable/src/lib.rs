@@ -1,10 +1,13 @@
-//! Table files: Cassandra 5's BTI format, version `da`, written and read.
+//! Table files: Cassandra 5's BTI format, version `da`, written and read; `nb` and `oa` of its format
+//! `big`, read.
 //!
 //! A table file is a set of components beside each other ([`Component`]). [`TableWriter`] writes
 //! one from partitions in ring order; [`TableFile`] opens one; [`FileCursor`] reads it without
 //! ever waiting: what it lacks it asks for ([`rows::Step::Need`]), chunk by chunk, and whoever
 //! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]).
 
+mod adopt;
+mod big;
 mod bloom;
 mod checksums;
 mod chunk;
@@ -15,13 +18,16 @@ mod data;
 mod descriptor;
 mod error;
 mod file_writer;
+mod fit;
 #[doc(hidden)]
 pub mod hostile;
+mod index_file;
 mod inspect;
 mod options;
 mod partition_index;
 mod ring_place;
 mod row_index;
+mod spread;
 pub mod statistics;
 mod summary;
 mod table_file;
@@ -29,13 +35,16 @@ mod table_writer;
 mod toc;
 mod trie;
 mod verify;
+mod version;
 
+pub use adopt::{Bring, adopt, link_into};
 pub use checksums::write_checksums;
-pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks};
+pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks, Extent};
 pub use component::Component;
 pub use cursor::FileCursor;
-pub use descriptor::{Descriptor, id_from_text, id_to_text, parse_file_name};
+pub use descriptor::{Descriptor, id_from_text, id_to_text, number_of, parse_file_name};
 pub use error::SstableError;
+pub use fit::check_fits;
 pub use inspect::table_of_header;
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
@@ -43,6 +52,7 @@ pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
 pub use table_file::{TableFile, delete_table_file};
 pub use table_writer::TableWriter;
+pub use version::Version;
 
 #[cfg(test)]
 mod crash_tests;
@@ -54,3 +64,5 @@ mod dump_tests;
 mod fixture_tests;
 #[cfg(test)]
 mod round_trip_tests;
+#[cfg(test)]
+mod spread_tests;

@@ -204,7 +204,11 @@ impl World {
         let mut ranges = RangeTombstones::new();
         for _ in 0..self.below(6) {
             let slice = Slice { start: self.bound(true), end: self.bound(false) };
-            ranges.insert(RangeTombstone { slice, deletion: self.deletion() }, &self.comparator);
+            let mut deletion = self.deletion();
+            if self.chance(4) {
+                deletion.timestamp = -1 - self.below(100) as i64;
+            }
+            ranges.insert(RangeTombstone { slice, deletion }, &self.comparator);
         }
         Model { header: PartitionHeader { key, deletion, static_row }, rows, ranges }
     }

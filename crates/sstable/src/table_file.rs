@@ -5,18 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rows::{PartitionKey, Slices};
-use runtime::{Disk, DiskFile, OpenMode};
+use runtime::{Disk, OpenMode};
 use schema::Table;
 
+use crate::big::{BigIndex, Summary};
 use crate::bloom::{BloomFilter, KeyHash};
-use crate::checksums::{Checksums, FileChecksums, PAGE_BYTES};
+use crate::checksums::{Checksums, PAGE_BYTES};
 use crate::chunk::Fetch;
 use crate::compression::DataFile;
 use crate::cursor::FileCursor;
 use crate::data::Layout;
-use crate::partition_index::{FOOTER_BYTES, Footer, read_keys};
+use crate::index_file::{IndexFile, Pinned, read_footer};
+use crate::partition_index::Footer;
 use crate::statistics::Statistics;
-use crate::{Chunk, ChunkId, ChunkSource, Component, Descriptor, RingRange, SstableError, TableSummary, toc};
+use crate::{
+    Chunk, ChunkId, ChunkSource, Component, Descriptor, Extent, RingRange, SstableError, TableSummary, toc,
+};
 
 /// Numbers of open files; nothing else in the process is shared by them.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -33,39 +37,27 @@ pub struct TableFile {
     layout: Layout,
     filter: Option<BloomFilter>,
     data: DataFile,
-    partitions: IndexFile,
-    rows: IndexFile,
-    footer: Footer,
+    index: Index,
+    /// The upper levels of the trie of partitions.
+    pinned: Option<Pinned>,
     checksums: Option<Checksums>,
     disk: Arc<dyn Disk>,
 }
 
-/// Partitions.db or Rows.db, open for reading.
+/// How partitions and rows are found.
 #[derive(Debug)]
-struct IndexFile {
-    file: Arc<dyn DiskFile>,
-    file_bytes: u64,
-    checksums: Option<FileChecksums>,
+enum Index {
+    /// As in `da`.
+    Tries { partitions: IndexFile, rows: IndexFile, footer: Footer },
+    /// As in `nb` and `oa`.
+    Big(BigIndex),
 }
 
-impl IndexFile {
-    fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
-        let start = u64::from(first) * PAGE_BYTES as u64;
-        let bytes = self.file_bytes.saturating_sub(start).min(count.max(1) as u64 * PAGE_BYTES as u64);
-        if bytes == 0 {
-            let path = self.file.path().to_owned();
-            return Err(SstableError::Damaged { path, offset: start, what: "a place beyond the end" });
-        }
-        let mut raw = vec![0; bytes as usize];
-        fetch.read(&*self.file, &mut raw, start)?;
-        let pages = (first..).zip(raw.chunks(PAGE_BYTES)).map(|(index, page)| {
-            if let Some(checksums) = &self.checksums {
-                checksums.check_page(self.file.path(), index, page)?;
-            }
-            Ok(Chunk::new(page.to_vec()))
-        });
-        pages.collect()
-    }
+/// Opened, with the first and last key and the count of partitions.
+struct OpenedIndex {
+    index: Index,
+    keys: (PartitionKey, PartitionKey),
+    partition_count: u64,
 }
 
 /// What is needed to open the components of one table file.
@@ -108,6 +100,22 @@ impl Opening<'_> {
         Ok(IndexFile { file, file_bytes, checksums })
     }
 
+    fn open_index(&self, statistics: &Statistics) -> Result<OpenedIndex, SstableError> {
+        if self.descriptor.version.is_big() {
+            let file = self.index(Component::Index)?;
+            let summary = self.read(Component::Summary)?;
+            let summary = summary.and_then(|bytes| Summary::from_bytes(&bytes, file.file_bytes));
+            let summary = summary.map_or_else(|| Summary::build(&file), Ok)?;
+            let keys = (summary.first_key.clone(), summary.last_key.clone());
+            let partition_count = statistics.stats.partition_bytes.count();
+            return Ok(OpenedIndex { index: Index::Big(BigIndex { file, summary }), keys, partition_count });
+        }
+        let (partitions, rows) = (self.index(Component::Partitions)?, self.index(Component::Rows)?);
+        let (footer, keys) = read_footer(&partitions)?;
+        let partition_count = footer.key_count;
+        Ok(OpenedIndex { index: Index::Tries { partitions, rows, footer }, keys, partition_count })
+    }
+
     fn data(&self) -> Result<DataFile, SstableError> {
         let file = self.disk.open(&self.path(Component::Data), OpenMode::Read)?;
         match self.read(Component::CompressionInfo)? {
@@ -122,7 +130,7 @@ impl Opening<'_> {
     fn statistics(&self) -> Result<Statistics, SstableError> {
         let bytes = self.read(Component::Statistics)?;
         let bytes = bytes.ok_or_else(|| self.damaged(Component::Statistics, "it is missing"))?;
-        Statistics::from_bytes(&self.path(Component::Statistics), &bytes)
+        Statistics::from_bytes(&self.path(Component::Statistics), self.descriptor.version, &bytes)
     }
 
     fn filter(&self) -> Result<Option<BloomFilter>, SstableError> {
@@ -173,12 +181,14 @@ impl TableFile {
         let statistics = opening.statistics()?;
         let layout = statistics.header.layout(table, &opening.path(Component::Statistics))?;
         let data = opening.data()?;
-        let partitions = opening.index(Component::Partitions)?;
-        let rows = opening.index(Component::Rows)?;
-        let (footer, keys) = read_footer(&partitions)?;
+        let OpenedIndex { index, keys, partition_count } = opening.open_index(&statistics)?;
+        let pinned = match &index {
+            Index::Tries { partitions, footer, .. } => Some(partitions.upper_levels(footer.keys_offset)?),
+            Index::Big(_) => None,
+        };
         let filter = opening.filter()?;
         let bytes = (data.uncompressed_bytes(), data.file_bytes(), opening.disk_bytes()?);
-        let summary = TableSummary::new(descriptor.id, keys, footer.key_count, &statistics, bytes);
+        let summary = TableSummary::new(descriptor.id, keys, partition_count, &statistics, bytes);
         Ok(Arc::new(TableFile {
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             descriptor,
@@ -186,9 +196,8 @@ impl TableFile {
             layout,
             filter,
             data,
-            partitions,
-            rows,
-            footer,
+            index,
+            pinned,
             checksums,
             disk,
         }))
@@ -216,11 +225,19 @@ impl TableFile {
             && self.filter.as_ref().is_none_or(|filter| filter.may_contain(KeyHash::of(&key.bytes)))
     }
 
-    /// Bytes of memory its filter and offsets take.
+    /// Bytes of memory its filter takes.
+    pub fn filter_bytes(&self) -> u64 {
+        self.filter.as_ref().map_or(0, BloomFilter::memory_bytes)
+    }
+
+    /// Bytes of memory that its filter, offsets, checksums and the upper levels of its index take.
     pub fn memory_bytes(&self) -> u64 {
-        let pages = self.partitions.file_bytes / 1024 + self.rows.file_bytes / 1024;
-        let filter = self.filter.as_ref().map_or(0, BloomFilter::memory_bytes);
-        filter + pages + u64::from(self.data.chunk_count()) * 8
+        let pages = match &self.index {
+            Index::Tries { partitions, rows, .. } => partitions.file_bytes / 1024 + rows.file_bytes / 1024,
+            Index::Big(index) => index.file.file_bytes / 1024 + index.summary.memory_bytes(),
+        };
+        let pinned = self.pinned.as_ref().map_or(0, Pinned::memory_bytes);
+        self.filter_bytes() + pages + pinned + self.data.memory_bytes()
     }
 
     /// Reads slices of one partition, `reversed` or not inside it. A partition that is not there
@@ -272,20 +289,62 @@ impl TableFile {
         }
     }
 
-    /// Reads up to `count` neighbouring chunks at once, at least one.
+    /// Reads up to `count` neighbouring chunks at once, at least one, for somebody who reads on and
+    /// does not come back: the kernel need not keep them.
     ///
     /// # Errors
     /// As [`TableFile::read_chunk`].
     pub fn read_chunks(&self, first: ChunkId, count: usize) -> Result<Vec<Chunk>, SstableError> {
-        self.fetch_chunks(first, count, Fetch::Blocking)
+        let chunks = self.fetch_chunks(first, count, Fetch::Blocking)?;
+        let extent = self.extent(first, count)?;
+        extent.file.is_done_with(extent.offset, extent.bytes as u64);
+        Ok(chunks)
+    }
+
+    /// Where up to `count` neighbouring chunks lie, at least one.
+    pub(crate) fn extent(&self, first: ChunkId, count: usize) -> Result<Extent, SstableError> {
+        match self.index_file(first.component) {
+            Some(file) => file.extent(first.index, count),
+            None if first.component == Component::Data => self.data.extent(first.index, count),
+            None => Err(self.damaged(first.component, 0, "a component that is not read by chunks")),
+        }
+    }
+
+    /// Verifies and decompresses the chunks of an extent.
+    pub(crate) fn decode(
+        &self,
+        component: Component,
+        extent: &Extent,
+        raw: &[u8],
+    ) -> Result<Vec<Chunk>, SstableError> {
+        match self.index_file(component) {
+            Some(file) => file.decode(extent, raw),
+            None => self.data.decode(extent, raw),
+        }
+    }
+
+    /// A chunk that is always in memory.
+    pub(crate) fn pinned_page(&self, component: Component, index: u32) -> Option<&Chunk> {
+        match component {
+            Component::Partitions => self.pinned.as_ref()?.page(index),
+            _ => None,
+        }
     }
 
     fn fetch_chunks(&self, first: ChunkId, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
-        match first.component {
-            Component::Data => self.data.read(first.index, count, fetch),
-            Component::Partitions => self.partitions.read(first.index, count, fetch),
-            Component::Rows => self.rows.read(first.index, count, fetch),
-            other => Err(self.damaged(other, 0, "a component that is not read by chunks")),
+        match self.index_file(first.component) {
+            Some(file) => file.read(first.index, count, fetch),
+            None if first.component == Component::Data => self.data.read(first.index, count, fetch),
+            None => Err(self.damaged(first.component, 0, "a component that is not read by chunks")),
+        }
+    }
+
+    fn index_file(&self, component: Component) -> Option<&IndexFile> {
+        match (&self.index, component) {
+            (Index::Tries { partitions, .. }, Component::Partitions) => Some(partitions),
+            (Index::Tries { rows, .. }, Component::Rows) => Some(rows),
+            (Index::Big(index), Component::Index) => Some(&index.file),
+            _ => None,
         }
     }
 
@@ -293,16 +352,32 @@ impl TableFile {
         &self.layout
     }
 
-    pub(crate) fn partition_root(&self) -> u64 {
-        self.footer.root
+    /// Root of the trie of partitions; a file of the format `big` has none.
+    pub(crate) fn partition_root(&self) -> Option<u64> {
+        match &self.index {
+            Index::Tries { footer, .. } => Some(footer.root),
+            Index::Big(_) => None,
+        }
+    }
+
+    /// What is held of the index of a file of the format `big`.
+    pub(crate) fn big_summary(&self) -> Option<&Summary> {
+        match &self.index {
+            Index::Tries { .. } => None,
+            Index::Big(index) => Some(&index.summary),
+        }
+    }
+
+    /// The component where partitions are looked up.
+    pub(crate) fn partition_component(&self) -> Component {
+        if self.descriptor.version.is_big() { Component::Index } else { Component::Partitions }
     }
 
     /// Length of a component that is read by chunks, uncompressed.
     pub(crate) fn component_bytes(&self, component: Component) -> u64 {
         match component {
             Component::Data => self.data.uncompressed_bytes(),
-            Component::Rows => self.rows.file_bytes,
-            _ => self.partitions.file_bytes,
+            other => self.index_file(other).map_or(0, |file| file.file_bytes),
         }
     }
 
@@ -321,38 +396,6 @@ impl TableFile {
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
-}
-
-/// Reads the footer of Partitions.db, and the first and last keys.
-fn read_footer(file: &IndexFile) -> Result<(Footer, (PartitionKey, PartitionKey)), SstableError> {
-    let path = || file.file.path().to_owned();
-    let damaged = |offset, what| SstableError::Damaged { path: path(), offset, what };
-    let start = file.file_bytes.checked_sub(FOOTER_BYTES).ok_or_else(|| damaged(0, "no footer"))?;
-    let bytes = read_verified(file, start, file.file_bytes)?;
-    let footer = Footer::read(&bytes, file.file_bytes).ok_or_else(|| damaged(start, "footer"))?;
-    // Two keys of at most 65,535 bytes each.
-    if start - footer.keys_offset > 2 * (2 + u64::from(u16::MAX)) {
-        return Err(damaged(start, "place of the first and last key"));
-    }
-    let bytes = read_verified(file, footer.keys_offset, start)?;
-    let (first, last) = read_keys(&bytes)
-        .map_err(|end| damaged(footer.keys_offset + end.offset as u64, "first and last key"))?;
-    let keys = (PartitionKey::new(first), PartitionKey::new(last));
-    if keys.0 > keys.1 {
-        return Err(damaged(footer.keys_offset, "the first key is behind the last"));
-    }
-    Ok((footer, keys))
-}
-
-/// Reads bytes from `start` to `end` through whole pages, so that they are verified.
-fn read_verified(file: &IndexFile, start: u64, end: u64) -> Result<Vec<u8>, SstableError> {
-    let page_bytes = PAGE_BYTES as u64;
-    let first = start / page_bytes;
-    let count = end.div_ceil(page_bytes).saturating_sub(first).max(1);
-    let pages = file.read(first as u32, count as usize, Fetch::Blocking)?;
-    let bytes: Vec<u8> = pages.iter().flat_map(|page| page.as_slice()).copied().collect();
-    let from = (start - first * page_bytes) as usize;
-    Ok(bytes.get(from..from + (end - start) as usize).unwrap_or_default().to_vec())
 }
 
 /// Deletes all components of a table file, the list of components first.

@@ -17,6 +17,7 @@ use crate::data::{END_OF_PARTITION, Encoder, Layout, write_whole_deletion};
 use crate::file_writer::FileWriter;
 use crate::partition_index::{PartitionIndexWriter, PartitionPlace};
 use crate::row_index::{Block, RowIndexWriter};
+use crate::spread::{SpreadDeletion, is_untold};
 use crate::statistics::{Collector, Header, Statistics, clustering_names};
 use crate::{Component, Descriptor, SstableError, TableSummary, WriterOptions, delete_table_file, toc};
 
@@ -38,6 +39,8 @@ pub struct TableWriter {
     filter: Option<BloomFilter>,
     collector: Collector,
     partition: Option<Partition>,
+    /// A deletion of the partition that is told in other words.
+    spread: Option<SpreadDeletion>,
     first_key: Option<PartitionKey>,
     last_key: Option<PartitionKey>,
     /// The header of a partition being encoded.
@@ -125,6 +128,10 @@ impl TableWriter {
         options: WriterOptions,
     ) -> Result<Self, SstableError> {
         let data_path = descriptor.path(Component::Data);
+        if descriptor.version.is_big() {
+            let what = "table files of the format big are not written";
+            return Err(SstableError::Misuse { path: data_path, what });
+        }
         let parameters = CompressionParameters::from_options(&options.compression, &data_path)?;
         let layout = Layout::for_writing(&table, options.encoding_stats);
         let data = DataWriter::create(&*disk, &descriptor, parameters)?;
@@ -145,6 +152,7 @@ impl TableWriter {
             rows,
             filter,
             partition: None,
+            spread: None,
             first_key: None,
             last_key: None,
             item: Vec::new(),
@@ -158,6 +166,16 @@ impl TableWriter {
     /// # Errors
     /// The disk fails, or the call is out of turn.
     pub fn start_partition(&mut self, header: &PartitionHeader) -> Result<(), SstableError> {
+        if !is_untold(header.deletion) {
+            return self.begin_partition(header);
+        }
+        let (told, spread) = SpreadDeletion::begin(header, &self.table);
+        self.begin_partition(&told)?;
+        self.spread = Some(spread);
+        Ok(())
+    }
+
+    fn begin_partition(&mut self, header: &PartitionHeader) -> Result<(), SstableError> {
         if self.partition.is_some() {
             return Err(self.misuse("a partition begins inside another"));
         }
@@ -210,6 +228,16 @@ impl TableWriter {
     /// # Errors
     /// The disk fails, or the call is out of turn.
     pub fn append(&mut self, item: &Unfiltered) -> Result<(), SstableError> {
+        match &mut self.spread {
+            None => self.write_item(item),
+            Some(spread) => {
+                let items = spread.items(item, &self.table);
+                items.iter().try_for_each(|item| self.write_item(item))
+            }
+        }
+    }
+
+    fn write_item(&mut self, item: &Unfiltered) -> Result<(), SstableError> {
         let Some(mut partition) = self.partition.take() else {
             return Err(self.misuse("a row outside of a partition"));
         };
@@ -235,7 +263,8 @@ impl TableWriter {
         partition.last_place = Some(place);
         partition.last_item = position;
         let filled = self.data.position() - partition.start - block_start;
-        if filled >= u64::from(self.options.row_index_block_bytes) {
+        // What is open where a block begins is told as the deletion of a partition is.
+        if filled >= u64::from(self.options.row_index_block_bytes) && !is_untold(partition.open) {
             self.end_block(&mut partition)?;
         }
         self.partition = Some(partition);
@@ -256,6 +285,9 @@ impl TableWriter {
     /// # Errors
     /// The disk fails, or the call is out of turn.
     pub fn end_partition(&mut self) -> Result<(), SstableError> {
+        if let Some(spread) = self.spread.take() {
+            spread.end().iter().try_for_each(|item| self.write_item(item))?;
+        }
         let Some(mut partition) = self.partition.take() else {
             return Err(self.misuse("a partition ends that did not begin"));
         };

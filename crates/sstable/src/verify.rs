@@ -20,7 +20,10 @@ impl TableFile {
     pub fn verify(self: &Arc<Self>) -> Result<(), SstableError> {
         self.verify_small_components()?;
         self.verify_digest()?;
-        for component in [Component::Data, Component::Partitions, Component::Rows] {
+        let of_bti = [Component::Data, Component::Partitions, Component::Rows];
+        let of_big = [Component::Data, Component::Index];
+        for component in if self.descriptor().version.is_big() { &of_big[..] } else { &of_bti } {
+            let component = *component;
             self.verify_chunks(component)?;
         }
         self.verify_rows()
@@ -98,7 +101,7 @@ impl TableFile {
                         && matches!(found.step()?, Step::Header(other) if other.key == header.key);
                     if !is_found {
                         let what = "a partition is not found by its key";
-                        return Err(self.damaged(Component::Partitions, 0, what));
+                        return Err(self.damaged(self.partition_component(), 0, what));
                     }
                 }
                 Step::Item(item) => {
@@ -111,7 +114,7 @@ impl TableFile {
         }
         if partition_count != self.summary().partition_count {
             let what = "the partitions are not as many as the index says";
-            return Err(self.damaged(Component::Partitions, 0, what));
+            return Err(self.damaged(self.partition_component(), 0, what));
         }
         Ok(())
     }

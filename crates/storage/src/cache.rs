@@ -1,16 +1,41 @@
 //! The chunk cache of a shard: decompressed, verified chunks of table files, within a budget.
 //!
-//! Clock replacement: a hit marks its slot, the hand passes over marked slots once and takes the
-//! first that is not. One pass of a scan so costs what was not touched twice.
+//! Two S3-FIFO queues (Yang et al., SOSP 2023), one for Data and one for index pages:
+//!
+//! ```text
+//!   new ──► small (a tenth) ──┬─ asked for again ──► main ──┬─ asked for since: once more round
+//!              ▲              │                       ▲     └─ not: gone
+//!              │              └─ not: gone, its name stays among the ghosts
+//!   new, and its name is a ghost ─────────────────────┘
+//! ```
+//!
+//! A scan passes through the small queue and leaves the main one alone. An index page leads to
+//! hundreds of rows, a chunk of Data to a few: so Data goes first, until index pages fill three
+//! quarters of the budget. Now and then the oldest index page is looked at all the same, so that the
+//! index of a table that nobody reads any more does not stay for ever. Why this and not another:
+//! `docs/decisions/0006-cold-reads-and-the-chunk-cache.md`.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
-use sstable::{Chunk, ChunkId, ChunkSource, SstableError, TableFile};
+use sstable::{Chunk, ChunkId, Component};
 
-/// Rough cost of an entry beside its bytes.
-const ENTRY_OVERHEAD_BYTES: usize = 128;
+/// Of an entry beside its bytes: its slot, its places in a queue and in the map (which are up to twice
+/// as large as what they hold), its share of the ghosts, and the header that clones of a chunk share.
+const ENTRY_BYTES: usize =
+    2 * (size_of::<Slot>() + size_of::<u32>() + size_of::<(ChunkId, u32)>() + 1) + 2 * GHOST_BYTES + 32;
+/// Of a name among the ghosts: in the queue, and in the set.
+const GHOST_BYTES: usize = 2 * size_of::<u64>() + 1;
+
+/// Requests that are counted of an entry; more say nothing new.
+const FREQUENCY_MAX: u8 = 3;
+/// The small queue's share of a class, in parts.
+const SMALL_PART: usize = 10;
+/// Index pages may take so many fourths of the budget before they are treated like Data.
+const INDEX_FOURTHS: usize = 3;
+/// Of so many chunks that go, one round is the index pages' turn.
+const INDEX_TURN: u32 = 16;
 
 pub(crate) struct ChunkCache {
     state: RefCell<State>,
@@ -19,9 +44,12 @@ pub(crate) struct ChunkCache {
 struct State {
     capacity_bytes: usize,
     used_bytes: usize,
-    slots: Vec<Slot>,
-    places: HashMap<ChunkId, usize>,
-    hand: usize,
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    places: HashMap<ChunkId, u32, BuildHasherDefault<IdHasher>>,
+    data: Class,
+    index: Class,
+    evictions: u32,
     hit_count: u64,
     miss_count: u64,
 }
@@ -29,22 +57,63 @@ struct State {
 struct Slot {
     id: ChunkId,
     chunk: Chunk,
-    was_hit: bool,
+    frequency: u8,
+    is_in_main: bool,
+}
+
+/// Chunks that compete with each other. Queues hold indexes of slots, the oldest first.
+#[derive(Default)]
+struct Class {
+    small: VecDeque<u32>,
+    main: VecDeque<u32>,
+    small_bytes: usize,
+    main_bytes: usize,
+    ghosts: Ghosts,
+}
+
+/// Names of chunks that went without a second request, the oldest first.
+#[derive(Default)]
+struct Ghosts {
+    order: VecDeque<u64>,
+    names: HashSet<u64, BuildHasherDefault<IdHasher>>,
 }
 
 /// What the cache has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Budget.
+    /// Budget: what is left of the cache's memory beside what is pinned.
     pub capacity_bytes: u64,
     /// Used of it.
     pub used_bytes: u64,
+    /// Of that, index pages.
+    pub index_bytes: u64,
+    /// Filters, chunk offsets, upper index levels: always in memory, paid out of the cache's memory.
+    pub pinned_bytes: u64,
     /// Chunks held.
     pub entry_count: u64,
     /// Requests answered.
     pub hit_count: u64,
     /// Requests not answered.
     pub miss_count: u64,
+    /// Reads of the disk.
+    pub disk_read_count: u64,
+    /// Bytes of them.
+    pub disk_read_bytes: u64,
+}
+
+impl CacheStats {
+    /// Adds what another shard says.
+    pub fn add(&mut self, other: &CacheStats) {
+        self.capacity_bytes += other.capacity_bytes;
+        self.used_bytes += other.used_bytes;
+        self.index_bytes += other.index_bytes;
+        self.pinned_bytes += other.pinned_bytes;
+        self.entry_count += other.entry_count;
+        self.hit_count += other.hit_count;
+        self.miss_count += other.miss_count;
+        self.disk_read_count += other.disk_read_count;
+        self.disk_read_bytes += other.disk_read_bytes;
+    }
 }
 
 impl ChunkCache {
@@ -54,90 +123,221 @@ impl ChunkCache {
                 capacity_bytes,
                 used_bytes: 0,
                 slots: Vec::new(),
-                places: HashMap::new(),
-                hand: 0,
+                free: Vec::new(),
+                places: HashMap::default(),
+                data: Class::default(),
+                index: Class::default(),
+                evictions: 0,
                 hit_count: 0,
                 miss_count: 0,
             }),
         }
     }
 
+    /// The chunk, if it is here.
+    pub(crate) fn get(&self, id: ChunkId) -> Option<Chunk> {
+        let state = &mut *self.state.borrow_mut();
+        let place = state.places.get(&id).copied();
+        let Some(slot) = place.and_then(|place| state.slots[place as usize].as_mut()) else {
+            state.miss_count += 1;
+            return None;
+        };
+        state.hit_count += 1;
+        slot.frequency = (slot.frequency + 1).min(FREQUENCY_MAX);
+        Some(slot.chunk.clone())
+    }
+
     /// Keeps a chunk, giving up others to stay within the budget.
     pub(crate) fn insert(&self, id: ChunkId, chunk: Chunk) {
         let state = &mut *self.state.borrow_mut();
-        let cost = chunk.len() + ENTRY_OVERHEAD_BYTES;
+        let cost = chunk.len() + ENTRY_BYTES;
         if cost > state.capacity_bytes || state.places.contains_key(&id) {
             return;
         }
-        while state.used_bytes + cost > state.capacity_bytes {
-            state.evict_one();
-        }
+        state.shrink_to(state.capacity_bytes - cost);
         state.used_bytes += cost;
-        state.places.insert(id, state.slots.len());
-        state.slots.push(Slot { id, chunk, was_hit: false });
+        let class = if is_index(id) { &mut state.index } else { &mut state.data };
+        let is_in_main = class.ghosts.take(name_of(id));
+        let slot = Slot { id, chunk, frequency: 0, is_in_main };
+        let place = match state.free.pop() {
+            Some(place) => place,
+            None => {
+                state.slots.push(None);
+                (state.slots.len() - 1) as u32
+            }
+        };
+        state.slots[place as usize] = Some(slot);
+        state.places.insert(id, place);
+        class.push(place, cost, is_in_main);
     }
 
     /// Forgets the chunks of a file that is gone.
     pub(crate) fn forget(&self, file: u64) {
         let state = &mut *self.state.borrow_mut();
-        let mut index = 0;
-        while index < state.slots.len() {
-            if state.slots[index].id.file == file {
-                state.remove(index);
-            } else {
-                index += 1;
+        for place in 0..state.slots.len() {
+            if state.slots[place].as_ref().is_some_and(|slot| slot.id.file == file) {
+                state.remove(place as u32);
             }
         }
+        let State { slots, data, index, .. } = state;
+        for queue in [&mut data.small, &mut data.main, &mut index.small, &mut index.main] {
+            queue.retain(|place| slots[*place as usize].is_some());
+        }
+        // Only now: a slot that is free may be taken again.
+        state.free = (0..).zip(&state.slots).filter(|(_, slot)| slot.is_none()).map(|(at, _)| at).collect();
     }
 
+    /// Changes the budget.
+    pub(crate) fn set_capacity(&self, capacity_bytes: usize) {
+        let state = &mut *self.state.borrow_mut();
+        state.capacity_bytes = capacity_bytes;
+        state.shrink_to(capacity_bytes);
+    }
+
+    /// What it did so far; what is pinned and read is for others to say.
     pub(crate) fn stats(&self) -> CacheStats {
         let state = self.state.borrow();
         CacheStats {
             capacity_bytes: state.capacity_bytes as u64,
             used_bytes: state.used_bytes as u64,
-            entry_count: state.slots.len() as u64,
+            index_bytes: (state.index.small_bytes + state.index.main_bytes) as u64,
+            entry_count: state.places.len() as u64,
             hit_count: state.hit_count,
             miss_count: state.miss_count,
+            ..CacheStats::default()
         }
     }
 }
 
 impl State {
+    fn shrink_to(&mut self, bytes: usize) {
+        while self.used_bytes > bytes {
+            self.evict_one();
+        }
+    }
+
+    /// Looks at one chunk of the class whose turn it is: it goes, or has one chance less.
     fn evict_one(&mut self) {
-        loop {
-            if self.hand >= self.slots.len() {
-                self.hand = 0;
-            }
-            let Some(slot) = self.slots.get_mut(self.hand) else { return };
-            if std::mem::take(&mut slot.was_hit) {
-                self.hand += 1;
-            } else {
-                self.remove(self.hand);
-                return;
-            }
+        self.evictions = self.evictions.wrapping_add(1);
+        let index_bytes = self.index.small_bytes + self.index.main_bytes;
+        let is_index = self.data.is_empty() || index_bytes > self.capacity_bytes / 4 * INDEX_FOURTHS;
+        let looks_at_index = is_index || self.evictions.is_multiple_of(INDEX_TURN);
+        let class = if looks_at_index { &mut self.index } else { &mut self.data };
+        if let Some(place) = class.look_at_oldest(&mut self.slots) {
+            self.remove(place);
+            self.free.push(place);
         }
     }
 
-    fn remove(&mut self, index: usize) {
-        let slot = self.slots.swap_remove(index);
-        self.used_bytes -= slot.chunk.len() + ENTRY_OVERHEAD_BYTES;
+    /// Empties a slot that is in no queue any more, or whose queue its caller puts right.
+    fn remove(&mut self, place: u32) {
+        let Some(slot) = self.slots[place as usize].take() else { return };
+        let cost = slot.chunk.len() + ENTRY_BYTES;
+        let class = if is_index(slot.id) { &mut self.index } else { &mut self.data };
+        *if slot.is_in_main { &mut class.main_bytes } else { &mut class.small_bytes } -= cost;
+        self.used_bytes -= cost;
         self.places.remove(&slot.id);
-        if let Some(moved) = self.slots.get(index) {
-            self.places.insert(moved.id, index);
-        }
     }
 }
 
-impl ChunkSource for ChunkCache {
-    fn get(&self, _file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
-        let state = &mut *self.state.borrow_mut();
-        let Some(&place) = state.places.get(&id) else {
-            state.miss_count += 1;
-            return Ok(None);
-        };
-        state.hit_count += 1;
-        let slot = &mut state.slots[place];
-        slot.was_hit = true;
-        Ok(Some(slot.chunk.clone()))
+impl Class {
+    fn is_empty(&self) -> bool {
+        self.small.is_empty() && self.main.is_empty()
+    }
+
+    fn push(&mut self, place: u32, cost: usize, is_in_main: bool) {
+        if is_in_main {
+            self.main.push_back(place);
+            self.main_bytes += cost;
+        } else {
+            self.small.push_back(place);
+            self.small_bytes += cost;
+        }
+    }
+
+    /// Looks at the slot whose turn it is: either it is taken out of its queue, to be emptied, or it
+    /// stays for another round. Asked again and again, this comes to an end: a chunk goes from small
+    /// to main once, and its frequency falls with every round there.
+    fn look_at_oldest(&mut self, slots: &mut [Option<Slot>]) -> Option<u32> {
+        let is_small_full = self.small_bytes >= (self.small_bytes + self.main_bytes) / SMALL_PART;
+        let is_small = !self.small.is_empty() && (is_small_full || self.main.is_empty());
+        let queue = if is_small { &mut self.small } else { &mut self.main };
+        let place = queue.pop_front()?;
+        let slot = slots[place as usize].as_mut()?;
+        if slot.frequency == 0 {
+            if is_small {
+                let held = self.small.len() + self.main.len();
+                self.ghosts.add(name_of(slot.id), held);
+            }
+            return Some(place);
+        }
+        if is_small {
+            let cost = slot.chunk.len() + ENTRY_BYTES;
+            self.small_bytes -= cost;
+            self.main_bytes += cost;
+            (slot.frequency, slot.is_in_main) = (0, true);
+        } else {
+            slot.frequency -= 1;
+        }
+        self.main.push_back(place);
+        None
     }
 }
+
+impl Ghosts {
+    /// Remembers a name, as many as chunks are held.
+    fn add(&mut self, name: u64, held: usize) {
+        if self.names.insert(name) {
+            self.order.push_back(name);
+        }
+        while self.order.len() > held.max(1) {
+            let Some(oldest) = self.order.pop_front() else { return };
+            self.names.remove(&oldest);
+        }
+    }
+
+    /// Was it there? Then it is no more.
+    fn take(&mut self, name: u64) -> bool {
+        self.names.remove(&name)
+    }
+}
+
+fn is_index(id: ChunkId) -> bool {
+    id.component != Component::Data
+}
+
+fn name_of(id: ChunkId) -> u64 {
+    let mut hasher = IdHasher::default();
+    std::hash::Hash::hash(&id, &mut hasher);
+    hasher.finish()
+}
+
+/// Ids are numbers of our own making, so a hash need not stand up to anybody.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;

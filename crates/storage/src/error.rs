@@ -38,6 +38,8 @@ pub enum StorageError {
     ShardBusy { shard: usize },
     #[error("the node is shutting down")]
     ShuttingDown,
+    #[error("Snapshot {tag} already exists.")]
+    SnapshotExists { tag: String },
     #[error("data directory {path} can not be used: {what}", path = .path.display())]
     Directory { path: PathBuf, what: String },
 }

@@ -17,6 +17,7 @@ mod compaction;
 mod errand;
 mod error;
 mod files;
+mod import;
 mod layout;
 mod manifest;
 mod memtable;
@@ -26,14 +27,21 @@ mod options;
 mod read;
 mod record;
 mod recovery;
+mod replay;
 mod scope;
 mod shard;
+mod snapshots;
 pub mod state_file;
 mod timestamps;
+mod visit;
 
 pub use cache::CacheStats;
 pub use commitlog::SyncMode;
+pub use compaction::{
+    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals,
+};
 pub use error::StorageError;
+pub use import::{ImportOptions, ImportSummary};
 pub use layout::{Layout, NodeFacts};
 pub use metrics::TableStats;
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
@@ -42,3 +50,4 @@ pub use read::{
     PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
 };
 pub use shard::Shard;
+pub use snapshots::{ClearFilter, SnapshotFacts};

@@ -11,6 +11,8 @@ pub(crate) struct TableMetrics {
     pub(crate) write_count: Cell<u64>,
     pub(crate) write_nanos: Cell<u64>,
     pub(crate) flush_count: Cell<u64>,
+    pub(crate) cache_hit_count: Cell<u64>,
+    pub(crate) cache_miss_count: Cell<u64>,
 }
 
 impl TableMetrics {
@@ -43,6 +45,9 @@ pub struct TableStats {
     pub memtable_switch_count: u64,
     pub memtable_partition_count: u64,
     pub filter_bytes: u64,
+    pub file_memory_bytes: u64,
+    pub cache_hit_count: u64,
+    pub cache_miss_count: u64,
     pub damaged_files: Vec<String>,
 }
 
@@ -65,6 +70,9 @@ impl TableStats {
         self.memtable_switch_count += other.memtable_switch_count;
         self.memtable_partition_count += other.memtable_partition_count;
         self.filter_bytes += other.filter_bytes;
+        self.file_memory_bytes += other.file_memory_bytes;
+        self.cache_hit_count += other.cache_hit_count;
+        self.cache_miss_count += other.cache_miss_count;
         self.damaged_files.extend(other.damaged_files.iter().cloned());
     }
 }

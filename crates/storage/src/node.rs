@@ -14,10 +14,14 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::Sharding;
-use runtime::{DirectoryLock, MailboxReceiver, MailboxSender, Runtime, ShardOptions, ShardThreads, mailbox};
+use runtime::{
+    DirectoryLock, Door, MailboxReceiver, MailboxSender, Residence, Runtime, ShardOptions, ShardThreads,
+    mailbox,
+};
 use schema::Schema;
 use types::Token;
 
+use crate::compaction::CompactionControl;
 use crate::errand::{Batch, Message, Outbox, refused};
 use crate::files::FileRegistry;
 use crate::layout::NodeFacts;
@@ -84,7 +88,12 @@ impl Directory {
             Sharding::new(self.options.shard_count, self.facts.sharding_ignore_msb()).map_err(|error| {
                 StorageError::Directory { path: self.layout.root().into(), what: error.to_string() }
             })?;
+        let compaction = CompactionControl::new(
+            self.options.concurrent_compactors,
+            self.options.compaction_bytes_per_second,
+        );
         let context = ShardContext {
+            compaction,
             sharding,
             runtime: self.runtime,
             options: self.options,
@@ -92,6 +101,7 @@ impl Directory {
             registry: Arc::new(FileRegistry::default()),
             timestamp_floor: Arc::new(AtomicI64::new(i64::MIN)),
         };
+        context.registry.set_incremental_backups(context.options.incremental_backups);
         let (facts, seeds) = Recovery { context: &context, schema, facts: self.facts }.run()?;
         Ok(Recovered { context, facts, seeds, lock: self.lock })
     }
@@ -120,14 +130,14 @@ impl Recovered {
         Body: Fn(ShardHandle) -> Work + Clone + Send + 'static,
         Work: Future<Output = ()> + 'static,
     {
-        let (shards, receivers) = self.mailboxes();
+        let (shards, receivers, doors) = self.mailboxes();
         // A channel for each: when a shard dies before it has reported, its end is dropped with it.
         let (reports, started): (Vec<_>, Vec<_>) =
             receivers.iter().map(|_| std::sync::mpsc::channel::<Result<(), StorageError>>()).unzip();
         let seats: Vec<_> =
             receivers.into_iter().zip(self.seeds).zip(reports).map(|((a, b), c)| Some((a, b, c))).collect();
         let seats = Arc::new(Mutex::new(seats));
-        let options = ShardOptions { shard_count: shards.count(), pinned: false };
+        let options = ShardOptions { shard_count: shards.count(), pinned: false, doors };
         let (context, schema, for_threads) = (self.context.clone(), Arc::clone(schema), shards.clone());
         let threads = ShardThreads::start(options, move |index| {
             let seat = seats.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
@@ -137,11 +147,14 @@ impl Recovered {
                 let Some((receiver, seed, report)) = seat else { return };
                 match Shard::start(index, context, seed, schema) {
                     Ok(shard) => {
+                        let home = Arc::clone(&shards.homes[index]);
                         let handle = ShardHandle::new(shards, Rc::clone(&shard));
+                        home.move_in(Rc::clone(&shard));
                         tokio::task::spawn_local(body(handle));
                         _ = report.send(Ok(()));
                         drop(report);
                         serve(shard, receiver).await;
+                        home.move_out();
                     }
                     Err(error) => _ = report.send(Err(error)),
                 }
@@ -171,7 +184,7 @@ impl Recovered {
     /// # Errors
     /// A shard can not open its log.
     pub fn start_local(self, schema: &Arc<Schema>) -> Result<LocalShards, StorageError> {
-        let (shards, receivers) = self.mailboxes();
+        let (shards, receivers, _) = self.mailboxes();
         let mut handles = Vec::new();
         for (index, (receiver, seed)) in receivers.into_iter().zip(self.seeds).enumerate() {
             let shard = Shard::start(index, self.context.clone(), seed, Arc::clone(schema))?;
@@ -181,10 +194,12 @@ impl Recovered {
         Ok(LocalShards { handles, _lock: self.lock })
     }
 
-    fn mailboxes(&self) -> (Shards, Vec<MailboxReceiver<Message>>) {
+    fn mailboxes(&self) -> (Shards, Vec<MailboxReceiver<Message>>, Vec<Arc<Door>>) {
         let count = self.seeds.len();
         let (senders, receivers) = (0..count).map(|_| mailbox(self.context.options.mailbox_messages)).unzip();
-        (Shards { senders, sharding: self.context.sharding }, receivers)
+        let doors: Vec<Arc<Door>> = (0..count).map(|_| Arc::default()).collect();
+        let homes = doors.iter().map(|door| Arc::new(Residence::new(Arc::clone(door)))).collect();
+        (Shards { senders, homes, sharding: self.context.sharding }, receivers, doors)
     }
 }
 
@@ -207,6 +222,8 @@ async fn serve(shard: Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
 #[derive(Clone)]
 pub struct Shards {
     senders: Vec<MailboxSender<Message>>,
+    /// Where each is found while it sleeps; empty when shards are tasks of one thread.
+    homes: Arc<[Arc<Residence<Shard>>]>,
     sharding: Sharding,
 }
 
@@ -260,6 +277,10 @@ impl Shards {
         let (message, answer) = Message::for_work(work);
         self.senders[shard].send(message).await.map_err(|_| StorageError::ShardGone { shard })?;
         answer.await.map_err(|_| StorageError::ShardGone { shard })
+    }
+
+    pub(crate) fn home(&self, shard: usize) -> &Residence<Shard> {
+        &self.homes[shard]
     }
 
     async fn exit(&self) {

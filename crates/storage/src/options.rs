@@ -19,13 +19,22 @@ pub struct StorageOptions {
     pub memtable_bytes: usize,
     /// Memory for cached chunks of all shards, in bytes.
     pub cache_bytes: usize,
-    /// Bytes a second that compactions of all shards may write; 0 is without limit.
+    /// Compactions that run at once, over all shards.
+    pub concurrent_compactors: usize,
+    /// Bytes a second that compactions of all shards may read; 0 is without limit.
     pub compaction_bytes_per_second: u64,
     /// Disk space for the commit log of all shards, in bytes: beyond it the tables whose writes are
     /// oldest are flushed.
     pub log_bytes: u64,
     /// Messages a shard lets wait for it.
     pub mailbox_messages: usize,
+    /// Is a table kept as a snapshot before it is dropped or truncated?
+    pub auto_snapshot: bool,
+    /// Is each flushed file kept in `backups` too? Can be changed while the node runs.
+    pub incremental_backups: bool,
+    /// Spells a table as the statement that makes it, for the `schema.cql` of snapshots; storage
+    /// knows no CQL.
+    pub spell_table: Option<fn(&schema::Table) -> String>,
 }
 
 impl StorageOptions {
@@ -39,9 +48,13 @@ impl StorageOptions {
             segment_bytes: 32 << 20,
             memtable_bytes: memory_bytes / 4,
             cache_bytes: memory_bytes / 2,
+            concurrent_compactors: 2,
             compaction_bytes_per_second: 0,
             log_bytes: (memory_bytes as u64).clamp(1 << 30, 8 << 30),
             mailbox_messages: 16 * 1024,
+            auto_snapshot: false,
+            incremental_backups: false,
+            spell_table: None,
         }
     }
 }

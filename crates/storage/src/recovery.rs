@@ -3,7 +3,7 @@
 //! 1. The manifests say which files count; each is opened and verified as far as is cheap. Files
 //!    that no manifest names are left-overs of a flush or a compaction that did not finish: deleted.
 //! 2. The commit log is replayed: each mutation that no flush covers goes to the memtable of the
-//!    shard that owns its token now.
+//!    shard that owns its token now, and memtables that outgrow their budget to files (`replay.rs`).
 //! 3. Had the directory another sharding rule, everything replayed is flushed, new manifests are
 //!    written beside the old ones, and `node.json` switches to them in one step. Then the log goes,
 //!    and last the old manifests: while these are there, the log is known to hold nothing new. A file
@@ -13,19 +13,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use commitlog::LogPosition;
 use ring::Sharding;
 use runtime::Disk;
 use schema::{Schema, Table, TableId};
-use sstable::{Descriptor, TableFile};
+use sstable::{Component, Descriptor, TableFile};
 use uuid::Uuid;
 
 use crate::layout::NodeFacts;
 use crate::manifest::{Manifest, ManifestState, TableState};
 use crate::memtable::Memtable;
-use crate::record::LogRecord;
+use crate::replay::{ReplayedShard, Replaying, write_replayed};
 use crate::scope::Scope;
-use crate::shard::{ShardContext, ShardSeed, TableSeed, write_memtable};
+use crate::shard::{ShardContext, ShardSeed, TableSeed};
 use crate::{Layout, StorageError};
 
 /// Everything a start needs to know of a data directory.
@@ -39,23 +38,20 @@ impl Recovery<'_> {
     /// Brings the directory to the wanted sharding and gives each shard its seed.
     pub(crate) fn run(&self) -> Result<(NodeFacts, Vec<ShardSeed>), StorageError> {
         self.finish_resharding(self.facts.generation)?;
-        let old_manifests = self.open_manifests(self.facts.sharding, self.facts.generation)?;
-        self.sweep(&old_manifests)?;
-        let flushed = flushed_positions(&old_manifests);
-        let mut last_timestamp =
-            old_manifests.iter().map(|manifest| manifest.state().last_timestamp).max().unwrap_or(0);
-        let sharding = self.context.sharding;
-        let mut memtables: Vec<BTreeMap<TableId, Memtable>> =
-            (0..sharding.shard_count()).map(|_| BTreeMap::new()).collect();
-        self.replay(&flushed, &mut memtables, &mut last_timestamp)?;
-        let (facts, manifests) = match sharding == self.facts.sharding {
-            true => (self.facts.clone(), old_manifests),
-            false => self.reshard(&old_manifests, &mut memtables, last_timestamp)?,
-        };
+        let mut manifests = self.open_manifests(self.facts.sharding, self.facts.generation)?;
+        manifests = crate::import::journal::take_back(self.disk(), self.layout(), manifests)?;
+        self.sweep(&manifests)?;
+        let keeps_rule = self.context.sharding == self.facts.sharding;
+        let replaying = Replaying::new(self.context, self.schema, &mut manifests, keeps_rule);
+        let (mut replayed, last_timestamp) = replaying.run()?;
+        let mut facts = self.facts.clone();
+        if !keeps_rule {
+            (facts, manifests) = self.reshard(&manifests, &mut replayed, last_timestamp)?;
+        }
         let mut opened = HashMap::new();
         let mut seeds = Vec::with_capacity(manifests.len());
-        for (manifest, memtables) in manifests.into_iter().zip(memtables) {
-            let tables = self.table_seeds(&manifest, memtables, &mut opened)?;
+        for (manifest, replayed) in manifests.into_iter().zip(replayed) {
+            let tables = self.table_seeds(&manifest, replayed.memtables, &mut opened)?;
             seeds.push(ShardSeed { manifest, tables, last_timestamp });
         }
         Ok((facts, seeds))
@@ -97,62 +93,36 @@ impl Recovery<'_> {
         for keyspace in list(disk, &data)? {
             for table in list(disk, &data.join(&keyspace))? {
                 let directory = data.join(&keyspace).join(table);
-                for name in list(disk, &directory)? {
-                    self.sweep_file(&directory, &name, &named)?;
-                }
+                self.sweep_table(&directory, &named)?;
             }
         }
         Ok(())
     }
 
-    fn sweep_file(&self, directory: &Path, name: &str, named: &BTreeSet<Uuid>) -> Result<(), StorageError> {
-        let Ok((descriptor, _)) = Descriptor::from_path(&directory.join(name)) else { return Ok(()) };
-        if named.contains(&descriptor.id) {
-            return Ok(());
+    fn sweep_table(&self, directory: &Path, named: &BTreeSet<Uuid>) -> Result<(), StorageError> {
+        let names = list(&**self.disk(), directory)?;
+        let parsed = names.iter().filter_map(|name| Descriptor::from_path(&directory.join(name)).ok());
+        let mut components: HashMap<Descriptor, Vec<Component>> = HashMap::new();
+        for (descriptor, component) in parsed {
+            components.entry(descriptor).or_default().push(component);
         }
-        tracing::info!(file = name, "deleting a table file that never became part of its table");
-        self.disk()
-            .remove_file(&directory.join(name))
-            .map_err(|source| StorageError::Disk { act: "delete left-over table file", source })
-    }
-
-    fn replay(
-        &self,
-        flushed: &BTreeMap<(u32, TableId), LogPosition>,
-        memtables: &mut [BTreeMap<TableId, Memtable>],
-        last_timestamp: &mut i64,
-    ) -> Result<(), StorageError> {
-        let mut replay = commitlog::replay(self.disk(), &self.layout().commitlog())?;
-        let mut mutation_count = 0u64;
-        for replayed in replay.by_ref() {
-            let replayed = replayed?;
-            let record =
-                LogRecord::decode(replayed.payload).map_err(|source| StorageError::LoggedMutation {
-                    stream: replayed.stream,
-                    position: replayed.position.to_string(),
-                    source,
-                })?;
-            *last_timestamp = record.last_timestamp.max(*last_timestamp);
-            for mutation in record.mutations {
-                let Some(table) = self.schema.table_by_id(mutation.table) else { continue };
-                let is_flushed =
-                    flushed.get(&(replayed.stream, mutation.table)).is_some_and(|to| replayed.position < *to);
-                if is_flushed {
-                    continue;
-                }
-                let owner = self.context.sharding.shard_of(mutation.key.token);
-                let memtable = memtables[owner]
-                    .entry(mutation.table)
-                    .or_insert_with(|| Memtable::new(Arc::clone(table)));
-                memtable.apply(&mutation, Some(replayed.position));
-                mutation_count += 1;
+        for (descriptor, components) in components {
+            if named.contains(&descriptor.id) {
+                continue;
             }
-        }
-        for torn in replay.torn_tails() {
-            tracing::info!(path = %torn.path.display(), offset = torn.offset, bytes = torn.dropped_bytes, "a write that was never acknowledged ends the commit log");
-        }
-        if mutation_count > 0 {
-            tracing::info!(mutation_count, "replayed the commit log");
+            let file = descriptor.file_name(Component::Data);
+            // What we write has checksums before it has a list of components, and is no number.
+            let is_finished =
+                components.contains(&Component::Toc) && !components.contains(&Component::Checksums);
+            if is_finished || sstable::number_of(descriptor.id).is_some() {
+                tracing::warn!(
+                    file,
+                    "a table file was placed here that is not part of its table: see refresh"
+                );
+                continue;
+            }
+            tracing::info!(file, "deleting a table file that never became part of its table");
+            sstable::delete_table_file(&**self.disk(), &descriptor)?;
         }
         Ok(())
     }
@@ -161,7 +131,7 @@ impl Recovery<'_> {
     fn reshard(
         &self,
         old: &[Manifest],
-        memtables: &mut [BTreeMap<TableId, Memtable>],
+        replayed: &mut [ReplayedShard],
         last_timestamp: i64,
     ) -> Result<(NodeFacts, Vec<Manifest>), StorageError> {
         let facts = NodeFacts {
@@ -182,17 +152,16 @@ impl Recovery<'_> {
         }
         self.disk().create_dir_all(&directory).map_err(fail("create manifest directory"))?;
         let mut manifests = Vec::new();
-        for (shard, memtables) in memtables.iter_mut().enumerate() {
+        for (shard, replayed) in replayed.iter_mut().enumerate() {
             let mut state = self.inherited(old)?;
             state.last_timestamp = last_timestamp;
-            for (id, memtable) in std::mem::take(memtables) {
-                let Some(table) = self.schema.table_by_id(id) else { continue };
-                let file = self.context.runtime.random.uuid_v1(&*self.context.runtime.clock);
-                let descriptor = Descriptor::new(self.layout().table(table), file);
-                let written =
-                    write_memtable(Arc::clone(self.disk()), descriptor, Arc::clone(table), &memtable)?;
-                if written.is_some() {
-                    state.tables.entry(id).or_default().files.insert(file);
+            for (id, files) in std::mem::take(&mut replayed.unnamed) {
+                state.tables.entry(id).or_default().files.extend(files);
+            }
+            for (id, memtable) in std::mem::take(&mut replayed.memtables) {
+                let file = write_replayed(self.context, self.schema, id, &memtable)?;
+                if file.is_some() {
+                    state.tables.entry(id).or_default().files.extend(file);
                 }
             }
             let path = self.layout().manifest(facts.generation, shard);
@@ -299,22 +268,11 @@ impl Recovery<'_> {
         if let Some(file) = opened.get(&id) {
             return Ok(Arc::clone(file));
         }
-        let descriptor = Descriptor::new(self.layout().table(table), id);
+        let descriptor = Descriptor::locate(&**self.disk(), &self.layout().table(table), id)?;
         let file = TableFile::open(Arc::clone(self.disk()), descriptor, table)?;
         opened.insert(id, Arc::clone(&file));
         Ok(file)
     }
-}
-
-/// For each stream and table, where replay begins: a shard's manifest speaks for its own stream.
-fn flushed_positions(manifests: &[Manifest]) -> BTreeMap<(u32, TableId), LogPosition> {
-    let mut positions = BTreeMap::new();
-    for (stream, manifest) in (0u32..).zip(manifests) {
-        for (table, state) in &manifest.state().tables {
-            positions.insert((stream, *table), state.flushed.into());
-        }
-    }
-    positions
 }
 
 /// Names in a directory, sorted; none when there is no directory.

@@ -25,7 +25,7 @@ PORT, JMX_PORT = sys.argv[1:3]
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
 SCRIPT = os.path.join(ROOT, "lab/peers/cassandra")
-INSTALL = os.path.join(ROOT, ".peers/cassandra")
+NODE = os.path.join(ROOT, ".peers/cassandra/node")
 KEYSPACE = "da"
 # Microseconds; 2024-01-01T00:00:00Z, so that the files look the same in every run.
 T0 = 1704067200000000
@@ -251,12 +251,12 @@ def shapes(t):
 def keep(t):
     by_table = {}
     for name in t.names:
-        folder = glob.glob(f"{INSTALL}/node/d/data/{KEYSPACE}/{name}-*")
+        folder = glob.glob(f"{NODE}/d/data/{KEYSPACE}/{name}-*")
         assert len(folder) == 1, folder
         target = os.path.join(HERE, name)
         shutil.rmtree(target, ignore_errors=True)
         os.makedirs(target)
-        for path in glob.glob(f"{folder[0]}/da-*"):
+        for path in glob.glob(f"{folder[0]}/{KEYSPACE}-*"):
             shutil.copy(path, target)
         by_table[name] = sorted(glob.glob(f"{target}/*-Data.db"))
         describe = t.session.execute(f"DESCRIBE TABLE {KEYSPACE}.{name}").one()["create_statement"]
@@ -289,4 +289,5 @@ def main():
     t.cluster.shutdown()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -77,6 +77,7 @@ pub fn read(bytes: &[u8]) {
     first.check_places(&files);
     assert_eq!(first, Reading::of(&disk), "the same bytes read twice");
     check_floors(&disk, &first);
+    check_settled(&files, &first);
     check_sealed(&disk, &first);
 }
 
@@ -91,9 +92,21 @@ struct Reading {
 
 impl Reading {
     fn of(disk: &Arc<dyn Disk>) -> Reading {
+        Reading::settled_after(disk, usize::MAX)
+    }
+
+    /// What a replay gives that is settled after so many records.
+    fn settled_after(disk: &Arc<dyn Disk>, settle_after: usize) -> Reading {
         let mut reading = Reading { records: Vec::new(), damage: Vec::new(), torn: Vec::new() };
         let Ok(mut replay) = replay(disk, Path::new(DIRECTORY)) else { return reading };
-        for replayed in &mut replay {
+        let mut is_settled = false;
+        loop {
+            if reading.records.len() == settle_after && !is_settled {
+                is_settled = true;
+                let settled = replay.settle();
+                assert!(settled.is_ok(), "{settled:?}");
+            }
+            let Some(replayed) = replay.next() else { break };
             match replayed {
                 Ok(record) => reading.records.push((record.stream, record.position, record.payload)),
                 Err(error) => {
@@ -104,6 +117,7 @@ impl Reading {
         }
         reading.torn =
             replay.torn_tails().iter().map(|torn| (torn.path.clone(), u64::from(torn.offset))).collect();
+        reading.torn.sort();
         reading
     }
 
@@ -146,6 +160,14 @@ fn check_floors(disk: &Arc<dyn Disk>, all: &Reading) {
         let records = all.records.iter().filter(|(_, position, _)| position >= floor);
         let expected: Vec<_> = records.map(|(stream, position, _)| (*stream, *position)).collect();
         assert_eq!(places, expected, "from {floor}");
+    }
+}
+
+/// Settled on the way, a replay gives the same.
+fn check_settled(files: &[(String, Vec<u8>)], all: &Reading) {
+    for settle_after in [0, all.records.len() / 2] {
+        let settled = Reading::settled_after(&disk_of(files), settle_after);
+        assert_eq!(*all, settled, "settled after {settle_after} records");
     }
 }
 

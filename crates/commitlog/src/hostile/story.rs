@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::{DIRECTORY, Reading, check_floors, check_sealed, disk_of};
+use super::{DIRECTORY, Reading, check_floors, check_sealed, check_settled, disk_of};
 use crate::format::{HEADER_BYTES, Kind, SegmentName, encode_frame, encode_header};
 use crate::position::LogPosition;
 
@@ -88,6 +88,7 @@ pub(super) fn read(bytes: &[u8]) {
     assert_eq!(first, expected.damage, "the first damage");
     assert_eq!(reading.torn.first(), expected.torn.as_ref(), "the torn tail");
     check_floors(&disk, &reading);
+    check_settled(&files, &reading);
     check_sealed(&disk, &reading);
 }
 

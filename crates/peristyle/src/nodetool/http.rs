@@ -39,6 +39,13 @@ impl Management {
         self.answer(self.agent.post(self.address_of(path)).send_json(body)).map(|_| ())
     }
 
+    /// `POST`, with the answer as one of the shapes of whoever asks.
+    pub(super) fn ask<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, NodetoolError> {
+        let value = self.answer(self.agent.post(self.address_of(path)).send_json(body))?;
+        serde_json::from_value(value)
+            .map_err(|source| NodetoolError::Answer { path: path.to_owned(), source })
+    }
+
     fn address_of(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -6,6 +6,7 @@
 mod answer;
 mod http;
 mod info;
+mod moving;
 mod numbers;
 mod status;
 mod tablestats;
@@ -48,6 +49,27 @@ enum NodetoolCommand {
         /// The keyspace followed by one or many tables
         names: Vec<String>,
     },
+    /// Remove the snapshot with the given name from the given keyspaces
+    Clearsnapshot(moving::ClearArguments),
+    /// Disable incremental backup
+    Disablebackup,
+    /// Enable incremental backup
+    Enablebackup,
+    /// Import new SSTables to the system
+    Import(moving::ImportArguments),
+    /// Lists all the snapshots along with the size on disk and true size
+    Listsnapshots,
+    /// Load newly placed SSTables to the system without restart
+    Refresh {
+        /// The keyspace
+        keyspace: String,
+        /// The table
+        table: String,
+    },
+    /// Take a snapshot of specified keyspaces or a snapshot of the specified table
+    Snapshot(moving::SnapshotArguments),
+    /// Status of incremental backup
+    Statusbackup,
     /// Drain the node (stop accepting writes and flush all tables)
     Drain,
     /// Flush one or more tables
@@ -128,6 +150,14 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
             body["split_output"] = json!(split_output);
             management.post("/v1/compact", &body)
         }
+        NodetoolCommand::Clearsnapshot(wanted) => moving::clear(&management, wanted, out),
+        NodetoolCommand::Disablebackup => moving::set_backups(&management, false),
+        NodetoolCommand::Enablebackup => moving::set_backups(&management, true),
+        NodetoolCommand::Import(wanted) => moving::import(&management, wanted, out),
+        NodetoolCommand::Listsnapshots => moving::list(&management, out),
+        NodetoolCommand::Refresh { keyspace, table } => moving::refresh(&management, keyspace, table),
+        NodetoolCommand::Snapshot(wanted) => moving::snapshot(&management, wanted, out),
+        NodetoolCommand::Statusbackup => moving::backups(&management, out),
         NodetoolCommand::Drain => management.post("/v1/drain", &json!({})),
         NodetoolCommand::Flush { names } => management.post("/v1/flush", &target(names)),
         NodetoolCommand::Info { tokens } => info::print(&management.get("/v1/info", &[])?, *tokens, out),

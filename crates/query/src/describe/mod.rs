@@ -64,6 +64,11 @@ pub(crate) fn describe(
     Ok(result(columns, rows, paging_state))
 }
 
+/// The statement that makes a table again, with its id: for the `schema.cql` of snapshots.
+pub fn table_to_cql(table: &schema::Table) -> String {
+    table_text::table(table, false, true) + "\n"
+}
+
 fn column(name: &str, cql_type: CqlType) -> ColumnSpec {
     ColumnSpec { keyspace: "system".into(), table: "describe".into(), name: name.into(), cql_type }
 }

@@ -1,10 +1,9 @@
 //! The plans that one shard keeps of prepared statements.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
 use cql::ast::Statement;
+use stdx::id_map::IdMap;
 
 use super::planned::Planned;
 
@@ -17,33 +16,17 @@ pub(crate) struct Prepared {
     pub(crate) planned: Rc<Planned>,
 }
 
-/// Hashes an id by taking eight of its bytes: an MD5 is as good as random already.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(first) = bytes.first_chunk::<8>() {
-            self.0 ^= u64::from_ne_bytes(*first);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// Plans by id, up to a number; the least recently used go first.
 #[derive(Debug)]
 pub(crate) struct PlanCache {
-    by_id: HashMap<[u8; 16], (Prepared, u64), BuildHasherDefault<IdHasher>>,
+    by_id: IdMap<[u8; 16], (Prepared, u64)>,
     clock: u64,
     count_max: usize,
 }
 
 impl PlanCache {
     pub(crate) fn new(count_max: usize) -> Self {
-        PlanCache { by_id: HashMap::default(), clock: 0, count_max }
+        PlanCache { by_id: IdMap::default(), clock: 0, count_max }
     }
 
     pub(crate) fn get(&mut self, id: &[u8; 16]) -> Option<Prepared> {

@@ -1,7 +1,6 @@
 //! What a request is answered with, and how it is written.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -9,6 +8,7 @@ use protocol::{
     Encoder, Flags, Opcode, Response, ResponseEnvelope, ResultMetadata, RowsHeader, RowsWriter, Version,
 };
 use query::{RowSink, RowsResult};
+use stdx::id_map::IdMap;
 use uuid::Uuid;
 
 /// The answer to one request.
@@ -109,7 +109,7 @@ impl RowSink for Cells<'_> {
 /// Result columns in the protocol's form, by their id: so that a statement executed a million times
 /// has them made once.
 #[derive(Default)]
-pub(super) struct MetadataCache(RefCell<HashMap<[u8; 16], Arc<ResultMetadata>>>);
+pub(super) struct MetadataCache(RefCell<IdMap<[u8; 16], Arc<ResultMetadata>>>);
 
 /// Enough for every statement of an application; beyond it, all are made anew.
 const METADATA_KEPT: usize = 10_000;

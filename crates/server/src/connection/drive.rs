@@ -5,10 +5,10 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use futures_util::{FutureExt, poll};
 use protocol::{
     Decoder, Encoder, ErrorKind, ErrorResponse, Event, EventKind, Fate, Frame, FrameError, Request,
     RequestEnvelope, Response, ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
@@ -112,7 +112,7 @@ impl Connection {
                 Ok((frame, envelope))
             });
             match request {
-                Ok((frame, envelope)) => self.take_request(frame, envelope).await,
+                Ok((frame, envelope)) => self.take_request(&frame, envelope),
                 Err(error) => self.put_frame_error(&error),
             }
             if self.encoder.pending_bytes() > WRITE_BYTES {
@@ -122,7 +122,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn take_request(&mut self, frame: Frame, envelope: RequestEnvelope) {
+    fn take_request(&mut self, frame: &Frame, envelope: RequestEnvelope) {
         let (version, stream) = (frame.header.version, frame.header.stream);
         self.client.count_request();
         if let Err(error) = self.stage.check(frame.header.opcode) {
@@ -130,18 +130,18 @@ impl Connection {
             self.is_closing |= self.stage == Stage::Startup;
             return;
         }
-        match envelope.request {
-            Request::Startup(options) => self.start(version, stream, &options),
+        match &envelope.request {
+            Request::Startup(options) => self.start(version, stream, options),
             Request::Options => self.put(stream, version, Response::Supported(supported_options()).into()),
             Request::AuthResponse(_) => self.put(stream, version, Response::AuthSuccess(None).into()),
             Request::Register(kinds) => {
                 self.events.get_or_insert_with(|| self.server.events.subscribe());
-                self.registered.extend(kinds);
+                self.registered.extend_from_slice(kinds);
                 self.put(stream, version, Response::Ready.into());
             }
-            request => {
+            _ => {
                 let bytes = frame.body.len() + protocol::HEADER_BYTES;
-                self.begin(version, stream, RequestEnvelope { request, ..envelope }, bytes).await;
+                self.begin(version, stream, envelope, bytes);
             }
         }
     }
@@ -165,7 +165,7 @@ impl Connection {
     }
 
     /// Begins a request; most are over after one poll.
-    async fn begin(&mut self, version: Version, stream: i16, envelope: RequestEnvelope, bytes: usize) {
+    fn begin(&mut self, version: Version, stream: i16, envelope: RequestEnvelope, bytes: usize) {
         let Some(admission) = self.server.admit(bytes) else {
             let error = ErrorResponse::new(
                 ErrorKind::Overloaded,
@@ -185,7 +185,8 @@ impl Connection {
             drop(admission);
             (stream, version, answer)
         });
-        match poll!(pending.as_mut()) {
+        // One that is not over is polled again by `pending`, which is when it learns whom to wake.
+        match pending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready((stream, version, answer)) => self.put(stream, version, answer),
             Poll::Pending => self.pending.push(pending),
         }

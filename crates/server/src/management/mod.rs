@@ -9,10 +9,12 @@
 //! | what is known of the node? | `info.rs`, `status.rs` |
 //! | what is known of its tables? | `stats.rs`, `table_stats.rs` |
 //! | what can be done to it? | `actions.rs` |
+//! | how does data come in and go out? | `moving.rs` |
 
 mod actions;
 mod answer;
 mod info;
+mod moving;
 mod routes;
 mod stats;
 mod status;

@@ -29,9 +29,11 @@ const VERSION: u16 = 1;
 /// Components that Checksums.db covers when they are there; TOC.txt, written after it, by what will be
 /// in it. Statistics has checksums of its own and
 /// is the one that changes in a finished file: a crash between two files must not tear them.
-pub(crate) const COVERED: [Component; 7] = [
+pub(crate) const COVERED: [Component; 9] = [
     Component::Partitions,
     Component::Rows,
+    Component::Index,
+    Component::Summary,
     Component::Filter,
     Component::CompressionInfo,
     Component::Crc,

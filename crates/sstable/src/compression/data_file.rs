@@ -1,13 +1,14 @@
-//! Reads chunks of Data: fetches, verifies, decompresses.
+//! Chunks of Data: where they lie, and how they are verified and decompressed.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use runtime::DiskFile;
 
+use super::info::ChunkPlace;
 use super::{CRC_BYTES, CompressionInfo};
 use crate::chunk::Fetch;
-use crate::{Chunk, SstableError};
+use crate::{Chunk, Extent, SstableError};
 
 /// The largest chunk of uncompressed Data we take.
 const PLAIN_CHUNK_BYTES_MAX: u32 = 1 << 28;
@@ -88,87 +89,110 @@ impl DataFile {
         self.file_bytes
     }
 
+    /// Bytes of memory that offsets or checksums of chunks take.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let entry_bytes = match &self.layout {
+            Layout::Compressed(_) => size_of::<u64>(),
+            Layout::Plain { .. } => size_of::<u32>(),
+        };
+        u64::from(self.chunk_count()) * entry_bytes as u64
+    }
+
     /// How many chunks there are.
     pub(crate) fn chunk_count(&self) -> u32 {
         let count = self.uncompressed_bytes().div_ceil(u64::from(self.chunk_bytes()));
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Reads up to `count` neighbouring chunks in one go, at least one.
-    pub(crate) fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
+    /// Where up to `count` neighbouring chunks lie, at least one.
+    pub(crate) fn extent(&self, first: u32, count: usize) -> Result<Extent, SstableError> {
         let left = self.chunk_count().saturating_sub(first) as usize;
         if left == 0 {
             let offset = u64::from(first).saturating_mul(u64::from(self.chunk_bytes()));
             return Err(self.damaged(offset, "a place beyond the end"));
         }
         let count = count.clamp(1, left);
+        let (offset, end) = match &self.layout {
+            Layout::Compressed(info) => {
+                let last = self.place(info, first + (count - 1) as u32)?;
+                (self.place(info, first)?.offset, last.offset + last.compressed_bytes as u64 + CRC_BYTES)
+            }
+            Layout::Plain { chunk_bytes, .. } => {
+                let start = u64::from(first) * u64::from(*chunk_bytes);
+                (start, self.file_bytes.min(start + count as u64 * u64::from(*chunk_bytes)))
+            }
+        };
+        let bytes = usize::try_from(end - offset).map_err(|_| self.damaged(offset, "chunk length"))?;
+        Ok(Extent { file: Arc::clone(&self.file), offset, bytes, first, count })
+    }
+
+    /// Verifies and decompresses the chunks of an extent.
+    pub(crate) fn decode(&self, extent: &Extent, raw: &[u8]) -> Result<Vec<Chunk>, SstableError> {
         match &self.layout {
-            Layout::Compressed(info) => self.read_compressed(info, first, count, fetch),
+            Layout::Compressed(info) => self.decode_compressed(info, extent, raw),
             Layout::Plain { chunk_bytes, crcs } => {
-                self.read_plain(u64::from(*chunk_bytes), crcs.as_deref(), first, count, fetch)
+                self.decode_plain(*chunk_bytes as usize, crcs.as_deref(), extent, raw)
             }
         }
     }
 
-    fn read_compressed(
+    /// Reads up to `count` neighbouring chunks in one go, at least one.
+    pub(crate) fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
+        let extent = self.extent(first, count)?;
+        let mut raw = vec![0; extent.bytes];
+        fetch.read(&*self.file, &mut raw, extent.offset)?;
+        self.decode(&extent, &raw)
+    }
+
+    fn place(&self, info: &CompressionInfo, index: u32) -> Result<ChunkPlace, SstableError> {
+        info.place(index, self.file_bytes).ok_or_else(|| self.damaged(0, "no such chunk"))
+    }
+
+    fn decode_compressed(
         &self,
         info: &CompressionInfo,
-        first: u32,
-        count: usize,
-        fetch: Fetch,
+        extent: &Extent,
+        raw: &[u8],
     ) -> Result<Vec<Chunk>, SstableError> {
-        let place =
-            |index: u32| info.place(index, self.file_bytes).ok_or_else(|| self.damaged(0, "no such chunk"));
-        let last = place(first + count as u32 - 1)?;
-        let start = place(first)?.offset;
-        let end = last.offset + last.compressed_bytes as u64 + CRC_BYTES;
-        let mut raw = vec![0; usize::try_from(end - start).map_err(|_| self.damaged(start, "chunk length"))?];
-        fetch.read(&*self.file, &mut raw, start)?;
-        let mut chunks = Vec::with_capacity(count);
-        for index in first..first + count as u32 {
-            let place = place(index)?;
-            let from = (place.offset - start) as usize;
-            let compressed = &raw[from..from + place.compressed_bytes];
-            let crc = raw[from + place.compressed_bytes..].first_chunk::<4>();
-            let expected = crc.map_or(0, |crc| u32::from_be_bytes(*crc));
-            self.check_crc(place.offset, compressed, expected)?;
-            let mut out = vec![0; place.uncompressed_bytes];
+        let mut chunks = Vec::with_capacity(extent.count);
+        for index in extent.first..extent.first + extent.count as u32 {
+            let place = self.place(info, index)?;
+            let raw = raw.get((place.offset - extent.offset) as usize..).unwrap_or_default();
+            let (compressed, crc) = raw
+                .split_at_checked(place.compressed_bytes)
+                .and_then(|(compressed, rest)| Some((compressed, rest.first_chunk::<4>()?)))
+                .ok_or_else(|| self.damaged(place.offset, "a chunk is cut off"))?;
+            self.check_crc(place.offset, compressed, u32::from_be_bytes(*crc))?;
             if place.compressed_bytes < info.parameters.compressed_bytes_max as usize {
+                let mut out = vec![0; place.uncompressed_bytes];
                 let codec = info.parameters.codec;
                 codec.decompress(compressed, &mut out).map_err(|what| self.damaged(place.offset, what))?;
+                chunks.push(Chunk::from(out));
             } else {
-                let kept = compressed.get(..out.len());
-                out.copy_from_slice(
-                    kept.ok_or_else(|| self.damaged(place.offset, "a raw chunk is too short"))?,
-                );
+                let kept = compressed.get(..place.uncompressed_bytes);
+                let kept = kept.ok_or_else(|| self.damaged(place.offset, "a raw chunk is too short"))?;
+                chunks.push(Chunk::from(kept.to_vec()));
             }
-            chunks.push(Chunk::new(out));
         }
         Ok(chunks)
     }
 
-    fn read_plain(
+    fn decode_plain(
         &self,
-        chunk_bytes: u64,
+        chunk_bytes: usize,
         crcs: Option<&[u32]>,
-        first: u32,
-        count: usize,
-        fetch: Fetch,
+        extent: &Extent,
+        raw: &[u8],
     ) -> Result<Vec<Chunk>, SstableError> {
-        let start = u64::from(first) * chunk_bytes;
-        let bytes = (self.file_bytes - start).min(count as u64 * chunk_bytes);
-        let mut raw = vec![0; usize::try_from(bytes).map_err(|_| self.damaged(start, "chunk length"))?];
-        fetch.read(&*self.file, &mut raw, start)?;
-        let raw = bytes::Bytes::from(raw);
-        let mut chunks = Vec::with_capacity(count);
-        for (index, from) in (0..raw.len()).step_by(chunk_bytes as usize).enumerate() {
-            let chunk = raw.slice(from..raw.len().min(from + chunk_bytes as usize));
-            if let Some(expected) = crcs.and_then(|crcs| crcs.get(first as usize + index)) {
-                self.check_crc(start + from as u64, &chunk, *expected)?;
+        if raw.len() != extent.bytes {
+            return Err(self.damaged(extent.offset, "a chunk is cut off"));
+        }
+        let mut chunks = Vec::with_capacity(extent.count);
+        for (index, chunk) in raw.chunks(chunk_bytes).enumerate() {
+            if let Some(expected) = crcs.and_then(|crcs| crcs.get(extent.first as usize + index)) {
+                self.check_crc(extent.offset + (index * chunk_bytes) as u64, chunk, *expected)?;
             }
-            // A chunk of its own memory, so that a cache does not hold its neighbours through it.
-            let chunk = if count == 1 { chunk } else { bytes::Bytes::copy_from_slice(&chunk) };
-            chunks.push(Chunk::new(chunk));
+            chunks.push(Chunk::from(chunk.to_vec()));
         }
         Ok(chunks)
     }

@@ -33,6 +33,7 @@ pub(crate) struct Chunks<S> {
     file: Arc<TableFile>,
     source: S,
     data: Window,
+    /// Partitions, or Index.
     partitions: Window,
     rows: Window,
 }
@@ -88,7 +89,7 @@ impl Window {
 impl<S: ChunkSource> Chunks<S> {
     pub(crate) fn new(file: Arc<TableFile>, source: S) -> Self {
         let data = Window::new(&file, Component::Data);
-        let partitions = Window::new(&file, Component::Partitions);
+        let partitions = Window::new(&file, file.partition_component());
         let rows = Window::new(&file, Component::Rows);
         Chunks { file, source, data, partitions, rows }
     }
@@ -99,7 +100,7 @@ impl<S: ChunkSource> Chunks<S> {
 
     fn window(&mut self, component: Component) -> &mut Window {
         match component {
-            Component::Partitions => &mut self.partitions,
+            Component::Partitions | Component::Index => &mut self.partitions,
             Component::Rows => &mut self.rows,
             _ => &mut self.data,
         }
@@ -112,7 +113,7 @@ impl<S: ChunkSource> Chunks<S> {
             self.fill(component, offset, wanted)?;
         }
         let window = match component {
-            Component::Partitions => &self.partitions,
+            Component::Partitions | Component::Index => &self.partitions,
             Component::Rows => &self.rows,
             _ => &self.data,
         };
@@ -165,6 +166,11 @@ impl<S: ChunkSource> Chunks<S> {
         if window.current.as_ref().is_some_and(|(current, _)| *current == index) {
             return Ok(());
         }
+        if let Some(pinned) = self.file.pinned_page(component, index).cloned() {
+            self.window(component).current = Some((index, pinned));
+            return Ok(());
+        }
+        let window = self.window(component);
         if let Some(held) = window.held.iter().find(|(held, _)| *held == index) {
             window.current = Some(held.clone());
             return Ok(());

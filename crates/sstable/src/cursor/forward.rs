@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use rows::{Bound, BoundKind, DeletionTime, Marker, Slice, Slices, Unfiltered};
 
+use super::blocks::{self, BlockSearch};
 use super::chunks::{Attempt, Chunks};
 use super::items::Items;
-use super::{PartitionStep, Place, bound_form};
+use super::{PartitionStep, Place, RowIndex, bound_form};
 use crate::data::{Head, HeadKind, Layout};
 use crate::row_index::Block;
 use crate::trie::PayloadIterator;
@@ -18,6 +19,7 @@ pub(crate) struct Forward {
     partition: Place,
     slice: usize,
     phase: Phase,
+    search: BlockSearch,
     /// The next item.
     position: u64,
     /// The range deletion in force there.
@@ -47,6 +49,7 @@ impl Forward {
             partition,
             slice: 0,
             phase: Phase::Find,
+            search: BlockSearch::default(),
             position,
             open: DeletionTime::LIVE,
             is_one_row: false,
@@ -107,7 +110,18 @@ impl Forward {
             self.phase = if slice.start == Bound::BOTTOM { Phase::Read } else { Phase::Skip };
             return Ok(());
         }
-        if let Some(root) = self.partition.index_root {
+        if let RowIndex::Blocks(blocks) = self.partition.rows {
+            let before = |block: &crate::big::BlockInfo, layout: &Layout| {
+                block.last.compare(layout, &slice.start).is_lt()
+            };
+            let index = self.search.count_before(chunks, &blocks, before)?.min(blocks.count - 1);
+            let (position, open) = blocks::start(chunks, &self.partition, &blocks, index)?;
+            self.search = BlockSearch::default();
+            if position > self.position {
+                (self.position, self.open) = (position, open);
+            }
+        }
+        if let RowIndex::Trie(root) = self.partition.rows {
             let form = bound_form(chunks.file().layout(), &slice.start);
             let mut pages = chunks.trie(Component::Rows);
             let floor = PayloadIterator::reversed(&mut pages, root, &form)?.next(&mut pages)?;

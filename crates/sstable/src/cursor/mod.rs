@@ -3,25 +3,29 @@
 //! ```text
 //!   Locate ──► Resolve ──► Open ──► Rows ──► Locate …        (or End)
 //!   Partitions  Rows entry  header   items
+//!   or Index    or blocks
 //! ```
 //!
 //! Each state does one thing that may lack a chunk. When it does, nothing has changed, the chunk
 //! is asked for, and the same state tries again at the next step. Chunks in use are held, so that
 //! progress does not depend on what a cache keeps.
 
+mod blocks;
 mod chunks;
 mod forward;
 mod items;
 mod reversed;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rows::{Bound, PartitionHeader, PartitionKey, Slices, Step, Unfiltered, UnfilteredCursor};
 use stdx::cursor::Cursor;
 use types::byte_comparable::{self, ClusteringBoundKind};
 
+use crate::big::{Blocks, Summary, read_entry};
 use crate::bloom::KeyHash;
-use crate::data::{HeadKind, Layout, ParseError, read_whole_deletion};
+use crate::data::{HeadKind, Layout, ParseError, read_deletion_of};
 use crate::partition_index::{PartitionPlace, find, place_of};
 use crate::row_index::RowIndexEntry;
 use crate::trie::PayloadIterator;
@@ -56,6 +60,8 @@ enum Locator {
     /// Through the index: until the first partition of the range, and when partitions are not
     /// read to their ends.
     Index(PayloadIterator),
+    /// At an entry of Index.
+    Entry(EntryPlace),
     /// Behind the last one, in Data.
     Next(u64),
 }
@@ -63,18 +69,44 @@ enum Locator {
 #[derive(Debug)]
 enum State {
     Locate,
+    /// Looking for the one partition, at an entry of Index.
+    Seek(EntryPlace),
     Resolve(PartitionPlace),
+    /// At the blocks of an entry of Index: their place and bytes, and the partition's place in Data.
+    ResolveBlocks {
+        blocks: (u64, u64),
+        start: u64,
+    },
     Open(RowIndexPlace),
     Forward(Forward),
     Reversed(Reversed),
     End,
 }
 
-/// Where a partition is in Data, and the root of its row index.
+/// An entry of Index.
+#[derive(Clone, Copy, Debug)]
+struct EntryPlace {
+    position: u64,
+    /// Was it found in the summary, which must name its key?
+    is_sampled: bool,
+}
+
+/// Where a partition is in Data, and how its rows are found.
 #[derive(Clone, Copy, Debug)]
 struct RowIndexPlace {
     start: u64,
-    index_root: Option<u64>,
+    rows: RowIndex,
+}
+
+/// How rows of a partition are found.
+#[derive(Clone, Copy, Debug)]
+enum RowIndex {
+    /// By reading them all.
+    None,
+    /// Through a trie of that root in Rows.
+    Trie(u64),
+    /// Through blocks in Index.
+    Blocks(Blocks),
 }
 
 /// A partition whose header was read.
@@ -82,7 +114,7 @@ struct RowIndexPlace {
 pub(crate) struct Place {
     /// In Data.
     start: u64,
-    index_root: Option<u64>,
+    rows: RowIndex,
     /// The first item that is not the static row.
     rows_start: u64,
 }
@@ -129,6 +161,14 @@ impl<S: ChunkSource> FileCursor<S> {
         match &mut self.state {
             State::End => return Ok(Some(Step::End)),
             State::Locate => self.state = self.locate()?,
+            State::Seek(entry) => {
+                let entry = *entry;
+                self.state = self.seek(entry)?;
+            }
+            State::ResolveBlocks { blocks, start } => {
+                let ((position, bytes), start) = (*blocks, *start);
+                self.state = self.resolve_blocks(position, bytes, start)?;
+            }
             State::Resolve(place) => {
                 let place = *place;
                 self.state = self.resolve(place)?;
@@ -158,17 +198,26 @@ impl<S: ChunkSource> FileCursor<S> {
                 if *key < summary.first_key || *key > summary.last_key {
                     return Ok(State::End);
                 }
+                let Some(root) = file.partition_root() else {
+                    let entry = first_entry(&file, &RingPlace::AfterKey(key.clone()));
+                    return Ok(entry.map_or(State::End, State::Seek));
+                };
                 let mut form = Vec::with_capacity(key.bytes.len() + 16);
                 byte_comparable::decorated_key(key.token, &key.bytes, &mut form);
                 let mut pages = self.chunks.trie(Component::Partitions);
-                let place = find(&mut pages, file.partition_root(), &form, KeyHash::of(&key.bytes))?;
+                let place = find(&mut pages, root, &form, KeyHash::of(&key.bytes))?;
                 Ok(place.map_or(State::End, State::Resolve))
             }
             Which::Range { range, locator, .. } => match locator {
                 Locator::Unstarted => {
+                    let Some(root) = file.partition_root() else {
+                        let first = first_entry(&file, &range.start).map(Locator::Entry);
+                        *locator = first.unwrap_or(Locator::Next(u64::MAX));
+                        return Ok(State::Locate);
+                    };
                     let mut pages = self.chunks.trie(Component::Partitions);
                     let form = place_form(&range.start);
-                    let index = PayloadIterator::forward(&mut pages, file.partition_root(), &form)?;
+                    let index = PayloadIterator::forward(&mut pages, root, &form)?;
                     *locator = Locator::Index(index);
                     Ok(State::Locate)
                 }
@@ -181,11 +230,19 @@ impl<S: ChunkSource> FileCursor<S> {
                     })?;
                     Ok(State::Resolve(place))
                 }
+                Locator::Entry(entry) if entry.position >= file.component_bytes(Component::Index) => {
+                    Ok(State::End)
+                }
+                Locator::Entry(entry) => {
+                    let (key, state, next) = read_at(&mut self.chunks, *entry)?;
+                    *entry = EntryPlace { position: next, is_sampled: false };
+                    Ok(if range.start.is_before(&key) { state } else { State::Locate })
+                }
                 Locator::Next(position) if *position >= file.component_bytes(Component::Data) => {
                     Ok(State::End)
                 }
                 Locator::Next(position) => {
-                    Ok(State::Open(RowIndexPlace { start: *position, index_root: None }))
+                    Ok(State::Open(RowIndexPlace { start: *position, rows: RowIndex::None }))
                 }
             },
         }
@@ -194,7 +251,9 @@ impl<S: ChunkSource> FileCursor<S> {
     /// Reads the entry in Rows, if that is where the index points.
     fn resolve(&mut self, place: PartitionPlace) -> Attempt<State> {
         let position = match place {
-            PartitionPlace::Data(start) => return Ok(State::Open(RowIndexPlace { start, index_root: None })),
+            PartitionPlace::Data(start) => {
+                return Ok(State::Open(RowIndexPlace { start, rows: RowIndex::None }));
+            }
             PartitionPlace::Rows(position) => position,
         };
         let entry = self.chunks.parse(Component::Rows, position, |bytes| {
@@ -202,8 +261,33 @@ impl<S: ChunkSource> FileCursor<S> {
         })?;
         match &self.which {
             Which::One { key, .. } if entry.key != key.bytes => Ok(State::End),
-            _ => Ok(State::Open(RowIndexPlace { start: entry.data_position, index_root: Some(entry.root) })),
+            _ => {
+                let rows = RowIndex::Trie(entry.root);
+                Ok(State::Open(RowIndexPlace { start: entry.data_position, rows }))
+            }
         }
+    }
+
+    /// Looks at an entry of Index for the one partition.
+    fn seek(&mut self, entry: EntryPlace) -> Attempt<State> {
+        let Which::One { key: wanted, .. } = &self.which else { return Ok(State::End) };
+        if entry.position >= self.chunks.file().component_bytes(Component::Index) {
+            return Ok(State::End);
+        }
+        let (key, state, next) = read_at(&mut self.chunks, entry)?;
+        Ok(match key.cmp(wanted) {
+            Ordering::Equal => state,
+            Ordering::Less => State::Seek(EntryPlace { position: next, is_sampled: false }),
+            Ordering::Greater => State::End,
+        })
+    }
+
+    fn resolve_blocks(&mut self, position: u64, block_bytes: u64, start: u64) -> Attempt<State> {
+        let version = self.chunks.file().descriptor().version;
+        let blocks = self
+            .chunks
+            .parse(Component::Index, position, |bytes| Blocks::read(version, bytes, position, block_bytes))?;
+        Ok(State::Open(RowIndexPlace { start, rows: RowIndex::Blocks(blocks) }))
     }
 
     /// Reads key, deletion and static row. `None` when the partition is not asked for.
@@ -222,11 +306,15 @@ impl<S: ChunkSource> FileCursor<S> {
                 Some(known) => (known.bytes == key_bytes).then(|| known.clone()),
                 None => Some(PartitionKey::new(decoder.keep(key_bytes))),
             };
-            let deletion = read_whole_deletion(&mut input)?;
+            let deletion = read_deletion_of(file.descriptor().version, &mut input)?;
             let deletion = deletion.ok_or(ParseError::Malformed("deletion of a partition"))?;
             Ok((key, deletion, place.start + input.position() as u64))
         })?;
         let Some(key) = key else {
+            if file.descriptor().version.is_big() {
+                let what = "another partition than the index says";
+                return Err(file.damaged(Component::Data, place.start, what).into());
+            }
             self.state = State::End;
             return Ok(None);
         };
@@ -244,7 +332,7 @@ impl<S: ChunkSource> FileCursor<S> {
             static_row = self.items.row(&mut self.chunks, position, &head, true)?;
             position += head.item_bytes;
         }
-        self.enter(&key, Place { start: place.start, index_root: place.index_root, rows_start: position });
+        self.enter(&key, Place { start: place.start, rows: place.rows, rows_start: position });
         Ok(Some(PartitionHeader { key, deletion, static_row }))
     }
 
@@ -321,6 +409,33 @@ impl<S: ChunkSource> UnfilteredCursor for FileCursor<S> {
             }
         }
     }
+}
+
+/// The entry of Index to begin at when looking for what is behind a place.
+fn first_entry(file: &TableFile, place: &RingPlace) -> Option<EntryPlace> {
+    let (_, position) = file.big_summary()?.floor(place);
+    Some(EntryPlace { position, is_sampled: true })
+}
+
+/// Reads an entry of Index: its key, how to go on to its partition, and the place of the next one.
+fn read_at<S: ChunkSource>(chunks: &mut Chunks<S>, entry: EntryPlace) -> Attempt<(PartitionKey, State, u64)> {
+    let EntryPlace { position, is_sampled } = entry;
+    let file = Arc::clone(chunks.file());
+    let (key, start, head_bytes, block_bytes) = chunks.parse(Component::Index, position, |bytes| {
+        let entry = read_entry(bytes)?;
+        let key = PartitionKey::new(bytes::Bytes::copy_from_slice(entry.key));
+        Ok((key, entry.data_position, entry.head_bytes, entry.block_bytes))
+    })?;
+    let is_named = |summary: &Summary| summary.floor(&RingPlace::AfterKey(key.clone())) == (&key, position);
+    if is_sampled && !file.big_summary().is_some_and(is_named) {
+        return Err(file.damaged(Component::Summary, 0, "a key is not where the summary says").into());
+    }
+    let blocks = position.saturating_add(head_bytes);
+    let state = match block_bytes {
+        0 => State::Open(RowIndexPlace { start, rows: RowIndex::None }),
+        _ => State::ResolveBlocks { blocks: (blocks, block_bytes), start },
+    };
+    Ok((key, state, blocks.saturating_add(block_bytes)))
 }
 
 /// The byte-comparable form of a bound of a slice.

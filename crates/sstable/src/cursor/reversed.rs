@@ -6,11 +6,13 @@
 
 use rows::{Bound, DeletionTime, Marker, Slice, Slices, Unfiltered};
 
+use super::blocks::{self, BlockSearch};
 use super::chunks::{Attempt, Chunks};
 use super::forward::compare;
 use super::items::Items;
-use super::{PartitionStep, Place, bound_form};
-use crate::data::HeadKind;
+use super::{PartitionStep, Place, RowIndex, bound_form};
+use crate::big::Blocks;
+use crate::data::{HeadKind, Layout};
 use crate::row_index::Block;
 use crate::trie::PayloadIterator;
 use crate::{ChunkSource, Component};
@@ -23,11 +25,22 @@ pub(crate) struct Reversed {
     slice: usize,
     phase: Phase,
     /// Blocks from the end of the slice towards its start.
-    blocks: Option<PayloadIterator>,
+    blocks: BlocksBackward,
+    search: BlockSearch,
     /// The block being read or handed out.
     block: BlockState,
     /// Its items in the slice, the next to hand out last.
     items: Vec<Unfiltered>,
+}
+
+/// Blocks of a partition, from the last to the first.
+#[derive(Debug)]
+enum BlocksBackward {
+    /// The whole partition is one.
+    One,
+    Trie(PayloadIterator),
+    /// Those before that number.
+    Big(Blocks, u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +78,8 @@ impl Reversed {
             is_in: false,
         };
         let slice = slices.as_slice().len();
-        Reversed { partition, slice, phase: Phase::Find, blocks: None, block, items: Vec::new() }
+        let (blocks, search) = (BlocksBackward::One, BlockSearch::default());
+        Reversed { partition, slice, phase: Phase::Find, blocks, search, block, items: Vec::new() }
     }
 
     /// The next item within the slices.
@@ -81,11 +95,20 @@ impl Reversed {
             };
             match self.phase {
                 Phase::Find => {
-                    self.blocks = match self.partition.index_root {
-                        None => None,
-                        Some(root) => {
+                    self.blocks = match self.partition.rows {
+                        RowIndex::None => BlocksBackward::One,
+                        RowIndex::Trie(root) => {
                             let form = bound_form(chunks.file().layout(), &slice.end);
-                            Some(PayloadIterator::reversed(&mut chunks.trie(Component::Rows), root, &form)?)
+                            let mut pages = chunks.trie(Component::Rows);
+                            BlocksBackward::Trie(PayloadIterator::reversed(&mut pages, root, &form)?)
+                        }
+                        RowIndex::Blocks(blocks) => {
+                            let before = |block: &crate::big::BlockInfo, layout: &Layout| {
+                                block.first.compare(layout, &slice.end).is_lt()
+                            };
+                            let count = self.search.count_before(chunks, &blocks, before)?;
+                            self.search = BlockSearch::default();
+                            BlocksBackward::Big(blocks, count.max(1))
                         }
                     };
                     self.block.start = u64::MAX;
@@ -117,8 +140,20 @@ impl Reversed {
         let is_first = self.block.start == u64::MAX;
         let next = match (&mut self.blocks, self.block.found_less) {
             (_, true) => None,
-            (None, false) => is_first.then_some((self.partition.rows_start, DeletionTime::LIVE)),
-            (Some(blocks), false) => {
+            (BlocksBackward::One, false) => {
+                is_first.then_some((self.partition.rows_start, DeletionTime::LIVE))
+            }
+            (BlocksBackward::Big(_, 0), false) => None,
+            (BlocksBackward::Big(blocks, left), false) => {
+                let next = blocks::start(chunks, &self.partition, blocks, *left - 1)?;
+                if next.0 >= self.block.start {
+                    let what = "blocks of rows are not in order";
+                    return Err(chunks.file().damaged(Component::Index, 0, what).into());
+                }
+                *left -= 1;
+                Some(next)
+            }
+            (BlocksBackward::Trie(blocks), false) => {
                 let payload = blocks.next(&mut chunks.trie(Component::Rows))?;
                 payload.map(|payload| self.block_at(chunks, &payload)).transpose()?
             }

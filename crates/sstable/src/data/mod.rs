@@ -20,12 +20,12 @@ mod layout;
 mod pass;
 mod times;
 
-pub(crate) use clustering::{read_bound, write_bound};
+pub(crate) use clustering::{marker_sides, read_bound, read_components, write_bound};
 pub(crate) use decode::{Decoder, Head, HeadKind};
 pub(crate) use encode::{Encoder, RowObserver, Unobserved};
 pub(crate) use layout::{Columns, FileColumn, Layout, fixed_bytes, in_file_order};
 pub(crate) use pass::pass_rows;
-pub(crate) use times::{DELETION_BYTES, read_whole_deletion, write_whole_deletion};
+pub(crate) use times::{DELETION_BYTES, read_deletion_of, read_whole_deletion, write_whole_deletion};
 
 use stdx::cursor::Cursor;
 use stdx::vint;

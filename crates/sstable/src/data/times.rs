@@ -8,7 +8,7 @@ use rows::DeletionTime;
 use stdx::cursor::{Cursor, EndOfInput};
 use stdx::vint;
 
-use crate::EncodingStats;
+use crate::{EncodingStats, Version};
 
 impl EncodingStats {
     pub(crate) fn write_timestamp(&self, timestamp: i64, out: &mut Vec<u8>) {
@@ -42,12 +42,21 @@ impl EncodingStats {
 
     pub(crate) fn read_deletion(&self, input: &mut Cursor<'_>) -> Result<DeletionTime, EndOfInput> {
         let timestamp = self.read_timestamp(input)?;
-        Ok(DeletionTime { timestamp, local_deletion_time: self.read_local_deletion_time(input)? })
+        let local_deletion_time = self.read_local_deletion_time(input)?;
+        Ok(normal(DeletionTime { timestamp, local_deletion_time }))
     }
 }
 
 fn write_difference(value: u32, least: u32, out: &mut Vec<u8>) {
     vint::write_unsigned(i64::from(value.wrapping_sub(least) as i32) as u64, out);
+}
+
+/// Cassandra 4 has its own number for the local deletion time of what is not deleted.
+const NO_DELETION_TIME_OF_4: u32 = i32::MAX as u32;
+
+fn normal(deletion: DeletionTime) -> DeletionTime {
+    let is_live = deletion.timestamp == i64::MIN && deletion.local_deletion_time == NO_DELETION_TIME_OF_4;
+    if is_live { DeletionTime::LIVE } else { deletion }
 }
 
 /// The first byte of a deletion that is none.
@@ -62,8 +71,9 @@ pub(crate) fn write_whole_deletion(deletion: DeletionTime, out: &mut Vec<u8>) {
         out.push(LIVE);
         return;
     }
-    // The sign bit means "live". A deletion at a negative timestamp can not be told in this format.
-    out.extend_from_slice(&deletion.timestamp.max(0).to_be_bytes());
+    // The sign bit means "live".
+    assert!(deletion.timestamp >= 0, "the writer tells a deletion at a negative timestamp in other words");
+    out.extend_from_slice(&deletion.timestamp.to_be_bytes());
     out.extend_from_slice(&deletion.local_deletion_time.to_be_bytes());
 }
 
@@ -74,6 +84,19 @@ pub(crate) fn read_whole_deletion(input: &mut Cursor<'_>) -> Result<Option<Delet
     }
     let timestamp = input.i64()?;
     Ok(Some(DeletionTime { timestamp, local_deletion_time: input.u32()? }))
+}
+
+/// Reads a deletion of a partition as that version has it; `nb` keeps the local time, signed, first.
+pub(crate) fn read_deletion_of(
+    version: Version,
+    input: &mut Cursor<'_>,
+) -> Result<Option<DeletionTime>, EndOfInput> {
+    if version.has_unsigned_times() {
+        return read_whole_deletion(input);
+    }
+    let (local_deletion_time, timestamp) = (input.i32()?, input.i64()?);
+    let local_deletion_time = u32::try_from(local_deletion_time).ok();
+    Ok(local_deletion_time.map(|local_deletion_time| normal(DeletionTime { timestamp, local_deletion_time })))
 }
 
 #[cfg(test)]

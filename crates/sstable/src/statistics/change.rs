@@ -3,8 +3,7 @@
 use runtime::Disk;
 use uuid::Uuid;
 
-use super::Statistics;
-use crate::data::fixed_bytes;
+use super::file::changed;
 use crate::{Component, Descriptor, SstableError};
 
 /// New values; `None` leaves the old one.
@@ -29,22 +28,6 @@ pub fn change_statistics(
     change: StatisticsChange,
 ) -> Result<(), SstableError> {
     let path = descriptor.path(Component::Statistics);
-    let mut statistics = Statistics::from_bytes(&path, &disk.read(&path)?)?;
-    let stats = &mut statistics.stats;
-    stats.level = change.level.unwrap_or(stats.level);
-    stats.repaired_at = change.repaired_at.unwrap_or(stats.repaired_at);
-    stats.pending_repair = change.pending_repair.unwrap_or(stats.pending_repair);
-    let lengths: Vec<Option<usize>> = stats
-        .clustering_types
-        .iter()
-        .map(|name| match types::marshal::parse(name) {
-            Ok(types::marshal::MarshalType::Plain(of) | types::marshal::MarshalType::Reversed(of)) => {
-                fixed_bytes(&of)
-            }
-            _ => None,
-        })
-        .collect();
-    let bytes =
-        statistics.to_bytes(&lengths).map_err(|what| SstableError::Misuse { path: path.clone(), what })?;
+    let bytes = changed(&path, descriptor.version, &disk.read(&path)?, change)?;
     Ok(disk.write_atomically(&path, &bytes)?)
 }

@@ -13,9 +13,9 @@ use std::path::Path;
 
 use stdx::cursor::{Cursor, EndOfInput};
 
-use super::{Cardinality, Header, Stats};
-use crate::SstableError;
+use super::{Cardinality, Header, StatisticsChange, Stats};
 use crate::data::ParseError;
+use crate::{SstableError, Version};
 
 const VALIDATION: u32 = 0;
 const COMPACTION: u32 = 1;
@@ -57,29 +57,10 @@ impl Statistics {
         self.stats.write(clustering, &mut stats)?;
         let mut header = Vec::new();
         self.header.write(&mut header);
-        let components = [validation, compaction, stats, header];
-
-        let mut out = (components.len() as u32).to_be_bytes().to_vec();
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&out);
-        out.extend_from_slice(&crc.clone().finalize().to_be_bytes());
-        let mut offset = 4 + 4 + components.len() * 8 + 4;
-        let start = out.len();
-        for (kind, component) in (VALIDATION..).zip(&components) {
-            out.extend_from_slice(&kind.to_be_bytes());
-            out.extend_from_slice(&(offset as u32).to_be_bytes());
-            offset += component.len() + 4;
-        }
-        crc.update(&out[start..]);
-        out.extend_from_slice(&crc.finalize().to_be_bytes());
-        for component in &components {
-            out.extend_from_slice(component);
-            out.extend_from_slice(&crc32fast::hash(component).to_be_bytes());
-        }
-        Ok(out)
+        Ok(assemble(&[(VALIDATION, validation), (COMPACTION, compaction), (STATS, stats), (HEADER, header)]))
     }
 
-    pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, SstableError> {
+    pub(crate) fn from_bytes(path: &Path, version: Version, bytes: &[u8]) -> Result<Self, SstableError> {
         let damaged = |offset: usize, what| SstableError::Damaged {
             path: path.to_owned(),
             offset: offset as u64,
@@ -111,7 +92,7 @@ impl Statistics {
             cardinality.map_err(|end| damaged(start + end.offset, "compaction component is cut off"))?;
         let (part, start) = component(STATS)?;
         let mut input = Cursor::new(part);
-        let stats = Stats::read(&mut input).map_err(|error| match error {
+        let stats = Stats::read(version, &mut input).map_err(|error| match error {
             ParseError::Short { .. } => damaged(start + input.position(), "stats component is cut off"),
             ParseError::Malformed(what) => damaged(start + input.position(), what),
         })?;
@@ -120,6 +101,80 @@ impl Statistics {
             .map_err(|end| damaged(start + end.offset, "header component is cut off"))?;
         Ok(Statistics { bloom_filter_fp_chance, cardinality, stats, header })
     }
+}
+
+/// Statistics with the level and the state of repair changed, all else as it was.
+pub(crate) fn changed(
+    path: &Path,
+    version: Version,
+    bytes: &[u8],
+    change: StatisticsChange,
+) -> Result<Vec<u8>, SstableError> {
+    let damaged =
+        |offset: usize, what| SstableError::Damaged { path: path.to_owned(), offset: offset as u64, what };
+    // Checks all of it.
+    Statistics::from_bytes(path, version, bytes)?;
+    let places = read_places(path, bytes)?;
+    let mut components = Vec::with_capacity(places.len());
+    for (index, (kind, start)) in places.iter().enumerate() {
+        let end = places.get(index + 1).map_or(bytes.len(), |(_, offset)| *offset);
+        let part = bytes.get(*start..end).and_then(|part| part.split_last_chunk::<4>());
+        let (part, _) = part.ok_or_else(|| damaged(*start, "a component of the statistics is cut off"))?;
+        let mut part = part.to_vec();
+        if *kind == STATS {
+            change_stats(version, &mut part, change).map_err(|what| damaged(*start, what))?;
+        }
+        components.push((*kind, part));
+    }
+    Ok(assemble(&components))
+}
+
+fn change_stats(version: Version, part: &mut Vec<u8>, change: StatisticsChange) -> Result<(), &'static str> {
+    let cut = "stats component is cut off";
+    let level = Stats::level_place(version, part).map_err(|_| cut)?;
+    let pending = Stats::pending_repair_place(version, part).map_err(|_| cut)?;
+    let mut set = |at: usize, bytes: &[u8]| -> Result<(), &'static str> {
+        part.get_mut(at..at + bytes.len()).ok_or(cut)?.copy_from_slice(bytes);
+        Ok(())
+    };
+    if let Some(value) = change.level {
+        set(level, &value.to_be_bytes())?;
+    }
+    if let Some(value) = change.repaired_at {
+        set(level + 4, &value.to_be_bytes())?;
+    }
+    if let Some(session) = change.pending_repair {
+        let old_bytes = if *part.get(pending).ok_or(cut)? == 0 { 1 } else { 17 };
+        let mut new = vec![u8::from(session.is_some())];
+        new.extend(session.iter().flat_map(|id| id.into_bytes()));
+        if pending + old_bytes > part.len() {
+            return Err(cut);
+        }
+        part.splice(pending..pending + old_bytes, new);
+    }
+    Ok(())
+}
+
+/// Statistics of those components, by rising type.
+fn assemble(components: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut out = (components.len() as u32).to_be_bytes().to_vec();
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&out);
+    out.extend_from_slice(&crc.clone().finalize().to_be_bytes());
+    let mut offset = 4 + 4 + components.len() * 8 + 4;
+    let start = out.len();
+    for (kind, component) in components {
+        out.extend_from_slice(&kind.to_be_bytes());
+        out.extend_from_slice(&(offset as u32).to_be_bytes());
+        offset += component.len() + 4;
+    }
+    crc.update(&out[start..]);
+    out.extend_from_slice(&crc.finalize().to_be_bytes());
+    for (_, component) in components {
+        out.extend_from_slice(component);
+        out.extend_from_slice(&crc32fast::hash(component).to_be_bytes());
+    }
+    out
 }
 
 /// Sets the checksums right in bytes that may be anything: for fuzzing, which could not get past

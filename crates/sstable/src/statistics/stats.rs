@@ -10,15 +10,19 @@
 //!   u8 [16 bytes] pending repair | u8 transient | u8 [16 bytes] originating host: none
 //!   u8 has partition deletions | first key | last key | f64 token space coverage: not a number
 //! ```
+//!
+//! `oa` has the same. `nb` ends behind the originating host; its tombstone histogram is of `f64` and
+//! `u64`, and in the place of types and slice it has two lists of clustering values, least and greatest.
 
 use bytes::Bytes;
-use rows::{Bound, Slice};
+use rows::{Bound, NO_DELETION_TIME, Slice};
 use stdx::cursor::Cursor;
 use stdx::vint;
 use uuid::Uuid;
 
 use super::header::{read_types, write_types};
 use super::{EstimatedHistogram, TombstoneHistogram};
+use crate::Version;
 use crate::data::{ParseError, fixed_bytes, read_bound, write_bound};
 
 /// The content of the stats component.
@@ -82,7 +86,31 @@ impl Stats {
         Ok(())
     }
 
-    pub(crate) fn read(input: &mut Cursor<'_>) -> Result<Self, ParseError> {
+    /// Reads those of a file of that version, up to the level; gives the place of the level.
+    pub(crate) fn level_place(version: Version, bytes: &[u8]) -> Result<usize, ParseError> {
+        let mut input = Cursor::new(bytes);
+        for _ in 0..2 {
+            EstimatedHistogram::read(&mut input)?.ok_or(ParseError::Malformed("histogram"))?;
+        }
+        input.skip(12 + 8 + 8 + 4 + 4 + 4 + 4 + 8)?;
+        read_tombstones(version, &mut input)?;
+        Ok(input.position())
+    }
+
+    /// The place of the pending repair.
+    pub(crate) fn pending_repair_place(version: Version, bytes: &[u8]) -> Result<usize, ParseError> {
+        let mut input = Cursor::new(bytes);
+        input.skip(Self::level_place(version, bytes)?)?;
+        input.skip(4 + 8)?;
+        read_covered(version, &mut input)?;
+        input.skip(1 + 8 + 8 + 12)?;
+        for _ in 0..input.u32()? {
+            input.skip(24)?;
+        }
+        Ok(input.position())
+    }
+
+    pub(crate) fn read(version: Version, input: &mut Cursor<'_>) -> Result<Self, ParseError> {
         let histogram = |input: &mut Cursor<'_>| -> Result<EstimatedHistogram, ParseError> {
             EstimatedHistogram::read(input)?.ok_or(ParseError::Malformed("histogram"))
         };
@@ -90,16 +118,14 @@ impl Stats {
         let cells_per_partition = histogram(input)?;
         input.skip(12)?;
         let (min_timestamp, max_timestamp) = (input.i64()?, input.i64()?);
-        let (min_local_deletion_time, max_local_deletion_time) = (input.u32()?, input.u32()?);
+        let (min_local_deletion_time, max_local_deletion_time) =
+            (read_time(version, input)?, read_time(version, input)?);
         let (min_ttl, max_ttl) = (input.u32()?, input.u32()?);
         let compression_ratio = f64::from_bits(input.u64()?);
-        let tombstones =
-            TombstoneHistogram::read(input)?.ok_or(ParseError::Malformed("tombstone histogram"))?;
+        let tombstones = read_tombstones(version, input)?;
         let level = input.u32()?;
         let repaired_at = input.u64()?;
-        let clustering_types = read_types(input)?;
-        let lengths = clustering_lengths(&clustering_types)?;
-        let covered = Slice { start: read_bound(&lengths, input)?, end: read_bound(&lengths, input)? };
+        let (clustering_types, covered) = read_covered(version, input)?;
         input.u8()?;
         let (column_count, row_count) = (input.u64()?, input.u64()?);
         input.skip(12)?;
@@ -112,10 +138,14 @@ impl Stats {
         let pending_repair = id(input)?;
         input.u8()?;
         id(input)?;
-        let has_partition_deletions = input.u8()? != 0;
-        let first_key = Bytes::copy_from_slice(input.vint_bytes()?);
-        let last_key = Bytes::copy_from_slice(input.vint_bytes()?);
-        input.skip(8)?;
+        let mut has_partition_deletions = min_local_deletion_time != NO_DELETION_TIME;
+        let (mut first_key, mut last_key) = (Bytes::new(), Bytes::new());
+        if version.has_unsigned_times() {
+            has_partition_deletions = input.u8()? != 0;
+            first_key = Bytes::copy_from_slice(input.vint_bytes()?);
+            last_key = Bytes::copy_from_slice(input.vint_bytes()?);
+            input.skip(8)?;
+        }
         Ok(Stats {
             partition_bytes,
             cells_per_partition,
@@ -148,6 +178,40 @@ impl Stats {
             end: Bound { kind: BoundKind::ExclusiveEnd, prefix: Clustering::EMPTY },
         }
     }
+}
+
+/// A local deletion time; `nb` has a number of its own for none.
+fn read_time(version: Version, input: &mut Cursor<'_>) -> Result<u32, ParseError> {
+    let time = input.u32()?;
+    let is_none = !version.has_unsigned_times() && time == i32::MAX as u32;
+    Ok(if is_none { NO_DELETION_TIME } else { time })
+}
+
+fn read_tombstones(version: Version, input: &mut Cursor<'_>) -> Result<TombstoneHistogram, ParseError> {
+    let found = if version.has_unsigned_times() {
+        TombstoneHistogram::read(input)?
+    } else {
+        TombstoneHistogram::read_of_nb(input)?
+    };
+    found.ok_or(ParseError::Malformed("tombstone histogram"))
+}
+
+/// Clustering types and the slice of what is in the file. `nb` has the least and greatest values
+/// without their types: it counts as covering everything.
+fn read_covered(version: Version, input: &mut Cursor<'_>) -> Result<(Vec<String>, Slice), ParseError> {
+    if version.has_unsigned_times() {
+        let types = read_types(input)?;
+        let lengths = clustering_lengths(&types)?;
+        let covered = Slice { start: read_bound(&lengths, input)?, end: read_bound(&lengths, input)? };
+        return Ok((types, covered));
+    }
+    for _ in 0..2 {
+        for _ in 0..input.u32()? {
+            let length = usize::from(input.u16()?);
+            input.skip(length)?;
+        }
+    }
+    Ok((Vec::new(), Slice { start: Bound::BOTTOM, end: Bound::TOP }))
 }
 
 /// "No position": segment -1 at 0.

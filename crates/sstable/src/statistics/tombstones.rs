@@ -62,6 +62,21 @@ impl TombstoneHistogram {
 
     /// `Ok(None)` when it is no histogram.
     pub(crate) fn read(input: &mut Cursor<'_>) -> Result<Option<Self>, EndOfInput> {
+        Self::read_points(input, |input| Ok((input.u64()?, input.u32()?)))
+    }
+
+    /// As [`Self::read`], of a file of version `nb`: points are floating, counts longer.
+    pub(crate) fn read_of_nb(input: &mut Cursor<'_>) -> Result<Option<Self>, EndOfInput> {
+        Self::read_points(input, |input| {
+            let point = f64::from_bits(input.u64()?) as u64;
+            Ok((point, u32::try_from(input.u64()?).unwrap_or(u32::MAX >> 1)))
+        })
+    }
+
+    fn read_points(
+        input: &mut Cursor<'_>,
+        read: impl Fn(&mut Cursor<'_>) -> Result<(u64, u32), EndOfInput>,
+    ) -> Result<Option<Self>, EndOfInput> {
         input.u32()?;
         let count = input.u32()? as usize;
         if count > READ_POINT_COUNT_MAX {
@@ -69,8 +84,8 @@ impl TombstoneHistogram {
         }
         let mut points = BTreeMap::new();
         for _ in 0..count {
-            let point = input.u64()?.min(u64::from(u32::MAX) - 1);
-            let count = input.u32()?;
+            let (point, count) = read(input)?;
+            let point = point.min(u64::from(u32::MAX) - 1);
             let sum = points.entry(point).or_insert(0u32);
             *sum = sum.saturating_add(count);
         }

@@ -1,153 +1,309 @@
-//! How files become fewer.
+//! How files become fewer: who compacts what, and when.
 //!
 //! The strategy chooses (pure, `crate::compaction`), a background job merges (`merge.rs`), the shard
-//! commits and swaps. The result is thrown away when an input is gone by then (truncation, drop).
+//! commits and swaps (`compact/run.rs`). After a flush a *worker* is started: it waits for one of the
+//! node's slots (`concurrent_compactors`), asks the strategy, starts another worker in case there is more
+//! to do at the same time, carries its task out, and asks again.
 
+mod control;
+mod run;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use runtime::Stopped;
 use schema::TableId;
-use sstable::{Descriptor, TableFile};
+use sstable::TableFile;
+use tokio::sync::Notify;
+use uuid::Uuid;
 
-use super::flush::{FileChange, Removed, ids};
-use super::merge::{Merge, MergeJob, Progress};
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::compaction::{FileFacts, SizeTiered};
+use crate::compaction::{
+    CompactionControl, CompactionKind, CompactionRequest, CompactionTotals, FileFacts, History, Memory,
+    Picture, Settings, Split, Task,
+};
 use crate::memtable::Memtable;
+use run::{Active, Outcome};
 
-/// A merge is looked at after so many bytes.
-const PIECE_BYTES: u64 = 4 << 20;
+/// What a shard knows of its compactions.
+pub(super) struct Compactions {
+    pub(super) control: Arc<CompactionControl>,
+    active: RefCell<Vec<Rc<Active>>>,
+    history: RefCell<History>,
+    totals: RefCell<CompactionTotals>,
+}
+
+impl Compactions {
+    pub(super) fn new(control: Arc<CompactionControl>) -> Self {
+        Compactions {
+            control,
+            active: RefCell::default(),
+            history: RefCell::default(),
+            totals: RefCell::default(),
+        }
+    }
+}
+
+/// Shared by compactions that write, taken alone by whoever needs the table's directory at rest.
+#[derive(Default)]
+pub(super) struct CompactTurn(tokio::sync::RwLock<()>);
+
+impl CompactTurn {
+    /// Waits until no compaction writes; none does until the guard is dropped.
+    pub(super) async fn lock(&self) -> tokio::sync::RwLockWriteGuard<'_, ()> {
+        self.0.write().await
+    }
+
+    async fn share(&self) -> tokio::sync::RwLockReadGuard<'_, ()> {
+        self.0.read().await
+    }
+}
+
+/// What a table on a shard knows of its compactions.
+pub(super) struct Compacting {
+    /// Held by the one compaction that somebody asked for.
+    turn: tokio::sync::Mutex<()>,
+    /// Workers that look for something to do, or do it.
+    workers: Cell<usize>,
+    /// While above 0, strategies are not asked.
+    paused: Cell<usize>,
+    /// `nodetool disableautocompaction`.
+    is_off: Cell<bool>,
+    /// Files that are being compacted.
+    busy: RefCell<HashSet<Uuid>>,
+    /// Told when a file is busy no more.
+    rest: Notify,
+    /// Files that were found damaged: left alone until the next start.
+    suspects: RefCell<HashSet<Uuid>>,
+    memory: RefCell<Memory>,
+}
+
+impl Default for Compacting {
+    fn default() -> Self {
+        Compacting {
+            turn: tokio::sync::Mutex::new(()),
+            workers: Cell::new(0),
+            paused: Cell::new(0),
+            is_off: Cell::new(false),
+            busy: RefCell::default(),
+            rest: Notify::new(),
+            suspects: RefCell::default(),
+            memory: RefCell::default(),
+        }
+    }
+}
+
+impl Compacting {
+    /// Takes in that files were flushed.
+    pub(super) fn note_flush(&self, files: &[Arc<TableFile>]) {
+        let mut memory = self.memory.borrow_mut();
+        files.iter().for_each(|file| memory.note_flush(file.summary().data_file_bytes));
+    }
+}
+
+/// Files that are being compacted by whoever holds this.
+struct Taken {
+    store: Rc<TableStore>,
+    task: Task,
+}
+
+impl Taken {
+    fn new(store: &Rc<TableStore>, task: Task) -> Self {
+        store.compacting.busy.borrow_mut().extend(&task.inputs);
+        Taken { store: Rc::clone(store), task }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut busy = self.store.compacting.busy.borrow_mut();
+        self.task.inputs.iter().for_each(|id| _ = busy.remove(id));
+        self.store.compacting.rest.notify_waiters();
+    }
+}
+
+/// While it lives, no strategy is asked for a table.
+struct Pause(Rc<TableStore>);
+
+impl Pause {
+    fn new(store: &Rc<TableStore>) -> Self {
+        store.compacting.paused.set(store.compacting.paused.get() + 1);
+        Pause(Rc::clone(store))
+    }
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        self.0.compacting.paused.set(self.0.compacting.paused.get().saturating_sub(1));
+    }
+}
+
+/// Counts a worker as long as it lives.
+struct Worker(Rc<TableStore>);
+
+impl Worker {
+    fn new(store: &Rc<TableStore>) -> Self {
+        store.compacting.workers.set(store.compacting.workers.get() + 1);
+        Worker(Rc::clone(store))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.0.compacting.workers.set(self.0.compacting.workers.get().saturating_sub(1));
+    }
+}
 
 impl Shard {
-    /// Merges all files of a table into one and waits for it (`nodetool compact`).
+    /// Merges all files of a table and waits for it (`nodetool compact`).
     ///
     /// # Errors
     /// A file is damaged or the disk failed; the inputs stay.
     pub async fn compact(self: &Rc<Self>, table: TableId) -> Result<(), StorageError> {
+        self.compact_as(table, &CompactionRequest::default()).await
+    }
+
+    /// Compacts what is asked for and waits for it. Compactions of the table that go on are stopped first.
+    ///
+    /// # Errors
+    /// As [`Shard::compact`].
+    pub async fn compact_as(
+        self: &Rc<Self>,
+        table: TableId,
+        request: &CompactionRequest,
+    ) -> Result<(), StorageError> {
         let store = self.store(table)?;
-        let _turn = store.compact_turn.lock().await;
-        let files = store.files();
-        let foreign = |file: &Arc<TableFile>| !self.owns_all(file);
-        if files.len() > 1
-            || files.iter().any(foreign)
-            || files.iter().any(|file| self.has_garbage(&store, file))
-        {
-            self.compact_files(&store, files.to_vec()).await?;
+        let _turn = store.compacting.turn.lock().await;
+        let pause = Pause::new(&store);
+        self.stop_table(&store).await;
+        for task in self.requested(&store, request) {
+            let Some(_slot) = self.compactions.control.slot().await else { break };
+            let taken = Taken::new(&store, task);
+            if matches!(self.carry_out(&taken).await?, Outcome::Stopped) {
+                break;
+            }
         }
+        drop(pause);
+        self.start_compaction(&store);
         Ok(())
     }
 
-    /// Starts compactions of a table in the background, as long as its strategy asks for one.
+    /// The tasks that fulfil a request.
+    fn requested(&self, store: &Rc<TableStore>, request: &CompactionRequest) -> Vec<Task> {
+        let settings = Settings::of(&store.table().options().compaction);
+        let facts = self.facts(store);
+        let is_wanted = |file: &&FileFacts| {
+            let in_range = |(first, last)| file.first <= last && first <= file.last;
+            request.tokens.is_none_or(in_range)
+                && request.files.as_ref().is_none_or(|files| files.contains(&file.id))
+        };
+        let tasks = if request.tokens.is_none() && request.files.is_none() {
+            let mut tasks = settings.major(&facts, request.split_output);
+            tasks.retain(|task| self.is_of_use(store, task));
+            tasks
+        } else {
+            settings.user_defined(&facts.iter().filter(is_wanted).collect::<Vec<_>>())
+        };
+        let major = |task| Task { kind: CompactionKind::MajorCompaction, ..task };
+        tasks.into_iter().map(major).collect()
+    }
+
+    /// One file that would come out as it is need not be written again.
+    fn is_of_use(&self, store: &TableStore, task: &Task) -> bool {
+        let [only] = task.inputs.as_slice() else { return true };
+        let may_be_cut = matches!(task.split, Split::Parts(parts) if parts > 1);
+        store.files().iter().any(|file| {
+            file.descriptor().id == *only
+                && (may_be_cut || !self.owns_all(file) || self.has_garbage(store, file))
+        })
+    }
+
+    /// Starts a worker for a table in the background, unless there are enough.
     pub(super) fn start_compaction(self: &Rc<Self>, store: &Rc<TableStore>) {
-        if store.is_compacting.replace(true) {
+        if store.compacting.workers.get() >= self.compactions.control.slot_count() || !self.may_compact(store)
+        {
             return;
         }
+        let worker = Worker::new(store);
         let (shard, store) = (Rc::clone(self), Rc::clone(store));
         tokio::task::spawn_local(async move {
             let compacted = shard.compact_while_due(&store).await;
+            drop(worker);
             if let Err(error) = compacted
                 && !matches!(error, StorageError::ShuttingDown)
             {
                 let table = store.table();
                 tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "compaction failed");
             }
-            store.is_compacting.set(false);
         });
     }
 
     async fn compact_while_due(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
-        while !store.is_dropped.get() && !self.is_stopping.get() {
-            let _turn = store.compact_turn.lock().await;
-            let table = store.table();
-            let Some(strategy) = SizeTiered::from_options(&table.options().compaction) else { return Ok(()) };
-            let files = store.files();
-            let facts: Vec<FileFacts> = files.iter().map(|file| FileFacts::of(file.summary())).collect();
-            let Some(chosen) = strategy.choose(&facts) else { return Ok(()) };
-            let inputs: Vec<_> = chosen.into_iter().map(|index| Arc::clone(&files[index])).collect();
-            self.compact_files(store, inputs).await?;
-        }
-        Ok(())
-    }
-
-    async fn compact_files(
-        self: &Rc<Self>,
-        store: &Rc<TableStore>,
-        inputs: Vec<Arc<TableFile>>,
-    ) -> Result<(), StorageError> {
-        let table = store.table();
-        let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
-        let others = store
-            .files()
-            .iter()
-            .filter(|file| !ids(&inputs).contains(&file.descriptor().id))
-            .cloned()
-            .collect();
-        let memtable_timestamp_min = store
-            .memtables()
-            .iter()
-            .filter(|slot| !slot.with(Memtable::is_empty))
-            .map(|slot| slot.with(|memtable| memtable.encoding_stats().min_timestamp))
-            .min();
-        let job = MergeJob {
-            disk: Arc::clone(&self.runtime.disk),
-            descriptor: Descriptor::new(self.layout.table(&table), id),
-            table: Arc::clone(&table),
-            inputs: inputs.iter().map(|file| (Arc::clone(file), store.scopes_of(file))).collect(),
-            others,
-            memtable_timestamp_min,
-            now: self.now_seconds(),
-            sharding: self.sharding,
-            shard: self.index,
-        };
-        let output = self.merge(store, job).await?;
-        let change = FileChange {
-            added: output.iter().cloned().collect(),
-            removed: Removed::These(ids(&inputs)),
-            flushed: None,
-        };
-        match self.commit(store, change).await? {
-            Some(inputs) => self.delete_files(&inputs).await,
-            // Truncated or dropped meanwhile: the result holds what should be gone.
-            None => self.delete_files(output.as_slice()).await,
-        }
-        Ok(())
-    }
-
-    /// Drives a merge at the rate that compaction may take. `None` when nothing is left of the
-    /// inputs, or when the merge was given up because the shard stops or the table is gone.
-    async fn merge(&self, store: &TableStore, job: MergeJob) -> Result<Option<Arc<TableFile>>, StorageError> {
-        let background = &self.runtime.background;
-        let stopped = |Stopped| StorageError::ShuttingDown;
-        let mut merge = background.run("compaction", move || Merge::start(job)).await.map_err(stopped)??;
-        let started = self.runtime.clock.elapsed();
         loop {
-            let progress = background.run("compaction", move || merge.advance(PIECE_BYTES));
-            match progress.await.map_err(stopped)?? {
-                Progress::Done(output) => return Ok(output),
-                Progress::Going(going, _) if store.is_dropped.get() || self.is_stopping.get() => {
-                    self.runtime.io.run(move || going.abandon()).await;
-                    return Err(StorageError::ShuttingDown);
-                }
-                Progress::Going(going, written_bytes) => {
-                    merge = going;
-                    tokio::time::sleep(self.compaction_debt(started, written_bytes)).await;
-                }
+            let Some(_slot) = self.compactions.control.slot().await else { return Ok(()) };
+            if !self.may_compact(store) {
+                return Ok(());
+            }
+            let Some(task) = self.choose(store) else { return Ok(()) };
+            let taken = Taken::new(store, task);
+            self.start_compaction(store);
+            if matches!(self.carry_out(&taken).await?, Outcome::Stopped) {
+                return Ok(());
             }
         }
     }
 
-    /// How long a merge must wait to keep to its rate.
-    fn compaction_debt(&self, started: Duration, written_bytes: u64) -> Duration {
-        let shard_count = self.sharding.shard_count() as u64;
-        let rate = self.options.compaction_bytes_per_second / shard_count;
-        if rate == 0 {
-            return Duration::ZERO;
+    fn may_compact(&self, store: &TableStore) -> bool {
+        let state = &store.compacting;
+        let is_held = store.is_dropped.get() || self.is_stopping.get() || state.is_off.get();
+        !is_held && state.paused.get() == 0 && Settings::of(&store.table().options().compaction).is_enabled
+    }
+
+    /// What the table's strategy wants done now.
+    fn choose(&self, store: &TableStore) -> Option<Task> {
+        let table = store.table();
+        let facts = self.facts(store);
+        let mut memory = store.compacting.memory.borrow_mut();
+        let settings = Settings::of(&table.options().compaction);
+        let choice = settings.choose(self.picture(store, &facts), &mut memory);
+        let name = (table.keyspace().to_owned(), table.name().to_owned());
+        let pending = &mut self.compactions.totals.borrow_mut().pending;
+        match choice.pending as u64 {
+            0 => _ = pending.remove(&name),
+            count => _ = pending.insert(name, count),
         }
-        let due = Duration::from_secs_f64(written_bytes as f64 / rate as f64);
-        due.saturating_sub(self.runtime.clock.elapsed().saturating_sub(started))
+        choice.task
+    }
+
+    /// What strategies know of the files of a table.
+    fn facts(&self, store: &TableStore) -> Vec<FileFacts> {
+        let gc_before = self.gc_before(store);
+        let (busy, suspects) = (store.compacting.busy.borrow(), store.compacting.suspects.borrow());
+        let files = store.files();
+        let facts = files.iter().map(|file| FileFacts::of(file.summary(), gc_before));
+        facts
+            .map(|facts| FileFacts {
+                is_busy: busy.contains(&facts.id),
+                is_suspect: suspects.contains(&facts.id),
+                ..facts
+            })
+            .collect()
+    }
+
+    fn picture<'a>(&self, store: &TableStore, facts: &'a [FileFacts]) -> Picture<'a> {
+        Picture {
+            all: facts,
+            now_ms: u64::try_from(self.runtime.clock.now_micros() / 1_000).unwrap_or(0),
+            gc_before: self.gc_before(store),
+            memtable_timestamp_min: oldest_in_memory(store),
+        }
+    }
+
+    /// Tombstones of before this second may go.
+    fn gc_before(&self, store: &TableStore) -> u32 {
+        self.now_seconds().saturating_sub(store.table().options().gc_grace_seconds)
     }
 
     /// Seconds since 1970.
@@ -156,14 +312,30 @@ impl Shard {
     }
 
     fn owns_all(&self, file: &TableFile) -> bool {
-        // Shards interleave: only a lone shard owns a whole run of the ring.
-        self.sharding.shard_count() == 1
-            || file.summary().partition_count == 0
-            || !self.registry.is_shared(file.descriptor().id)
+        // Shards interleave: only a lone shard owns a whole run of the ring. A file of the format big is
+        // never as we would write it.
+        !file.descriptor().version.is_big()
+            && (self.sharding.shard_count() == 1
+                || file.summary().partition_count == 0
+                || !self.registry.is_shared(file.descriptor().id))
     }
 
     fn has_garbage(&self, store: &TableStore, file: &TableFile) -> bool {
-        let gc_before = self.now_seconds().saturating_sub(store.table().options().gc_grace_seconds);
-        file.summary().droppable_tombstone_ratio(gc_before) > 0.0
+        file.summary().droppable_tombstone_ratio(self.gc_before(store)) > 0.0
     }
+}
+
+/// The oldest write in any memtable. What is in files that can not be read may be as old as can be.
+fn oldest_in_memory(store: &TableStore) -> Option<i64> {
+    if !store.damage.borrow().is_empty() {
+        return Some(i64::MIN);
+    }
+    let memtables = store.memtables();
+    let full = memtables.iter().filter(|slot| !slot.with(Memtable::is_empty));
+    full.map(|slot| slot.with(|memtable| memtable.encoding_stats().min_timestamp)).min()
+}
+
+/// What a record of a compaction says of it.
+fn properties(task: &Task) -> BTreeMap<String, String> {
+    BTreeMap::from([("compaction_type".to_owned(), task.kind.name().to_owned())])
 }

@@ -40,6 +40,13 @@ pub(super) struct Frozen {
     written: Option<Option<Arc<TableFile>>>,
 }
 
+impl Frozen {
+    /// Its file, when that is not part of the table yet.
+    pub(super) fn written_id(&self) -> Option<Uuid> {
+        self.written.as_ref()?.as_ref().map(|file| file.descriptor().id)
+    }
+}
+
 /// A change of the files of a table.
 pub(super) struct FileChange {
     pub(super) added: Vec<Arc<TableFile>>,
@@ -82,6 +89,15 @@ impl Shard {
             if !store.active.borrow().with(Memtable::is_empty) {
                 self.spawn_flush(store);
             }
+        }
+        if self.flush_count.get() == 0 {
+            // Nothing is left in memory: the replay may have written all of it out on the way.
+            let shard = Rc::clone(self);
+            tokio::task::spawn_local(async move {
+                if let Err(error) = shard.discard_log().await {
+                    tracing::warn!(%error, "log segments that are not needed were not deleted");
+                }
+            });
         }
     }
 
@@ -133,7 +149,7 @@ impl Shard {
         });
     }
 
-    async fn flush_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
+    pub(super) async fn flush_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
         let _turn = store.flush_turn.lock().await;
         self.freeze(store);
         let result = self.flush_frozen(store).await;
@@ -181,7 +197,10 @@ impl Shard {
             };
             match self.commit(store, change).await {
                 // One step for readers: no await between the file's coming and the memtable's going.
-                Ok(Some(_)) => self.forget_frozen(store, |other| Rc::ptr_eq(&other.slot, &frozen.slot)),
+                Ok(Some(_)) => {
+                    self.forget_frozen(store, |other| Rc::ptr_eq(&other.slot, &frozen.slot));
+                    self.back_up(store, file).await;
+                }
                 Ok(None) => {
                     self.delete_files(file.as_slice()).await;
                     return Ok(());
@@ -257,6 +276,9 @@ impl Shard {
             Removed::All => manifest.files(table),
             Removed::These(ids) => ids,
         };
+        if change.flushed.is_some() {
+            store.compacting.note_flush(&change.added);
+        }
         let edit = Edit { added: ids(&change.added), removed: named, flushed: change.flushed };
         let next = manifest.edited(table, &edit, self.timestamps.mark());
         *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
@@ -266,6 +288,7 @@ impl Shard {
         change.added.iter().for_each(|file| self.registry.retain(file.descriptor().id));
         files.extend(change.added);
         *store.files.borrow_mut() = Rc::new(files);
+        self.account_files();
         Ok(Some(removed))
     }
 
@@ -283,6 +306,11 @@ impl Shard {
         for file in files {
             self.cache.forget(file.number());
         }
+        self.release_files(files).await;
+    }
+
+    /// Lets go of files that were held; those that nobody lists or holds any more are deleted.
+    pub(super) async fn release_files(&self, files: &[Arc<TableFile>]) {
         let unused: Vec<Descriptor> = files
             .iter()
             .map(|file| file.descriptor().clone())

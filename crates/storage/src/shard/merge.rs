@@ -1,8 +1,13 @@
-//! The compaction job: several table files merged into one, without what nobody needs.
+//! The compaction job: several table files merged, without what nobody needs.
 //!
 //! A tombstone may go when it is older than `gc_grace_seconds` and nothing it could hide is left
 //! elsewhere: no other file that may hold its partition, and no memtable, has a write as old.
 
+mod output;
+mod source;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ring::Sharding;
@@ -10,125 +15,141 @@ use rows::{
     DeletionTime, Marker, MergeCursor, PartitionHeader, PartitionKey, Slices, Step, Unfiltered,
     UnfilteredCursor, purge_row,
 };
-use runtime::Disk;
+use runtime::{Clock, Disk, Random};
 use schema::Table;
-use sstable::{
-    Descriptor, DirectChunks, EncodingStats, FileCursor, RingRange, SstableError, TableFile, TableWriter,
-    WriterOptions,
-};
+use sstable::{FileCursor, RingRange, TableFile};
+use uuid::Uuid;
 
 use crate::StorageError;
+use crate::compaction::Split;
+use crate::compaction::control::MergeWatch;
 use crate::scope::{Scoped, Scopes};
+use output::Output;
+use source::{Places, Tracked, WatchedChunks};
 
 /// What to merge, and what must be known to purge.
 pub(super) struct MergeJob {
     pub(super) disk: Arc<dyn Disk>,
-    pub(super) descriptor: Descriptor,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Where the result goes.
+    pub(super) directory: PathBuf,
     pub(super) table: Arc<Table>,
     pub(super) inputs: Vec<(Arc<TableFile>, Option<Scopes>)>,
+    /// Level of the result.
+    pub(super) level: u32,
+    /// Where it is cut.
+    pub(super) split: Split,
     /// Files of the table that are not merged.
     pub(super) others: Vec<Arc<TableFile>>,
     /// The oldest write in any memtable.
     pub(super) memtable_timestamp_min: Option<i64>,
     pub(super) now: u32,
+    /// Tombstones before this second may go.
+    pub(super) gc_before: u32,
     pub(super) sharding: Sharding,
     /// Only this shard's partitions are kept: a file from before a change of the shards is split so.
     pub(super) shard: usize,
+    pub(super) watch: Arc<MergeWatch>,
 }
+
+/// What came out.
+pub(super) struct Merged {
+    pub(super) files: Vec<Arc<TableFile>>,
+    /// How many partitions were merged from so many files.
+    pub(super) partitions: BTreeMap<i32, i64>,
+}
+
+type Source = Tracked<Scoped<FileCursor<WatchedChunks>>>;
 
 /// A merge under way. It is advanced piece by piece, so that whoever drives it can hold it to a
 /// rate, tell how far it is, and stop it.
 pub(super) struct Merge {
-    job: MergeJob,
-    merged: MergeCursor<Scoped<FileCursor<DirectChunks>>>,
+    merged: MergeCursor<Source>,
+    places: Arc<Places>,
+    counts: Vec<i64>,
     output: Output,
     purge: Purge,
+    job: Arc<MergeJob>,
     /// Is the partition being read this shard's?
     is_ours: bool,
 }
 
 /// Where a merge is after a piece.
 pub(super) enum Progress {
-    /// There is more; so many bytes were written by now.
-    Going(Box<Merge>, u64),
-    /// All is written; `None` when nothing was left.
-    Done(Option<Arc<TableFile>>),
+    /// There is more.
+    Going(Box<Merge>),
+    /// All is written.
+    Done(Merged),
 }
 
 impl Merge {
     /// Begins a merge.
-    pub(super) fn start(job: MergeJob) -> Result<Box<Merge>, StorageError> {
-        let summaries = || job.inputs.iter().map(|(file, _)| file.summary());
-        let options = WriterOptions {
-            estimated_partitions: summaries().map(|summary| summary.partition_count).sum(),
-            encoding_stats: summaries()
-                .map(|summary| summary.encoding_stats)
-                .reduce(EncodingStats::merge)
-                .unwrap_or(EncodingStats::NONE),
-            repaired_at: summaries().map(|summary| summary.repaired_at).min().unwrap_or(0),
-            ..WriterOptions::for_table(&job.table)
+    pub(super) fn start(job: MergeJob) -> Box<Merge> {
+        let job = Arc::new(job);
+        let places = Arc::new(Places::new(job.inputs.len()));
+        let scan = |(index, (file, scopes)): (usize, &(Arc<TableFile>, Option<Scopes>))| {
+            let chunks = WatchedChunks::new(Arc::clone(&job.watch));
+            let cursor = file.scan(chunks, &RingRange::ALL, &Slices::all());
+            Tracked::new(Scoped::new(cursor, scopes.clone()), Arc::clone(&places), index)
         };
-        let (disk, table) = (Arc::clone(&job.disk), Arc::clone(&job.table));
-        let writer = TableWriter::create(disk, job.descriptor.clone(), Arc::clone(&table), options)?;
-        let scan = |(file, scopes): &(Arc<TableFile>, Option<Scopes>)| {
-            Scoped::new(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all()), scopes.clone())
-        };
-        let merged = MergeCursor::new(table, false, job.inputs.iter().map(scan));
-        let gc_before = job.now.saturating_sub(job.table.options().gc_grace_seconds);
-        Ok(Box::new(Merge {
-            purge: Purge { gc_before, now: job.now, timestamp_min: i64::MIN },
-            output: Output { writer, pending: None, partition_count: 0, is_open: false },
+        let merged = MergeCursor::new(Arc::clone(&job.table), false, job.inputs.iter().enumerate().map(scan));
+        Box::new(Merge {
+            purge: Purge { job: Arc::clone(&job), key: None, timestamp_min: std::cell::Cell::new(None) },
+            output: Output::new(Arc::clone(&job)),
+            counts: vec![0; job.inputs.len() + 1],
+            places,
             merged,
             job,
             is_ours: false,
-        }))
+        })
     }
 
-    /// Goes on until about `bytes` more are written, or to the end.
+    /// Goes on until about `bytes` more are read, or to the end.
     pub(super) fn advance(mut self: Box<Self>, bytes: u64) -> Result<Progress, StorageError> {
-        let until = self.output.writer.data_bytes_written().saturating_add(bytes);
+        let until = self.job.watch.read_bytes().saturating_add(bytes);
         match self.run(until) {
-            Ok(false) => {
-                let written = self.output.writer.data_bytes_written();
-                Ok(Progress::Going(self, written))
-            }
-            Ok(true) if self.output.partition_count > 0 => {
-                let Merge { job, output, .. } = *self;
-                output.writer.finish()?;
-                Ok(Progress::Done(Some(TableFile::open(job.disk, job.descriptor, &job.table)?)))
-            }
+            Ok(false) => Ok(Progress::Going(self)),
             Ok(true) => {
-                self.output.writer.abort()?;
-                Ok(Progress::Done(None))
+                let partitions = (0i32..).zip(&self.counts).filter(|(_, count)| **count > 0);
+                let partitions = partitions.map(|(files, count)| (files, *count)).collect();
+                Ok(Progress::Done(Merged { files: self.output.finish()?, partitions }))
             }
             Err(error) => {
                 self.abandon();
-                Err(error.into())
+                Err(error)
             }
         }
     }
 
-    /// Gives the merge up. What can not be deleted of its file is swept up at the next start.
+    /// Gives the merge up. What can not be deleted of its files is swept up at the next start.
     pub(super) fn abandon(self: Box<Self>) {
-        _ = self.output.writer.abort();
+        self.output.abandon();
     }
 
-    /// Merges until that many bytes are written; is everything merged?
-    fn run(&mut self, until: u64) -> Result<bool, SstableError> {
+    /// Merges until that many bytes are read; is everything merged?
+    fn run(&mut self, until: u64) -> Result<bool, StorageError> {
         loop {
             match self.merged.step()? {
                 Step::Header(header) => {
                     self.output.end_partition()?;
                     self.is_ours = self.job.sharding.shard_of(header.key.token) == self.job.shard;
                     if self.is_ours {
-                        self.purge.timestamp_min = self.job.oldest_elsewhere(&header.key);
-                        self.output.pending = Some(self.purge.header(header));
-                        self.output.write_pending_if_full()?;
+                        self.counts[self.places.count(header.key.token)] += 1;
+                        self.purge.begin(&header.key);
+                        let header = self.purge.header(header);
+                        self.output.start_partition(header)?;
+                    }
+                    if self.job.watch.read_bytes() >= until || self.job.watch.is_stopped() {
+                        return Ok(false);
                     }
                 }
                 Step::Item(item) if self.is_ours => {
                     if let Some(item) = self.purge.item(item) {
                         self.output.append(&item)?;
+                        if self.job.watch.read_bytes() >= until {
+                            return Ok(false);
+                        }
                     }
                 }
                 Step::Item(_) => {}
@@ -138,14 +159,15 @@ impl Merge {
                     return Ok(true);
                 }
             }
-            if self.output.writer.data_bytes_written() >= until {
-                return Ok(false);
-            }
         }
     }
 }
 
 impl MergeJob {
+    fn new_id(&self) -> Uuid {
+        self.random.uuid_v1(&*self.clock)
+    }
+
     /// No write of the partition outside the inputs is older than this.
     fn oldest_elsewhere(&self, key: &PartitionKey) -> i64 {
         let in_files =
@@ -154,20 +176,37 @@ impl MergeJob {
     }
 }
 
+/// Decides what goes of a partition.
 struct Purge {
-    gc_before: u32,
-    now: u32,
-    timestamp_min: i64,
+    job: Arc<MergeJob>,
+    key: Option<PartitionKey>,
+    /// No write elsewhere is older; looked for when a tombstone asks for it.
+    timestamp_min: std::cell::Cell<Option<i64>>,
 }
 
 impl Purge {
+    fn begin(&mut self, key: &PartitionKey) {
+        self.key = Some(key.clone());
+        self.timestamp_min.set(None);
+    }
+
+    /// Is nothing so old left elsewhere?
+    fn hides_nothing(&self, timestamp: i64) -> bool {
+        let oldest = self.timestamp_min.get().unwrap_or_else(|| {
+            let oldest = self.key.as_ref().map_or(i64::MIN, |key| self.job.oldest_elsewhere(key));
+            self.timestamp_min.set(Some(oldest));
+            oldest
+        });
+        timestamp < oldest
+    }
+
     fn deletion(&self, deletion: DeletionTime) -> DeletionTime {
-        let goes = deletion.is_purgeable(self.gc_before) && deletion.timestamp < self.timestamp_min;
+        let goes = deletion.is_purgeable(self.job.gc_before) && self.hides_nothing(deletion.timestamp);
         if goes { DeletionTime::LIVE } else { deletion }
     }
 
     fn row(&self, row: &rows::Row) -> Option<rows::Row> {
-        purge_row(row, self.now, self.gc_before, |timestamp| timestamp < self.timestamp_min)
+        purge_row(row, self.job.now, self.job.gc_before, |timestamp| self.hides_nothing(timestamp))
     }
 
     fn header(&self, header: PartitionHeader) -> PartitionHeader {
@@ -183,39 +222,5 @@ impl Purge {
                 (left != right).then_some(Unfiltered::Marker(Marker { left, right, ..marker }))
             }
         }
-    }
-}
-
-/// Begins a partition in the file only once there is something to write.
-struct Output {
-    writer: TableWriter,
-    pending: Option<PartitionHeader>,
-    partition_count: u64,
-    is_open: bool,
-}
-
-impl Output {
-    fn write_pending_if_full(&mut self) -> Result<(), SstableError> {
-        let is_full = |header: &PartitionHeader| !header.deletion.is_live() || header.static_row.is_some();
-        if self.pending.as_ref().is_some_and(is_full) { self.write_pending() } else { Ok(()) }
-    }
-
-    fn write_pending(&mut self) -> Result<(), SstableError> {
-        if let Some(header) = self.pending.take() {
-            self.writer.start_partition(&header)?;
-            self.partition_count += 1;
-            self.is_open = true;
-        }
-        Ok(())
-    }
-
-    fn append(&mut self, item: &Unfiltered) -> Result<(), SstableError> {
-        self.write_pending()?;
-        self.writer.append(item)
-    }
-
-    fn end_partition(&mut self) -> Result<(), SstableError> {
-        self.pending = None;
-        if std::mem::take(&mut self.is_open) { self.writer.end_partition() } else { Ok(()) }
     }
 }

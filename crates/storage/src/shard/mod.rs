@@ -1,22 +1,30 @@
 //! A shard: one thread's part of the token space, and everything that belongs to it.
 //!
-//! Nothing here is shared between threads. Other shards reach this one by sending it work
-//! ([`crate::Shards::on`]); flush and compaction run elsewhere over immutable inputs and come back
+//! One thread at a time touches what is here: the shard's own, or while that sleeps, a visiting one.
+//! Other shards reach this one by a visit or by sending it work ([`crate::ShardHandle`]); flush and compaction run elsewhere over immutable inputs and come back
 //! as one message.
 //!
 //! | a reader asks | file |
 //! |---|---|
 //! | how is a write taken? | `write.rs` |
 //! | how is a page read? | `read.rs` |
+//! | how do chunks come from the disk? | `fetch.rs` |
 //! | how does a memtable become a file? | `flush.rs` |
 //! | how do files become fewer? | `compact.rs` |
+//! | how do files come from elsewhere? | `import.rs` |
+//! | how are files kept, as snapshots and backups? | `snapshot.rs` |
 //! | how does the shard learn of a new schema? | `tables.rs` |
+//! | what may other shards do here while this one sleeps? | `visit.rs` |
 
 mod compact;
+mod fetch;
 mod flush;
+mod import;
 mod merge;
 mod read;
+mod snapshot;
 mod tables;
+mod visit;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -29,13 +37,15 @@ use std::time::Duration;
 use commitlog::{CommitLog, LogPosition};
 use ring::Sharding;
 use rows::PartitionKey;
-use runtime::Runtime;
+use runtime::{ColdReader, Runtime};
 use schema::{Schema, Table, TableId};
 use sstable::TableFile;
+use stdx::id_map::IdMap;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::cache::{CacheStats, ChunkCache};
+use crate::cache::ChunkCache;
+use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
 use crate::manifest::Manifest;
 use crate::memtable::{Memtable, MemtableSlot};
@@ -44,8 +54,10 @@ use crate::scope::{Scopes, counts};
 use crate::timestamps::Timestamps;
 use crate::{Layout, StorageError, StorageOptions};
 
+use fetch::Fetcher;
 use flush::Frozen;
 pub(crate) use flush::write_memtable;
+pub(crate) use visit::Rest;
 
 /// One shard of a node. Lives on its own thread.
 pub struct Shard {
@@ -58,8 +70,11 @@ pub struct Shard {
     log: CommitLog,
     timestamps: Timestamps,
     cache: Rc<ChunkCache>,
+    fetcher: Fetcher,
+    /// Memory that table files hold as long as they are open.
+    pinned_bytes: Cell<usize>,
     schema: RefCell<Arc<Schema>>,
-    tables: RefCell<HashMap<TableId, Rc<TableStore>>>,
+    tables: RefCell<IdMap<TableId, Rc<TableStore>>>,
     /// Held while an edit of the manifest is on its way to the disk.
     manifest: tokio::sync::Mutex<Manifest>,
     /// Bytes in all memtables, active and frozen.
@@ -73,6 +88,10 @@ pub struct Shard {
     /// The log segment of the last write.
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
+    compactions: compact::Compactions,
+    /// Is it another shard's thread that runs?
+    is_visited: Cell<bool>,
+    visit_count: Cell<u64>,
 }
 
 /// What a shard is started with: the outcome of recovery.
@@ -106,6 +125,14 @@ pub(crate) struct ShardContext {
     pub(crate) registry: Arc<FileRegistry>,
     /// See [`Timestamps`].
     pub(crate) timestamp_floor: Arc<AtomicI64>,
+    pub(crate) compaction: Arc<CompactionControl>,
+}
+
+impl ShardContext {
+    /// The part of the memtable budget that is each shard's.
+    pub(crate) fn memtable_budget(&self) -> usize {
+        self.options.memtable_bytes / self.sharding.shard_count()
+    }
 }
 
 /// A table on a shard.
@@ -123,11 +150,10 @@ pub(crate) struct TableStore {
     damage: RefCell<Vec<String>>,
     /// Held by the one flush or truncation that runs.
     flush_turn: tokio::sync::Mutex<()>,
-    /// Held by the one compaction that runs.
-    compact_turn: tokio::sync::Mutex<()>,
-    is_compacting: Cell<bool>,
+    compact_turn: compact::CompactTurn,
+    compacting: compact::Compacting,
     is_dropped: Cell<bool>,
-    metrics: TableMetrics,
+    metrics: Rc<TableMetrics>,
 }
 
 impl TableStore {
@@ -142,10 +168,10 @@ impl TableStore {
             scopes,
             damage: RefCell::new(damage),
             flush_turn: tokio::sync::Mutex::new(()),
-            compact_turn: tokio::sync::Mutex::new(()),
-            is_compacting: Cell::new(false),
+            compact_turn: compact::CompactTurn::default(),
+            compacting: compact::Compacting::default(),
             is_dropped: Cell::new(false),
-            metrics: TableMetrics::default(),
+            metrics: Rc::default(),
         })
     }
 
@@ -205,7 +231,8 @@ impl Shard {
         seed: ShardSeed,
         schema: Arc<Schema>,
     ) -> Result<Rc<Shard>, StorageError> {
-        let ShardContext { sharding, runtime, options, layout, registry, timestamp_floor } = context;
+        let ShardContext { sharding, runtime, options, layout, registry, timestamp_floor, compaction } =
+            context;
         let log_options = commitlog::CommitLogOptions {
             segment_bytes: options.segment_bytes,
             sync: options.sync,
@@ -214,7 +241,7 @@ impl Shard {
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
         let mut seeds = seed.tables;
-        let mut tables = HashMap::new();
+        let mut tables = IdMap::default();
         let mut memtable_bytes = 0;
         for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
             let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()));
@@ -222,10 +249,14 @@ impl Shard {
             tables.insert(table.id(), store);
         }
         let shard_count = sharding.shard_count();
+        let reader = ColdReader::start(&*runtime.disk, &runtime.io)
+            .map_err(|source| StorageError::Disk { act: "set up io_uring", source })?;
         let shard = Rc::new(Shard {
             index,
             sharding,
             cache: Rc::new(ChunkCache::new(options.cache_bytes / shard_count)),
+            fetcher: Fetcher::new(reader),
+            pinned_bytes: Cell::new(0),
             timestamps: Timestamps::new(
                 Arc::clone(&runtime.clock),
                 index,
@@ -247,7 +278,11 @@ impl Shard {
             flush_failure: RefCell::new(None),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
+            compactions: compact::Compactions::new(compaction),
+            is_visited: Cell::new(false),
+            visit_count: Cell::new(0),
         });
+        shard.account_files();
         shard.flush_replayed();
         Ok(shard)
     }
@@ -276,11 +311,6 @@ impl Shard {
     /// A timestamp for a write, in µs: unique on the node, later than all before.
     pub fn next_timestamp(&self) -> i64 {
         self.timestamps.next()
-    }
-
-    /// What the chunk cache did so far.
-    pub fn cache_stats(&self) -> CacheStats {
-        self.cache.stats()
     }
 
     /// Bytes in memtables.

@@ -1,6 +1,5 @@
 //! How a page is read: gather the places a partition may live, merge, keep what is live.
 
-use std::cell::RefCell;
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,10 +10,10 @@ use rows::{
 };
 use runtime::trace;
 use schema::Table;
-use sstable::{Chunk, ChunkId, ChunkNeed, ChunkSource, FileCursor, RingPlace, SstableError, TableFile};
+use sstable::{ChunkNeed, FileCursor, RingPlace, SstableError};
 
+use super::fetch::HeldChunks;
 use super::{Shard, TableStore};
-use crate::cache::ChunkCache;
 use crate::memtable::{Lone, LoneRow, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::metrics::TableMetrics;
 use crate::scope::Scoped;
@@ -31,7 +30,7 @@ impl Shard {
     ///
     /// # Errors
     /// A file that may hold what is asked for is damaged, or the disk failed.
-    pub async fn read(self: &Rc<Self>, command: &ReadCommand) -> Result<ReadPage, StorageError> {
+    pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
         let store = self.store(command.table.id())?;
         store.check_readable()?;
         let started = self.runtime.clock.elapsed();
@@ -50,18 +49,6 @@ impl Shard {
             format!("Read {live_count} live rows and {} tombstone cells", page.tombstone_count)
         });
         Ok(page)
-    }
-
-    async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
-        let id = need.id;
-        // What the kernel has in memory is not worth another thread.
-        let chunk = match need.read_cached()? {
-            Some(chunk) => chunk,
-            None => self.runtime.io.run(move || need.read()).await?,
-        };
-        held.chunks.borrow_mut().push((id, chunk.clone()));
-        self.cache.insert(id, chunk);
-        Ok(())
     }
 }
 
@@ -88,7 +75,7 @@ fn activity(store: &TableStore, command: &ReadCommand) -> String {
 
 /// A page being read.
 struct Reading<'a> {
-    shard: &'a Rc<Shard>,
+    shard: &'a Shard,
     store: &'a TableStore,
     command: &'a ReadCommand,
     live: LiveRows,
@@ -101,31 +88,14 @@ struct Reading<'a> {
     steps: u32,
 }
 
-/// The cache, and the chunks fetched for the step that is being tried. They stay until it is done,
-/// however small the cache is: a row may lie across more chunks than the cache holds.
-struct HeldChunks {
-    cache: Rc<ChunkCache>,
-    chunks: RefCell<Vec<(ChunkId, Chunk)>>,
-}
-
-impl ChunkSource for HeldChunks {
-    fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
-        let held = self.chunks.borrow();
-        match held.iter().find(|(held, _)| *held == id) {
-            Some((_, chunk)) => Ok(Some(chunk.clone())),
-            None => self.cache.get(file, id),
-        }
-    }
-}
-
 impl<'a> Reading<'a> {
-    fn new(shard: &'a Rc<Shard>, store: &'a TableStore, command: &'a ReadCommand) -> Self {
+    fn new(shard: &'a Shard, store: &'a TableStore, command: &'a ReadCommand) -> Self {
         Reading {
             shard,
             store,
             command,
             live: LiveRows { now: command.now },
-            chunks: Rc::new(HeldChunks { cache: Rc::clone(&shard.cache), chunks: RefCell::new(Vec::new()) }),
+            chunks: Rc::new(HeldChunks::new(&shard.cache, &store.metrics)),
             reversed: command.reversed && matches!(command.target, ReadTarget::Keys(_)),
             page: ReadPage::default(),
             row_count: 0,

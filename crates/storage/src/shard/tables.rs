@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schema::{Schema, Table, TableId};
 
 use super::flush::{FileChange, Removed};
+use super::snapshot::Occasion;
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::memtable::{Memtable, MemtableSlot};
@@ -54,7 +55,13 @@ impl Shard {
         }
     }
 
-    async fn drop_table(&self, store: &Rc<TableStore>) -> Result<(), StorageError> {
+    async fn drop_table(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
+        if self.wants_auto_snapshot(&store.table()) {
+            let flushed = self.flush_store(store).await;
+            if let Err(error) = flushed.and(self.auto_snapshot(store, Occasion::Dropped).await) {
+                tracing::error!(%error, table = store.table().name(), "a dropped table has no snapshot of all its rows");
+            }
+        }
         store.is_dropped.set(true);
         let id = store.table().id();
         self.tables.borrow_mut().remove(&id);
@@ -64,6 +71,7 @@ impl Shard {
         let next = manifest.without(id);
         *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
         drop(manifest);
+        self.account_files();
         self.delete_files(&store.files()).await;
         Ok(())
     }
@@ -74,6 +82,10 @@ impl Shard {
     /// The manifest could not be written; the table is as before, on the disk.
     pub async fn truncate(self: &Rc<Self>, table: TableId) -> Result<(), StorageError> {
         let store = self.store(table)?;
+        if self.wants_auto_snapshot(&store.table()) {
+            self.flush_store(&store).await?;
+            self.auto_snapshot(&store, Occasion::Truncated).await?;
+        }
         let _turn = store.flush_turn.lock().await;
         self.freeze(&store);
         let before: Vec<_> = store.frozen.borrow().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
@@ -125,7 +137,10 @@ impl Shard {
             memtable_data_size: in_memory(|memtable| memtable.memory_bytes() as u64),
             memtable_switch_count: store.metrics.flush_count.get(),
             memtable_partition_count: in_memory(|memtable| memtable.partition_count() as u64),
-            filter_bytes: 0,
+            filter_bytes: files.iter().map(|file| file.filter_bytes()).sum(),
+            file_memory_bytes: files.iter().map(|file| file.memory_bytes()).sum(),
+            cache_hit_count: store.metrics.cache_hit_count.get(),
+            cache_miss_count: store.metrics.cache_miss_count.get(),
             damaged_files: store.damage.borrow().clone(),
         })
     }

@@ -1,15 +1,29 @@
 //! How a write is taken: one log record, then the memtables, then wait until it is durable.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use commitlog::{CommitLogError, SyncMode};
+use commitlog::{CommitLogError, LogPosition, SyncMode};
 use rows::Mutation;
 use runtime::trace;
+use smallvec::SmallVec;
 
-use super::Shard;
+use super::{Shard, TableStore};
 use crate::StorageError;
+use crate::metrics::TableMetrics;
 use crate::record::LogRecord;
+
+/// A list that needs no memory of its own for the one or two mutations of most writes.
+type Few<T> = SmallVec<[T; 2]>;
+
+/// A write that stands in the log and the memtables.
+pub(super) struct Taken {
+    /// Where in the log; `None` for tables without one.
+    pub(super) position: Option<LogPosition>,
+    /// Whose table each mutation went to.
+    pub(super) stores: Few<Rc<TableStore>>,
+}
 
 /// How long a write waits.
 #[derive(Clone, Copy)]
@@ -56,9 +70,23 @@ impl Shard {
     async fn write_until(self: &Rc<Self>, mutations: &[Mutation], until: Until) -> Result<(), StorageError> {
         self.wait_for_room().await?;
         let started = self.runtime.clock.elapsed();
-        let stores =
-            mutations.iter().map(|mutation| self.store(mutation.table)).collect::<Result<Vec<_>, _>>()?;
-        let logged: Vec<&Bytes> =
+        let Taken { position, stores } = self.take(mutations)?;
+        self.after_append(position);
+        match (position, until) {
+            (Some(position), Until::SyncMode) => self.log.synced(position).await?,
+            (Some(_), Until::Synced) => self.log.sync().await?,
+            (None, _) => {}
+        }
+        self.count_writes(&stores, started);
+        Ok(())
+    }
+
+    /// Appends the mutations to the log and merges them into the memtables. Tells where in the log they
+    /// are, if they are.
+    pub(super) fn take(&self, mutations: &[Mutation]) -> Result<Taken, StorageError> {
+        let stores: Few<Rc<TableStore>> =
+            mutations.iter().map(|mutation| self.store(mutation.table)).collect::<Result<_, _>>()?;
+        let logged: Few<&Bytes> =
             mutations.iter().filter(|mutation| self.is_durable(mutation)).map(Mutation::as_encoded).collect();
         if !logged.is_empty() {
             trace::note(|| "Appending to commitlog".into());
@@ -81,40 +109,47 @@ impl Shard {
             });
             self.memtable_bytes.set(self.memtable_bytes.get() + grown);
         }
+        Ok(Taken { position, stores })
+    }
+
+    /// Looks after the log when a write has begun a new segment.
+    fn after_append(self: &Rc<Self>, position: Option<LogPosition>) {
         if let Some(position) = position
             && position.segment != self.log_segment.replace(position.segment)
         {
             self.shorten_log();
         }
-        match (position, until) {
-            (Some(position), Until::SyncMode) => self.log.synced(position).await?,
-            (Some(_), Until::Synced) => self.log.sync().await?,
-            (None, _) => {}
-        }
+    }
+
+    /// Waits for a write that a visitor has made, as its own shard would have.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub(crate) async fn finish_write(self: &Rc<Self>, position: LogPosition) -> Result<(), StorageError> {
+        self.after_append(Some(position));
+        Ok(self.log.synced(position).await?)
+    }
+
+    pub(super) fn count_writes(&self, stores: &[Rc<TableStore>], started: Duration) {
         let spent = self.runtime.clock.elapsed().saturating_sub(started);
-        for store in &stores {
-            crate::metrics::TableMetrics::add(&store.metrics.write_count, 1);
-            crate::metrics::TableMetrics::add_nanos(&store.metrics.write_nanos, spent);
+        for store in stores {
+            TableMetrics::add(&store.metrics.write_count, 1);
+            TableMetrics::add_nanos(&store.metrics.write_nanos, spent);
         }
-        Ok(())
     }
 
     /// Does the keyspace of the mutation want it logged?
     fn is_durable(&self, mutation: &Mutation) -> bool {
         self.with_schema(|schema| {
-            let table = schema.table_by_id(mutation.table);
-            let keyspace = table.and_then(|table| schema.keyspace(table.keyspace()));
-            keyspace.is_none_or(|keyspace| keyspace.durable_writes)
+            schema.keyspace_of(mutation.table).is_none_or(|keyspace| keyspace.durable_writes)
         })
     }
 
-    fn append(&self, logged: &[&Bytes]) -> Result<commitlog::LogPosition, StorageError> {
+    fn append(&self, logged: &[&Bytes]) -> Result<LogPosition, StorageError> {
         let head = LogRecord::head(self.timestamps.mark());
-        let mut lengths = Vec::with_capacity(logged.len());
-        for mutation in logged {
-            lengths.push(LogRecord::length(mutation)?);
-        }
-        let mut parts: Vec<&[u8]> = Vec::with_capacity(1 + 2 * logged.len());
+        let lengths: Few<_> =
+            logged.iter().map(|mutation| LogRecord::length(mutation)).collect::<Result<_, _>>()?;
+        let mut parts: SmallVec<[&[u8]; 5]> = SmallVec::with_capacity(1 + 2 * logged.len());
         parts.push(&head);
         for (length, mutation) in lengths.iter().zip(logged) {
             parts.push(length);
@@ -130,6 +165,12 @@ impl Shard {
             CommitLogError::Closed => StorageError::ShuttingDown,
             other => other.into(),
         })
+    }
+
+    /// Would a write have to wait for room, or to start a flush?
+    pub(super) fn is_short_of_room(&self) -> bool {
+        let (bytes, budget) = (self.memtable_bytes.get(), self.memtable_budget());
+        bytes > budget || (bytes > budget / 2 && self.flush_count.get() == 0) || self.is_stopping.get()
     }
 
     /// Starts flushes when memtables grow, and holds writers back only when the budget is spent.

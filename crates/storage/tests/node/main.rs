@@ -5,15 +5,22 @@
 //! | `given.rs` | (a node, a table, writes and reads in few words) |
 //! | `reading.rs` | do reads see memory and files as one? |
 //! | `errands.rs` | does what one shard asks of another come back? |
+//! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
+//! | `replaying.rs` | what when the log is larger than the memory it is replayed into? |
+//! | `importing.rs` | do files from elsewhere become part of a table, and do snapshots keep it? |
 //! | `starting.rs` | what when a shard can not start? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 
+mod compacting;
 mod errands;
 mod given;
+mod importing;
 mod pressure;
 mod reading;
+mod replaying;
 mod restarts;
 mod starting;
+mod visits;

@@ -1,0 +1,201 @@
+//! Moving data in and out: import, refresh, snapshots, backups.
+
+use std::path::PathBuf;
+
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use schema::{Schema, TableId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use storage::{ClearFilter, ImportOptions, SnapshotFacts, StorageError};
+
+use super::ManagementState;
+use super::answer::{Answer, Refusal};
+
+/// The paths of this file.
+pub(super) fn routes() -> Router<ManagementState> {
+    Router::new()
+        .route("/v1/import", post(import))
+        .route("/v1/refresh", post(refresh))
+        .route("/v1/snapshot", post(snapshot))
+        .route("/v1/snapshots", get(snapshots))
+        .route("/v1/snapshots/clear", post(clear))
+        .route("/v1/backups", get(backups).post(set_backups))
+}
+
+/// What an import is of.
+#[derive(Debug, Deserialize)]
+struct Import {
+    keyspace: String,
+    table: String,
+    #[serde(default)]
+    directories: Vec<PathBuf>,
+    #[serde(default)]
+    copy_data: bool,
+    #[serde(default)]
+    keep_level: bool,
+    #[serde(default)]
+    keep_repaired: bool,
+    #[serde(default)]
+    skip_verify: bool,
+}
+
+impl Import {
+    fn options(&self) -> ImportOptions {
+        let Import { copy_data, keep_level, keep_repaired, skip_verify, .. } = *self;
+        ImportOptions { copy_data, keep_level, keep_repaired, skip_verify }
+    }
+}
+
+/// What a snapshot is of; no tables are all of the keyspaces, no keyspaces are all.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Snapshot {
+    tag: String,
+    keyspaces: Vec<String>,
+    table: Option<String>,
+    skip_flush: bool,
+}
+
+/// Which snapshots go.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Clear {
+    tag: Option<String>,
+    all: bool,
+    keyspaces: Vec<String>,
+}
+
+/// Whether backups are kept.
+#[derive(Debug, Deserialize)]
+struct Backups {
+    enabled: bool,
+}
+
+type Body<T> = Result<Json<T>, JsonRejection>;
+
+fn body<T>(given: Body<T>) -> Result<T, Refusal> {
+    given.map(|Json(body)| body).map_err(|error| Refusal::wrong(error.body_text()))
+}
+
+fn table_of(schema: &Schema, keyspace: &str, table: &str) -> Result<TableId, Refusal> {
+    if schema.keyspace(keyspace).is_none() {
+        return Err(Refusal::missing(format!("Keyspace [{keyspace}] does not exist.")));
+    }
+    let found = schema.table(keyspace, table).map(|table| table.id());
+    found.ok_or_else(|| Refusal::missing(format!("Unknown keyspace/cf pair ({keyspace}.{table})")))
+}
+
+fn check_running(state: &ManagementState) -> Result<(), Refusal> {
+    match state.is_draining() {
+        true => Err(Refusal::conflict("the node is draining")),
+        false => Ok(()),
+    }
+}
+
+/// Imports directories one by one; one that fails is told, and leaves the others in.
+async fn import(State(state): State<ManagementState>, given: Body<Import>) -> Answer {
+    check_running(&state)?;
+    let wanted = body(given)?;
+    let table = table_of(&*state.schema().await?, &wanted.keyspace, &wanted.table)?;
+    let (mut failed, mut file_count, mut partition_count) = (Vec::new(), 0, 0);
+    for directory in &wanted.directories {
+        if !directory.is_absolute() {
+            return Err(Refusal::wrong("directories are named with their full path"));
+        }
+        match state.shards.import(table, directory.clone(), wanted.options()).await {
+            Ok(done) => {
+                file_count += done.file_count;
+                partition_count += done.partition_count;
+            }
+            Err(error) => {
+                tracing::error!(directory = %directory.display(), %error, "import failed");
+                failed.push(json!({ "directory": directory, "reason": error.to_string() }));
+            }
+        }
+    }
+    Ok(Json(json!({ "file_count": file_count, "partition_count": partition_count, "failed": failed })))
+}
+
+async fn refresh(State(state): State<ManagementState>, given: Body<Import>) -> Answer {
+    check_running(&state)?;
+    let wanted = body(given)?;
+    let table = table_of(&*state.schema().await?, &wanted.keyspace, &wanted.table)?;
+    let done = state.shards.refresh(table, wanted.options()).await?;
+    Ok(Json(json!({ "file_count": done.file_count, "partition_count": done.partition_count })))
+}
+
+async fn snapshot(State(state): State<ManagementState>, given: Body<Snapshot>) -> Answer {
+    check_running(&state)?;
+    let wanted = body(given)?;
+    if wanted.tag.is_empty() || wanted.tag.contains(['/', '\\']) || wanted.tag.starts_with('.') {
+        return Err(Refusal::wrong("You must supply a snapshot name."));
+    }
+    let schema = state.schema().await?;
+    let tables = tables_of(&schema, &wanted)?;
+    for table in &tables {
+        match state.shards.snapshot(*table, &wanted.tag, wanted.skip_flush).await {
+            Ok(()) | Err(StorageError::NoTable { .. }) => {}
+            Err(error @ StorageError::SnapshotExists { .. }) => {
+                return Err(Refusal::wrong(error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Json(json!({ "table_count": tables.len() })))
+}
+
+fn tables_of(schema: &Schema, wanted: &Snapshot) -> Result<Vec<TableId>, Refusal> {
+    if let Some(table) = &wanted.table {
+        let [keyspace] = wanted.keyspaces.as_slice() else {
+            return Err(Refusal::wrong("You must supply a keyspace name"));
+        };
+        return Ok(vec![table_of(schema, keyspace, table)?]);
+    }
+    if let Some(missing) = wanted.keyspaces.iter().find(|name| schema.keyspace(name).is_none()) {
+        return Err(Refusal::missing(format!("Keyspace [{missing}] does not exist.")));
+    }
+    let is_wanted = |name: &String| wanted.keyspaces.is_empty() || wanted.keyspaces.contains(name);
+    let keyspaces = schema.keyspaces().iter().filter(|(name, _)| is_wanted(name));
+    Ok(keyspaces.flat_map(|(_, keyspace)| keyspace.tables.values()).map(|table| table.id()).collect())
+}
+
+async fn snapshots(State(state): State<ManagementState>) -> Answer {
+    let found = state.shards.on(0, |shard| async move { shard.snapshots().await }).await??;
+    let list: Vec<Value> = found.iter().map(shown).collect();
+    Ok(Json(json!({ "snapshots": list })))
+}
+
+fn shown(facts: &SnapshotFacts) -> Value {
+    json!({
+        "tag": facts.tag, "keyspace": facts.keyspace, "table": facts.table,
+        "true_bytes": facts.true_bytes, "disk_bytes": facts.disk_bytes,
+        "created_at": facts.created_at, "expires_at": facts.expires_at,
+    })
+}
+
+async fn clear(State(state): State<ManagementState>, given: Body<Clear>) -> Answer {
+    let Clear { tag, all, keyspaces } = body(given)?;
+    let tag = tag.filter(|tag| !tag.is_empty());
+    match (&tag, all) {
+        (None, false) => return Err(Refusal::wrong("Specify snapshot name or --all")),
+        (Some(_), true) => return Err(Refusal::wrong("Specify only one of snapshot name or --all")),
+        _ => {}
+    }
+    let filter = ClearFilter { tag, keyspaces };
+    let count = state.shards.on(0, move |shard| async move { shard.clear_snapshots(filter).await }).await??;
+    Ok(Json(json!({ "snapshot_count": count })))
+}
+
+async fn backups(State(state): State<ManagementState>) -> Answer {
+    let enabled = state.shards.on(0, |shard| async move { shard.incremental_backups() }).await?;
+    Ok(Json(json!({ "enabled": enabled })))
+}
+
+async fn set_backups(State(state): State<ManagementState>, given: Body<Backups>) -> Answer {
+    let Backups { enabled } = body(given)?;
+    state.shards.on(0, move |shard| async move { shard.set_incremental_backups(enabled) }).await?;
+    Ok(Json(json!({ "enabled": enabled })))
+}

@@ -1,0 +1,101 @@
+//! What all shards of a node share about compaction: how many run at once, and how fast they may be.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Shared by all shards. Asked between pieces of work, never by a read or a write.
+#[derive(Debug)]
+pub(crate) struct CompactionControl {
+    slots: Arc<Semaphore>,
+    slot_count: usize,
+    /// Bytes a second of all compactions together; 0 is without limit.
+    bytes_per_second: AtomicU64,
+    /// When the next piece may begin, on the node's clock.
+    free_at: Mutex<Duration>,
+}
+
+impl CompactionControl {
+    pub(crate) fn new(slot_count: usize, bytes_per_second: u64) -> Arc<Self> {
+        let slot_count = slot_count.clamp(1, 1_024);
+        Arc::new(CompactionControl {
+            slots: Arc::new(Semaphore::new(slot_count)),
+            slot_count,
+            bytes_per_second: AtomicU64::new(bytes_per_second),
+            free_at: Mutex::new(Duration::ZERO),
+        })
+    }
+
+    /// How many compactions may run at once.
+    pub(crate) fn slot_count(&self) -> usize {
+        self.slot_count
+    }
+
+    /// Waits until one more may run; it may until the permit is dropped.
+    pub(crate) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.slots).acquire_owned().await.ok()
+    }
+
+    pub(crate) fn rate(&self) -> u64 {
+        self.bytes_per_second.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_rate(&self, bytes_per_second: u64) {
+        self.bytes_per_second.store(bytes_per_second, Ordering::Relaxed);
+        // A debt at the old rate is forgiven.
+        *self.free_at.lock().unwrap_or_else(PoisonError::into_inner) = Duration::ZERO;
+    }
+
+    /// Takes in that so many bytes were compacted; how long to wait before the next piece.
+    pub(crate) fn debt(&self, bytes: u64, now: Duration) -> Duration {
+        let rate = self.rate();
+        if rate == 0 {
+            return Duration::ZERO;
+        }
+        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *free_at = (*free_at).max(now).saturating_add(Duration::from_secs_f64(bytes as f64 / rate as f64));
+        free_at.saturating_sub(now)
+    }
+}
+
+/// What a merge tells while it goes on, and is told. Read by the shard, written on another thread.
+#[derive(Debug, Default)]
+pub(crate) struct MergeWatch {
+    /// Uncompressed bytes read of the inputs.
+    pub(crate) read_bytes: AtomicU64,
+    /// Set when it is to be given up.
+    pub(crate) is_stopped: AtomicBool,
+}
+
+impl MergeWatch {
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.read_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_share_one_rate() {
+        let control = CompactionControl::new(2, 1_000);
+        let second = Duration::from_secs(1);
+        assert_eq!(control.debt(500, Duration::ZERO), second / 2);
+        assert_eq!(control.debt(500, Duration::ZERO), second);
+        assert_eq!(control.debt(1_000, 3 * second), second);
+        control.set_rate(0);
+        assert_eq!(control.debt(u64::MAX, Duration::ZERO), Duration::ZERO);
+        assert_eq!(CompactionControl::new(0, 0).slot_count(), 1);
+    }
+}

@@ -1,0 +1,215 @@
+//! A table's compaction options, as strategies need them. They were checked when the table was made, so
+//! what can not be read here is taken as if it was not given.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+use schema::CompactionOptions;
+
+use super::leveled::Leveled;
+use super::size_tiered::SizeTiered;
+use super::time_window::TimeWindow;
+use super::tombstones::TombstoneOptions;
+use super::unified::Unified;
+use super::{Choice, FileFacts, Memory, Picture, Repair, Split, Task};
+
+/// Options by name.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<'a>(pub(crate) &'a BTreeMap<String, String>);
+
+impl<'a> Named<'a> {
+    pub(crate) fn text(self, name: &str) -> Option<&'a str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn number<T: FromStr>(self, name: &str, default: T) -> T {
+        self.text(name).and_then(|text| text.trim().parse().ok()).unwrap_or(default)
+    }
+
+    pub(crate) fn is_true(self, name: &str) -> bool {
+        self.text(name).is_some_and(|text| text.eq_ignore_ascii_case("true"))
+    }
+
+    /// Bytes such as `100MiB`.
+    pub(crate) fn bytes(self, name: &str, default: u64) -> u64 {
+        self.text(name).and_then(human_bytes).map_or(default, |bytes| bytes as u64)
+    }
+}
+
+/// `1.5GiB`, `5000`, `2 kB`.
+fn human_bytes(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let text = text.strip_suffix('B').unwrap_or(text);
+    let (text, base) = text.strip_suffix('i').map_or((text, 1000.0f64), |text| (text, 1024.0));
+    let power = text.chars().last().and_then(|unit| "kMGTPE".find(unit)).map(|at| at + 1);
+    let power = power.or_else(|| text.ends_with('K').then_some(1));
+    let number = if power.is_some() { &text[..text.len() - 1] } else { text };
+    let number: f64 = number.trim().parse().ok()?;
+    Some(number * base.powi(i32::try_from(power.unwrap_or(0)).unwrap_or(0)))
+}
+
+/// One of the strategies.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Strategy {
+    SizeTiered(SizeTiered),
+    Leveled(Leveled),
+    TimeWindow(TimeWindow),
+    Unified(Unified),
+}
+
+/// How a table is compacted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    /// Does the table want to be compacted in the background?
+    pub(crate) is_enabled: bool,
+    /// Tombstones stay in files that were not repaired.
+    pub(crate) only_purge_repaired: bool,
+    pub(crate) strategy: Strategy,
+    tombstones: TombstoneOptions,
+}
+
+impl Settings {
+    /// What a table's options say.
+    pub(crate) fn of(options: &CompactionOptions) -> Self {
+        let named = Named(&options.options);
+        let class = options.class.rsplit('.').next().unwrap_or_default();
+        let strategy = match class {
+            "LeveledCompactionStrategy" => Strategy::Leveled(Leveled::of(named)),
+            "TimeWindowCompactionStrategy" => Strategy::TimeWindow(TimeWindow::of(named)),
+            "UnifiedCompactionStrategy" => Strategy::Unified(Unified::of(named)),
+            _ => Strategy::SizeTiered(SizeTiered::of(named)),
+        };
+        Settings {
+            is_enabled: !named.text("enabled").is_some_and(|text| text.eq_ignore_ascii_case("false")),
+            only_purge_repaired: named.is_true("only_purge_repaired_tombstones"),
+            tombstones: TombstoneOptions::of(named, matches!(strategy, Strategy::TimeWindow(_))),
+            strategy,
+        }
+    }
+
+    /// What to do next, and how much there is. Files of one state of repair are looked at together;
+    /// of several such groups, the one with most to do comes first.
+    pub(crate) fn choose(&self, picture: Picture<'_>, memory: &mut Memory) -> Choice {
+        let states: BTreeSet<Repair> = picture.all.iter().map(|file| file.repair).collect();
+        let mut best = Choice::default();
+        let mut pending = 0;
+        for state in states {
+            let choice = self.choose_among(picture, state, memory);
+            pending += choice.pending;
+            if choice.task.is_some() && (best.task.is_none() || choice.pending > best.pending) {
+                best = choice;
+            }
+        }
+        best.pending = pending;
+        best
+    }
+
+    fn choose_among(&self, picture: Picture<'_>, state: Repair, memory: &mut Memory) -> Choice {
+        let group: Vec<&FileFacts> =
+            picture.all.iter().filter(|file| file.repair == state && !file.is_suspect).collect();
+        let free: Vec<&FileFacts> = group.iter().copied().filter(|file| file.is_free()).collect();
+        let expired = |checked: Option<u64>, every_ms: u64| -> Option<Vec<&FileFacts>> {
+            let is_due = checked.is_none_or(|checked| picture.now_ms.saturating_sub(checked) > every_ms);
+            is_due.then(|| super::fully_expired(&free, picture, self.only_purge_repaired))
+        };
+        match &self.strategy {
+            Strategy::SizeTiered(strategy) => strategy.choose(&free, picture, &self.tombstones),
+            Strategy::Leveled(strategy) => strategy.choose(&group, picture, &self.tombstones, memory),
+            Strategy::TimeWindow(strategy) => {
+                let expired = expired(memory.expired_checked_ms, strategy.expired_check_ms);
+                if expired.is_some() {
+                    memory.expired_checked_ms = Some(picture.now_ms);
+                }
+                strategy.choose(&free, &expired.unwrap_or_default(), picture, &self.tombstones, memory)
+            }
+            Strategy::Unified(strategy) => {
+                // Cassandra looks for the first time when the interval is over once.
+                let checked = *memory.expired_checked_ms.get_or_insert(picture.now_ms);
+                let expired = expired(Some(checked), strategy.expired_check_ms);
+                if expired.is_some() {
+                    memory.expired_checked_ms = Some(picture.now_ms);
+                }
+                strategy.choose(&free, &expired.unwrap_or_default(), memory)
+            }
+        }
+    }
+
+    /// A compaction of all files, one task for each state of repair (and, where the strategy keeps
+    /// parts of the ring apart, for each of these).
+    pub(crate) fn major(&self, all: &[FileFacts], split_output: bool) -> Vec<Task> {
+        let states: BTreeSet<Repair> = all.iter().map(|file| file.repair).collect();
+        let groups = states.into_iter().map(|state| -> Vec<&FileFacts> {
+            all.iter().filter(|file| file.repair == state && file.is_free()).collect()
+        });
+        let groups = groups.filter(|group| !group.is_empty());
+        groups
+            .flat_map(|group| match &self.strategy {
+                Strategy::SizeTiered(_) if split_output => {
+                    vec![Task { split: Split::Halves, ..Task::of(&group) }]
+                }
+                Strategy::SizeTiered(_) | Strategy::TimeWindow(_) => vec![Task::of(&group)],
+                Strategy::Leveled(strategy) => vec![strategy.major(&group)],
+                Strategy::Unified(strategy) => strategy.major(&group),
+            })
+            .collect()
+    }
+
+    /// A compaction of files that somebody named.
+    pub(crate) fn user_defined(&self, files: &[&FileFacts]) -> Vec<Task> {
+        let states: BTreeSet<Repair> = files.iter().map(|file| file.repair).collect();
+        let groups = states.into_iter().map(|state| -> Vec<&FileFacts> {
+            files.iter().copied().filter(|file| file.repair == state && file.is_free()).collect()
+        });
+        groups
+            .filter(|group| !group.is_empty())
+            .map(|group| match &self.strategy {
+                Strategy::Leveled(strategy) => strategy.user_defined(&group),
+                Strategy::Unified(strategy) => strategy.task(&group),
+                Strategy::SizeTiered(_) | Strategy::TimeWindow(_) => Task::of(&group),
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::testing::*;
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_cassandra_reads_them() {
+        for (text, bytes) in
+            [("1GiB", 1u64 << 30), ("100MiB", 100 << 20), ("5000", 5000), ("2 kB", 2000), ("0.5MiB", 1 << 19)]
+        {
+            assert_eq!(human_bytes(text).map(|bytes| bytes as u64), Some(bytes), "{text}");
+        }
+        assert_eq!(human_bytes("many"), None);
+    }
+
+    #[test]
+    fn files_of_different_states_of_repair_are_never_merged() {
+        let states = [Repair::Unrepaired, Repair::Repaired, Repair::Pending(uuid::Uuid::from_u128(5))];
+        let files: Vec<_> = (0..12)
+            .map(|number| FileFacts { repair: states[number as usize % 3], ..file(number, 10 * MB) })
+            .collect();
+        for class in ["SizeTiered", "Leveled", "TimeWindow", "Unified"] {
+            let settings = settings(&format!("{class}CompactionStrategy"), &[("sstable_size_in_mb", "5")]);
+            let task = settings.choose(picture(&files), &mut Memory::default()).task;
+            let mut tasks = settings.major(&files, false);
+            assert_eq!(tasks.len(), 3, "{class}");
+            tasks.extend(settings.user_defined(&files.iter().collect::<Vec<_>>()));
+            tasks.push(task.expect("there are four files of each state"));
+            for task in tasks {
+                let of = |id: &uuid::Uuid| files.iter().find(|file| file.id == *id).expect("known").repair;
+                let states: BTreeSet<Repair> = task.inputs.iter().map(of).collect();
+                assert_eq!(states.len(), 1, "{class}: {task:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_may_ask_not_to_be_compacted() {
+        assert!(!settings("SizeTieredCompactionStrategy", &[("enabled", "false")]).is_enabled);
+        assert!(settings("SizeTieredCompactionStrategy", &[]).is_enabled);
+    }
+}

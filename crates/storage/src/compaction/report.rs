@@ -1,0 +1,143 @@
+//! What a node tells of its compactions.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+
+use types::Token;
+use uuid::Uuid;
+
+/// Finished compactions that a shard remembers.
+const HISTORY_MAX: usize = 1_000;
+
+/// What a compaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionKind {
+    /// The strategy chose it.
+    Compaction,
+    /// One file, for its tombstones.
+    TombstoneCompaction,
+    /// Somebody asked for it.
+    MajorCompaction,
+}
+
+impl CompactionKind {
+    /// Cassandra's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CompactionKind::Compaction => "Compaction",
+            CompactionKind::TombstoneCompaction => "Tombstone Compaction",
+            CompactionKind::MajorCompaction => "Major compaction",
+        }
+    }
+}
+
+/// A compaction that goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActiveCompaction {
+    /// Its own.
+    pub id: Uuid,
+    /// What it is for.
+    pub kind: CompactionKind,
+    /// The table's keyspace.
+    pub keyspace: String,
+    /// The table's name.
+    pub table: String,
+    /// Uncompressed bytes read by now.
+    pub completed_bytes: u64,
+    /// Uncompressed bytes to read.
+    pub total_bytes: u64,
+    /// Bytes of Data to read, as they lie on the disk.
+    pub total_compressed_bytes: u64,
+    /// How many files are merged.
+    pub file_count: u64,
+    /// Where the result is written.
+    pub directory: PathBuf,
+}
+
+/// A compaction that ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompactionRecord {
+    /// Its own: a UUID of version 1.
+    pub id: Uuid,
+    /// The table's keyspace.
+    pub keyspace: String,
+    /// The table's name.
+    pub table: String,
+    /// When it ended, ms since 1970.
+    pub finished_ms: i64,
+    /// Bytes of Data on the disk before.
+    pub bytes_in: u64,
+    /// Bytes of Data on the disk after.
+    pub bytes_out: u64,
+    /// How many partitions were merged from so many files.
+    pub rows_merged: BTreeMap<i32, i64>,
+    /// `compaction_type`.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// What compactions of a shard, or of all, did since the start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CompactionTotals {
+    /// How many ended well.
+    pub completed: u64,
+    /// Uncompressed bytes they read.
+    pub bytes: u64,
+    /// Bytes of Data on the disk that they read.
+    pub compressed_bytes: u64,
+    /// How many were stopped or failed.
+    pub aborted: u64,
+    /// Files that went without being read.
+    pub dropped_files: u64,
+    /// What the strategies think is left to do, by keyspace and table.
+    pub pending: BTreeMap<(String, String), u64>,
+    /// How many may run at once on the node.
+    pub concurrent: u64,
+    /// Bytes a second that all may read together; 0 is without limit.
+    pub bytes_per_second: u64,
+}
+
+impl CompactionTotals {
+    /// Adds what another shard says.
+    pub fn add(&mut self, other: &CompactionTotals) {
+        self.completed += other.completed;
+        self.bytes += other.bytes;
+        self.compressed_bytes += other.compressed_bytes;
+        self.aborted += other.aborted;
+        self.dropped_files += other.dropped_files;
+        for (table, count) in &other.pending {
+            *self.pending.entry(table.clone()).or_default() += count;
+        }
+        self.concurrent = self.concurrent.max(other.concurrent);
+        self.bytes_per_second = self.bytes_per_second.max(other.bytes_per_second);
+    }
+}
+
+/// Which compaction somebody asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CompactionRequest {
+    /// Not one large file, but one of half of all, one of a quarter, and so on.
+    pub split_output: bool,
+    /// Only files that hold tokens from the first to the last.
+    pub tokens: Option<(Token, Token)>,
+    /// Only these files.
+    pub files: Option<Vec<Uuid>>,
+}
+
+/// The last compactions that ended.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    records: VecDeque<CompactionRecord>,
+}
+
+impl History {
+    pub(crate) fn push(&mut self, record: CompactionRecord) {
+        if self.records.len() == HISTORY_MAX {
+            self.records.pop_front();
+        }
+        self.records.push_back(record);
+    }
+
+    pub(crate) fn records(&self) -> Vec<CompactionRecord> {
+        self.records.iter().cloned().collect()
+    }
+}

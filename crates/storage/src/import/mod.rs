@@ -1,0 +1,151 @@
+//! Table files that come from elsewhere: `nodetool import` and `refresh`.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | which files of a directory count? | `source.rs`, `transactions.rs` |
+//! | how is one brought in? | `bring.rs` |
+//! | what if a crash comes in between? | `journal.rs` |
+//! | how does it become part of a table? | here, and `shard/import.rs` |
+//!
+//! A file gets a new id and our checksums, and each shard that owns a partition of it lists it; reads
+//! take what is theirs, and compaction splits it.
+
+mod bring;
+pub(crate) mod journal;
+mod source;
+mod transactions;
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use schema::TableId;
+use sstable::{Bring, Descriptor, TableFile};
+
+use crate::shard::Shard;
+use crate::{Shards, StorageError};
+
+pub(crate) use bring::{BringJob, Brought};
+pub(crate) use source::list_source;
+
+/// How files are imported; the defaults are Cassandra's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ImportOptions {
+    /// Leave the source files where they are, and share nothing with them.
+    pub copy_data: bool,
+    /// Keep the level of the leveled compaction strategy.
+    pub keep_level: bool,
+    /// Keep the state of repair.
+    pub keep_repaired: bool,
+    /// Do not read the files through before taking them; that they fit the table is always checked.
+    pub skip_verify: bool,
+}
+
+/// What an import did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportSummary {
+    /// Table files that are part of the table now.
+    pub file_count: usize,
+    /// Partitions in them.
+    pub partition_count: u64,
+    /// Bytes of them.
+    pub disk_bytes: u64,
+}
+
+impl Shards {
+    /// Makes the table files of a directory part of a table: all or none of them, also if the process
+    /// is killed.
+    ///
+    /// # Errors
+    /// A file does not fit the table, is damaged, or of a version that is not read; the disk fails.
+    /// Nothing was imported then, and the directory is as it was.
+    ///
+    /// # Cancel safety
+    /// Dropped, files may be imported; what is half done is taken back by the next start.
+    pub async fn import(
+        &self,
+        table: TableId,
+        directory: PathBuf,
+        options: ImportOptions,
+    ) -> Result<ImportSummary, StorageError> {
+        let list = move |shard: Rc<Shard>| async move { shard.list_import(table, directory).await };
+        let sources = self.on_when_free(0, list).await??;
+        self.bring_in(table, sources, options).await
+    }
+
+    /// Makes table files that were placed in the table's own directory part of it.
+    ///
+    /// # Errors
+    /// As [`Shards::import`].
+    ///
+    /// # Cancel safety
+    /// As [`Shards::import`].
+    pub async fn refresh(
+        &self,
+        table: TableId,
+        options: ImportOptions,
+    ) -> Result<ImportSummary, StorageError> {
+        let list = move |shard: Rc<Shard>| async move { shard.list_placed(table).await };
+        let mut sources = self.on_when_free(0, list).await??;
+        // Files that were being written when the directory was listed are known by now, or gone.
+        for shard in 0..self.count() {
+            let settle = move |shard: Rc<Shard>| async move { shard.settled_files(table).await };
+            let known = self.on_when_free(shard, settle).await??;
+            sources.retain(|source| !known.contains(&source.id));
+        }
+        let exists = move |shard: Rc<Shard>| async move { shard.still_there(sources).await };
+        let sources = self.on_when_free(0, exists).await??;
+        self.bring_in(table, sources, ImportOptions { copy_data: false, ..options }).await
+    }
+
+    async fn bring_in(
+        &self,
+        table: TableId,
+        sources: Vec<Descriptor>,
+        options: ImportOptions,
+    ) -> Result<ImportSummary, StorageError> {
+        if sources.is_empty() {
+            return Ok(ImportSummary::default());
+        }
+        let kept = sources.clone();
+        let bring = move |shard: Rc<Shard>| async move { shard.bring(table, kept, options).await };
+        let (journal, brought) = self.on_when_free(0, bring).await??;
+        let mut result = Ok(());
+        for shard in 0..self.count() {
+            let is_mine =
+                |brought: &&Brought| brought.shards.as_ref().is_none_or(|shards| shards.contains(&shard));
+            let files: Vec<Arc<TableFile>> =
+                brought.iter().filter(is_mine).map(|brought| Arc::clone(&brought.file)).collect();
+            let add = move |shard: Rc<Shard>| async move { shard.add_imported(table, files).await };
+            result = self.on_when_free(shard, add).await.and_then(|added| added);
+            if result.is_err() {
+                break;
+            }
+        }
+        if result.is_err() {
+            for shard in 0..self.count() {
+                let files: Vec<Arc<TableFile>> =
+                    brought.iter().map(|brought| Arc::clone(&brought.file)).collect();
+                let remove = move |shard: Rc<Shard>| async move { shard.remove_imported(table, files).await };
+                self.on_when_free(shard, remove).await??;
+            }
+        }
+        let summary = ImportSummary {
+            file_count: brought.len(),
+            partition_count: brought.iter().map(|brought| brought.file.summary().partition_count).sum(),
+            disk_bytes: brought.iter().map(|brought| brought.file.summary().disk_bytes).sum(),
+        };
+        let are_moved = result.is_ok() && !options.copy_data;
+        let gone = if are_moved { sources } else { Vec::new() };
+        let end =
+            move |shard: Rc<Shard>| async move { shard.end_import(table, journal, brought, gone).await };
+        self.on_when_free(0, end).await??;
+        result.map(|()| summary)
+    }
+}
+
+impl ImportOptions {
+    fn bring(self) -> Bring {
+        if self.copy_data { Bring::Copy } else { Bring::Link }
+    }
+}

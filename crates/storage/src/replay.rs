@@ -1,0 +1,198 @@
+//! The commit log back into memtables, within the memory that these may take.
+//!
+//! ```text
+//!   record ──► memtables of its owner ──► over the shard's share? ──► the largest becomes a file
+//!                                                                      the manifest names it, and says
+//!                                                                      how far the log was really read
+//! ```
+//!
+//! A start that is cut off goes on from there the next time. While the directory changes its sharding
+//! rule no manifest is touched: the files have no name until the new manifests do, and a start
+//! that is cut off sweeps them up and reads the log again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use commitlog::{LogPosition, Replay};
+use rows::Mutation;
+use schema::{Schema, TableId};
+use sstable::Descriptor;
+use uuid::Uuid;
+
+use crate::StorageError;
+use crate::manifest::{Edit, Manifest};
+use crate::memtable::Memtable;
+use crate::record::LogRecord;
+use crate::shard::{ShardContext, write_memtable};
+
+/// What a replay leaves for one shard.
+#[derive(Default)]
+pub(crate) struct ReplayedShard {
+    /// What is in no file.
+    pub(crate) memtables: BTreeMap<TableId, Memtable>,
+    /// Files that no manifest names yet.
+    pub(crate) unnamed: BTreeMap<TableId, Vec<Uuid>>,
+    memtable_bytes: usize,
+}
+
+/// A replay under way.
+pub(crate) struct Replaying<'a> {
+    context: &'a ShardContext,
+    schema: &'a Schema,
+    /// One for each stream of the log.
+    manifests: &'a mut [Manifest],
+    /// Do streams and shards mean the same?
+    keeps_rule: bool,
+    /// For each stream and table, where replay begins.
+    flushed: BTreeMap<(u32, TableId), LogPosition>,
+    /// For each stream, the end of the last record that was read.
+    read_to: BTreeMap<u32, LogPosition>,
+    shards: Vec<ReplayedShard>,
+    last_timestamp: i64,
+    mutation_count: u64,
+    flush_count: u64,
+}
+
+impl<'a> Replaying<'a> {
+    /// Of the log that the manifests belong to. `keeps_rule`: it was written under the rule in force.
+    pub(crate) fn new(
+        context: &'a ShardContext,
+        schema: &'a Schema,
+        manifests: &'a mut [Manifest],
+        keeps_rule: bool,
+    ) -> Self {
+        let shards = (0..context.sharding.shard_count()).map(|_| ReplayedShard::default()).collect();
+        Replaying {
+            context,
+            schema,
+            keeps_rule,
+            flushed: flushed_positions(manifests),
+            read_to: BTreeMap::new(),
+            shards,
+            last_timestamp: manifests
+                .iter()
+                .map(|manifest| manifest.state().last_timestamp)
+                .max()
+                .unwrap_or(0),
+            manifests,
+            mutation_count: 0,
+            flush_count: 0,
+        }
+    }
+
+    /// Reads the log to its end. Gives what each shard begins with, and the greatest timestamp known.
+    ///
+    /// # Errors
+    /// The log is damaged, or the disk fails.
+    pub(crate) fn run(mut self) -> Result<(Vec<ReplayedShard>, i64), StorageError> {
+        let disk = &self.context.runtime.disk;
+        let mut log = commitlog::replay(disk, &self.context.layout.commitlog())?;
+        let budget = self.context.memtable_budget();
+        while let Some(replayed) = log.next() {
+            let replayed = replayed?;
+            let record =
+                LogRecord::decode(replayed.payload).map_err(|source| StorageError::LoggedMutation {
+                    stream: replayed.stream,
+                    position: replayed.position.to_string(),
+                    source,
+                })?;
+            self.last_timestamp = record.last_timestamp.max(self.last_timestamp);
+            let mut owners = BTreeSet::new();
+            for mutation in &record.mutations {
+                owners.extend(self.apply(mutation, replayed.stream, replayed.position));
+            }
+            // Only now: the parts of a record are in files all or not at all.
+            let LogPosition { segment, offset } = replayed.position;
+            self.read_to.insert(replayed.stream, LogPosition { segment, offset: offset + 1 });
+            for owner in owners {
+                while self.shards[owner].memtable_bytes > budget {
+                    self.flush_largest(owner, &mut log)?;
+                }
+            }
+        }
+        for torn in log.torn_tails() {
+            tracing::info!(path = %torn.path.display(), offset = torn.offset, bytes = torn.dropped_bytes, "a write that was never acknowledged ends the commit log");
+        }
+        if self.mutation_count > 0 {
+            let (mutation_count, flush_count) = (self.mutation_count, self.flush_count);
+            tracing::info!(mutation_count, flush_count, "replayed the commit log");
+        }
+        Ok((self.shards, self.last_timestamp))
+    }
+
+    /// Merges a mutation in, if no file has it; tells which shard it grew.
+    fn apply(&mut self, mutation: &Mutation, stream: u32, position: LogPosition) -> Option<usize> {
+        let table = self.schema.table_by_id(mutation.table)?;
+        if self.flushed.get(&(stream, mutation.table)).is_some_and(|to| position < *to) {
+            return None;
+        }
+        let owner = self.context.sharding.shard_of(mutation.key.token);
+        let shard = &mut self.shards[owner];
+        let memtable =
+            shard.memtables.entry(mutation.table).or_insert_with(|| Memtable::new(Arc::clone(table)));
+        let before = memtable.memory_bytes();
+        memtable.apply(mutation, Some(position));
+        shard.memtable_bytes += memtable.memory_bytes() - before;
+        self.mutation_count += 1;
+        Some(owner)
+    }
+
+    /// Writes the largest memtable of a shard to a file.
+    fn flush_largest(&mut self, owner: usize, log: &mut Replay<'_>) -> Result<(), StorageError> {
+        if self.flush_count == 0 {
+            // A record of several tables must not outlive a power cut in this table's file alone, and what
+            // a killed process wrote last may be in the system's cache alone.
+            log.settle()?;
+        }
+        let shard = &mut self.shards[owner];
+        let sizes = shard.memtables.iter().map(|(id, memtable)| (memtable.memory_bytes(), *id));
+        let largest = sizes.max().and_then(|(_, id)| Some((id, shard.memtables.remove(&id)?)));
+        let Some((id, memtable)) = largest else {
+            shard.memtable_bytes = 0;
+            return Ok(());
+        };
+        shard.memtable_bytes = shard.memtable_bytes.saturating_sub(memtable.memory_bytes());
+        self.flush_count += 1;
+        let file = write_replayed(self.context, self.schema, id, &memtable)?;
+        if !self.keeps_rule {
+            self.shards[owner].unnamed.entry(id).or_default().extend(file);
+            return Ok(());
+        }
+        let stream = u32::try_from(owner).unwrap_or(u32::MAX);
+        let edit = Edit {
+            added: file.into_iter().collect(),
+            removed: Vec::new(),
+            flushed: self.read_to.get(&stream).copied(),
+        };
+        let next = self.manifests[owner].edited(id, &edit, self.last_timestamp);
+        next.write()?;
+        self.manifests[owner] = next;
+        Ok(())
+    }
+}
+
+/// Writes replayed mutations of a table to a file; `None` when they say nothing or the table is gone.
+pub(crate) fn write_replayed(
+    context: &ShardContext,
+    schema: &Schema,
+    id: TableId,
+    memtable: &Memtable,
+) -> Result<Option<Uuid>, StorageError> {
+    let Some(table) = schema.table_by_id(id) else { return Ok(None) };
+    let file = context.runtime.random.uuid_v1(&*context.runtime.clock);
+    let descriptor = Descriptor::new(context.layout.table(table), file);
+    let disk = Arc::clone(&context.runtime.disk);
+    let written = write_memtable(disk, descriptor, Arc::clone(table), memtable)?;
+    Ok(written.map(|_| file))
+}
+
+/// For each stream and table, where replay begins: a shard's manifest speaks for its own stream.
+fn flushed_positions(manifests: &[Manifest]) -> BTreeMap<(u32, TableId), LogPosition> {
+    let mut positions = BTreeMap::new();
+    for (stream, manifest) in (0u32..).zip(manifests) {
+        for (table, state) in &manifest.state().tables {
+            positions.insert((stream, *table), state.flushed.into());
+        }
+    }
+    positions
+}

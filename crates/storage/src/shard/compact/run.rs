@@ -1,0 +1,265 @@
+//! How one compaction is carried out.
+//!
+//! 1. Inputs that hold nothing any more go without being read.
+//! 2. The others are merged, piece by piece, at the rate that compaction may take of the disk.
+//! 3. The manifest names the result instead of the inputs, in one step; then the inputs are deleted.
+//!
+//! The result is thrown away when an input is gone by then (truncation, drop).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use runtime::Stopped;
+use sstable::{Descriptor, SstableError, StatisticsChange, TableFile, change_statistics};
+use uuid::Uuid;
+
+use super::{Taken, oldest_in_memory, properties};
+use crate::StorageError;
+use crate::compaction::control::MergeWatch;
+use crate::compaction::{CompactionKind, CompactionRecord, FileFacts, Settings, Task, fully_expired};
+use crate::shard::flush::{FileChange, Removed, ids};
+use crate::shard::merge::{Merge, MergeJob, Merged, Progress};
+use crate::shard::{Shard, TableStore};
+
+/// A merge is looked at after so many bytes: others that wait for the same thread take turns with it.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// A compaction that goes on.
+pub(super) struct Active {
+    pub(super) id: Uuid,
+    pub(super) kind: CompactionKind,
+    pub(super) store: Rc<TableStore>,
+    pub(super) total_bytes: u64,
+    pub(super) total_compressed_bytes: u64,
+    pub(super) file_count: u64,
+    pub(super) watch: Arc<MergeWatch>,
+}
+
+/// Is in the shard's list as long as it lives.
+struct Listed<'a> {
+    shard: &'a Shard,
+    active: Rc<Active>,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        let id = self.active.id;
+        self.shard.compactions.active.borrow_mut().retain(|other| other.id != id);
+    }
+}
+
+/// How a compaction ended.
+pub(super) enum Outcome {
+    /// It is done, or was of no use any more.
+    Done,
+    /// Somebody stopped it; the inputs stay.
+    Stopped,
+}
+
+impl Shard {
+    /// Carries a task out.
+    pub(super) async fn carry_out(self: &Rc<Self>, taken: &Taken) -> Result<Outcome, StorageError> {
+        let result = self.carry_out_counted(taken).await;
+        let is_aborted = !matches!(result, Ok(Outcome::Done) | Err(StorageError::ShuttingDown));
+        if is_aborted {
+            self.compactions.totals.borrow_mut().aborted += 1;
+        }
+        if let Err(StorageError::TableFile(error)) = &result {
+            suspect(&taken.store, error);
+        }
+        result
+    }
+
+    async fn carry_out_counted(self: &Rc<Self>, taken: &Taken) -> Result<Outcome, StorageError> {
+        let Taken { store, task } = taken;
+        let _at_work = store.compact_turn.share().await;
+        let files = store.files();
+        let is_input = |file: &&Arc<TableFile>| task.inputs.contains(&file.descriptor().id);
+        let inputs: Vec<Arc<TableFile>> = files.iter().filter(is_input).cloned().collect();
+        let settings = Settings::of(&store.table().options().compaction);
+        let (expired, merged) = self.without_expired(store, inputs.clone(), settings.only_purge_repaired);
+        if let ([file], true, true) = (merged.as_slice(), expired.is_empty(), task.is_move)
+            && self.owns_all(file)
+        {
+            return self.move_level(store, file, task.level).await.map(|()| Outcome::Done);
+        }
+        let job = self.job(store, task, &settings, &merged);
+        let active = self.list(taken, &job);
+        let Some(Merged { files: outputs, partitions }) = self.merge(store, job, &active.active).await?
+        else {
+            return Ok(Outcome::Stopped);
+        };
+        let record = CompactionRecord {
+            id: active.active.id,
+            keyspace: store.table().keyspace().to_owned(),
+            table: store.table().name().to_owned(),
+            finished_ms: self.runtime.clock.now_micros() / 1_000,
+            bytes_in: data_bytes(&inputs),
+            bytes_out: data_bytes(&outputs),
+            rows_merged: partitions,
+            properties: properties(task),
+        };
+        let change =
+            FileChange { added: outputs.clone(), removed: Removed::These(ids(&inputs)), flushed: None };
+        let Some(gone) = self.commit(store, change).await? else {
+            // Truncated or dropped meanwhile: the result holds what should be gone.
+            self.delete_files(&outputs).await;
+            return Ok(Outcome::Done);
+        };
+        {
+            let mut totals = self.compactions.totals.borrow_mut();
+            totals.completed += 1;
+            totals.bytes += active.active.total_bytes;
+            totals.compressed_bytes += active.active.total_compressed_bytes;
+            totals.dropped_files += expired.len() as u64;
+            self.compactions.history.borrow_mut().push(record);
+        }
+        drop(active);
+        self.delete_files(&gone).await;
+        Ok(Outcome::Done)
+    }
+
+    /// Splits the inputs into those that hold nothing any more and those that must be merged.
+    fn without_expired(
+        &self,
+        store: &TableStore,
+        inputs: Vec<Arc<TableFile>>,
+        only_purge_repaired: bool,
+    ) -> (Vec<Arc<TableFile>>, Vec<Arc<TableFile>>) {
+        let facts = self.facts(store);
+        let inside: Vec<&FileFacts> =
+            facts.iter().filter(|facts| inputs.iter().any(|file| file.descriptor().id == facts.id)).collect();
+        let expired: Vec<Uuid> = fully_expired(&inside, self.picture(store, &facts), only_purge_repaired)
+            .iter()
+            .map(|facts| facts.id)
+            .collect();
+        inputs.into_iter().partition(|file| expired.contains(&file.descriptor().id))
+    }
+
+    fn job(
+        &self,
+        store: &TableStore,
+        task: &Task,
+        settings: &Settings,
+        merged: &[Arc<TableFile>],
+    ) -> MergeJob {
+        let table = store.table();
+        let files = store.files();
+        let others = files.iter().filter(|file| !task.inputs.contains(&file.descriptor().id)).cloned();
+        let is_repaired = merged.iter().all(|file| file.summary().repaired_at != 0);
+        MergeJob {
+            disk: Arc::clone(&self.runtime.disk),
+            random: Arc::clone(&self.runtime.random),
+            clock: Arc::clone(&self.runtime.clock),
+            directory: self.layout.table(&table),
+            inputs: merged.iter().map(|file| (Arc::clone(file), store.scopes_of(file))).collect(),
+            level: task.level,
+            split: task.split,
+            others: others.collect(),
+            memtable_timestamp_min: oldest_in_memory(store),
+            now: self.now_seconds(),
+            gc_before: if settings.only_purge_repaired && !is_repaired { 0 } else { self.gc_before(store) },
+            sharding: self.sharding,
+            shard: self.index,
+            watch: Arc::default(),
+            table,
+        }
+    }
+
+    fn list<'a>(&'a self, taken: &Taken, job: &MergeJob) -> Listed<'a> {
+        let sum = |of: fn(&sstable::TableSummary) -> u64| -> u64 {
+            job.inputs.iter().map(|(file, _)| of(file.summary())).sum()
+        };
+        let active = Rc::new(Active {
+            id: self.runtime.random.uuid_v1(&*self.runtime.clock),
+            kind: taken.task.kind,
+            store: Rc::clone(&taken.store),
+            total_bytes: sum(|summary| summary.uncompressed_bytes),
+            total_compressed_bytes: sum(|summary| summary.data_file_bytes),
+            file_count: job.inputs.len() as u64,
+            watch: Arc::clone(&job.watch),
+        });
+        self.compactions.active.borrow_mut().push(Rc::clone(&active));
+        Listed { shard: self, active }
+    }
+
+    /// Drives a merge at the rate that compaction may take. `None` when somebody stopped it.
+    async fn merge(
+        &self,
+        store: &TableStore,
+        job: MergeJob,
+        active: &Active,
+    ) -> Result<Option<Merged>, StorageError> {
+        if job.inputs.is_empty() {
+            return Ok(Some(Merged { files: Vec::new(), partitions: Default::default() }));
+        }
+        let background = &self.runtime.background;
+        let stopped = |Stopped| StorageError::ShuttingDown;
+        let ratio = active.total_compressed_bytes as f64 / active.total_bytes.max(1) as f64;
+        let mut merge = background.run("compaction", move || Merge::start(job)).await.map_err(stopped)?;
+        let mut paid_bytes = 0;
+        loop {
+            let progress = background.run("compaction", move || merge.advance(PIECE_BYTES));
+            let Progress::Going(going) = (match progress.await.map_err(stopped)?? {
+                Progress::Done(merged) => return Ok(Some(merged)),
+                going => going,
+            }) else {
+                return Ok(None);
+            };
+            if store.is_dropped.get() || self.is_stopping.get() || active.watch.is_stopped() {
+                self.runtime.io.run(move || going.abandon()).await;
+                return if active.watch.is_stopped() { Ok(None) } else { Err(StorageError::ShuttingDown) };
+            }
+            merge = going;
+            let read_bytes = active.watch.read_bytes();
+            let bytes = ((read_bytes - paid_bytes) as f64 * ratio) as u64;
+            paid_bytes = read_bytes;
+            let debt = self.compactions.control.debt(bytes, self.runtime.clock.elapsed());
+            if !debt.is_zero() {
+                tokio::time::sleep(debt).await;
+            }
+        }
+    }
+
+    /// Puts a file into another level without writing it again: its statistics alone change.
+    async fn move_level(
+        &self,
+        store: &TableStore,
+        file: &Arc<TableFile>,
+        level: u32,
+    ) -> Result<(), StorageError> {
+        let (disk, table) = (Arc::clone(&self.runtime.disk), store.table());
+        let descriptor: Descriptor = file.descriptor().clone();
+        let change = StatisticsChange { level: Some(level), ..StatisticsChange::default() };
+        let change_and_open = move || -> Result<Arc<TableFile>, SstableError> {
+            change_statistics(&*disk, &descriptor, change)?;
+            TableFile::open(disk, descriptor, &table)
+        };
+        let moved = self.runtime.io.run(change_and_open).await?;
+        // Nobody else changes the table's files meanwhile.
+        let manifest = self.manifest.lock().await;
+        let files = store.files();
+        let swap = |other: &Arc<TableFile>| Arc::clone(if Arc::ptr_eq(other, file) { &moved } else { other });
+        let files: Vec<_> = files.iter().map(swap).collect();
+        *store.files.borrow_mut() = Rc::new(files);
+        drop(manifest);
+        self.cache.forget(file.number());
+        Ok(())
+    }
+}
+
+/// A file that was found damaged is compacted no more: it would fail again and again.
+fn suspect(store: &TableStore, error: &SstableError) {
+    let path = match error {
+        SstableError::Damaged { path, .. } | SstableError::Checksum { path, .. } => path,
+        _ => return,
+    };
+    if let Ok((descriptor, _)) = Descriptor::from_path(path) {
+        tracing::warn!(id = %descriptor.id, "a damaged table file is not compacted any more");
+        store.compacting.suspects.borrow_mut().insert(descriptor.id);
+    }
+}
+
+fn data_bytes(files: &[Arc<TableFile>]) -> u64 {
+    files.iter().map(|file| file.summary().data_file_bytes).sum()
+}

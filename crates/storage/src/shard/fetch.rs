@@ -1,0 +1,258 @@
+//! How chunks come from the disk.
+//!
+//! ```text
+//!   cursor ── get ──► held by this read ─► read ahead ─► cache ─► not here: Step::Need
+//!   shard  ── fetch ─► somebody reads it already: wait for that
+//!                      else: one read of the disk, checked, decompressed, cached
+//! ```
+//!
+//! Whoever reads one chunk of Data after the other is read ahead for, twice as far each time, since the
+//! kernel, whose page cache is passed by, does not do it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use runtime::{ColdReader, ColdStats};
+use sstable::{Chunk, ChunkId, ChunkNeed, ChunkSource, Component, SstableError, TableFile};
+use tokio::sync::Notify;
+
+use super::Shard;
+use crate::StorageError;
+use crate::cache::{CacheStats, ChunkCache};
+use crate::metrics::TableMetrics;
+
+/// How many uncompressed bytes are read ahead at most.
+const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
+/// Of the cache's memory, one part in so many is left to chunks however much is pinned.
+const CACHE_PART_MIN: usize = 8;
+
+impl Shard {
+    /// Gets a chunk that a cursor lacks to where it finds it.
+    pub(super) async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
+        if self.is_visited() {
+            // A visitor does not wait: it gives up and leaves the read to this shard.
+            return std::future::pending().await;
+        }
+        let id = need.id;
+        let chunk_count = held.count_to_read(&need);
+        if chunk_count == 1 {
+            let chunk = self.fetcher.chunk(need, &self.cache).await?;
+            held.chunks.borrow_mut().push((id, chunk));
+            return Ok(());
+        }
+        let chunks = self.fetcher.read(&need, chunk_count).await?;
+        let mut ahead = Vec::with_capacity(chunks.len());
+        for (index, chunk) in (id.index..).zip(chunks) {
+            let id = ChunkId { index, ..id };
+            self.cache.insert(id, chunk.clone());
+            ahead.push((id, chunk));
+        }
+        held.put_ahead(ahead);
+        Ok(())
+    }
+
+    /// What the chunk cache did so far, and the disk for it.
+    pub fn cache_stats(&self) -> CacheStats {
+        let reads = self.fetcher.stats();
+        CacheStats {
+            pinned_bytes: self.pinned_bytes.get() as u64,
+            disk_read_count: reads.read_count,
+            disk_read_bytes: reads.read_bytes,
+            ..self.cache.stats()
+        }
+    }
+
+    /// Counts what the table files hold in memory for good against the cache's memory. To be called
+    /// when files have come or gone.
+    pub(super) fn account_files(&self) {
+        let budget = self.options.cache_bytes / self.sharding.shard_count();
+        let bytes_of = |file: &Arc<TableFile>| usize::try_from(file.memory_bytes()).unwrap_or(usize::MAX);
+        let pinned = self
+            .tables
+            .borrow()
+            .values()
+            .flat_map(|store| store.files().iter().map(bytes_of).collect::<Vec<_>>())
+            .fold(0, usize::saturating_add);
+        self.pinned_bytes.set(pinned);
+        self.cache.set_capacity(budget.saturating_sub(pinned).max(budget / CACHE_PART_MIN));
+    }
+}
+
+/// Reads chunks from the disk, each once however many wait for it.
+pub(super) struct Fetcher {
+    reader: ColdReader,
+    /// Chunks being read.
+    flights: RefCell<HashMap<ChunkId, Rc<Flight>>>,
+}
+
+/// A chunk being read.
+#[derive(Default)]
+struct Flight {
+    chunk: RefCell<Option<Chunk>>,
+    landed: Notify,
+}
+
+impl Fetcher {
+    pub(super) fn new(reader: ColdReader) -> Self {
+        Fetcher { reader, flights: RefCell::new(HashMap::new()) }
+    }
+
+    fn stats(&self) -> ColdStats {
+        self.reader.stats()
+    }
+
+    /// The chunk, by a read of the disk or by somebody else's that is under way.
+    async fn chunk(&self, need: ChunkNeed, cache: &ChunkCache) -> Result<Chunk, StorageError> {
+        loop {
+            let flight = self.flights.borrow().get(&need.id).cloned();
+            let Some(flight) = flight else { break };
+            let landed = flight.landed.notified();
+            landed.await;
+            if let Some(chunk) = flight.chunk.borrow().clone() {
+                return Ok(chunk);
+            }
+            // Whoever read it failed, or went away. The next one to ask learns why.
+        }
+        let flight = Rc::new(Flight::default());
+        self.flights.borrow_mut().insert(need.id, Rc::clone(&flight));
+        let landing = Landing { fetcher: self, id: need.id, flight };
+        let mut chunks = self.read(&need, 1).await?;
+        let Some(chunk) = chunks.pop() else { unreachable!("an extent holds at least one chunk") };
+        cache.insert(need.id, chunk.clone());
+        *landing.flight.chunk.borrow_mut() = Some(chunk.clone());
+        Ok(chunk)
+    }
+
+    /// Reads a chunk and up to `count - 1` that follow it, in one go.
+    async fn read(&self, need: &ChunkNeed, count: usize) -> Result<Vec<Chunk>, StorageError> {
+        let extent = need.extent(count)?;
+        let raw = self.reader.read(&extent.file, extent.offset, extent.bytes).await;
+        let raw = raw.map_err(SstableError::Disk)?;
+        Ok(need.decode(&extent, &raw)?)
+    }
+}
+
+/// Ends a flight, whatever becomes of who reads.
+struct Landing<'a> {
+    fetcher: &'a Fetcher,
+    id: ChunkId,
+    flight: Rc<Flight>,
+}
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        self.fetcher.flights.borrow_mut().remove(&self.id);
+        self.flight.landed.notify_waiters();
+    }
+}
+
+/// The cache, and the chunks fetched for the step that is being tried. They stay until it is done,
+/// however small the cache is: a row may lie across more chunks than the cache holds.
+pub(super) struct HeldChunks {
+    cache: Rc<ChunkCache>,
+    metrics: Rc<TableMetrics>,
+    pub(super) chunks: RefCell<Vec<(ChunkId, Chunk)>>,
+    /// How each file's Data is being read.
+    courses: RefCell<Vec<Course>>,
+}
+
+/// How one file's Data is being read.
+struct Course {
+    file: u64,
+    /// The chunk that was got last.
+    last_index: u32,
+    /// Chunks read ahead, which stay here until the next are: the cache may be too small for them.
+    ahead: Vec<(ChunkId, Chunk)>,
+    /// Reads of the disk, each of which went on where the one before had ended.
+    run_length: u32,
+}
+
+impl HeldChunks {
+    pub(super) fn new(cache: &Rc<ChunkCache>, metrics: &Rc<TableMetrics>) -> Self {
+        HeldChunks {
+            cache: Rc::clone(cache),
+            metrics: Rc::clone(metrics),
+            chunks: RefCell::new(Vec::new()),
+            courses: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// How many chunks to read when that one is lacking: more than one when Data is read in order.
+    fn count_to_read(&self, need: &ChunkNeed) -> usize {
+        if need.id.component != Component::Data {
+            return 1;
+        }
+        let mut courses = self.courses.borrow_mut();
+        let course = courses.iter_mut().find(|course| course.file == need.id.file);
+        let Some(course) = course.filter(|course| course.last_index.checked_add(1) == Some(need.id.index))
+        else {
+            return 1;
+        };
+        course.run_length += 1;
+        // The first may be a row that lies across two chunks: nothing follows from it.
+        let doubled = 1usize << (course.run_length - 1).min(16);
+        doubled.min(READ_AHEAD_BYTES_MAX / need.file.chunk_bytes(Component::Data).max(1)).max(1)
+    }
+
+    fn put_ahead(&self, ahead: Vec<(ChunkId, Chunk)>) {
+        let file = ahead.first().map(|(id, _)| id.file);
+        let mut courses = self.courses.borrow_mut();
+        if let Some(course) = courses.iter_mut().find(|course| Some(course.file) == file) {
+            course.ahead = ahead;
+        }
+    }
+
+    /// Notes that a chunk of Data was got; gives it, if it was read ahead.
+    fn note_course(&self, id: ChunkId, is_found: bool) -> Option<Chunk> {
+        let mut courses = self.courses.borrow_mut();
+        let Some(course) = courses.iter_mut().find(|course| course.file == id.file) else {
+            if is_found {
+                let course = Course { file: id.file, last_index: id.index, ahead: Vec::new(), run_length: 0 };
+                courses.push(course);
+            }
+            return None;
+        };
+        let ahead = course.ahead.iter().find(|(ahead, _)| *ahead == id).map(|(_, chunk)| chunk.clone());
+        if is_found || ahead.is_some() {
+            if id.index < course.last_index || id.index - course.last_index > 1 {
+                course.run_length = 0;
+            }
+            course.last_index = id.index;
+        }
+        ahead
+    }
+
+    fn count(counter: &Cell<u64>) {
+        TableMetrics::add(counter, 1);
+    }
+}
+
+impl ChunkSource for HeldChunks {
+    fn get(&self, _file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        let is_data = id.component == Component::Data;
+        let held = self.chunks.borrow();
+        if let Some((_, chunk)) = held.iter().find(|(held, _)| *held == id) {
+            if is_data {
+                self.note_course(id, true);
+            }
+            return Ok(Some(chunk.clone()));
+        }
+        if is_data && let Some(chunk) = self.note_course(id, false) {
+            Self::count(&self.metrics.cache_hit_count);
+            return Ok(Some(chunk));
+        }
+        let found = self.cache.get(id);
+        match &found {
+            Some(_) => {
+                Self::count(&self.metrics.cache_hit_count);
+                if is_data {
+                    self.note_course(id, true);
+                }
+            }
+            None => Self::count(&self.metrics.cache_miss_count),
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,181 @@
+//! A shard's part in snapshots and backups: second names for its table files.
+//!
+//! While names are made, the files are held ([`crate::files::FileRegistry`]), so that a compaction
+//! that ends meanwhile does not delete one before it has its second name.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use runtime::Disk;
+use schema::{Table, TableId};
+use sstable::{Component, Descriptor, SstableError, TableFile};
+
+use super::{Shard, TableStore};
+use crate::StorageError;
+use crate::snapshots::{
+    ClearFilter, SnapshotFacts, SnapshotManifest, clear, list, snapshot_directory, write_manifest,
+};
+
+/// Why a table is snapshot by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occasion {
+    Dropped,
+    Truncated,
+}
+
+impl Shard {
+    /// Refuses a tag that a table has already.
+    pub(crate) async fn check_new_snapshot(&self, table: TableId, tag: String) -> Result<(), StorageError> {
+        let directory = snapshot_directory(&self.layout.table(&self.store(table)?.table()), &tag);
+        let disk = Arc::clone(&self.runtime.disk);
+        let exists = self.runtime.io.run(move || disk.exists(&directory)).await;
+        match exists.map_err(|source| StorageError::Disk { act: "look for snapshot", source })? {
+            true => Err(StorageError::SnapshotExists { tag }),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the memtable out, unless told not to, and gives all files second names in the snapshot's
+    /// directory. Gives the names of the data files.
+    pub(crate) async fn snapshot(
+        self: &Rc<Self>,
+        table: TableId,
+        tag: String,
+        skip_flush: bool,
+    ) -> Result<Vec<String>, StorageError> {
+        let store = self.store(table)?;
+        if !skip_flush {
+            self.flush(table).await?;
+        }
+        let directory = snapshot_directory(&self.layout.table(&store.table()), &tag);
+        self.link_files(&store.files(), directory).await
+    }
+
+    /// Writes what makes a directory of files a snapshot: the list of them, and the table's definition.
+    pub(crate) async fn finish_snapshot(
+        &self,
+        table: TableId,
+        tag: String,
+        files: Vec<String>,
+    ) -> Result<(), StorageError> {
+        let definition = self.store(table)?.table();
+        self.write_snapshot_manifest(&definition, &tag, files).await
+    }
+
+    /// Snapshots of all tables, also of those that were dropped.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub async fn snapshots(&self) -> Result<Vec<SnapshotFacts>, StorageError> {
+        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.data());
+        self.runtime.io.run(move || list(&*disk, &data)).await
+    }
+
+    /// Deletes snapshots; gives how many.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub async fn clear_snapshots(&self, filter: ClearFilter) -> Result<usize, StorageError> {
+        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.data());
+        self.runtime.io.run(move || clear(&*disk, &data, &filter)).await
+    }
+
+    /// Is each flushed file kept in `backups` too?
+    pub fn incremental_backups(&self) -> bool {
+        self.registry.incremental_backups()
+    }
+
+    /// Begins or ends keeping flushed files, on all shards.
+    pub fn set_incremental_backups(&self, enabled: bool) {
+        self.registry.set_incremental_backups(enabled);
+    }
+
+    /// Keeps a flushed file in `backups`, if that is wanted. A failure costs the backup, not the flush.
+    pub(super) async fn back_up(&self, store: &TableStore, file: Option<Arc<TableFile>>) {
+        let table = store.table();
+        let Some(file) = file else { return };
+        if !self.registry.incremental_backups() || !table.options().incremental_backups || is_system(&table) {
+            return;
+        }
+        let directory = self.layout.table(&table).join("backups");
+        if let Err(error) = self.link_files(&[file], directory).await {
+            tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a flushed file was not kept as a backup");
+        }
+    }
+
+    /// Keeps the files of a table that is dropped or truncated, if that is wanted.
+    pub(super) async fn auto_snapshot(
+        &self,
+        store: &TableStore,
+        occasion: Occasion,
+    ) -> Result<(), StorageError> {
+        let table = store.table();
+        let files = store.files();
+        if !self.wants_auto_snapshot(&table) || files.is_empty() {
+            return Ok(());
+        }
+        let word = match occasion {
+            Occasion::Dropped => "dropped",
+            Occasion::Truncated => "truncated",
+        };
+        let now_ms = self.runtime.clock.now_seconds().saturating_mul(1000);
+        let prefix = format!("{word}-{now_ms}-{}", table.name());
+        let tag = self.registry.snapshot_tag(table.id(), word, self.index, prefix);
+        let names = self.link_files(&files, snapshot_directory(&self.layout.table(&table), &tag)).await?;
+        self.write_snapshot_manifest(&table, &tag, names).await
+    }
+
+    /// Is a table snapshot before it goes?
+    pub(super) fn wants_auto_snapshot(&self, table: &Table) -> bool {
+        self.options.auto_snapshot && table.options().allow_auto_snapshot && !is_system(table)
+    }
+
+    async fn write_snapshot_manifest(
+        &self,
+        table: &Table,
+        tag: &str,
+        files: Vec<String>,
+    ) -> Result<(), StorageError> {
+        let directory = snapshot_directory(&self.layout.table(table), tag);
+        let text = self.options.spell_table.map(|spell| spell(table));
+        let manifest = SnapshotManifest::new(files, self.runtime.clock.now_seconds());
+        let disk = Arc::clone(&self.runtime.disk);
+        self.runtime.io.run(move || write_manifest(&*disk, &directory, manifest, text)).await
+    }
+
+    /// Gives files second names in a directory; gives the names of their data files.
+    async fn link_files(
+        &self,
+        files: &[Arc<TableFile>],
+        directory: PathBuf,
+    ) -> Result<Vec<String>, StorageError> {
+        files.iter().for_each(|file| self.registry.retain(file.descriptor().id));
+        let descriptors: Vec<Descriptor> = files.iter().map(|file| file.descriptor().clone()).collect();
+        let disk = Arc::clone(&self.runtime.disk);
+        let linked = self.runtime.io.run(move || link_all(&*disk, &descriptors, &directory)).await;
+        self.release_files(files).await;
+        linked
+    }
+}
+
+fn link_all(
+    disk: &dyn Disk,
+    descriptors: &[Descriptor],
+    directory: &std::path::Path,
+) -> Result<Vec<String>, StorageError> {
+    let fail = |source| StorageError::Disk { act: "create snapshot directory", source };
+    disk.create_dir_all(directory).map_err(fail)?;
+    let link = |descriptor: &Descriptor| -> Result<String, SstableError> {
+        sstable::link_into(disk, descriptor, directory)?;
+        Ok(descriptor.file_name(Component::Data))
+    };
+    let names = descriptors.iter().map(link).collect::<Result<Vec<_>, _>>()?;
+    disk.sync_dir(directory).map_err(fail)?;
+    Ok(names)
+}
+
+/// Tables of the node itself are not kept: they are made anew.
+fn is_system(table: &Table) -> bool {
+    table.keyspace() == "system" || table.keyspace().starts_with("system_")
+}

@@ -1,0 +1,83 @@
+//! What another shard's thread may do here while this shard's own sleeps ([`runtime::Residence`]).
+//!
+//! Only what needs no waiting and starts no task: a task that is spawned during a visit would run on
+//! the visitor's thread, and what waits would wait there. A visitor that finds that more is needed
+//! gives up, or leaves the rest, and sends an errand.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use commitlog::LogPosition;
+use rows::Mutation;
+
+use super::Shard;
+use crate::{ReadCommand, ReadPage, StorageError};
+
+/// What is left of a visitor's write.
+pub(crate) enum Rest {
+    /// Nothing: it is durable in the sense of the sync mode.
+    Nothing,
+    /// [`Shard::finish_write`], on the shard itself.
+    Finish(LogPosition),
+}
+
+impl Shard {
+    /// [`Shard::read`] for a visitor; `None` when it would wait, for the disk or for others' turns.
+    pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
+        let _visit = Visit::begin(self);
+        let reading = pin!(self.read(command));
+        match reading.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(page) => {
+                self.visit_count.set(self.visit_count.get() + 1);
+                Some(page)
+            }
+            Poll::Pending => None,
+        }
+    }
+
+    /// [`Shard::write`] for a visitor; `None` when it would wait for room or a flush is due.
+    pub(crate) fn visiting_write(&self, mutations: &[Mutation]) -> Option<Result<Rest, StorageError>> {
+        if self.is_short_of_room() {
+            return None;
+        }
+        let _visit = Visit::begin(self);
+        let started = self.runtime.clock.elapsed();
+        let taken = match self.take(mutations) {
+            Ok(taken) => taken,
+            Err(error) => return Some(Err(error)),
+        };
+        self.count_writes(&taken.stores, started);
+        self.visit_count.set(self.visit_count.get() + 1);
+        let is_unfinished = |position: &LogPosition| {
+            position.segment != self.log_segment.get() || !self.log.is_synced(*position)
+        };
+        Some(Ok(taken.position.filter(is_unfinished).map_or(Rest::Nothing, Rest::Finish)))
+    }
+
+    /// Reads and writes that other shards' threads have done here.
+    pub fn visit_count(&self) -> u64 {
+        self.visit_count.get()
+    }
+
+    /// Is it another shard's thread that runs?
+    pub(super) fn is_visited(&self) -> bool {
+        self.is_visited.get()
+    }
+}
+
+/// The time of a visit.
+struct Visit<'a>(&'a Shard);
+
+impl<'a> Visit<'a> {
+    fn begin(shard: &'a Shard) -> Self {
+        shard.is_visited.set(true);
+        Visit(shard)
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.is_visited.set(false);
+    }
+}

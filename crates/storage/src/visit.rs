@@ -1,0 +1,60 @@
+//! How a shard does something on another one: by a visit if that one sleeps, by an errand if not.
+//!
+//! A visit costs one compare-and-swap; an errand costs two wake-ups, shared with all that goes the
+//! same way in the same turn. What the visitor changes there is what the shard itself would have
+//! changed in the same order, since one of them is at it at a time (see [`runtime::Residence`]).
+
+use rows::Mutation;
+
+use crate::shard::Rest;
+use crate::{ReadCommand, ReadPage, ShardHandle, StorageError};
+
+impl ShardHandle {
+    /// [`crate::Shard::read`] on the shard that owns what is asked for.
+    ///
+    /// # Errors
+    /// As [`crate::Shard::read`], and `ShardBusy` or `ShardGone`.
+    pub async fn read(&self, owner: usize, command: &ReadCommand) -> Result<ReadPage, StorageError> {
+        if owner == self.local().index() {
+            return self.local().read(command).await;
+        }
+        if let Some(page) = self.visit(owner, |shard| shard.visiting_read(command)).flatten() {
+            return page;
+        }
+        let command = command.clone();
+        self.on(owner, move |shard| async move { shard.read(&command).await }).await?
+    }
+
+    /// [`crate::Shard::write`] on the shard that owns the mutations.
+    ///
+    /// # Errors
+    /// As [`crate::Shard::write`], and `ShardBusy` or `ShardGone`.
+    ///
+    /// # Cancel safety
+    /// As [`crate::Shard::write`].
+    pub async fn write(&self, owner: usize, mutations: &[Mutation]) -> Result<(), StorageError> {
+        if owner == self.local().index() {
+            return self.local().write(mutations).await;
+        }
+        match self.visit(owner, |shard| shard.visiting_write(mutations)).flatten() {
+            Some(Ok(Rest::Nothing)) => Ok(()),
+            // It stands in the log and the memtable: not to be refused any more, but waited for.
+            Some(Ok(Rest::Finish(position))) => {
+                self.on_when_free(owner, move |shard| async move { shard.finish_write(position).await })
+                    .await?
+            }
+            Some(Err(error)) => Err(error),
+            None => {
+                let mutations = mutations.to_vec();
+                self.on(owner, move |shard| async move { shard.write(&mutations).await }).await?
+            }
+        }
+    }
+
+    #[expect(unsafe_code, reason = "visits ask for a promise that the compiler cannot check")]
+    fn visit<T: Send>(&self, owner: usize, act: impl FnOnce(&crate::Shard) -> T + Send) -> Option<T> {
+        // SAFETY: `Shard::visiting_read` and `Shard::visiting_write`, which are all that `act` calls,
+        // spawn no task and put nothing into thread locals; the futures they poll end with them.
+        unsafe { self.shards().home(owner).visit(act) }
+    }
+}

@@ -1,0 +1,204 @@
+//! Compaction under every strategy: what is read stays the same, and files become few.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rows::{DeletionTime, MutationBuilder};
+use runtime::MemoryDisk;
+use schema::{CompactionOptions, Schema, Table};
+use storage::{CompactionRequest, Shard};
+
+use crate::given::{self, Node, insert, key, options, run};
+
+const PACKAGE: &str = "org.apache.cassandra.db.compaction.";
+
+/// The schema, with `k.t` compacted by a strategy.
+fn schema_with(class: &str, pairs: &[(&str, &str)], gc_grace_seconds: u32, epoch: u64) -> Arc<Schema> {
+    let base = given::schema();
+    let mut keyspaces: Vec<_> = base.keyspaces().values().map(|keyspace| (**keyspace).clone()).collect();
+    for keyspace in &mut keyspaces {
+        let table = keyspace.tables.get_mut("t").expect("k.t");
+        let mut builder = table.to_builder();
+        builder.options.compaction = CompactionOptions {
+            class: format!("{PACKAGE}{class}"),
+            options: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        };
+        builder.options.gc_grace_seconds = gc_grace_seconds;
+        *table = Arc::new(builder.build().expect("a sound table"));
+    }
+    Arc::new(Schema::new(epoch, keyspaces))
+}
+
+const STRATEGIES: [(&str, &[(&str, &str)]); 4] = [
+    ("SizeTieredCompactionStrategy", &[]),
+    ("LeveledCompactionStrategy", &[("sstable_size_in_mb", "1"), ("single_sstable_uplevel", "true")]),
+    ("TimeWindowCompactionStrategy", &[("compaction_window_unit", "MINUTES")]),
+    ("UnifiedCompactionStrategy", &[("min_sstable_size", "0B"), ("target_sstable_size", "1MiB")]),
+];
+
+fn deleted_long_ago(table: &Table, pk: i32, timestamp: i64) -> rows::Mutation {
+    let mut mutation = MutationBuilder::new(table.id(), key(pk));
+    mutation.partition_deletion(DeletionTime { timestamp, local_deletion_time: 1_000 });
+    mutation.finish()
+}
+
+/// Lets tasks of the background run until nothing changes any more.
+async fn settle(shard: &Rc<Shard>, table: &Table) -> u64 {
+    let mut last = u64::MAX;
+    for _ in 0..200 {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let count = shard.table_stats(table.id()).expect("the table").sstable_count;
+        if count == last && shard.active_compactions().is_empty() {
+            break;
+        }
+        last = count;
+    }
+    last
+}
+
+#[test]
+fn every_strategy_keeps_what_was_written_and_makes_files_few() {
+    for (class, pairs) in STRATEGIES {
+        run(async {
+            let disk = MemoryDisk::new();
+            let node = Node::start(&disk, options(1)).expect("starts");
+            let shard = node.shard(0);
+            shard.take_schema(schema_with(class, pairs, 864_000, 7)).await.expect("a new strategy");
+            let table = shard.schema().table("k", "t").expect("k.t").clone();
+            let mut expected = BTreeMap::new();
+            for round in 0..40i32 {
+                for at in 0..30 {
+                    let (pk, c) = ((round * 7 + at) % 50, at);
+                    let value = format!("{round}").repeat(200);
+                    let timestamp = i64::from(round) * 1_000_000 + 1;
+                    node.write(pk, insert(&table, pk, c, &value, timestamp)).await.expect("written");
+                    expected.insert((pk, c), value);
+                }
+                shard.flush(table.id()).await.expect("flushed");
+            }
+            let count = settle(shard, &table).await;
+            let found = node.all(&table, 100).await;
+            let expected: Vec<_> = expected.into_iter().map(|((pk, c), value)| (pk, c, value)).collect();
+            assert!(found == expected, "{class}: what is read differs");
+            assert!(count < 20, "{class}: {count} files are left of 40");
+            let totals = shard.compaction_totals();
+            assert!(totals.completed > 0 && totals.aborted == 0, "{class}: {totals:?}");
+            let history = shard.compaction_history();
+            assert_eq!(history.len() as u64, totals.completed, "{class}");
+            assert!(
+                history.iter().any(|record| record.rows_merged.keys().any(|files| *files > 1)),
+                "{class}"
+            );
+            shard.compact(table.id()).await.expect("compacted");
+            assert!(node.all(&table, 100).await == expected, "{class}: after a major compaction");
+            drop(node.shards.stop(true).await);
+            let node = Node::start(&disk, options(1)).expect("starts again");
+            assert!(node.all(&table, 100).await == expected, "{class}: after a restart");
+        });
+    }
+}
+
+#[test]
+fn the_strategy_changes_while_the_node_runs() {
+    run(async {
+        let disk = MemoryDisk::new();
+        let node = Node::start(&disk, options(1)).expect("starts");
+        let shard = node.shard(0);
+        let table = given::table();
+        for epoch in 0..12u64 {
+            let (class, pairs) = STRATEGIES[epoch as usize % STRATEGIES.len()];
+            shard.take_schema(schema_with(class, pairs, 864_000, 2 + epoch)).await.expect("a new strategy");
+            let pk = epoch as i32;
+            node.write(pk, insert(&table, pk, 1, "v", 1)).await.expect("written");
+            shard.flush(table.id()).await.expect("flushed");
+        }
+        settle(shard, &table).await;
+        assert_eq!(node.all(&table, 100).await.len(), 12);
+    });
+}
+
+#[test]
+fn a_table_that_is_turned_off_is_left_alone_until_it_is_on_again() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let (shard, table) = (node.shard(0), given::table());
+        shard.set_auto_compaction(table.id(), false).expect("off");
+        for pk in 0..8 {
+            node.write(pk, insert(&table, pk, 1, "v", 1)).await.expect("written");
+            shard.flush(table.id()).await.expect("flushed");
+        }
+        assert_eq!(settle(shard, &table).await, 8);
+        assert!(!shard.is_auto_compaction_on(table.id()).expect("the table"));
+        shard.set_auto_compaction(table.id(), true).expect("on");
+        assert_eq!(settle(shard, &table).await, 1);
+        assert_eq!(node.all(&table, 100).await.len(), 8);
+    });
+}
+
+#[test]
+fn files_of_expired_rows_go_without_being_read() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let (shard, table) = (node.shard(0), given::table());
+        shard
+            .take_schema(schema_with(STRATEGIES[2].0, STRATEGIES[2].1, 0, 9))
+            .await
+            .expect("windows of a day, no grace");
+        node.write(1, deleted_long_ago(&table, 1, 5)).await.expect("written");
+        shard.set_auto_compaction(table.id(), false).expect("off");
+        shard.flush(table.id()).await.expect("flushed");
+        node.write(2, insert(&table, 2, 1, "stays", 200_000_000)).await.expect("written");
+        shard.flush(table.id()).await.expect("flushed");
+        shard.set_auto_compaction(table.id(), true).expect("on");
+        settle(shard, &table).await;
+        assert_eq!(shard.compaction_totals().dropped_files, 1);
+        assert_eq!(node.all(&table, 100).await, [(2, 1, "stays".to_owned())]);
+    });
+}
+
+#[test]
+fn a_tombstone_stays_while_a_memtable_or_another_file_has_what_it_hides() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let (shard, table) = (node.shard(0), given::table());
+        shard
+            .take_schema(schema_with(STRATEGIES[0].0, &[("enabled", "false")], 0, 9))
+            .await
+            .expect("no grace");
+        node.write(1, insert(&table, 1, 1, "old", 5)).await.expect("written");
+        shard.flush(table.id()).await.expect("flushed");
+        node.write(1, deleted_long_ago(&table, 1, 10)).await.expect("deleted");
+        node.write(2, insert(&table, 2, 1, "other", 10)).await.expect("written");
+        shard.flush(table.id()).await.expect("flushed");
+        // A late write that is older than the deletion, in memory while only the second file is merged.
+        node.write(1, insert(&table, 1, 2, "late", 6)).await.expect("written");
+        let newest = shard.compaction_history().len();
+        let request = CompactionRequest { split_output: true, ..CompactionRequest::default() };
+        shard.compact_as(table.id(), &request).await.expect("compacted");
+        assert_eq!(shard.compaction_history().len(), newest + 1);
+        assert_eq!(node.all(&table, 100).await, [(2, 1, "other".to_owned())]);
+        shard.flush(table.id()).await.expect("flushed");
+        shard.compact(table.id()).await.expect("compacted");
+        assert_eq!(node.all(&table, 100).await, [(2, 1, "other".to_owned())]);
+        assert_eq!(shard.table_stats(table.id()).expect("stats").estimated_partition_count, 1);
+    });
+}
+
+#[test]
+fn files_can_be_compacted_by_their_tokens() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let (shard, table) = (node.shard(0), given::table());
+        for pk in 0..3 {
+            node.write(pk, insert(&table, pk, 1, "v", 1)).await.expect("written");
+            shard.flush(table.id()).await.expect("flushed");
+        }
+        let mut tokens: Vec<_> = (0..3).map(|pk: i32| key(pk).token).collect();
+        tokens.sort();
+        let request = CompactionRequest { tokens: Some((tokens[0], tokens[1])), ..Default::default() };
+        shard.compact_as(table.id(), &request).await.expect("compacted");
+        assert_eq!(shard.table_stats(table.id()).expect("stats").sstable_count, 2);
+        assert_eq!(shard.compaction_history()[0].rows_merged, BTreeMap::from([(1, 2)]));
+    });
+}

@@ -1,0 +1,73 @@
+//! Does what one shard does in another's place come out as if that one had done it?
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use runtime::{MemoryDisk, Runtime};
+use storage::{Directory, ReadTarget, ShardHandle, StorageOptions, SyncMode};
+
+use crate::given::*;
+
+const SHARDS: u16 = 3;
+const KEYS_PER_SHARD: i32 = 2_000;
+
+/// All shards write keys of all shards, with naps in between, while memtables are flushed; then each
+/// reads all. What does not fit a visit (a sync, a flush, a host that is awake) must take the long way.
+fn shards_write_and_read_everywhere(sync: SyncMode) {
+    let options =
+        StorageOptions { sync, memtable_bytes: 1 << 20, mailbox_messages: 100_000, ..options(SHARDS) };
+    let runtime = Runtime::in_memory(Arc::new(MemoryDisk::new()), 5);
+    let recovered = Directory::open(&runtime, options).expect("opens").recover(&schema()).expect("recovers");
+    let (told, outcomes) = channel();
+    let visit_count = Arc::new(AtomicU64::new(0));
+    let written = Arc::new(AtomicU64::new(0));
+    let running = {
+        let visit_count = Arc::clone(&visit_count);
+        recovered.start(&schema(), move |handle| {
+            story(handle, Arc::clone(&written), Arc::clone(&visit_count), told.clone())
+        })
+    };
+    let running = running.expect("starts");
+    for _ in 0..SHARDS {
+        let found = outcomes.recv().expect("a shard that ends its story");
+        assert_eq!(found, i32::from(SHARDS) * KEYS_PER_SHARD);
+    }
+    assert!(visit_count.load(Ordering::SeqCst) > 0, "some shard was found asleep");
+    run(async move { running.stop(true).await.expect("stops") });
+}
+
+async fn story(handle: ShardHandle, written: Arc<AtomicU64>, visit_count: Arc<AtomicU64>, told: Sender<i32>) {
+    let index = handle.local().index() as i32;
+    for number in 0..KEYS_PER_SHARD {
+        let pk = number * i32::from(SHARDS) + index;
+        let write = insert(&table(), pk, 1, &"x".repeat(300), 1_704_067_200_000_000);
+        handle.write(handle.shards().owner(key(pk).token), &[write]).await.expect("writes");
+        if number % 50 == 7 * index {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    visit_count.fetch_add(handle.local().visit_count(), Ordering::SeqCst);
+    written.fetch_add(1, Ordering::SeqCst);
+    while written.load(Ordering::SeqCst) < u64::from(SHARDS) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let mut found = 0;
+    for pk in 0..i32::from(SHARDS) * KEYS_PER_SHARD {
+        let command = command(&table(), ReadTarget::Keys(vec![key(pk)]));
+        let page = handle.read(handle.shards().owner(key(pk).token), &command).await.expect("reads");
+        found += page.partitions.iter().map(|partition| partition.rows.len() as i32).sum::<i32>();
+    }
+    told.send(found).expect("the test waits");
+}
+
+#[test]
+fn shards_write_and_read_in_each_others_place() {
+    shards_write_and_read_everywhere(SyncMode::Periodic { period: Duration::from_secs(10) });
+}
+
+#[test]
+fn visitors_wait_for_the_sync_that_the_mode_asks_for() {
+    shards_write_and_read_everywhere(SyncMode::Group { window: Duration::ZERO });
+}
