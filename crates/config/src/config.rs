@@ -42,6 +42,8 @@ pub struct Config {
     pub commitlog_sync_window: Duration,
     /// `compaction_throughput`; 0 is unlimited.
     pub compaction_bytes_per_second: u64,
+    /// `concurrent_compactors`.
+    pub concurrent_compactors: u32,
     /// `auto_snapshot`.
     pub auto_snapshot: bool,
     /// `incremental_backups`.
@@ -72,6 +74,7 @@ impl Default for Config {
             commitlog_sync_period: Duration::ZERO,
             commitlog_sync_window: Duration::ZERO,
             compaction_bytes_per_second: 0,
+            concurrent_compactors: 2,
             auto_snapshot: true,
             incremental_backups: false,
             connections_max: 0,

@@ -134,6 +134,17 @@ pub static OPTIONS: &[OptionSpec] = &[
         },
     },
     OptionSpec {
+        name: "concurrent_compactors",
+        value: "a number",
+        default: "2",
+        about: "How many compactions may run at the same time, over all shards.",
+        set: |config, text| {
+            let number = text.trim().parse::<u32>().ok().filter(|number| (1..=1024).contains(number));
+            let problem = || "not a whole number from 1 to 1024".to_owned();
+            set(&mut config.concurrent_compactors, number.ok_or_else(problem))
+        },
+    },
+    OptionSpec {
         name: "auto_snapshot",
         value: "true or false",
         default: "true",

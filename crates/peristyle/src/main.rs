@@ -47,7 +47,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    match Arguments::parse_from(nodetool::with_long_options(std::env::args_os())).command {
         Command::Serve(arguments) => serve::run(&arguments, |_| {}),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Cqlsh(arguments) => cqlsh::run(&arguments),

@@ -11,6 +11,7 @@ use protocol::{StartupOptions, Version};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clients {
     connected: Arc<Mutex<BTreeMap<SocketAddr, Arc<Client>>>>,
+    exception_count: Arc<AtomicU64>,
 }
 
 /// One connection.
@@ -39,6 +40,16 @@ impl Clients {
         let client = Arc::new(Client::default());
         lock(&self.connected).insert(peer, Arc::clone(&client));
         Registration { clients: self.clone(), peer, client }
+    }
+
+    /// Counts a request that failed through no fault of its own.
+    pub(crate) fn count_exception(&self) {
+        self.exception_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Requests that failed through no fault of their own: a server error was answered, or a panic ended them.
+    pub(crate) fn exception_count(&self) -> u64 {
+        self.exception_count.load(Ordering::Relaxed)
     }
 
     /// Everybody who is connected, by address.
@@ -93,6 +104,17 @@ impl Registration {
     }
 }
 
+/// Counts the panic that it is dropped by, if it is.
+pub(crate) struct PanicCount<'a>(pub(crate) &'a Clients);
+
+impl Drop for PanicCount<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.count_exception();
+        }
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
         let mut connected = lock(&self.clients.connected);
@@ -110,6 +132,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_counts_as_an_exception() {
+        let clients = Clients::default();
+        drop(PanicCount(&clients));
+        assert_eq!(clients.exception_count(), 0);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _counted = PanicCount(&clients);
+            panic!("a panic on purpose");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(clients.exception_count(), 1);
+    }
 
     #[test]
     fn clients_are_listed_while_they_are_connected() {

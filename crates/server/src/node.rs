@@ -35,6 +35,9 @@ pub struct Server {
     _open: watch::Sender<bool>,
 }
 
+/// Where it is told how many logged batches of an earlier run were finished.
+type ReplayReport = std::sync::mpsc::Sender<Result<u64, CoordinatorError>>;
+
 /// What each shard's thread needs to serve clients.
 #[derive(Clone)]
 struct Seat {
@@ -50,7 +53,7 @@ struct Seat {
     /// Set once connections may be accepted.
     is_open: watch::Receiver<bool>,
     /// Taken by the first shard.
-    batches_replayed: Arc<Mutex<Option<std::sync::mpsc::Sender<Result<u64, CoordinatorError>>>>>,
+    batches_replayed: Arc<Mutex<Option<ReplayReport>>>,
 }
 
 impl Server {
@@ -79,11 +82,12 @@ impl Server {
         let (open, is_open) = watch::channel(false);
         let (batches_replayed, replayed) = std::sync::mpsc::channel();
         let connections = Arc::new(ConnectionCount::default());
+        let clients = Clients::default();
         let seat = Seat {
             node: Node::new(metadata),
             view: view.clone(),
             events: Events::new(),
-            clients: Clients::default(),
+            clients: clients.clone(),
             limits: options.limits,
             texts: Arc::new(PreparedTexts::new(prepared_texts_bytes(options.memory_bytes))),
             listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
@@ -108,6 +112,7 @@ impl Server {
                     view,
                     shards.shards().clone(),
                     connections,
+                    clients,
                     request_stop,
                     open.clone(),
                 );

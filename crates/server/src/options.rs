@@ -47,6 +47,7 @@ impl ServerOptions {
                 incremental_backups: config.incremental_backups,
                 spell_table: Some(query::table_to_cql),
                 compaction_bytes_per_second: config.compaction_bytes_per_second,
+                concurrent_compactors: config.concurrent_compactors as usize,
                 ..storage
             },
             listen: config.listen,

@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::PartitionKey;
-use schema::{ClusteringOrder, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
+use schema::{
+    ClusteringOrder, ColumnKind, CompactionOptions, Keyspace, Replication, Schema, Table, TableBuilder,
+    TableId,
+};
 use types::CqlType;
 use uuid::Uuid;
 
@@ -80,6 +83,7 @@ fn narrow() -> TableBuilder {
         .column("w", ColumnKind::Regular, CqlType::Text);
     table.options.gc_grace_seconds = 0;
     table.options.compression.class = None;
+    table.options.compaction = compaction(2);
     table
 }
 
@@ -90,8 +94,44 @@ pub(crate) fn churn(id: TableId) -> TableBuilder {
         .column("c1", ColumnKind::Clustering(0, ClusteringOrder::Desc), CqlType::Int)
         .column("a", ColumnKind::Regular, CqlType::Text);
     table.options.gc_grace_seconds = 3;
+    table.options.compaction = compaction(1);
     table.options.compression.chunk_bytes = 4096;
     table
+}
+
+/// Strategies with options so small that each has something to do.
+const STRATEGIES: [(&str, &[(&str, &str)]); 7] = [
+    ("SizeTieredCompactionStrategy", &[("min_threshold", "2"), ("tombstone_compaction_interval", "1")]),
+    ("LeveledCompactionStrategy", &[("sstable_size_in_mb", "0.01"), ("fanout_size", "2")]),
+    (
+        "TimeWindowCompactionStrategy",
+        &[("compaction_window_unit", "MINUTES"), ("expired_sstable_check_frequency_seconds", "0")],
+    ),
+    (
+        "UnifiedCompactionStrategy",
+        &[("min_sstable_size", "0B"), ("target_sstable_size", "10KiB"), ("sstable_growth", "0")],
+    ),
+    ("UnifiedCompactionStrategy", &[("scaling_parameters", "L4, N"), ("overlap_inclusion_method", "NONE")]),
+    (
+        "LeveledCompactionStrategy",
+        &[("sstable_size_in_mb", "0.02"), ("single_sstable_uplevel", "true"), ("min_threshold", "2")],
+    ),
+    (
+        "TimeWindowCompactionStrategy",
+        &[("compaction_window_unit", "MINUTES"), ("unchecked_tombstone_compaction", "true")],
+    ),
+];
+
+/// How many strategies there are to choose from.
+pub(crate) const STRATEGY_COUNT: usize = STRATEGIES.len();
+
+/// One of the strategies.
+pub(crate) fn compaction(number: usize) -> CompactionOptions {
+    let (class, options) = STRATEGIES[number % STRATEGY_COUNT];
+    CompactionOptions {
+        class: format!("org.apache.cassandra.db.compaction.{class}"),
+        options: options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+    }
 }
 
 /// A key of a client.

@@ -50,7 +50,7 @@ pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
 pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
-pub use table_file::{TableFile, delete_table_file};
+pub use table_file::{FilterCounts, TableFile, delete_table_file};
 pub use table_writer::TableWriter;
 pub use version::Version;
 

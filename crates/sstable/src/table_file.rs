@@ -36,12 +36,37 @@ pub struct TableFile {
     summary: TableSummary,
     layout: Layout,
     filter: Option<BloomFilter>,
+    filter_use: FilterUse,
     data: DataFile,
     index: Index,
     /// The upper levels of the trie of partitions.
     pinned: Option<Pinned>,
     checksums: Option<Checksums>,
     disk: Arc<dyn Disk>,
+}
+
+/// What became of questions to the filter. Counted with plain loads and stores, for the sake of reads:
+/// of a file that several shards share, a few may be missed.
+#[derive(Debug, Default)]
+struct FilterUse {
+    negative_count: AtomicU64,
+    positive_count: AtomicU64,
+    false_positive_count: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// What a file's filter was asked, and how it was right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilterCounts {
+    /// It said no.
+    pub negative_count: u64,
+    /// It said perhaps, and the partition was there.
+    pub positive_count: u64,
+    /// It said perhaps, and the partition was not there.
+    pub false_positive_count: u64,
 }
 
 /// How partitions and rows are found.
@@ -195,6 +220,7 @@ impl TableFile {
             summary,
             layout,
             filter,
+            filter_use: FilterUse::default(),
             data,
             index,
             pinned,
@@ -220,14 +246,56 @@ impl TableFile {
 
     /// May the partition be in it? Asks key range and filter; no means no.
     pub fn may_contain(&self, key: &PartitionKey) -> bool {
-        *key >= self.summary.first_key
-            && *key <= self.summary.last_key
-            && self.filter.as_ref().is_none_or(|filter| filter.may_contain(KeyHash::of(&key.bytes)))
+        if *key < self.summary.first_key || *key > self.summary.last_key {
+            return false;
+        }
+        let Some(filter) = &self.filter else { return true };
+        let may_contain = filter.may_contain(KeyHash::of(&key.bytes));
+        if !may_contain {
+            count(&self.filter_use.negative_count);
+        }
+        may_contain
+    }
+
+    /// Notes whether a partition, of which the filter said that it may be there, was found.
+    pub(crate) fn note_looked_up(&self, is_there: bool) {
+        if self.filter.is_some() {
+            let of = &self.filter_use;
+            count(if is_there { &of.positive_count } else { &of.false_positive_count });
+        }
+    }
+
+    /// What its filter was asked since it was opened.
+    pub fn filter_counts(&self) -> FilterCounts {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FilterCounts {
+            negative_count: of(&self.filter_use.negative_count),
+            positive_count: of(&self.filter_use.positive_count),
+            false_positive_count: of(&self.filter_use.false_positive_count),
+        }
     }
 
     /// Bytes of memory its filter takes.
     pub fn filter_bytes(&self) -> u64 {
         self.filter.as_ref().map_or(0, BloomFilter::memory_bytes)
+    }
+
+    /// Bytes of its filter on the disk.
+    pub fn filter_disk_bytes(&self) -> u64 {
+        self.filter.as_ref().map_or(0, BloomFilter::disk_bytes)
+    }
+
+    /// Bytes of memory that the places of compressed chunks take; 0 when Data is not compressed.
+    pub fn compression_metadata_bytes(&self) -> u64 {
+        if self.data.is_compressed() { self.data.memory_bytes() } else { 0 }
+    }
+
+    /// Bytes of memory that the samples of an index take; only files of the format big have one.
+    pub fn index_summary_bytes(&self) -> u64 {
+        match &self.index {
+            Index::Tries { .. } => 0,
+            Index::Big(index) => index.summary.memory_bytes(),
+        }
     }
 
     /// Bytes of memory that its filter, offsets, checksums and the upper levels of its index take.

@@ -35,6 +35,11 @@ impl Version {
         if self.is_big() { "big" } else { "bti" }
     }
 
+    /// Is it the one that Cassandra 5 writes in its format?
+    pub fn is_current(self) -> bool {
+        self.has_unsigned_times()
+    }
+
     /// Has it Index and Summary instead of Partitions and Rows?
     pub fn is_big(self) -> bool {
         self != Version::Da

@@ -43,7 +43,7 @@ pub use compaction::{
 pub use error::StorageError;
 pub use import::{ImportOptions, ImportSummary};
 pub use layout::{Layout, NodeFacts};
-pub use metrics::TableStats;
+pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
 pub use read::{

@@ -4,6 +4,7 @@
 //! (`docs/internals/management.md`) and prints what scripts written for Cassandra expect.
 
 mod answer;
+mod compactions;
 mod http;
 mod info;
 mod moving;
@@ -11,6 +12,7 @@ mod numbers;
 mod status;
 mod tablestats;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -42,10 +44,17 @@ pub(crate) struct NodetoolArguments {
 #[derive(Subcommand, Debug)]
 enum NodetoolCommand {
     /// Force a (major) compaction on one or more tables
-    Compact {
-        /// Use -s to not create a single big file
-        #[arg(short, long)]
-        split_output: bool,
+    Compact(compactions::CompactArguments),
+    /// Print history of compaction
+    Compactionhistory {
+        /// Output format (json)
+        #[arg(short = 'F', long)]
+        format: Option<String>,
+    },
+    /// Print statistics on compactions
+    Compactionstats(compactions::StatsArguments),
+    /// Disable autocompaction for the given keyspace and table
+    Disableautocompaction {
         /// The keyspace followed by one or many tables
         names: Vec<String>,
     },
@@ -72,10 +81,21 @@ enum NodetoolCommand {
     Statusbackup,
     /// Drain the node (stop accepting writes and flush all tables)
     Drain,
+    /// Enable autocompaction for the given keyspace and table
+    Enableautocompaction {
+        /// The keyspace followed by one or many tables
+        names: Vec<String>,
+    },
     /// Flush one or more tables
     Flush {
         /// The keyspace followed by one or many tables
         names: Vec<String>,
+    },
+    /// Print the MiB/s throughput cap for compaction in the system as a rounded number
+    Getcompactionthroughput {
+        /// Print the MiB/s throughput cap for compaction in the system as a precise number (double)
+        #[arg(short = 'd', long)]
+        precise_mib: bool,
     },
     /// Print node information (uptime, load, ...)
     Info {
@@ -83,10 +103,24 @@ enum NodetoolCommand {
         #[arg(short = 'T', long)]
         tokens: bool,
     },
+    /// Set the MiB/s throughput cap for compaction in the system, or 0 to disable throttling
+    Setcompactionthroughput {
+        /// Value in MiB, 0 to disable throttling
+        compaction_throughput: u64,
+    },
     /// Print cluster information (state, load, IDs, ...)
     Status {
         /// The keyspace name
         keyspace: Option<String>,
+    },
+    /// Stop compaction
+    Stop {
+        /// Use -id to stop a compaction by the specified id
+        #[arg(long = "compaction-id", visible_alias = "id", value_name = "compaction_id")]
+        id: Option<String>,
+        /// The kind to stop: COMPACTION, TOMBSTONE_COMPACTION, MAJOR_COMPACTION, ...
+        #[arg(default_value = "COMPACTION")]
+        kind: String,
     },
     /// Print statistics on tables
     #[command(alias = "cfstats")]
@@ -97,6 +131,22 @@ enum NodetoolCommand {
         #[arg(short, long)]
         verbose: bool,
     },
+}
+
+/// Cassandra's options of two letters behind one dash, as the long ones they stand for.
+pub(crate) fn with_long_options(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut is_nodetool = false;
+    words
+        .map(|word| {
+            is_nodetool |= word == "nodetool";
+            match word.to_str() {
+                Some("-st") if is_nodetool => "--start-token".into(),
+                Some("-et") if is_nodetool => "--end-token".into(),
+                Some("-id") if is_nodetool => "--compaction-id".into(),
+                _ => word,
+            }
+        })
+        .collect()
 }
 
 /// Why a command did not work.
@@ -145,11 +195,20 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         arguments.management.clone().unwrap_or_else(|| format!("{}:{}", arguments.host, arguments.port));
     let management = Management::new(address);
     match &arguments.command {
-        NodetoolCommand::Compact { split_output, names } => {
-            let mut body = target(names);
-            body["split_output"] = json!(split_output);
-            management.post("/v1/compact", &body)
+        NodetoolCommand::Compact(options) => compactions::compact(&management, options),
+        NodetoolCommand::Compactionhistory { format } => {
+            compactions::history(&management, format.as_deref(), out)
         }
+        NodetoolCommand::Compactionstats(options) => compactions::stats(&management, options, out),
+        NodetoolCommand::Disableautocompaction { names } => compactions::set_auto(&management, names, false),
+        NodetoolCommand::Enableautocompaction { names } => compactions::set_auto(&management, names, true),
+        NodetoolCommand::Getcompactionthroughput { precise_mib } => {
+            compactions::throughput(&management, *precise_mib, out)
+        }
+        NodetoolCommand::Setcompactionthroughput { compaction_throughput } => {
+            compactions::set_throughput(&management, *compaction_throughput)
+        }
+        NodetoolCommand::Stop { id, kind } => compactions::stop(&management, id.as_deref(), kind),
         NodetoolCommand::Clearsnapshot(wanted) => moving::clear(&management, wanted, out),
         NodetoolCommand::Disablebackup => moving::set_backups(&management, false),
         NodetoolCommand::Enablebackup => moving::set_backups(&management, true),
@@ -190,6 +249,14 @@ fn target(names: &[String]) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_two_letters_are_known() {
+        let words = ["peristyle", "nodetool", "compact", "-st", "-5", "-et", "7", "ks"];
+        let long = with_long_options(words.iter().map(OsString::from));
+        assert_eq!(long[3..], ["--start-token", "-5", "--end-token", "7", "ks"]);
+        assert_eq!(with_long_options(["cqlsh", "-st"].iter().map(OsString::from))[1], "-st");
+    }
 
     #[test]
     fn names_become_a_keyspace_and_its_tables() {

@@ -3,7 +3,7 @@
 //! The forms are those of Python's cqlsh, because scripts read them: `format` for the screen and for
 //! CSV, `json` for programs, `parse` for what `COPY FROM` and the demo read.
 
-mod calendar;
+pub(crate) mod calendar;
 mod float;
 mod format;
 mod json;

@@ -15,7 +15,7 @@ use runtime::trace;
 use super::ShardServer;
 use super::answer::{Answer, RowsAnswer};
 use super::traced::TracedRequest;
-use crate::clients::Registration;
+use crate::clients::{PanicCount, Registration};
 use crate::convert;
 
 /// A request that is ready to be carried out; not STARTUP and the like, which change the connection.
@@ -50,9 +50,15 @@ impl Job {
     }
 
     async fn run_untraced(&self) -> Answer {
+        let _counted = PanicCount(&self.server.clients);
         match self.answer().await {
             Ok(answer) => answer,
-            Err(error) => Response::Error(error).into(),
+            Err(error) => {
+                if matches!(error.kind, ErrorKind::Server) {
+                    self.server.clients.count_exception();
+                }
+                Response::Error(error).into()
+            }
         }
     }
 

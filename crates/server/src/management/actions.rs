@@ -1,4 +1,4 @@
-//! What can be done to a node: flush, compact, drain, stop.
+//! What can be done to a node: flush, drain, stop.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +19,6 @@ use super::answer::{Answer, Refusal};
 pub(super) struct Target {
     keyspace: Option<String>,
     tables: Vec<String>,
-    split_output: bool,
 }
 
 impl Target {
@@ -53,18 +52,8 @@ pub(super) async fn flush(state: &ManagementState, target: Target) -> Answer {
     on_tables(state, target, |shard, table| async move { shard.flush(table).await }).await
 }
 
-/// Makes of all files of a table one for each shard.
-pub(super) async fn compact(state: &ManagementState, target: Target) -> Answer {
-    if state.is_draining() {
-        return Err(Refusal::conflict("the node is draining"));
-    }
-    if target.split_output {
-        return Err(Refusal::wrong("split_output is not supported"));
-    }
-    on_tables(state, target, |shard, table| async move { shard.compact(table).await }).await
-}
-
-async fn on_tables<Act, Doing>(state: &ManagementState, target: Target, act: Act) -> Answer
+/// Does something for each of the tables, shard after shard.
+pub(super) async fn on_tables<Act, Doing>(state: &ManagementState, target: Target, act: Act) -> Answer
 where
     Act: Fn(Rc<Shard>, TableId) -> Doing + Clone + Send + 'static,
     Doing: Future<Output = Result<(), StorageError>> + 'static,
@@ -124,7 +113,7 @@ mod tests {
         let resolve = |keyspace: Option<&str>, tables: &[&str]| {
             let keyspace = keyspace.map(str::to_owned);
             let tables = tables.iter().map(|table| (*table).to_owned()).collect();
-            Target { keyspace, tables, split_output: false }.resolve(&schema).map(|tables| tables.len())
+            Target { keyspace, tables }.resolve(&schema).map(|tables| tables.len())
         };
         assert_eq!(resolve(None, &[]).expect("tables"), 48);
         assert_eq!(resolve(Some("system_traces"), &[]).expect("tables"), 2);

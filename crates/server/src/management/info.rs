@@ -22,7 +22,7 @@ pub(super) async fn answer(state: &ManagementState) -> Answer {
         "memory_max_bytes": view.options.memory_bytes,
         "data_center": view.options.data_center,
         "rack": view.options.rack,
-        "exception_count": 0,
+        "exception_count": state.clients.exception_count(),
         "chunk_cache": {
             "entries": cache.entry_count,
             "size_bytes": cache.used_bytes,

@@ -10,9 +10,11 @@
 //! | what is known of its tables? | `stats.rs`, `table_stats.rs` |
 //! | what can be done to it? | `actions.rs` |
 //! | how does data come in and go out? | `moving.rs` |
+//! | what of its compactions? | `compactions.rs` |
 
 mod actions;
 mod answer;
+mod compactions;
 mod info;
 mod moving;
 mod routes;
@@ -30,9 +32,11 @@ use storage::{Shards, StorageError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::clients::Clients;
 use crate::listener::ConnectionCount;
 use crate::system::NodeView;
 
+pub(crate) use compactions::NodeCompactions;
 pub(crate) use stats::NodeStats;
 
 /// What the port knows, and what it can act on.
@@ -41,6 +45,7 @@ pub(crate) struct ManagementState {
     view: NodeView,
     shards: Shards,
     connections: Arc<ConnectionCount>,
+    clients: Clients,
     /// Where a stop of the node is asked for.
     stop: watch::Sender<bool>,
     /// Are new connections of clients accepted?
@@ -55,10 +60,11 @@ impl ManagementState {
         view: NodeView,
         shards: Shards,
         connections: Arc<ConnectionCount>,
+        clients: Clients,
         stop: watch::Sender<bool>,
         open: watch::Sender<bool>,
     ) -> Self {
-        ManagementState { view, shards, connections, stop, open, is_draining: Arc::default() }
+        ManagementState { view, shards, connections, clients, stop, open, is_draining: Arc::default() }
     }
 
     /// The schema in force.

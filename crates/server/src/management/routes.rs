@@ -12,7 +12,7 @@ use serde_json::json;
 use super::actions::{self, Target};
 use super::answer::{Answer, Refusal};
 use super::table_stats::Selected;
-use super::{ManagementState, info, status, table_stats};
+use super::{ManagementState, compactions, info, status, table_stats};
 use crate::system::RELEASE_VERSION;
 
 /// Bytes of a request's body, at most: names of tables.
@@ -29,6 +29,17 @@ pub(super) fn router(state: ManagementState) -> Router {
         .route("/v1/tablestats", get(stats_of))
         .route("/v1/flush", post(flush))
         .route("/v1/compact", post(compact))
+        .route(
+            "/v1/compactions",
+            get(|State(state): State<ManagementState>| async move { compactions::answer(&state).await }),
+        )
+        .route(
+            "/v1/compactionhistory",
+            get(|State(state): State<ManagementState>| async move { compactions::history(&state).await }),
+        )
+        .route("/v1/compactions/auto", post(set_auto_compaction))
+        .route("/v1/compactions/stop", post(stop_compactions))
+        .route("/v1/compactions/throughput", post(set_compaction_throughput))
         .route(
             "/v1/drain",
             post(|State(state): State<ManagementState>| async move { actions::drain(&state).await }),
@@ -64,11 +75,18 @@ fn parameters(given: Parameters) -> Result<Selected, Refusal> {
 
 /// The body; nothing at all means everything.
 fn target(given: Body) -> Result<Target, Refusal> {
+    body_or_default(given)
+}
+
+fn body_or_default<T: Default>(given: Result<Json<T>, JsonRejection>) -> Result<T, Refusal> {
     match given {
-        Ok(Json(target)) => Ok(target),
-        Err(JsonRejection::MissingJsonContentType(_)) => Ok(Target::default()),
-        Err(error) => Err(Refusal::wrong(error.body_text())),
+        Err(JsonRejection::MissingJsonContentType(_)) => Ok(T::default()),
+        given => body(given),
     }
+}
+
+fn body<T>(given: Result<Json<T>, JsonRejection>) -> Result<T, Refusal> {
+    given.map(|Json(body)| body).map_err(|error| Refusal::wrong(error.body_text()))
 }
 
 async fn version() -> Answer {
@@ -92,6 +110,30 @@ async fn flush(State(state): State<ManagementState>, given: Body) -> Answer {
     actions::flush(&state, target(given)?).await
 }
 
-async fn compact(State(state): State<ManagementState>, given: Body) -> Answer {
-    actions::compact(&state, target(given)?).await
+async fn compact(
+    State(state): State<ManagementState>,
+    given: Result<Json<compactions::Wanted>, JsonRejection>,
+) -> Answer {
+    compactions::compact(&state, body_or_default(given)?).await
+}
+
+async fn set_auto_compaction(
+    State(state): State<ManagementState>,
+    given: Result<Json<compactions::Auto>, JsonRejection>,
+) -> Answer {
+    compactions::set_auto(&state, body(given)?).await
+}
+
+async fn stop_compactions(
+    State(state): State<ManagementState>,
+    given: Result<Json<compactions::Stop>, JsonRejection>,
+) -> Answer {
+    compactions::stop(&state, body_or_default(given)?).await
+}
+
+async fn set_compaction_throughput(
+    State(state): State<ManagementState>,
+    given: Result<Json<compactions::Throughput>, JsonRejection>,
+) -> Answer {
+    compactions::set_throughput(&state, body(given)?).await
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use storage::TableStats;
 
 use super::answer::{Answer, Refusal};
-use super::{ManagementState, NodeStats};
+use super::{ManagementState, NodeCompactions, NodeStats, compactions};
 
 /// What a request is about; nothing named means everything.
 #[derive(Debug, Default, Deserialize)]
@@ -73,33 +73,49 @@ fn keyspace_json(name: &str, total: &TableStats, tables: Vec<Value>) -> Value {
     })
 }
 
-/// Fields that are not measured are left out, which a client reads as 0.
 fn table_json(name: &str, stats: &TableStats) -> Value {
+    let (live, tombstones) = (stats.live_rows_per_read, stats.tombstones_per_read);
+    let not_repaired = stats.repaired_bytes + stats.pending_repair_bytes;
     json!({
         "name": name,
         "is_index": false,
         "sstable_count": stats.sstable_count,
-        "old_sstable_count": 0,
+        "old_sstable_count": stats.old_sstable_count,
+        "sstable_size_max_bytes": stats.sstable_bytes_max,
         "space_live_bytes": stats.space_used_live,
         "space_total_bytes": stats.space_used_total,
         "space_snapshots_bytes": 0,
+        "off_heap_bytes": stats.file_index_bytes(),
         "compressed_bytes": stats.compressed_bytes,
         "uncompressed_bytes": stats.uncompressed_bytes,
         "partition_count_estimate": stats.estimated_partition_count,
         "memtable_cell_count": stats.memtable_cell_count,
         "memtable_bytes": stats.memtable_data_size,
+        "memtable_off_heap_bytes": 0,
         "memtable_switch_count": stats.memtable_switch_count,
+        "speculative_retries": 0,
         "read_count": stats.read_count,
         "read_total_us": stats.read_nanos / 1000,
         "write_count": stats.write_count,
         "write_total_us": stats.write_nanos / 1000,
         "pending_flushes": stats.pending_flushes,
-        "repaired_bytes": 0,
-        "unrepaired_bytes": stats.space_used_live,
-        "pending_repair_bytes": 0,
-        "filter_bytes": stats.filter_bytes,
-        "live_cells_per_slice_mean": null,
-        "tombstones_per_slice_mean": null,
+        "repaired_bytes": stats.repaired_bytes,
+        "unrepaired_bytes": stats.uncompressed_bytes.saturating_sub(not_repaired),
+        "pending_repair_bytes": stats.pending_repair_bytes,
+        "filter_false_positives": stats.filter_false_positives,
+        "filter_false_ratio": stats.filter_false_ratio(),
+        "filter_bytes": stats.filter_disk_bytes,
+        "filter_off_heap_bytes": stats.filter_bytes,
+        "index_summary_off_heap_bytes": stats.index_summary_bytes,
+        "compression_metadata_off_heap_bytes": stats.compression_metadata_bytes,
+        "partition_min_bytes": stats.partition_bytes.min,
+        "partition_max_bytes": stats.partition_bytes.max,
+        "partition_mean_bytes": stats.partition_bytes.mean(),
+        "live_cells_per_slice_mean": live.mean(),
+        "live_cells_per_slice_max": live.max,
+        "tombstones_per_slice_mean": tombstones.mean(),
+        "tombstones_per_slice_max": tombstones.max,
+        "droppable_tombstone_ratio": stats.droppable_tombstone_ratio(),
         "damaged_files": stats.damaged_files,
     })
 }
@@ -131,7 +147,11 @@ const METRICS: [(&str, &str, &str, Figure); 8] = [
 /// The node's metrics in the Prometheus text format.
 pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refusal> {
     let stats = NodeStats::collect(&state.shards).await?;
-    let text = prometheus_text(&stats, state.connections.get(), state.view.uptime_seconds());
+    let compactions = NodeCompactions::collect(&state.shards).await?;
+    let mut text = prometheus_text(&stats, state.connections.get(), state.view.uptime_seconds());
+    for (name, kind, help, value) in compactions::metrics(&compactions.totals) {
+        _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    }
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum Value {
     Simple(Vec<u8>),
     /// Elements of a multi-cell set, in any order.
     Set(Vec<Vec<u8>>),
+    /// Entries of a multi-cell map, in any order.
+    Map(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
 /// Milliseconds since 1970.
@@ -113,6 +115,12 @@ impl<'a> MadeUpRows<'a> {
                 Value::Set(elements) => {
                     elements.sort();
                     let cells = elements.iter().map(|path| CellRef::live(TIMESTAMP, &[]).with_path(path));
+                    row.complex(*id, DeletionTime::LIVE, cells);
+                }
+                Value::Map(entries) => {
+                    entries.sort();
+                    let cells =
+                        entries.iter().map(|(path, value)| CellRef::live(TIMESTAMP, value).with_path(path));
                     row.complex(*id, DeletionTime::LIVE, cells);
                 }
             }

@@ -16,8 +16,10 @@
 //! | what do drivers learn of this node? | `local.rs`, `view.rs` |
 //! | what do they learn of the schema? | `schema_rows.rs`, `schema_version.rs` |
 //! | what do people learn of the node's state? | `views.rs` |
+//! | how much lies in which range? | `estimates.rs` |
 
 mod definitions;
+mod estimates;
 mod local;
 mod made_up;
 mod schema_rows;

@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use super::schema_version::SchemaVersions;
 use super::view::{NodeView, STORAGE_PORT};
-use super::{local, schema_rows, views};
+use super::{estimates, local, schema_rows, views};
 use crate::clients::Clients;
-use crate::management::NodeStats;
+use crate::management::{NodeCompactions, NodeStats};
 
 /// Tables of `system` that are stored like any other.
 const STORED: [&str; 2] = ["batches", "paxos"];
@@ -29,6 +29,8 @@ pub(crate) struct SystemTables {
     schema: RefCell<AtEpoch>,
     /// What all shards said last, for the tables that tell of all of them.
     stats: RefCell<NodeStats>,
+    /// The same of compactions.
+    compactions: RefCell<NodeCompactions>,
 }
 
 /// What is made of a schema, kept until the next one comes.
@@ -43,8 +45,8 @@ struct AtEpoch {
 impl SystemTables {
     /// The tables of the node that `facts` are about.
     pub(crate) fn new(facts: NodeView, coordinator: Coordinator, clients: Clients) -> Rc<Self> {
-        let (schema, stats) = (RefCell::default(), RefCell::default());
-        Rc::new(SystemTables { view: facts, coordinator, clients, schema, stats })
+        let (schema, stats, compactions) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Rc::new(SystemTables { view: facts, coordinator, clients, schema, stats, compactions })
     }
 
     /// Does something with what is known of the schema in force.
@@ -83,6 +85,14 @@ impl VirtualTables for SystemTables {
     }
 
     fn gather<'a>(&'a self, table: &'a Table) -> Option<Gathering<'a>> {
+        if views::tells_of_compactions(table) {
+            return Some(Box::pin(async move {
+                match NodeCompactions::collect(self.coordinator.shard().shards()).await {
+                    Ok(compactions) => *self.compactions.borrow_mut() = compactions,
+                    Err(error) => tracing::warn!(%error, "shards were not asked for their compactions"),
+                }
+            }));
+        }
         if !views::tells_of_all_shards(table) {
             return None;
         }
@@ -100,10 +110,15 @@ impl VirtualTables for SystemTables {
         }
         Some(match (table.keyspace(), table.name()) {
             ("system", "local") => local::rows(table, &self.view, self.schema_version()),
+            ("system", "size_estimates" | "table_estimates") => {
+                estimates::rows(table, &self.view, &self.stats.borrow())
+            }
             // Other nodes, what they hold, views and repairs: there are none.
+            ("system", "compaction_history") => views::compaction_rows(table, &self.compactions.borrow()),
             ("system", _) => Vec::new(),
             ("system_schema", _) => self.schema_rows(table),
             ("system_virtual_schema", _) => schema_rows::virtual_rows(table, &self.view.virtual_keyspaces),
+            ("system_views", "sstable_tasks") => views::task_rows(table, &self.compactions.borrow()),
             ("system_views", "clients") => views::client_rows(table, &self.clients),
             _ => views::rows(table, &self.view, &self.stats.borrow()),
         })

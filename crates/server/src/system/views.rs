@@ -5,19 +5,32 @@
 use std::env::consts;
 
 use schema::Table;
-use storage::{PartitionRows, TableStats};
+use storage::{PartitionRows, SliceStats, TableStats};
 
-use super::made_up::{MadeUpRows, Value};
+use super::made_up::{MadeUpRows, Timestamp, Value};
 use super::view::{NodeView, PARTITIONER, STORAGE_PORT};
 use crate::clients::Clients;
-use crate::management::NodeStats;
+use crate::management::{NodeCompactions, NodeStats};
 
 const MEBIBYTE: u64 = 1 << 20;
 
 /// Does the table tell of things that each shard knows a part of?
 pub(super) fn tells_of_all_shards(table: &Table) -> bool {
-    let names = ["caches", "disk_usage", "local_read_latency", "local_write_latency"];
-    table.keyspace() == "system_views" && names.contains(&table.name())
+    let views = [
+        "caches",
+        "disk_usage",
+        "local_read_latency",
+        "local_write_latency",
+        "max_partition_size",
+        "max_sstable_size",
+        "rows_per_read",
+        "tombstones_per_read",
+    ];
+    match table.keyspace() {
+        "system" => ["size_estimates", "table_estimates"].contains(&table.name()),
+        "system_views" => views.contains(&table.name()),
+        _ => false,
+    }
 }
 
 /// All rows of a table of `system_views`.
@@ -30,6 +43,16 @@ pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<Par
         }),
         "local_read_latency" => add_tables(&mut rows, stats, |stats| [("count", stats.read_count.into())]),
         "local_write_latency" => add_tables(&mut rows, stats, |stats| [("count", stats.write_count.into())]),
+        "max_partition_size" => add_tables(&mut rows, stats, |stats| {
+            [("mebibytes", stats.partition_bytes.max.div_ceil(MEBIBYTE).into())]
+        }),
+        "max_sstable_size" => add_tables(&mut rows, stats, |stats| {
+            [("mebibytes", stats.sstable_bytes_max.div_ceil(MEBIBYTE).into())]
+        }),
+        "rows_per_read" => add_tables(&mut rows, stats, |stats| per_read(stats, stats.live_rows_per_read)),
+        "tombstones_per_read" => {
+            add_tables(&mut rows, stats, |stats| per_read(stats, stats.tombstones_per_read));
+        }
         "settings" => settings(view).into_iter().for_each(|(name, value)| {
             rows.add([("name", name.into()), ("value", value.into())]);
         }),
@@ -44,6 +67,60 @@ pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<Par
             }
         }
         _ => {}
+    }
+    rows.finish()
+}
+
+/// Does the table tell of compactions?
+pub(super) fn tells_of_compactions(table: &Table) -> bool {
+    matches!(
+        (table.keyspace(), table.name()),
+        ("system", "compaction_history") | ("system_views", "sstable_tasks")
+    )
+}
+
+/// The rows of `system.compaction_history`: of this life of the node.
+pub(super) fn compaction_rows(table: &Table, compactions: &NodeCompactions) -> Vec<PartitionRows> {
+    let mut rows = MadeUpRows::new(table);
+    for record in &compactions.history {
+        let merged = record.rows_merged.iter();
+        let merged =
+            merged.map(|(files, count)| (files.to_be_bytes().to_vec(), count.to_be_bytes().to_vec()));
+        rows.add([
+            ("id", record.id.into()),
+            ("bytes_in", record.bytes_in.into()),
+            ("bytes_out", record.bytes_out.into()),
+            ("columnfamily_name", (&record.table).into()),
+            ("compacted_at", Timestamp(record.finished_ms).into()),
+            ("compaction_properties", (&record.properties).into()),
+            ("keyspace_name", (&record.keyspace).into()),
+            ("rows_merged", Value::Map(merged.collect())),
+        ]);
+    }
+    rows.finish()
+}
+
+/// The rows of `system_views.sstable_tasks`.
+pub(super) fn task_rows(table: &Table, compactions: &NodeCompactions) -> Vec<PartitionRows> {
+    let mut rows = MadeUpRows::new(table);
+    for task in &compactions.active {
+        let ratio = match task.total_bytes {
+            0 => 0.0,
+            total => task.completed_bytes as f64 / total as f64,
+        };
+        rows.add([
+            ("keyspace_name", (&task.keyspace).into()),
+            ("table_name", (&task.table).into()),
+            ("task_id", task.id.into()),
+            ("completion_ratio", ratio.into()),
+            ("kind", task.kind.name().to_lowercase().into()),
+            ("progress", task.completed_bytes.into()),
+            ("sstables", i32::try_from(task.file_count).unwrap_or(i32::MAX).into()),
+            ("target_directory", task.directory.display().to_string().into()),
+            ("total", task.total_bytes.into()),
+            ("total_compressed", task.total_compressed_bytes.into()),
+            ("unit", "bytes".into()),
+        ]);
     }
     rows.finish()
 }
@@ -69,6 +146,11 @@ pub(super) fn client_rows(table: &Table, clients: &Clients) -> Vec<PartitionRows
         ]);
     }
     rows.finish()
+}
+
+/// All reads, and the greatest of the last five minutes; their distribution is not kept.
+fn per_read(stats: &TableStats, recent: SliceStats) -> [(&'static str, Value); 2] {
+    [("count", stats.read_count.into()), ("max", (recent.max as f64).into())]
 }
 
 fn add_chunk_cache(rows: &mut MadeUpRows<'_>, stats: &NodeStats) {

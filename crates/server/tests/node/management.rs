@@ -84,6 +84,76 @@ fn flush_writes_memtables_out_and_compact_makes_few_files_of_many() {
 }
 
 #[test]
+fn figures_of_files_and_reads_are_measured() {
+    let node = with_table();
+    node.post("/v1/flush", r#"{"keyspace": "k"}"#);
+    let mut client = node.client();
+    client.query("DELETE b FROM k.t WHERE a = 1");
+    assert_eq!(client.rows("SELECT COUNT(*) FROM k.t"), ["20"]);
+    // Below the first key or past a filter: the row index is asked for none of these.
+    (100..400).for_each(|key| assert!(client.rows(&format!("SELECT b FROM k.t WHERE a = {key}")).is_empty()));
+    let (_, stats) = node.get("/v1/tablestats?keyspace=k");
+    let table = &stats["keyspaces"][0]["tables"][0];
+    let figure = |name: &str| table[name].as_f64().unwrap_or(f64::NAN);
+    for name in [
+        "sstable_size_max_bytes",
+        "off_heap_bytes",
+        "filter_bytes",
+        "filter_off_heap_bytes",
+        "compression_metadata_off_heap_bytes",
+        "partition_min_bytes",
+        "unrepaired_bytes",
+        "live_cells_per_slice_mean",
+    ] {
+        assert!(figure(name) > 0.0, "{name}: {}", table[name]);
+    }
+    assert!(figure("partition_min_bytes") <= figure("partition_mean_bytes"));
+    assert!(figure("partition_mean_bytes") <= figure("partition_max_bytes"));
+    assert!(figure("partition_max_bytes") < 100.0);
+    assert!(figure("live_cells_per_slice_max") >= 5.0, "{}", table["live_cells_per_slice_max"]);
+    assert!(figure("tombstones_per_slice_mean") >= 0.0, "{}", table["tombstones_per_slice_mean"]);
+    assert!(figure("filter_false_ratio") < 0.1, "{}", table["filter_false_ratio"]);
+    assert!(figure("filter_off_heap_bytes") + 16.0 == figure("filter_bytes"), "a head for each of two files");
+    assert_eq!(client.rows("SELECT mebibytes FROM system_views.max_partition_size WHERE keyspace_name = 'k' AND table_name = 't'"), ["1"]);
+    assert_eq!(client.rows("SELECT mebibytes FROM system_views.max_sstable_size WHERE keyspace_name = 'k' AND table_name = 't'"), ["1"]);
+}
+
+#[test]
+fn spark_finds_how_much_lies_in_which_range() {
+    let node = with_table();
+    node.post("/v1/flush", r#"{"keyspace": "k"}"#);
+    let mut client = node.client();
+    let whose = "WHERE keyspace_name = 'k' AND table_name = 't'";
+    let starts = client.rows(&format!("SELECT range_start FROM system.size_estimates {whose}"));
+    assert_eq!(starts.len(), 17, "16 tokens, one range in two parts");
+    let sizes =
+        client.rows(&format!("SELECT mean_partition_size FROM system.size_estimates {whose} LIMIT 3"));
+    assert_eq!(sizes.len(), 3);
+    let sum = client.rows(&format!("SELECT SUM(partitions_count) FROM system.size_estimates {whose}"));
+    let sum: i64 = sum[0].parse().expect("a number");
+    assert!((10..=30).contains(&sum), "about 20 partitions, not {sum}");
+    let types = client
+        .rows(&format!("SELECT COUNT(*) FROM system.table_estimates {whose} AND range_type = 'primary'"));
+    assert_eq!(types, ["17"]);
+    let own = client.rows("SELECT range_start FROM system.size_estimates WHERE keyspace_name = 'system'");
+    assert!(own.is_empty(), "a keyspace without a place on the ring");
+}
+
+#[test]
+fn server_errors_are_counted_and_mistakes_of_clients_are_not() {
+    let node = with_table();
+    let mut client = node.client();
+    let mistaken = client.query("SELECT nope FROM k.t");
+    assert!(matches!(mistaken, Response::Error(_)));
+    assert_eq!(node.get("/v1/info").1["exception_count"], json!(0));
+    node.post("/v1/drain", "");
+    let refused = client.query("INSERT INTO k.t (a, b) VALUES (100, 'late')");
+    let is_server =
+        matches!(&refused, Response::Error(error) if matches!(error.kind, protocol::ErrorKind::Server));
+    assert_eq!(node.get("/v1/info").1["exception_count"], json!(u8::from(is_server)), "{refused:?}");
+}
+
+#[test]
 fn what_is_wrong_is_told_in_a_json_object() {
     let node = Node::start();
     let missing_keyspace = json!({"error": "Keyspace [nope] does not exist."});

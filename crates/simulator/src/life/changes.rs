@@ -16,11 +16,12 @@ impl Life {
     /// Step 3.
     pub(crate) async fn between_rounds(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
         let tables = world::tables(&self.schema());
-        match dice.below(8) {
+        match dice.below(10) {
             0 => self.truncate(coordinator, dice.pick(&tables)).await,
             1 | 2 => self.change(coordinator, add_column(&self.schema(), dice)).await,
             3 => self.change(coordinator, drop_column(&self.schema(), coordinator)).await,
             4 => self.recreate(coordinator).await,
+            5 | 6 => self.change(coordinator, set_compaction(&self.schema(), dice)).await,
             _ => Ok(()),
         }
     }
@@ -85,6 +86,15 @@ pub(crate) fn add_column(schema: &Schema, dice: &Dice) -> Option<Transformation>
     Some(Transformation::AlterTable { table: Box::new(table) })
 }
 
+/// Another compaction strategy for one of the tables.
+pub(crate) fn set_compaction(schema: &Schema, dice: &Dice) -> Option<Transformation> {
+    let tables = world::tables(schema);
+    let table = dice.pick(&tables);
+    let mut builder = table.to_builder();
+    builder.options.compaction = world::compaction(dice.below(world::STRATEGY_COUNT));
+    Some(Transformation::AlterTable { table: Box::new(builder.build().ok()?) })
+}
+
 pub(crate) fn drop_column(schema: &Schema, coordinator: &Coordinator) -> Option<Transformation> {
     let table = schema.table(KEYSPACE, CHURN)?;
     let column = table.regular_columns().iter().find(|column| column.name != "a")?.clone();
@@ -99,7 +109,8 @@ pub(crate) fn brief(change: &Transformation) -> String {
     match change {
         Transformation::AlterTable { table } => {
             let columns: Vec<_> = table.columns().iter().map(|column| column.name.as_str()).collect();
-            format!("alter {} to {columns:?}", table.name())
+            let strategy = table.options().compaction.class.rsplit('.').next().unwrap_or_default();
+            format!("alter {} to {columns:?}, {strategy}", table.name())
         }
         Transformation::CreateTable { table } => format!("create {}", table.name()),
         Transformation::DropTable { name, .. } => format!("drop {name}"),

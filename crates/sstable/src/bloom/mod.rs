@@ -123,6 +123,11 @@ impl BloomFilter {
         self.bits.len() as u64
     }
 
+    /// Bytes that [`BloomFilter::to_bytes`] gives.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        8 + self.memory_bytes()
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 + self.bits.len());
         out.extend_from_slice(&self.hash_count.to_be_bytes());

@@ -98,6 +98,10 @@ impl DataFile {
         u64::from(self.chunk_count()) * entry_bytes as u64
     }
 
+    pub(crate) fn is_compressed(&self) -> bool {
+        matches!(self.layout, Layout::Compressed(_))
+    }
+
     /// How many chunks there are.
     pub(crate) fn chunk_count(&self) -> u32 {
         let count = self.uncompressed_bytes().div_ceil(u64::from(self.chunk_bytes()));

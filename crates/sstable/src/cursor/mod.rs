@@ -206,6 +206,7 @@ impl<S: ChunkSource> FileCursor<S> {
                 byte_comparable::decorated_key(key.token, &key.bytes, &mut form);
                 let mut pages = self.chunks.trie(Component::Partitions);
                 let place = find(&mut pages, root, &form, KeyHash::of(&key.bytes))?;
+                file.note_looked_up(place.is_some());
                 Ok(place.map_or(State::End, State::Resolve))
             }
             Which::Range { range, locator, .. } => match locator {
@@ -260,7 +261,10 @@ impl<S: ChunkSource> FileCursor<S> {
             RowIndexEntry::read(bytes, position)?.ok_or(ParseError::Malformed("entry of a partition"))
         })?;
         match &self.which {
-            Which::One { key, .. } if entry.key != key.bytes => Ok(State::End),
+            Which::One { key, .. } if entry.key != key.bytes => {
+                self.chunks.file().note_looked_up(false);
+                Ok(State::End)
+            }
             _ => {
                 let rows = RowIndex::Trie(entry.root);
                 Ok(State::Open(RowIndexPlace { start: entry.data_position, rows }))
@@ -275,7 +279,11 @@ impl<S: ChunkSource> FileCursor<S> {
             return Ok(State::End);
         }
         let (key, state, next) = read_at(&mut self.chunks, entry)?;
-        Ok(match key.cmp(wanted) {
+        let order = key.cmp(wanted);
+        if order != Ordering::Less {
+            self.chunks.file().note_looked_up(order.is_eq());
+        }
+        Ok(match order {
             Ordering::Equal => state,
             Ordering::Less => State::Seek(EntryPlace { position: next, is_sampled: false }),
             Ordering::Greater => State::End,
@@ -315,6 +323,7 @@ impl<S: ChunkSource> FileCursor<S> {
                 let what = "another partition than the index says";
                 return Err(file.damaged(Component::Data, place.start, what).into());
             }
+            file.note_looked_up(false);
             self.state = State::End;
             return Ok(None);
         };

@@ -33,7 +33,8 @@ pub(crate) struct Leveled {
 impl Leveled {
     pub(crate) fn of(named: Named<'_>) -> Self {
         Leveled {
-            file_bytes: named.number("sstable_size_in_mb", 160u64).max(1).saturating_mul(1 << 20),
+            // Statements give whole numbers only; the simulator has smaller files.
+            file_bytes: (named.number("sstable_size_in_mb", 160.0f64) * 1_048_576.0).max(1.0) as u64,
             fanout: named.number("fanout_size", 10u32).max(1),
             single_uplevel: named.is_true("single_sstable_uplevel"),
             by_size: SizeTiered::of(named),

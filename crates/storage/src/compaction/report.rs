@@ -123,6 +123,13 @@ pub struct CompactionRequest {
     pub files: Option<Vec<Uuid>>,
 }
 
+impl CompactionRequest {
+    /// The id of the table file whose component has that name, or lies at that path.
+    pub fn file_id(name: &str) -> Option<Uuid> {
+        sstable::Descriptor::from_path(std::path::Path::new(name)).ok().map(|(descriptor, _)| descriptor.id)
+    }
+}
+
 /// The last compactions that ended.
 #[derive(Debug, Default)]
 pub(crate) struct History {

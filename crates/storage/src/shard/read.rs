@@ -41,13 +41,12 @@ impl Shard {
             ReadTarget::Range(range) => reading.range(*range).await?,
         }
         TableMetrics::add(&store.metrics.read_count, 1);
-        let spent = self.runtime.clock.elapsed().saturating_sub(started);
-        TableMetrics::add_nanos(&store.metrics.read_nanos, spent);
+        let now = self.runtime.clock.elapsed();
+        TableMetrics::add_nanos(&store.metrics.read_nanos, now.saturating_sub(started));
         let page = reading.page;
-        trace::note(|| {
-            let live_count = page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
-            format!("Read {live_count} live rows and {} tombstone cells", page.tombstone_count)
-        });
+        let live_count = page.partitions.iter().map(|partition| partition.rows.len() as u64).sum();
+        store.metrics.note_slice(now, live_count, page.tombstone_count);
+        trace::note(|| format!("Read {live_count} live rows and {} tombstone cells", page.tombstone_count));
         Ok(page)
     }
 }

@@ -10,7 +10,7 @@ use super::snapshot::Occasion;
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::memtable::{Memtable, MemtableSlot};
-use crate::metrics::TableStats;
+use crate::metrics::{TableStats, of_files};
 
 impl Shard {
     /// Takes a newer schema: makes room for new tables, lets go of dropped ones, hands changed
@@ -115,33 +115,29 @@ impl Shard {
     /// There is no such table.
     pub fn table_stats(&self, table: TableId) -> Result<TableStats, StorageError> {
         let store = self.store(table)?;
-        let files = store.files();
-        let sum =
-            |of: fn(&sstable::TableSummary) -> u64| files.iter().map(|file| of(file.summary())).sum::<u64>();
+        let gc_before = self.now_seconds().saturating_sub(store.table().options().gc_grace_seconds);
+        let mut stats = of_files(&store.files(), gc_before);
         let memtables = store.memtables();
         let in_memory = |of: fn(&Memtable) -> u64| memtables.iter().map(|slot| slot.with(of)).sum::<u64>();
+        let metrics = &store.metrics;
+        let (live_rows_per_read, tombstones_per_read) = metrics.slices(self.runtime.clock.elapsed());
+        stats.estimated_partition_count += in_memory(|memtable| memtable.partition_count() as u64);
         Ok(TableStats {
-            read_count: store.metrics.read_count.get(),
-            read_nanos: store.metrics.read_nanos.get(),
-            write_count: store.metrics.write_count.get(),
-            write_nanos: store.metrics.write_nanos.get(),
+            read_count: metrics.read_count.get(),
+            read_nanos: metrics.read_nanos.get(),
+            write_count: metrics.write_count.get(),
+            write_nanos: metrics.write_nanos.get(),
             pending_flushes: store.frozen.borrow().len() as u64,
-            sstable_count: files.len() as u64,
-            space_used_live: sum(|summary| summary.disk_bytes),
-            space_used_total: sum(|summary| summary.disk_bytes),
-            uncompressed_bytes: sum(|summary| summary.uncompressed_bytes),
-            compressed_bytes: sum(|summary| summary.data_file_bytes),
-            estimated_partition_count: sum(|summary| summary.partition_count)
-                + in_memory(|memtable| memtable.partition_count() as u64),
             memtable_cell_count: in_memory(Memtable::operation_count),
             memtable_data_size: in_memory(|memtable| memtable.memory_bytes() as u64),
-            memtable_switch_count: store.metrics.flush_count.get(),
+            memtable_switch_count: metrics.flush_count.get(),
             memtable_partition_count: in_memory(|memtable| memtable.partition_count() as u64),
-            filter_bytes: files.iter().map(|file| file.filter_bytes()).sum(),
-            file_memory_bytes: files.iter().map(|file| file.memory_bytes()).sum(),
-            cache_hit_count: store.metrics.cache_hit_count.get(),
-            cache_miss_count: store.metrics.cache_miss_count.get(),
+            cache_hit_count: metrics.cache_hit_count.get(),
+            cache_miss_count: metrics.cache_miss_count.get(),
+            live_rows_per_read,
+            tombstones_per_read,
             damaged_files: store.damage.borrow().clone(),
+            ..stats
         })
     }
 

@@ -1,5 +1,6 @@
 //! What can be asked of compactions and told to them: progress, history, stop, on and off.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use schema::TableId;
@@ -79,6 +80,20 @@ impl Shard {
     /// There is no such table.
     pub fn is_auto_compaction_on(&self, table: TableId) -> Result<bool, StorageError> {
         Ok(!self.store(table)?.compacting.is_off.get())
+    }
+
+    /// Which tables have which of the files here.
+    pub fn tables_of_files(&self, files: &[Uuid]) -> BTreeMap<TableId, Vec<Uuid>> {
+        let mut tables: BTreeMap<TableId, Vec<Uuid>> = BTreeMap::new();
+        for store in self.stores() {
+            let of_table = store.files();
+            let ids = of_table.iter().map(|file| file.descriptor().id).filter(|id| files.contains(id));
+            let ids: Vec<Uuid> = ids.collect();
+            if !ids.is_empty() {
+                tables.insert(store.table().id(), ids);
+            }
+        }
+        tables
     }
 
     fn stop_active_of(&self, store: &Rc<TableStore>) {

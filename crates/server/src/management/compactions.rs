@@ -1,0 +1,278 @@
+//! Compactions: what goes on, what ended, and what can be asked of them.
+
+use axum::Json;
+use schema::TableId;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use storage::{
+    ActiveCompaction, CompactionRecord, CompactionRequest, CompactionTotals, Shards, StorageError,
+};
+use types::Token;
+use uuid::Uuid;
+
+use super::ManagementState;
+use super::actions::{Target, on_tables};
+use super::answer::{Answer, Refusal};
+
+/// What all shards together know of their compactions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeCompactions {
+    /// Those that go on.
+    pub(crate) active: Vec<ActiveCompaction>,
+    /// Those that ended, the latest first.
+    pub(crate) history: Vec<CompactionRecord>,
+    /// Sums.
+    pub(crate) totals: CompactionTotals,
+}
+
+impl NodeCompactions {
+    /// Asks every shard.
+    ///
+    /// # Errors
+    /// A shard is too busy to answer, or gone.
+    pub(crate) async fn collect(shards: &Shards) -> Result<NodeCompactions, StorageError> {
+        let mut all = NodeCompactions::default();
+        for shard in 0..shards.count() {
+            let of = shards.on(shard, |shard| async move {
+                (shard.active_compactions(), shard.compaction_history(), shard.compaction_totals())
+            });
+            let (active, history, totals) = of.await?;
+            all.active.extend(active);
+            all.history.extend(history);
+            all.totals.add(&totals);
+        }
+        all.history.sort_by_key(|record| std::cmp::Reverse((record.finished_ms, record.id)));
+        Ok(all)
+    }
+}
+
+/// `/v1/compactions`.
+pub(super) async fn answer(state: &ManagementState) -> Answer {
+    let NodeCompactions { active, history, totals } = NodeCompactions::collect(&state.shards).await?;
+    let uptime_seconds = state.view.uptime_seconds();
+    let uptime = i64::try_from(uptime_seconds).unwrap_or(i64::MAX);
+    let now_ms = state.view.started_seconds.saturating_add(uptime).saturating_mul(1_000);
+    let is_recent = |record: &&CompactionRecord| now_ms - record.finished_ms < 900_000;
+    let pending: Vec<Value> = totals
+        .pending
+        .iter()
+        .map(|((keyspace, table), count)| json!({ "keyspace": keyspace, "table": table, "count": count }))
+        .collect();
+    Ok(Json(json!({
+        "concurrent_compactors": totals.concurrent,
+        "throughput_bytes_per_second": totals.bytes_per_second,
+        "pending": pending,
+        "completed": totals.completed,
+        "compacted_bytes": totals.bytes,
+        "compacted_compressed_bytes": totals.compressed_bytes,
+        "aborted": totals.aborted,
+        "dropped_files": totals.dropped_files,
+        "completed_in_15_minutes": history.iter().filter(is_recent).count(),
+        "uptime_seconds": uptime_seconds,
+        "active": active.iter().map(active_json).collect::<Vec<_>>(),
+    })))
+}
+
+fn active_json(active: &ActiveCompaction) -> Value {
+    json!({
+        "id": active.id,
+        "kind": active.kind.name(),
+        "keyspace": active.keyspace,
+        "table": active.table,
+        "completed_bytes": active.completed_bytes,
+        "total_bytes": active.total_bytes,
+        "total_compressed_bytes": active.total_compressed_bytes,
+        "files": active.file_count,
+        "directory": active.directory.display().to_string(),
+    })
+}
+
+/// `/v1/compactionhistory`, the latest first.
+pub(super) async fn history(state: &ManagementState) -> Answer {
+    let history = NodeCompactions::collect(&state.shards).await?.history;
+    let one = |record: &CompactionRecord| {
+        let rows: Vec<(i32, i64)> =
+            record.rows_merged.iter().map(|(files, count)| (*files, *count)).collect();
+        json!({
+            "id": record.id,
+            "keyspace": record.keyspace,
+            "table": record.table,
+            "compacted_at_ms": record.finished_ms,
+            "bytes_in": record.bytes_in,
+            "bytes_out": record.bytes_out,
+            "rows_merged": rows,
+            "properties": record.properties,
+        })
+    };
+    Ok(Json(json!({ "compactions": history.iter().map(one).collect::<Vec<_>>() })))
+}
+
+/// What to compact.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Wanted {
+    #[serde(flatten)]
+    target: Target,
+    split_output: bool,
+    start_token: Option<String>,
+    end_token: Option<String>,
+    user_defined: Vec<String>,
+}
+
+/// Compacts all files of tables, some of them, or files that are named.
+pub(super) async fn compact(state: &ManagementState, wanted: Wanted) -> Answer {
+    if state.is_draining() {
+        return Err(Refusal::conflict("the node is draining"));
+    }
+    let tokens = tokens(wanted.start_token.as_deref(), wanted.end_token.as_deref())?;
+    if !wanted.user_defined.is_empty() {
+        return compact_files(state, &wanted.user_defined).await;
+    }
+    let request = CompactionRequest { split_output: wanted.split_output, tokens, files: None };
+    on_tables(state, wanted.target, move |shard, table| {
+        let request = request.clone();
+        async move { shard.compact_as(table, &request).await }
+    })
+    .await
+}
+
+fn tokens(first: Option<&str>, last: Option<&str>) -> Result<Option<(Token, Token)>, Refusal> {
+    let token = |text: Option<&str>, open: i64| match text.filter(|text| !text.is_empty()) {
+        None => Ok(Token(open)),
+        Some(text) => {
+            text.trim().parse().map(Token).map_err(|_| Refusal::wrong(format!("{text} is not a token")))
+        }
+    };
+    if first.is_none() && last.is_none() {
+        return Ok(None);
+    }
+    Ok(Some((token(first, i64::MIN)?, token(last, i64::MAX)?)))
+}
+
+/// Compacts files by their names, each table's together.
+async fn compact_files(state: &ManagementState, names: &[String]) -> Answer {
+    let mut ids: Vec<Uuid> = Vec::new();
+    for name in names.iter().flat_map(|names| names.split(',')).map(str::trim).filter(|name| !name.is_empty())
+    {
+        let wrong = || Refusal::wrong(format!("{name} is not the name of a table file"));
+        ids.push(CompactionRequest::file_id(name).ok_or_else(wrong)?);
+    }
+    let mut file_count = 0;
+    for shard in 0..state.shards.count() {
+        let ids = ids.clone();
+        let done = state.shards.on(shard, move |shard| async move {
+            let mut known = 0;
+            for (table, files) in shard.tables_of_files(&ids) {
+                known += files.len();
+                let request = CompactionRequest { files: Some(files), ..CompactionRequest::default() };
+                shard.compact_as(table, &request).await?;
+            }
+            Ok::<_, StorageError>(known)
+        });
+        file_count += done.await??;
+    }
+    if file_count == 0 {
+        return Err(Refusal::missing("none of the files belongs to a table"));
+    }
+    Ok(Json(json!({ "file_count": file_count })))
+}
+
+/// `/v1/compactions/throughput`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Throughput {
+    bytes_per_second: u64,
+}
+
+pub(super) async fn set_throughput(state: &ManagementState, wanted: Throughput) -> Answer {
+    state
+        .shards
+        .on(0, move |shard| async move { shard.set_compaction_rate(wanted.bytes_per_second) })
+        .await?;
+    Ok(Json(json!({})))
+}
+
+/// `/v1/compactions/auto`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Auto {
+    #[serde(flatten)]
+    target: Target,
+    enabled: bool,
+}
+
+pub(super) async fn set_auto(state: &ManagementState, wanted: Auto) -> Answer {
+    let is_on = wanted.enabled;
+    on_tables(state, wanted.target, move |shard, table: TableId| async move {
+        shard.set_auto_compaction(table, is_on)
+    })
+    .await
+}
+
+/// `/v1/compactions/stop`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Stop {
+    id: Option<Uuid>,
+}
+
+pub(super) async fn stop(state: &ManagementState, wanted: Stop) -> Answer {
+    let mut stopped = 0;
+    for shard in 0..state.shards.count() {
+        stopped +=
+            state.shards.on(shard, move |shard| async move { shard.stop_compactions(wanted.id) }).await?;
+    }
+    Ok(Json(json!({ "stopped": stopped })))
+}
+
+/// Name, kind, help and value of each metric of compactions.
+pub(super) fn metrics(totals: &CompactionTotals) -> [(&'static str, &'static str, &'static str, f64); 6] {
+    [
+        (
+            "peristyle_compactions_completed_total",
+            "counter",
+            "Compactions that ended well.",
+            totals.completed as f64,
+        ),
+        (
+            "peristyle_compactions_aborted_total",
+            "counter",
+            "Compactions stopped or failed.",
+            totals.aborted as f64,
+        ),
+        (
+            "peristyle_compactions_pending",
+            "gauge",
+            "Compactions left to do, by estimate.",
+            totals.pending.values().sum::<u64>() as f64,
+        ),
+        (
+            "peristyle_compacted_bytes_total",
+            "counter",
+            "Uncompressed bytes compactions read.",
+            totals.bytes as f64,
+        ),
+        (
+            "peristyle_compacted_disk_bytes_total",
+            "counter",
+            "Bytes on the disk compactions read.",
+            totals.compressed_bytes as f64,
+        ),
+        (
+            "peristyle_compaction_dropped_files_total",
+            "counter",
+            "Expired table files dropped unread.",
+            totals.dropped_files as f64,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_numbers_and_a_side_may_be_left_open() {
+        assert_eq!(tokens(None, None).expect("none"), None);
+        assert_eq!(tokens(Some("-5"), None).expect("one"), Some((Token(-5), Token(i64::MAX))));
+        assert!(tokens(Some("x"), None).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! `system.size_estimates` and `system.table_estimates`: about how many partitions, of what size, lie in
+//! each range of this node. Spark and others split their work by it.
+//!
+//! Cassandra writes them down every five minutes; here they are made up from the table files when
+//! somebody asks. As there, what is in memory alone does not count.
+
+use schema::Table;
+use storage::{FileSpan, PartitionBytes, PartitionRows, TableStats};
+use types::Token;
+
+use super::made_up::MadeUpRows;
+use super::view::NodeView;
+use crate::management::NodeStats;
+
+/// Keyspaces of every node's own, which have no place on the ring.
+const LOCAL_KEYSPACES: [&str; 2] = ["system", "system_schema"];
+
+/// What there is in one range.
+struct Estimate {
+    start: String,
+    end: String,
+    partition_count: u64,
+    mean_bytes: u64,
+}
+
+/// All rows of the two tables.
+pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<PartitionRows> {
+    let mut rows = MadeUpRows::new(table);
+    let ranges = ranges(&view.tokens);
+    // On a lone node, what is primary in the ring is primary in the data centre.
+    let types: &[&str] =
+        if table.name() == "table_estimates" { &["local_primary", "primary"] } else { &[""] };
+    for ((keyspace, name), stats) in &stats.tables {
+        if LOCAL_KEYSPACES.contains(&keyspace.as_str()) {
+            continue;
+        }
+        let estimates = estimates(&ranges, stats);
+        for range_type in types {
+            for estimate in &estimates {
+                rows.add([
+                    ("keyspace_name", keyspace.into()),
+                    ("table_name", name.into()),
+                    ("range_type", (*range_type).into()),
+                    ("range_start", (&estimate.start).into()),
+                    ("range_end", (&estimate.end).into()),
+                    ("mean_partition_size", estimate.mean_bytes.into()),
+                    ("partitions_count", estimate.partition_count.into()),
+                ]);
+            }
+        }
+    }
+    rows.finish()
+}
+
+/// The ranges of the tokens, above the first and up to the second; the one over the ring's end in two.
+fn ranges(tokens: &[i64]) -> Vec<(i64, i64)> {
+    let Some((first, last)) = tokens.first().zip(tokens.last()) else { return Vec::new() };
+    let mut ranges: Vec<(i64, i64)> = tokens.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    ranges.extend([(*last, i64::MIN), (i64::MIN, *first)]);
+    ranges
+}
+
+/// In the order of the clustering, which is that of texts.
+fn estimates(ranges: &[(i64, i64)], stats: &TableStats) -> Vec<Estimate> {
+    let mut estimates: Vec<Estimate> = ranges.iter().map(|range| estimate(*range, &stats.spans)).collect();
+    estimates.sort_by(|a, b| (&a.start, &a.end).cmp(&(&b.start, &b.end)));
+    estimates
+}
+
+fn estimate((start, end): (i64, i64), spans: &[FileSpan]) -> Estimate {
+    // The least token as an end stands for the ring's.
+    let last = if end == i64::MIN { i64::MAX } else { end };
+    let mut partition_count = 0.0;
+    let mut bytes = PartitionBytes::default();
+    for span in spans.iter().filter(|span| span.first.0 <= last && span.last.0 > start) {
+        partition_count += span.partitions_between(Token(start), Token(last));
+        bytes.add(&span.partition_bytes);
+    }
+    Estimate {
+        start: start.to_string(),
+        end: end.to_string(),
+        partition_count: partition_count.round() as u64,
+        mean_bytes: bytes.mean(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::definitions::base_schema;
+    use super::super::made_up::testing::text;
+    use super::*;
+
+    #[test]
+    fn ranges_go_around_the_ring() {
+        assert_eq!(ranges(&[-5, 0, 9]), [(-5, 0), (0, 9), (9, i64::MIN), (i64::MIN, -5)]);
+        assert!(ranges(&[]).is_empty());
+    }
+
+    #[test]
+    fn each_range_has_its_share_of_a_tables_partitions() {
+        let bytes = PartitionBytes { min: 10, max: 30, count: 1000, total: 20_000 };
+        let span =
+            FileSpan { first: Token(1), last: Token(1000), partition_count: 1000, partition_bytes: bytes };
+        let stats = TableStats { spans: vec![span, span], ..TableStats::default() };
+        let estimates = estimates(&ranges(&[-500, 400]), &stats);
+        let found: Vec<_> =
+            estimates.iter().map(|of| (of.start.as_str(), of.partition_count, of.mean_bytes)).collect();
+        let min = i64::MIN.to_string();
+        assert_eq!(found, [("-500", 800, 20), (min.as_str(), 0, 0), ("400", 1200, 20)]);
+        assert_eq!(
+            base_schema().expect("schema").table("system", "size_estimates").map(|t| text(t, &[])),
+            Some(vec![])
+        );
+    }
+}
