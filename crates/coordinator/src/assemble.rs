@@ -4,7 +4,7 @@
 //! are taken until the limits of the whole page are reached, or until a shard's page ended for its
 //! own limits: what comes behind that partition on the shard is not known.
 
-use std::collections::HashMap;
+use std::vec::IntoIter;
 
 use rows::{PartitionKey, Row};
 use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition};
@@ -17,47 +17,71 @@ pub(crate) enum Order {
     Ring,
 }
 
+/// The page of one shard, taken apart.
+struct Part {
+    partitions: IntoIter<PartitionRows>,
+    /// Where it ended, in its last partition.
+    next: Option<ReadPosition>,
+}
+
+impl Part {
+    fn head(&self) -> Option<&PartitionKey> {
+        self.partitions.as_slice().first().map(|partition| &partition.key)
+    }
+}
+
 pub(crate) fn assemble(pages: Vec<ReadPage>, order: Order, command: &ReadCommand) -> ReadPage {
-    let mut ends: HashMap<PartitionKey, ReadPosition> = HashMap::new();
-    let mut partitions = Vec::new();
-    let mut tombstone_count = 0;
-    for page in pages {
-        tombstone_count += page.tombstone_count;
-        ends.extend(page.next.map(|position| (position.key.clone(), position)));
-        partitions.extend(page.partitions);
-    }
-    match &order {
-        Order::Ring => partitions.sort_by(|a: &PartitionRows, b| a.key.cmp(&b.key)),
+    let tombstone_count = pages.iter().map(|page| page.tombstone_count).sum();
+    let partition_count = pages.iter().map(|page| page.partitions.len()).sum();
+    let part = |page: ReadPage| Part { partitions: page.partitions.into_iter(), next: page.next };
+    let mut parts: Vec<Part> = pages.into_iter().map(part).collect();
+    let mut page = ReadPage { partitions: Vec::with_capacity(partition_count), tombstone_count, next: None };
+    let mut row_count = 0;
+    match order {
+        Order::Ring => {
+            while let Some(part) = least(&mut parts) {
+                if take(part, &mut page, &mut row_count, command) {
+                    break;
+                }
+            }
+        }
         Order::Keys(keys) => {
-            let places: HashMap<&PartitionKey, usize> =
-                keys.iter().enumerate().map(|(place, key)| (key, place)).collect();
-            partitions.sort_by_key(|partition| places.get(&partition.key).copied());
-        }
-    }
-    let mut page = ReadPage { tombstone_count, ..ReadPage::default() };
-    let mut row_count = 0u32;
-    for mut partition in partitions {
-        let end = ends.remove(&partition.key);
-        let room = command.limits.row_count.saturating_sub(row_count) as usize;
-        let resumed = command.resume.as_ref().filter(|position| position.key == partition.key);
-        let before = resumed.map_or(0, |position| position.row_count);
-        let is_cut = partition.rows.len() > room;
-        partition.rows.truncate(room);
-        row_count += u32::try_from(partition.rows.len().max(1)).unwrap_or(u32::MAX);
-        let is_full = row_count >= command.limits.row_count;
-        if is_cut || (is_full && end.is_none()) {
-            page.next = Some(ReadPosition {
-                key: partition.key.clone(),
-                clustering: partition.rows.last().map(Row::clustering),
-                row_count: before + u32::try_from(partition.rows.len()).unwrap_or(u32::MAX),
-            });
-        } else {
-            page.next = end;
-        }
-        page.partitions.push(partition);
-        if page.next.is_some() {
-            return page;
+            for key in &keys {
+                let part = parts.iter_mut().find(|part| part.head() == Some(key));
+                if part.is_some_and(|part| take(part, &mut page, &mut row_count, command)) {
+                    break;
+                }
+            }
         }
     }
     page
+}
+
+/// The part whose next partition comes first on the ring.
+fn least(parts: &mut [Part]) -> Option<&mut Part> {
+    let with_head = parts.iter().enumerate().filter_map(|(index, part)| Some((part.head()?, index)));
+    let (_, index) = with_head.min()?;
+    parts.get_mut(index)
+}
+
+/// Takes the next partition of a part over; is the page over by that?
+fn take(part: &mut Part, page: &mut ReadPage, row_count: &mut u32, command: &ReadCommand) -> bool {
+    let Some(mut partition) = part.partitions.next() else { return false };
+    let end = part.next.take_if(|position| position.key == partition.key);
+    let room = command.limits.row_count.saturating_sub(*row_count) as usize;
+    let resumed = command.resume.as_ref().filter(|position| position.key == partition.key);
+    let before = resumed.map_or(0, |position| position.row_count);
+    let is_cut = partition.rows.len() > room;
+    partition.rows.truncate(room);
+    let given = u32::try_from(partition.rows.len()).unwrap_or(u32::MAX);
+    *row_count = row_count.saturating_add(given.max(1));
+    let is_full = *row_count >= command.limits.row_count;
+    page.next = if is_cut || (is_full && end.is_none()) {
+        let clustering = partition.rows.last().map(Row::clustering);
+        Some(ReadPosition { key: partition.key.clone(), clustering, row_count: before + given })
+    } else {
+        end
+    };
+    page.partitions.push(partition);
+    page.next.is_some()
 }

@@ -8,6 +8,7 @@
 //! | what can be asked? | `handle.rs` |
 //! | how does a write reach its shards? | `write.rs` |
 //! | how is a logged batch atomic over shards? | `batch.rs` |
+//! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
 //! | how does a schema change come into force? | `schema_change.rs` |
 
@@ -16,6 +17,7 @@ mod batch;
 mod consistency;
 mod error;
 mod handle;
+mod range;
 mod read;
 mod schema_change;
 mod write;

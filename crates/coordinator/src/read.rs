@@ -1,9 +1,9 @@
 //! How a page is read from the shards that hold parts of it.
 
+use futures_util::future::join_all;
 use rows::PartitionKey;
 use runtime::trace;
 use storage::{ReadCommand, ReadPage, ReadTarget};
-use tokio::task::JoinSet;
 
 use crate::assemble::{Order, assemble};
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -31,14 +31,19 @@ impl Coordinator {
                 self.read_parts(&command, parts, order).await
             }
             ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, &command).await,
-            ReadTarget::Range(_) => {
-                let parts = (0..self.shard.shards().count()).map(|owner| (owner, command.clone())).collect();
-                self.read_parts(&command, parts, Order::Ring).await
+            // Boxed, so that reads by key need no room for it.
+            ReadTarget::Range(range) => {
+                let range = *range;
+                Box::pin(self.read_range(command, range)).await
             }
         }
     }
 
-    async fn read_from(&self, owner: usize, command: &ReadCommand) -> Result<ReadPage, CoordinatorError> {
+    pub(crate) async fn read_from(
+        &self,
+        owner: usize,
+        command: &ReadCommand,
+    ) -> Result<ReadPage, CoordinatorError> {
         let page = self.shard.read(owner, command).await;
         if !self.is_behind(&page) {
             return Ok(page?);
@@ -48,22 +53,21 @@ impl Coordinator {
         Ok(Box::pin(self.shard.read(owner, command)).await?)
     }
 
-    async fn read_parts(
+    /// Reads from several shards at once; one of them may be this one.
+    pub(crate) async fn read_parts(
         &self,
         command: &ReadCommand,
-        parts: Vec<(usize, ReadCommand)>,
+        mut parts: Vec<(usize, ReadCommand)>,
         order: Order,
     ) -> Result<ReadPage, CoordinatorError> {
         trace::note(|| format!("Submitting reads to {} shards", parts.len()));
-        let mut reads = JoinSet::new();
-        for (owner, part) in parts {
-            let coordinator = self.clone();
-            let read = async move { coordinator.read_from(owner, &part).await };
-            reads.spawn_local(trace::carry(trace::current(), read));
-        }
+        // This shard's own part goes last: the others work meanwhile.
+        let here = self.shard.local().index();
+        parts.sort_by_key(|(owner, _)| *owner == here);
+        let reads = parts.into_iter().map(|(owner, part)| async move { self.read_from(owner, &part).await });
         let mut pages = Vec::new();
-        while let Some(page) = reads.join_next().await {
-            pages.push(page.map_err(|_| CoordinatorError::ShuttingDown)??);
+        for page in join_all(reads).await {
+            pages.push(page?);
         }
         Ok(assemble(pages, order, command))
     }

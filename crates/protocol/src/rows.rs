@@ -31,6 +31,11 @@ impl<'a> RowsWriter<'a> {
         RowsWriter { out, count_position }
     }
 
+    /// Makes room for that many bytes of cells.
+    pub fn reserve(&mut self, byte_count: usize) {
+        self.out.reserve(byte_count);
+    }
+
     /// Appends the next cell; `None` is null.
     pub fn cell(&mut self, value: Option<&[u8]>) {
         put_cell(self.out, value);

@@ -97,6 +97,9 @@ pub struct ColumnSpec {
 pub trait RowSink {
     /// The next cell; `None` is null.
     fn cell(&mut self, value: Option<&[u8]>);
+
+    /// About so many bytes of cells and their lengths will follow.
+    fn expect(&mut self, _byte_count: usize) {}
 }
 
 /// A page of rows.

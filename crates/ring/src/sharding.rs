@@ -69,6 +69,26 @@ impl Sharding {
         let spread = u128::from(biased << self.ignore_msb) * u128::from(self.shard_count);
         (spread >> 64) as usize
     }
+
+    /// How many pieces, each of one shard, the tokens from `first` to `last` touch.
+    pub fn piece_count(self, first: Token, last: Token) -> u64 {
+        if last < first { 0 } else { self.piece_of(last) - self.piece_of(first) + 1 }
+    }
+
+    /// The shards that own tokens from `first` to `last`, each once.
+    pub fn shards_within(self, first: Token, last: Token) -> impl Iterator<Item = usize> {
+        let count = self.shard_count();
+        let touched = usize::try_from(self.piece_count(first, last)).unwrap_or(usize::MAX).min(count);
+        let start = self.shard_of(first);
+        (start..start + touched).map(move |shard| shard % count)
+    }
+
+    /// The piece a token lies in, counted from the lowest token.
+    fn piece_of(self, token: Token) -> u64 {
+        let biased = (token.0 as u64) ^ (1 << 63);
+        let high = biased.checked_shr(64 - u32::from(self.ignore_msb)).unwrap_or(0);
+        high * u64::from(self.shard_count) + self.shard_of(token) as u64
+    }
 }
 
 impl TryFrom<Stored> for Sharding {
@@ -105,6 +125,30 @@ mod tests {
             counts[sharding.shard_of(token)] += 1;
         }
         assert!(counts.iter().all(|count| (9_000..11_000).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn the_shards_within_a_stretch_are_those_of_its_tokens() {
+        for (count, ignored) in [(1, 12), (2, 12), (3, 12), (5, 0), (4, 3)] {
+            let sharding = Sharding::new(count, ignored).expect("valid");
+            let all: Vec<usize> = sharding.shards_within(Token(i64::MIN), Token(i64::MAX)).collect();
+            assert_eq!(all.len(), usize::from(count));
+            assert_eq!(sharding.piece_count(Token(i64::MIN), Token(i64::MAX)), u64::from(count) << ignored);
+            for step in 0..2_000i64 {
+                let first = Token::of(&step.to_be_bytes());
+                let width = 1i64 << (step % 62);
+                let last = Token(first.0.saturating_add(width));
+                let shards: Vec<usize> = sharding.shards_within(first, last).collect();
+                for part in 0..=32 {
+                    let token = Token(first.0 + (last.0 - first.0) / 32 * part);
+                    assert!(shards.contains(&sharding.shard_of(token)), "{first:?} {last:?} {shards:?}");
+                }
+                if sharding.piece_count(first, last) == 1 {
+                    assert_eq!(shards, [sharding.shard_of(last)]);
+                }
+            }
+            assert_eq!(sharding.shards_within(Token(5), Token(4)).count(), 0);
+        }
     }
 
     #[test]

@@ -12,9 +12,9 @@ pub struct LiveRows {
 impl LiveRows {
     /// What of a merged row is live: deletions and what has expired are left out. `None` when the
     /// row does not exist. The row must have been through [`crate::merge_rows`].
-    pub fn filter(self, row: &Row) -> Option<Row> {
+    pub fn filter(self, row: Row) -> Option<Row> {
         if row.is_plain() {
-            return Some(row.clone());
+            return Some(row);
         }
         let now = self.now;
         let liveness = if row.liveness().is_live(now) { row.liveness() } else { Liveness::NONE };

@@ -15,7 +15,7 @@ use schema::Table;
 
 use crate::{
     Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, Row, Step, Unfiltered,
-    UnfilteredCursor, merge_rows,
+    UnfilteredCursor, merge_row, merge_rows,
 };
 
 /// Merges cursors over the same table, all in the same direction.
@@ -75,6 +75,40 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
             }
         }
         Ok(None)
+    }
+
+    /// The only source: what it gives is in order as it comes, and needs no head.
+    fn step_alone(&mut self) -> Result<Step<C::Need>, C::Error> {
+        let [source] = &mut *self.sources else { return Ok(Step::End) };
+        loop {
+            match source.cursor.step()? {
+                Step::Header(mut header) => {
+                    self.partition_deletion = header.deletion;
+                    source.open = DeletionTime::LIVE;
+                    self.range_deletion = DeletionTime::LIVE;
+                    let static_row = header.static_row.take();
+                    header.static_row = static_row.and_then(|row| merge_row(row, header.deletion));
+                    return Ok(Step::Header(header));
+                }
+                Step::Item(Unfiltered::Row(row)) => {
+                    // Ranges that do not win over the partition's deletion were never told.
+                    if let Some(row) = merge_row(row, self.partition_deletion.max(self.range_deletion)) {
+                        return Ok(Step::Item(Unfiltered::Row(row)));
+                    }
+                }
+                Step::Item(Unfiltered::Marker(marker)) => {
+                    let entered = marker.entered(self.reversed);
+                    let wins = entered.supersedes(self.partition_deletion);
+                    let after = if wins { entered } else { DeletionTime::LIVE };
+                    let before = std::mem::replace(&mut self.range_deletion, after);
+                    let (left, right) = if self.reversed { (after, before) } else { (before, after) };
+                    if before != after {
+                        return Ok(Step::Item(Unfiltered::Marker(Marker { left, right, ..marker })));
+                    }
+                }
+                step @ (Step::Need(_) | Step::End) => return Ok(step),
+            }
+        }
     }
 
     fn next_header(&mut self) -> Option<PartitionHeader> {
@@ -162,8 +196,11 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
                 self.scratch.push(other);
             }
         }
-        self.scratch.push(first);
         let active = self.partition_deletion.max(self.open_deletion());
+        if self.scratch.is_empty() {
+            return merge_row(first, active);
+        }
+        self.scratch.push(first);
         merge_rows(&self.scratch, active, &self.table)
     }
 
@@ -192,6 +229,9 @@ impl<C: UnfilteredCursor> UnfilteredCursor for MergeCursor<C> {
     type Error = C::Error;
 
     fn step(&mut self) -> Result<Step<C::Need>, C::Error> {
+        if self.sources.len() == 1 {
+            return self.step_alone();
+        }
         loop {
             if let Some(need) = self.fill()? {
                 return Ok(Step::Need(need));

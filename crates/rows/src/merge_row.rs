@@ -33,6 +33,14 @@ pub fn merge_rows(rows: &[Row], active: DeletionTime, table: &Table) -> Option<R
     shadow(&merged, active)
 }
 
+/// The same for a row that stands alone.
+pub fn merge_row(row: Row, active: DeletionTime) -> Option<Row> {
+    if active.is_live() && row.deletion().is_live() {
+        return (!row.is_empty()).then_some(row);
+    }
+    shadow(&row, active)
+}
+
 /// Applies an active deletion and the row's own to one row.
 fn shadow(row: &Row, active: DeletionTime) -> Option<Row> {
     let deletion = row.deletion();

@@ -15,7 +15,9 @@
 //! leaves its own out. `PLAIN` marks a row that can only be read as it is: nothing in it expires
 //! or is deleted, so a read needs no clock.
 
-use bytes::Bytes;
+mod check;
+
+use bytes::{Bytes, BytesMut};
 use schema::ColumnId;
 
 use crate::clustering::Components;
@@ -78,7 +80,7 @@ pub struct ComplexRef<'a> {
 impl<'a> ComplexRef<'a> {
     /// Cells by path.
     pub fn cells(&self) -> impl Iterator<Item = CellRef<'a>> + Clone + 'a {
-        Cells { reader: Reader { bytes: self.cells, offset: 0 }, row_timestamp: self.row_timestamp }
+        Cells { reader: Reader { rest: self.cells }, row_timestamp: self.row_timestamp }
     }
 }
 
@@ -95,6 +97,22 @@ impl Row {
     /// Trusts bytes that were checked or built before.
     pub(crate) fn trusted(encoded: Bytes) -> Row {
         Row(encoded)
+    }
+
+    /// Copies rows into one run of memory that the copies share: cheap to hand on, and no count is
+    /// kept in the memory they came from.
+    pub fn gather(rows: &[&Row]) -> Vec<Row> {
+        let mut bytes = Vec::with_capacity(rows.iter().map(|row| row.0.len()).sum());
+        for row in rows {
+            bytes.extend_from_slice(&row.0);
+        }
+        let shared = Bytes::from(bytes);
+        let mut start = 0;
+        let copy = |row: &&Row| {
+            let end = start + row.0.len();
+            Row(shared.slice(std::mem::replace(&mut start, end)..end))
+        };
+        rows.iter().map(copy).collect()
     }
 
     /// The encoded bytes.
@@ -118,11 +136,12 @@ impl Row {
     }
 
     fn clustering_bytes(&self) -> usize {
-        Reader { bytes: &self.0, offset: 0 }.u32() as usize
+        Reader { rest: &self.0 }.u32() as usize
     }
 
     fn header(&self) -> (u8, Reader<'_>) {
-        let mut reader = Reader { bytes: &self.0, offset: 4 + self.clustering_bytes() };
+        let mut reader = Reader { rest: &self.0 };
+        reader.run();
         (reader.u8(), reader)
     }
 
@@ -176,15 +195,16 @@ pub struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// The next column with its bytes in the row.
     pub(crate) fn next_encoded(&mut self) -> (Option<ColumnRef<'a>>, &'a [u8]) {
-        let start = self.reader.offset;
+        let before = self.reader.rest;
         let column = self.next();
-        (column, &self.reader.bytes[start..self.reader.offset])
+        (column, &before[..before.len() - self.reader.rest.len()])
     }
 }
 
 impl<'a> Iterator for Columns<'a> {
     type Item = ColumnRef<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<ColumnRef<'a>> {
         if self.reader.is_at_end() {
             return None;
@@ -195,10 +215,13 @@ impl<'a> Iterator for Columns<'a> {
             ColumnData::Simple(self.reader.cell(flags, self.row_timestamp, false))
         } else {
             let body = self.reader.run();
-            let mut reader = Reader { bytes: body, offset: 0 };
+            let mut reader = Reader { rest: body };
             let deletion = reader.deletion(flags & CELL_COMPLEX_DELETION != 0);
-            let cells = &body[reader.offset..];
-            ColumnData::Complex(ComplexRef { deletion, cells, row_timestamp: self.row_timestamp })
+            ColumnData::Complex(ComplexRef {
+                deletion,
+                cells: reader.rest,
+                row_timestamp: self.row_timestamp,
+            })
         };
         Some(ColumnRef { id, data })
     }
@@ -225,42 +248,48 @@ impl<'a> Iterator for Cells<'a> {
 /// Reads bytes that [`check`] or [`RowBuilder`] vouched for; a panic here is a broken invariant.
 #[derive(Clone, Debug)]
 struct Reader<'a> {
-    bytes: &'a [u8],
-    offset: usize,
+    rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     fn is_at_end(&self) -> bool {
-        self.offset == self.bytes.len()
+        self.rest.is_empty()
     }
 
+    #[inline]
     fn take<const N: usize>(&mut self) -> [u8; N] {
-        let taken =
-            self.bytes[self.offset..].first_chunk::<N>().expect("an encoded row was checked when it came in");
-        self.offset += N;
+        let (taken, rest) =
+            self.rest.split_first_chunk::<N>().expect("an encoded row was checked when it came in");
+        self.rest = rest;
         *taken
     }
 
+    #[inline]
     fn u8(&mut self) -> u8 {
         self.take::<1>()[0]
     }
 
+    #[inline]
     fn u16(&mut self) -> u16 {
         u16::from_le_bytes(self.take())
     }
 
+    #[inline]
     fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.take())
     }
 
+    #[inline]
     fn i64(&mut self) -> i64 {
         i64::from_le_bytes(self.take())
     }
 
+    #[inline]
     fn run(&mut self) -> &'a [u8] {
         let length = self.u32() as usize;
-        let run = &self.bytes[self.offset..self.offset + length];
-        self.offset += length;
+        let (run, rest) = self.rest.split_at(length);
+        self.rest = rest;
         run
     }
 
@@ -284,6 +313,7 @@ impl<'a> Reader<'a> {
         DeletionTime { timestamp, local_deletion_time: self.u32() }
     }
 
+    #[inline]
     fn cell(&mut self, flags: u8, row_timestamp: i64, has_path: bool) -> CellRef<'a> {
         let timestamp = if flags & CELL_ROW_TIMESTAMP != 0 { row_timestamp } else { self.i64() };
         let local_deletion_time = if flags & CELL_ENDS != 0 { self.u32() } else { NO_DELETION_TIME };
@@ -322,7 +352,18 @@ impl RowBuilder {
         deletion: DeletionTime,
         columns_bytes: usize,
     ) -> Self {
-        let mut bytes = Vec::with_capacity(64 + clustering.len() + columns_bytes);
+        let bytes = Vec::with_capacity(64 + clustering.len() + columns_bytes);
+        Self::reusing(bytes, clustering, liveness, deletion)
+    }
+
+    /// The same in memory that was used before ([`RowBuilder::finish_into`]).
+    pub fn reusing(
+        mut bytes: Vec<u8>,
+        clustering: &[u8],
+        liveness: Liveness,
+        deletion: DeletionTime,
+    ) -> Self {
+        bytes.clear();
         push_run(&mut bytes, clustering);
         let flags_offset = bytes.len();
         let mut flags = 0;
@@ -446,10 +487,26 @@ impl RowBuilder {
 
     /// The row.
     pub fn finish(mut self) -> Row {
+        self.mark();
+        Row(self.bytes.into())
+    }
+
+    /// The row, in memory shared with those before it, so that each needs none of its own; and the
+    /// builder's memory for the next one. For rows that will not outlive each other by much. When the
+    /// shared memory is used up, as much as `likely_bytes` is taken for this row and the next ones.
+    pub fn finish_into(mut self, shared: &mut BytesMut, likely_bytes: usize) -> (Row, Vec<u8>) {
+        self.mark();
+        if shared.capacity() < self.bytes.len() {
+            *shared = BytesMut::with_capacity(self.bytes.len().max(likely_bytes));
+        }
+        shared.extend_from_slice(&self.bytes);
+        (Row(shared.split().freeze()), self.bytes)
+    }
+
+    fn mark(&mut self) {
         if self.is_plain {
             self.bytes[self.flags_offset] |= ROW_PLAIN;
         }
-        Row(self.bytes.into())
     }
 }
 
@@ -462,114 +519,4 @@ fn push_run(bytes: &mut Vec<u8>, run: &[u8]) {
 fn push_deletion(bytes: &mut Vec<u8>, deletion: DeletionTime) {
     bytes.extend_from_slice(&deletion.timestamp.to_le_bytes());
     bytes.extend_from_slice(&deletion.local_deletion_time.to_le_bytes());
-}
-
-/// One walk over untrusted bytes with every length checked.
-mod check {
-    use super::*;
-
-    struct Checker<'a> {
-        bytes: &'a [u8],
-        offset: usize,
-    }
-
-    impl<'a> Checker<'a> {
-        fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], RowError> {
-            let error = RowError { offset: self.offset, bytes: self.bytes.len(), what };
-            let taken = self.bytes.get(self.offset..).and_then(|rest| rest.get(..count)).ok_or(error)?;
-            self.offset += count;
-            Ok(taken)
-        }
-
-        fn run(&mut self, what: &'static str) -> Result<&'a [u8], RowError> {
-            let head = self.take(4, what)?;
-            self.take(u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize, what)
-        }
-
-        fn flags(&mut self, known: u8, what: &'static str) -> Result<u8, RowError> {
-            let offset = self.offset;
-            let flags = self.take(1, what)?[0];
-            if flags & !known != 0 {
-                return Err(RowError { offset, bytes: self.bytes.len(), what });
-            }
-            Ok(flags)
-        }
-
-        fn cell(&mut self, flags: u8, has_path: bool) -> Result<(), RowError> {
-            let fixed = if flags & CELL_ROW_TIMESTAMP == 0 { 8 } else { 0 }
-                + if flags & CELL_ENDS != 0 { 4 } else { 0 }
-                + if flags & CELL_EXPIRING != 0 { 4 } else { 0 };
-            self.take(fixed, "cell times")?;
-            if has_path {
-                self.run("cell path")?;
-            }
-            self.run("cell value").map(|_| ())
-        }
-    }
-
-    const CELL_FLAGS: u8 = CELL_ROW_TIMESTAMP | CELL_ENDS | CELL_EXPIRING;
-
-    pub(super) fn check(bytes: &[u8]) -> Result<(), RowError> {
-        let mut row = Checker { bytes, offset: 0 };
-        let clustering = row.run("clustering")?;
-        Clustering::from_encoded(Bytes::copy_from_slice(clustering)).map_err(|error| RowError {
-            offset: 4 + error.offset,
-            bytes: bytes.len(),
-            what: "clustering component",
-        })?;
-        let row_flags = row.flags(ROW_LIVENESS | ROW_LIVENESS_TTL | ROW_DELETION | ROW_PLAIN, "row flags")?;
-        let (has_liveness, is_plain) = (row_flags & ROW_LIVENESS != 0, row_flags & ROW_PLAIN != 0);
-        let contradicts = |flags: u8| {
-            // What a row says of itself must hold: a plain one is handed out unread.
-            (flags & CELL_ROW_TIMESTAMP != 0 && !has_liveness)
-                || (flags & (CELL_ENDS | CELL_COMPLEX_DELETION) != 0 && is_plain)
-        };
-        let refuse = |offset, what| RowError { offset, bytes: bytes.len(), what };
-        if (row_flags & ROW_LIVENESS_TTL != 0 && !has_liveness)
-            || (is_plain && row_flags & (ROW_LIVENESS_TTL | ROW_DELETION) != 0)
-        {
-            return Err(refuse(row.offset - 1, "contradicting row flags"));
-        }
-        let fixed = if has_liveness { 8 } else { 0 }
-            + if row_flags & ROW_LIVENESS_TTL != 0 { 8 } else { 0 }
-            + if row_flags & ROW_DELETION != 0 { 12 } else { 0 };
-        row.take(fixed, "row times")?;
-        let mut last_id = None;
-        while row.offset < bytes.len() {
-            let id = row.take(2, "column id")?;
-            let id = u16::from_le_bytes([id[0], id[1]]);
-            if last_id.is_some_and(|last| last >= id) {
-                return Err(refuse(row.offset - 2, "order of column ids"));
-            }
-            last_id = Some(id);
-            let flags = row.flags(CELL_FLAGS | CELL_COMPLEX | CELL_COMPLEX_DELETION, "cell flags")?;
-            if contradicts(flags) || flags & (CELL_COMPLEX | CELL_COMPLEX_DELETION) == CELL_COMPLEX_DELETION {
-                return Err(refuse(row.offset - 1, "contradicting cell flags"));
-            }
-            if flags & CELL_COMPLEX == 0 {
-                row.cell(flags, false)?;
-                continue;
-            }
-            let body = row.run("complex column")?;
-            let base = row.offset - body.len();
-            let mut cells = Checker { bytes: body, offset: 0 };
-            let mut walk = || -> Result<(), RowError> {
-                cells.take(if flags & CELL_COMPLEX_DELETION != 0 { 12 } else { 0 }, "complex deletion")?;
-                while cells.offset < body.len() {
-                    let flags = cells.flags(CELL_FLAGS, "cell flags")?;
-                    if contradicts(flags) {
-                        return Err(RowError {
-                            offset: cells.offset - 1,
-                            bytes: body.len(),
-                            what: "contradicting cell flags",
-                        });
-                    }
-                    cells.cell(flags, true)?;
-                }
-                Ok(())
-            };
-            walk().map_err(|error| RowError { offset: base + error.offset, bytes: bytes.len(), ..error })?;
-        }
-        Ok(())
-    }
 }

@@ -122,7 +122,7 @@ impl Partition {
         let live = LiveRows { now: view.now };
         let visible = |row: &Row, active: DeletionTime| {
             let merged = merge_rows(std::slice::from_ref(row), active, table)?;
-            known(&live.filter(&merged)?, table)
+            known(&live.filter(merged)?, table)
         };
         let static_row = self.static_row.as_ref().and_then(|row| visible(row, self.deletion));
         let is_in = |row: &&Row| {
@@ -138,7 +138,7 @@ impl Partition {
         }
         rows.truncate(view.rows_per_partition as usize);
         let is_there = static_row.is_some() || !rows.is_empty();
-        is_there.then(|| PartitionRows { key: key.clone(), static_row, rows })
+        is_there.then(|| PartitionRows { key: key.clone(), static_row, rows: rows.into() })
     }
 }
 

@@ -2,4 +2,5 @@
 
 pub mod cursor;
 pub mod id_map;
+pub mod prefetch;
 pub mod vint;

@@ -46,6 +46,8 @@ pub use layout::{Layout, NodeFacts};
 pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
-pub use read::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange};
+pub use read::{
+    PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
+};
 pub use shard::Shard;
 pub use snapshots::{ClearFilter, SnapshotFacts};

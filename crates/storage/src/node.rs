@@ -238,6 +238,11 @@ impl Shards {
         self.sharding.shard_of(token)
     }
 
+    /// The rule that gives each token its shard.
+    pub fn sharding(&self) -> Sharding {
+        self.sharding
+    }
+
     /// Does something on a shard's thread and brings back what it gives.
     ///
     /// # Errors

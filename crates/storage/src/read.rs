@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rows::{Clustering, PartitionKey, Row, Slices};
 use schema::Table;
+use smallvec::SmallVec;
 use types::Token;
 
 /// A read of some rows of one table.
@@ -89,8 +90,11 @@ pub struct PartitionRows {
     /// Its static row, as far as it is live.
     pub static_row: Option<Row>,
     /// Its rows in the order asked for.
-    pub rows: Vec<Row>,
+    pub rows: RowList,
 }
+
+/// Rows of one partition: of many partitions there is one, which needs no memory of its own.
+pub type RowList = SmallVec<[Row; 1]>;
 
 /// One page of an answer.
 #[derive(Clone, Debug, Default)]

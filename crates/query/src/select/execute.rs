@@ -296,6 +296,16 @@ impl Scan<'_> {
                 missing.min(ROWS_AT_ONCE * 2)
             };
             let Some(partitions) = self.next(ask, amounts.per_partition).await? else { break };
+            let count = rows_of(&partitions);
+            if amounts.per_partition == u32::MAX && count <= u64::from(missing) {
+                // All of them, as most pages.
+                have += u32::try_from(count).unwrap_or(u32::MAX);
+                given = take_all(&mut out, partitions, given);
+                if have >= wanted {
+                    return Ok(self.stop(out, given, amounts, have));
+                }
+                continue;
+            }
             for mut partition in partitions {
                 let before = match &given {
                     Some((key, count)) if *key == partition.key => *count,
@@ -350,6 +360,31 @@ impl Scan<'_> {
     }
 }
 
+/// How many rows of an answer those partitions are.
+fn rows_of(partitions: &[PartitionRows]) -> u64 {
+    partitions.iter().map(|partition| partition.rows.len().max(1) as u64).sum()
+}
+
+/// Takes partitions over without a look at each; the last one, and how many rows it has given.
+fn take_all(
+    out: &mut StoredRows,
+    partitions: Vec<PartitionRows>,
+    given: Option<(rows::PartitionKey, u32)>,
+) -> Option<(rows::PartitionKey, u32)> {
+    let Some(last) = partitions.last() else { return given };
+    let before = given.filter(|(key, _)| *key == last.key).map_or(0, |(_, count)| count);
+    let count = u32::try_from(last.rows.len().max(1)).unwrap_or(u32::MAX);
+    let given = (last.key.clone(), before.saturating_add(count));
+    if out.partitions.is_empty() {
+        out.partitions = partitions;
+    } else {
+        let mut partitions = partitions.into_iter();
+        partitions.next().into_iter().for_each(|first| merge_into(out, first));
+        out.partitions.extend(partitions);
+    }
+    Some(given)
+}
+
 /// A partition that goes on from the page before joins what is there.
 fn merge_into(out: &mut StoredRows, partition: PartitionRows) {
     match out.partitions.last_mut() {
@@ -362,7 +397,7 @@ fn merge_into(out: &mut StoredRows, partition: PartitionRows) {
 fn apply(filter: &RowFilter, plan: &SelectPlan, partitions: &mut Vec<PartitionRows>) {
     let mut scratch = Vec::new();
     partitions.retain_mut(|partition| {
-        let mut kept = Vec::with_capacity(partition.rows.len());
+        let mut kept = storage::RowList::with_capacity(partition.rows.len());
         let alone = gives_static_row_alone(partition);
         let mut view = RowView::new(&plan.projection);
         view.enter_partition(partition);
@@ -390,7 +425,7 @@ fn sort(plan: &SelectPlan, rows: StoredRows, limit: u32) -> StoredRows {
             single.push(PartitionRows {
                 key: partition.key.clone(),
                 static_row: partition.static_row.clone(),
-                rows: vec![row.clone()],
+                rows: storage::RowList::from_elem(row.clone(), 1),
             });
         }
         if partition.rows.is_empty() {

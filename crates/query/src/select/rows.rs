@@ -48,6 +48,17 @@ pub(crate) struct Projection {
     pub(crate) static_rows_alone: bool,
 }
 
+impl Projection {
+    /// Do the regular columns stand in the result as they do in a row, each once?
+    fn is_in_order(&self) -> bool {
+        let slot = |source: &Source| match source {
+            Source::Regular(index) => Some(*index),
+            _ => None,
+        };
+        self.sources.iter().filter_map(slot).eq(0..self.regular_columns.len())
+    }
+}
+
 /// Pages as storage gave them, cut to what the statement asked for.
 #[derive(Debug, Default)]
 pub(crate) struct StoredRows {
@@ -65,7 +76,38 @@ impl StoredRows {
         self.partitions.iter().map(count).sum()
     }
 
+    /// About how many bytes the rows take in an answer.
+    fn byte_count(&self, projection: &Projection) -> usize {
+        let of_row = |row: &Row| row.as_encoded().len();
+        let of_partition = |partition: &PartitionRows| {
+            let lengths = 4 * projection.sources.len() + partition.key.bytes.len();
+            let each = lengths + partition.static_row.as_ref().map_or(0, of_row);
+            partition.rows.len().max(1) * each + partition.rows.iter().map(of_row).sum::<usize>()
+        };
+        self.partitions.iter().map(of_partition).sum()
+    }
+
     pub(crate) fn write(&self, projection: &Projection, sink: &mut impl RowSink) {
+        if !projection.is_in_order() {
+            return self.write_by_slots(projection, sink);
+        }
+        if projection.regular_columns.len() * 2 >= projection.sources.len() {
+            sink.expect(self.byte_count(projection));
+        }
+        let mut view = RowView::new(projection);
+        for partition in &self.partitions {
+            view.enter_partition(partition);
+            if gives_static_row_alone(partition) {
+                view.enter_row(None);
+                view.write(sink);
+            }
+            for row in &partition.rows {
+                view.write_in_order(row, sink);
+            }
+        }
+    }
+
+    fn write_by_slots(&self, projection: &Projection, sink: &mut impl RowSink) {
         let mut view = RowView::new(projection);
         for partition in &self.partitions {
             view.enter_partition(partition);
@@ -117,12 +159,44 @@ impl<'a> RowView<'a> {
         self.clustering.fill(None);
         self.regulars.fill(None);
         let Some(row) = row else { return };
+        self.enter_clustering(row);
+        fill(row, &self.projection.regular_columns, &mut self.regulars);
+    }
+
+    fn enter_clustering(&mut self, row: &'a Row) {
         if self.projection.clustering_count > 0 {
             for (slot, component) in self.clustering.iter_mut().zip(row.clustering_components()) {
                 *slot = component;
             }
         }
-        fill(row, &self.projection.regular_columns, &mut self.regulars);
+    }
+
+    /// Gives the cells of a row to the sink as its columns are passed, where the projection
+    /// [is in their order](Projection::is_in_order).
+    fn write_in_order(&mut self, row: &'a Row, sink: &mut impl RowSink) {
+        self.enter_clustering(row);
+        let projection = self.projection;
+        let mut columns = row.columns();
+        let mut head = columns.next();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for source in &projection.sources {
+            let Source::Regular(index) = source else {
+                sink.cell(self.value(*source, &mut scratch));
+                continue;
+            };
+            let wanted = &projection.regular_columns[*index];
+            while head.as_ref().is_some_and(|column| column.id < wanted.id) {
+                head = columns.next();
+            }
+            match head {
+                Some(column) if column.id == wanted.id => {
+                    sink.cell(shown(wanted, column.data, &mut scratch));
+                    head = columns.next();
+                }
+                _ => sink.cell(None),
+            }
+        }
+        self.scratch = scratch;
     }
 
     /// Gives the cells of the result's columns to the sink.
@@ -145,13 +219,7 @@ impl<'a> RowView<'a> {
             Source::Static(index) => (&self.statics, &self.projection.static_columns, index),
             Source::Regular(index) => (&self.regulars, &self.projection.regular_columns, index),
         };
-        match slots[index]? {
-            ColumnData::Simple(cell) => Some(cell.value),
-            ColumnData::Complex(complex) => {
-                scratch.clear();
-                write_complex(&columns[index].cql_type, complex, scratch).then_some(scratch.as_slice())
-            }
-        }
+        shown(&columns[index], slots[index]?, scratch)
     }
 
     /// The value of a source, for keeping.
@@ -176,6 +244,17 @@ impl<'a> RowView<'a> {
             Source::Static(index) => self.statics[index],
             Source::Regular(index) => self.regulars[index],
             Source::PartitionKey(_) | Source::Clustering(_) => None,
+        }
+    }
+}
+
+/// What a client sees of a column's cells; multi-cell values are put together in `scratch`.
+fn shown<'s>(column: &SlotColumn, data: ColumnData<'s>, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]> {
+    match data {
+        ColumnData::Simple(cell) => Some(cell.value),
+        ColumnData::Complex(complex) => {
+            scratch.clear();
+            write_complex(&column.cql_type, complex, scratch).then_some(scratch.as_slice())
         }
     }
 }

@@ -32,11 +32,16 @@ pub struct Session {
 
 /// Runs a test with a session in keyspace `ks`.
 pub fn with_session<Test: AsyncFnOnce(Session)>(test: Test) {
+    with_node(2, 64 << 20, test);
+}
+
+/// The same on a node of that many shards and that much memory.
+pub fn with_node<Test: AsyncFnOnce(Session)>(shard_count: u16, memory_bytes: usize, test: Test) {
     let tokio_runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&tokio_runtime, async move {
         let runtime = Runtime::in_memory_for_tests();
-        let options = StorageOptions::new("/data", 2, 64 << 20);
+        let options = StorageOptions::new("/data", shard_count, memory_bytes);
         let directory = Directory::open(&runtime, options).unwrap();
         let log = directory.layout().schema_log();
         let metadata = MetadataLog::open(&runtime.disk, &log, Schema::default()).unwrap();
@@ -56,6 +61,13 @@ pub fn with_session<Test: AsyncFnOnce(Session)>(test: Test) {
 }
 
 impl Session {
+    /// Writes what is in memory to table files.
+    pub async fn flush(&self) {
+        for handle in self._shards.handles() {
+            handle.local().flush_all().await.unwrap();
+        }
+    }
+
     pub async fn send(&mut self, text: &str) -> Result<Response, QueryError> {
         self.engine.query(&mut self.state, text, &self.options).await
     }

@@ -95,11 +95,11 @@ proptest! {
         let live = LiveRows { now: now + later };
         let timestamp_min = others.iter().map(oldest).min().unwrap_or(i64::MAX);
         let all: Vec<Row> = compacted.iter().chain(&others).cloned().collect();
-        let expected = merge(&all).and_then(|row| live.filter(&row));
+        let expected = merge(&all).and_then(|row| live.filter(row));
         let kept = merge(&compacted)
             .and_then(|row| purge_row(&row, now, gc_before.min(now), |timestamp| timestamp < timestamp_min));
         let left: Vec<Row> = kept.into_iter().chain(others).collect();
-        prop_assert_eq!(merge(&left).and_then(|row| live.filter(&row)), expected);
+        prop_assert_eq!(merge(&left).and_then(|row| live.filter(row)), expected);
     }
 
     #[test]

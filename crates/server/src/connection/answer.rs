@@ -88,6 +88,10 @@ impl RowSink for Sink<'_> {
     fn cell(&mut self, value: Option<&[u8]>) {
         self.0.cell(value);
     }
+
+    fn expect(&mut self, byte_count: usize) {
+        self.0.reserve(byte_count);
+    }
 }
 
 struct Cells<'a>(&'a mut BytesMut);
@@ -95,6 +99,10 @@ struct Cells<'a>(&'a mut BytesMut);
 impl RowSink for Cells<'_> {
     fn cell(&mut self, value: Option<&[u8]>) {
         protocol::put_cell(self.0, value);
+    }
+
+    fn expect(&mut self, byte_count: usize) {
+        self.0.reserve(byte_count);
     }
 }
 

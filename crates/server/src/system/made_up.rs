@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use rows::{CellRef, ClusteringBuilder, DeletionTime, Liveness, PartitionKey, RowBuilder};
 use schema::{ColumnId, Table};
-use storage::PartitionRows;
+use storage::{PartitionRows, RowList};
 use types::{encoding, inet};
 use uuid::Uuid;
 
@@ -127,7 +127,7 @@ impl<'a> MadeUpRows<'a> {
         }
         let place = *self.places.entry(key.clone().into()).or_insert_with(|| {
             let key = PartitionKey::new(key.into());
-            self.partitions.push(PartitionRows { key, static_row: None, rows: Vec::new() });
+            self.partitions.push(PartitionRows { key, static_row: None, rows: RowList::new() });
             self.partitions.len() - 1
         });
         self.partitions[place].rows.push(row.finish());

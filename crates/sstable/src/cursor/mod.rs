@@ -314,13 +314,14 @@ impl<S: ChunkSource> FileCursor<S> {
             Which::One { key, .. } => Some(key.clone()),
             Which::Range { .. } => None,
         };
+        let decoder = &mut self.items.decoder;
         let (key, deletion, mut position) = self.chunks.parse(Component::Data, place.start, |bytes| {
             let mut input = Cursor::new(bytes);
             let length = usize::from(input.u16()?);
             let key_bytes = input.take(length)?;
             let key = match &known {
                 Some(known) => (known.bytes == key_bytes).then(|| known.clone()),
-                None => Some(PartitionKey::new(bytes::Bytes::copy_from_slice(key_bytes))),
+                None => Some(PartitionKey::new(decoder.keep(key_bytes))),
             };
             let deletion = read_deletion_of(file.descriptor().version, &mut input)?;
             let deletion = deletion.ok_or(ParseError::Malformed("deletion of a partition"))?;

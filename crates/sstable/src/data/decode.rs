@@ -3,6 +3,7 @@
 //! An item is read in two steps: its head, which tells where it stands and where it ends, so that
 //! it can be passed over; then its body. Buffers are kept from item to item.
 
+use bytes::{Bytes, BytesMut};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row, RowBuilder,
 };
@@ -21,6 +22,12 @@ pub(crate) struct Decoder {
     columns: Vec<Found>,
     /// Which columns of the file the row has, when not all.
     subset: Vec<u16>,
+    /// Where rows are put together.
+    built: Vec<u8>,
+    /// Where they lie then.
+    shared: BytesMut,
+    /// Bytes of all rows so far.
+    built_bytes: usize,
 }
 
 /// What an item is, and where it ends.
@@ -65,6 +72,9 @@ struct FoundCell {
 /// What a row in memory takes for a column beside its value, at most but for times.
 const COLUMN_OVERHEAD_BYTES: usize = 8;
 
+/// Memory that rows share, at most: as much as were read before, so that a lone row takes only its own.
+const SHARED_BYTES: usize = 32 << 10;
+
 type Parsed<T> = Result<T, ParseError>;
 
 impl Decoder {
@@ -98,6 +108,15 @@ impl Decoder {
         let body_start = input.position();
         let item_bytes = (body_start as u64).saturating_add(body_bytes);
         Ok(Head { kind, body_start, item_bytes, flags: item_flags })
+    }
+
+    /// Keeps bytes, in memory shared with the rows.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Bytes {
+        if self.shared.capacity() < bytes.len() {
+            return Bytes::copy_from_slice(bytes);
+        }
+        self.shared.extend_from_slice(bytes);
+        self.shared.split().freeze()
     }
 
     /// Clustering or prefix of the last head, encoded.
@@ -175,8 +194,9 @@ impl Decoder {
             };
             self.columns.push(Found { slot, cell });
         }
-        let bytes = body.len() + count * COLUMN_OVERHEAD_BYTES;
-        let mut builder = RowBuilder::with_capacity(&self.clustering, liveness, deletion, bytes);
+        let memory = std::mem::take(&mut self.built);
+        let mut builder = RowBuilder::reusing(memory, &self.clustering, liveness, deletion);
+        builder.reserve(body.len() + count * COLUMN_OVERHEAD_BYTES);
         if has_all {
             for slot in &columns.by_id {
                 build(&mut builder, &reader, columns, &self.columns[usize::from(*slot)])?;
@@ -191,7 +211,9 @@ impl Decoder {
                 build(&mut builder, &reader, columns, found)?;
             }
         }
-        let row = builder.finish();
+        let (row, memory) = builder.finish_into(&mut self.shared, self.built_bytes.min(SHARED_BYTES));
+        self.built = memory;
+        self.built_bytes = self.built_bytes.saturating_add(row.as_encoded().len());
         Ok((!row.is_empty()).then_some(row))
     }
 }

@@ -3,23 +3,31 @@
 //! The cursor holds no borrow between steps: it remembers the last row it gave and seeks from
 //! there, a batch of rows at a time. A write that lands ahead of it is seen, one behind it is not; the
 //! first batch is taken together with the partition's header, so that of a partition that fits into
-//! one a write is seen whole or not at all.
+//! one a write is seen whole or not at all. Of a range, partitions of one row are taken many at a time.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::ops::Bound as RangeBound;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use rows::{
-    Bound, ClusteringComparator, Marker, PartitionKey, Row, Slices, Step, Unfiltered, UnfilteredCursor,
+    Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, PartitionKey, Row, Slices, Step,
+    Unfiltered, UnfilteredCursor,
 };
+use stdx::prefetch::prefetch;
 use types::Token;
 
-use super::partition::{OrderKey, bound_key, is_before, row_key};
+use super::partition::{Batch, MemoryPartition, OrderKey, bound_key, is_before, row_key};
 use super::{Memtable, MemtableSlot};
 
-/// Rows taken out in one go.
-const BATCH_ROWS: usize = 64;
+/// Rows of a partition taken out in one go: that many, and more when they are small and wanted.
+const LEAST_ROWS: usize = 64;
+const MOST_ROWS: usize = 256;
+/// A batch of more rows or partitions ends when it holds so much.
+const BATCH_BYTES: usize = 64 << 10;
+/// Partitions taken beyond those that were expected to do.
+const FURTHER_PARTITIONS: usize = 8;
 
 /// Which partitions to read.
 #[derive(Clone, Debug)]
@@ -36,11 +44,19 @@ pub(crate) struct MemtableCursor {
     slices: Slices,
     reversed: bool,
     partition: Option<InPartition>,
+    /// Partitions of at most one row, each with its row, taken ahead.
+    taken: std::vec::IntoIter<(PartitionHeader, Option<Row>)>,
+    /// The row of the partition whose header was given last.
+    row: Option<Row>,
+    /// How many rows the reader is likely to take still.
+    expected: usize,
 }
 
 /// Where the cursor is in a partition.
 struct InPartition {
     key: PartitionKey,
+    /// How many rows the reader is likely to take.
+    expected: usize,
     /// Slices yet to read, in reading order.
     slice_indexes: VecDeque<usize>,
     slice: Option<InSlice>,
@@ -51,6 +67,8 @@ struct InSlice {
     high: RangeBound<OrderKey>,
     rows: VecDeque<Row>,
     rows_are_over: bool,
+    /// How many rows the reader is likely to take still.
+    expected: usize,
     /// In reading order.
     markers: VecDeque<Marker>,
 }
@@ -61,33 +79,111 @@ impl MemtableCursor {
         target: MemtableTarget,
         slices: Slices,
         reversed: bool,
+        expected: u32,
     ) -> Self {
-        MemtableCursor { slot, target: Some(target), slices, reversed, partition: None }
+        MemtableCursor {
+            slot,
+            target: Some(target),
+            slices,
+            reversed,
+            partition: None,
+            taken: Vec::new().into_iter(),
+            row: None,
+            expected: expected as usize,
+        }
     }
 
     /// The next header, or `End`.
     fn next_partition(&mut self) -> Step<Infallible> {
-        let Some(target) = self.target.take() else { return Step::End };
-        let header = self.slot.with(|memtable| match &target {
-            MemtableTarget::Key(key) => memtable.partition(key).map(|partition| partition.header(key)),
-            MemtableTarget::Range { from, after, last } => {
-                // The empty key sorts first among those of its token.
-                let first = PartitionKey { token: *from, bytes: bytes::Bytes::new() };
-                let start = after.as_ref().map_or(RangeBound::Included(&first), RangeBound::Excluded);
-                memtable.first_within(start, *last).map(|(key, partition)| partition.header(key))
-            }
-        });
-        let Some(header) = header else { return Step::End };
-        if let MemtableTarget::Range { from, last, .. } = target {
-            self.target = Some(MemtableTarget::Range { from, after: Some(header.key.clone()), last });
+        if let Some((header, row)) = self.taken.next() {
+            self.row = row;
+            return Step::Header(header);
         }
+        let slot = Rc::clone(&self.slot);
+        let header = slot.with(|memtable| match self.target.take()? {
+            MemtableTarget::Key(key) => {
+                let partition = memtable.partition(&key)?;
+                Some(self.enter(memtable, partition.header(&key)))
+            }
+            MemtableTarget::Range { from, after, last } => self.next_in_range(memtable, from, after, last),
+        });
+        header.map_or(Step::End, Step::Header)
+    }
+
+    fn next_in_range(
+        &mut self,
+        memtable: &Memtable,
+        from: Token,
+        after: Option<PartitionKey>,
+        last: Token,
+    ) -> Option<PartitionHeader> {
+        // The empty key sorts first among those of its token.
+        let first = PartitionKey { token: from, bytes: Bytes::new() };
+        let start = after.as_ref().map_or(RangeBound::Included(&first), RangeBound::Excluded);
+        let mut partitions = memtable.within(start, last);
+        if self.slices.is_all() {
+            let taken = take_small(&mut partitions, self.expected.clamp(FURTHER_PARTITIONS, MOST_ROWS));
+            if let Some(key) = taken.last().map(|(header, _)| header.key.clone()) {
+                self.expected = self.expected.saturating_sub(taken.len());
+                self.target = Some(MemtableTarget::Range { from, after: Some(key), last });
+                self.taken = taken.into_iter();
+                let (header, row) = self.taken.next()?;
+                self.row = row;
+                return Some(header);
+            }
+            partitions = memtable.within(start, last);
+        }
+        let (key, partition) = partitions.next()?;
+        let header = self.enter(memtable, partition.header(key));
+        self.target = Some(MemtableTarget::Range { from, after: Some(header.key.clone()), last });
+        Some(header)
+    }
+
+    /// Begins a partition that is read slice by slice.
+    fn enter(&mut self, memtable: &Memtable, header: PartitionHeader) -> PartitionHeader {
         let count = self.slices.as_slice().len();
         let slice_indexes = if self.reversed { (0..count).rev().collect() } else { (0..count).collect() };
-        let mut partition = InPartition { key: header.key.clone(), slice_indexes, slice: None };
-        self.slot.with(|memtable| partition.open_slice(memtable, &self.slices, self.reversed));
+        let mut partition =
+            InPartition { key: header.key.clone(), expected: self.expected, slice_indexes, slice: None };
+        partition.open_slice(memtable, &self.slices, self.reversed);
         self.partition = Some(partition);
-        Step::Header(header)
+        header
     }
+}
+
+/// Copies partitions of at most one row until there is one of more.
+fn take_small<'a>(
+    partitions: &mut impl Iterator<Item = (&'a PartitionKey, &'a MemoryPartition)>,
+    count: usize,
+) -> Vec<(PartitionHeader, Option<Row>)> {
+    let mut found = Vec::with_capacity(count);
+    let (mut key_bytes, mut row_bytes) = (0, 0);
+    for (key, partition) in partitions {
+        let Some(row) = partition.at_most_one_row() else { break };
+        prefetch(&key.bytes);
+        key_bytes += key.bytes.len();
+        if let Some(row) = row {
+            prefetch(row.as_encoded());
+            row_bytes += row.as_encoded().len();
+        }
+        found.push((key, partition.deletion(), row));
+        if found.len() == count || key_bytes + row_bytes >= BATCH_BYTES {
+            break;
+        }
+    }
+    let mut keys = Vec::with_capacity(key_bytes);
+    found.iter().for_each(|(key, ..)| keys.extend_from_slice(&key.bytes));
+    let keys = Bytes::from(keys);
+    let row_references: Vec<&Row> = found.iter().filter_map(|(.., row)| *row).collect();
+    let mut rows = Row::gather(&row_references).into_iter();
+    let mut start = 0;
+    let owned = |(key, deletion, row): (&PartitionKey, DeletionTime, Option<&Row>)| {
+        let end = start + key.bytes.len();
+        let bytes = keys.slice(std::mem::replace(&mut start, end)..end);
+        let key = PartitionKey { token: key.token, bytes };
+        (PartitionHeader { key, deletion, static_row: None }, row.and_then(|_| rows.next()))
+    };
+    found.into_iter().map(owned).collect()
 }
 
 impl InPartition {
@@ -109,7 +205,7 @@ impl InPartition {
     /// Goes on to the next slice and takes its first batch; was there one?
     fn open_slice(&mut self, memtable: &Memtable, slices: &Slices, reversed: bool) -> bool {
         let Some(index) = self.slice_indexes.pop_front() else { return false };
-        let mut slice = InSlice::open(memtable, &self.key, slices, index, reversed);
+        let mut slice = InSlice::open(memtable, self, slices, index, reversed);
         slice.fill(memtable, &self.key, reversed);
         self.slice = Some(slice);
         true
@@ -117,7 +213,14 @@ impl InPartition {
 }
 
 impl InSlice {
-    fn open(memtable: &Memtable, key: &PartitionKey, slices: &Slices, index: usize, reversed: bool) -> Self {
+    fn open(
+        memtable: &Memtable,
+        partition: &InPartition,
+        slices: &Slices,
+        index: usize,
+        reversed: bool,
+    ) -> Self {
+        let (key, expected) = (&partition.key, partition.expected);
         let slice = &slices.as_slice()[index];
         let comparator = memtable.comparator();
         let mut markers: VecDeque<Marker> = memtable
@@ -132,6 +235,7 @@ impl InSlice {
             high: range_bound(&slice.end, comparator),
             rows: VecDeque::new(),
             rows_are_over: false,
+            expected,
             markers,
         }
     }
@@ -153,10 +257,16 @@ impl InSlice {
 
     fn fill(&mut self, memtable: &Memtable, key: &PartitionKey, reversed: bool) {
         let between = (as_slice(&self.low), as_slice(&self.high));
-        let rows = memtable
+        let batch = Batch {
+            least_rows: LEAST_ROWS,
+            most_rows: self.expected.clamp(LEAST_ROWS, MOST_ROWS),
+            bytes: BATCH_BYTES,
+        };
+        let (rows, is_all) = memtable
             .partition(key)
-            .map_or_else(Vec::new, |partition| partition.rows_between(between, reversed, BATCH_ROWS));
-        self.rows_are_over = rows.len() < BATCH_ROWS;
+            .map_or_else(|| (Vec::new(), true), |partition| partition.rows_between(between, reversed, batch));
+        self.expected = self.expected.saturating_sub(rows.len());
+        self.rows_are_over = is_all;
         if let Some(last) = rows.last().filter(|_| !self.rows_are_over) {
             let edge = RangeBound::Excluded(row_key(last, memtable.comparator()));
             if reversed {
@@ -189,6 +299,9 @@ impl UnfilteredCursor for MemtableCursor {
     type Error = Infallible;
 
     fn step(&mut self) -> Result<Step<Infallible>, Infallible> {
+        if let Some(row) = self.row.take() {
+            return Ok(Step::Item(Unfiltered::Row(row)));
+        }
         if let Some(partition) = &mut self.partition {
             let item = self.slot.with(|memtable| partition.next(memtable, &self.slices, self.reversed));
             if let Some(item) = item {

@@ -128,14 +128,14 @@ impl Memtable {
         self.partitions.get(key)
     }
 
-    /// The first partition within the bounds.
-    fn first_within(
+    /// Partitions from a place up to a token.
+    fn within(
         &self,
         start: RangeBound<&PartitionKey>,
         last: types::Token,
-    ) -> Option<(&PartitionKey, &MemoryPartition)> {
+    ) -> impl Iterator<Item = (&PartitionKey, &MemoryPartition)> {
         let range = self.partitions.range::<PartitionKey, _>((start, RangeBound::Unbounded));
-        range.take(1).find(|(key, _)| key.token <= last)
+        range.take_while(move |(key, _)| key.token <= last)
     }
 
     fn comparator(&self) -> &ClusteringComparator {

@@ -8,6 +8,7 @@ use rows::{
     RangeTombstones, Row, Slice, Unfiltered, merge_rows,
 };
 use schema::Table;
+use stdx::prefetch::prefetch;
 use types::byte_comparable::{self, ClusteringBoundKind};
 
 use super::ROW_OVERHEAD_BYTES;
@@ -124,6 +125,20 @@ impl MemoryPartition {
         Some(LoneRow { deletion: self.deletion, row })
     }
 
+    /// The row, or no row, of a partition that has nothing else but perhaps a deletion.
+    pub(super) fn at_most_one_row(&self) -> Option<Option<&Row>> {
+        match &self.rows {
+            _ if self.static_row.is_some() || self.ranges.is_some() => None,
+            MemoryRows::None => Some(None),
+            MemoryRows::One(row) => Some(Some(row)),
+            MemoryRows::Many(_) => None,
+        }
+    }
+
+    pub(super) fn deletion(&self) -> DeletionTime {
+        self.deletion
+    }
+
     pub(super) fn header(&self, key: &PartitionKey) -> PartitionHeader {
         PartitionHeader { key: key.clone(), deletion: self.deletion, static_row: self.static_row.clone() }
     }
@@ -154,29 +169,69 @@ impl MemoryPartition {
         self.ranges.as_ref().map_or_else(Vec::new, |ranges| ranges.markers(slice, comparator))
     }
 
-    /// Up to `count` rows between two order keys, from the end when `reversed`.
+    /// A batch of rows between two order keys, from the end when `reversed`; and is that all of them?
     pub(super) fn rows_between(
         &self,
         between: (RangeBound<&[u8]>, RangeBound<&[u8]>),
         reversed: bool,
-        count: usize,
-    ) -> Vec<Row> {
+        batch: Batch,
+    ) -> (Vec<Row>, bool) {
         match &self.rows {
-            MemoryRows::None => Vec::new(),
+            MemoryRows::None => (Vec::new(), true),
             MemoryRows::One(row) => {
                 // The only row stands at the key of the empty clustering.
                 let key: &[u8] = &[ClusteringBoundKind::Clustering as u8];
                 let is_in = <_ as std::ops::RangeBounds<[u8]>>::contains(&between, key);
-                if is_in { vec![row.clone()] } else { Vec::new() }
+                (if is_in { vec![row.clone()] } else { Vec::new() }, true)
             }
             // Where the two orders of a type disagree there is nothing between, and no panic.
-            MemoryRows::Many(_) if is_backwards(between) => Vec::new(),
+            MemoryRows::Many(_) if is_backwards(between) => (Vec::new(), true),
             MemoryRows::Many(rows) => {
-                let range = rows.range::<[u8], _>(between).map(|(_, row)| row.clone());
-                if reversed { range.rev().take(count).collect() } else { range.take(count).collect() }
+                let range = rows.range::<[u8], _>(between).map(|(_, row)| row);
+                if reversed { batch.of(range.rev()) } else { batch.of(range) }
             }
         }
     }
+}
+
+/// How many rows are copied in one go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch {
+    /// So many in any case.
+    pub(super) least_rows: usize,
+    /// Never more.
+    pub(super) most_rows: usize,
+    /// Not many more bytes, once there are `least_rows`.
+    pub(super) bytes: usize,
+}
+
+impl Batch {
+    fn of<'a>(self, rows: impl Iterator<Item = &'a Row>) -> (Vec<Row>, bool) {
+        let mut found: Vec<&Row> = Vec::with_capacity(self.least_rows);
+        let mut bytes = 0;
+        let mut is_all = true;
+        for row in rows {
+            if found.len() >= self.least_rows && (found.len() >= self.most_rows || bytes >= self.bytes) {
+                is_all = false;
+                break;
+            }
+            bytes += row.as_encoded().len();
+            found.push(row);
+        }
+        (gather(&found), is_all)
+    }
+}
+
+/// Copies rows of a memtable for a reader: of several, no count in cold memory is touched, and the
+/// memory of the next is on its way while one is copied.
+pub(super) fn gather(rows: &[&Row]) -> Vec<Row> {
+    if let [row] = rows {
+        return vec![(*row).clone()];
+    }
+    for row in rows {
+        prefetch(row.as_encoded());
+    }
+    Row::gather(rows)
 }
 
 /// Would a tree refuse to look between these?

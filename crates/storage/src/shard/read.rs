@@ -17,7 +17,9 @@ use super::{Shard, TableStore};
 use crate::memtable::{Lone, LoneRow, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::metrics::TableMetrics;
 use crate::scope::Scoped;
-use crate::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, StorageError};
+use crate::{
+    PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, RowList, StorageError,
+};
 
 /// Steps after which a long read lets others on the shard go first.
 const STEPS_PER_TURN: u32 = 1024;
@@ -160,7 +162,7 @@ impl<'a> Reading<'a> {
         if let Some(open) = &mut partition
             && let Some(row) = merge_rows(row, deletion, &self.command.table)
         {
-            self.take_row(&row, open);
+            self.take_row(row, open);
         }
         self.close(partition)
     }
@@ -213,7 +215,8 @@ impl<'a> Reading<'a> {
     }
 
     fn memory(&self, slot: Rc<MemtableSlot>, target: MemtableTarget, slices: &Slices) -> Source {
-        Source::Memory(Box::new(MemtableCursor::new(slot, target, slices.clone(), self.reversed)))
+        let expected = self.command.limits.row_count.saturating_sub(self.row_count);
+        Source::Memory(Box::new(MemtableCursor::new(slot, target, slices.clone(), self.reversed, expected)))
     }
 
     fn range_cursor(&self, range: RingRange, after: Option<PartitionKey>) -> MergeCursor<Source> {
@@ -267,7 +270,7 @@ impl<'a> Reading<'a> {
                         }
                         continue;
                     }
-                    self.take_row(&row, open);
+                    self.take_row(row, open);
                     if self.is_full() {
                         return Ok(self.close(partition.take()));
                     }
@@ -287,15 +290,15 @@ impl<'a> Reading<'a> {
     /// Begins a partition; `None` when it is another shard's.
     fn open(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Option<Open> {
         let is_ours = self.shard.sharding.shard_of(header.key.token) == self.shard.index;
-        let static_row = header.static_row.as_ref().and_then(|row| self.visible(row));
+        let static_row = header.static_row.and_then(|row| self.visible(row));
         self.page.tombstone_count += u64::from(!header.deletion.is_live());
-        let rows = PartitionRows { key: header.key, static_row, rows: Vec::new() };
+        let rows = PartitionRows { key: header.key, static_row, rows: RowList::new() };
         let (row_count, is_resumed) = (resumed.unwrap_or(0), resumed.is_some());
         is_ours.then_some(Open { rows, row_count, is_resumed })
     }
 
     /// Adds what is visible of a merged row to its partition.
-    fn take_row(&mut self, row: &Row, open: &mut Open) {
+    fn take_row(&mut self, row: Row, open: &mut Open) {
         let Some(row) = self.visible(row) else {
             self.page.tombstone_count += 1;
             return;
@@ -329,7 +332,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What a client may see of a merged row.
-    fn visible(&self, row: &Row) -> Option<Row> {
+    fn visible(&self, row: Row) -> Option<Row> {
         let live = self.live.filter(row)?;
         if self.command.table.dropped_columns().is_empty() {
             Some(live)

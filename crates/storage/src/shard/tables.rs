@@ -98,6 +98,17 @@ impl Shard {
         Ok(())
     }
 
+    /// About how many partitions of a table are here: too many where several files know one.
+    ///
+    /// # Errors
+    /// There is no such table.
+    pub fn partition_count_estimate(&self, table: TableId) -> Result<u64, StorageError> {
+        let store = self.store(table)?;
+        let in_files: u64 = store.files().iter().map(|file| file.summary().partition_count).sum();
+        let in_memory = store.memtables().into_iter().map(|slot| slot.with(Memtable::partition_count));
+        Ok(in_files + in_memory.sum::<usize>() as u64)
+    }
+
     /// What is known of a table here.
     ///
     /// # Errors

@@ -1,0 +1,124 @@
+//! How a page of a range is read when several shards hold parts of it.
+//!
+//! The ring is cut into many small pieces that belong to the shards in turn, and a page of a scan
+//! is the rows of a *stretch* of few of them:
+//!
+//! ```text
+//!   tokens →   | 0 | 1 | 2 | 0 | 1 | 2 | 0 | 1 | …          the shards' pieces
+//!                    |◄── stretch ──►|                      likely to hold the rows wanted
+//! ```
+//!
+//! So only the shards of the stretch are asked, and none reads far beyond what is wanted. How long
+//! a stretch has to be is estimated from the partitions on this shard; when it gave too little, a
+//! longer one follows. The answer never depends on the estimate.
+
+use storage::{ReadCommand, ReadLimits, ReadPage, ReadTarget, RingRange};
+use types::Token;
+
+use crate::assemble::Order;
+use crate::{Coordinator, CoordinatorError};
+
+/// Each stretch that follows a short one is so many times as long.
+const WIDENING: u128 = 8;
+/// A stretch of that many pieces a shard is spread evenly enough to ask each for its share.
+const EVEN_PIECES: u64 = 8;
+
+impl Coordinator {
+    pub(crate) async fn read_range(
+        &self,
+        command: ReadCommand,
+        range: RingRange,
+    ) -> Result<ReadPage, CoordinatorError> {
+        let sharding = self.shard.shards().sharding();
+        let here = self.shard.local().partition_count_estimate(command.table.id()).unwrap_or(0);
+        let partition_count = u128::from(here) * sharding.shard_count() as u128;
+        let resumed = command.resume.as_ref().map(|position| position.key.token);
+        let mut first = resumed.map_or(range.first, |token| token.max(range.first));
+        let mut page = ReadPage::default();
+        let mut missing = command.limits.row_count;
+        let mut widening = 1;
+        loop {
+            let length = stretch_tokens(missing, partition_count).saturating_mul(widening);
+            let last = end_of(first, length).min(range.last);
+            let stretch = RingRange { first, last };
+            let owners = sharding.shards_within(first, last).count();
+            let is_even = sharding.piece_count(first, last) >= EVEN_PIECES * owners as u64;
+            let share = if is_even { share_of(missing, owners) } else { missing };
+            let limits = ReadLimits { row_count: missing, ..command.limits };
+            let whole = ReadCommand { target: ReadTarget::Range(stretch), limits, ..command.clone() };
+            let read = self.read_stretch(whole, stretch, share).await?;
+            page.tombstone_count += read.tombstone_count;
+            let given: usize = read.partitions.iter().map(|partition| partition.rows.len().max(1)).sum();
+            page.partitions.extend(read.partitions);
+            page.next = read.next;
+            if page.next.is_some() || last == range.last || first > range.last {
+                return Ok(page);
+            }
+            missing = missing.saturating_sub(u32::try_from(given).unwrap_or(u32::MAX)).max(1);
+            first = Token(last.0 + 1);
+            widening *= WIDENING;
+        }
+    }
+
+    async fn read_stretch(
+        &self,
+        whole: ReadCommand,
+        stretch: RingRange,
+        share: u32,
+    ) -> Result<ReadPage, CoordinatorError> {
+        let owners: Vec<usize> =
+            self.shard.shards().sharding().shards_within(stretch.first, stretch.last).collect();
+        if let [owner] = *owners {
+            return self.read_from(owner, &whole).await;
+        }
+        let part = |owner| {
+            let limits = ReadLimits { row_count: share, ..whole.limits };
+            (owner, ReadCommand { limits, ..whole.clone() })
+        };
+        let parts = owners.into_iter().map(part).collect();
+        self.read_parts(&whole, parts, Order::Ring).await
+    }
+}
+
+/// How many tokens are likely to hold that many rows, if every partition has one. Two standard
+/// deviations more than on average: another round costs more than a few rows too many.
+fn stretch_tokens(rows: u32, partition_count: u128) -> u128 {
+    let wanted = u128::from(rows) + 2 * u128::from(rows.isqrt()) + 2;
+    let ring = 1u128 << 64;
+    (wanted * ring).checked_div(partition_count).unwrap_or(ring)
+}
+
+/// The last of so many tokens.
+fn end_of(first: Token, length: u128) -> Token {
+    let last = i128::from(first.0) + i128::try_from(length).unwrap_or(i128::MAX / 2) - 1;
+    Token(i64::try_from(last).unwrap_or(i64::MAX).max(first.0))
+}
+
+/// What one of several shards is asked for when all have about the same to give.
+fn share_of(rows: u32, owners: usize) -> u32 {
+    let even = rows / u32::try_from(owners.max(1)).unwrap_or(u32::MAX);
+    even.saturating_add(2 * even.isqrt() + 2).min(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_is_as_long_as_the_rows_wanted_are_rare() {
+        assert_eq!(stretch_tokens(1, 0), 1 << 64);
+        assert!(stretch_tokens(100, 50) > 1 << 64);
+        let some = stretch_tokens(100, 1_000_000);
+        assert!(some > (1 << 64) / 10_000 && some < (1 << 64) / 8_000);
+        assert_eq!(end_of(Token(5), 10), Token(14));
+        assert_eq!(end_of(Token(i64::MIN), 1 << 64), Token(i64::MAX));
+        assert_eq!(end_of(Token(i64::MAX), u128::MAX), Token(i64::MAX));
+    }
+
+    #[test]
+    fn a_share_is_a_little_more_than_an_even_part_and_never_more_than_all() {
+        assert_eq!(share_of(5000, 2), 2600 + 2);
+        assert_eq!(share_of(3, 2), 3);
+        assert_eq!(share_of(u32::MAX, 1), u32::MAX);
+    }
+}

@@ -1,0 +1,88 @@
+//! Scans of a node of several shards: whatever the page and the limit, the same rows in ring order.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{Session, int, show, with_node};
+use query::{QueryOptions, ResponseKind};
+
+/// All rows of a statement, page by page.
+async fn paged(session: &mut Session, statement: &str, page_size: i32) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut options = QueryOptions { page_size: Some(page_size as u32), ..QueryOptions::default() };
+    loop {
+        let answer = session.engine.query(&mut session.state, statement, &options).await.unwrap();
+        let ResponseKind::Rows(page) = answer.kind else { panic!("no rows") };
+        assert!(page.row_count() <= page_size as usize, "{statement}: page too large");
+        assert!(
+            page.paging_state.is_none() || page.row_count() == page_size as usize,
+            "{statement}: short page"
+        );
+        rows.extend(show(&page));
+        match page.paging_state {
+            None => return rows,
+            state => options.paging_state = state,
+        }
+    }
+}
+
+async fn prepare(session: &mut Session) {
+    session.run("CREATE TABLE t (id int, at int, s text static, v int, PRIMARY KEY (id, at))").await;
+    for id in 0..400 {
+        if id % 5 == 0 {
+            session.run(&format!("INSERT INTO t (id, s) VALUES ({id}, 'static')")).await;
+            continue;
+        }
+        for at in 0..if id % 7 == 0 { 40 } else { 1 } {
+            let insert = "INSERT INTO t (id, at, v) VALUES (?, ?, ?)";
+            session.execute(insert, vec![int(id), int(at), int(at)]).await.unwrap();
+        }
+    }
+    session.flush().await;
+    for id in (0..400).filter(|id| id % 3 == 0) {
+        session.run(&format!("DELETE FROM t WHERE id = {id}")).await;
+    }
+}
+
+fn tokens(rows: &[String]) -> Vec<i64> {
+    rows.iter().map(|row| row.split(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn pages_and_limits_of_a_scan_give_the_same_rows_in_ring_order() {
+    for shard_count in [1, 2, 5] {
+        with_node(shard_count, 64 << 20, async |mut session: Session| {
+            prepare(&mut session).await;
+            let all = session.rows("SELECT token(id), id, at, s, v FROM t").await;
+            let there = |id: &i32| id % 3 != 0;
+            let expected: i32 =
+                (0..400).filter(there).map(|id| if id % 5 != 0 && id % 7 == 0 { 40 } else { 1 }).sum();
+            assert_eq!(all.len(), expected as usize);
+            assert!(tokens(&all).is_sorted());
+            for page_size in [7, 50, 333] {
+                assert_eq!(
+                    paged(&mut session, "SELECT token(id), id, at, s, v FROM t", page_size).await,
+                    all
+                );
+            }
+            for limit in [1, 10, 100, 600] {
+                let limited = format!("SELECT token(id), id, at, s, v FROM t LIMIT {limit}");
+                assert_eq!(paged(&mut session, &limited, 70).await, all[..limit.min(all.len())]);
+            }
+            for start in [0, all.len() / 2, all.len() - 1] {
+                let token = tokens(&all)[start];
+                let rest: Vec<String> =
+                    all.iter().filter(|row| tokens(&[(*row).clone()])[0] >= token).cloned().collect();
+                let from = format!("SELECT token(id), id, at, s, v FROM t WHERE token(id) >= {token}");
+                assert_eq!(paged(&mut session, &from, 64).await, rest);
+            }
+            let distinct = paged(&mut session, "SELECT DISTINCT id FROM t", 9).await;
+            assert_eq!(distinct.len(), (0..400).filter(there).count());
+            let two = paged(&mut session, "SELECT token(id), id, at FROM t PER PARTITION LIMIT 2", 11).await;
+            let of_two = (0..400).filter(there).map(|id| if id % 5 != 0 && id % 7 == 0 { 2 } else { 1 });
+            assert_eq!(two.len(), of_two.sum::<usize>());
+            session.check("SELECT id FROM t WHERE token(id) > 5 AND token(id) < 5", &[]).await;
+        });
+    }
+}
