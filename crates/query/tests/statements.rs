@@ -82,6 +82,8 @@ fn pages_join_to_the_whole() {
             "SELECT DISTINCT k FROM t",
             "SELECT k, count(*), sum(c) FROM t GROUP BY k",
             "SELECT k, c, count(v) FROM t GROUP BY k, c",
+            "SELECT k, c, count(v) FROM t GROUP BY k, c PER PARTITION LIMIT 3",
+            "SELECT k, c, sum(v) FROM t GROUP BY k, c PER PARTITION LIMIT 2 LIMIT 9",
             "SELECT token(k), k FROM t WHERE token(k) > -5000000000000000000",
         ];
         for statement in statements {

@@ -29,6 +29,8 @@ pub(super) struct Groups<'a> {
     /// Where the group's last row is.
     last: Option<ReadPosition>,
     out: ComputedRows,
+    /// The partition of the groups counted below.
+    counted: Option<bytes::Bytes>,
     groups_of_partition: u32,
 }
 
@@ -49,6 +51,7 @@ impl<'a> Groups<'a> {
             first: None,
             last: None,
             out: ComputedRows::default(),
+            counted: None,
             groups_of_partition: 0,
         }
     }
@@ -60,7 +63,11 @@ impl<'a> Groups<'a> {
         amounts: Amounts,
     ) -> Result<RowsResult, QueryError> {
         let wanted = amounts.page.min(amounts.left);
-        let mut given: u32 = scan.resumed_at().map_or(0, |position| position.row_count);
+        if let Some(position) = scan.resumed_at() {
+            // Of a grouped read a position counts the groups of its partition, not its rows.
+            self.counted = Some(position.key.bytes.clone());
+            self.groups_of_partition = position.row_count;
+        }
         while let Some(partitions) = scan.next(ROWS_AT_ONCE, u32::MAX).await? {
             let plan = self.plan;
             let mut view = RowView::new(&plan.projection);
@@ -75,16 +82,17 @@ impl<'a> Groups<'a> {
                             let end = self.last.take();
                             self.finish_group(amounts.per_partition)?;
                             if self.out.row_count() >= wanted as usize {
+                                let row_count = self.groups_of_partition;
+                                let end = end.map(|end| ReadPosition { row_count, ..end });
                                 return Ok(self.page(end, amounts));
                             }
-                            self.start_group(&key);
+                            self.start_group();
                         }
-                        given = given.saturating_add(1);
                         self.current.get_or_insert(key);
                         self.last = Some(ReadPosition {
                             key: partition.key.clone(),
                             clustering: row.map(Row::clustering),
-                            row_count: given,
+                            row_count: 0,
                         });
                     }
                     self.first.get_or_insert_with(|| one_row(partition, row));
@@ -122,10 +130,7 @@ impl<'a> Groups<'a> {
         Ok(GroupKey { partition: partition.key.bytes.clone(), clustering })
     }
 
-    fn start_group(&mut self, key: &GroupKey) {
-        if self.current.as_ref().is_some_and(|current| current.partition != key.partition) {
-            self.groups_of_partition = 0;
-        }
+    fn start_group(&mut self) {
         self.current = None;
         self.first = None;
         self.states = self.plan.aggregates.iter().map(|aggregate| aggregate.function.start()).collect();
@@ -140,6 +145,11 @@ impl<'a> Groups<'a> {
     }
 
     fn finish_group(&mut self, per_partition: u32) -> Result<(), QueryError> {
+        let partition = self.current.as_ref().map(|current| &current.partition);
+        if self.counted.as_ref() != partition {
+            self.counted = partition.cloned();
+            self.groups_of_partition = 0;
+        }
         self.groups_of_partition += 1;
         if self.groups_of_partition > per_partition {
             return Ok(());
