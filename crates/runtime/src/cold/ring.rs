@@ -190,21 +190,29 @@ fn submit_soon(inner: &Rc<RefCell<Inner>>) {
     tokio::task::spawn_local(async move {
         while let Some(strong) = inner.upgrade() {
             let submitted = strong.borrow_mut().submit();
-            match submitted {
+            let is_refused = match submitted {
                 Ok(()) => {
                     let mut ring = strong.borrow_mut();
-                    ring.is_submit_due = false;
-                    // What was in the page cache or failed at once is there already.
+                    // What was in the page cache or failed at once is there already. The reactor may never
+                    // tell of it, so what is to be tried again, or found no room, goes on from here.
                     ring.reap();
-                    return;
+                    ring.is_submit_due = !ring.waiting.is_empty() && ring.has_room();
+                    if !ring.is_submit_due {
+                        return;
+                    }
+                    false
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the kernel took no reads just now");
                     strong.borrow_mut().reap();
+                    true
                 }
-            }
+            };
             drop(strong);
-            tokio::time::sleep(SUBMIT_AGAIN).await;
+            match is_refused {
+                true => tokio::time::sleep(SUBMIT_AGAIN).await,
+                false => tokio::task::yield_now().await,
+            }
         }
     });
 }
