@@ -99,6 +99,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
         DiskAccess::Buffered
     }
 
+    /// One path for all that lead to the same place, which must be there: whole, without links.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
+
     /// Whether there is anything at the path.
     fn exists(&self, path: &Path) -> io::Result<bool> {
         Ok(self.metadata(path)?.is_some())

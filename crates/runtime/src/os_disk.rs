@@ -89,6 +89,10 @@ impl Disk for OsDisk {
         fs::hard_link(from, to).map_err(|error| path_error("link", to, error))
     }
 
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path).map_err(|error| path_error("look at", path, error))
+    }
+
     fn list(&self, path: &Path) -> io::Result<Vec<DirectoryEntry>> {
         let failed = |error| path_error("list", path, error);
         let mut entries = Vec::new();

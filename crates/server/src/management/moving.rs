@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use schema::{Schema, TableId};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use storage::{ClearFilter, ImportOptions, SnapshotFacts, StorageError};
+use storage::{ClearFilter, ImportOptions, ImportSummary, SnapshotFacts, StorageError};
 
 use super::ManagementState;
 use super::answer::{Answer, Refusal};
@@ -105,7 +105,7 @@ async fn import(State(state): State<ManagementState>, given: Body<Import>) -> An
         if !directory.is_absolute() {
             return Err(Refusal::wrong("directories are named with their full path"));
         }
-        match state.shards.import(table, directory.clone(), wanted.options()).await {
+        match bring_in(&state, table, Some(directory.clone()), wanted.options()).await {
             Ok(done) => {
                 file_count += done.file_count;
                 partition_count += done.partition_count;
@@ -119,11 +119,29 @@ async fn import(State(state): State<ManagementState>, given: Body<Import>) -> An
     Ok(Json(json!({ "file_count": file_count, "partition_count": partition_count, "failed": failed })))
 }
 
+/// Imports a directory, or what was placed in the table's own. It goes on to its end, also when whoever
+/// asked hangs up: what is half done would be taken back by the next start.
+async fn bring_in(
+    state: &ManagementState,
+    table: TableId,
+    directory: Option<PathBuf>,
+    options: ImportOptions,
+) -> Result<ImportSummary, StorageError> {
+    let shards = state.shards.clone();
+    let work = async move {
+        match directory {
+            Some(directory) => shards.import(table, directory, options).await,
+            None => shards.refresh(table, options).await,
+        }
+    };
+    tokio::spawn(work).await.unwrap_or(Err(StorageError::ShuttingDown))
+}
+
 async fn refresh(State(state): State<ManagementState>, given: Body<Import>) -> Answer {
     check_running(&state)?;
     let wanted = body(given)?;
     let table = table_of(&*state.schema().await?, &wanted.keyspace, &wanted.table)?;
-    let done = state.shards.refresh(table, wanted.options()).await?;
+    let done = bring_in(&state, table, None, wanted.options()).await?;
     Ok(Json(json!({ "file_count": done.file_count, "partition_count": done.partition_count })))
 }
 

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use schema::TableId;
 use sstable::{Bring, Descriptor, TableFile};
+use uuid::Uuid;
 
 use crate::shard::Shard;
 use crate::{Shards, StorageError};
@@ -135,11 +136,16 @@ impl Shards {
             partition_count: brought.iter().map(|brought| brought.file.summary().partition_count).sum(),
             disk_bytes: brought.iter().map(|brought| brought.file.summary().disk_bytes).sum(),
         };
+        let files: Vec<Uuid> = brought.iter().map(|brought| brought.file.descriptor().id).collect();
         let are_moved = result.is_ok() && !options.copy_data;
         let gone = if are_moved { sources } else { Vec::new() };
-        let end =
-            move |shard: Rc<Shard>| async move { shard.end_import(table, journal, brought, gone).await };
+        let end = move |shard: Rc<Shard>| async move { shard.end_import(journal, brought, gone).await };
         self.on_when_free(0, end).await??;
+        for shard in 0..self.count() {
+            let files = files.clone();
+            let keep = move |shard: Rc<Shard>| async move { shard.keep_imported(table, &files) };
+            self.on_when_free(shard, keep).await?;
+        }
         result.map(|()| summary)
     }
 }

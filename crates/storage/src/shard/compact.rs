@@ -73,6 +73,8 @@ pub(super) struct Compacting {
     is_off: Cell<bool>,
     /// Files that are being compacted.
     busy: RefCell<HashSet<Uuid>>,
+    /// Files of an import that is not over: not compacted until it is.
+    held: RefCell<HashSet<Uuid>>,
     /// Told when a file is busy no more.
     rest: Notify,
     /// Files that were found damaged: left alone until the next start.
@@ -88,6 +90,7 @@ impl Default for Compacting {
             paused: Cell::new(0),
             is_off: Cell::new(false),
             busy: RefCell::default(),
+            held: RefCell::default(),
             rest: Notify::new(),
             suspects: RefCell::default(),
             memory: RefCell::default(),
@@ -100,6 +103,17 @@ impl Compacting {
     pub(super) fn note_flush(&self, files: &[Arc<TableFile>]) {
         let mut memory = self.memory.borrow_mut();
         files.iter().for_each(|file| memory.note_flush(file.summary().data_file_bytes));
+    }
+
+    /// Keeps files from being compacted.
+    pub(super) fn hold(&self, files: &[Uuid]) {
+        self.held.borrow_mut().extend(files);
+    }
+
+    /// Ends that.
+    pub(super) fn let_go(&self, files: &[Uuid]) {
+        let mut held = self.held.borrow_mut();
+        files.iter().for_each(|file| _ = held.remove(file));
     }
 }
 
@@ -280,12 +294,13 @@ impl Shard {
     /// What strategies know of the files of a table.
     fn facts(&self, store: &TableStore) -> Vec<FileFacts> {
         let gc_before = self.gc_before(store);
-        let (busy, suspects) = (store.compacting.busy.borrow(), store.compacting.suspects.borrow());
+        let Compacting { busy, held, suspects, .. } = &store.compacting;
+        let (busy, held, suspects) = (busy.borrow(), held.borrow(), suspects.borrow());
         let files = store.files();
         let facts = files.iter().map(|file| FileFacts::of(file.summary(), gc_before));
         facts
             .map(|facts| FileFacts {
-                is_busy: busy.contains(&facts.id),
+                is_busy: busy.contains(&facts.id) || held.contains(&facts.id),
                 is_suspect: suspects.contains(&facts.id),
                 ..facts
             })

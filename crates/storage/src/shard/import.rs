@@ -11,7 +11,7 @@ use sstable::{Component, Descriptor, TableFile};
 use uuid::Uuid;
 
 use super::Shard;
-use super::flush::{FileChange, Removed};
+use super::flush::{FileChange, Removed, ids};
 use crate::StorageError;
 use crate::import::journal::{self, Journal};
 use crate::import::{BringJob, Brought, ImportOptions, list_source};
@@ -24,12 +24,17 @@ impl Shard {
         directory: PathBuf,
     ) -> Result<Vec<Descriptor>, StorageError> {
         self.store(table)?;
-        if is_live(&self.layout.data(), &directory) {
-            let what = "live files of this node are in it; files placed there become part of their table with refresh";
-            return Err(StorageError::Directory { path: directory, what: what.into() });
-        }
-        let disk = Arc::clone(&self.runtime.disk);
-        self.runtime.io.run(move || list_source(&*disk, &directory)).await
+        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.data());
+        let list = move || {
+            // The node's own directory may be named from where it was started, or through a link.
+            let whole = |path: &Path| disk.canonical(path).unwrap_or_else(|_| path.to_owned());
+            if is_live(&whole(&data), &whole(&directory)) {
+                let what = "live files of this node are in it; files placed there become part of their table with refresh";
+                return Err(StorageError::Directory { path: directory, what: what.into() });
+            }
+            list_source(&*disk, &directory)
+        };
+        self.runtime.io.run(list).await
     }
 
     /// All files in the table's own directory.
@@ -99,13 +104,15 @@ impl Shard {
         }
     }
 
-    /// Makes files part of the table here.
+    /// Makes files part of the table here. They are not compacted before [`Shard::keep_imported`]: what is
+    /// taken out again must still be files of its own.
     pub(crate) async fn add_imported(
         self: &Rc<Self>,
         table: TableId,
         files: Vec<Arc<TableFile>>,
     ) -> Result<(), StorageError> {
         let store = self.store(table)?;
+        store.compacting.hold(&ids(&files));
         let change = FileChange { added: files, removed: Removed::These(Vec::new()), flushed: None };
         match self.commit(&store, change).await? {
             Some(_) => Ok(()),
@@ -130,10 +137,17 @@ impl Shard {
         Ok(())
     }
 
+    /// Takes it that files stay, now that their import is over: they may be compacted.
+    pub(crate) fn keep_imported(self: &Rc<Self>, table: TableId, files: &[Uuid]) {
+        if let Ok(store) = self.store(table) {
+            store.compacting.let_go(files);
+            self.start_compaction(&store);
+        }
+    }
+
     /// Ends an import: from here on a start keeps what is listed. Deletes the sources that are moved.
     pub(crate) async fn end_import(
-        self: &Rc<Self>,
-        table: TableId,
+        &self,
         journal: PathBuf,
         brought: Vec<Brought>,
         sources: Vec<Descriptor>,
@@ -151,9 +165,6 @@ impl Shard {
             }
         };
         self.runtime.io.run(delete).await;
-        if let Ok(store) = self.store(table) {
-            self.start_compaction(&store);
-        }
         Ok(())
     }
 

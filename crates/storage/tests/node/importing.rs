@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use runtime::{Disk, ManualClock, MemoryDisk, OsDisk, Runtime};
+use runtime::{Disk, DiskAccess, ManualClock, MemoryDisk, OsDisk, Runtime};
 use schema::{Keyspace, Replication, Schema, Table};
 use sstable::{Component, Descriptor, table_of_header};
 use storage::{
@@ -176,6 +176,67 @@ fn an_import_that_a_power_cut_ends_is_whole_or_can_be_done_again() {
         });
     }
     assert!(done_again > 10, "{done_again} of {change_count}");
+}
+
+/// A shard that had compacted what an import gave it, while the other had not got its part yet, kept
+/// that through the start that takes a half import back.
+#[test]
+fn an_import_that_is_cut_off_between_shards_is_taken_back_though_tables_are_compacted() {
+    let table = table_of("nb", "tombstones");
+    let mut outcomes = Vec::new();
+    while outcomes.last().is_none_or(|(is_over, _)| !is_over) {
+        let disk = MemoryDisk::new();
+        place(&disk, &fixtures("nb", "tombstones"), "/brought");
+        let is_over = run(async {
+            let shards = start(&disk, options(2), &table).expect("starts");
+            let mut importing = Box::pin(import(&shards, &table, "/brought"));
+            let mut is_over = false;
+            for _ in 0..=outcomes.len() {
+                is_over = futures_util::poll!(importing.as_mut()).is_ready();
+                tokio::task::yield_now().await;
+                if is_over {
+                    break;
+                }
+            }
+            drop(importing);
+            for handle in shards.handles() {
+                handle.local().compact(table.id()).await.expect("compacts");
+            }
+            shards.stop(true).await.expect("stops");
+            is_over
+        });
+        let found = run(async {
+            let shards = start(&disk, options(2), &table).expect("starts again");
+            all(&shards, &table).await.len()
+        });
+        outcomes.push((is_over, found));
+    }
+    let whole = outcomes.last().map_or(0, |(_, found)| *found);
+    assert!(whole > 2 && outcomes.len() > 4, "{outcomes:?}");
+    assert!(outcomes.iter().all(|(_, found)| [0, whole].contains(found)), "half an import: {outcomes:?}");
+}
+
+/// A node that was started with a relative data directory took a full path to its own live files for
+/// another place, and moved them away.
+#[test]
+fn live_files_are_known_by_any_name_of_their_directory() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (node, link) = (folder.path().join("node"), folder.path().join("link"));
+    std::os::unix::fs::symlink(&node, &link).expect("linked");
+    let table = table_of("nb", "many");
+    let options = StorageOptions { directory: link, ..options(1) };
+    run(async {
+        let mut runtime = Runtime::in_memory(Arc::new(OsDisk::with_access(DiskAccess::Pread)), 1);
+        runtime.clock = Arc::new(ManualClock::default());
+        let schema = schema_of(&table);
+        OsDisk::new().create_dir_all(&node).expect("made");
+        let directory = Directory::open(&runtime, options).expect("opens");
+        let shards = directory.recover(&schema).expect("recovers").start_local(&schema).expect("starts");
+        let own = node.join("data/k/../k");
+        OsDisk::new().create_dir_all(&node.join("data/k")).expect("made");
+        let error = import(&shards, &table, own.to_str().expect("text")).await.expect_err("live files");
+        assert!(error.to_string().contains("live files"), "{error}");
+    });
 }
 
 #[test]
