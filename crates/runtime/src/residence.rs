@@ -130,7 +130,8 @@ impl<T> Residence<T> {
     /// # Safety
     /// `act` and what it calls must leave on this thread nothing that shares parts with the state and
     /// is not `Send`: no `Rc` of it in a thread local or in a task that it spawns here. What it
-    /// captures and returns cannot: both are `Send`.
+    /// captures and returns cannot: both are `Send`. Nor may it use a part of the state that is its own
+    /// thread's in other ways than by not being `Send`, such as a ring of which the kernel knows the thread.
     #[expect(unsafe_code, reason = "the compiler cannot see what a thread local keeps")]
     pub unsafe fn visit<R: Send>(&self, act: impl FnOnce(&T) -> R + Send) -> Option<R> {
         if !self.door.try_enter() {
