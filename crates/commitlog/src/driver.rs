@@ -1,6 +1,16 @@
-//! The task that takes pending bytes to the disk, one write at a time.
+//! The task that takes pending bytes to the disk: one write at a time, and beside it at most one sync.
+//!
+//! ```text
+//!   write ──► sync ─ ─ ─ ─ ─ ─ ─ ─ ─► tell its group
+//!                write   write          (what came meanwhile; the next sync covers it)
+//! ```
+//!
+//! A disk may take longer for a sync than the period of `periodic`. What is appended meanwhile is
+//! written out all the same, so that the end of the process alone loses no more than a period.
 
+use std::future::{Future, pending};
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,22 +52,37 @@ enum Flow {
 
 /// Runs until the log is closed, abandoned or broken.
 pub(crate) async fn drive(shared: Rc<Shared>, mut writer: SegmentWriter) {
+    let mut syncing: Option<Syncing> = None;
     loop {
-        let step = next_step(&shared).await;
+        let step = tokio::select! {
+            biased;
+            (taken, synced) = finished(&mut syncing) => {
+                syncing = None;
+                if end_sync(&shared, taken, synced) == Flow::Stop {
+                    return;
+                }
+                continue;
+            }
+            step = next_step(&shared) => step,
+        };
         if step == Step::Sync
             && let SyncMode::Group { window } = shared.options.sync
             && !window.is_zero()
         {
             tokio::time::sleep(window).await;
         }
-        let flow;
-        (writer, flow) = match step {
+        let (flow, taken);
+        (writer, flow, taken) = match step {
             Step::Abandon => return,
             Step::Close => return close(&shared, writer).await,
             Step::Write | Step::Sync => write_out(&shared, writer, step == Step::Sync).await,
         };
         match flow {
-            Flow::Continue => {}
+            Flow::Continue => {
+                if let Some(taken) = taken {
+                    syncing = Some(start_sync(&shared, &writer, taken));
+                }
+            }
             Flow::Stop => return,
             Flow::Stalled => {
                 tokio::time::sleep(RETRY_AFTER).await;
@@ -80,16 +105,17 @@ async fn next_step(shared: &Shared) -> Step {
             if shared.abandoned.get() {
                 return Step::Abandon;
             }
-            if state.closing.is_some() {
+            let is_syncing = state.in_flight.is_some();
+            if state.closing.is_some() && !is_syncing {
                 return Step::Close;
             }
-            if state.sync_wanted {
+            if state.sync_wanted && !is_syncing {
                 return Step::Sync;
             }
             if state.pending_bytes >= WRITE_OUT_BYTES {
                 return Step::Write;
             }
-            if state.is_settled() {
+            if state.is_settled() || (is_syncing && state.chunks.is_empty()) {
                 deadline = None;
             } else if deadline.is_none() {
                 // Written out early, the period still counts from the first record.
@@ -103,7 +129,8 @@ async fn next_step(shared: &Shared) -> Step {
             None => shared.wake.notified().await,
             Some(deadline) => {
                 if tokio::time::timeout_at(deadline, shared.wake.notified()).await.is_err() {
-                    return Step::Sync;
+                    let is_syncing = shared.state.borrow().in_flight.is_some();
+                    return if is_syncing { Step::Write } else { Step::Sync };
                 }
             }
         }
@@ -116,37 +143,92 @@ struct Taken {
     group: Rc<Group>,
     record_count: u64,
     end: LogPosition,
-    sync: bool,
 }
 
-/// Writes what is pending; with `sync`, makes it durable and tells those who wait.
-async fn write_out(shared: &Shared, mut writer: SegmentWriter, sync: bool) -> (SegmentWriter, Flow) {
+/// A sync on its way, and what it makes durable.
+struct Syncing {
+    job: Pin<Box<dyn Future<Output = io::Result<()>>>>,
+    taken: Option<Taken>,
+}
+
+/// Resolves when the sync is over; never, if there is none.
+async fn finished(syncing: &mut Option<Syncing>) -> (Taken, io::Result<()>) {
+    let Some(syncing) = syncing else { return pending().await };
+    let outcome = syncing.job.as_mut().await;
+    match syncing.taken.take() {
+        Some(taken) => (taken, outcome),
+        None => pending().await,
+    }
+}
+
+/// Makes durable what was written; those who wait are told by [`end_sync`].
+fn start_sync(shared: &Shared, writer: &SegmentWriter, taken: Taken) -> Syncing {
+    let job: Pin<Box<dyn Future<Output = io::Result<()>>>> = match &writer.file {
+        Some(file) => {
+            let (file, io) = (Arc::clone(file), shared.io.clone());
+            Box::pin(async move { io.run(move || file.sync_data()).await })
+        }
+        // The segment was ended, which makes it durable.
+        None => Box::pin(std::future::ready(Ok(()))),
+    };
+    Syncing { job, taken: Some(taken) }
+}
+
+fn end_sync(shared: &Shared, taken: Taken, synced: io::Result<()>) -> Flow {
+    shared.state.borrow_mut().in_flight = None;
+    match synced {
+        Ok(()) => {
+            done(shared, taken);
+            Flow::Continue
+        }
+        Err(error) => {
+            fail(shared, taken.group, error);
+            Flow::Stop
+        }
+    }
+}
+
+/// Writes what is pending. With `sync` gives what then has to be made durable.
+async fn write_out(
+    shared: &Shared,
+    mut writer: SegmentWriter,
+    sync: bool,
+) -> (SegmentWriter, Flow, Option<Taken>) {
     let mut taken = take(&mut shared.state.borrow_mut(), sync);
     let chunks = std::mem::take(&mut taken.chunks);
     let segments: Vec<u64> = chunks.iter().map(|chunk| chunk.segment).collect();
     let (writer, written) = shared
         .io
         .run(move || {
-            let written = writer.write(chunks, sync);
+            let written = writer.write(chunks);
             (writer, written)
         })
         .await;
-    shared.state.borrow_mut().in_flight = None;
-    let flow = match written.outcome {
+    match written.outcome {
         Outcome::Done => {
-            done(shared, taken, segments, written.buffers);
-            Flow::Continue
+            let mut state = shared.state.borrow_mut();
+            for segment in segments {
+                state.segments.insert(segment, u64::from(shared.options.segment_bytes));
+            }
+            state.keep(written.buffers);
+            if state.stalled.take().is_some() {
+                tracing::info!(stream = shared.stream, "commit log takes records again");
+            }
+            drop(state);
+            (writer, Flow::Continue, sync.then_some(taken))
         }
         Outcome::NoSpace(error) => {
+            if sync {
+                shared.state.borrow_mut().in_flight = None;
+            }
             stall(shared, taken, written.left, error);
-            Flow::Stalled
+            (writer, Flow::Stalled, None)
         }
         Outcome::Failed(error) => {
-            fail(shared, taken, error);
-            Flow::Stop
+            fail(shared, taken.group, error);
+            (writer, Flow::Stop, None)
         }
-    };
-    (writer, flow)
+    }
 }
 
 fn take(state: &mut State, sync: bool) -> Taken {
@@ -155,7 +237,7 @@ fn take(state: &mut State, sync: bool) -> Taken {
     state.written_unsynced |= !chunks.is_empty();
     let end = state.next;
     if !sync {
-        return Taken { chunks, group: Rc::default(), record_count: 0, end, sync };
+        return Taken { chunks, group: Rc::default(), record_count: 0, end };
     }
     let group = std::mem::take(&mut state.group);
     let record_count = std::mem::take(&mut state.group_record_count);
@@ -163,21 +245,12 @@ fn take(state: &mut State, sync: bool) -> Taken {
     state.in_flight = Some(InFlight { group: Rc::clone(&group), end, since });
     state.sync_wanted = false;
     state.written_unsynced = false;
-    Taken { chunks, group, record_count, end, sync }
+    Taken { chunks, group, record_count, end }
 }
 
-fn done(shared: &Shared, taken: Taken, segments: Vec<u64>, buffers: Vec<Vec<u8>>) {
+/// Tells those who wait that their records are durable.
+fn done(shared: &Shared, taken: Taken) {
     let mut state = shared.state.borrow_mut();
-    for segment in segments {
-        state.segments.insert(segment, u64::from(shared.options.segment_bytes));
-    }
-    state.keep(buffers);
-    if state.stalled.take().is_some() {
-        tracing::info!(stream = shared.stream, "commit log takes records again");
-    }
-    if !taken.sync {
-        return;
-    }
     state.synced = taken.end;
     state.statistics.sync_count += 1;
     if taken.record_count > 0 && taken.end.segment == state.next.segment {
@@ -206,21 +279,32 @@ fn stall(shared: &Shared, taken: Taken, left: Vec<Chunk>, error: io::Error) {
     }
 }
 
-fn fail(shared: &Shared, taken: Taken, error: io::Error) {
+/// Stops the log: `group` and all others who wait are told why.
+fn fail(shared: &Shared, group: Rc<Group>, error: io::Error) {
     let mut state = shared.state.borrow_mut();
     tracing::error!(stream = shared.stream, %error, "commit log stops: what was written may be lost");
     let error = CommitLogError::Failed { source: Arc::new(error) };
     let (waiting, closing) = (Rc::clone(&state.group), state.closing.clone());
+    let in_flight = state.in_flight.take().map(|in_flight| in_flight.group);
     state.stopped = Some(error.clone());
     drop(state);
-    for group in [Some(taken.group), Some(waiting), closing].into_iter().flatten() {
+    for group in [Some(group), in_flight, Some(waiting), closing].into_iter().flatten() {
         group.finish(Err(error.clone()));
     }
 }
 
+/// Writes what is pending and makes it durable, with nothing beside.
+async fn write_and_sync(shared: &Shared, writer: SegmentWriter) -> (SegmentWriter, Flow) {
+    let (writer, flow, taken) = write_out(shared, writer, true).await;
+    let Some(taken) = taken else { return (writer, flow) };
+    let mut syncing = Some(start_sync(shared, &writer, taken));
+    let (taken, synced) = finished(&mut syncing).await;
+    (writer, end_sync(shared, taken, synced))
+}
+
 /// Syncs everything, then ends the segment, so that the next start sees that nothing is missing.
 async fn close(shared: &Shared, writer: SegmentWriter) {
-    let (writer, mut flow) = write_out(shared, writer, true).await;
+    let (writer, mut flow) = write_and_sync(shared, writer).await;
     if flow == Flow::Continue && writer.file.is_some() {
         let synced = {
             let mut state = shared.state.borrow_mut();
@@ -230,7 +314,7 @@ async fn close(shared: &Shared, writer: SegmentWriter) {
             state.synced.offset.to_le_bytes()
         };
         shared.state.borrow_mut().push_frame(shared.stream, Kind::End, &[&synced]);
-        flow = write_out(shared, writer, true).await.1;
+        flow = write_and_sync(shared, writer).await.1;
     }
     let mut state = shared.state.borrow_mut();
     let outcome = match (flow, &state.stalled) {

@@ -373,9 +373,7 @@ impl State {
         if self.pending_bytes > PENDING_BYTES_MAX {
             return true;
         }
-        // A record waits longer than a period only behind a sync that takes so long.
-        let Some(in_flight) = &self.in_flight else { return false };
-        let since = in_flight.since.or(self.group_since);
+        let since = self.in_flight.as_ref().and_then(|in_flight| in_flight.since).or(self.group_since);
         since.is_some_and(|since| clock.elapsed().saturating_sub(since) > period + period / 2)
     }
 

@@ -49,8 +49,8 @@ pub(crate) enum Outcome {
 }
 
 impl SegmentWriter {
-    /// Writes the chunks in order; with `sync`, makes them durable.
-    pub(crate) fn write(&mut self, chunks: Vec<Chunk>, sync: bool) -> Written {
+    /// Writes the chunks in order.
+    pub(crate) fn write(&mut self, chunks: Vec<Chunk>) -> Written {
         let mut chunks = chunks.into_iter();
         let mut buffers = Vec::with_capacity(chunks.len());
         while let Some(mut chunk) = chunks.next() {
@@ -69,12 +69,6 @@ impl SegmentWriter {
             }
             chunk.bytes.clear();
             buffers.push(chunk.bytes);
-        }
-        if sync
-            && let Some(file) = &self.file
-            && let Err(error) = file.sync_data()
-        {
-            return failed(error);
         }
         Written { left: Vec::new(), buffers, outcome: Outcome::Done }
     }

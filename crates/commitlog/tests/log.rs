@@ -9,7 +9,7 @@ use std::time::Duration;
 use commitlog::{CommitLog, CommitLogError, CommitLogOptions, LogPosition, SyncMode, replay_from};
 use common::{DIRECTORY, in_virtual_time, read_all, runtime_over};
 use runtime::memory_disk::{Fault, Operation};
-use runtime::{Disk, MemoryDisk};
+use runtime::{Disk, Io, MemoryDisk, Runtime};
 
 const SMALL: CommitLogOptions = CommitLogOptions {
     segment_bytes: 4096,
@@ -57,6 +57,30 @@ fn records_come_back_in_order_over_restarts_and_segments() {
         .collect();
     assert_eq!(tail.len(), written.len() - 30);
     assert_eq!(tail[0], from);
+}
+
+/// With `periodic`, a kill lost records older than the period when the disk took longer for a sync than
+/// that: they waited for it in memory.
+#[test]
+fn what_is_appended_during_a_slow_sync_is_written_before_the_sync_is_over() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let runtime = Runtime { io: Io::delayed(Duration::from_secs(1)), ..runtime_over(&disk) };
+        let sync = SyncMode::Periodic { period: Duration::from_millis(100) };
+        let log = CommitLog::open(&runtime, Path::new(DIRECTORY), 0, CommitLogOptions { sync, ..SMALL })
+            .expect("open");
+        log.append(b"first").expect("append");
+        // Written from 0.1 to 1.1 s, synced from 1.1 to 2.1 s.
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        log.append(b"second").expect("append");
+        assert!(log.statistics().pending_bytes > 0);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(log.statistics().pending_bytes, 0, "the second is on its way");
+        assert_eq!(log.statistics().sync_count, 0, "the first sync goes on");
+        log.sync().await.expect("durable");
+        assert_eq!(log.statistics().sync_count, 2);
+    });
+    assert_eq!(read_all(&disk.crash(1)).records.len(), 2);
 }
 
 #[test]
