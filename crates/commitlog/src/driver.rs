@@ -52,6 +52,7 @@ enum Flow {
 
 /// Runs until the log is closed, abandoned or broken.
 pub(crate) async fn drive(shared: Rc<Shared>, mut writer: SegmentWriter) {
+    writer = prepare(&shared, writer).await;
     let mut syncing: Option<Syncing> = None;
     loop {
         let step = tokio::select! {
@@ -90,6 +91,26 @@ pub(crate) async fn drive(shared: Rc<Shared>, mut writer: SegmentWriter) {
             }
         }
     }
+}
+
+/// Creates the first segment ahead of the first record: on a busy disk that may take longer than the
+/// period of `periodic`, and what is appended meanwhile is in memory alone.
+async fn prepare(shared: &Shared, mut writer: SegmentWriter) -> SegmentWriter {
+    let segment = {
+        let state = shared.state.borrow();
+        state.chunks.first().map_or(state.next.segment, |chunk| chunk.segment)
+    };
+    let writer = shared
+        .io
+        .run(move || {
+            writer.prepare(segment);
+            writer
+        })
+        .await;
+    if writer.file.is_some() {
+        shared.state.borrow_mut().segments.insert(segment, u64::from(shared.options.segment_bytes));
+    }
+    writer
 }
 
 /// Waits until there is something to do.

@@ -49,6 +49,12 @@ pub(crate) enum Outcome {
 }
 
 impl SegmentWriter {
+    /// Creates the segment that the first record will need, so that it does not have to wait for that.
+    /// What goes wrong is told when the segment is written to.
+    pub(crate) fn prepare(&mut self, id: u64) {
+        self.file = self.create(id).ok();
+    }
+
     /// Writes the chunks in order.
     pub(crate) fn write(&mut self, chunks: Vec<Chunk>) -> Written {
         let mut chunks = chunks.into_iter();

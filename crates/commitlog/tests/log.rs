@@ -69,8 +69,10 @@ fn what_is_appended_during_a_slow_sync_is_written_before_the_sync_is_over() {
         let sync = SyncMode::Periodic { period: Duration::from_millis(100) };
         let log = CommitLog::open(&runtime, Path::new(DIRECTORY), 0, CommitLogOptions { sync, ..SMALL })
             .expect("open");
+        // The first second goes by with the segment's creation.
+        tokio::time::sleep(Duration::from_millis(1_001)).await;
         log.append(b"first").expect("append");
-        // Written from 0.1 to 1.1 s, synced from 1.1 to 2.1 s.
+        // Written from 0.1 to 1.1 s from here on, synced from 1.1 to 2.1 s.
         tokio::time::sleep(Duration::from_millis(1_200)).await;
         log.append(b"second").expect("append");
         assert!(log.statistics().pending_bytes > 0);
@@ -88,6 +90,8 @@ fn all_who_wait_during_a_sync_share_the_next() {
     let disk = MemoryDisk::new();
     in_virtual_time(async {
         let log = open(&disk, 0, SMALL);
+        // The segment is being created, for 3 ms.
+        tokio::time::sleep(Duration::from_millis(10)).await;
         let first = log.synced(log.append(b"first").expect("append"));
         // The sync of the first is under way when the others come.
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -76,10 +76,16 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Opens the manifest, or begins an empty one.
+    /// Opens the manifest. Every shard has one from the directory's first start on: without it no file
+    /// of the shard would be named, and all would be taken for left-overs.
+    ///
+    /// # Errors
+    /// It is missing or damaged, or the disk fails.
     pub(crate) fn open(disk: Arc<dyn Disk>, path: PathBuf) -> Result<Self, StorageError> {
-        let state = read_state(&*disk, &path)?.unwrap_or_default();
-        Ok(Manifest { disk, path, state })
+        match read_state(&*disk, &path)? {
+            Some(state) => Ok(Manifest { disk, path, state }),
+            None => Err(StorageError::DamagedState { path, what: "the file is missing".into() }),
+        }
     }
 
     /// Writes a manifest of that state.

@@ -25,6 +25,7 @@ use crate::compaction::CompactionControl;
 use crate::errand::{Batch, Message, Outbox, refused};
 use crate::files::FileRegistry;
 use crate::layout::NodeFacts;
+use crate::manifest::{Manifest, ManifestState};
 use crate::recovery::Recovery;
 use crate::shard::{Shard, ShardContext, ShardSeed};
 use crate::{Layout, StorageError, StorageOptions};
@@ -58,11 +59,7 @@ impl Directory {
         runtime.disk.sync_dir(layout.root()).map_err(fail("sync data directory"))?;
         let facts = match layout.read_facts(&*runtime.disk)? {
             Some(facts) => facts,
-            None => {
-                let facts = Layout::new_facts(&*runtime.random, sharding);
-                layout.write_facts(&*runtime.disk, &facts)?;
-                facts
-            }
+            None => begin(runtime, &layout, sharding)?,
         };
         runtime.disk.create_dir_all(&layout.data()).map_err(fail("create table directory"))?;
         Ok(Directory { runtime: runtime.clone(), options: Arc::new(options), layout, facts, lock })
@@ -105,6 +102,27 @@ impl Directory {
         let (facts, seeds) = Recovery { context: &context, schema, facts: self.facts }.run()?;
         Ok(Recovered { context, facts, seeds, lock: self.lock })
     }
+}
+
+/// Begins a node in an empty directory. `node.json` comes last: where it is, everything is that a start
+/// relies on; where it is not but anything else is, it was lost, and beginning anew would lose the rest.
+fn begin(runtime: &Runtime, layout: &Layout, sharding: Sharding) -> Result<NodeFacts, StorageError> {
+    for path in [layout.data(), layout.commitlog(), layout.schema_log()] {
+        let is_there = runtime.disk.exists(&path);
+        if is_there.map_err(|source| StorageError::Disk { act: "look for earlier data", source })? {
+            let what = format!("node.json is missing, but there is {}", path.display());
+            return Err(StorageError::Directory { path: layout.root().into(), what });
+        }
+    }
+    let facts = Layout::new_facts(&*runtime.random, sharding);
+    let create = |source| StorageError::Disk { act: "create manifest directory", source };
+    runtime.disk.create_dir_all(&layout.manifests(facts.generation)).map_err(create)?;
+    for shard in 0..sharding.shard_count() {
+        let path = layout.manifest(facts.generation, shard);
+        Manifest::create(Arc::clone(&runtime.disk), path, ManifestState::default())?;
+    }
+    layout.write_facts(&*runtime.disk, &facts)?;
+    Ok(facts)
 }
 
 /// A data directory ready to be served.

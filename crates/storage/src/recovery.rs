@@ -67,9 +67,6 @@ impl Recovery<'_> {
 
     fn open_manifests(&self, sharding: Sharding, generation: u64) -> Result<Vec<Manifest>, StorageError> {
         let directory = self.layout().manifests(generation);
-        self.disk()
-            .create_dir_all(&directory)
-            .map_err(|source| StorageError::Disk { act: "create manifest directory", source })?;
         // A killed process may have left the latest manifests in the cache alone. They must be durable
         // before anything is deleted that they do not name.
         self.disk()

@@ -108,9 +108,12 @@ fn what_a_replay_writes_out_relies_on_a_log_that_is_durable() {
         ..roomy(1)
     };
     let left = long_log(unsynced);
-    let synced = left.crash(1);
-    let count = run(async { whole_partitions(&Node::start(&synced, roomy(1)).expect("starts")).await });
-    assert!(count < PARTITIONS as usize, "the log is durable already");
+    // A power cut leaves all of it with some luck, but not each time.
+    let survivors = (1..5).map(|seed| {
+        let image = left.crash(seed);
+        run(async { whole_partitions(&Node::start(&image, roomy(1)).expect("starts")).await })
+    });
+    assert!(survivors.min() < Some(PARTITIONS as usize), "the log is durable already");
     let whole = left.kill();
     let start = |disk: &MemoryDisk| run(async { Node::start(disk, tight(1)).map(drop) }).is_ok();
     assert!(start(&whole));

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use runtime::MemoryDisk;
+use runtime::{Disk, MemoryDisk};
 
 use crate::given::*;
 
@@ -166,4 +166,30 @@ fn a_record_of_two_tables_is_whole_or_absent_though_one_of_them_is_flushed() {
         });
     }
     assert!(whole_count > 0);
+}
+
+/// A shard began anew when its manifest was gone, and took its files for left-overs.
+#[test]
+fn a_lost_manifest_or_node_file_ends_the_start_and_loses_nothing() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, options(2)).expect("starts");
+        for pk in 0..20 {
+            node.write(pk, insert(&table(), pk, 1, "v", 1)).await.expect("writes");
+        }
+        node.shards.stop(true).await.expect("stops");
+    });
+    for lost in ["/node/manifest/1/shard-0.json", "/node/manifest/1/shard-1.json", "/node/node.json"] {
+        run(async {
+            let path = std::path::Path::new(lost);
+            let kept = disk.read(path).expect("there");
+            disk.remove_file(path).expect("removes");
+            let error = Node::start(&disk, options(2)).err().expect("no start").to_string();
+            assert!(error.contains("missing"), "{lost}: {error}");
+            disk.write_atomically(path, &kept).expect("puts it back");
+            let node = Node::start(&disk, options(2)).expect("starts");
+            assert_eq!(node.all(&table(), 100).await.len(), 20, "{lost}");
+            node.shards.stop(true).await.expect("stops");
+        });
+    }
 }
