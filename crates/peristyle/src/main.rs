@@ -51,7 +51,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse_from(nodetool::with_long_options(std::env::args_os())).command {
+    let words = nodetool::with_long_options(std::env::args_os());
+    let is_nodetool = words.get(1).is_some_and(|word| word == "nodetool");
+    let arguments = match Arguments::try_parse_from(words) {
+        Ok(arguments) => arguments,
+        Err(error) if is_nodetool => return nodetool::refuse(&error),
+        Err(error) => error.exit(),
+    };
+    match arguments.command {
         Command::Serve(arguments) => serve::run(&arguments, |_| {}),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Cqlsh(arguments) => cqlsh::run(&arguments),

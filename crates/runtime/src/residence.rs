@@ -27,7 +27,7 @@ const SHUT: u8 = 1;
 const AWAITED: u8 = 2;
 
 /// What keeps a shard's thread and its visitors apart. Starts shut, and stays so until the thread
-/// that [`Door::belongs_to_this_thread`] was called on sleeps for the first time.
+/// that `belongs_to_this_thread` was called on sleeps for the first time.
 #[derive(Debug)]
 pub struct Door {
     state: AtomicU8,

@@ -122,16 +122,18 @@ fn fits(of: &CqlType, wanted: &CqlType) -> bool {
         (Tuple(parts), Tuple(others)) => {
             parts.len() == others.len() && parts.iter().zip(&**others).all(|(part, other)| fits(part, other))
         }
-        (
-            Vector { element, dimension },
-            Vector { element: other, dimension: kept },
-        ) => dimension == kept && fits(element, other),
+        (Vector { element, dimension }, Vector { element: other, dimension: kept }) => {
+            dimension == kept && fits(element, other)
+        }
         (UserDefined { definition, frozen }, UserDefined { definition: other, frozen: kept }) => {
             let (fields, others) = (&definition.fields, &other.fields);
             frozen == kept
                 && definition.name == other.name
                 && fields.len() <= others.len()
-                && fields.iter().zip(others).all(|(field, other)| field.0 == other.0 && fits(&field.1, &other.1))
+                && fields
+                    .iter()
+                    .zip(others)
+                    .all(|(field, other)| field.0 == other.0 && fits(&field.1, &other.1))
         }
         (of, wanted) => of == wanted,
     }
@@ -178,9 +180,11 @@ mod tests {
         assert!(error.to_string().contains(wanted), "{error}");
         let error = check(wide()).expect_err("no such column");
         assert!(error.to_string().contains("column v of type text is not in the table"), "{error}");
-        let more = wide()
-            .column("d", ColumnKind::Clustering(1, ClusteringOrder::Asc), CqlType::Int)
-            .column("v", ColumnKind::Regular, CqlType::Text);
+        let more = wide().column("d", ColumnKind::Clustering(1, ClusteringOrder::Asc), CqlType::Int).column(
+            "v",
+            ColumnKind::Regular,
+            CqlType::Text,
+        );
         let error = check(more).expect_err("two clustering columns");
         assert!(error.to_string().contains("its clustering is of 1 columns"), "{error}");
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{KEYSPACE, Writer, folder, lines, show_difference};
+use super::{Writer, show_difference};
 use crate::formats::statements::{ask, rows};
 use crate::peers::{script, succeed};
 use crate::report::{Failure, Tally};
@@ -43,30 +43,46 @@ impl Drop for Cassandra {
     }
 }
 
+/// A keyspace that is copied, and what is asked of it before and after.
+pub(super) struct Kept {
+    pub(super) keyspace: &'static str,
+    /// Names and ids.
+    pub(super) tables: BTreeMap<String, String>,
+    pub(super) queries: Vec<String>,
+}
+
 /// Asks the writer, copies its files, asks a Cassandra on the copy, and compares.
-pub(super) fn serve(
-    writer: &mut Writer,
-    tables: &BTreeMap<String, String>,
-    work: &Path,
-) -> Result<Tally, Failure> {
-    let queries = lines(&folder().join("queries.cql"))?;
+pub(super) fn serve(writer: &mut Writer, kept: &[Kept], work: &Path) -> Result<Tally, Failure> {
     let mut connection = Connection::open(&writer.address, 5)?;
-    let ours = answers(&mut connection, &queries)?;
-    let schema = schema(&mut connection, tables)?;
+    let (mut ours, mut schemas) = (Vec::new(), Vec::new());
+    for kept in kept {
+        ours.push(answers(&mut connection, kept)?);
+        schemas.extend(schema(&mut connection, kept)?);
+    }
     drop(connection);
     writer.rest()?;
 
     let cassandra = Cassandra::start(&work.join("cassandra"))?;
     let mut connection = cassandra.connect()?;
-    schema.iter().try_for_each(|text| ask(&mut connection, text).map(drop))?;
+    schemas.iter().try_for_each(|text| ask(&mut connection, text).map(drop))?;
     drop((connection, cassandra));
     // Our folders have the names that Cassandra gives to the same tables with the same ids.
     let target = work.join("cassandra/d/data");
-    succeed(Command::new("cp").arg("-r").arg(writer.data.join(KEYSPACE)).arg(&target))?;
+    for kept in kept {
+        succeed(Command::new("cp").arg("-r").arg(writer.data.join(kept.keyspace)).arg(&target))?;
+    }
     let cassandra = Cassandra::start(&work.join("cassandra"))?;
-    let theirs = answers(&mut cassandra.connect()?, &queries)?;
+    let mut connection = cassandra.connect()?;
     let mut tally = Tally::default();
-    for ((query, ours), theirs) in queries.iter().zip(&ours).zip(&theirs) {
+    for (kept, ours) in kept.iter().zip(&ours) {
+        tally += compare(kept, ours, &answers(&mut connection, kept)?)?;
+    }
+    Ok(tally)
+}
+
+fn compare(kept: &Kept, ours: &[Vec<String>], theirs: &[Vec<String>]) -> Result<Tally, Failure> {
+    let mut tally = Tally::default();
+    for ((query, ours), theirs) in kept.queries.iter().zip(ours).zip(theirs) {
         if ours == theirs {
             println!("ok: Cassandra on our files, {} rows: {query}", ours.len());
             tally += Tally::PASS;
@@ -83,41 +99,55 @@ pub(super) fn serve(
     }
 }
 
-fn answers(connection: &mut Connection, queries: &[String]) -> Result<Vec<Vec<String>>, Failure> {
-    ask(connection, &format!("USE {KEYSPACE}"))?;
+fn answers(connection: &mut Connection, kept: &Kept) -> Result<Vec<Vec<String>>, Failure> {
+    ask(connection, &format!("USE {}", kept.keyspace))?;
     let answer = |query: &String| {
-        let rows = rows(connection, query.trim_end_matches(';'))?;
+        let rows = patiently(|| rows(connection, query.trim_end_matches(';')))?;
         Ok(rows.iter().map(|row| row.join(" | ")).collect())
     };
-    queries.iter().map(answer).collect()
+    kept.queries.iter().map(answer).collect()
+}
+
+/// A node that has just started on a busy machine times out; it is asked again.
+fn patiently<T>(mut ask: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    const TRIES: usize = 6;
+    const READ_TIMEOUT: &str = "error 0x1200";
+    for _ in 1..TRIES {
+        match ask() {
+            Err(failure) if failure.to_string().contains(READ_TIMEOUT) => {}
+            done => return done,
+        }
+    }
+    ask()
 }
 
 /// Statements that make the same schema with the same ids.
-fn schema(connection: &mut Connection, tables: &BTreeMap<String, String>) -> Result<Vec<String>, Failure> {
+fn schema(connection: &mut Connection, kept: &Kept) -> Result<Vec<String>, Failure> {
     let mut schema = Vec::new();
-    for row in rows(connection, &format!("DESCRIBE ONLY KEYSPACE {KEYSPACE}"))? {
+    let keyspace = kept.keyspace;
+    for row in rows(connection, &format!("DESCRIBE ONLY KEYSPACE {keyspace}"))? {
         schema.extend(row.last().map(|text| unquoted(text)));
     }
-    for (table, id) in tables {
-        for row in rows(connection, &format!("DESCRIBE TABLE {KEYSPACE}.{table}"))? {
+    for (table, id) in &kept.tables {
+        for row in rows(connection, &format!("DESCRIBE TABLE {keyspace}.{table}"))? {
             let text = row.last().map(|text| unquoted(text)).unwrap_or_default();
             schema.push(text.replacen(") WITH ", &format!(") WITH ID = {id}\n    AND "), 1));
         }
-        schema.extend(dropped(connection, table)?);
+        schema.extend(dropped(connection, keyspace, table)?);
     }
     Ok(schema)
 }
 
 /// A dropped column is made and dropped again, so that the node knows it when it meets one in a file.
-fn dropped(connection: &mut Connection, table: &str) -> Result<Vec<String>, Failure> {
+fn dropped(connection: &mut Connection, keyspace: &str, table: &str) -> Result<Vec<String>, Failure> {
     let text = format!(
-        "SELECT column_name, type FROM system_schema.dropped_columns WHERE keyspace_name = '{KEYSPACE}' AND table_name = '{table}'"
+        "SELECT column_name, type FROM system_schema.dropped_columns WHERE keyspace_name = '{keyspace}' AND table_name = '{table}'"
     );
     let mut statements = Vec::new();
     for row in rows(connection, &text)? {
         let (name, kind) = (row[0].trim_matches('\''), row[1].trim_matches('\''));
-        statements.push(format!("ALTER TABLE {KEYSPACE}.{table} ADD {name} {kind}"));
-        statements.push(format!("ALTER TABLE {KEYSPACE}.{table} DROP {name}"));
+        statements.push(format!("ALTER TABLE {keyspace}.{table} ADD {name} {kind}"));
+        statements.push(format!("ALTER TABLE {keyspace}.{table} DROP {name}"));
     }
     Ok(statements)
 }

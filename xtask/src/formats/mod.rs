@@ -6,7 +6,8 @@
 //!   write     a Peristyle node runs the same statements and flushes; Cassandra's sstabledump and
 //!             sstablemetadata print its files: they must print what was kept
 //!   serve     a Cassandra node is started on a copy of those files: it must answer
-//!             tests/formats/written/queries.cql as Peristyle did
+//!             tests/formats/written/queries.cql as Peristyle did, and so on tables of every compaction
+//!             strategy and compressor, compacted
 //!   --cassandra  judges the judges: the oracle's own files in place of ours
 //! ```
 //!
@@ -14,6 +15,7 @@
 //! `tests/formats/cassandra-da`. Not compared: positions in the file, the wall clock of deletions and
 //! expiries, the ids in a list's cell paths, and how partitions are spread over files.
 
+mod compacted;
 mod copy;
 mod dump;
 mod statements;
@@ -71,6 +73,14 @@ impl Writer {
         }
     }
 
+    /// `peristyle nodetool` against ours.
+    fn nodetool(&self, words: &[&str]) -> Result<String, Failure> {
+        match &self.node {
+            Some(node) => node.nodetool(words),
+            None => Err(Failure::new("the oracle is not asked for compactions")),
+        }
+    }
+
     /// Nobody writes to the files any more.
     fn rest(&mut self) -> Result<(), Failure> {
         self.node.take().map_or(Ok(()), Node::stop)
@@ -95,7 +105,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         tally += write(&writer, &tables)?;
     }
     if wanted("serve") {
-        tally += copy::serve(&mut writer, &tables, &work)?;
+        let mut kept =
+            vec![copy::Kept { keyspace: KEYSPACE, tables, queries: lines(&folder().join("queries.cql"))? }];
+        if writer.node.is_some() {
+            let tables = compacted::fill(&writer)?;
+            tally += compacted::check(&writer)?;
+            kept.push(copy::Kept { keyspace: compacted::KEYSPACE, tables, queries: compacted::queries() });
+        }
+        tally += copy::serve(&mut writer, &kept, &work)?;
     }
     Ok(tally)
 }

@@ -107,6 +107,9 @@ pub(super) fn compact(management: &Management, arguments: &CompactArguments) -> 
     if arguments.user_defined && is_range {
         return wrong("Can not provide tokens when using user-defined");
     }
+    if arguments.user_defined && arguments.names.is_empty() {
+        return Err(NodetoolError::BadUse("no table files are named".to_owned()));
+    }
     let mut body = if arguments.user_defined {
         json!({ "user_defined": arguments.names })
     } else {
@@ -341,8 +344,8 @@ pub(super) fn throughput(
     Ok(())
 }
 
-pub(super) fn set_throughput(management: &Management, mebibytes: u64) -> Result<(), NodetoolError> {
-    let bytes = mebibytes.saturating_mul(1 << 20);
+pub(super) fn set_throughput(management: &Management, mebibytes: i32) -> Result<(), NodetoolError> {
+    let bytes = u64::from(mebibytes.unsigned_abs()) << 20;
     management.post("/v1/compactions/throughput", &json!({ "bytes_per_second": bytes }))
 }
 
@@ -384,6 +387,9 @@ pub(super) fn stop(management: &Management, id: Option<&str>, kind: &str) -> Res
         return Err(NodetoolError::BadUse(format!("{kind} is not a compaction type; there are: {known}")));
     }
     match id {
+        Some(id) if id.parse::<uuid::Uuid>().is_err() => {
+            Err(NodetoolError::BadUse(format!("{id} is not the id of a compaction")))
+        }
         Some(id) => management.post("/v1/compactions/stop", &json!({ "id": id })),
         None if kind.contains("COMPACTION") && kind != "ANTICOMPACTION" => {
             management.post("/v1/compactions/stop", &json!({}))

@@ -106,7 +106,8 @@ enum NodetoolCommand {
     /// Set the MiB/s throughput cap for compaction in the system, or 0 to disable throttling
     Setcompactionthroughput {
         /// Value in MiB, 0 to disable throttling
-        compaction_throughput: u64,
+        #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(0..))]
+        compaction_throughput: i32,
     },
     /// Print cluster information (state, load, IDs, ...)
     Status {
@@ -143,10 +144,27 @@ pub(crate) fn with_long_options(words: impl Iterator<Item = OsString>) -> Vec<Os
                 Some("-st") if is_nodetool => "--start-token".into(),
                 Some("-et") if is_nodetool => "--end-token".into(),
                 Some("-id") if is_nodetool => "--compaction-id".into(),
+                Some("-cf" | "--column-family") if is_nodetool => "--table".into(),
+                Some("-kt" | "-kc" | "--kc.list") if is_nodetool => "--kt-list".into(),
+                Some("-sf") if is_nodetool => "--skip-flush".into(),
                 _ => word,
             }
         })
         .collect()
+}
+
+/// What wrong arguments of `nodetool` end with, and its bare name: Cassandra's exit codes, and its hint.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Help that was asked for. A reader that went away is no failure.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let what = text.strip_prefix("error: ").unwrap_or(&text);
+    eprintln!("nodetool: {}", what.split("\n\nFor more information").next().unwrap_or(what));
+    eprintln!("See 'nodetool --help' or 'nodetool <command> --help'.");
+    ExitCode::from(1)
 }
 
 /// Why a command did not work.
@@ -180,7 +198,7 @@ pub(crate) fn run(arguments: &NodetoolArguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error @ (NodetoolError::BadUse(_) | NodetoolError::Connect { .. })) => {
-            eprintln!("nodetool: {error}\nSee 'nodetool help' or 'nodetool help <command>'.");
+            eprintln!("nodetool: {error}\nSee 'nodetool --help' or 'nodetool <command> --help'.");
             ExitCode::from(1)
         }
         Err(error) => {

@@ -45,8 +45,11 @@ pub(super) struct SnapshotArguments {
     #[arg(short, long)]
     tag: Option<String>,
     /// The table name (one keyspace must be given then)
-    #[arg(long, visible_alias = "cf")]
+    #[arg(long)]
     table: Option<String>,
+    /// The list of keyspace.table to take a snapshot of, with commas between them
+    #[arg(long, value_name = "ktlist", value_delimiter = ',')]
+    kt_list: Vec<String>,
     /// Do not flush memtables before snapshotting
     #[arg(long)]
     skip_flush: bool,
@@ -132,6 +135,29 @@ pub(super) fn refresh(management: &Management, keyspace: &str, table: &str) -> R
     management.post("/v1/refresh", &json!({ "keyspace": keyspace, "table": table }))
 }
 
+/// Keyspaces, and one table of them or all.
+type Wanted = (Vec<String>, Option<String>);
+
+impl SnapshotArguments {
+    /// What is asked for, one request each.
+    fn pairs(&self) -> Result<Vec<Wanted>, NodetoolError> {
+        if self.kt_list.is_empty() {
+            return Ok(vec![(self.keyspaces.clone(), self.table.clone())]);
+        }
+        if !self.keyspaces.is_empty() || self.table.is_some() {
+            let what = "When specifying the Keyspace table list (using -kt,--kt-list,-kc,--kc.list), you must not also specify keyspaces to snapshot";
+            return Err(NodetoolError::Failed(what.to_owned()));
+        }
+        let pair = |name: &String| match name.trim().split_once('.') {
+            Some((keyspace, table)) => Ok((vec![keyspace.to_owned()], Some(table.to_owned()))),
+            None => Err(NodetoolError::BadUse(
+                "You must specify a keyspace and a table, as keyspace.table".to_owned(),
+            )),
+        };
+        self.kt_list.iter().map(pair).collect()
+    }
+}
+
 /// Makes a snapshot; its name is the time when none is given.
 pub(super) fn snapshot(
     management: &Management,
@@ -140,14 +166,17 @@ pub(super) fn snapshot(
 ) -> Result<(), NodetoolError> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let tag = wanted.tag.clone().unwrap_or_else(|| now.map_or(0, |time| time.as_millis()).to_string());
-    let named = wanted.tag.as_ref().map_or(String::new(), |tag| format!(" with snapshot name [{tag}]"));
-    let keyspaces = listed(&wanted.keyspaces);
     let skip = wanted.skip_flush;
-    writeln!(out, "Requested creating snapshot(s) for {keyspaces}{named} and options {{skipFlush={skip}}}")?;
-    let body = json!({
-        "tag": tag, "keyspaces": wanted.keyspaces, "table": wanted.table, "skip_flush": skip,
-    });
-    management.post("/v1/snapshot", &body)?;
+    let of = if wanted.kt_list.is_empty() { listed(&wanted.keyspaces) } else { listed(&wanted.kt_list) };
+    let pairs = wanted.pairs()?;
+    writeln!(
+        out,
+        "Requested creating snapshot(s) for {of} with snapshot name [{tag}] and options {{skipFlush={skip}}}"
+    )?;
+    for (keyspaces, table) in pairs {
+        let body = json!({ "tag": tag, "keyspaces": keyspaces, "table": table, "skip_flush": skip });
+        management.post("/v1/snapshot", &body)?;
+    }
     writeln!(out, "Snapshot directory: {tag}")?;
     Ok(())
 }
@@ -221,4 +250,28 @@ pub(super) fn backups(management: &Management, out: &mut impl Write) -> Result<(
 
 fn listed(keyspaces: &[String]) -> String {
     if keyspaces.is_empty() { "[all keyspaces]".into() } else { format!("[{}]", keyspaces.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_of_keyspaces_or_of_pairs_and_not_of_both() {
+        let mut wanted = SnapshotArguments {
+            tag: None,
+            table: None,
+            kt_list: vec!["a.b".into(), "c.d".into()],
+            skip_flush: false,
+            keyspaces: Vec::new(),
+        };
+        let of = |keyspace: &str, table: &str| (vec![keyspace.to_owned()], Some(table.to_owned()));
+        assert_eq!(wanted.pairs().expect("pairs"), [of("a", "b"), of("c", "d")]);
+        wanted.kt_list[1] = "c".into();
+        assert!(wanted.pairs().is_err());
+        wanted.keyspaces = vec!["k".into()];
+        assert!(wanted.pairs().is_err());
+        wanted.kt_list.clear();
+        assert_eq!(wanted.pairs().expect("all of it"), [(vec!["k".to_owned()], None)]);
+    }
 }

@@ -53,3 +53,21 @@ pub(super) fn print(path: &Path, opened: &Opened, out: &mut dyn Write) -> Result
 fn time(seconds: u32) -> String {
     if seconds == rows::NO_DELETION_TIME { "no tombstones".into() } else { seconds.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_says_what_the_statistics_say() {
+        let folder = "../../tests/formats/cassandra-big/nb/compound/nb-1-big-Data.db";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let mut out = Vec::new();
+        print(&path, &Opened::open(&path).expect("opens"), &mut out).expect("printed");
+        let text = String::from_utf8(out).expect("text");
+        for line in ["Version: nb (big)", "Id: 1", "SSTable Level: 0", "TTL max: 0", "Pending repair: --"] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+        assert!(text.contains(":int, ") && text.contains("Columns: v:int\n"), "{text}");
+    }
+}

@@ -7,7 +7,7 @@ mod json;
 mod metadata;
 mod rewrite;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use runtime::{Disk, OsDisk};
 use schema::Table;
-use sstable::{Descriptor, SstableError, TableFile, table_of_header};
+use sstable::{Component, Descriptor, SstableError, TableFile, table_of_header};
 
 #[derive(Args, Debug)]
 pub(crate) struct SstableArguments {
@@ -79,6 +79,7 @@ impl Opened {
     fn open(path: &Path) -> Result<Opened, SstableError> {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk::new());
         let (descriptor, _) = Descriptor::from_path(path)?;
+        disk.file_bytes(&descriptor.path(Component::Data))?;
         let table = Arc::new(table_of_header(&*disk, &descriptor, "keyspace", "table")?);
         let file = TableFile::open(Arc::clone(&disk), descriptor, &table)?;
         Ok(Opened { disk, table, file })
@@ -104,6 +105,10 @@ pub(crate) fn run(arguments: &SstableArguments) -> ExitCode {
                     act: &mut dyn FnMut(&Path, &mut dyn Write) -> Result<(), ToolError>| {
         for path in files {
             if let Err(error) = act(path, &mut out) {
+                // A reader that went away (`| head`) is no failure.
+                if matches!(&error, ToolError::Output(error) if error.kind() == ErrorKind::BrokenPipe) {
+                    return;
+                }
                 let _ = out.flush();
                 eprintln!("{}: {error}", path.display());
                 code = ExitCode::from(1);

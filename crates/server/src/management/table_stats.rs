@@ -1,5 +1,6 @@
 //! `/v1/tablestats`, and the same figures for Prometheus at `/metrics`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use axum::Json;
@@ -43,6 +44,7 @@ impl Selected {
 pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answer {
     selected.check(&*state.schema().await?)?;
     let stats = NodeStats::collect(&state.shards).await?;
+    let snapshots = snapshot_bytes(state).await?;
     let mut keyspaces: Vec<(String, TableStats, Vec<Value>)> = Vec::new();
     for ((keyspace, table), stats) in &stats.tables {
         if !selected.includes(keyspace, table) {
@@ -53,7 +55,8 @@ pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answe
         }
         if let Some((_, total, tables)) = keyspaces.last_mut() {
             total.add(stats);
-            tables.push(table_json(table, stats));
+            let snapshots = snapshots.get(&(keyspace.clone(), table.clone())).copied().unwrap_or(0);
+            tables.push(table_json(table, stats, snapshots));
         }
     }
     let keyspaces: Vec<Value> =
@@ -73,7 +76,16 @@ fn keyspace_json(name: &str, total: &TableStats, tables: Vec<Value>) -> Value {
     })
 }
 
-fn table_json(name: &str, stats: &TableStats) -> Value {
+/// Bytes that only snapshots hold, by keyspace and table.
+async fn snapshot_bytes(state: &ManagementState) -> Result<BTreeMap<(String, String), u64>, Refusal> {
+    let mut bytes: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for facts in state.shards.on(0, |shard| async move { shard.snapshots().await }).await?? {
+        *bytes.entry((facts.keyspace, facts.table)).or_default() += facts.true_bytes;
+    }
+    Ok(bytes)
+}
+
+fn table_json(name: &str, stats: &TableStats, snapshot_bytes: u64) -> Value {
     let (live, tombstones) = (stats.live_rows_per_read, stats.tombstones_per_read);
     let not_repaired = stats.repaired_bytes + stats.pending_repair_bytes;
     let mut table = json!({
@@ -84,7 +96,7 @@ fn table_json(name: &str, stats: &TableStats) -> Value {
         "sstable_size_max_bytes": stats.sstable_bytes_max,
         "space_live_bytes": stats.space_used_live,
         "space_total_bytes": stats.space_used_total,
-        "space_snapshots_bytes": 0,
+        "space_snapshots_bytes": snapshot_bytes,
         "off_heap_bytes": stats.file_index_bytes(),
         "compressed_bytes": stats.compressed_bytes,
         "uncompressed_bytes": stats.uncompressed_bytes,

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "tests say what they expect")]
 
 mod management;
+mod moving;
 mod support;
 mod system_tables;
 mod traces;

@@ -137,7 +137,12 @@ impl CompressionInfo {
         let starts = raw.chunk_offsets.first().is_none_or(|first| *first == 0);
         let ends =
             raw.chunk_offsets.last().is_none_or(|last| last.saturating_add(CRC_BYTES) < data_file_bytes);
-        if !rises || !starts || !ends {
+        if rises && starts && !ends {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let path = path.with_file_name(name.replace("CompressionInfo.db", "Data.db"));
+            return Err(SstableError::Damaged { path, offset: data_file_bytes, what: "it is cut off" });
+        }
+        if !rises || !starts {
             return Err(damaged(input.position(), "offsets of chunks do not rise within the file"));
         }
         Ok(CompressionInfo {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use commitlog::{CommitLogError, LogPosition};
+use rows::{DeletionTime, Unfiltered, merge_row};
 use runtime::{Disk, Stopped};
 use schema::{Table, TableId};
 use sstable::{Descriptor, TableFile, TableWriter, WriterOptions};
@@ -350,9 +351,15 @@ pub(crate) fn write_memtable(
         ..WriterOptions::for_table(&table)
     };
     let mut writer = TableWriter::create(Arc::clone(&disk), descriptor.clone(), Arc::clone(&table), options)?;
-    let written = partitions.try_for_each(|(header, mut items)| {
+    let written = partitions.try_for_each(|(mut header, mut items)| {
+        let whole = header.deletion;
+        header.static_row = header.static_row.take().and_then(|row| merge_row(row, whole));
         writer.start_partition(&header)?;
-        items.try_for_each(|item| writer.append(&item))?;
+        let mut open = DeletionTime::LIVE;
+        items.try_for_each(|item| match visible(item, whole, &mut open) {
+            Some(item) => writer.append(&item),
+            None => Ok(()),
+        })?;
         writer.end_partition()
     });
     match written {
@@ -366,7 +373,47 @@ pub(crate) fn write_memtable(
     Ok(Some(TableFile::open(disk, descriptor, &table)?))
 }
 
+/// An item without what deletions of the same memtable hide. Cassandra trusts that no file holds that: it
+/// applies a file's deletions to what is in other files alone.
+fn visible(item: Unfiltered, whole: DeletionTime, open: &mut DeletionTime) -> Option<Unfiltered> {
+    match item {
+        Unfiltered::Row(row) => merge_row(row, whole.max(*open)).map(Unfiltered::Row),
+        Unfiltered::Marker(marker) => {
+            *open = marker.right;
+            Some(Unfiltered::Marker(marker))
+        }
+    }
+}
+
 /// The files of a table by id, for finding what to remove.
 pub(super) fn ids(files: &[Arc<TableFile>]) -> Vec<Uuid> {
     files.iter().map(|file| file.descriptor().id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rows::{Clustering, Liveness, Marker, RowBuilder, Slice};
+
+    use super::*;
+
+    #[test]
+    fn what_a_deletion_of_the_same_memtable_hides_is_not_written() {
+        let deletion = |timestamp| DeletionTime { timestamp, local_deletion_time: 1 };
+        let row = |timestamp| {
+            let liveness = Liveness { timestamp, ..Liveness::NONE };
+            Unfiltered::Row(RowBuilder::new(&Clustering::EMPTY, liveness, DeletionTime::LIVE).finish())
+        };
+        for time in [100, -100] {
+            let mut open = DeletionTime::LIVE;
+            assert!(visible(row(time), deletion(time), &mut open).is_none(), "of the partition");
+            assert!(visible(row(time + 1), deletion(time), &mut open).is_some());
+            let marker = Unfiltered::Marker(Marker::at(&Slice::ALL.start, deletion(time + 5)));
+            assert!(visible(marker, deletion(time), &mut open).is_some());
+            assert!(visible(row(time + 5), deletion(time), &mut open).is_none(), "of the range");
+            assert!(visible(row(time + 6), deletion(time), &mut open).is_some());
+            let marker = Unfiltered::Marker(Marker::at(&Slice::ALL.end, deletion(time + 5)));
+            assert!(visible(marker, deletion(time), &mut open).is_some());
+            assert!(visible(row(time + 1), deletion(time), &mut open).is_some(), "behind the range");
+        }
+    }
 }
