@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::error::CommitLogError;
 use crate::format::Kind;
 use crate::group::Group;
-use crate::log::{InFlight, Shared, State, WRITE_OUT_BYTES};
+use crate::log::{InFlight, LogEvent, Shared, State, WRITE_OUT_BYTES, seal_stream};
 use crate::options::SyncMode;
 use crate::position::LogPosition;
 use crate::segment_writer::{Chunk, Outcome, SegmentWriter};
@@ -28,7 +28,7 @@ use crate::segment_writer::{Chunk, Outcome, SegmentWriter};
 /// After so long without a writer, what is pending is synced: mostly the marker that tells replay
 /// that the last group was durable.
 const SETTLE_AFTER: Duration = Duration::from_millis(20);
-/// How often a full disk is tried again.
+/// How often a full or failed disk is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// What to do next.
@@ -60,7 +60,10 @@ pub(crate) async fn drive(shared: Rc<Shared>, mut writer: SegmentWriter) {
             (taken, synced) = finished(&mut syncing) => {
                 syncing = None;
                 if end_sync(&shared, taken, synced) == Flow::Stop {
-                    return;
+                    match go_on(&shared, writer).await {
+                        Some(anew) => writer = anew,
+                        None => return,
+                    }
                 }
                 continue;
             }
@@ -84,11 +87,43 @@ pub(crate) async fn drive(shared: Rc<Shared>, mut writer: SegmentWriter) {
                     syncing = Some(start_sync(&shared, &writer, taken));
                 }
             }
-            Flow::Stop => return,
+            Flow::Stop => {
+                // What a sync under way may still say is of no use: who waits for it was told.
+                syncing = None;
+                match go_on(&shared, writer).await {
+                    Some(anew) => writer = anew,
+                    None => return,
+                }
+            }
             Flow::Stalled => {
                 tokio::time::sleep(RETRY_AFTER).await;
                 shared.state.borrow_mut().sync_wanted = true;
             }
+        }
+    }
+}
+
+/// After a failure, where the log is to go on: tries to end the failed segment as the next start would,
+/// until that works, and begins a new one. `None` when it is over.
+async fn go_on(shared: &Shared, mut writer: SegmentWriter) -> Option<SegmentWriter> {
+    if !shared.options.goes_on_after_failure {
+        return None;
+    }
+    writer.file = None;
+    loop {
+        tokio::time::sleep(RETRY_AFTER).await;
+        if shared.abandoned.get() || shared.state.borrow().closing.is_some() {
+            return None;
+        }
+        let (disk, directory, stream) = (Arc::clone(&shared.disk), shared.directory.clone(), shared.stream);
+        match shared.io.run(move || seal_stream(&*disk, &directory, stream)).await {
+            Ok((last, segments)) => {
+                shared.state.borrow_mut().begin_anew(last, segments);
+                tracing::warn!(stream, "commit log takes records again after a failure");
+                shared.tell(LogEvent::GoesOn);
+                return Some(writer);
+            }
+            Err(error) => tracing::debug!(stream, %error, "commit log can not go on yet"),
         }
     }
 }
@@ -232,10 +267,12 @@ async fn write_out(
                 state.segments.insert(segment, u64::from(shared.options.segment_bytes));
             }
             state.keep(written.buffers);
-            if state.stalled.take().is_some() {
-                tracing::info!(stream = shared.stream, "commit log takes records again");
-            }
+            let was_stalled = state.stalled.take().is_some();
             drop(state);
+            if was_stalled {
+                tracing::info!(stream = shared.stream, "commit log takes records again");
+                shared.tell(LogEvent::HasRoom);
+            }
             (writer, Flow::Continue, sync.then_some(taken))
         }
         Outcome::NoSpace(error) => {
@@ -285,7 +322,8 @@ fn done(shared: &Shared, taken: Taken) {
 fn stall(shared: &Shared, taken: Taken, left: Vec<Chunk>, error: io::Error) {
     let mut state = shared.state.borrow_mut();
     let source = Arc::new(error);
-    if state.stalled.is_none() {
+    let is_new = state.stalled.is_none();
+    if is_new {
         tracing::error!(stream = shared.stream, error = %source, "commit log takes no records: no space");
     }
     state.stalled = Some(Arc::clone(&source));
@@ -297,6 +335,9 @@ fn stall(shared: &Shared, taken: Taken, left: Vec<Chunk>, error: io::Error) {
     drop(state);
     for group in [taken.group, waiting] {
         group.finish(Err(CommitLogError::DiskFull { source: Arc::clone(&source) }));
+    }
+    if is_new {
+        shared.tell(LogEvent::Full(CommitLogError::DiskFull { source }));
     }
 }
 
@@ -312,6 +353,7 @@ fn fail(shared: &Shared, group: Rc<Group>, error: io::Error) {
     for group in [Some(group), in_flight, Some(waiting), closing].into_iter().flatten() {
         group.finish(Err(error.clone()));
     }
+    shared.tell(LogEvent::Failed(error));
 }
 
 /// Writes what is pending and makes it durable, with nothing beside.

@@ -29,6 +29,8 @@ pub(crate) const WRITE_OUT_BYTES: usize = 256 * 1024;
 const CHUNK_BYTES: usize = WRITE_OUT_BYTES + 64 * 1024;
 /// Buffers that are kept while they are not needed.
 const SPARES_MAX: usize = 8;
+/// Failures whose losses are remembered: for records whose writers ask late.
+const LOST_MAX: usize = 64;
 /// Pending bytes at which `periodic` makes writers wait for the disk.
 const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -70,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) stream: u32,
     pub(crate) options: CommitLogOptions,
     pub(crate) abandoned: Cell<bool>,
+    pub(crate) listener: Listener,
 }
 
 #[derive(Debug)]
@@ -99,7 +102,42 @@ pub(crate) struct State {
     pub(crate) segments: BTreeMap<u64, u64>,
     /// Emptied buffers to use again: memory that was never touched is dear, the kernel clears it first.
     spares: Vec<Vec<u8>>,
+    /// Records between these places were not durable when the log failed, and never will be.
+    pub(crate) lost: Vec<(LogPosition, LogPosition, CommitLogError)>,
     pub(crate) statistics: Statistics,
+}
+
+/// What the log's owner wants to know at once, whoever is writing.
+#[derive(Clone, Debug)]
+pub enum LogEvent {
+    /// A write or a sync failed. Nothing is taken any more, or not for now.
+    Failed(CommitLogError),
+    /// After a failure the log takes records again. What was in memory alone when it failed is in no segment.
+    GoesOn,
+    /// There is no room for a segment. Nothing is taken until there is.
+    Full(CommitLogError),
+    /// There is room again.
+    HasRoom,
+}
+
+type Tell = Box<dyn Fn(LogEvent)>;
+
+/// Whom to tell.
+#[derive(Default)]
+pub(crate) struct Listener(RefCell<Option<Tell>>);
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
+impl Shared {
+    pub(crate) fn tell(&self, event: LogEvent) {
+        if let Some(tell) = &*self.listener.0.borrow() {
+            tell(event);
+        }
+    }
 }
 
 /// The sync that is running.
@@ -125,20 +163,8 @@ impl CommitLog {
     ) -> Result<CommitLog, CommitLogError> {
         options.check()?;
         runtime.disk.create_dir_all(directory).map_err(CommitLogError::disk("open"))?;
-        let mut segments = BTreeMap::new();
-        for (name, file_bytes) in list_segments(&*runtime.disk, directory)? {
-            if name.stream == stream {
-                segments.insert(name.id, file_bytes);
-            }
-        }
-        let last = segments.last_key_value().map(|(id, _)| *id);
-        if let Some(id) = last {
-            match seal_last_segment(&*runtime.disk, directory, SegmentName { stream, id })?.file_bytes {
-                Some(file_bytes) => _ = segments.insert(id, file_bytes),
-                None => _ = segments.remove(&id),
-            }
-        }
-        let first = last.unwrap_or(0).max(options.segment_above) + 1;
+        let (last, segments) = seal_stream(&*runtime.disk, directory, stream)?;
+        let first = last.max(options.segment_above) + 1;
         let shared = Rc::new(Shared {
             state: RefCell::new(State::new(first, segments)),
             wake: Notify::new(),
@@ -149,6 +175,7 @@ impl CommitLog {
             stream,
             options,
             abandoned: Cell::new(false),
+            listener: Listener::default(),
         });
         let writer = SegmentWriter {
             disk: Arc::clone(&runtime.disk),
@@ -159,6 +186,11 @@ impl CommitLog {
         };
         tokio::task::spawn_local(driver::drive(Rc::clone(&shared), writer));
         Ok(CommitLog { shared })
+    }
+
+    /// Has the owner told of what it should know at once. Called on the owner's thread, between its tasks.
+    pub fn listen(&self, tell: impl Fn(LogEvent) + 'static) {
+        *self.shared.listener.0.borrow_mut() = Some(Box::new(tell));
     }
 
     /// Appends a record and tells where. It is durable once [`CommitLog::synced`] says so.
@@ -199,6 +231,9 @@ impl CommitLog {
     /// period or by more bytes than may wait in memory.
     pub fn synced(&self, position: LogPosition) -> Synced {
         let mut state = self.shared.state.borrow_mut();
+        if let Some(error) = state.loss_of(position) {
+            return Synced::done(Err(error));
+        }
         if position < state.synced {
             return Synced::done(Ok(()));
         }
@@ -220,7 +255,7 @@ impl CommitLog {
     pub fn is_synced(&self, position: LogPosition) -> bool {
         let state = self.shared.state.borrow();
         match self.shared.options.sync {
-            _ if position < state.synced => true,
+            _ if position < state.synced => state.lost.is_empty(),
             SyncMode::Periodic { period } => {
                 state.stopped.is_none() && !state.lags(period, &*self.shared.clock)
             }
@@ -309,6 +344,27 @@ impl Drop for CommitLog {
     }
 }
 
+/// Ends a stream's last segment, if a crash or a failure left it without an end. Gives the greatest id there
+/// was, and the segments with their sizes.
+pub(crate) fn seal_stream(
+    disk: &dyn Disk,
+    directory: &Path,
+    stream: u32,
+) -> Result<(u64, BTreeMap<u64, u64>), CommitLogError> {
+    let mut segments = BTreeMap::new();
+    for (name, file_bytes) in list_segments(disk, directory)? {
+        if name.stream == stream {
+            segments.insert(name.id, file_bytes);
+        }
+    }
+    let Some(id) = segments.last_key_value().map(|(id, _)| *id) else { return Ok((0, segments)) };
+    match seal_last_segment(disk, directory, SegmentName { stream, id })?.file_bytes {
+        Some(file_bytes) => _ = segments.insert(id, file_bytes),
+        None => _ = segments.remove(&id),
+    }
+    Ok((id, segments))
+}
+
 fn remove_segments(disk: &dyn Disk, directory: &Path, stream: u32, ids: &BTreeSet<u64>) -> io::Result<()> {
     for id in ids {
         match disk.remove_file(&SegmentName { stream, id: *id }.path(directory)) {
@@ -338,6 +394,7 @@ impl State {
             stalled: None,
             segments,
             spares: Vec::new(),
+            lost: Vec::new(),
             statistics: Statistics::default(),
         }
     }
@@ -353,6 +410,27 @@ impl State {
             Some(source) => Err(CommitLogError::DiskFull { source: Arc::clone(source) }),
             None => Ok(()),
         }
+    }
+
+    /// Why a record is not durable though later ones may be.
+    fn loss_of(&self, position: LogPosition) -> Option<CommitLogError> {
+        let (_, _, error) = self.lost.iter().find(|(from, to, _)| (*from..*to).contains(&position))?;
+        Some(error.clone())
+    }
+
+    /// Begins anew after a failure, behind the segments that are there.
+    pub(crate) fn begin_anew(&mut self, last: u64, segments: BTreeMap<u64, u64>) {
+        let segment = last.max(self.next.segment) + 1;
+        let next = LogPosition { segment, offset: HEADER_BYTES as u32 };
+        if let Some(error) = self.stopped.take() {
+            if self.lost.len() == LOST_MAX {
+                self.lost.remove(0);
+            }
+            self.lost.push((self.synced, next, error));
+        }
+        let statistics = self.statistics;
+        let (spares, lost) = (std::mem::take(&mut self.spares), std::mem::take(&mut self.lost));
+        *self = State { spares, lost, statistics, ..State::new(segment, segments) };
     }
 
     /// Whether all that was framed is written and synced, or being so.

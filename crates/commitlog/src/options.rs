@@ -33,6 +33,9 @@ pub struct CommitLogOptions {
     /// Ids of new segments are greater than this. Pass the greatest id that anything (a manifest)
     /// remembers, so that positions never repeat even if all segments were removed by hand.
     pub segment_above: u64,
+    /// After a failed write or sync: end the segment as a start would and go on in a new one, as soon as
+    /// the disk lets us. Otherwise the log takes nothing more.
+    pub goes_on_after_failure: bool,
 }
 
 /// Smallest useful segment: room for a record of a kilobyte.
@@ -44,6 +47,7 @@ impl Default for CommitLogOptions {
             segment_bytes: 32 * 1024 * 1024,
             sync: SyncMode::Group { window: Duration::ZERO },
             segment_above: 0,
+            goes_on_after_failure: false,
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Written {
 /// How the writing went.
 pub(crate) enum Outcome {
     Done,
-    /// A segment could not be created for want of space; earlier chunks are written.
+    /// There is no space to go on; earlier chunks are written.
     NoSpace(io::Error),
     /// Something was lost, or may be.
     Failed(io::Error),
@@ -70,8 +70,14 @@ impl SegmentWriter {
                     Err(error) => return failed(error),
                 }
             }
-            if let Err(error) = self.write_chunk(&chunk) {
-                return failed(error);
+            match self.write_chunk(&chunk) {
+                Ok(()) => {}
+                // Where space can not be reserved; the same bytes at the same place can be written again.
+                Err(error) if error.kind() == io::ErrorKind::StorageFull && !chunk.seals => {
+                    let left = std::iter::once(chunk).chain(chunks).collect();
+                    return Written { left, buffers, outcome: Outcome::NoSpace(error) };
+                }
+                Err(error) => return failed(error),
             }
             chunk.bytes.clear();
             buffers.push(chunk.bytes);
@@ -109,8 +115,12 @@ impl SegmentWriter {
             .and_then(|()| self.disk.sync_dir(&self.directory));
         match prepared {
             Ok(()) => Ok(file),
-            // Not to be mistaken for a failure that leaves nothing behind.
-            Err(error) => Err(io::Error::other(error)),
+            // It holds no record yet, so it can be taken back as long as its name can.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                self.disk.remove_file(&path)?;
+                Err(error)
+            }
+            Err(error) => Err(error),
         }
     }
 }

@@ -44,7 +44,8 @@ fn any_act() -> impl Strategy<Value = Act> {
 /// The first stream's segments are a page each, the second's several.
 fn options(stream: u32) -> CommitLogOptions {
     let segment_bytes = if stream == 0 { 4096 } else { 16 * 1024 };
-    CommitLogOptions { segment_bytes, sync: SyncMode::Group { window: Duration::ZERO }, segment_above: 0 }
+    let sync = SyncMode::Group { window: Duration::ZERO };
+    CommitLogOptions { segment_bytes, sync, ..CommitLogOptions::default() }
 }
 
 /// Plays the acts until they or the power end. Records what was acknowledged as it happens, and

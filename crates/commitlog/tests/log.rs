@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use commitlog::{CommitLog, CommitLogError, CommitLogOptions, LogPosition, SyncMode, replay_from};
+use commitlog::{
+    CommitLog, CommitLogError, CommitLogOptions, LogEvent, LogPosition, SyncMode, replay_from,
+};
 use common::{DIRECTORY, in_virtual_time, read_all, runtime_over};
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Disk, Io, MemoryDisk, Runtime};
@@ -15,6 +17,7 @@ const SMALL: CommitLogOptions = CommitLogOptions {
     segment_bytes: 4096,
     sync: SyncMode::Group { window: Duration::ZERO },
     segment_above: 0,
+    goes_on_after_failure: false,
 };
 
 fn open(disk: &MemoryDisk, stream: u32, options: CommitLogOptions) -> CommitLog {
@@ -196,6 +199,45 @@ fn a_failed_sync_ends_the_log_and_acknowledges_nothing() {
             let found = read_all(&disk.crash(seed));
             assert_eq!(found.records[0].payload, "good");
             assert!(found.errors.is_empty());
+        }
+    }
+}
+
+/// For `commit_failure_policy = "ignore"`.
+#[test]
+fn a_log_that_is_to_go_on_does_so_in_a_new_segment_once_the_disk_lets_it() {
+    for (operation, fault) in [
+        (Operation::Write, Fault::InputOutput),
+        (Operation::Write, Fault::ShortWrite { written_bytes: 7 }),
+        (Operation::Sync, Fault::InputOutput),
+    ] {
+        let disk = MemoryDisk::new();
+        let events = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        in_virtual_time(async {
+            let log = open(&disk, 0, CommitLogOptions { goes_on_after_failure: true, ..SMALL });
+            let told = std::rc::Rc::clone(&events);
+            log.listen(move |event| told.borrow_mut().push(event));
+            let before = log.append(b"before").expect("append");
+            log.synced(before).await.expect("durable");
+            disk.faults().fail_all(Some(operation), fault);
+            let lost = log.append(b"lost").expect("append");
+            assert!(matches!(log.synced(lost).await, Err(CommitLogError::Failed { .. })));
+            assert!(matches!(log.append(b"refused"), Err(CommitLogError::Failed { .. })));
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            assert!(log.append(b"refused").is_err(), "the disk still fails");
+            disk.faults().clear();
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let after = log.append(b"after").expect("taken again");
+            log.synced(after).await.expect("durable");
+            assert!(log.synced(lost).await.is_err(), "whoever asks late is told the same");
+            assert!(log.synced(before).await.is_ok());
+        });
+        let told = events.borrow();
+        assert!(matches!(told[..], [LogEvent::Failed(_), LogEvent::GoesOn]), "{told:?}");
+        for image in [disk.kill(), disk.crash(3)] {
+            let read = read_all(&image).records;
+            let has = |wanted: &[u8]| read.iter().any(|record| record.payload == wanted);
+            assert!(has(b"before") && has(b"after") && !has(b"refused"), "{operation:?}");
         }
     }
 }
