@@ -51,20 +51,26 @@ impl Clients {
     pub(crate) fn exception_count(&self) -> u64 {
         self.exception_count.load(Ordering::Relaxed)
     }
+}
 
-    /// Everybody who is connected, by address.
-    pub(crate) fn list(&self) -> Vec<(SocketAddr, Arc<Client>)> {
-        lock(&self.connected).iter().map(|(peer, client)| (*peer, Arc::clone(client))).collect()
+impl assembly::Clients for Clients {
+    fn list(&self) -> Vec<assembly::ClientFacts> {
+        lock(&self.connected).iter().map(|(peer, client)| client.facts_of(*peer)).collect()
     }
 }
 
 impl Client {
-    pub(crate) fn request_count(&self) -> u64 {
-        self.request_count.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn facts(&self) -> ClientFacts {
-        lock(&self.facts).clone()
+    fn facts_of(&self, address: SocketAddr) -> assembly::ClientFacts {
+        let facts = lock(&self.facts).clone();
+        assembly::ClientFacts {
+            address,
+            protocol_version: facts.protocol_version,
+            options: facts.options,
+            driver_name: facts.driver_name,
+            driver_version: facts.driver_version,
+            keyspace: facts.keyspace,
+            request_count: self.request_count.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -131,6 +137,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use assembly::Clients as _;
+
     use super::*;
 
     #[test]
@@ -157,8 +165,8 @@ mod tests {
         first.uses("k");
         let listed = clients.list();
         assert_eq!(listed.len(), 2);
-        assert_eq!((listed[0].0, listed[0].1.request_count()), (peer(1), 2));
-        assert_eq!(listed[0].1.facts().keyspace.as_deref(), Some("k"));
+        assert_eq!((listed[0].address, listed[0].request_count), (peer(1), 2));
+        assert_eq!(listed[0].keyspace.as_deref(), Some("k"));
         let again = clients.enter(peer(1));
         drop(first);
         assert_eq!(clients.list().len(), 2);

@@ -10,7 +10,7 @@
 //! | how does a node start and stop? | `node.rs` |
 //! | who accepts connections? | `listener.rs` |
 //! | how is a request answered? | `connection/` |
-//! | what do drivers find in `system`? | `system/` |
+//! | what do drivers find in `system`? | crate `assembly` |
 //! | what does nodetool talk to? | `management/` |
 
 mod clients;
@@ -22,7 +22,6 @@ mod listener;
 mod management;
 mod node;
 mod options;
-mod system;
 
 pub use error::ServerError;
 pub use node::Server;

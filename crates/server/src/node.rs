@@ -1,20 +1,16 @@
-//! A node from start to stop.
+//! A node that serves the world, from start to stop.
 //!
-//! 1. Lock the data directory, read the metadata log, open table files, replay the commit log.
-//! 2. Start the shards; on each, a coordinator, a query engine and a listener.
-//! 3. Finish logged batches that an earlier run left open; only then accept connections.
+//! 1. Take the addresses.
+//! 2. Put the node together (`assembly`): directory, shards, engines, batches of an earlier run.
+//! 3. On each shard a listener; only then accept connections.
 //! 4. On stop: no more connections, memtables flushed, logs closed, threads joined.
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cluster::MetadataLog;
-use coordinator::{Coordinator, CoordinatorError, Node};
-use query::{Engine, PreparedTexts};
+use assembly::{AssembledNode, NodeOptions, Seat};
 use runtime::Runtime;
-use schema::Schema;
-use storage::{Directory, RunningShards, ShardHandle};
 use tokio::sync::watch;
 
 use crate::clients::Clients;
@@ -22,12 +18,11 @@ use crate::connection::{ShardServer, Tracer};
 use crate::events::Events;
 use crate::listener::{ConnectionCount, accept, bind};
 use crate::management::{self, ManagementState};
-use crate::system::{NodeView, SystemTables, base_schema};
 use crate::{Limits, ServerError, ServerOptions};
 
 /// A running node.
 pub struct Server {
-    shards: RunningShards,
+    node: AssembledNode,
     listen: SocketAddr,
     management: Option<SocketAddr>,
     stop_requested: watch::Receiver<bool>,
@@ -35,25 +30,17 @@ pub struct Server {
     _open: watch::Sender<bool>,
 }
 
-/// Where it is told how many logged batches of an earlier run were finished.
-type ReplayReport = std::sync::mpsc::Sender<Result<u64, CoordinatorError>>;
-
 /// What each shard's thread needs to serve clients.
 #[derive(Clone)]
-struct Seat {
-    node: Node,
-    view: NodeView,
+struct Door {
     events: Events,
     clients: Clients,
     limits: Limits,
-    texts: Arc<PreparedTexts>,
     /// One listener for each shard, taken by it.
     listeners: Arc<Mutex<Vec<Option<StdListener>>>>,
     connections: Arc<ConnectionCount>,
     /// Set once connections may be accepted.
     is_open: watch::Receiver<bool>,
-    /// Taken by the first shard.
-    batches_replayed: Arc<Mutex<Option<ReplayReport>>>,
 }
 
 impl Server {
@@ -74,34 +61,23 @@ impl Server {
             None => None,
             Some(address) => bind(address, 1).map_err(listening(address))?.pop(),
         };
-        let directory = Directory::open(runtime, options.storage.clone())?;
-        let metadata = MetadataLog::open(&runtime.disk, &directory.layout().schema_log(), base_schema()?)?;
-        let schema: Arc<Schema> = Arc::clone(metadata.schema());
-        let recovered = directory.recover(&schema)?;
-        let view = NodeView::new(&options, listen, recovered.facts(), runtime)?;
         let (open, is_open) = watch::channel(false);
-        let (batches_replayed, replayed) = std::sync::mpsc::channel();
         let connections = Arc::new(ConnectionCount::default());
         let clients = Clients::default();
-        let seat = Seat {
-            node: Node::new(metadata),
-            view: view.clone(),
+        let door = Door {
             events: Events::new(),
             clients: clients.clone(),
             limits: options.limits,
-            texts: Arc::new(PreparedTexts::new(prepared_texts_bytes(options.memory_bytes))),
             listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
             connections: Arc::clone(&connections),
             is_open,
-            batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
         };
-        let shards = recovered.start(&schema, move |handle| serve_shard(seat.clone(), handle))?;
-        let batch_count =
-            replayed.recv().map_err(|_| ServerError::Batches(CoordinatorError::ShuttingDown))?;
-        let batch_count = batch_count.map_err(ServerError::Batches)?;
-        if batch_count > 0 {
-            tracing::info!(batch_count, "finished logged batches of an earlier run");
-        }
+        let node = assembly::start(
+            runtime,
+            node_options(options, listen),
+            Arc::new(clients.clone()),
+            move |seat| serve_shard(door.clone(), seat),
+        )?;
         _ = open.send(true);
         let (request_stop, stop_requested) = watch::channel(false);
         let management = match management_listener {
@@ -109,8 +85,8 @@ impl Server {
             Some(listener) => {
                 let address = listener.local_addr().ok();
                 let state = ManagementState::new(
-                    view,
-                    shards.shards().clone(),
+                    node.view().clone(),
+                    node.shards().clone(),
                     connections,
                     clients,
                     request_stop,
@@ -120,7 +96,7 @@ impl Server {
                 address
             }
         };
-        Ok(Server { shards, listen, management, stop_requested, _open: open })
+        Ok(Server { node, listen, management, stop_requested, _open: open })
     }
 
     /// Where CQL is spoken.
@@ -135,7 +111,7 @@ impl Server {
 
     /// Has a shard ended although nobody told it to? The node must not go on then.
     pub fn has_failed(&self) -> bool {
-        self.shards.any_finished()
+        self.node.has_failed()
     }
 
     /// Resolves when somebody asked for a stop over the management port.
@@ -152,43 +128,45 @@ impl Server {
     /// # Errors
     /// A shard could not write something out; what was acknowledged is in its log.
     pub async fn stop(self) -> Result<(), ServerError> {
-        Ok(self.shards.stop(true).await?)
+        Ok(self.node.stop(true).await?)
     }
 }
 
-/// Bytes of texts of prepared statements that are kept: as much as Cassandra gives them.
-fn prepared_texts_bytes(memory_bytes: u64) -> usize {
-    usize::try_from(memory_bytes / 256).unwrap_or(usize::MAX).max(10 << 20)
+/// What the node under the server is put together with.
+fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
+    let mebibytes = |bytes: usize| format!("{}MiB", bytes >> 20);
+    let limits = options.limits;
+    let settings = vec![
+        ("native_transport_max_concurrent_connections", limits.connection_count.to_string()),
+        ("native_transport_max_frame_size", mebibytes(limits.frame_bytes)),
+        ("native_transport_max_request_data_in_flight", mebibytes(limits.in_flight_bytes)),
+    ];
+    NodeOptions {
+        storage: options.storage,
+        listen,
+        memory_bytes: options.memory_bytes,
+        cluster_name: options.cluster_name,
+        data_center: options.data_center,
+        rack: options.rack,
+        settings,
+    }
 }
 
-/// What runs on a shard's thread above storage.
-async fn serve_shard(seat: Seat, handle: ShardHandle) {
-    let index = handle.local().index();
-    let coordinator = Coordinator::new(seat.node.clone(), handle.clone());
-    // Taken, so that whoever waits for it hears of it when this task dies.
-    let report = seat.batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
-    if let Some(report) = report {
-        _ = report.send(coordinator.replay_batches().await);
-    }
-    let system_tables = SystemTables::new(seat.view.clone(), coordinator.clone(), seat.clients.clone());
-    let tracer = Tracer { coordinator: coordinator.clone(), address: seat.view.listen.ip() };
-    let engine = Engine::new(coordinator, system_tables, Arc::clone(&seat.texts));
-    let server: Rc<ShardServer> = ShardServer::new(
-        engine,
-        seat.events.clone(),
-        seat.clients.clone(),
-        tracer,
-        seat.limits,
-        handle.shards().count(),
-    );
-    let listener = seat.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
-    let mut is_open = seat.is_open.clone();
+/// What runs on a shard's thread for clients.
+async fn serve_shard(door: Door, seat: Seat) {
+    let Seat { index, view, coordinator, engine } = seat;
+    let shard_count = coordinator.shard().shards().count();
+    let tracer = Tracer { coordinator, address: view.listen().ip() };
+    let server: Rc<ShardServer> =
+        ShardServer::new(engine, door.events, door.clients, tracer, door.limits, shard_count);
+    let listener = door.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
+    let mut is_open = door.is_open;
     if is_open.wait_for(|open| *open).await.is_err() {
         return;
     }
     let Some(listener) = listener else { return };
     tokio::select! {
-        () = accept(listener, server, seat.connections) => {}
+        () = accept(listener, server, door.connections) => {}
         // Closed again by a drain.
         _ = is_open.wait_for(|open| !*open) => {}
     }

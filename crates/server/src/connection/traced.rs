@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::ShardServer;
 use crate::convert;
-use crate::system::STORAGE_PORT;
+use assembly::STORAGE_PORT;
 
 /// How long traces are kept, as in Cassandra; seconds.
 const TTL: u32 = 86_400;

@@ -105,7 +105,7 @@ pub(super) fn stop(state: &ManagementState) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::base_schema;
+    use assembly::base_schema;
 
     #[test]
     fn a_target_is_everything_a_keyspace_or_some_tables() {

@@ -1,50 +1,17 @@
 //! Compactions: what goes on, what ended, and what can be asked of them.
 
+use assembly::NodeCompactions;
 use axum::Json;
 use schema::TableId;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use storage::{
-    ActiveCompaction, CompactionRecord, CompactionRequest, CompactionTotals, Shards, StorageError,
-};
+use storage::{ActiveCompaction, CompactionRecord, CompactionRequest, CompactionTotals, StorageError};
 use types::Token;
 use uuid::Uuid;
 
 use super::ManagementState;
 use super::actions::{Target, on_tables};
 use super::answer::{Answer, Refusal};
-
-/// What all shards together know of their compactions.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NodeCompactions {
-    /// Those that go on.
-    pub(crate) active: Vec<ActiveCompaction>,
-    /// Those that ended, the latest first.
-    pub(crate) history: Vec<CompactionRecord>,
-    /// Sums.
-    pub(crate) totals: CompactionTotals,
-}
-
-impl NodeCompactions {
-    /// Asks every shard.
-    ///
-    /// # Errors
-    /// A shard is too busy to answer, or gone.
-    pub(crate) async fn collect(shards: &Shards) -> Result<NodeCompactions, StorageError> {
-        let mut all = NodeCompactions::default();
-        for shard in 0..shards.count() {
-            let of = shards.on(shard, |shard| async move {
-                (shard.active_compactions(), shard.compaction_history(), shard.compaction_totals())
-            });
-            let (active, history, totals) = of.await?;
-            all.active.extend(active);
-            all.history.extend(history);
-            all.totals.add(&totals);
-        }
-        all.history.sort_by_key(|record| std::cmp::Reverse((record.finished_ms, record.id)));
-        Ok(all)
-    }
-}
 
 /// `/v1/compactions`.
 pub(super) async fn answer(state: &ManagementState) -> Answer {

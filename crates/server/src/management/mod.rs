@@ -7,7 +7,7 @@
 //! |---|---|
 //! | which paths are there, and how are errors told? | `routes.rs`, `answer.rs` |
 //! | what is known of the node? | `info.rs`, `status.rs` |
-//! | what is known of its tables? | `stats.rs`, `table_stats.rs` |
+//! | what is known of its tables? | `table_stats.rs` |
 //! | what can be done to it? | `actions.rs` |
 //! | how does data come in and go out? | `moving.rs` |
 //! | what of its compactions? | `compactions.rs` |
@@ -18,7 +18,6 @@ mod compactions;
 mod info;
 mod moving;
 mod routes;
-mod stats;
 mod status;
 mod table_stats;
 
@@ -27,6 +26,7 @@ use std::net::TcpListener as StdListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use assembly::{NodeCompactions, NodeStats, NodeView};
 use schema::Schema;
 use storage::{Shards, StorageError};
 use tokio::net::TcpListener;
@@ -34,10 +34,6 @@ use tokio::sync::watch;
 
 use crate::clients::Clients;
 use crate::listener::ConnectionCount;
-use crate::system::NodeView;
-
-pub(crate) use compactions::NodeCompactions;
-pub(crate) use stats::NodeStats;
 
 /// What the port knows, and what it can act on.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use super::actions::{self, Target};
 use super::answer::{Answer, Refusal};
 use super::table_stats::Selected;
 use super::{ManagementState, compactions, info, status, table_stats};
-use crate::system::RELEASE_VERSION;
+use assembly::RELEASE_VERSION;
 
 /// Bytes of a request's body, at most: names of tables.
 const BODY_BYTES_MAX: usize = 1 << 20;

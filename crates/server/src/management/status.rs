@@ -19,7 +19,7 @@ pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answe
     let node = json!({
         "data_center": view.options.data_center,
         "rack": view.options.rack,
-        "address": view.listen.ip().to_string(),
+        "address": view.listen().ip().to_string(),
         "host_id": view.host_id.to_string(),
         "is_up": true,
         "state": "normal",
@@ -56,7 +56,7 @@ fn is_system(keyspace: &Keyspace) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::base_schema;
+    use assembly::base_schema;
     use schema::{Replication, Transformation};
 
     fn with(schema: &Schema, name: &str, factor: &str) -> Schema {

@@ -218,7 +218,7 @@ fn prometheus_text(stats: &NodeStats, connection_count: usize, uptime_seconds: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::base_schema;
+    use assembly::base_schema;
 
     #[test]
     fn missing_names_are_refused_in_cassandras_words() {

@@ -9,7 +9,7 @@ use super::view::{CQL_VERSION, NodeView, PARTITIONER, RELEASE_VERSION, STORAGE_P
 
 /// The one row there is.
 pub(super) fn rows(table: &Table, view: &NodeView, schema_version: Uuid) -> Vec<PartitionRows> {
-    let address = view.listen.ip();
+    let address = view.listen().ip();
     let tokens = view.tokens.iter().map(|token| token.to_string().into_bytes()).collect();
     let mut rows = MadeUpRows::new(table);
     rows.add([
@@ -29,7 +29,7 @@ pub(super) fn rows(table: &Table, view: &NodeView, schema_version: Uuid) -> Vec<
         ("rack", (&view.options.rack).into()),
         ("release_version", RELEASE_VERSION.into()),
         ("rpc_address", address.into()),
-        ("rpc_port", i32::from(view.listen.port()).into()),
+        ("rpc_port", i32::from(view.listen().port()).into()),
         ("schema_version", schema_version.into()),
         ("tokens", Value::Set(tokens)),
     ]);

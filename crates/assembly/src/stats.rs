@@ -6,13 +6,13 @@ use storage::{CacheStats, Shard, Shards, StorageError, TableStats};
 
 /// What all shards together know.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NodeStats {
+pub struct NodeStats {
     /// By keyspace and table.
-    pub(crate) tables: BTreeMap<(String, String), TableStats>,
+    pub tables: BTreeMap<(String, String), TableStats>,
     /// The chunk caches as one.
-    pub(crate) cache: CacheStats,
+    pub cache: CacheStats,
     /// Bytes in memtables.
-    pub(crate) memtable_bytes: u64,
+    pub memtable_bytes: u64,
 }
 
 impl NodeStats {
@@ -20,7 +20,7 @@ impl NodeStats {
     ///
     /// # Errors
     /// A shard is too busy to answer, or gone.
-    pub(crate) async fn collect(shards: &Shards) -> Result<NodeStats, StorageError> {
+    pub async fn collect(shards: &Shards) -> Result<NodeStats, StorageError> {
         let mut all = NodeStats::default();
         for shard in 0..shards.count() {
             all.add(shards.on(shard, |shard| async move { NodeStats::of(&shard) }).await?);
@@ -49,12 +49,12 @@ impl NodeStats {
     }
 
     /// Bytes of live table files.
-    pub(crate) fn load_bytes(&self) -> u64 {
+    pub fn load_bytes(&self) -> u64 {
         self.tables.values().map(|stats| stats.space_used_live).sum()
     }
 
     /// The same before compression.
-    pub(crate) fn uncompressed_load_bytes(&self) -> u64 {
+    pub fn uncompressed_load_bytes(&self) -> u64 {
         let of = |stats: &TableStats| {
             (stats.space_used_live + stats.uncompressed_bytes).saturating_sub(stats.compressed_bytes)
         };

@@ -15,7 +15,7 @@ use schema::{
 use types::CqlType;
 use uuid::Uuid;
 
-use crate::ServerError;
+use crate::AssemblyError;
 
 /// A keyspace that every node has.
 struct Definition {
@@ -82,7 +82,7 @@ const SYSTEM_VIRTUAL_SCHEMA: Definition = Definition {
 ///
 /// # Errors
 /// A text in `definitions/` is wrong, which the tests of this file would have shown.
-pub(crate) fn base_schema() -> Result<Schema, ServerError> {
+pub fn base_schema() -> Result<Schema, AssemblyError> {
     let keyspaces = [SYSTEM, SYSTEM_SCHEMA, SYSTEM_AUTH, SYSTEM_DISTRIBUTED, SYSTEM_TRACES]
         .iter()
         .map(keyspace)
@@ -94,21 +94,21 @@ pub(crate) fn base_schema() -> Result<Schema, ServerError> {
 ///
 /// # Errors
 /// As [`base_schema`].
-pub(crate) fn virtual_keyspaces() -> Result<Vec<Arc<Keyspace>>, ServerError> {
+pub(crate) fn virtual_keyspaces() -> Result<Vec<Arc<Keyspace>>, AssemblyError> {
     [SYSTEM_VIEWS, SYSTEM_VIRTUAL_SCHEMA]
         .iter()
         .map(|definition| keyspace(definition).map(Arc::new))
         .collect()
 }
 
-fn keyspace(definition: &Definition) -> Result<Keyspace, ServerError> {
+fn keyspace(definition: &Definition) -> Result<Keyspace, AssemblyError> {
     let tables = definition.text.split_inclusive(";\n").filter(|text| text.contains("CREATE TABLE"));
     let tables = tables
         .map(|text| {
             let table = table(definition, text)?;
             Ok((table.name().to_owned(), Arc::new(table)))
         })
-        .collect::<Result<BTreeMap<_, _>, ServerError>>()?;
+        .collect::<Result<BTreeMap<_, _>, AssemblyError>>()?;
     let factor = definition.replication_factor;
     let replication = match factor {
         0 => Replication {
@@ -135,11 +135,11 @@ pub(crate) fn digest_id(digest: Md5) -> Uuid {
     uuid::Builder::from_md5_bytes(digest.finalize().into()).into_uuid()
 }
 
-fn wrong(what: impl ToString) -> ServerError {
-    ServerError::SystemTables(what.to_string())
+fn wrong(what: impl ToString) -> AssemblyError {
+    AssemblyError::SystemTables(what.to_string())
 }
 
-fn table(definition: &Definition, text: &str) -> Result<Table, ServerError> {
+fn table(definition: &Definition, text: &str) -> Result<Table, AssemblyError> {
     let statement = cql::parse_statement(text).map_err(|error| wrong(format!("{error} in {text}")))?;
     let StatementKind::CreateTable(create) = statement.kind else {
         return Err(wrong(format!("not a CREATE TABLE: {text}")));
@@ -167,7 +167,7 @@ fn table(definition: &Definition, text: &str) -> Result<Table, ServerError> {
 }
 
 /// The key columns by name.
-fn key_kinds(create: &CreateTable) -> Result<BTreeMap<&str, ColumnKind>, ServerError> {
+fn key_kinds(create: &CreateTable) -> Result<BTreeMap<&str, ColumnKind>, AssemblyError> {
     let mut kinds = BTreeMap::new();
     let written = create.columns.iter().filter(|column| column.is_primary_key).map(|column| &column.name);
     let partition = create.primary_keys.iter().flat_map(|key| &key.partition);
@@ -190,7 +190,7 @@ fn key_kinds(create: &CreateTable) -> Result<BTreeMap<&str, ColumnKind>, ServerE
 }
 
 /// The few options that the texts use.
-fn set_option(options: &mut TableOptions, property: &Property) -> Result<(), ServerError> {
+fn set_option(options: &mut TableOptions, property: &Property) -> Result<(), AssemblyError> {
     let text = property.value.as_text();
     match (property.name.as_str(), text) {
         ("comment", Some(text)) => options.comment = text.to_owned(),
@@ -211,7 +211,7 @@ fn set_option(options: &mut TableOptions, property: &Property) -> Result<(), Ser
     Ok(())
 }
 
-fn cql_type(name: &CqlTypeName) -> Result<CqlType, ServerError> {
+fn cql_type(name: &CqlTypeName) -> Result<CqlType, AssemblyError> {
     // What is inside another type is one value with it.
     let inner = |part: &CqlTypeName| cql_type(part).map(|of| Arc::new(of.freeze()));
     Ok(match name {
@@ -226,7 +226,7 @@ fn cql_type(name: &CqlTypeName) -> Result<CqlType, ServerError> {
         }
         CqlTypeName::Tuple(parts) => {
             let parts = parts.iter().map(|part| Ok(cql_type(part)?.freeze()));
-            CqlType::Tuple(parts.collect::<Result<Vec<_>, ServerError>>()?.into())
+            CqlType::Tuple(parts.collect::<Result<Vec<_>, AssemblyError>>()?.into())
         }
         CqlTypeName::Custom(class) => CqlType::from_marshal(class.as_str()).map_err(wrong)?,
         CqlTypeName::Vector(..) | CqlTypeName::User { .. } => {

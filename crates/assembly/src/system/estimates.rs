@@ -10,7 +10,7 @@ use types::Token;
 
 use super::made_up::MadeUpRows;
 use super::view::NodeView;
-use crate::management::NodeStats;
+use crate::NodeStats;
 
 /// Keyspaces of every node's own, which have no place on the ring.
 const LOCAL_KEYSPACES: [&str; 2] = ["system", "system_schema"];

@@ -28,6 +28,6 @@ mod tables;
 mod view;
 mod views;
 
-pub(crate) use definitions::base_schema;
+pub use definitions::base_schema;
 pub(crate) use tables::SystemTables;
-pub(crate) use view::{NodeView, RELEASE_VERSION, STORAGE_PORT};
+pub use view::{NodeView, RELEASE_VERSION, STORAGE_PORT};

@@ -10,10 +10,10 @@ use types::murmur3_x64_128;
 use uuid::Uuid;
 
 use super::definitions::virtual_keyspaces;
-use crate::{ServerError, ServerOptions};
+use crate::{AssemblyError, NodeOptions};
 
 /// The Cassandra version that drivers are told; they choose their queries by it.
-pub(crate) const RELEASE_VERSION: &str = "5.0.9";
+pub const RELEASE_VERSION: &str = "5.0.9";
 /// The version of the language.
 pub(crate) const CQL_VERSION: &str = "3.4.7";
 /// The one partitioner there is.
@@ -22,20 +22,20 @@ pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitione
 /// Tokens of a node, as many as Cassandra's `num_tokens` gives by default.
 const TOKEN_COUNT: u64 = 16;
 /// Where nodes of a Cassandra ring talk to each other. Nothing listens there yet.
-pub(crate) const STORAGE_PORT: u16 = 7000;
+pub const STORAGE_PORT: u16 = 7000;
 
 /// What a node knows about itself. Cheap to clone; every shard has one.
 #[derive(Clone)]
-pub(crate) struct NodeView {
-    pub(crate) options: Arc<ServerOptions>,
-    /// Where CQL is spoken, with the port that was really taken.
-    pub(crate) listen: SocketAddr,
-    pub(crate) host_id: Uuid,
-    /// Ascending.
-    pub(crate) tokens: Arc<[i64]>,
+pub struct NodeView {
+    /// What it was put together with.
+    pub options: Arc<NodeOptions>,
+    /// Its identity.
+    pub host_id: Uuid,
+    /// Its tokens, ascending.
+    pub tokens: Arc<[i64]>,
     /// When the node started, seconds since 1970.
-    pub(crate) started_seconds: i64,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub started_seconds: i64,
+    clock: Arc<dyn Clock>,
     /// `system_views` and `system_virtual_schema`.
     pub(crate) virtual_keyspaces: Arc<[Arc<Keyspace>]>,
 }
@@ -46,14 +46,12 @@ impl NodeView {
     /// # Errors
     /// A definition of a system table is wrong.
     pub(crate) fn new(
-        options: &ServerOptions,
-        listen: SocketAddr,
+        options: NodeOptions,
         facts: &NodeFacts,
         runtime: &Runtime,
-    ) -> Result<Self, ServerError> {
+    ) -> Result<Self, AssemblyError> {
         Ok(NodeView {
-            options: Arc::new(options.clone()),
-            listen,
+            options: Arc::new(options),
             host_id: facts.host_id,
             tokens: tokens(facts.host_id).into(),
             started_seconds: runtime.clock.now_seconds(),
@@ -62,8 +60,13 @@ impl NodeView {
         })
     }
 
+    /// Where CQL is spoken; port 0 when nobody listens.
+    pub fn listen(&self) -> SocketAddr {
+        self.options.listen
+    }
+
     /// Seconds since the node started.
-    pub(crate) fn uptime_seconds(&self) -> u64 {
+    pub fn uptime_seconds(&self) -> u64 {
         u64::try_from(self.clock.now_seconds() - self.started_seconds).unwrap_or(0)
     }
 }

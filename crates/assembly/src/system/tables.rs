@@ -15,8 +15,7 @@ use uuid::Uuid;
 use super::schema_version::SchemaVersions;
 use super::view::{NodeView, STORAGE_PORT};
 use super::{estimates, local, schema_rows, views};
-use crate::clients::Clients;
-use crate::management::{NodeCompactions, NodeStats};
+use crate::{Clients, NodeCompactions, NodeStats};
 
 /// Tables of `system` that are stored like any other.
 const STORED: [&str; 2] = ["batches", "paxos"];
@@ -25,7 +24,7 @@ const STORED: [&str; 2] = ["batches", "paxos"];
 pub(crate) struct SystemTables {
     view: NodeView,
     coordinator: Coordinator,
-    clients: Clients,
+    clients: Arc<dyn Clients>,
     schema: RefCell<AtEpoch>,
     /// What all shards said last, for the tables that tell of all of them.
     stats: RefCell<NodeStats>,
@@ -44,7 +43,7 @@ struct AtEpoch {
 
 impl SystemTables {
     /// The tables of the node that `facts` are about.
-    pub(crate) fn new(facts: NodeView, coordinator: Coordinator, clients: Clients) -> Rc<Self> {
+    pub(crate) fn new(facts: NodeView, coordinator: Coordinator, clients: Arc<dyn Clients>) -> Rc<Self> {
         let (schema, stats, compactions) = (RefCell::default(), RefCell::default(), RefCell::default());
         Rc::new(SystemTables { view: facts, coordinator, clients, schema, stats, compactions })
     }
@@ -119,7 +118,7 @@ impl VirtualTables for SystemTables {
             ("system_schema", _) => self.schema_rows(table),
             ("system_virtual_schema", _) => schema_rows::virtual_rows(table, &self.view.virtual_keyspaces),
             ("system_views", "sstable_tasks") => views::task_rows(table, &self.compactions.borrow()),
-            ("system_views", "clients") => views::client_rows(table, &self.clients),
+            ("system_views", "clients") => views::client_rows(table, &*self.clients),
             _ => views::rows(table, &self.view, &self.stats.borrow()),
         })
     }
@@ -137,7 +136,7 @@ impl VirtualTables for SystemTables {
 impl SystemTables {
     /// Each token's owner. On a lone node that is always this one.
     fn range_ownership(&self) -> Vec<(String, Vec<String>)> {
-        let owner = format!("/{}", SocketAddr::new(self.view.listen.ip(), STORAGE_PORT));
+        let owner = format!("/{}", SocketAddr::new(self.view.listen().ip(), STORAGE_PORT));
         self.view.tokens.iter().map(|token| (token.to_string(), vec![owner.clone()])).collect()
     }
 }

@@ -9,8 +9,7 @@ use storage::{PartitionRows, SliceStats, TableStats};
 
 use super::made_up::{MadeUpRows, Timestamp, Value};
 use super::view::{NodeView, PARTITIONER, STORAGE_PORT};
-use crate::clients::Clients;
-use crate::management::{NodeCompactions, NodeStats};
+use crate::{Clients, NodeCompactions, NodeStats};
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -126,21 +125,20 @@ pub(super) fn task_rows(table: &Table, compactions: &NodeCompactions) -> Vec<Par
 }
 
 /// The rows of `system_views.clients`.
-pub(super) fn client_rows(table: &Table, clients: &Clients) -> Vec<PartitionRows> {
+pub(super) fn client_rows(table: &Table, clients: &dyn Clients) -> Vec<PartitionRows> {
     let mut rows = MadeUpRows::new(table);
-    for (peer, client) in clients.list() {
-        let facts = client.facts();
+    for facts in clients.list() {
         let stage = if facts.protocol_version.is_some() { "ready" } else { "established" };
         rows.add([
-            ("address", peer.ip().into()),
-            ("port", i32::from(peer.port()).into()),
+            ("address", facts.address.ip().into()),
+            ("port", i32::from(facts.address.port()).into()),
             ("client_options", (&facts.options).into()),
             ("connection_stage", stage.into()),
             ("driver_name", facts.driver_name.into()),
             ("driver_version", facts.driver_version.into()),
             ("keyspace_name", facts.keyspace.into()),
             ("protocol_version", facts.protocol_version.map(i32::from).into()),
-            ("request_count", client.request_count().into()),
+            ("request_count", facts.request_count.into()),
             ("ssl_enabled", false.into()),
             ("username", "anonymous".into()),
         ]);
@@ -183,14 +181,14 @@ fn add_tables<const N: usize>(
 fn settings(view: &NodeView) -> Vec<(&'static str, String)> {
     let options = &view.options;
     let storage = &options.storage;
-    let address = view.listen.ip().to_string();
+    let address = view.listen().ip().to_string();
     let sync = match storage.sync {
-        commitlog::SyncMode::Group { .. } => "group",
-        commitlog::SyncMode::Periodic { .. } => "periodic",
-        commitlog::SyncMode::Batch => "batch",
+        storage::SyncMode::Group { .. } => "group",
+        storage::SyncMode::Periodic { .. } => "periodic",
+        storage::SyncMode::Batch => "batch",
     };
     let mebibytes = |bytes: u64| format!("{}MiB", bytes / MEBIBYTE);
-    vec![
+    let mut settings = vec![
         ("authenticator", "AllowAllAuthenticator".into()),
         ("authorizer", "AllowAllAuthorizer".into()),
         ("cluster_name", options.cluster_name.clone()),
@@ -201,13 +199,12 @@ fn settings(view: &NodeView) -> Vec<(&'static str, String)> {
         ("file_cache_size", mebibytes(storage.cache_bytes as u64)),
         ("listen_address", address.clone()),
         ("memtable_heap_space", mebibytes(storage.memtable_bytes as u64)),
-        ("native_transport_max_concurrent_connections", options.limits.connection_count.to_string()),
-        ("native_transport_max_frame_size", mebibytes(options.limits.frame_bytes as u64)),
-        ("native_transport_max_request_data_in_flight", mebibytes(options.limits.in_flight_bytes as u64)),
-        ("native_transport_port", view.listen.port().to_string()),
+        ("native_transport_port", view.listen().port().to_string()),
         ("num_tokens", view.tokens.len().to_string()),
         ("partitioner", PARTITIONER.into()),
         ("rpc_address", address),
         ("storage_port", STORAGE_PORT.to_string()),
-    ]
+    ];
+    settings.extend(options.settings.iter().cloned());
+    settings
 }

@@ -1,0 +1,31 @@
+//! One node, put together from the floors below: directory, metadata, shards, an engine on each,
+//! system keyspaces. No listener and no frames: who calls decides how statements come in.
+//!
+//! ```text
+//!   server ───── connections ──┐
+//!                              ├──► Seat { engine, coordinator } on each shard's thread
+//!   embedded ─── its callers ──┘        │
+//!                                   query, coordinator, storage
+//! ```
+//!
+//! | a reader asks | place |
+//! |---|---|
+//! | how does a node start and stop? | `node.rs` |
+//! | what do drivers and people find in `system`? | `system/` |
+//! | what do all shards together know? | `stats.rs`, `compactions.rs` |
+
+mod clients;
+mod compactions;
+mod error;
+mod node;
+mod options;
+mod stats;
+mod system;
+
+pub use clients::{ClientFacts, Clients, NoClients};
+pub use compactions::NodeCompactions;
+pub use error::AssemblyError;
+pub use node::{AssembledNode, Seat, start};
+pub use options::NodeOptions;
+pub use stats::NodeStats;
+pub use system::{NodeView, RELEASE_VERSION, STORAGE_PORT, base_schema};

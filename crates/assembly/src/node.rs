@@ -1,0 +1,141 @@
+//! A node from start to stop, whoever it serves.
+//!
+//! 1. Lock the data directory, read the metadata log, open table files, replay the commit log.
+//! 2. Start the shards; on each, a coordinator, the system tables and a query engine.
+//! 3. Finish logged batches that an earlier run left open.
+//! 4. On stop: memtables flushed, logs closed, threads joined.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cluster::MetadataLog;
+use coordinator::{Coordinator, CoordinatorError, Node};
+use query::{Engine, PreparedTexts};
+use runtime::Runtime;
+use schema::Schema;
+use storage::{Directory, RunningShards, ShardHandle, Shards};
+
+use crate::system::{NodeView, SystemTables, base_schema};
+use crate::{AssemblyError, Clients, NodeOptions};
+
+/// What a shard's thread is given to serve with.
+pub struct Seat {
+    /// Which shard this is.
+    pub index: usize,
+    /// What the node knows about itself.
+    pub view: NodeView,
+    /// Carries reads and writes.
+    pub coordinator: Coordinator,
+    /// Carries statements out.
+    pub engine: Engine,
+}
+
+/// A node that is put together and runs.
+pub struct AssembledNode {
+    shards: RunningShards,
+    view: NodeView,
+}
+
+/// Where it is told how many logged batches of an earlier run were finished.
+type ReplayReport = std::sync::mpsc::Sender<Result<u64, CoordinatorError>>;
+
+/// What each shard's thread needs for its seat.
+#[derive(Clone)]
+struct Parts {
+    node: Node,
+    view: NodeView,
+    clients: Arc<dyn Clients>,
+    texts: Arc<PreparedTexts>,
+    /// Taken by the first shard.
+    batches_replayed: Arc<Mutex<Option<ReplayReport>>>,
+}
+
+/// Puts a node together and runs `body` on each shard's thread, as a task that ends with the shard.
+/// Returns when the first query can be answered. Blocks.
+///
+/// # Errors
+/// [`AssemblyError`]: the directory is in use or damaged.
+pub fn start<Body, Work>(
+    runtime: &Runtime,
+    options: NodeOptions,
+    clients: Arc<dyn Clients>,
+    body: Body,
+) -> Result<AssembledNode, AssemblyError>
+where
+    Body: Fn(Seat) -> Work + Clone + Send + 'static,
+    Work: Future<Output = ()> + 'static,
+{
+    let directory = Directory::open(runtime, options.storage.clone())?;
+    let metadata = MetadataLog::open(&runtime.disk, &directory.layout().schema_log(), base_schema()?)?;
+    let schema: Arc<Schema> = Arc::clone(metadata.schema());
+    let recovered = directory.recover(&schema)?;
+    let texts = Arc::new(PreparedTexts::new(prepared_texts_bytes(options.memory_bytes)));
+    let view = NodeView::new(options, recovered.facts(), runtime)?;
+    let (batches_replayed, replayed) = std::sync::mpsc::channel();
+    let parts = Parts {
+        node: Node::new(metadata),
+        view: view.clone(),
+        clients,
+        texts,
+        batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
+    };
+    let shards = recovered.start(&schema, move |handle| {
+        let (parts, body) = (parts.clone(), body.clone());
+        async move {
+            let seat = take_seat(parts, handle).await;
+            body(seat).await;
+        }
+    })?;
+    let batch_count = replayed.recv().map_err(|_| AssemblyError::Batches(CoordinatorError::ShuttingDown))?;
+    let batch_count = batch_count.map_err(AssemblyError::Batches)?;
+    if batch_count > 0 {
+        tracing::info!(batch_count, "finished logged batches of an earlier run");
+    }
+    Ok(AssembledNode { shards, view })
+}
+
+impl AssembledNode {
+    /// The way to all shards.
+    pub fn shards(&self) -> &Shards {
+        self.shards.shards()
+    }
+
+    /// What the node knows about itself.
+    pub fn view(&self) -> &NodeView {
+        &self.view
+    }
+
+    /// Has a shard ended although nobody told it to? The node must not go on then.
+    pub fn has_failed(&self) -> bool {
+        self.shards.any_finished()
+    }
+
+    /// Stops the node: everything is made durable and the threads end. With `flush_first` memtables are
+    /// written out, so that the next start has nothing to replay.
+    ///
+    /// # Errors
+    /// A shard could not write something out; what was acknowledged is in its log.
+    pub async fn stop(self, flush_first: bool) -> Result<(), AssemblyError> {
+        Ok(self.shards.stop(flush_first).await?)
+    }
+}
+
+/// Bytes of texts of prepared statements that are kept: as much as Cassandra gives them.
+fn prepared_texts_bytes(memory_bytes: u64) -> usize {
+    usize::try_from(memory_bytes / 256).unwrap_or(usize::MAX).max(10 << 20)
+}
+
+/// What a shard has above storage.
+async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
+    let Parts { node, view, clients, texts, batches_replayed } = parts;
+    let index = handle.local().index();
+    let coordinator = Coordinator::new(node, handle);
+    // Taken, so that whoever waits for it hears of it when this task dies.
+    let report = batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
+    if let Some(report) = report {
+        _ = report.send(coordinator.replay_batches().await);
+    }
+    let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
+    let engine = Engine::new(coordinator.clone(), system_tables, texts);
+    Seat { index, view, coordinator, engine }
+}
