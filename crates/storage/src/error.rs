@@ -30,6 +30,10 @@ pub enum StorageError {
     MutationTooLarge { mutation_bytes: usize, mutation_bytes_max: usize },
     #[error("no room in memory for writes, and writing it out fails: {reason}")]
     NoRoom { reason: String },
+    #[error("the disk is full: writes are refused until there is space, reads are served ({reason})")]
+    DiskFull { reason: String },
+    #[error("no directory is left that table files may be written to")]
+    NoDirectory,
     #[error("shard {shard} died while it was starting; its thread has said why")]
     DiedStarting { shard: usize },
     #[error("shard {shard} no longer answers")]

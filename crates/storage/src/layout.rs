@@ -72,7 +72,12 @@ impl Layout {
 
     /// Where a table's files lie, as in Cassandra: the id without dashes after the name.
     pub fn table(&self, table: &Table) -> PathBuf {
-        self.data().join(table.keyspace()).join(format!("{}-{}", table.name(), table.id().0.simple()))
+        Layout::table_in(&self.data(), table)
+    }
+
+    /// The same below another directory of table files.
+    pub(crate) fn table_in(data: &Path, table: &Table) -> PathBuf {
+        data.join(table.keyspace()).join(format!("{}-{}", table.name(), table.id().0.simple()))
     }
 
     /// The manifests of a generation.

@@ -17,6 +17,7 @@ mod compaction;
 mod errand;
 mod error;
 mod files;
+mod health;
 mod import;
 mod layout;
 mod manifest;
@@ -41,6 +42,9 @@ pub use compaction::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals,
 };
 pub use error::StorageError;
+pub use health::{
+    CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultKind, FaultRecord, Health,
+};
 pub use import::{ImportOptions, ImportSummary};
 pub use layout::{Layout, NodeFacts};
 pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};

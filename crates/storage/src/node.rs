@@ -24,6 +24,7 @@ use types::Token;
 use crate::compaction::CompactionControl;
 use crate::errand::{Batch, Message, Outbox, refused};
 use crate::files::FileRegistry;
+use crate::health::Health;
 use crate::layout::NodeFacts;
 use crate::manifest::{Manifest, ManifestState};
 use crate::recovery::Recovery;
@@ -89,7 +90,14 @@ impl Directory {
             self.options.concurrent_compactors,
             self.options.compaction_bytes_per_second,
         );
+        let health = Health::new(
+            self.options.disk_failure_policy,
+            self.options.commit_failure_policy,
+            vec![self.layout.data()],
+            Arc::clone(&self.runtime.clock),
+        );
         let context = ShardContext {
+            health: Arc::new(health),
             compaction,
             sharding,
             runtime: self.runtime,
@@ -217,7 +225,8 @@ impl Recovered {
         let (senders, receivers) = (0..count).map(|_| mailbox(self.context.options.mailbox_messages)).unzip();
         let doors: Vec<Arc<Door>> = (0..count).map(|_| Arc::default()).collect();
         let homes = doors.iter().map(|door| Arc::new(Residence::new(Arc::clone(door)))).collect();
-        (Shards { senders, homes, sharding: self.context.sharding }, receivers, doors)
+        let health = Arc::clone(&self.context.health);
+        (Shards { senders, homes, sharding: self.context.sharding, health }, receivers, doors)
     }
 }
 
@@ -243,6 +252,7 @@ pub struct Shards {
     /// Where each is found while it sleeps; empty when shards are tasks of one thread.
     homes: Arc<[Arc<Residence<Shard>>]>,
     sharding: Sharding,
+    health: Arc<Health>,
 }
 
 impl Shards {
@@ -254,6 +264,11 @@ impl Shards {
     /// The shard that owns a token.
     pub fn owner(&self, token: Token) -> usize {
         self.sharding.shard_of(token)
+    }
+
+    /// How the node's disks are, and what that asks of it.
+    pub fn health(&self) -> &Arc<Health> {
+        &self.health
     }
 
     /// The rule that gives each token its shard.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use commitlog::SyncMode;
 
+use crate::{CommitFailurePolicy, DiskFailurePolicy};
+
 /// How a node keeps its data.
 #[derive(Clone, Debug)]
 pub struct StorageOptions {
@@ -32,6 +34,10 @@ pub struct StorageOptions {
     pub auto_snapshot: bool,
     /// Is each flushed file kept in `backups` too? Can be changed while the node runs.
     pub incremental_backups: bool,
+    /// What to do when table files or their directories fail.
+    pub disk_failure_policy: DiskFailurePolicy,
+    /// What to do when the commit log fails.
+    pub commit_failure_policy: CommitFailurePolicy,
     /// Spells a table as the statement that makes it, for the `schema.cql` of snapshots; storage
     /// knows no CQL.
     pub spell_table: Option<fn(&schema::Table) -> String>,
@@ -54,6 +60,8 @@ impl StorageOptions {
             mailbox_messages: 16 * 1024,
             auto_snapshot: false,
             incremental_backups: false,
+            disk_failure_policy: DiskFailurePolicy::default(),
+            commit_failure_policy: CommitFailurePolicy::default(),
             spell_table: None,
         }
     }

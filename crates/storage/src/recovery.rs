@@ -245,6 +245,10 @@ impl Recovery<'_> {
                         seed.files.push(file);
                     }
                     Err(error) => {
+                        self.context.health.note("start", &error);
+                        if self.context.health.refuses_damage_at_start() {
+                            return Err(error);
+                        }
                         tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a table file can not be read");
                         seed.damage.push(error.to_string());
                     }

@@ -28,7 +28,7 @@ use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
 
 /// After a failed flush writers are told at once that there is no room, for so long.
-const RETRY_FLUSH_AFTER: Duration = Duration::from_secs(1);
+pub(super) const RETRY_FLUSH_AFTER: Duration = Duration::from_secs(1);
 
 /// A memtable on its way to disk.
 #[derive(Clone)]
@@ -156,7 +156,7 @@ impl Shard {
         let result = self.flush_frozen(store).await;
         *self.flush_failure.borrow_mut() =
             result.as_ref().err().map(|error| (self.runtime.clock.elapsed(), error.to_string()));
-        result?;
+        result.inspect_err(|error| self.flush_failed(error))?;
         if let Err(error) = self.discard_log().await {
             // Segments that stay cost space and a longer start; the next flush tries again.
             tracing::warn!(%error, "log segments that are not needed were not deleted");
@@ -226,7 +226,7 @@ impl Shard {
     ) -> Result<Option<Arc<TableFile>>, StorageError> {
         let table = store.table();
         let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
-        let descriptor = Descriptor::new(self.layout.table(&table), id);
+        let descriptor = Descriptor::new(self.table_directory(&table)?, id);
         let (disk, memtable) = (Arc::clone(&self.runtime.disk), Arc::clone(&frozen.memtable));
         let job = move || write_memtable(disk, descriptor, table, &memtable);
         self.runtime.background.run("flush", job).await.map_err(|Stopped| StorageError::ShuttingDown)?
@@ -370,7 +370,9 @@ pub(crate) fn write_memtable(
             return Err(error.into());
         }
     }
-    Ok(Some(TableFile::open(disk, descriptor, &table)?))
+    let opened = TableFile::open(Arc::clone(&disk), descriptor.clone(), &table);
+    // Written again by the next try: it would only take space until the next start.
+    Ok(Some(opened.inspect_err(|_| _ = sstable::delete_table_file(&*disk, &descriptor))?))
 }
 
 /// An item without what deletions of the same memtable hide. Cassandra trusts that no file holds that: it

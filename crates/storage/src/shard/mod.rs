@@ -12,11 +12,13 @@
 //! | how does a memtable become a file? | `flush.rs` |
 //! | how do files become fewer? | `compact.rs` |
 //! | how do files come from elsewhere? | `import.rs` |
+//! | what when the disk fails? | `faults.rs` |
 //! | how are files kept, as snapshots and backups? | `snapshot.rs` |
 //! | how does the shard learn of a new schema? | `tables.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
 
 mod compact;
+mod faults;
 mod fetch;
 mod flush;
 mod import;
@@ -47,6 +49,7 @@ use uuid::Uuid;
 use crate::cache::ChunkCache;
 use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
+use crate::health::{CommitFailurePolicy, Health};
 use crate::manifest::Manifest;
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
@@ -67,6 +70,7 @@ pub struct Shard {
     options: Arc<StorageOptions>,
     layout: Layout,
     registry: Arc<FileRegistry>,
+    health: Arc<Health>,
     log: CommitLog,
     timestamps: Timestamps,
     cache: Rc<ChunkCache>,
@@ -85,6 +89,8 @@ pub struct Shard {
     flush_count: Cell<usize>,
     /// When and why the last flush failed, if none went well since.
     flush_failure: RefCell<Option<(Duration, String)>>,
+    /// Is a failed flush to be tried again soon?
+    retries_flush: Cell<bool>,
     /// The log segment of the last write.
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
@@ -123,6 +129,7 @@ pub(crate) struct ShardContext {
     pub(crate) options: Arc<StorageOptions>,
     pub(crate) layout: Layout,
     pub(crate) registry: Arc<FileRegistry>,
+    pub(crate) health: Arc<Health>,
     /// See [`Timestamps`].
     pub(crate) timestamp_floor: Arc<AtomicI64>,
     pub(crate) compaction: Arc<CompactionControl>,
@@ -148,6 +155,8 @@ pub(crate) struct TableStore {
     /// Files of the table that can not be read, in words. While there is one, reads that might
     /// need it fail: a row in it must not silently be missing.
     damage: RefCell<Vec<String>>,
+    /// Are reads answered without them?
+    leaves_out_damage: bool,
     /// Held by the one flush or truncation that runs.
     flush_turn: tokio::sync::Mutex<()>,
     compact_turn: compact::CompactTurn,
@@ -157,7 +166,7 @@ pub(crate) struct TableStore {
 }
 
 impl TableStore {
-    fn new(table: Arc<Table>, seed: Option<TableSeed>) -> Rc<Self> {
+    fn new(table: Arc<Table>, seed: Option<TableSeed>, health: &Health) -> Rc<Self> {
         let seed = seed.unwrap_or_else(|| TableSeed::new(Memtable::new(Arc::clone(&table))));
         let TableSeed { memtable, files, scopes, damage } = seed;
         Rc::new(TableStore {
@@ -167,6 +176,7 @@ impl TableStore {
             files: RefCell::new(Rc::new(files)),
             scopes,
             damage: RefCell::new(damage),
+            leaves_out_damage: health.answers_from_the_rest(),
             flush_turn: tokio::sync::Mutex::new(()),
             compact_turn: compact::CompactTurn::default(),
             compacting: compact::Compacting::default(),
@@ -214,6 +224,7 @@ impl TableStore {
     fn check_readable(&self) -> Result<(), StorageError> {
         match self.damage.borrow().first() {
             None => Ok(()),
+            Some(_) if self.leaves_out_damage => Ok(()),
             Some(reason) => {
                 let table = self.table.borrow();
                 let table = format!("{}.{}", table.keyspace(), table.name());
@@ -231,12 +242,21 @@ impl Shard {
         seed: ShardSeed,
         schema: Arc<Schema>,
     ) -> Result<Rc<Shard>, StorageError> {
-        let ShardContext { sharding, runtime, options, layout, registry, timestamp_floor, compaction } =
-            context;
+        let ShardContext {
+            sharding,
+            runtime,
+            options,
+            layout,
+            registry,
+            health,
+            timestamp_floor,
+            compaction,
+        } = context;
         let log_options = commitlog::CommitLogOptions {
             segment_bytes: options.segment_bytes,
             sync: options.sync,
             segment_above: seed.manifest.segment_max(),
+            goes_on_after_failure: options.commit_failure_policy == CommitFailurePolicy::Ignore,
         };
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
@@ -244,7 +264,7 @@ impl Shard {
         let mut tables = IdMap::default();
         let mut memtable_bytes = 0;
         for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
-            let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()));
+            let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()), &health);
             memtable_bytes += store.active.borrow().with(Memtable::memory_bytes);
             tables.insert(table.id(), store);
         }
@@ -268,6 +288,7 @@ impl Shard {
             options,
             layout,
             registry,
+            health,
             log,
             schema: RefCell::new(schema),
             tables: RefCell::new(tables),
@@ -276,6 +297,7 @@ impl Shard {
             room: Notify::new(),
             flush_count: Cell::new(0),
             flush_failure: RefCell::new(None),
+            retries_flush: Cell::new(false),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
             compactions: compact::Compactions::new(compaction),
@@ -283,6 +305,7 @@ impl Shard {
             visit_count: Cell::new(0),
         });
         shard.account_files();
+        shard.watch_log();
         shard.flush_replayed();
         Ok(shard)
     }

@@ -36,9 +36,12 @@ impl Shard {
         let started = self.runtime.clock.elapsed();
         trace::note(|| activity(&store, command));
         let mut reading = Reading::new(self, &store, command);
-        match &command.target {
-            ReadTarget::Keys(keys) => reading.keys(keys).await?,
-            ReadTarget::Range(range) => reading.range(*range).await?,
+        let outcome = match &command.target {
+            ReadTarget::Keys(keys) => reading.keys(keys).await,
+            ReadTarget::Range(range) => reading.range(*range).await,
+        };
+        if let Err(error) = outcome {
+            return self.read_failed(&store, command, error).await;
         }
         TableMetrics::add(&store.metrics.read_count, 1);
         let now = self.runtime.clock.elapsed();

@@ -27,7 +27,7 @@ impl Shard {
             let known = self.tables.borrow().get(&table.id()).cloned();
             match known {
                 None => {
-                    let store = TableStore::new(Arc::clone(table), None);
+                    let store = TableStore::new(Arc::clone(table), None, &self.health);
                     self.tables.borrow_mut().insert(table.id(), store);
                 }
                 Some(store) => self.redefine(&store, table),
@@ -69,7 +69,8 @@ impl Shard {
         self.forget_frozen(store, |_| true);
         let mut manifest = self.manifest.lock().await;
         let next = manifest.without(id);
-        *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
+        let written = self.runtime.io.run(move || next.write().map(|()| next)).await;
+        *manifest = written.inspect_err(|error| self.note_fault("drop a table", error))?;
         drop(manifest);
         self.account_files();
         self.delete_files(&store.files()).await;
@@ -90,7 +91,8 @@ impl Shard {
         self.freeze(&store);
         let before: Vec<_> = store.frozen.borrow().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
         let change = FileChange { added: Vec::new(), removed: Removed::All, flushed: Some(self.log.end()) };
-        let files = self.commit(&store, change).await?.unwrap_or_default();
+        let emptied = self.commit(&store, change).await;
+        let files = emptied.inspect_err(|error| self.note_fault("truncate", error))?.unwrap_or_default();
         store.damage.borrow_mut().clear();
         // A schema change may have frozen a memtable meanwhile: it holds writes that came after.
         self.forget_frozen(&store, |frozen| before.iter().any(|slot| Rc::ptr_eq(slot, &frozen.slot)));

@@ -163,6 +163,8 @@ impl Shard {
                 }
             }
             CommitLogError::Closed => StorageError::ShuttingDown,
+            // Nothing of it was taken, unlike what waits in the log when the disk fills up.
+            full @ CommitLogError::DiskFull { .. } => StorageError::DiskFull { reason: full.to_string() },
             other => other.into(),
         })
     }

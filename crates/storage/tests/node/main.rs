@@ -18,6 +18,7 @@
 mod cold;
 mod compacting;
 mod errands;
+mod failing;
 mod given;
 mod importing;
 mod pressure;

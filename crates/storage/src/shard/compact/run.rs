@@ -64,8 +64,14 @@ impl Shard {
         if is_aborted {
             self.compactions.totals.borrow_mut().aborted += 1;
         }
-        if let Err(StorageError::TableFile(error)) = &result {
-            suspect(&taken.store, error);
+        if let Err(error) = &result {
+            self.note_fault("compaction", error);
+            if let StorageError::TableFile(error) = error {
+                suspect(&taken.store, error);
+            }
+            if self.health.answers_from_the_rest() {
+                self.leave_out(&taken.store, error);
+            }
         }
         result
     }
@@ -83,7 +89,7 @@ impl Shard {
         {
             return self.move_level(store, file, task.level).await.map(|()| Outcome::Done);
         }
-        let job = self.job(store, task, &settings, &merged);
+        let job = self.job(store, task, &settings, &merged)?;
         let active = self.list(taken, &job);
         let Some(Merged { files: outputs, partitions }) = self.merge(store, job, &active.active).await?
         else {
@@ -142,16 +148,16 @@ impl Shard {
         task: &Task,
         settings: &Settings,
         merged: &[Arc<TableFile>],
-    ) -> MergeJob {
+    ) -> Result<MergeJob, StorageError> {
         let table = store.table();
         let files = store.files();
         let others = files.iter().filter(|file| !task.inputs.contains(&file.descriptor().id)).cloned();
         let is_repaired = merged.iter().all(|file| file.summary().repaired_at != 0);
-        MergeJob {
+        Ok(MergeJob {
             disk: Arc::clone(&self.runtime.disk),
             random: Arc::clone(&self.runtime.random),
             clock: Arc::clone(&self.runtime.clock),
-            directory: self.layout.table(&table),
+            directory: self.table_directory(&table)?,
             inputs: merged.iter().map(|file| (Arc::clone(file), store.scopes_of(file))).collect(),
             level: task.level,
             split: task.split,
@@ -163,7 +169,7 @@ impl Shard {
             shard: self.index,
             watch: Arc::default(),
             table,
-        }
+        })
     }
 
     fn list<'a>(&'a self, taken: &Taken, job: &MergeJob) -> Listed<'a> {

@@ -1,0 +1,109 @@
+//! A shard's part in what the node does when its disk fails; the policies are in `crate::health`.
+
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use commitlog::{CommitLogError, LogEvent};
+use schema::Table;
+use sstable::{Descriptor, TableFile};
+use uuid::Uuid;
+
+use super::flush::RETRY_FLUSH_AFTER;
+use super::{Shard, TableStore};
+use crate::health::{FaultKind, kind_of, path_of};
+use crate::{Layout, ReadCommand, ReadPage, StorageError};
+
+impl Shard {
+    /// Takes in that an act of this shard failed.
+    pub(super) fn note_fault(&self, act: &'static str, error: &StorageError) {
+        self.health.note(act, error);
+    }
+
+    /// Where this shard writes files of a table.
+    ///
+    /// # Errors
+    /// Nowhere, any more.
+    pub(super) fn table_directory(&self, table: &Table) -> Result<PathBuf, StorageError> {
+        Ok(Layout::table_in(self.health.write_directory(self.index)?, table))
+    }
+
+    /// What the log tells its shard.
+    pub(super) fn watch_log(self: &Rc<Self>) {
+        let this = Rc::downgrade(self);
+        self.log.listen(move |event| {
+            let Some(shard) = Weak::upgrade(&this) else { return };
+            match event {
+                LogEvent::Failed(error) | LogEvent::Full(error) => shard.health.note_log(&error),
+                LogEvent::HasRoom => {}
+                // What was acknowledged by `periodic` and not on the disk yet is in memory alone.
+                LogEvent::GoesOn => shard.stores().into_iter().for_each(|store| shard.spawn_flush(store)),
+            }
+        });
+    }
+
+    /// A flush failed: what the disk has to do with it, and when to try again.
+    pub(super) fn flush_failed(self: &Rc<Self>, error: &StorageError) {
+        let is_full_log = matches!(error, StorageError::CommitLog(CommitLogError::DiskFull { .. }));
+        match self.health.note("flush", error) {
+            Some(FaultKind::Full | FaultKind::Write) => {}
+            _ if is_full_log => {}
+            _ => return,
+        }
+        // Nobody may write to the table again, least of all while the disk is full.
+        if self.retries_flush.replace(true) {
+            return;
+        }
+        let this = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(RETRY_FLUSH_AFTER).await;
+            let Some(shard) = Weak::upgrade(&this) else { return };
+            shard.retries_flush.set(false);
+            if shard.is_stopping.get() {
+                return;
+            }
+            let waiting = shard.stores().into_iter().filter(|store| !store.frozen.borrow().is_empty());
+            waiting.for_each(|store| shard.spawn_flush(store));
+        });
+    }
+
+    /// A read failed. Under `best_effort` it is tried again without the file that is to blame.
+    pub(super) async fn read_failed(
+        &self,
+        store: &TableStore,
+        command: &ReadCommand,
+        error: StorageError,
+    ) -> Result<ReadPage, StorageError> {
+        self.note_fault("read", &error);
+        if self.health.answers_from_the_rest() && self.leave_out(store, &error) {
+            // Each time there is one file less.
+            return Box::pin(self.read(command)).await;
+        }
+        Err(error)
+    }
+
+    /// Under `best_effort`: uses the file that an error names no more. `false` when there is none.
+    pub(super) fn leave_out(&self, store: &TableStore, error: &StorageError) -> bool {
+        let Some(id) = culprit(error) else { return false };
+        let files = store.files();
+        let (out, rest): (Vec<_>, Vec<_>) =
+            files.iter().cloned().partition(|file: &Arc<TableFile>| file.descriptor().id == id);
+        let Some(file) = out.first() else { return false };
+        let table = store.table();
+        tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a table file is left out of all answers: disk_failure_policy is best_effort");
+        store.damage.borrow_mut().push(error.to_string());
+        *store.files.borrow_mut() = Rc::new(rest);
+        self.cache.forget(file.number());
+        self.account_files();
+        true
+    }
+}
+
+/// The table file that failed, or is damaged.
+pub(super) fn culprit(error: &StorageError) -> Option<Uuid> {
+    match kind_of(error)? {
+        FaultKind::Damage | FaultKind::Read => {}
+        FaultKind::Write | FaultKind::Log | FaultKind::Full => return None,
+    }
+    Descriptor::from_path(path_of(error)?).ok().map(|(descriptor, _)| descriptor.id)
+}

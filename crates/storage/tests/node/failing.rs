@@ -1,0 +1,267 @@
+//! What when the disk fails? Each policy, at each act.
+
+use std::path::Path;
+use std::time::Duration;
+
+use runtime::memory_disk::{Fault, Operation};
+use runtime::{Disk, MemoryDisk};
+use storage::{
+    CommitFailurePolicy, Demand, DiskFailurePolicy, FaultKind, ReadTarget, StorageError, StorageOptions,
+};
+
+use crate::given::*;
+
+const DISK_POLICIES: [DiskFailurePolicy; 5] = [
+    DiskFailurePolicy::Stop,
+    DiskFailurePolicy::StopParanoid,
+    DiskFailurePolicy::BestEffort,
+    DiskFailurePolicy::Ignore,
+    DiskFailurePolicy::Die,
+];
+
+fn with_disk_policy(policy: DiskFailurePolicy) -> StorageOptions {
+    // What is read is read from the disk.
+    StorageOptions { disk_failure_policy: policy, cache_bytes: 1, ..options(1) }
+}
+
+fn with_commit_policy(policy: CommitFailurePolicy) -> StorageOptions {
+    StorageOptions { commit_failure_policy: policy, ..options(1) }
+}
+
+fn asked(node: &Node) -> Demand {
+    *node.shards.handles()[0].shards().health().demand().borrow()
+}
+
+fn kinds(node: &Node) -> Vec<FaultKind> {
+    node.shards.handles()[0].shards().health().faults().0.iter().map(|fault| fault.kind).collect()
+}
+
+/// Two files: rows of partition 1, and rows of partition 2.
+async fn two_files(node: &Node) {
+    for pk in [1, 2] {
+        node.write(pk, insert(&table(), pk, 0, "v", 1)).await.expect("writes");
+        node.shard(0).flush(table().id()).await.expect("flushes");
+    }
+}
+
+/// Data of the table's files, by name.
+fn data_files(disk: &MemoryDisk) -> Vec<String> {
+    let directory = format!("/node/data/k/t-{}", table().id().0.simple());
+    let names = disk.list(Path::new(&directory)).expect("a directory");
+    let data = names.into_iter().map(|entry| entry.name).filter(|name| name.ends_with("-Data.db"));
+    data.map(|name| format!("{directory}/{name}")).collect()
+}
+
+#[test]
+fn a_flush_that_fails_is_answered_by_the_policy_and_tried_again() {
+    for (operation, fault) in [
+        (Operation::Write, Fault::InputOutput),
+        (Operation::Write, Fault::ShortWrite { written_bytes: 5 }),
+        (Operation::Sync, Fault::InputOutput),
+        (Operation::Create, Fault::InputOutput),
+        (Operation::Rename, Fault::InputOutput),
+    ] {
+        for policy in DISK_POLICIES {
+            let disk = MemoryDisk::new();
+            run(async {
+                // The log must not be in the way: it fails for itself.
+                let table_options = StorageOptions {
+                    commit_failure_policy: CommitFailurePolicy::Ignore,
+                    ..with_disk_policy(policy)
+                };
+                let node = Node::start(&disk, table_options).expect("starts");
+                node.write(1, insert(&table(), 1, 0, "v", 1)).await.expect("writes");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                disk.faults().fail_all(Some(operation), fault);
+                assert!(node.shard(0).flush(table().id()).await.is_err(), "{operation:?}");
+                assert_eq!(node.all(&table(), 10).await.len(), 1, "still read from memory");
+                let expected = match policy {
+                    DiskFailurePolicy::Ignore => Demand::Serve,
+                    DiskFailurePolicy::Die => Demand::Die,
+                    // There is one directory: without it nothing is left to write to.
+                    _ => Demand::StopClients,
+                };
+                assert_eq!(asked(&node), expected, "{policy:?} {operation:?}");
+                disk.faults().clear();
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                let stats = node.shard(0).table_stats(table().id()).expect("stats");
+                if policy != DiskFailurePolicy::BestEffort || operation == Operation::Rename {
+                    assert_eq!(
+                        (stats.sstable_count, stats.pending_flushes),
+                        (1, 0),
+                        "{policy:?} {operation:?}"
+                    );
+                }
+            });
+            run(async {
+                let node = Node::start(&disk.crash(7), options(1)).expect("starts again");
+                assert_eq!(node.all(&table(), 10).await.len(), 1);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_read_that_fails_is_refused_or_answered_from_the_rest() {
+    for policy in DISK_POLICIES {
+        let disk = MemoryDisk::new();
+        run(async {
+            let node = Node::start(&disk, with_disk_policy(policy)).expect("starts");
+            two_files(&node).await;
+            disk.faults().fail_nth(Some(Operation::Read), 0, Fault::InputOutput);
+            let of_one = command(&table(), ReadTarget::Keys(vec![key(1)]));
+            let read = node.shard(0).read(&of_one).await;
+            let expected = match policy {
+                DiskFailurePolicy::BestEffort => {
+                    assert!(read.expect("answered from the rest").partitions.is_empty());
+                    assert_eq!(node.all(&table(), 10).await, [(2, 0, "v".to_owned())]);
+                    let stats = node.shard(0).table_stats(table().id()).expect("stats");
+                    assert_eq!(stats.damaged_files.len(), 1);
+                    Demand::Serve
+                }
+                DiskFailurePolicy::Ignore => Demand::Serve,
+                DiskFailurePolicy::Stop | DiskFailurePolicy::StopParanoid => Demand::StopClients,
+                DiskFailurePolicy::Die => Demand::Die,
+            };
+            assert_eq!(asked(&node), expected, "{policy:?}");
+            assert_eq!(kinds(&node), [FaultKind::Read]);
+            if policy == DiskFailurePolicy::Ignore {
+                assert_eq!(node.all(&table(), 10).await.len(), 2, "the next read may go well");
+            }
+        });
+        run(async {
+            let node =
+                Node::start(&disk, with_disk_policy(policy)).expect("a file that can be read is no damage");
+            assert_eq!(node.all(&table(), 10).await.len(), 2);
+        });
+    }
+}
+
+#[test]
+fn a_damaged_chunk_is_told_and_only_best_effort_answers_without_it() {
+    for policy in DISK_POLICIES {
+        let disk = MemoryDisk::new();
+        run(async {
+            let node = Node::start(&disk, with_disk_policy(policy)).expect("starts");
+            two_files(&node).await;
+            let first = data_files(&disk).remove(0);
+            disk.flip_bits(Path::new(&first), 20, 0x40).expect("flips");
+            let range = command(&table(), ReadTarget::Range(storage::RingRange::ALL));
+            let read = node.shard(0).read(&range).await;
+            let expected = match policy {
+                DiskFailurePolicy::BestEffort => {
+                    assert_eq!(read.expect("answered").partitions.len(), 1);
+                    Demand::Serve
+                }
+                _ => {
+                    let error = read.expect_err("never a wrong answer").to_string();
+                    assert!(error.contains("-Data.db is damaged at byte"), "{error}");
+                    match policy {
+                        DiskFailurePolicy::StopParanoid => Demand::StopClients,
+                        DiskFailurePolicy::Die => Demand::Die,
+                        _ => Demand::Serve,
+                    }
+                }
+            };
+            assert_eq!(asked(&node), expected, "{policy:?}");
+            assert_eq!(kinds(&node), [FaultKind::Damage]);
+        });
+    }
+}
+
+#[test]
+fn a_file_that_can_not_be_opened_ends_the_start_of_the_paranoid_alone() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, options(1)).expect("starts");
+        two_files(&node).await;
+        node.shards.stop(true).await.expect("stops");
+    });
+    let statistics = data_files(&disk).remove(0).replace("-Data.db", "-Statistics.db");
+    disk.flip_bits(Path::new(&statistics), 40, 0x10).expect("flips");
+    for policy in DISK_POLICIES {
+        let image = disk.kill();
+        run(async {
+            match (policy, Node::start(&image, with_disk_policy(policy))) {
+                (DiskFailurePolicy::StopParanoid | DiskFailurePolicy::Die, started) => {
+                    let error = started.err().expect("no start").to_string();
+                    assert!(error.contains("-Statistics.db is damaged"), "{error}");
+                }
+                (DiskFailurePolicy::BestEffort, started) => {
+                    assert_eq!(started.expect("starts").all(&table(), 10).await.len(), 1);
+                }
+                (_, started) => {
+                    let node = started.expect("starts");
+                    let read = command(&table(), ReadTarget::Keys(vec![key(1)]));
+                    let read = node.shard(0).read(&read).await;
+                    assert!(matches!(read, Err(StorageError::Quarantined { .. })), "{read:?}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_compaction_that_fails_leaves_its_inputs_and_is_answered_by_the_policy() {
+    for operation in [Operation::Read, Operation::Write, Operation::Sync, Operation::Rename] {
+        let disk = MemoryDisk::new();
+        run(async {
+            let node = Node::start(&disk, with_disk_policy(DiskFailurePolicy::Stop)).expect("starts");
+            two_files(&node).await;
+            disk.faults().fail_nth(Some(operation), 0, Fault::InputOutput);
+            let failed = node.shard(0).compact(table().id()).await;
+            assert!(failed.is_err(), "{operation:?}");
+            assert_eq!(asked(&node), Demand::StopClients, "{operation:?}");
+            assert_eq!(node.all(&table(), 10).await.len(), 2);
+            node.shard(0).compact(table().id()).await.expect("the next one goes well");
+            assert_eq!(node.all(&table(), 10).await.len(), 2);
+        });
+        run(async {
+            let node = Node::start(&disk.crash(3), options(1)).expect("starts again");
+            assert_eq!(node.all(&table(), 10).await.len(), 2);
+        });
+    }
+}
+
+#[test]
+fn a_log_that_fails_is_answered_by_its_own_policy() {
+    for (operation, fault) in [
+        (Operation::Write, Fault::InputOutput),
+        (Operation::Write, Fault::ShortWrite { written_bytes: 3 }),
+        (Operation::Sync, Fault::InputOutput),
+    ] {
+        for policy in [
+            CommitFailurePolicy::Stop,
+            CommitFailurePolicy::StopCommit,
+            CommitFailurePolicy::Ignore,
+            CommitFailurePolicy::Die,
+        ] {
+            let disk = MemoryDisk::new();
+            run(async {
+                let node = Node::start(&disk, with_commit_policy(policy)).expect("starts");
+                node.write(1, insert(&table(), 1, 0, "v", 1)).await.expect("writes");
+                disk.faults().fail_all(Some(operation), fault);
+                let failed = node.write(2, insert(&table(), 2, 0, "v", 1)).await;
+                assert!(matches!(failed, Err(StorageError::CommitLog(_))), "{failed:?}");
+                let expected = match policy {
+                    CommitFailurePolicy::Stop => Demand::StopClients,
+                    CommitFailurePolicy::Die => Demand::Die,
+                    _ => Demand::Serve,
+                };
+                assert_eq!(asked(&node), expected, "{policy:?}");
+                assert_eq!(kinds(&node)[0], FaultKind::Log);
+                assert!(node.all(&table(), 10).await.contains(&(1, 0, "v".to_owned())), "reads are served");
+                disk.faults().clear();
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                let again = node.write(3, insert(&table(), 3, 0, "v", 1)).await;
+                assert_eq!(again.is_ok(), policy == CommitFailurePolicy::Ignore, "{policy:?}: {again:?}");
+            });
+            run(async {
+                let node = Node::start(&disk.crash(11), options(1)).expect("starts again");
+                let all = node.all(&table(), 10).await;
+                assert!(all.contains(&(1, 0, "v".to_owned())), "what was acknowledged");
+                assert_eq!(all.contains(&(3, 0, "v".to_owned())), policy == CommitFailurePolicy::Ignore);
+            });
+        }
+    }
+}
