@@ -3,7 +3,8 @@
 //! connection per thread.  Build: rustc --edition 2021 -O -o cqlbatch cqlbatch.rs
 //!
 //!   cqlbatch MODE [key=value ...]
-//!   MODE   schema | batch | unlogged | in | insert | select
+//!   MODE   schema | fill | batch | unlogged | in | insert | select
+//!          (fill: unlogged batches until each of `rows` keys is written once)
 //!   keys   port=9042 threads=16 size=10 per=100 rows=1000000 seconds=30 warmup=10
 //!          table=habr.t server=PID seq=0|1 (1: keys in order, each written once)
 //! Prints one JSON object.  Loopback only.
@@ -149,6 +150,8 @@ fn main() {
         println!("ok");
         return;
     }
+    let fill = mode == "fill";
+    let seq = seq || fill;
     let next = Arc::new(AtomicU64::new(0));
     let (stop, go) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let mut hs = vec![];
@@ -170,10 +173,13 @@ fn main() {
             while !stop.load(Relaxed) {
                 q.clear();
                 let base = if seq { next.fetch_add(per, Relaxed) } else { 0 };
+                if fill && base >= rows {
+                    break;
+                }
                 let mut key = |i: u64| if seq { base + i } else { rnd() % rows };
                 use std::fmt::Write as _;
                 match mode.as_str() {
-                    "batch" | "unlogged" => {
+                    "batch" | "unlogged" | "fill" => {
                         q.push_str(if mode == "batch" { "BEGIN BATCH " } else { "BEGIN UNLOGGED BATCH " });
                         for i in 0..per {
                             let k = key(i);
@@ -191,7 +197,9 @@ fn main() {
                             if i > 0 {
                                 q.push(',');
                             }
-                            let _ = write!(q, "{}", key(i));
+                            // One of each stretch of keys: no key twice, so `per` rows come back.
+                            let stretch = (rows / per).max(1);
+                            let _ = write!(q, "{}", i * stretch + key(0) % stretch);
                         }
                         q.push(')');
                     }
@@ -213,6 +221,9 @@ fn main() {
                 }
                 let t0 = Instant::now();
                 let r = c.query(&q);
+                if fill {
+                    r.as_ref().unwrap();
+                }
                 if counting {
                     match r {
                         Ok(()) => {
@@ -230,6 +241,11 @@ fn main() {
             }
             (lat, got, errs, first)
         }));
+    }
+    if fill {
+        hs.into_iter().for_each(|h| drop(h.join().unwrap()));
+        println!("ok");
+        return;
     }
     std::thread::sleep(Duration::from_secs(warm));
     let (t0, s0, m0, b0) = (Instant::now(), cpu(&server), cpu("self"), busy());

@@ -19,6 +19,7 @@ mod drivers;
 mod flip;
 mod formats;
 mod fuzz;
+mod measure;
 mod node;
 mod peers;
 mod process;
@@ -90,8 +91,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "compare",
-        options: "[--rows N] [--seconds N] [--threads N] [--workloads load,c,a] [--profiles default,latest|none] [--out FILE]",
-        about: "YCSB against Peristyle and Cassandra in one run: CPU per operation, throughput, p99, memory",
+        options: "[--short] [--rounds N] [--rows N] [--seconds N] [--workloads load,c,…] [--profiles default,latest|none] [--out FILE]",
+        about: "YCSB and text batches against Peristyle and Cassandra in one run: CPU per operation, throughput, p99, memory",
         run: compare::run,
     },
     Command {

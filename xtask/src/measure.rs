@@ -1,0 +1,255 @@
+//! What the measuring commands share: bars, medians, and what the kernel knows of a process.
+//!
+//! A figure is held against two bars. The *floor* fails the run: below it something is broken. The
+//! *aim* is what we promise ourselves; a machine that others use at the same time misses it by chance,
+//! so missing it is printed and does not fail.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::node::Node;
+use crate::peers::{output, script, succeed};
+use crate::process::{cargo, root};
+use crate::report::{Failure, Tally};
+use crate::wire::{Answer, Connection, Request};
+
+/// Clock ticks of `/proc/PID/stat` in a second, the same on every Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+const RSS_SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// What a figure is held against; more is better.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bars {
+    /// Less fails the run.
+    pub(crate) floor: f64,
+    /// What is promised; `None` where nothing is.
+    pub(crate) aim: Option<f64>,
+}
+
+impl Bars {
+    /// `aim 12x met`, and whether the run goes on.
+    pub(crate) fn judge(self, figure: f64, unit: &str) -> (String, Tally) {
+        let tally = if figure >= self.floor { Tally::PASS } else { Tally::FAIL };
+        let below = if tally.failed > 0 { format!(", BELOW {}{unit}", self.floor) } else { String::new() };
+        let words = match self.aim {
+            None => format!("no aim{below}"),
+            Some(aim) => {
+                let met = if figure >= aim { "met" } else { "not met" };
+                format!("aim {aim}{unit} {met}{below}")
+            }
+        };
+        (words, tally)
+    }
+}
+
+/// The middle one; of an even number the upper of the two, NaN of none.
+pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.into_iter().collect();
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// CPU seconds that a process has used.
+pub(crate) fn cpu_seconds(process_id: u32) -> Result<f64, Failure> {
+    let text = std::fs::read_to_string(format!("/proc/{process_id}/stat"))?;
+    let after_name = text.rsplit(')').next().unwrap_or_default();
+    let ticks = |index: usize| after_name.split_whitespace().nth(index)?.parse::<f64>().ok();
+    match (ticks(11), ticks(12)) {
+        (Some(user), Some(system)) => Ok((user + system) / TICKS_PER_SECOND),
+        _ => Err(Failure::new(format!("/proc/{process_id}/stat has no times"))),
+    }
+}
+
+/// Resident memory of a process in bytes.
+pub(crate) fn rss_bytes(process_id: u32) -> Result<u64, Failure> {
+    let text = std::fs::read_to_string(format!("/proc/{process_id}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| Failure::new("a process without VmRSS"))
+}
+
+/// Bytes as mebibytes, for printing.
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Watches the resident memory of a process until it is dropped.
+pub(crate) struct RssWatch {
+    most: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RssWatch {
+    /// Samples twenty times a second.
+    pub(crate) fn of(process_id: u32) -> RssWatch {
+        let (most, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (sampled, ended) = (most.clone(), stop.clone());
+        let thread = std::thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                // A process that is gone keeps the most that was seen.
+                sampled.fetch_max(rss_bytes(process_id).unwrap_or(0), Ordering::Relaxed);
+                std::thread::sleep(RSS_SAMPLE_EVERY);
+            }
+        });
+        RssWatch { most, stop, thread: Some(thread) }
+    }
+
+    /// The most that was seen so far.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for RssWatch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It does not panic; if it did, the figures before stand.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A Cassandra of the given profile in a folder of its own; stopped when dropped.
+pub(crate) struct Cassandra {
+    folder: PathBuf,
+    pub(crate) port: u16,
+    pub(crate) process_id: u32,
+}
+
+/// Apart from the oracle's ports, so that both can run.
+const CASSANDRA_PORT: u16 = 19162;
+const CASSANDRA_JMX_PORT: &str = "17219";
+
+impl Cassandra {
+    /// Starts it with `periodic` sync and waits until it answers.
+    pub(crate) fn start(folder: &Path, profile: &str, heap: &str) -> Result<Cassandra, Failure> {
+        let port = CASSANDRA_PORT.to_string();
+        let ports = ["--port", &port, "--storage-port", "17020", "--jmx-port", CASSANDRA_JMX_PORT];
+        let mut start = script("cassandra");
+        start.args(["start", "--heap", heap, "--fast", "--sync", "periodic", "--profile", profile]);
+        succeed(start.args(ports).arg("--dir").arg(folder))?;
+        let process_id = std::fs::read_to_string(folder.join("pid"))?.trim().parse()?;
+        Ok(Cassandra { folder: folder.to_owned(), port: CASSANDRA_PORT, process_id })
+    }
+
+    /// `127.0.0.1:PORT`, as a client wants it.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// `nodetool WORDS…` against it.
+    pub(crate) fn nodetool(&self, words: &[&str]) -> Result<String, Failure> {
+        output(script("cassandra").args(["nodetool", "--jmx-port", CASSANDRA_JMX_PORT]).args(words))
+    }
+}
+
+impl Drop for Cassandra {
+    fn drop(&mut self) {
+        let stopped = succeed(script("cassandra").args(["stop", "--dir"]).arg(&self.folder));
+        if let Err(failure) = stopped {
+            println!("*** Cassandra in {} was not stopped: {failure}", self.folder.display());
+        }
+    }
+}
+
+/// Runs statements one after the other; the first that fails ends it.
+pub(crate) fn statements(address: &str, texts: &[String]) -> Result<(), Failure> {
+    let mut connection = Connection::open(address, 4)?;
+    for text in texts {
+        let answer = connection.query(text, &Request::default())?.answer;
+        if let Answer::Error { .. } = answer {
+            return Err(Failure::new(format!("{text}: {answer:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// A keyspace on one node.
+pub(crate) fn keyspace(name: &str) -> String {
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    format!("CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = {replication}")
+}
+
+/// Builds the load programs of `lab/load`, which are no members of the workspace.
+pub(crate) fn build_load() -> Result<(), Failure> {
+    let manifest = root().join("lab/load/Cargo.toml");
+    let mut build = cargo();
+    build.args(["build", "--release", "--quiet", "--manifest-path"]).arg(manifest);
+    succeed(build.arg("--target-dir").arg(root().join("target/lab")))
+}
+
+/// A command of the load program.
+pub(crate) fn load(words: &[&str]) -> Command {
+    let mut command = Command::new(root().join("target/lab/release/load"));
+    command.args(words);
+    command
+}
+
+/// Runs the load program and reads its last line, a JSON object.
+pub(crate) fn loaded(words: &[&str]) -> Result<Value, Failure> {
+    let text = output(&mut load(words))?;
+    Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
+}
+
+/// A number of a JSON object, NaN when it has none.
+pub(crate) fn number(object: &Value, name: &str) -> f64 {
+    object.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN)
+}
+
+/// Everything that the node's management port says of itself.
+pub(crate) fn metrics(node: &Node) -> Result<String, Failure> {
+    let mut socket = TcpStream::connect(("127.0.0.1", node.management_port))?;
+    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    socket.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The sum of a metric over its labels, from the node's management port.
+pub(crate) fn metric(node: &Node, name: &str) -> Result<f64, Failure> {
+    let text = metrics(node)?;
+    let values = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let (labels, value) = rest.rsplit_once(' ')?;
+        (labels.is_empty() || labels.starts_with('{')).then(|| value.parse::<f64>().ok())?
+    });
+    let values: Vec<f64> = values.collect();
+    if values.is_empty() { Err(Failure::new(format!("no metric {name}"))) } else { Ok(values.iter().sum()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_below_the_aim_is_said_and_only_one_below_the_floor_fails() {
+        let bars = Bars { floor: 4.0, aim: Some(12.0) };
+        assert_eq!(bars.judge(12.5, "x"), ("aim 12x met".to_owned(), Tally::PASS));
+        assert_eq!(bars.judge(5.0, "x"), ("aim 12x not met".to_owned(), Tally::PASS));
+        assert_eq!(bars.judge(3.9, "x"), ("aim 12x not met, BELOW 4x".to_owned(), Tally::FAIL));
+        assert_eq!(bars.judge(f64::NAN, "x").1, Tally::FAIL);
+    }
+
+    #[test]
+    fn the_median_of_three_is_the_middle_one() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn our_own_memory_and_time_are_found() {
+        let process_id = std::process::id();
+        assert!(rss_bytes(process_id).unwrap() > 0);
+        assert!(cpu_seconds(process_id).unwrap() >= 0.0);
+    }
+}
