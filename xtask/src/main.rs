@@ -19,6 +19,7 @@ mod drivers;
 mod flip;
 mod formats;
 mod fuzz;
+mod limits;
 mod measure;
 mod node;
 mod peers;
@@ -124,6 +125,12 @@ const COMMANDS: &[Command] = &[
         options: "[--chunks KB,KB] [--rows N] [--memory SIZE] [--access HOW] [--window N] [--seconds N] [--turns N]",
         about: "random rows of data larger than memory, beside a plain io_uring program on the same file",
         run: coldreads::run,
+    },
+    Command {
+        name: "limits",
+        options: "[--short] [--rounds N] [--rows N] [--seconds N] [--statements small,read]",
+        about: "operations per core-second beside an echo server and a replaying proxy, with the same client",
+        run: limits::run,
     },
     Command {
         name: "sim",
