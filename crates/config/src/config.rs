@@ -34,6 +34,34 @@ pub enum DiskAccess {
     Buffered,
 }
 
+/// What happens when table files or their directories fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskFailurePolicy {
+    /// Clients are served no more.
+    Stop,
+    /// Nor with a single damaged file.
+    StopParanoid,
+    /// What failed is left out.
+    BestEffort,
+    /// Requests fail.
+    Ignore,
+    /// The process ends.
+    Die,
+}
+
+/// What happens when the commit log fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitFailurePolicy {
+    /// Clients are served no more.
+    Stop,
+    /// Writes are refused.
+    StopCommit,
+    /// Writes fail, and the log goes on when it can.
+    Ignore,
+    /// The process ends.
+    Die,
+}
+
 /// What a node is told. The options' effects are in [`OPTIONS`](crate::OPTIONS).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -63,6 +91,10 @@ pub struct Config {
     pub incremental_backups: bool,
     /// `disk_access`.
     pub disk_access: DiskAccess,
+    /// `disk_failure_policy`.
+    pub disk_failure_policy: DiskFailurePolicy,
+    /// `commit_failure_policy`.
+    pub commit_failure_policy: CommitFailurePolicy,
     /// `connections_max`.
     pub connections_max: u32,
     /// `frame_bytes_max`.
@@ -93,6 +125,8 @@ impl Default for Config {
             auto_snapshot: true,
             incremental_backups: false,
             disk_access: DiskAccess::Auto,
+            disk_failure_policy: DiskFailurePolicy::Stop,
+            commit_failure_policy: CommitFailurePolicy::Stop,
             connections_max: 0,
             frame_bytes_max: 0,
             in_flight_bytes_limit: None,

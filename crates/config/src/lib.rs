@@ -11,7 +11,7 @@ mod nearest;
 mod options;
 mod quantity;
 
-pub use config::{CommitlogSync, Config, DiskAccess};
+pub use config::{CommitFailurePolicy, CommitlogSync, Config, DiskAccess, DiskFailurePolicy};
 pub use document::render_document;
 pub use error::{ConfigError, Place};
 pub use options::{OPTIONS, OptionSpec};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::config::{CommitlogSync, Config, DiskAccess};
+use crate::config::{CommitFailurePolicy, CommitlogSync, Config, DiskAccess, DiskFailurePolicy};
 use crate::quantity::{parse_size, parse_time, show_size};
 
 /// One option.
@@ -171,6 +171,27 @@ pub static OPTIONS: &[OptionSpec] = &[
         set: |config, text| set(&mut config.disk_access, parse_disk_access(text)),
     },
     OptionSpec {
+        name: "disk_failure_policy",
+        value: "stop, stop_paranoid, best_effort, ignore or die",
+        default: "stop",
+        about: "What happens when table files, manifests or their directories fail (EIO and the like; a full disk is \
+                no failure). `stop`: clients are disconnected and served no more, the management port goes on. \
+                `stop_paranoid`: the same for a single damaged file, which also ends a start. `best_effort`: what \
+                failed is used no more, reads answer from the rest and may show old data. `ignore`: the requests \
+                fail that need it. `die`: the process ends with code 100.",
+        set: |config, text| set(&mut config.disk_failure_policy, parse_disk_failure_policy(text)),
+    },
+    OptionSpec {
+        name: "commit_failure_policy",
+        value: "stop, stop_commit, ignore or die",
+        default: "stop",
+        about: "What happens when the commit log can not be written or synced. `stop`: clients are disconnected and \
+                served no more, the management port goes on. `stop_commit`: writes are refused until a restart, \
+                reads are served. `ignore`: the writes under way fail, and the log goes on in a new segment as soon \
+                as the disk lets it. `die`: the process ends with code 100.",
+        set: |config, text| set(&mut config.commit_failure_policy, parse_commit_failure_policy(text)),
+    },
+    OptionSpec {
         name: "connections_max",
         value: "a number",
         default: "10000",
@@ -288,6 +309,27 @@ fn parse_disk_access(text: &str) -> Result<DiskAccess, String> {
         "pread" => Ok(DiskAccess::Pread),
         "buffered" => Ok(DiskAccess::Buffered),
         _ => Err("neither auto, io_uring, pread nor buffered".to_owned()),
+    }
+}
+
+fn parse_disk_failure_policy(text: &str) -> Result<DiskFailurePolicy, String> {
+    match text.trim() {
+        "stop" => Ok(DiskFailurePolicy::Stop),
+        "stop_paranoid" => Ok(DiskFailurePolicy::StopParanoid),
+        "best_effort" => Ok(DiskFailurePolicy::BestEffort),
+        "ignore" => Ok(DiskFailurePolicy::Ignore),
+        "die" => Ok(DiskFailurePolicy::Die),
+        _ => Err("neither stop, stop_paranoid, best_effort, ignore nor die".to_owned()),
+    }
+}
+
+fn parse_commit_failure_policy(text: &str) -> Result<CommitFailurePolicy, String> {
+    match text.trim() {
+        "stop" => Ok(CommitFailurePolicy::Stop),
+        "stop_commit" => Ok(CommitFailurePolicy::StopCommit),
+        "ignore" => Ok(CommitFailurePolicy::Ignore),
+        "die" => Ok(CommitFailurePolicy::Die),
+        _ => Err("neither stop, stop_commit, ignore nor die".to_owned()),
     }
 }
 

@@ -31,7 +31,7 @@ pub enum CoordinatorError {
 impl From<StorageError> for CoordinatorError {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::ShardBusy { .. } | StorageError::NoRoom { .. } => {
+            StorageError::ShardBusy { .. } | StorageError::NoRoom { .. } | StorageError::DiskFull { .. } => {
                 CoordinatorError::Overloaded { what: error.to_string() }
             }
             StorageError::ShuttingDown | StorageError::ShardGone { .. } => CoordinatorError::ShuttingDown,

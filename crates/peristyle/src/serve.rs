@@ -17,6 +17,8 @@ use crate::cqlsh::with_causes;
 
 /// Everything is logged from here on, unless `PERISTYLE_LOG` says otherwise.
 const LOG_LEVEL: &str = "info";
+/// What a process ends with whose disk failed, where the policy is `die`; Cassandra's code.
+const DISK_FAILED_CODE: i32 = 100;
 /// How soon a dead shard is noticed.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -141,6 +143,8 @@ async fn wait_for_the_end(server: &Server) -> Result<(), ServeError> {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
             () = server.stop_requested() => return Ok(()),
+            // At once: a disk that fails may not let anything end in order.
+            () = server.disk_failed() => std::process::exit(DISK_FAILED_CODE),
             _ = watch.tick() => {
                 if server.has_failed() {
                     return Err(ServeError::ShardDied);

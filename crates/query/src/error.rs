@@ -4,6 +4,7 @@
 //! match on them, which is why they begin with capitals here and nowhere else.
 
 use coordinator::{Consistency, CoordinatorError};
+use storage::StorageError;
 
 /// Why a statement was refused, or failed. Each kind has a code of the native protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +48,12 @@ pub enum QueryError {
     /// 0x1200: too few replicas answered a read in time.
     #[error("Operation timed out - received only {received} responses.")]
     ReadTimeout { consistency: Consistency, received: u32, block_for: u32, data_present: bool },
+    /// 0x1300: a file that the answer needs can not be read.
+    #[error("Operation failed - received 0 responses and 1 failures: {what}")]
+    ReadFailure { consistency: Consistency, what: String },
+    /// 0x1500: the commit log failed; what was written may or may not be there after a restart.
+    #[error("Operation failed - received 0 responses and 1 failures: {what}")]
+    WriteFailure { consistency: Consistency, what: String },
     /// 0x1400: a function failed.
     #[error("{message}")]
     FunctionFailure { message: String, keyspace: String, function: String, argument_types: Vec<String> },
@@ -97,7 +104,9 @@ impl QueryError {
             QueryError::Truncate(_) => 0x1003,
             QueryError::WriteTimeout { .. } => 0x1100,
             QueryError::ReadTimeout { .. } => 0x1200,
+            QueryError::ReadFailure { .. } => 0x1300,
             QueryError::FunctionFailure { .. } => 0x1400,
+            QueryError::WriteFailure { .. } => 0x1500,
             QueryError::Syntax(_) => 0x2000,
             QueryError::Unauthorized(_) => 0x2100,
             QueryError::Invalid(_) => 0x2200,
@@ -116,6 +125,12 @@ impl QueryError {
             }
             CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
             CoordinatorError::NoTable { .. } => QueryError::invalid(error.to_string()),
+            CoordinatorError::Storage(StorageError::CommitLog(_)) => {
+                QueryError::WriteFailure { consistency, what: error.to_string() }
+            }
+            CoordinatorError::Storage(
+                StorageError::TableFile(_) | StorageError::Quarantined { .. } | StorageError::Disk { .. },
+            ) => QueryError::ReadFailure { consistency, what: error.to_string() },
             _ => QueryError::Server(error.to_string()),
         }
     }

@@ -1,8 +1,10 @@
 //! Between the protocol's words and the query layer's: the same facts, each in its own types, so
 //! that neither floor knows the other.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bytes::Bytes;
-use protocol::{ErrorKind, ErrorResponse, SchemaChangeKind, SchemaTarget};
+use protocol::{ErrorKind, ErrorResponse, FailureReason, SchemaChangeKind, SchemaTarget};
 use query::{
     BatchQuery, BatchStatement, BatchType, BindValue, ChangeTarget, ChangeType, Consistency, QueryError,
     QueryOptions,
@@ -163,11 +165,30 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
                 data_present,
             }
         }
+        QueryError::ReadFailure { consistency, .. } => ErrorKind::ReadFailure {
+            consistency: consistency_answered(consistency),
+            received: 0,
+            block_for: 1,
+            failures: vec![this_node_failed()],
+            data_present: false,
+        },
+        QueryError::WriteFailure { consistency, .. } => ErrorKind::WriteFailure {
+            consistency: consistency_answered(consistency),
+            received: 0,
+            block_for: 1,
+            failures: vec![this_node_failed()],
+            write_type: protocol::WriteType::Simple,
+        },
         QueryError::FunctionFailure { keyspace, function, argument_types, .. } => {
             ErrorKind::FunctionFailure { keyspace, function, argument_types }
         }
     };
     ErrorResponse::new(kind, message)
+}
+
+/// The one replica there is.
+fn this_node_failed() -> (IpAddr, FailureReason) {
+    (IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::Unknown)
 }
 
 /// Columns as the protocol tells them.

@@ -1,6 +1,6 @@
 //! One listener per shard on the same address: the kernel spreads connections over them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use crate::connection::{ShardServer, serve_connection};
 
@@ -21,19 +22,29 @@ const BACKLOG: i32 = 4096;
 pub(crate) struct ConnectionCount(AtomicUsize);
 
 impl ConnectionCount {
-    fn enter(&self, connection_count_max: usize) -> bool {
+    /// A place for one more, unless there are as many as may be.
+    fn enter(self: &Arc<Self>, connection_count_max: usize) -> Option<Place> {
         let add = |count: usize| (count < connection_count_max).then_some(count + 1);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
-    }
-
-    fn leave(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Place(Arc::clone(self)))
     }
 
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
+
+/// A connection's place in the count, given back however it ends.
+struct Place(Arc<ConnectionCount>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The connections of a shard, each a task.
+pub(crate) type ConnectionTasks = Rc<RefCell<JoinSet<()>>>;
 
 /// Sockets that listen on one address, one for each shard.
 pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<StdListener>> {
@@ -59,6 +70,7 @@ pub(crate) async fn accept(
     listener: StdListener,
     server: Rc<ShardServer>,
     connections: Arc<ConnectionCount>,
+    tasks: ConnectionTasks,
 ) {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -75,17 +87,19 @@ pub(crate) async fn accept(
                 continue;
             }
         };
-        if !connections.enter(server.limits.connection_count) {
+        // Of those that have ended nothing need be kept.
+        while tasks.borrow_mut().try_join_next().is_some() {}
+        let Some(place) = connections.enter(server.limits.connection_count) else {
             tracing::warn!(%peer, limit = server.limits.connection_count, "too many connections, one is refused");
             continue;
-        }
+        };
         next_id.set(next_id.get().wrapping_add(1));
-        let (server, connections, id) = (Rc::clone(&server), Arc::clone(&connections), next_id.get());
-        tokio::task::spawn_local(async move {
+        let (server, id) = (Rc::clone(&server), next_id.get());
+        tasks.borrow_mut().spawn_local(async move {
             if let Err(error) = serve_connection(stream, server, id).await {
                 tracing::debug!(%peer, %error, "a connection ended");
             }
-            connections.leave();
+            drop(place);
         });
     }
 }

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use assembly::{AssembledNode, NodeOptions, Seat};
 use runtime::Runtime;
+use storage::Demand;
 use tokio::sync::watch;
 
 use crate::clients::Clients;
 use crate::connection::{ShardServer, Tracer};
 use crate::events::Events;
-use crate::listener::{ConnectionCount, accept, bind};
+use crate::listener::{ConnectionCount, ConnectionTasks, accept, bind};
 use crate::management::{self, ManagementState};
 use crate::{Limits, ServerError, ServerOptions};
 
@@ -123,6 +124,14 @@ impl Server {
         }
     }
 
+    /// Resolves when a disk has failed whose policy is to end the process.
+    pub async fn disk_failed(&self) {
+        let mut demand = self.node.shards().health().demand();
+        if demand.wait_for(|demand| *demand == Demand::Die).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Stops the node: memtables are written out, so that the next start has nothing to replay.
     ///
     /// # Errors
@@ -156,6 +165,7 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
 async fn serve_shard(door: Door, seat: Seat) {
     let Seat { index, view, coordinator, engine } = seat;
     let shard_count = coordinator.shard().shards().count();
+    let mut demand = coordinator.shard().shards().health().demand();
     let tracer = Tracer { coordinator, address: view.listen().ip() };
     let server: Rc<ShardServer> =
         ShardServer::new(engine, door.events, door.clients, tracer, door.limits, shard_count);
@@ -165,9 +175,14 @@ async fn serve_shard(door: Door, seat: Seat) {
         return;
     }
     let Some(listener) = listener else { return };
+    let tasks = ConnectionTasks::default();
     tokio::select! {
-        () = accept(listener, server, door.connections) => {}
-        // Closed again by a drain.
+        () = accept(listener, server, door.connections, Rc::clone(&tasks)) => {}
+        // Closed again by a drain: whoever is connected is served on.
         _ = is_open.wait_for(|open| !*open) => {}
+        _ = demand.wait_for(|demand| *demand > Demand::Serve) => {}
     }
+    // A failing disk ends connections, too. The sender is gone only with the node.
+    _ = demand.wait_for(|demand| *demand > Demand::Serve).await;
+    tasks.borrow_mut().abort_all();
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use config::{CommitlogSync, Config};
-use storage::{StorageOptions, SyncMode};
+use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode};
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ impl ServerOptions {
                 sync,
                 auto_snapshot: config.auto_snapshot,
                 incremental_backups: config.incremental_backups,
+                disk_failure_policy: disk_failure_policy(config),
+                commit_failure_policy: commit_failure_policy(config),
                 spell_table: Some(query::table_to_cql),
                 compaction_bytes_per_second: config.compaction_bytes_per_second,
                 concurrent_compactors: config.concurrent_compactors as usize,
@@ -63,6 +65,25 @@ impl ServerOptions {
                 ..Limits::default()
             },
         }
+    }
+}
+
+fn disk_failure_policy(config: &Config) -> DiskFailurePolicy {
+    match config.disk_failure_policy {
+        config::DiskFailurePolicy::Stop => DiskFailurePolicy::Stop,
+        config::DiskFailurePolicy::StopParanoid => DiskFailurePolicy::StopParanoid,
+        config::DiskFailurePolicy::BestEffort => DiskFailurePolicy::BestEffort,
+        config::DiskFailurePolicy::Ignore => DiskFailurePolicy::Ignore,
+        config::DiskFailurePolicy::Die => DiskFailurePolicy::Die,
+    }
+}
+
+fn commit_failure_policy(config: &Config) -> CommitFailurePolicy {
+    match config.commit_failure_policy {
+        config::CommitFailurePolicy::Stop => CommitFailurePolicy::Stop,
+        config::CommitFailurePolicy::StopCommit => CommitFailurePolicy::StopCommit,
+        config::CommitFailurePolicy::Ignore => CommitFailurePolicy::Ignore,
+        config::CommitFailurePolicy::Die => CommitFailurePolicy::Die,
     }
 }
 

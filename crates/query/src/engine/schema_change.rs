@@ -37,6 +37,9 @@ impl Inner {
             match self.coordinator.change_schema(change, schema.epoch()).await {
                 Ok(_) => return Ok(Response { kind: planned.response, warnings: planned.warnings }),
                 Err(CoordinatorError::SchemaMoved { .. } | CoordinatorError::Schema(_)) => {}
+                Err(error @ CoordinatorError::Storage(_)) => {
+                    return Err(QueryError::Server(error.to_string()));
+                }
                 Err(error) => return Err(QueryError::from_coordinator(error, Consistency::One)),
             }
         }

@@ -54,7 +54,10 @@ impl Job {
         match self.answer().await {
             Ok(answer) => answer,
             Err(error) => {
-                if matches!(error.kind, ErrorKind::Server) {
+                if matches!(
+                    error.kind,
+                    ErrorKind::Server | ErrorKind::ReadFailure { .. } | ErrorKind::WriteFailure { .. }
+                ) {
                     self.server.clients.count_exception();
                 }
                 Response::Error(error).into()

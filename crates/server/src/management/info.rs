@@ -13,7 +13,7 @@ pub(super) async fn answer(state: &ManagementState) -> Answer {
     Ok(Json(json!({
         "host_id": view.host_id.to_string(),
         "gossip_active": false,
-        "native_transport_active": *state.open.borrow(),
+        "native_transport_active": state.serves_clients(),
         "load_bytes": stats.load_bytes(),
         "uncompressed_load_bytes": stats.uncompressed_load_bytes(),
         "generation": view.started_seconds,

@@ -11,10 +11,12 @@
 //! | what can be done to it? | `actions.rs` |
 //! | how does data come in and go out? | `moving.rs` |
 //! | what of its compactions? | `compactions.rs` |
+//! | how are its disks? | `faults.rs` |
 
 mod actions;
 mod answer;
 mod compactions;
+mod faults;
 mod info;
 mod moving;
 mod routes;
@@ -28,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use assembly::{NodeCompactions, NodeStats, NodeView};
 use schema::Schema;
-use storage::{Shards, StorageError};
+use storage::{Demand, Shards, StorageError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -66,6 +68,11 @@ impl ManagementState {
     /// The schema in force.
     async fn schema(&self) -> Result<Arc<Schema>, StorageError> {
         self.shards.on(0, |shard| async move { shard.schema() }).await
+    }
+
+    /// May clients connect?
+    fn serves_clients(&self) -> bool {
+        *self.open.borrow() && *self.shards.health().demand().borrow() == Demand::Serve
     }
 
     fn is_draining(&self) -> bool {

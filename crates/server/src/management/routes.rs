@@ -50,6 +50,7 @@ pub(super) fn router(state: ManagementState) -> Router {
             get(|State(state): State<ManagementState>| async move { table_stats::prometheus(&state).await }),
         )
         .merge(super::moving::routes())
+        .merge(super::faults::routes())
         .fallback(|| async { Refusal::missing("no such path") })
         .method_not_allowed_fallback(|| async { Refusal::wrong("this path takes another method") })
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX))

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, reason = "tests say what they expect")]
 
+mod failing;
 mod management;
 mod moving;
 mod support;

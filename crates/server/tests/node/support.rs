@@ -8,7 +8,7 @@ use protocol::{
     CellReader, Consistency, Decoder, Encoder, Query, QueryParameters, Request, RequestEnvelope, Response,
     ResponseEnvelope, Rows, Version,
 };
-use runtime::{Runtime, RuntimeOptions};
+use runtime::{MemoryDisk, Runtime, RuntimeOptions};
 use serde_json::Value;
 use server::{Limits, Server, ServerOptions};
 use storage::StorageOptions;
@@ -27,6 +27,22 @@ impl Node {
         let directory = tempfile::tempdir().expect("directory");
         let server = Some(start(&directory));
         Node { server, directory }
+    }
+
+    /// A node on a disk that fails when told, with other options of its storage.
+    pub(crate) fn on_disk(disk: &MemoryDisk, change: impl FnOnce(&mut StorageOptions)) -> Node {
+        let directory = tempfile::tempdir().expect("directory");
+        let mut runtime = Runtime::real(RuntimeOptions::default()).expect("threads");
+        runtime.disk = std::sync::Arc::new(disk.clone());
+        let mut options = options(&directory);
+        change(&mut options.storage);
+        let server = Some(Server::start(&runtime, options).expect("a node"));
+        Node { server, directory }
+    }
+
+    /// Lets go of a node that can not end well.
+    pub(crate) fn abandon(mut self) {
+        drop(self.server.take());
     }
 
     /// Stops the node and starts it again on the same data.
@@ -79,7 +95,11 @@ impl Drop for Node {
 
 fn start(directory: &TempDir) -> Server {
     let runtime = Runtime::real(RuntimeOptions::default()).expect("threads");
-    let options = ServerOptions {
+    Server::start(&runtime, options(directory)).expect("a node")
+}
+
+fn options(directory: &TempDir) -> ServerOptions {
+    ServerOptions {
         storage: StorageOptions::new(directory.path(), 2, 64 << 20),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         management: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
@@ -88,8 +108,7 @@ fn start(directory: &TempDir) -> Server {
         data_center: "datacenter1".into(),
         rack: "rack1".into(),
         limits: Limits::default(),
-    };
-    Server::start(&runtime, options).expect("a node")
+    }
 }
 
 fn stop(server: Option<Server>) {
@@ -136,6 +155,11 @@ impl Client {
             buffer.truncate(start + count);
             assert!(count > 0, "the node closed the connection");
         }
+    }
+
+    /// Has the node closed the connection? Waits for it.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        matches!(self.socket.read(&mut [0; 16]), Ok(0) | Err(_))
     }
 
     pub(crate) fn query(&mut self, text: &str) -> Response {

@@ -1,0 +1,134 @@
+//! What clients and the management port see of a failing or full disk.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use protocol::{ErrorKind, Response};
+use runtime::MemoryDisk;
+use runtime::memory_disk::{Fault, Operation};
+use serde_json::json;
+use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions};
+
+use super::support::{Client, Node};
+
+const ROW_BYTES: usize = 20_000;
+
+fn small(storage: &mut StorageOptions) {
+    storage.segment_bytes = 256 << 10;
+    storage.memtable_bytes = 1 << 20;
+}
+
+fn with_rows(node: &Node) -> Client {
+    let mut client = node.client();
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    client.query(&format!("CREATE KEYSPACE k WITH replication = {replication}"));
+    client.query("CREATE TABLE k.t (a int PRIMARY KEY, b text)");
+    for key in 0..10 {
+        assert!(matches!(insert(&mut client, key), Response::Void));
+    }
+    client
+}
+
+fn insert(client: &mut Client, key: i32) -> Response {
+    let value = "x".repeat(ROW_BYTES);
+    client.query(&format!("INSERT INTO k.t (a, b) VALUES ({key}, '{value}')"))
+}
+
+fn kind(response: &Response) -> &ErrorKind {
+    match response {
+        Response::Error(error) => &error.kind,
+        other => panic!("no error: {other:?}"),
+    }
+}
+
+#[test]
+fn a_failed_flush_disconnects_clients_and_leaves_the_management_port() {
+    let disk = MemoryDisk::new();
+    let node = Node::on_disk(&disk, |_| {});
+    let mut client = with_rows(&node);
+    assert_eq!(node.get("/v1/info").1["native_transport_active"], json!(true));
+    // A flush writes under new names; the log and its syncs are well.
+    disk.faults().fail_all(Some(Operation::Create), Fault::InputOutput);
+    assert_eq!(node.post("/v1/flush", r#"{"keyspace": "k"}"#).0, 500);
+    assert!(client.is_closed());
+    assert!(TcpStream::connect(node.server().listen()).is_err(), "nobody listens");
+    let (status, faults) = node.get("/v1/faults");
+    assert_eq!((status, &faults["disk_failure_policy"]), (200, &json!("stop")));
+    assert_eq!(
+        (&faults["stopped_by_failure"], &faults["faults"][0]["kind"]),
+        (&json!(true), &json!("write"))
+    );
+    assert_eq!(node.get("/v1/info").1["native_transport_active"], json!(false));
+    disk.faults().clear();
+}
+
+#[test]
+fn the_policy_die_tells_whoever_runs_the_server() {
+    let disk = MemoryDisk::new();
+    let node = Node::on_disk(&disk, |storage| storage.disk_failure_policy = DiskFailurePolicy::Die);
+    with_rows(&node);
+    disk.faults().fail_all(Some(Operation::Create), Fault::InputOutput);
+    assert_eq!(node.post("/v1/flush", r#"{"keyspace": "k"}"#).0, 500);
+    let waiting = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+    waiting.block_on(node.server().disk_failed());
+    disk.faults().clear();
+}
+
+#[test]
+fn a_failed_log_is_a_write_failure_and_reads_go_on_under_stop_commit() {
+    let disk = MemoryDisk::new();
+    let node =
+        Node::on_disk(&disk, |storage| storage.commit_failure_policy = CommitFailurePolicy::StopCommit);
+    let mut client = with_rows(&node);
+    disk.faults().fail_all(Some(Operation::Sync), Fault::InputOutput);
+    let failed = insert(&mut client, 11);
+    assert!(matches!(kind(&failed), ErrorKind::WriteFailure { .. }), "{failed:?}");
+    assert_eq!(client.rows("SELECT a FROM k.t WHERE a = 3"), ["3"]);
+    disk.faults().clear();
+    let refused = insert(&mut client, 11);
+    assert!(matches!(kind(&refused), ErrorKind::WriteFailure { .. }), "until a restart: {refused:?}");
+    assert_eq!(node.get("/v1/faults").1["faults"][0]["kind"], json!("commit log"));
+    node.abandon();
+}
+
+#[test]
+fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again() {
+    let disk = MemoryDisk::new();
+    let node = Node::on_disk(&disk, small);
+    let mut client = with_rows(&node);
+    disk.faults().set_capacity_bytes(disk.used_bytes() + (512 << 10));
+    let (mut key, mut acknowledged) = (10, 10);
+    let refused = loop {
+        match insert(&mut client, key) {
+            Response::Void => acknowledged += 1,
+            other => break other,
+        }
+        key += 1;
+        assert!(key < 1_000, "the disk is never full");
+    };
+    let is_told = matches!(kind(&refused), ErrorKind::WriteFailure { .. } | ErrorKind::Overloaded);
+    assert!(is_told, "{refused:?}");
+    // The first to find the disk full may be in the log already; the next are refused before that.
+    let mut told = Vec::new();
+    for other in 0..8 {
+        if let Response::Error(error) = insert(&mut client, key + 1 + other) {
+            told.push((error.kind, error.message));
+        }
+    }
+    let says = |words: &str| told.iter().any(|(_, message)| message.contains(words));
+    assert!(told.iter().any(|(kind, _)| *kind == ErrorKind::Overloaded), "{told:?}");
+    assert!(says("the disk is full: writes are refused until there is space, reads are served"), "{told:?}");
+    for row in 0..acknowledged {
+        assert_eq!(client.rows(&format!("SELECT a FROM k.t WHERE a = {row}")), [row.to_string()]);
+    }
+    disk.faults().set_capacity_bytes(u64::MAX);
+    let freed = Instant::now();
+    while !matches!(insert(&mut client, 5_000), Response::Void) {
+        assert!(freed.elapsed() < Duration::from_secs(20), "writes do not go on");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for row in (0..acknowledged).chain([5_000]) {
+        assert_eq!(client.rows(&format!("SELECT a FROM k.t WHERE a = {row}")), [row.to_string()]);
+    }
+    assert_eq!(node.get("/v1/faults").1["stopped_by_failure"], json!(false));
+}
