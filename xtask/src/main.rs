@@ -18,6 +18,7 @@ mod differ;
 mod drivers;
 mod flip;
 mod formats;
+mod faults;
 mod fuzz;
 mod limits;
 mod measure;
@@ -27,6 +28,7 @@ mod process;
 mod report;
 mod script;
 mod sim;
+mod startup;
 mod test;
 mod tidy;
 mod wire;
@@ -121,6 +123,12 @@ const COMMANDS: &[Command] = &[
         run: flip::run,
     },
     Command {
+        name: "faults",
+        options: "[--rounds N] [--size MIB] [--seed S] [--no-tests] [--keep]",
+        about: "a full disk and a failing one below real processes: refused with the right code, recovered from, no loss",
+        run: faults::run,
+    },
+    Command {
         name: "coldreads",
         options: "[--chunks KB,KB] [--rows N] [--memory SIZE] [--access HOW] [--window N] [--seconds N] [--turns N]",
         about: "random rows of data larger than memory, beside a plain io_uring program on the same file",
@@ -131,6 +139,12 @@ const COMMANDS: &[Command] = &[
         options: "[--short] [--rounds N] [--rows N] [--seconds N] [--statements small,read]",
         about: "operations per core-second beside an echo server and a replaying proxy, with the same client",
         run: limits::run,
+    },
+    Command {
+        name: "startup",
+        options: "[--short] [--tables 0,100,10000] [--gigabytes N] [--turns N] [--memory SIZE]",
+        about: "the first query after a start, idle memory, and what a table costs",
+        run: startup::run,
     },
     Command {
         name: "sim",

@@ -50,6 +50,30 @@ impl Bars {
     }
 }
 
+/// The same where less is better: above the ceiling the run fails.
+pub(crate) struct Ceiling {
+    /// More fails the run.
+    pub(crate) most: f64,
+    /// What is promised; `None` where nothing is.
+    pub(crate) aim: Option<f64>,
+}
+
+impl Ceiling {
+    /// `aim 50 ms met`, and whether the run goes on.
+    pub(crate) fn judge(&self, figure: f64, unit: &str) -> (String, Tally) {
+        let tally = if figure <= self.most { Tally::PASS } else { Tally::FAIL };
+        let above = if tally.failed > 0 { format!(", ABOVE {} {unit}", self.most) } else { String::new() };
+        let words = match self.aim {
+            None => format!("no aim{above}"),
+            Some(aim) => {
+                let met = if figure <= aim { "met" } else { "not met" };
+                format!("aim {aim} {unit} {met}{above}")
+            }
+        };
+        (words, tally)
+    }
+}
+
 /// The middle one; of an even number the upper of the two, NaN of none.
 pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
@@ -238,6 +262,14 @@ mod tests {
         assert_eq!(bars.judge(5.0, "x"), ("aim 12x not met".to_owned(), Tally::PASS));
         assert_eq!(bars.judge(3.9, "x"), ("aim 12x not met, BELOW 4x".to_owned(), Tally::FAIL));
         assert_eq!(bars.judge(f64::NAN, "x").1, Tally::FAIL);
+    }
+
+    #[test]
+    fn a_figure_above_the_ceiling_fails() {
+        let ceiling = Ceiling { most: 500.0, aim: Some(50.0) };
+        assert_eq!(ceiling.judge(50.0, "ms"), ("aim 50 ms met".to_owned(), Tally::PASS));
+        assert_eq!(ceiling.judge(51.0, "ms"), ("aim 50 ms not met".to_owned(), Tally::PASS));
+        assert_eq!(ceiling.judge(f64::NAN, "ms").1, Tally::FAIL);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::wire::Connection;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Short, so that a start can be timed.
+const START_POLL: Duration = Duration::from_millis(1);
 const POLL: Duration = Duration::from_millis(20);
 
 /// How to start a node.
@@ -75,7 +77,7 @@ impl Node {
             if started.elapsed() > START_TIMEOUT {
                 return Err(Failure::new(format!("the server does not answer: {}", node.log_tail())));
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(START_POLL);
         }
         Ok(node)
     }
@@ -97,6 +99,18 @@ impl Node {
             .args(["nodetool", "--management", &format!("127.0.0.1:{}", self.management_port)])
             .args(words);
         crate::peers::output(&mut command)
+    }
+
+    /// The code that the process ends with by itself, if it does in time.
+    pub(crate) fn exit_code(&mut self, within: Duration) -> Result<Option<i32>, Failure> {
+        let asked = Instant::now();
+        while asked.elapsed() < within {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status.code());
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(None)
     }
 
     /// Ends it cleanly with SIGTERM.
