@@ -39,17 +39,32 @@ impl Slice {
 
 /// Slices in clustering order that do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slices(Vec<Slice>);
+pub struct Slices(Which);
+
+/// Most reads by key want the whole partition, and need no memory to say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Which {
+    All,
+    /// Never the one slice that is everything.
+    These(Vec<Slice>),
+}
+
+/// What [`Which::All`] stands for.
+static ALL: [Slice; 1] = [Slice::ALL];
 
 impl Slices {
     /// The whole partition.
     pub fn all() -> Self {
-        Slices(vec![Slice::ALL])
+        Slices(Which::All)
     }
 
     /// No rows at all: only the partition's header is asked for.
     pub fn none() -> Self {
-        Slices(Vec::new())
+        Slices(Which::These(Vec::new()))
+    }
+
+    fn these(slices: Vec<Slice>) -> Self {
+        Slices(if slices == ALL { Which::All } else { Which::These(slices) })
     }
 
     /// These slices, sorted, empty ones left out, overlapping ones joined.
@@ -67,23 +82,26 @@ impl Slices {
                 _ => joined.push(slice),
             }
         }
-        Slices(joined)
+        Self::these(joined)
     }
 
     /// In clustering order.
     pub fn as_slice(&self) -> &[Slice] {
-        &self.0
+        match &self.0 {
+            Which::All => &ALL,
+            Which::These(slices) => slices,
+        }
     }
 
     /// Is it the whole partition?
     pub fn is_all(&self) -> bool {
-        self.0 == [Slice::ALL]
+        self.0 == Which::All
     }
 
     /// What remains after a row already returned: everything beyond it in reading direction.
     #[must_use]
     pub fn after(&self, last: &Clustering, reversed: bool, comparator: &ClusteringComparator) -> Self {
-        let rest = self.0.iter().cloned().map(|mut slice| {
+        let rest = self.as_slice().iter().cloned().map(|mut slice| {
             let (bound, kind) = match reversed {
                 false => (&mut slice.start, BoundKind::ExclusiveStart),
                 true => (&mut slice.end, BoundKind::ExclusiveEnd),
@@ -95,6 +113,6 @@ impl Slices {
             }
             slice
         });
-        Slices(rest.filter(|slice| !slice.is_empty(comparator)).collect())
+        Self::these(rest.filter(|slice| !slice.is_empty(comparator)).collect())
     }
 }

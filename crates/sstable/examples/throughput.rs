@@ -18,8 +18,8 @@ use rows::{
 use runtime::{Disk, OsDisk};
 use schema::{ClusteringOrder, ColumnKind, Table, TableBuilder, TableId};
 use sstable::{
-    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, EncodingStats, RingRange, SstableError, TableFile,
-    TableWriter, WriterOptions, id_from_text,
+    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, EncodingStats, KeyHash, RingRange, SstableError,
+    TableFile, TableWriter, WriterOptions, id_from_text,
 };
 use types::CqlType;
 use uuid::Uuid;
@@ -191,7 +191,7 @@ fn run(case: &Case) -> Result<(), Failure> {
                 } else {
                     Slices::new(vec![Slice::prefix(row.clustering())], &comparator)
                 };
-                if !file.may_contain(&header.key) {
+                if !file.may_contain(&header.key, KeyHash::of(&header.key.bytes)) {
                     continue;
                 }
                 let mut cursor = file.partition_cursor(&source, &header.key, &slices, false);

@@ -38,6 +38,7 @@ mod verify;
 mod version;
 
 pub use adopt::{Bring, adopt, link_into};
+pub use bloom::KeyHash;
 pub use checksums::write_checksums;
 pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks, Extent};
 pub use component::Component;

@@ -245,12 +245,13 @@ impl TableFile {
     }
 
     /// May the partition be in it? Asks key range and filter; no means no.
-    pub fn may_contain(&self, key: &PartitionKey) -> bool {
+    /// `hash` is the key's, made once for all files that are asked.
+    pub fn may_contain(&self, key: &PartitionKey, hash: KeyHash) -> bool {
         if *key < self.summary.first_key || *key > self.summary.last_key {
             return false;
         }
         let Some(filter) = &self.filter else { return true };
-        let may_contain = filter.may_contain(KeyHash::of(&key.bytes));
+        let may_contain = filter.may_contain(hash);
         if !may_contain {
             count(&self.filter_use.negative_count);
         }

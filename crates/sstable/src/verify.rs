@@ -6,7 +6,7 @@ use rows::{Slices, Step, Unfiltered, UnfilteredCursor};
 
 use crate::checksums::PAGE_BYTES;
 use crate::cursor::FileCursor;
-use crate::{ChunkId, Component, DirectChunks, RingRange, SstableError, TableFile};
+use crate::{ChunkId, Component, DirectChunks, KeyHash, RingRange, SstableError, TableFile};
 
 /// Chunks read at once.
 const RUN_CHUNK_COUNT: usize = 16;
@@ -97,7 +97,7 @@ impl TableFile {
                     partition_count += 1;
                     let none = Slices::none();
                     let mut found: FileCursor<_> = self.partition_cursor(&one, &header.key, &none, false);
-                    let is_found = self.may_contain(&header.key)
+                    let is_found = self.may_contain(&header.key, KeyHash::of(&header.key.bytes))
                         && matches!(found.step()?, Step::Header(other) if other.key == header.key);
                     if !is_found {
                         let what = "a partition is not found by its key";

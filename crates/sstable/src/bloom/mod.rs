@@ -63,10 +63,11 @@ const RATES: [&[f64]; BITS_PER_KEY_MAX + 1] = [
 
 /// The hash of a partition key that filter and partition index share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyHash([u64; 2]);
+pub struct KeyHash([u64; 2]);
 
 impl KeyHash {
-    pub(crate) fn of(key: &[u8]) -> Self {
+    /// Of a serialized partition key.
+    pub fn of(key: &[u8]) -> Self {
         KeyHash(murmur3_x64_128(key))
     }
 

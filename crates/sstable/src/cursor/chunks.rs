@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::checksums::PAGE_BYTES;
 use crate::data::ParseError;
 use crate::trie::Pages;
 use crate::{Chunk, ChunkId, ChunkSource, Component, SstableError, TableFile};
@@ -24,6 +25,9 @@ pub(crate) type Attempt<T> = Result<T, Interrupt>;
 
 /// The longest item: a row of more can not be held in memory as one.
 const ITEM_BYTES_MAX: u64 = 1 << 31;
+
+/// As much as the head of most items takes; who lacks a byte of it will lack the next one too.
+const HEAD_BYTES: usize = 64;
 
 /// Pages of a trie held: paths cross fewer.
 const HELD_PAGE_COUNT_MAX: usize = 16;
@@ -140,8 +144,9 @@ impl<S: ChunkSource> Chunks<S> {
             if window.at_hand(offset, wanted).is_some() {
                 return Ok(());
             }
-            let rest = window.at_hand(offset, 0).unwrap_or_default().to_vec();
-            window.assembled = rest;
+            let mut assembled = std::mem::take(&mut window.assembled);
+            assembled.extend_from_slice(window.at_hand(offset, 0).unwrap_or_default());
+            window.assembled = assembled;
             window.assembled_at = offset;
         }
         loop {
@@ -157,7 +162,9 @@ impl<S: ChunkSource> Chunks<S> {
                 let what = "a chunk is shorter than it should be";
                 return Err(self.file.damaged(component, reached, what).into());
             }
-            window.assembled.extend_from_slice(more);
+            // Little more than is asked for: the rest may be most of a chunk.
+            let lacking = (wanted - window.assembled.len()).max(HEAD_BYTES);
+            window.assembled.extend_from_slice(&more[..lacking.min(more.len())]);
         }
     }
 
@@ -226,6 +233,11 @@ impl<S: ChunkSource> Pages for TriePages<'_, S> {
 
     fn page(&mut self, position: u64) -> Attempt<&[u8]> {
         self.chunks.bytes(self.component, position, 1)
+    }
+
+    fn whole_page(&mut self, position: u64) -> Attempt<(u64, &[u8])> {
+        let start = position - position % PAGE_BYTES as u64;
+        Ok((start, self.chunks.bytes(self.component, start, (position - start) as usize + 1)?))
     }
 
     fn damaged(&self, position: u64, what: &'static str) -> Interrupt {

@@ -180,10 +180,21 @@ impl Decoder {
         if !has_all {
             read_subset(columns.list.len(), &mut input, &mut self.subset)?;
         }
-        self.columns.clear();
         let count = if has_all { columns.list.len() } else { self.subset.len() };
         let has_complex_deletion = head.flags & flags::COMPLEX_DELETION != 0;
         let reader = CellReader { layout, liveness, has_complex_deletion, body };
+        let memory = std::mem::take(&mut self.built);
+        let mut builder = RowBuilder::reusing(memory, &self.clustering, liveness, deletion);
+        builder.reserve(body.len() + count * COLUMN_OVERHEAD_BYTES);
+        if has_all && columns.is_simple_by_id {
+            for column in &columns.list {
+                let cell = reader.read_cell(column.fixed_bytes, false, &mut input)?;
+                put_cell(&mut builder, column, cell);
+            }
+            return Ok(self.built(builder));
+        }
+        self.columns.clear();
+        self.columns.reserve(count);
         for index in 0..count {
             let slot = if has_all { index as u16 } else { self.subset[index] };
             let column = &columns.list[usize::from(slot)];
@@ -194,9 +205,6 @@ impl Decoder {
             };
             self.columns.push(Found { slot, cell });
         }
-        let memory = std::mem::take(&mut self.built);
-        let mut builder = RowBuilder::reusing(memory, &self.clustering, liveness, deletion);
-        builder.reserve(body.len() + count * COLUMN_OVERHEAD_BYTES);
         if has_all {
             for slot in &columns.by_id {
                 build(&mut builder, &reader, columns, &self.columns[usize::from(*slot)])?;
@@ -211,10 +219,23 @@ impl Decoder {
                 build(&mut builder, &reader, columns, found)?;
             }
         }
+        Ok(self.built(builder))
+    }
+
+    /// A row that was put together; `None` when nothing is in it.
+    fn built(&mut self, builder: RowBuilder) -> Option<Row> {
         let (row, memory) = builder.finish_into(&mut self.shared, self.built_bytes.min(SHARED_BYTES));
         self.built = memory;
         self.built_bytes = self.built_bytes.saturating_add(row.as_encoded().len());
-        Ok((!row.is_empty()).then_some(row))
+        (!row.is_empty()).then_some(row)
+    }
+}
+
+/// Puts a cell into the row, unless its column is gone or was when it was written.
+fn put_cell(builder: &mut RowBuilder, column: &FileColumn, cell: CellRef<'_>) {
+    let Some(id) = column.id else { return };
+    if column.dropped_time_us.is_none_or(|dropped| cell.timestamp > dropped) {
+        builder.cell(id, cell);
     }
 }
 
@@ -225,10 +246,8 @@ fn build(builder: &mut RowBuilder, reader: &CellReader<'_>, columns: &Columns, f
     let is_gone = |timestamp: i64| column.dropped_time_us.is_some_and(|dropped| timestamp <= dropped);
     if !column.is_complex {
         let FoundCell { timestamp, ttl, local_deletion_time, start, end } = found.cell;
-        if !is_gone(timestamp) {
-            let value = &reader.body[start..end];
-            builder.cell(id, CellRef { timestamp, ttl, local_deletion_time, path: b"", value });
-        }
+        let value = &reader.body[start..end];
+        put_cell(builder, column, CellRef { timestamp, ttl, local_deletion_time, path: b"", value });
         return Ok(());
     }
     // The cells were walked once when they were found, so that they parse.

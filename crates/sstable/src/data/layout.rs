@@ -32,6 +32,9 @@ pub(crate) struct Columns {
     /// Places in the list of columns that the table has, by rising id.
     pub(crate) by_id: Vec<u16>,
     pub(crate) has_complex: bool,
+    /// Are all simple, and those that the table has in the order of their ids? Then a row can be read
+    /// in one go.
+    pub(crate) is_simple_by_id: bool,
 }
 
 const NO_SLOT: u16 = u16::MAX;
@@ -62,8 +65,9 @@ impl Columns {
             }
         }
         let has_complex = list.iter().any(|column| column.is_complex);
-        let by_id = slots.iter().copied().filter(|slot| *slot != NO_SLOT).collect();
-        Columns { list, slots, by_id, has_complex }
+        let by_id: Vec<u16> = slots.iter().copied().filter(|slot| *slot != NO_SLOT).collect();
+        let is_simple_by_id = !has_complex && by_id.is_sorted();
+        Columns { list, slots, by_id, has_complex, is_simple_by_id }
     }
 
     /// Which of the list that column is.

@@ -34,6 +34,9 @@ pub(crate) trait Pages {
     /// The rest of the page from that position on.
     fn page(&mut self, position: u64) -> Result<&[u8], Self::Interrupt>;
 
+    /// The whole page with that position in it, and where it begins.
+    fn whole_page(&mut self, position: u64) -> Result<(u64, &[u8]), Self::Interrupt>;
+
     /// The trie is not one.
     fn damaged(&self, position: u64, what: &'static str) -> Self::Interrupt;
 }

@@ -36,6 +36,11 @@ impl Pages for Bytes {
         self.0.get(start..end.min(self.0.len())).ok_or((position, "beyond the end"))
     }
 
+    fn whole_page(&mut self, position: u64) -> Result<(u64, &[u8]), Self::Interrupt> {
+        let start = position - position % 4096;
+        Ok((start, self.page(start)?))
+    }
+
     fn damaged(&self, position: u64, what: &'static str) -> Self::Interrupt {
         (position, what)
     }

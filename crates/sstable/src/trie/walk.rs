@@ -1,6 +1,7 @@
 //! Looks a key up.
 
-use super::{Node, Pages, Payloads};
+use super::node::Search;
+use super::{Malformed, Node, Pages, Payloads};
 
 /// The end of a path.
 #[derive(Clone, Copy, Debug)]
@@ -13,29 +14,39 @@ pub(crate) struct Followed {
     pub(crate) has_children: bool,
 }
 
-/// Follows a key from the root as far as the trie goes.
+/// Follows a key from the root as far as the trie goes. Asks for a page once for all nodes in it.
 pub(crate) fn follow<S: Pages>(pages: &mut S, root: u64, key: &[u8]) -> Result<Followed, S::Interrupt> {
-    let mut position = root;
-    let mut rest = key.iter();
+    let (mut position, mut rest) = (root, key);
     loop {
-        let node = node_at(pages, position)?;
-        let byte = rest.next();
-        let found = byte.map(|byte| node.search(*byte));
-        if let Some(super::node::Search::Found(slot)) = found
-            && let Ok(Some(child)) = node.child(slot)
-        {
-            position = child;
-            continue;
+        let (page_start, page) = pages.whole_page(position)?;
+        match follow_in_page(page, page_start, &mut position, &mut rest) {
+            Ok(Some(followed)) => return Ok(followed),
+            Ok(None) => {}
+            Err(what) => return Err(pages.damaged(position, what)),
         }
-        if matches!(found, Some(super::node::Search::Found(_))) {
-            return Err(pages.damaged(position, "a trie node points nowhere"));
-        }
-        return Ok(Followed {
-            payload: Payloads::of(&node),
-            is_whole: byte.is_none(),
-            has_children: node.slot_count() > 0,
-        });
     }
+}
+
+/// Follows a key to the end, or to a position in another page, which is `None`.
+fn follow_in_page(
+    page: &[u8],
+    page_start: u64,
+    position: &mut u64,
+    rest: &mut &[u8],
+) -> Result<Option<Followed>, &'static str> {
+    while let Some(within) = position.checked_sub(page_start) {
+        let bytes = page.get(within as usize..).unwrap_or_default();
+        let node = Node::new(bytes, *position).map_err(|Malformed| "a trie node crosses its page")?;
+        let found = rest.split_first().map(|(byte, behind)| (node.search(*byte), behind));
+        let Some((Search::Found(slot), behind)) = found else {
+            let (is_whole, has_children) = (rest.is_empty(), node.slot_count() > 0);
+            return Ok(Some(Followed { payload: Payloads::of(&node), is_whole, has_children }));
+        };
+        let child = node.child(slot).ok().flatten();
+        *position = child.ok_or("a trie node points nowhere")?;
+        *rest = behind;
+    }
+    Ok(None)
 }
 
 /// The node at a position.

@@ -17,7 +17,7 @@ use rows::{
 };
 use runtime::{Clock, Disk, Random};
 use schema::Table;
-use sstable::{FileCursor, RingRange, TableFile};
+use sstable::{FileCursor, KeyHash, RingRange, TableFile};
 use uuid::Uuid;
 
 use crate::StorageError;
@@ -170,9 +170,13 @@ impl MergeJob {
 
     /// No write of the partition outside the inputs is older than this.
     fn oldest_elsewhere(&self, key: &PartitionKey) -> i64 {
-        let in_files =
-            self.others.iter().filter(|file| file.may_contain(key)).map(|file| file.summary().min_timestamp);
-        in_files.chain(self.memtable_timestamp_min).min().unwrap_or(i64::MAX)
+        let hash = KeyHash::of(&key.bytes);
+        let files = self.others.iter().filter(|file| file.may_contain(key, hash));
+        files
+            .map(|file| file.summary().min_timestamp)
+            .chain(self.memtable_timestamp_min)
+            .min()
+            .unwrap_or(i64::MAX)
     }
 }
 

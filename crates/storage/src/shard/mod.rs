@@ -41,7 +41,7 @@ use ring::Sharding;
 use rows::PartitionKey;
 use runtime::{ColdReader, Runtime};
 use schema::{Schema, Table, TableId};
-use sstable::TableFile;
+use sstable::{KeyHash, TableFile};
 use stdx::id_map::IdMap;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -206,9 +206,9 @@ impl TableStore {
     }
 
     /// May a file hold anything of a partition that counts?
-    fn may_show(&self, file: &TableFile, key: &PartitionKey) -> bool {
+    fn may_show(&self, file: &TableFile, key: &PartitionKey, hash: KeyHash) -> bool {
         let scopes = self.scopes.get(&file.descriptor().id);
-        scopes.is_none_or(|scopes| counts(scopes, key.token)) && file.may_contain(key)
+        scopes.is_none_or(|scopes| counts(scopes, key.token)) && file.may_contain(key, hash)
     }
 
     /// Bytes in all memtables.

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use rows::{
     ClusteringComparator, DeletionTime, LiveRows, MergeCursor, PartitionHeader, PartitionKey, Row,
-    RowBuilder, Slices, Step, Unfiltered, UnfilteredCursor, merge_rows,
+    RowBuilder, Slices, Step, Unfiltered, UnfilteredCursor, merge_row, merge_rows,
 };
 use runtime::trace;
 use schema::Table;
-use sstable::{ChunkNeed, FileCursor, RingPlace, SstableError};
+use smallvec::SmallVec;
+use sstable::{ChunkNeed, FileCursor, KeyHash, RingPlace, SstableError};
 
 use super::fetch::HeldChunks;
 use super::{Shard, TableStore};
-use crate::memtable::{Lone, LoneRow, MemtableCursor, MemtableSlot, MemtableTarget};
+use crate::memtable::{Lone, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::metrics::TableMetrics;
 use crate::scope::Scoped;
 use crate::{
@@ -118,7 +119,7 @@ impl<'a> Reading<'a> {
         let rows_are_alone = self.rows_are_alone();
         for key in keys {
             self.count_step().await;
-            let lone = if rows_are_alone { self.lone_row(key) } else { None };
+            let lone = if rows_are_alone { self.lone_row(key).await? } else { None };
             let is_full = match lone {
                 Some(lone) => self.take_lone(key, lone),
                 None => self.drive(self.partition_cursor(key, &self.command.slices), None, true).await?,
@@ -138,32 +139,72 @@ impl<'a> Reading<'a> {
             && command.slices.is_all()
     }
 
-    /// The short way of most reads by key: a row that lies in one memtable and nowhere else needs
-    /// no cursor, no merge, and one look-up. `None` when the partition has to be read the long way.
-    fn lone_row(&self, key: &PartitionKey) -> Option<LoneRow> {
-        if self.store.files.borrow().iter().any(|file| self.store.may_show(file, key)) {
-            return None;
+    /// The short way of most reads by key: versions of one row, which need no cursor over all places
+    /// and one look-up in each. `None` when the partition has to be read the long way.
+    async fn lone_row(&mut self, key: &PartitionKey) -> Result<Option<LoneVersions>, StorageError> {
+        let hash = KeyHash::of(&key.bytes);
+        // Both taken at one moment: a flush that ends while a file is waited for changes neither.
+        let (files, in_memory) = (self.store.files(), self.lone_in_memory(key));
+        let Some(mut versions) = in_memory else { return Ok(None) };
+        for file in files.iter().filter(|file| self.store.may_show(file, key, hash)) {
+            let cursor = file.partition_cursor(Rc::clone(&self.chunks), key, &Slices::all(), false);
+            if !self.lone_in_file(Box::new(cursor), &mut versions).await? {
+                return Ok(None);
+            }
         }
-        let mut found = None;
+        Ok(Some(versions))
+    }
+
+    fn lone_in_memory(&self, key: &PartitionKey) -> Option<LoneVersions> {
+        let mut versions = LoneVersions { deletion: DeletionTime::LIVE, rows: SmallVec::new() };
         let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
         for slot in frozen.iter().map(|frozen| &frozen.slot).chain([&*active]) {
             match slot.with(|memtable| memtable.lone_row(key)) {
                 Lone::Absent => {}
-                Lone::Row(lone) if found.is_none() => found = Some(lone),
-                Lone::Row(_) | Lone::Many => return None,
+                Lone::Row(lone) => {
+                    versions.deletion = versions.deletion.max(lone.deletion);
+                    versions.rows.extend(lone.row);
+                }
+                Lone::Many => return None,
             }
         }
-        Some(found.unwrap_or(LoneRow { deletion: DeletionTime::LIVE, row: None }))
+        Some(versions)
+    }
+
+    /// Adds what a file has of a partition; `false` when that is more than a row and a deletion.
+    async fn lone_in_file(
+        &self,
+        mut cursor: Box<FileCursor<Rc<HeldChunks>>>,
+        versions: &mut LoneVersions,
+    ) -> Result<bool, StorageError> {
+        loop {
+            match cursor.step()? {
+                Step::Need(need) => {
+                    self.shard.fetch(need, &self.chunks).await?;
+                    continue;
+                }
+                Step::Header(header) if header.static_row.is_none() => {
+                    versions.deletion = versions.deletion.max(header.deletion);
+                }
+                Step::Item(Unfiltered::Row(row)) => {
+                    versions.rows.push(row);
+                    // Without clustering columns there is one.
+                    self.chunks.chunks.borrow_mut().clear();
+                    return Ok(true);
+                }
+                Step::Header(_) | Step::Item(Unfiltered::Marker(_)) => return Ok(false),
+                Step::End => return Ok(true),
+            }
+            self.chunks.chunks.borrow_mut().clear();
+        }
     }
 
     /// Adds the one row of a partition to the page; is the page full by that?
-    fn take_lone(&mut self, key: &PartitionKey, lone: LoneRow) -> bool {
-        let deletion = lone.deletion;
-        let header = PartitionHeader { key: key.clone(), deletion, static_row: None };
+    fn take_lone(&mut self, key: &PartitionKey, versions: LoneVersions) -> bool {
+        let header = PartitionHeader { key: key.clone(), deletion: versions.deletion, static_row: None };
         let mut partition = self.open(header, None);
-        let row = lone.row.as_slice();
         if let Some(open) = &mut partition
-            && let Some(row) = merge_rows(row, deletion, &self.command.table)
+            && let Some(row) = versions.merge(&self.command.table)
         {
             self.take_row(row, open);
         }
@@ -209,7 +250,8 @@ impl<'a> Reading<'a> {
             let target = MemtableTarget::Key(key.clone());
             sources.push(self.memory(slot, target, slices));
         }
-        for file in self.store.files().iter().filter(|file| self.store.may_show(file, key)) {
+        let hash = KeyHash::of(&key.bytes);
+        for file in self.store.files().iter().filter(|file| self.store.may_show(file, key, hash)) {
             let chunks = Rc::clone(&self.chunks);
             let cursor = file.partition_cursor(chunks, key, slices, self.reversed);
             sources.push(Source::File(Box::new(Scoped::new(cursor, None))));
@@ -341,6 +383,23 @@ impl<'a> Reading<'a> {
             Some(live)
         } else {
             without_dropped(&live, &self.command.table)
+        }
+    }
+}
+
+/// What all places have of a partition of at most one row.
+struct LoneVersions {
+    /// Of the partition, the latest.
+    deletion: DeletionTime,
+    rows: SmallVec<[Row; 4]>,
+}
+
+impl LoneVersions {
+    /// The row they make; `None` when nothing is left of it.
+    fn merge(mut self, table: &Table) -> Option<Row> {
+        match self.rows.len() {
+            1 => merge_row(self.rows.pop()?, self.deletion),
+            _ => merge_rows(&self.rows, self.deletion, table),
         }
     }
 }
