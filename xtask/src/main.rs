@@ -16,14 +16,16 @@ mod conversation;
 mod crash;
 mod differ;
 mod drivers;
+mod faults;
 mod flip;
 mod formats;
-mod faults;
 mod fuzz;
 mod limits;
 mod measure;
 mod node;
+mod overload;
 mod peers;
+mod plot;
 mod process;
 mod report;
 mod script;
@@ -145,6 +147,12 @@ const COMMANDS: &[Command] = &[
         options: "[--short] [--tables 0,100,10000] [--gigabytes N] [--turns N] [--memory SIZE]",
         about: "the first query after a start, idle memory, and what a table costs",
         run: startup::run,
+    },
+    Command {
+        name: "overload",
+        options: "[--short] [--only curve,crowd] [--statements mixed,insert] [--seconds N] [--connections N] [--out FOLDER]",
+        about: "an open loop at 1x, 2x and 4x of saturation, plotted; and thousands of connections beside the memory budget",
+        run: overload::run,
     },
     Command {
         name: "sim",
