@@ -16,7 +16,6 @@ mod conversation;
 mod crash;
 mod differ;
 mod drivers;
-mod faults;
 mod flip;
 mod formats;
 mod fuzz;
@@ -123,12 +122,6 @@ const COMMANDS: &[Command] = &[
         options: "[--positions N] [--seed S] [--only POSITION] [--jobs N] [--folder PATH] [--keep]",
         about: "change a byte of any file, start, read everything: reported with file and offset, never an answer",
         run: flip::run,
-    },
-    Command {
-        name: "faults",
-        options: "[--rounds N] [--size MIB] [--seed S] [--no-tests] [--keep]",
-        about: "a full disk and a failing one below real processes: refused with the right code, recovered from, no loss",
-        run: faults::run,
     },
     Command {
         name: "coldreads",
