@@ -18,6 +18,7 @@
 //! | [`trace`] | what a traced request did | the same |
 
 mod background;
+mod block_on;
 mod clock;
 mod cold;
 mod delay;
@@ -37,6 +38,7 @@ pub mod trace;
 use std::sync::Arc;
 
 pub use background::{Background, Stopped};
+pub use block_on::block_on;
 pub use clock::{Clock, ManualClock, SystemClock, VirtualClock};
 pub use cold::{ColdBytes, ColdReader, ColdStats, DirectFile, DiskAccess};
 pub use disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, OpenMode, PathError, path_error};
