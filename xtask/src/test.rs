@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::process::{cargo, step};
 use crate::report::{Failure, Tally};
-use crate::{bless, check, crash, drivers, flip, formats, fuzz};
+use crate::{bless, check, crash, drivers, faults, flip, formats, fuzz};
 
 /// One rung of the ladder.
 struct Step {
@@ -31,6 +31,8 @@ const STEPS: &[Step] = &[
     Step { name: "crash-batch", run: || crash::run(&words("--rounds 2 --sync batch")?) },
     Step { name: "crash-periodic", run: || crash::run(&words("--rounds 2 --sync periodic")?) },
     Step { name: "flip", run: || flip::run(&words("--positions 40")?) },
+    // Their tests are part of `check`.
+    Step { name: "faults", run: || faults::run(&words("--rounds 1 --no-tests")?) },
     Step { name: "fuzz", run: || fuzz::run(&words("--seconds 10")?) },
 ];
 

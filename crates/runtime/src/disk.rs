@@ -137,9 +137,12 @@ pub trait Disk: Send + Sync + fmt::Debug {
             self.remove_file(&temporary)?;
         }
         let file = self.open(&temporary, OpenMode::CreateNew)?;
-        file.write_all_at(content, 0)?;
-        file.sync_all()?;
-        self.rename(&temporary, path)?;
+        let written = file.write_all_at(content, 0).and_then(|()| file.sync_all());
+        if let Err(error) = written.and_then(|()| self.rename(&temporary, path)) {
+            // On a full disk it would only take space. What stays is removed by the next write.
+            _ = self.remove_file(&temporary);
+            return Err(error);
+        }
         self.sync_dir(path.parent().unwrap_or(Path::new(".")))
     }
 }
