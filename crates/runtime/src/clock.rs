@@ -109,6 +109,11 @@ impl ManualClock {
         let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
         self.now_micros.fetch_add(micros, Ordering::SeqCst);
     }
+
+    /// Sets the wall to another time, earlier or later.
+    pub fn set_micros(&self, micros: i64) {
+        self.now_micros.store(micros, Ordering::SeqCst);
+    }
 }
 
 impl Default for ManualClock {

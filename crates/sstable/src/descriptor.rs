@@ -44,13 +44,19 @@ impl Descriptor {
     /// The table file of that id, of whatever version is there; of ours when there is none.
     ///
     /// # Errors
-    /// The disk fails.
+    /// The disk fails, or the file is of a version we do not read.
     pub fn locate(disk: &dyn Disk, directory: &Path, id: Uuid) -> Result<Self, SstableError> {
         for version in Version::ALL {
             let descriptor = Self::of_version(directory, id, version);
             if disk.exists(&descriptor.path(Component::Toc))? {
                 return Ok(descriptor);
             }
+        }
+        let entries = if disk.exists(directory)? { disk.list(directory)? } else { Vec::new() };
+        let is_it = |name: &str| split(name).is_some_and(|(_, other, _, _)| other == id);
+        if let Some(entry) = entries.iter().find(|entry| is_it(&entry.name)) {
+            // Of a version that is known, its list of components is missing; else this says so.
+            Self::from_path(&directory.join(&entry.name))?;
         }
         Ok(Self::new(directory, id))
     }
@@ -105,7 +111,13 @@ fn unknown_version(version: &str, format: &str) -> String {
             "version {version} of the format big is older than nb: bring it to nb or later first, with upgradesstables of Cassandra 4 or 5"
         );
     }
-    format!("version {version} of the format {format} is not known")
+    let newest = Version::ALL.into_iter().filter(|known| known.format() == format).map(Version::name).max();
+    match newest.filter(|newest| version > *newest) {
+        Some(newest) => format!(
+            "version {version} of the format {format} is newer than {newest}, the newest that this program reads: it was written by a newer one"
+        ),
+        None => format!("version {version} of the format {format} is not known"),
+    }
 }
 
 /// Id and component that a file name tells; `None` when it is not one of a `da` file with a UUID.

@@ -9,6 +9,8 @@
 //! The *body* is what the floors above put on a shard's thread: sessions, coordinator, console.
 
 use std::future::Future;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +54,7 @@ impl Directory {
         let layout = Layout::new(&options.directory);
         let fail = |act| move |source| StorageError::Disk { act, source };
         runtime.disk.create_dir_all(layout.root()).map_err(fail("create data directory"))?;
-        let lock = runtime.disk.lock_dir(layout.root()).map_err(fail("lock data directory"))?;
+        let lock = take_directory(runtime, layout.root())?;
         let sharding = Sharding::new(options.shard_count, Sharding::IGNORE_MSB).map_err(|error| {
             StorageError::Directory { path: layout.root().into(), what: error.to_string() }
         })?;
@@ -110,6 +112,17 @@ impl Directory {
         let (facts, seeds) = Recovery { context: &context, schema, facts: self.facts }.run()?;
         Ok(Recovered { context, facts, seeds, lock: self.lock })
     }
+}
+
+/// Locks a directory for this process.
+fn take_directory(runtime: &Runtime, path: &Path) -> Result<DirectoryLock, StorageError> {
+    runtime.disk.lock_dir(path).map_err(|source| match source.kind() {
+        ErrorKind::WouldBlock => StorageError::Directory {
+            path: path.into(),
+            what: "another process uses it and has locked the file LOCK in it".into(),
+        },
+        _ => StorageError::Disk { act: "lock data directory", source },
+    })
 }
 
 /// Begins a node in an empty directory. `node.json` comes last: where it is, everything is that a start

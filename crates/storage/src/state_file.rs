@@ -8,6 +8,8 @@ use serde::Serialize;
 use crate::StorageError;
 
 const HEADER: &str = "peristyle state 1 crc32 ";
+/// What headers of all versions begin with.
+const NAME: &str = "peristyle state ";
 
 /// Reads a state file; `None` when there is none.
 ///
@@ -24,6 +26,13 @@ pub fn read_state<T: serde::de::DeserializeOwned>(
     let damaged = |what: String| StorageError::DamagedState { path: path.into(), what };
     let text = std::str::from_utf8(&bytes).map_err(|error| damaged(format!("not text: {error}")))?;
     let (header, body) = text.split_once('\n').ok_or_else(|| damaged("no header line".into()))?;
+    if let Some(version) =
+        header.strip_prefix(NAME).and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok())
+        && version > 1
+    {
+        let what = format!("it is of version {version}, this program reads version 1: a newer one wrote it");
+        return Err(StorageError::Directory { path: path.into(), what });
+    }
     let expected = header
         .strip_prefix(HEADER)
         .and_then(|crc| u32::from_str_radix(crc, 16).ok())

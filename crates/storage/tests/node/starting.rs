@@ -20,6 +20,59 @@ fn start(options: StorageOptions, body: fn(ShardHandle)) -> (Result<RunningShard
     (started, is_free)
 }
 
+/// Two nodes in one directory would write over each other's manifests.
+#[test]
+fn a_directory_that_another_process_has_locked_is_refused_in_words() {
+    let runtime = Runtime::in_memory(Arc::new(MemoryDisk::new()), 1);
+    let first = Directory::open(&runtime, options(1)).expect("opens");
+    let refused = Directory::open(&runtime, options(1)).err().expect("one node per directory").to_string();
+    assert_eq!(
+        refused,
+        "data directory /node can not be used: another process uses it and has locked the file LOCK in it"
+    );
+    drop(first);
+    assert!(Directory::open(&runtime, options(1)).is_ok());
+}
+
+/// A downgrade must say what it is, not that files are missing or damaged.
+#[test]
+fn what_a_newer_version_wrote_is_refused_in_words() {
+    use runtime::{Disk, OpenMode};
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, options(1)).expect("starts");
+        node.write(1, insert(&table(), 1, 0, "v", 1)).await.expect("writes");
+        node.shard(0).flush(table().id()).await.expect("flushes");
+        node.shards.stop(true).await.expect("stops");
+    });
+    let newer_state = disk.kill();
+    let facts = std::path::Path::new("/node/node.json");
+    let text = String::from_utf8(newer_state.read(facts).expect("a file")).expect("text");
+    let newer = text.replacen("peristyle state 1 ", "peristyle state 2 ", 1);
+    newer_state
+        .open(facts, OpenMode::ReadWrite)
+        .and_then(|file| file.write_all_at(newer.as_bytes(), 0))
+        .expect("writes");
+    let refused = run(async { Node::start(&newer_state, options(1)).err() }).expect("no start").to_string();
+    assert!(
+        refused.contains("node.json can not be used: it is of version 2, this program reads"),
+        "{refused}"
+    );
+
+    let directory = format!("/node/data/k/t-{}", table().id().0.simple());
+    for entry in disk.list(std::path::Path::new(&directory)).expect("files") {
+        let path = |name: &str| std::path::PathBuf::from(format!("{directory}/{name}"));
+        disk.rename(&path(&entry.name), &path(&entry.name.replacen("da-", "dz-", 1))).expect("renames");
+    }
+    run(async {
+        let node = Node::start(&disk, options(1)).expect("other tables are served");
+        let read = command(&table(), storage::ReadTarget::Keys(vec![key(1)]));
+        let refused = node.shard(0).read(&read).await.expect_err("not read").to_string();
+        assert!(refused.contains("version dz of the format bti is newer than da"), "{refused}");
+    });
+    assert!(disk.list(std::path::Path::new(&directory)).expect("files").len() > 5, "nothing is swept up");
+}
+
 /// The start waited for the word of a shard that was dead.
 #[test]
 fn a_shard_that_panics_while_it_starts_ends_the_start() {
