@@ -30,6 +30,10 @@ pub enum Error {
     /// The database was closed before.
     #[error("the database is closed")]
     Closed,
+    /// The disk failed, and the policy is to answer no more. What was acknowledged is there after the
+    /// database is closed and opened again.
+    #[error("the database answers no more since its disk failed: {cause}")]
+    Stopped { cause: String },
     /// The database was closed, or failed, while the call went on: whether a write was done is not known.
     #[error("the database ended before it answered")]
     NoAnswer,

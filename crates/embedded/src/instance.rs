@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use assembly::AssembledNode;
 use query::{BindValue, QueryOptions, Values};
 use runtime::MailboxSender;
-use storage::Shards;
-use tokio::sync::oneshot;
+use storage::{Demand, Shards};
+use tokio::sync::{oneshot, watch};
 use types::Token;
 
 use crate::Error;
@@ -27,6 +27,8 @@ pub(crate) struct Instance {
     shards: Shards,
     mailboxes: Vec<MailboxSender<Request>>,
     is_closed: AtomicBool,
+    /// What failures of the disk ask of us.
+    demand: watch::Receiver<Demand>,
     /// Which shard is next for what can be done on any.
     turn: AtomicUsize,
     known: Mutex<Known>,
@@ -35,11 +37,13 @@ pub(crate) struct Instance {
 impl Instance {
     pub(crate) fn new(node: AssembledNode, mailboxes: Vec<MailboxSender<Request>>) -> Self {
         let shards = node.shards().clone();
+        let demand = shards.health().demand();
         Instance {
             node: Mutex::new(Some(node)),
             shards,
             mailboxes,
             is_closed: AtomicBool::new(false),
+            demand,
             turn: AtomicUsize::new(0),
             known: Mutex::default(),
         }
@@ -50,7 +54,15 @@ impl Instance {
     }
 
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        if self.is_closed.load(Ordering::SeqCst) { Err(Error::Closed) } else { Ok(()) }
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(Error::Closed);
+        }
+        if *self.demand.borrow() == Demand::Serve {
+            return Ok(());
+        }
+        // Of all that failed, what failed last says most.
+        let (faults, _) = self.shards.health().faults();
+        Err(Error::Stopped { cause: faults.last().map_or_else(String::new, |fault| fault.what.clone()) })
     }
 
     /// Brings work to a shard, and its answer back.

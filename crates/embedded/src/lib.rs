@@ -63,6 +63,9 @@
 //!   survives a drop without [`Database::close`], a panic and a killed process.
 //! - A directory belongs to one open database: a second one is refused with [`Error::InUse`], in this
 //!   process as in another. A `peristyle` server can open it later, and the other way round.
+//! - A failing disk never ends your process: as [`Options::disk_failure_policy`] and
+//!   [`Options::commit_failure_policy`] say, calls fail, or all answer [`Error::Stopped`]. A full disk is no
+//!   failure: writes are refused until there is room.
 //! - Errors of statements are [`QueryError`]s with Cassandra's own messages.
 //!
 //! # What is not there
@@ -104,7 +107,7 @@ pub use query::{
     BatchType, BindValue, ChangeTarget, ChangeType, ColumnSpec, Consistency, QueryError, SchemaChange,
     WriteType,
 };
-pub use runtime::{Clock, Disk, ManualClock, MemoryDisk, SystemClock};
-pub use storage::SyncMode;
+pub use runtime::{Clock, Disk, ManualClock, MemoryDisk, SystemClock, memory_disk};
+pub use storage::{CommitFailurePolicy, DiskFailurePolicy, SyncMode};
 pub use types::{CqlType, UserType};
 pub use uuid::Uuid;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use assembly::{AssemblyError, NoClients, NodeOptions};
 use runtime::{Background, Clock, Disk, Io, MemoryDisk, OsDisk, OsRandom, Runtime, SystemClock};
-use storage::{Layout, StorageError, StorageOptions, SyncMode};
+use storage::{CommitFailurePolicy, DiskFailurePolicy, Layout, StorageError, StorageOptions, SyncMode};
 
 use crate::instance::Instance;
 use crate::worker::{Mailboxes, serve};
@@ -46,6 +46,8 @@ pub struct Options {
     cluster_name: String,
     data_center: String,
     auto_snapshot: bool,
+    disk_failure_policy: DiskFailurePolicy,
+    commit_failure_policy: CommitFailurePolicy,
     compaction_bytes_per_second: u64,
 }
 
@@ -59,6 +61,8 @@ impl Default for Options {
             cluster_name: "Test Cluster".into(),
             data_center: "datacenter1".into(),
             auto_snapshot: false,
+            disk_failure_policy: DiskFailurePolicy::default(),
+            commit_failure_policy: CommitFailurePolicy::default(),
             compaction_bytes_per_second: 0,
         }
     }
@@ -109,6 +113,19 @@ impl Options {
     /// Is a table kept as a snapshot before it is dropped or truncated? Not if not told.
     pub fn auto_snapshot(mut self, is_on: bool) -> Self {
         self.auto_snapshot = is_on;
+        self
+    }
+
+    /// What happens when table files can not be read or written; `Stop` if not told. Where a node would
+    /// send its clients away or end its process, calls answer [`Error::Stopped`]: the process is yours.
+    pub fn disk_failure_policy(mut self, policy: DiskFailurePolicy) -> Self {
+        self.disk_failure_policy = policy;
+        self
+    }
+
+    /// The same of the commit log.
+    pub fn commit_failure_policy(mut self, policy: CommitFailurePolicy) -> Self {
+        self.commit_failure_policy = policy;
         self
     }
 
@@ -207,6 +224,8 @@ impl Options {
                 sync: self.sync,
                 log_bytes: log_bytes.unwrap_or(storage.log_bytes),
                 auto_snapshot: self.auto_snapshot,
+                disk_failure_policy: self.disk_failure_policy,
+                commit_failure_policy: self.commit_failure_policy,
                 spell_table: Some(query::table_to_cql),
                 compaction_bytes_per_second: self.compaction_bytes_per_second,
                 ..storage
