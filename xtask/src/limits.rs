@@ -50,13 +50,14 @@ struct Plan {
 }
 
 /// A server of `lab/load`; killed when dropped.
-struct Limit {
+pub(crate) struct Limit {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Limit {
-    fn start(kind: &str, words: &[String]) -> Result<Limit, Failure> {
+    /// An `echo` or a `replay`, on a port of its own.
+    pub(crate) fn start(kind: &str, words: &[String]) -> Result<Limit, Failure> {
         let port = free_port()?;
         let mut command = load(&[kind, &format!("port={port}")]);
         let child = command.args(words).stdin(Stdio::null()).spawn()?;

@@ -16,6 +16,7 @@ mod conversation;
 mod crash;
 mod differ;
 mod drivers;
+mod faults;
 mod flip;
 mod formats;
 mod fuzz;
@@ -30,6 +31,7 @@ mod report;
 mod script;
 mod sim;
 mod startup;
+mod tail;
 mod test;
 mod tidy;
 mod wire;
@@ -124,6 +126,12 @@ const COMMANDS: &[Command] = &[
         run: flip::run,
     },
     Command {
+        name: "faults",
+        options: "[--rounds N] [--size MIB] [--seed S] [--no-tests] [--keep]",
+        about: "a full disk and a failing one below real processes: refused with the right code, recovered from, no loss",
+        run: faults::run,
+    },
+    Command {
         name: "coldreads",
         options: "[--chunks KB,KB] [--rows N] [--memory SIZE] [--access HOW] [--window N] [--seconds N] [--turns N]",
         about: "random rows of data larger than memory, beside a plain io_uring program on the same file",
@@ -146,6 +154,12 @@ const COMMANDS: &[Command] = &[
         options: "[--short] [--only curve,crowd] [--statements mixed,insert] [--seconds N] [--connections N] [--out FOLDER]",
         about: "an open loop at 1x, 2x and 4x of saturation, plotted; and thousands of connections beside the memory budget",
         run: overload::run,
+    },
+    Command {
+        name: "tail",
+        options: "[--short] [--only tail,durable] [--functions read,mixed,write] [--seconds N] [--rows N]",
+        about: "latencies by latte at 70% of Cassandra's best, beside Cassandra's; and durable writes",
+        run: tail::run,
     },
     Command {
         name: "sim",

@@ -4,8 +4,6 @@
 //! *aim* is what we promise ourselves; a machine that others use at the same time misses it by chance,
 //! so missing it is printed and does not fail.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -15,7 +13,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::node::Node;
 use crate::peers::{output, script, succeed};
 use crate::process::{cargo, root};
 use crate::report::{Failure, Tally};
@@ -228,27 +225,6 @@ pub(crate) fn loaded(words: &[&str]) -> Result<Value, Failure> {
 /// A number of a JSON object, NaN when it has none.
 pub(crate) fn number(object: &Value, name: &str) -> f64 {
     object.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN)
-}
-
-/// Everything that the node's management port says of itself.
-pub(crate) fn metrics(node: &Node) -> Result<String, Failure> {
-    let mut socket = TcpStream::connect(("127.0.0.1", node.management_port))?;
-    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut text = String::new();
-    socket.read_to_string(&mut text)?;
-    Ok(text)
-}
-
-/// The sum of a metric over its labels, from the node's management port.
-pub(crate) fn metric(node: &Node, name: &str) -> Result<f64, Failure> {
-    let text = metrics(node)?;
-    let values = text.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name)?;
-        let (labels, value) = rest.rsplit_once(' ')?;
-        (labels.is_empty() || labels.starts_with('{')).then(|| value.parse::<f64>().ok())?
-    });
-    let values: Vec<f64> = values.collect();
-    if values.is_empty() { Err(Failure::new(format!("no metric {name}"))) } else { Ok(values.iter().sum()) }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! `load replay`: a proxy that forwards everything, learns the answer to the first prepared statement that is
-//! executed, and from then on replays that one answer whatever the bound values are: what a perfect cache in
-//! front of the server would spend.
+//! executed often, and from then on replays that one answer whatever the bound values are: what a perfect
+//! cache in front of the server would spend. (Often, because drivers execute statements of their own first.)
 //!
 //! Words: `port`, `upstream=PORT`, `threads=` (default: one per core).
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
@@ -14,6 +15,9 @@ use crate::frame::{self, ERROR, EXECUTE, Frame, HEADER_BYTES};
 use crate::serve::{Answerer, serve};
 use crate::words::Words;
 
+/// So many answers to a statement on one connection, and the next is kept.
+const LEARNT_AFTER: u32 = 100;
+
 /// Serves until killed.
 pub(crate) fn run(words: &Words) -> Outcome<()> {
     let upstream: u16 = words.number("upstream", 9042)?;
@@ -21,11 +25,11 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     serve(words.number("port", 9043)?, words.number("threads", cores())?, move || {
         let socket = TcpStream::connect(("127.0.0.1", upstream))?;
         socket.set_nodelay(true)?;
-        Ok(Replay { socket, learned: learned.clone() })
+        Ok(Replay { socket, counts: HashMap::new(), learned: learned.clone() })
     })
 }
 
-/// The first statement that was executed, and its whole answer.
+/// The statement, and a whole answer to it.
 struct Learned {
     /// The id with its length.
     id: Vec<u8>,
@@ -34,6 +38,8 @@ struct Learned {
 
 struct Replay {
     socket: TcpStream,
+    /// How often each statement was executed before one was learnt.
+    counts: HashMap<Vec<u8>, u32>,
     learned: Arc<OnceLock<Learned>>,
 }
 
@@ -52,7 +58,10 @@ impl Answerer for Replay {
         out.extend_from_slice(&answer);
         if frame.opcode == EXECUTE && answer[4] != ERROR {
             let length = frame.body.first_chunk::<2>().map_or(0, |length| u16::from_be_bytes(*length));
-            if let Some(id) = frame.body.get(..2 + usize::from(length)) {
+            let Some(id) = frame.body.get(..2 + usize::from(length)) else { return Ok(()) };
+            let count = self.counts.entry(id.to_vec()).or_default();
+            *count += 1;
+            if *count > LEARNT_AFTER {
                 // Somebody else may have learned first: one answer is as good as another.
                 let _ = self.learned.set(Learned { id: id.to_vec(), answer });
             }
