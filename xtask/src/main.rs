@@ -11,6 +11,7 @@ mod arguments;
 mod bless;
 mod check;
 mod coldreads;
+mod compaction_cost;
 mod compare;
 mod conversation;
 mod crash;
@@ -160,6 +161,12 @@ const COMMANDS: &[Command] = &[
         options: "[--short] [--only tail,durable] [--functions read,mixed,write] [--seconds N] [--rows N]",
         about: "latencies by latte at 70% of Cassandra's best, beside Cassandra's; and durable writes",
         run: tail::run,
+    },
+    Command {
+        name: "compaction-cost",
+        options: "[--short] [--gigabytes N] [--small-rows N] [--strategies stcs,lcs,twcs,ucs] [--shapes 1k,40b] [--profiles latest|none]",
+        about: "write and space amplification, MB/s and rows/s per core of each strategy, beside Cassandra's",
+        run: compaction_cost::run,
     },
     Command {
         name: "sim",
