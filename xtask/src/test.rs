@@ -6,9 +6,11 @@
 use std::time::Instant;
 
 use crate::arguments::Arguments;
-use crate::process::{cargo, step};
+use crate::process::{cargo, cargo_tests, step};
 use crate::report::{Failure, Tally};
-use crate::{bless, check, crash, drivers, faults, flip, formats, fuzz};
+use crate::{
+    bless, check, compaction_cost, crash, drivers, faults, flip, formats, fuzz, limits, overload, startup,
+};
 
 /// One rung of the ladder.
 struct Step {
@@ -33,6 +35,11 @@ const STEPS: &[Step] = &[
     Step { name: "flip", run: || flip::run(&words("--positions 40")?) },
     // Their tests are part of `check`.
     Step { name: "faults", run: || faults::run(&words("--rounds 1 --no-tests")?) },
+    Step { name: "load", run: test_load },
+    Step { name: "limits", run: || limits::run(&words("--short")?) },
+    Step { name: "startup", run: || startup::run(&words("--short")?) },
+    Step { name: "compaction", run: || compaction_cost::run(&words("--short")?) },
+    Step { name: "overload", run: || overload::run(&words("--short --only curve")?) },
     Step { name: "fuzz", run: || fuzz::run(&words("--seconds 10")?) },
 ];
 
@@ -68,6 +75,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     println!("\n=== summary");
     lines.iter().for_each(|line| println!("{line}"));
     Ok(total)
+}
+
+/// The load programs are no members of the workspace, so `check` does not test them.
+fn test_load() -> Result<Tally, Failure> {
+    let mut command = cargo();
+    command.args(["test", "--quiet", "--manifest-path", "lab/load/Cargo.toml", "--target-dir", "target/lab"]);
+    cargo_tests("load programs", &mut command)
 }
 
 /// Arguments from one line of text.
