@@ -7,6 +7,7 @@
 //!   commitlog/commitlog-<stream>-<id>.log
 //!   manifest/<generation>/shard-<n>.json
 //!   data/<keyspace>/<table>-<table id>/da-<file id>-bti-<component>
+//!                                     /snapshots/… /backups/… /quarantine/…
 //! ```
 
 use std::path::{Path, PathBuf};

@@ -53,5 +53,5 @@ pub use options::StorageOptions;
 pub use read::{
     PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
 };
-pub use shard::Shard;
+pub use shard::{FileVerdict, ScrubbedFile, Shard};
 pub use snapshots::{ClearFilter, SnapshotFacts};

@@ -24,7 +24,7 @@ use crate::manifest::{Manifest, ManifestState, TableState};
 use crate::memtable::Memtable;
 use crate::replay::{ReplayedShard, Replaying, write_replayed};
 use crate::scope::Scope;
-use crate::shard::{ShardContext, ShardSeed, TableSeed};
+use crate::shard::{Damaged, ShardContext, ShardSeed, TableSeed};
 use crate::{Layout, StorageError};
 
 /// Everything a start needs to know of a data directory.
@@ -250,7 +250,7 @@ impl Recovery<'_> {
                             return Err(error);
                         }
                         tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a table file can not be read");
-                        seed.damage.push(error.to_string());
+                        seed.damage.push(Damaged { id: *id, reason: error.to_string() });
                     }
                 }
                 self.context.registry.retain(*id);

@@ -5,6 +5,7 @@
 
 mod answer;
 mod compactions;
+mod faults;
 mod http;
 mod info;
 mod moving;
@@ -86,6 +87,8 @@ enum NodetoolCommand {
         /// The keyspace followed by one or many tables
         names: Vec<String>,
     },
+    /// Print what has failed, by which policy it is answered, and which table files were set aside
+    Faults,
     /// Flush one or more tables
     Flush {
         /// The keyspace followed by one or many tables
@@ -102,6 +105,11 @@ enum NodetoolCommand {
         /// Display all tokens
         #[arg(short = 'T', long)]
         tokens: bool,
+    },
+    /// Scrub (rebuild sstables for) one or more tables: damaged files are rewritten and set aside
+    Scrub {
+        /// The keyspace followed by one or many tables
+        names: Vec<String>,
     },
     /// Set the MiB/s throughput cap for compaction in the system, or 0 to disable throttling
     Setcompactionthroughput {
@@ -126,6 +134,11 @@ enum NodetoolCommand {
     /// Print statistics on tables
     #[command(alias = "cfstats")]
     Tablestats(tablestats::TablestatsArguments),
+    /// Verify (check data checksum for) one or more tables
+    Verify {
+        /// The keyspace followed by one or many tables
+        names: Vec<String>,
+    },
     /// Print cassandra version
     Version {
         /// Include additional information
@@ -237,6 +250,9 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         NodetoolCommand::Statusbackup => moving::backups(&management, out),
         NodetoolCommand::Drain => management.post("/v1/drain", &json!({})),
         NodetoolCommand::Flush { names } => management.post("/v1/flush", &target(names)),
+        NodetoolCommand::Faults => faults::print(&management.get("/v1/faults", &[])?, out),
+        NodetoolCommand::Scrub { names } => faults::scrub(&management, &target(names), out),
+        NodetoolCommand::Verify { names } => faults::verify(&management, &target(names), out),
         NodetoolCommand::Info { tokens } => info::print(&management.get("/v1/info", &[])?, *tokens, out),
         NodetoolCommand::Status { keyspace } => {
             let query: Vec<(&str, &str)> =

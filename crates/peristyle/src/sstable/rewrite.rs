@@ -4,14 +4,11 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use rows::{PartitionKey, Slices, Step, UnfilteredCursor};
 use runtime::{OsRandom, Random, SystemClock};
 use sstable::{
-    Component, Descriptor, DirectChunks, FileCursor, RingPlace, RingRange, SstableError, TableWriter,
-    WriterOptions,
+    Component, Descriptor, ReadableKeys, Salvaged, SstableError, TableWriter, WriterOptions, copy_partition,
+    readable_keys, salvage,
 };
-
-use types::Token;
 
 use super::{Opened, ToolError};
 
@@ -33,122 +30,29 @@ impl Opened {
     }
 }
 
-/// Copies one partition; the cursor stands before its header. `false` when there is none.
-fn copy(cursor: &mut FileCursor<DirectChunks>, writer: &mut TableWriter) -> Result<bool, SstableError> {
-    match cursor.step()? {
-        Step::Header(header) => writer.start_partition(&header)?,
-        _ => return Ok(false),
-    }
-    while let Step::Item(item) = cursor.step()? {
-        writer.append(&item)?;
-    }
-    writer.end_partition()?;
-    Ok(true)
-}
-
-/// Keys that a file still tells, and what kept it from telling others.
-struct Keys {
-    found: Vec<PartitionKey>,
-    damage: Vec<SstableError>,
-}
-
-/// All keys that the file still tells. Behind damage the index finds the next partition.
-fn keys(opened: &Opened) -> Keys {
-    let mut keys = Keys { found: Vec::new(), damage: Vec::new() };
-    let mut start = RingPlace::Start;
-    loop {
-        let range = RingRange { start: start.clone(), end: RingPlace::End };
-        let mut cursor = opened.file.scan(DirectChunks::new(), &range, &Slices::none());
-        let error = loop {
-            match cursor.step() {
-                Ok(Step::Header(header)) => {
-                    start = RingPlace::AfterKey(header.key.clone());
-                    keys.found.push(header.key);
-                }
-                Ok(Step::End) => return keys,
-                Ok(Step::Item(_) | Step::Need(_)) => {}
-                Err(error) => break error,
-            }
-        };
-        keys.damage.push(error);
-        // It may be the rows of the last partition that are damaged; then the next one is readable.
-        if first(opened, &start).is_ok() {
-            continue;
-        }
-        let last = keys.found.last().map_or(i64::MIN, |key| key.token.0);
-        match readable(opened, last) {
-            Some(token) => start = RingPlace::BeforeToken(token),
-            None => return keys,
-        }
-    }
-}
-
-/// Can the first partition behind a place be read (or is there none)?
-fn first(opened: &Opened, start: &RingPlace) -> Result<(), SstableError> {
-    let range = RingRange { start: start.clone(), end: RingPlace::End };
-    opened.file.scan(DirectChunks::new(), &range, &Slices::none()).step().map(drop)
-}
-
-/// A token near behind another from which on a partition can be read again: looked for in strides that
-/// double, and then between the last two. Of partitions that begin in damage, the tokens are not known.
-fn readable(opened: &Opened, last: i64) -> Option<Token> {
-    let is_readable = |token: i64| first(opened, &RingPlace::BeforeToken(Token(token))).is_ok();
-    let (mut bad, mut stride) = (last, 1_i64);
-    let mut good = loop {
-        let token = last.saturating_add(stride);
-        if is_readable(token) {
-            break token;
-        }
-        if token == i64::MAX {
-            return None;
-        }
-        (bad, stride) = (token, stride.saturating_mul(2));
-    };
-    while i128::from(good) - i128::from(bad) > 1 {
-        let middle = ((i128::from(good) + i128::from(bad)) / 2) as i64;
-        if is_readable(middle) { good = middle } else { bad = middle }
-    }
-    Some(Token(good))
-}
-
-/// Reads a partition through without writing it.
-fn is_whole(opened: &Opened, key: &PartitionKey) -> Result<(), SstableError> {
-    let mut cursor = opened.file.partition_cursor(DirectChunks::new(), key, &Slices::all(), false);
-    while !matches!(cursor.step()?, Step::End) {}
-    Ok(())
-}
-
 /// Writes every partition that can be read whole.
 pub(super) fn scrub(opened: &Opened, output: Option<&Path>, out: &mut dyn Write) -> Result<(), ToolError> {
-    let Keys { found: keys, damage } = keys(opened);
-    let expected = opened.file.summary().partition_count;
-    let (mut kept, mut lost) = (Vec::new(), Vec::new());
-    for key in keys {
-        match is_whole(opened, &key) {
-            Ok(()) => kept.push(key),
-            Err(error) => lost.push((key, error)),
-        }
-    }
-    for (key, error) in &lost {
+    let mut written = None;
+    let salvaged = salvage(&opened.file, || {
+        let (descriptor, writer) = opened.writer(output)?;
+        written = Some(descriptor);
+        Ok(writer)
+    })?;
+    let Salvaged { kept, lost, damage, expected } = &salvaged;
+    for (key, error) in lost {
         let hex: String = key.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(out, "partition 0x{hex} is lost: {error}")?;
     }
     if lost.is_empty() {
-        for error in &damage {
+        for error in damage {
             writeln!(out, "partitions are lost: {error}")?;
         }
     }
-    let lost_count = expected.saturating_sub(kept.len() as u64).max(lost.len() as u64);
-    if !kept.is_empty() {
-        let (descriptor, mut writer) = opened.writer(output)?;
-        for key in &kept {
-            let mut cursor = opened.file.partition_cursor(DirectChunks::new(), key, &Slices::all(), false);
-            copy(&mut cursor, &mut writer)?;
-        }
-        writer.finish()?;
+    if let Some(descriptor) = written {
         writeln!(out, "{}", descriptor.path(Component::Data).display())?;
     }
-    writeln!(out, "{} partitions kept, {lost_count} lost", kept.len())?;
+    let lost_count = salvaged.lost_count();
+    writeln!(out, "{kept} partitions kept, {lost_count} lost")?;
     match lost_count {
         0 => Ok(()),
         _ => Err(ToolError::Lost(format!("{lost_count} of {expected} partitions are lost"))),
@@ -162,7 +66,7 @@ pub(super) fn split(
     output: Option<&Path>,
     out: &mut dyn Write,
 ) -> Result<(), ToolError> {
-    let Keys { found: keys, damage } = keys(opened);
+    let ReadableKeys { found: keys, damage } = readable_keys(&opened.file);
     if let Some(error) = damage.into_iter().next() {
         return Err(error.into());
     }
@@ -172,8 +76,7 @@ pub(super) fn split(
             Some(current) => current,
             None => opened.writer(output)?,
         };
-        let mut cursor = opened.file.partition_cursor(DirectChunks::new(), key, &Slices::all(), false);
-        copy(&mut cursor, &mut writer)?;
+        copy_partition(&opened.file, key, &mut writer)?;
         if writer.data_bytes_written() >= bytes {
             writer.finish()?;
             writeln!(out, "{}", descriptor.path(Component::Data).display())?;
@@ -194,7 +97,13 @@ mod tests {
 
     use tempfile::TempDir;
 
+    use rows::PartitionKey;
+
     use super::*;
+
+    fn keys(opened: &Opened) -> ReadableKeys {
+        readable_keys(&opened.file)
+    }
 
     /// A copy of a table file of the repository, which may be harmed.
     fn copied(folder: &str) -> (TempDir, PathBuf) {

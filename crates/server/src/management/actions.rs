@@ -22,7 +22,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    fn resolve(&self, schema: &Schema) -> Result<Vec<TableId>, Refusal> {
+    pub(super) fn resolve(&self, schema: &Schema) -> Result<Vec<TableId>, Refusal> {
         let Some(name) = &self.keyspace else {
             if !self.tables.is_empty() {
                 return Err(Refusal::wrong("tables are named without their keyspace"));

@@ -1,19 +1,29 @@
-//! How the node's disks are, and what has failed.
+//! How the node's disks are, what has failed, and how table files are looked through and mended.
 
 use axum::extract::State;
-use axum::routing::get;
+use axum::extract::rejection::JsonRejection;
+use axum::routing::{get, post};
 use axum::{Json, Router};
+use schema::TableId;
 use serde_json::{Value, json};
-use storage::{CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultRecord};
+use storage::{
+    CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultRecord, FileVerdict, ScrubbedFile,
+    StorageError,
+};
 
 use super::ManagementState;
-use super::answer::Answer;
+use super::actions::Target;
+use super::answer::{Answer, Refusal};
 
 pub(super) fn routes() -> Router<ManagementState> {
-    Router::new().route("/v1/faults", get(answer))
+    Router::new()
+        .route("/v1/faults", get(answer))
+        .route("/v1/verify", post(verify))
+        .route("/v1/scrub", post(scrub))
 }
 
 async fn answer(State(state): State<ManagementState>) -> Answer {
+    let quarantined = state.shards.on(0, |shard| async move { shard.quarantined().await }).await??;
     let health = state.shards.health();
     let (faults, fault_count) = health.faults();
     let shown_directory =
@@ -27,9 +37,63 @@ async fn answer(State(state): State<ManagementState>) -> Answer {
         "native_transport_active": state.serves_clients(),
         "stopped_by_failure": *health.demand().borrow() > Demand::Serve,
         "directories": health.directories().iter().map(shown_directory).collect::<Vec<_>>(),
+        "quarantined": quarantined,
         "fault_count": fault_count,
         "faults": faults.iter().map(shown).collect::<Vec<_>>(),
     })))
+}
+
+type Body = Result<Json<Target>, JsonRejection>;
+
+/// The tables that a body names; without one, all.
+async fn tables(state: &ManagementState, given: Body) -> Result<Vec<TableId>, Refusal> {
+    if state.is_draining() {
+        return Err(Refusal::conflict("the node is draining"));
+    }
+    let target = match given {
+        Err(JsonRejection::MissingJsonContentType(_)) => Target::default(),
+        given => given.map(|Json(target)| target).map_err(|error| Refusal::wrong(error.body_text()))?,
+    };
+    target.resolve(&*state.schema().await?)
+}
+
+async fn verify(State(state): State<ManagementState>, given: Body) -> Answer {
+    let mut files = Vec::new();
+    for table in tables(&state, given).await? {
+        for shard in 0..state.shards.count() {
+            let work = state.shards.on(shard, move |shard| async move { shard.verify(table).await });
+            match work.await? {
+                Ok(found) => files.extend(found.iter().map(shown_verdict)),
+                // Dropped in the meantime.
+                Err(StorageError::NoTable { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(Json(json!({ "files": files })))
+}
+
+fn shown_verdict(file: &FileVerdict) -> Value {
+    json!({ "path": file.path, "problem": file.problem })
+}
+
+async fn scrub(State(state): State<ManagementState>, given: Body) -> Answer {
+    let mut files = Vec::new();
+    for table in tables(&state, given).await? {
+        for shard in 0..state.shards.count() {
+            let work = state.shards.on(shard, move |shard| async move { shard.scrub(table).await });
+            match work.await? {
+                Ok(scrubbed) => files.extend(scrubbed.iter().map(shown_scrubbed)),
+                Err(StorageError::NoTable { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(Json(json!({ "files": files })))
+}
+
+fn shown_scrubbed(file: &ScrubbedFile) -> Value {
+    json!({ "path": file.path, "problem": file.problem, "kept": file.kept, "lost": file.lost })
 }
 
 fn disk_policy(policy: DiskFailurePolicy) -> &'static str {

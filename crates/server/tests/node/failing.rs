@@ -132,3 +132,28 @@ fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again() {
     }
     assert_eq!(node.get("/v1/faults").1["stopped_by_failure"], json!(false));
 }
+
+#[test]
+fn verify_finds_damage_and_scrub_sets_it_aside_over_the_management_port() {
+    use runtime::Disk;
+    let disk = MemoryDisk::new();
+    let node = Node::on_disk(&disk, |storage| storage.directory = "/node".into());
+    let mut client = with_rows(&node);
+    let body = r#"{"keyspace": "k"}"#;
+    assert_eq!(node.post("/v1/flush", body).0, 200);
+    let (status, sound) = node.post("/v1/verify", body);
+    assert_eq!(status, 200);
+    let files = sound["files"].as_array().expect("files").clone();
+    assert!(!files.is_empty() && files.iter().all(|file| file["problem"].is_null()), "{sound}");
+    let path = std::path::PathBuf::from(files[0]["path"].as_str().expect("a path"));
+    disk.flip_bits(&path, 30, 0x10).expect("flips");
+    let (_, found) = node.post("/v1/verify", body);
+    let problems = found["files"].as_array().expect("files").iter().filter(|file| !file["problem"].is_null());
+    assert_eq!(problems.count(), 1, "{found}");
+    let (status, scrubbed) = node.post("/v1/scrub", body);
+    assert_eq!((status, scrubbed["files"].as_array().map(Vec::len)), (200, Some(1)), "{scrubbed}");
+    assert!(!disk.exists(&path).expect("asked"));
+    let (_, faults) = node.get("/v1/faults");
+    assert_eq!(faults["quarantined"].as_array().map(Vec::len), Some(1), "{faults}");
+    assert!(client.rows("SELECT a FROM k.t").len() < 10, "the rest is read");
+}

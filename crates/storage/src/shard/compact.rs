@@ -110,6 +110,11 @@ impl Compacting {
         self.held.borrow_mut().extend(files);
     }
 
+    /// Leaves a file that was found damaged alone.
+    pub(super) fn suspect(&self, file: Uuid) {
+        self.suspects.borrow_mut().insert(file);
+    }
+
     /// Ends that.
     pub(super) fn let_go(&self, files: &[Uuid]) {
         let mut held = self.held.borrow_mut();

@@ -10,7 +10,7 @@ use sstable::{Descriptor, TableFile};
 use uuid::Uuid;
 
 use super::flush::RETRY_FLUSH_AFTER;
-use super::{Shard, TableStore};
+use super::{Damaged, Shard, TableStore};
 use crate::health::{FaultKind, kind_of, path_of};
 use crate::{Layout, ReadCommand, ReadPage, StorageError};
 
@@ -38,6 +38,24 @@ impl Shard {
                 LogEvent::HasRoom => {}
                 // What was acknowledged by `periodic` and not on the disk yet is in memory alone.
                 LogEvent::GoesOn => shard.stores().into_iter().for_each(|store| shard.spawn_flush(store)),
+            }
+        });
+    }
+
+    /// Sets aside what is left out, whoever has found it damaged: a visitor must not start a task.
+    pub(super) fn watch_left_out(self: &Rc<Self>) {
+        let (this, told) = (Rc::downgrade(self), Rc::clone(&self.has_left_out));
+        tokio::task::spawn_local(async move {
+            loop {
+                told.notified().await;
+                let Some(shard) = Weak::upgrade(&this) else { return };
+                let left_out = std::mem::take(&mut *shard.left_out.borrow_mut());
+                for (store, file) in left_out {
+                    if let Err(error) = shard.set_aside(&store, &file).await {
+                        shard.note_fault("set a damaged file aside", &error);
+                        tracing::error!(%error, "a damaged table file was not set aside");
+                    }
+                }
             }
         });
     }
@@ -84,26 +102,34 @@ impl Shard {
 
     /// Under `best_effort`: uses the file that an error names no more. `false` when there is none.
     pub(super) fn leave_out(&self, store: &TableStore, error: &StorageError) -> bool {
-        let Some(id) = culprit(error) else { return false };
+        let Some((id, kind)) = culprit(error) else { return false };
         let files = store.files();
         let (out, rest): (Vec<_>, Vec<_>) =
             files.iter().cloned().partition(|file: &Arc<TableFile>| file.descriptor().id == id);
         let Some(file) = out.first() else { return false };
         let table = store.table();
         tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a table file is left out of all answers: disk_failure_policy is best_effort");
-        store.damage.borrow_mut().push(error.to_string());
+        store.damage.borrow_mut().push(Damaged { id, reason: error.to_string() });
         *store.files.borrow_mut() = Rc::new(rest);
         self.cache.forget(file.number());
         self.account_files();
+        // One that could not be read may be well after a restart, on another disk.
+        let this = self.tables.borrow().get(&table.id()).cloned();
+        if let (FaultKind::Damage, Some(store)) = (kind, this) {
+            self.left_out.borrow_mut().push((store, Arc::clone(file)));
+            self.has_left_out.notify_one();
+        }
         true
     }
 }
 
-/// The table file that failed, or is damaged.
-pub(super) fn culprit(error: &StorageError) -> Option<Uuid> {
-    match kind_of(error)? {
+/// The table file that failed or is damaged, and which of the two.
+fn culprit(error: &StorageError) -> Option<(Uuid, FaultKind)> {
+    let kind = kind_of(error)?;
+    match kind {
         FaultKind::Damage | FaultKind::Read => {}
         FaultKind::Write | FaultKind::Log | FaultKind::Full => return None,
     }
-    Descriptor::from_path(path_of(error)?).ok().map(|(descriptor, _)| descriptor.id)
+    let (descriptor, _) = Descriptor::from_path(path_of(error)?).ok()?;
+    Some((descriptor.id, kind))
 }

@@ -13,6 +13,7 @@
 //! | how do files become fewer? | `compact.rs` |
 //! | how do files come from elsewhere? | `import.rs` |
 //! | what when the disk fails? | `faults.rs` |
+//! | how are files looked through and mended? | `scrub.rs` |
 //! | how are files kept, as snapshots and backups? | `snapshot.rs` |
 //! | how does the shard learn of a new schema? | `tables.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
@@ -24,6 +25,7 @@ mod flush;
 mod import;
 mod merge;
 mod read;
+mod scrub;
 mod snapshot;
 mod tables;
 mod visit;
@@ -62,6 +64,8 @@ use flush::Frozen;
 pub(crate) use flush::write_memtable;
 pub(crate) use visit::Rest;
 
+pub use scrub::{FileVerdict, ScrubbedFile};
+
 /// One shard of a node. Lives on its own thread.
 pub struct Shard {
     index: usize,
@@ -91,6 +95,9 @@ pub struct Shard {
     flush_failure: RefCell<Option<(Duration, String)>>,
     /// Is a failed flush to be tried again soon?
     retries_flush: Cell<bool>,
+    /// Files that `best_effort` has left out of answers and that are to be set aside.
+    left_out: RefCell<Vec<(Rc<TableStore>, Arc<TableFile>)>>,
+    has_left_out: Rc<Notify>,
     /// The log segment of the last write.
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
@@ -112,7 +119,14 @@ pub(crate) struct TableSeed {
     pub(crate) memtable: Memtable,
     pub(crate) files: Vec<Arc<TableFile>>,
     pub(crate) scopes: HashMap<Uuid, Scopes>,
-    pub(crate) damage: Vec<String>,
+    pub(crate) damage: Vec<Damaged>,
+}
+
+/// A table file that can not be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Damaged {
+    pub(crate) id: Uuid,
+    pub(crate) reason: String,
 }
 
 impl TableSeed {
@@ -154,7 +168,7 @@ pub(crate) struct TableStore {
     scopes: HashMap<Uuid, Scopes>,
     /// Files of the table that can not be read, in words. While there is one, reads that might
     /// need it fail: a row in it must not silently be missing.
-    damage: RefCell<Vec<String>>,
+    damage: RefCell<Vec<Damaged>>,
     /// Are reads answered without them?
     leaves_out_damage: bool,
     /// Held by the one flush or truncation that runs.
@@ -225,7 +239,7 @@ impl TableStore {
         match self.damage.borrow().first() {
             None => Ok(()),
             Some(_) if self.leaves_out_damage => Ok(()),
-            Some(reason) => {
+            Some(Damaged { reason, .. }) => {
                 let table = self.table.borrow();
                 let table = format!("{}.{}", table.keyspace(), table.name());
                 Err(StorageError::Quarantined { table, reason: reason.clone() })
@@ -298,6 +312,8 @@ impl Shard {
             flush_count: Cell::new(0),
             flush_failure: RefCell::new(None),
             retries_flush: Cell::new(false),
+            left_out: RefCell::default(),
+            has_left_out: Rc::default(),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
             compactions: compact::Compactions::new(compaction),
@@ -306,6 +322,7 @@ impl Shard {
         });
         shard.account_files();
         shard.watch_log();
+        shard.watch_left_out();
         shard.flush_replayed();
         Ok(shard)
     }

@@ -138,7 +138,7 @@ impl Shard {
             cache_miss_count: metrics.cache_miss_count.get(),
             live_rows_per_read,
             tombstones_per_read,
-            damaged_files: store.damage.borrow().clone(),
+            damaged_files: store.damage.borrow().iter().map(|damaged| damaged.reason.clone()).collect(),
             ..stats
         })
     }

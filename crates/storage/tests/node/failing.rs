@@ -265,3 +265,103 @@ fn a_log_that_fails_is_answered_by_its_own_policy() {
         }
     }
 }
+
+/// Names in the table's quarantine.
+fn quarantine(disk: &MemoryDisk) -> Vec<String> {
+    let directory = format!("/node/data/k/t-{}/quarantine", table().id().0.simple());
+    match disk.exists(Path::new(&directory)) {
+        Ok(true) => {
+            disk.list(Path::new(&directory)).expect("names").into_iter().map(|entry| entry.name).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn best_effort_sets_a_damaged_file_aside_for_good() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, with_disk_policy(DiskFailurePolicy::BestEffort)).expect("starts");
+        two_files(&node).await;
+        let first = data_files(&disk).remove(0);
+        disk.flip_bits(Path::new(&first), 20, 0x40).expect("flips");
+        assert_eq!(node.all(&table(), 10).await.len(), 1);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(data_files(&disk).len(), 1, "it has left the table's directory");
+        let aside = node.shard(0).quarantined().await.expect("lists");
+        assert_eq!(aside.len(), 1);
+        assert!(first.ends_with(aside[0].file_name().expect("a name").to_str().expect("text")));
+    });
+    assert!(quarantine(&disk).iter().any(|name| name.ends_with("-TOC.txt")), "with all its components");
+    run(async {
+        // No policy knows of it any more.
+        let node =
+            Node::start(&disk.crash(5), with_disk_policy(DiskFailurePolicy::StopParanoid)).expect("starts");
+        assert_eq!(node.all(&table(), 10).await.len(), 1);
+    });
+}
+
+#[test]
+fn scrub_keeps_what_can_be_read_and_sets_the_damaged_file_aside() {
+    let disk = MemoryDisk::new();
+    let long = "x".repeat(3_000);
+    run(async {
+        let node = Node::start(&disk, with_disk_policy(DiskFailurePolicy::Stop)).expect("starts");
+        for pk in 0..40 {
+            // Letters that do not compress much, so that there are many chunks.
+            let mut state = pk as u32 + 1;
+            let letters = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                char::from(b'a' + (state >> 24) as u8 % 26)
+            });
+            let value: String = letters.take(3_000).collect();
+            node.write(pk, insert(&table(), pk, 0, &value, 1)).await.expect("writes");
+        }
+        node.shard(0).flush(table().id()).await.expect("flushes");
+        node.write(99, insert(&table(), 99, 0, &long, 1)).await.expect("writes");
+        node.shard(0).flush(table().id()).await.expect("flushes");
+        let first = data_files(&disk).remove(0);
+        let sound = node.shard(0).verify(table().id()).await.expect("verifies");
+        assert!(sound.len() == 2 && sound.iter().all(|file| file.problem.is_none()), "{sound:?}");
+        disk.flip_bits(Path::new(&first), 9_000, 0x40).expect("flips");
+        let found = node.shard(0).verify(table().id()).await.expect("verifies");
+        let problems: Vec<_> = found.iter().filter_map(|file| file.problem.as_deref()).collect();
+        assert!(matches!(problems[..], [problem] if problem.contains("is damaged at byte")), "{found:?}");
+        let scrubbed = node.shard(0).scrub(table().id()).await.expect("scrubs");
+        assert_eq!(scrubbed.len(), 1);
+        assert!(scrubbed[0].kept > 20 && scrubbed[0].lost > 0, "{scrubbed:?}");
+        assert_eq!(scrubbed[0].kept + scrubbed[0].lost, 40);
+        assert_eq!(node.all(&table(), 100).await.len() as u64, scrubbed[0].kept + 1);
+        assert!(node.shard(0).scrub(table().id()).await.expect("again").is_empty(), "all is sound now");
+        assert!(quarantine(&disk).iter().any(|name| first.ends_with(name.as_str())));
+    });
+    run(async {
+        let node = Node::start(&disk.crash(9), options(1)).expect("starts again");
+        assert!(node.all(&table(), 100).await.len() > 20);
+    });
+}
+
+#[test]
+fn scrub_sets_a_file_aside_that_can_not_be_opened() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, options(1)).expect("starts");
+        two_files(&node).await;
+        node.shards.stop(true).await.expect("stops");
+    });
+    let disk = disk.kill();
+    let statistics = data_files(&disk).remove(0).replace("-Data.db", "-Statistics.db");
+    disk.flip_bits(Path::new(&statistics), 40, 0x10).expect("flips");
+    run(async {
+        let node = Node::start(&disk, options(1)).expect("starts");
+        let read = command(&table(), ReadTarget::Keys(vec![key(2)]));
+        assert!(matches!(node.shard(0).read(&read).await, Err(StorageError::Quarantined { .. })));
+        assert_eq!(node.shard(0).scrub(table().id()).await.expect("scrubs").len(), 1);
+        assert_eq!(node.all(&table(), 10).await.len(), 1, "reads are served");
+        assert_eq!(data_files(&disk).len(), 1);
+    });
+    run(async {
+        let node = Node::start(&disk.crash(1), options(1)).expect("starts again");
+        assert_eq!(node.all(&table(), 10).await.len(), 1);
+    });
+}

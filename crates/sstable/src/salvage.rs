@@ -1,0 +1,150 @@
+//! What can still be read of a damaged table file, and written anew.
+
+use std::sync::Arc;
+
+use rows::{PartitionKey, Slices, Step, UnfilteredCursor};
+use types::Token;
+
+use crate::{DirectChunks, RingPlace, RingRange, SstableError, TableFile, TableWriter};
+
+/// Keys that a file still tells, and what kept it from telling others.
+#[derive(Debug, Default)]
+pub struct ReadableKeys {
+    /// The keys, in the order of the ring.
+    pub found: Vec<PartitionKey>,
+    /// What was met on the way.
+    pub damage: Vec<SstableError>,
+}
+
+/// What became of a file's partitions.
+#[derive(Debug)]
+pub struct Salvaged {
+    /// How many were written anew.
+    pub kept: u64,
+    /// Those whose keys are known and whose rows are not.
+    pub lost: Vec<(PartitionKey, SstableError)>,
+    /// What was met while the keys were looked for.
+    pub damage: Vec<SstableError>,
+    /// How many the file says it has.
+    pub expected: u64,
+}
+
+impl Salvaged {
+    /// How many are not there any more.
+    pub fn lost_count(&self) -> u64 {
+        self.expected.saturating_sub(self.kept).max(self.lost.len() as u64)
+    }
+}
+
+/// All keys that the file still tells. Behind damage the index finds the next partition. Blocks.
+pub fn readable_keys(file: &Arc<TableFile>) -> ReadableKeys {
+    let mut keys = ReadableKeys::default();
+    let mut start = RingPlace::Start;
+    loop {
+        let range = RingRange { start: start.clone(), end: RingPlace::End };
+        let mut cursor = file.scan(DirectChunks::new(), &range, &Slices::none());
+        let error = loop {
+            match cursor.step() {
+                Ok(Step::Header(header)) => {
+                    start = RingPlace::AfterKey(header.key.clone());
+                    keys.found.push(header.key);
+                }
+                Ok(Step::End) => return keys,
+                Ok(Step::Item(_) | Step::Need(_)) => {}
+                Err(error) => break error,
+            }
+        };
+        keys.damage.push(error);
+        // It may be the rows of the last partition that are damaged; then the next one is readable.
+        if first(file, &start).is_ok() {
+            continue;
+        }
+        let last = keys.found.last().map_or(i64::MIN, |key| key.token.0);
+        match readable(file, last) {
+            Some(token) => start = RingPlace::BeforeToken(token),
+            None => return keys,
+        }
+    }
+}
+
+/// Copies a partition.
+///
+/// # Errors
+/// It can not be read or written; then the writer is of no use any more.
+pub fn copy_partition(
+    file: &Arc<TableFile>,
+    key: &PartitionKey,
+    writer: &mut TableWriter,
+) -> Result<(), SstableError> {
+    let mut cursor = file.partition_cursor(DirectChunks::new(), key, &Slices::all(), false);
+    let Step::Header(header) = cursor.step()? else { return Ok(()) };
+    writer.start_partition(&header)?;
+    while let Step::Item(item) = cursor.step()? {
+        writer.append(&item)?;
+    }
+    writer.end_partition()
+}
+
+/// Writes every partition that can be read whole through `writer`, which is asked for when there is one,
+/// and finished. Blocks, for long.
+///
+/// # Errors
+/// Writing fails. That reading does is told in what is given.
+pub fn salvage(
+    file: &Arc<TableFile>,
+    writer: impl FnOnce() -> Result<TableWriter, SstableError>,
+) -> Result<Salvaged, SstableError> {
+    let ReadableKeys { found, damage } = readable_keys(file);
+    let expected = file.summary().partition_count;
+    let (mut kept, mut lost) = (Vec::new(), Vec::new());
+    for key in found {
+        match is_whole(file, &key) {
+            Ok(()) => kept.push(key),
+            Err(error) => lost.push((key, error)),
+        }
+    }
+    if !kept.is_empty() {
+        let mut writer = writer()?;
+        if let Err(error) = kept.iter().try_for_each(|key| copy_partition(file, key, &mut writer)) {
+            _ = writer.abort();
+            return Err(error);
+        }
+        writer.finish()?;
+    }
+    Ok(Salvaged { kept: kept.len() as u64, lost, damage, expected })
+}
+
+/// Can the first partition behind a place be read (or is there none)?
+fn first(file: &Arc<TableFile>, start: &RingPlace) -> Result<(), SstableError> {
+    let range = RingRange { start: start.clone(), end: RingPlace::End };
+    file.scan(DirectChunks::new(), &range, &Slices::none()).step().map(drop)
+}
+
+/// A token near behind another from which on a partition can be read again: looked for in strides that
+/// double, and then between the last two. Of partitions that begin in damage, the tokens are not known.
+fn readable(file: &Arc<TableFile>, last: i64) -> Option<Token> {
+    let is_readable = |token: i64| first(file, &RingPlace::BeforeToken(Token(token))).is_ok();
+    let (mut bad, mut stride) = (last, 1_i64);
+    let mut good = loop {
+        let token = last.saturating_add(stride);
+        if is_readable(token) {
+            break token;
+        }
+        if token == i64::MAX {
+            return None;
+        }
+        (bad, stride) = (token, stride.saturating_mul(2));
+    };
+    while i128::from(good) - i128::from(bad) > 1 {
+        let middle = ((i128::from(good) + i128::from(bad)) / 2) as i64;
+        if is_readable(middle) { good = middle } else { bad = middle }
+    }
+    Some(Token(good))
+}
+
+/// Reads a partition through without writing it.
+fn is_whole(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), SstableError> {
+    let mut cursor = file.partition_cursor(DirectChunks::new(), key, &Slices::all(), false);
+    while !matches!(cursor.step()?, Step::End) {}
+    Ok(())
+}
