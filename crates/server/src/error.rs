@@ -9,8 +9,10 @@ use std::net::SocketAddr;
 pub enum ServerError {
     #[error(transparent)]
     Node(#[from] assembly::AssemblyError),
-    #[error("listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: io::Error },
-    #[error("start a thread: {0}")]
-    Thread(io::Error),
+    #[error("{address} ({what}) is in use by another process; another one is set with the option `{option}`")]
+    AddressInUse { what: &'static str, option: &'static str, address: SocketAddr },
+    #[error("listen on {address} ({what}, option `{option}`)")]
+    Listen { what: &'static str, option: &'static str, address: SocketAddr, source: io::Error },
+    #[error("start a thread")]
+    Thread(#[source] io::Error),
 }

@@ -1,4 +1,8 @@
 //! One listener per shard on the same address: the kernel spreads connections over them.
+//!
+//! The option that lets shards share an address lets any other process of the same user share it, too:
+//! two nodes would serve one port, and clients would find now this database, now that one. So the address is
+//! first taken without that option, which fails when anybody listens there.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -47,22 +51,33 @@ impl Drop for Place {
 pub(crate) type ConnectionTasks = Rc<RefCell<JoinSet<()>>>;
 
 /// Sockets that listen on one address, one for each shard.
+///
+/// # Errors
+/// `AddrInUse` when somebody listens there already, and what else the system refuses.
 pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<StdListener>> {
+    if count > 1 && address.port() != 0 {
+        drop(bind_one(address, false)?);
+    }
     let mut address = address;
     let mut listeners = Vec::with_capacity(count);
     for _ in 0..count {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        socket.set_reuse_port(count > 1)?;
-        socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        let listener: StdListener = socket.into();
+        let listener = bind_one(address, count > 1)?;
         // Port 0 asks for any; the others must join the one that was given.
         address = listener.local_addr()?;
         listeners.push(listener);
     }
     Ok(listeners)
+}
+
+fn bind_one(address: SocketAddr, shares_port: bool) -> io::Result<StdListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // What is left of connections of an earlier run is no hindrance; who listens is.
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shares_port)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Accepts connections for a shard until the shard stops.
@@ -101,5 +116,42 @@ pub(crate) async fn accept(
             }
             drop(place);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+    /// Two nodes once served one port: the sockets of shards may share it, and so might those of strangers.
+    #[test]
+    fn a_port_that_is_served_already_is_refused_however_many_shards_there_are() {
+        let first = bind(ANY_PORT, 2).expect("a free port");
+        let taken = first[0].local_addr().expect("an address");
+        assert!(first.iter().all(|listener| listener.local_addr().is_ok_and(|address| address == taken)));
+        for count in [1, 2, 3] {
+            let refused = bind(taken, count).map(|_| ()).map_err(|error| error.kind());
+            assert_eq!(refused, Err(io::ErrorKind::AddrInUse), "{count} shards");
+        }
+        drop(first);
+        assert_eq!(bind(taken, 2).map(|listeners| listeners.len()).ok(), Some(2), "free again");
+    }
+
+    #[test]
+    fn a_port_whose_last_connection_is_not_forgotten_yet_is_free() {
+        let first = bind(ANY_PORT, 2).expect("a free port");
+        let address = first[0].local_addr().expect("an address");
+        let client = std::net::TcpStream::connect(address).expect("connect");
+        // The side that closes first keeps the address in TIME_WAIT.
+        let served = (0..500).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            first.iter().find_map(|listener| listener.accept().ok())
+        });
+        drop(served.expect("a connection"));
+        drop(client);
+        drop(first);
+        assert!(bind(address, 2).is_ok());
     }
 }

@@ -5,6 +5,7 @@
 //! 3. On each shard a listener; only then accept connections.
 //! 4. On stop: no more connections, memtables flushed, logs closed, threads joined.
 
+use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,15 +53,14 @@ impl Server {
     pub fn start(runtime: &Runtime, options: ServerOptions) -> Result<Server, ServerError> {
         let shard_count = usize::from(options.storage.shard_count);
         // Addresses first: a node that can not be reached has no business with the data.
-        let listening = |address| move |source| ServerError::Listen { address, source };
-        let listeners = bind(options.listen, shard_count).map_err(listening(options.listen))?;
-        let listen = listeners
-            .first()
-            .map_or(Ok(options.listen), StdListener::local_addr)
-            .map_err(listening(options.listen))?;
+        let cql = |source| not_listening(("CQL", "listen"), options.listen, source);
+        let listeners = bind(options.listen, shard_count).map_err(cql)?;
+        let listen = listeners.first().map_or(Ok(options.listen), StdListener::local_addr).map_err(cql)?;
         let management_listener = match options.management {
             None => None,
-            Some(address) => bind(address, 1).map_err(listening(address))?.pop(),
+            Some(address) => bind(address, 1)
+                .map_err(|source| not_listening(("management port", "management"), address, source))?
+                .pop(),
         };
         let (open, is_open) = watch::channel(false);
         let connections = Arc::new(ConnectionCount::default());
@@ -138,6 +138,18 @@ impl Server {
     /// A shard could not write something out; what was acknowledged is in its log.
     pub async fn stop(self) -> Result<(), ServerError> {
         Ok(self.node.stop(true).await?)
+    }
+}
+
+/// Why nobody can listen, and which option says where.
+fn not_listening(
+    (what, option): (&'static str, &'static str),
+    address: SocketAddr,
+    source: io::Error,
+) -> ServerError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => ServerError::AddressInUse { what, option, address },
+        _ => ServerError::Listen { what, option, address, source },
     }
 }
 
