@@ -42,7 +42,11 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
     (&["commitlog", "messaging"], &["types", "schema", "rows", "ring"], "it carries opaque bytes"),
     (&["cluster", "coordinator", "query"], &["commitlog", "sstable"], "only storage knows a node's files"),
     (&["query"], &["protocol"], "the query floor sees neither sockets nor frames"),
-    (&["assembly", "embedded"], &["protocol", "config"], "a node can be used without frames and files of options"),
+    (
+        &["assembly", "embedded"],
+        &["protocol", "config"],
+        "a node can be used without frames and files of options",
+    ),
     (&["embedded"], &["server", "client", "cql"], "a library brings neither listeners nor a driver"),
     (&["config"], &["storage", "cluster", "query", "protocol"], "options are plain values"),
     (&["client"], &["storage", "cluster", "query", "server", "config"], "a client knows only the protocol"),
