@@ -24,7 +24,7 @@ use query::{BindValue, QueryOptions, ResponseKind, RowSink, Values};
 
 /// As the server has it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// More than a processor's caches hold, as in a real table.
 const PARTITIONS: i32 = 60_000;

@@ -9,7 +9,7 @@ use super::tree::{Tree, dependencies_of};
 
 /// Floors from the ground up. On a floor, the steps in order; crates of one step do not see each other.
 const FLOORS: &[(&str, &[&[&str]])] = &[
-    ("ground", &[&["stdx"], &["runtime"]]),
+    ("ground", &[&["stdx", "allocator"], &["runtime"]]),
     ("values", &[&["types"], &["schema"], &["rows", "ring"]]),
     ("node", &[&["commitlog", "sstable"], &["storage"]]),
     ("cluster", &[&["messaging"], &["cluster", "hints", "streaming"], &["repair", "coordinator"]]),

@@ -1,0 +1,94 @@
+//! The allocator of our binaries: mimalloc, asked the short way.
+//!
+//! The `mimalloc` crate asks for a *given* alignment every time, even where any block has it, which costs a
+//! longer way whenever no block of the size is at hand. Nearly all of what a program asks for needs no more
+//! than [`ALIGN_ALWAYS`].
+//!
+//! A crate of its own, so that a program which embeds the database keeps its own allocator.
+
+#![expect(unsafe_code, reason = "an allocator is unsafe by its trait, and a C library's functions are")]
+
+use std::alloc::{GlobalAlloc, Layout};
+
+use libmimalloc_sys as mi;
+
+/// Bytes that every block is aligned to, if it has as many: C's `max_align_t` on the machines we run on.
+const ALIGN_ALWAYS: usize = 16;
+
+/// mimalloc, for `#[global_allocator]`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Allocator;
+
+fn is_aligned_anyway(layout: &Layout) -> bool {
+    layout.align() <= ALIGN_ALWAYS && layout.align() <= layout.size()
+}
+
+// SAFETY: mimalloc's functions keep what `GlobalAlloc` asks for: blocks of at least that size, aligned as asked
+// (or to `ALIGN_ALWAYS`, which is enough where `is_aligned_anyway`), apart from each other, until they are freed;
+// null when there is no memory. They do not unwind.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: any size and any power of two will do.
+        unsafe {
+            match is_aligned_anyway(&layout) {
+                true => mi::mi_malloc(layout.size()).cast(),
+                false => mi::mi_malloc_aligned(layout.size(), layout.align()).cast(),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as in `alloc`.
+        unsafe {
+            match is_aligned_anyway(&layout) {
+                true => mi::mi_zalloc(layout.size()).cast(),
+                false => mi::mi_zalloc_aligned(layout.size(), layout.align()).cast(),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+        // SAFETY: the block came from here, as the caller promises.
+        unsafe { mi::mi_free(block.cast()) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the block came from here; whichever way is taken, the new one is aligned as the old one was.
+        unsafe {
+            match is_aligned_anyway(&layout) && layout.align() <= size {
+                true => mi::mi_realloc(block.cast(), size).cast(),
+                false => mi::mi_realloc_aligned(block.cast(), size, layout.align()).cast(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_every_size_are_aligned_and_keep_their_bytes() {
+        for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
+            for size in (1..200).chain([1000, 1 << 12, 1 << 17, 1 << 24]) {
+                let layout = Layout::from_size_align(size, align).expect("a layout");
+                let bigger = size * 2 + 1;
+                // SAFETY: the blocks are used within their sizes and freed once.
+                unsafe {
+                    let block = Allocator.alloc_zeroed(layout);
+                    assert!(!block.is_null() && (block as usize).is_multiple_of(align), "{layout:?}");
+                    assert!((0..size).all(|at| *block.add(at) == 0), "{layout:?}");
+                    block.write_bytes(0x5a, size);
+                    let grown = Allocator.realloc(block, layout, bigger);
+                    assert!(!grown.is_null() && (grown as usize).is_multiple_of(align), "{layout:?}");
+                    assert!((0..size).all(|at| *grown.add(at) == 0x5a), "{layout:?}");
+                    Allocator.dealloc(grown, Layout::from_size_align(bigger, align).expect("a layout"));
+                }
+            }
+        }
+    }
+}
