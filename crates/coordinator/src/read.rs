@@ -28,7 +28,7 @@ impl Coordinator {
                 let keys = rest(keys, &command);
                 let order = Order::Keys(keys.clone());
                 let parts = self.keys_by_owner(&command, keys);
-                self.read_parts(&command, parts, order).await
+                Box::pin(self.read_parts(&command, parts, order)).await
             }
             ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, &command).await,
             // Boxed, so that reads by key need no room for it.

@@ -4,11 +4,14 @@
 //! same way in the same turn. What the visitor changes there is what the shard itself would have
 //! changed in the same order, since one of them is at it at a time (see [`runtime::Residence`]).
 
+use std::rc::Rc;
+
 use rows::Mutation;
 
 use crate::shard::Rest;
-use crate::{ReadCommand, ReadPage, ShardHandle, StorageError};
+use crate::{ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
 
+/// Errands are boxed: most requests never send one, and need no room for it.
 impl ShardHandle {
     /// [`crate::Shard::read`] on the shard that owns what is asked for.
     ///
@@ -22,7 +25,7 @@ impl ShardHandle {
             return page;
         }
         let command = command.clone();
-        self.on(owner, move |shard| async move { shard.read(&command).await }).await?
+        Box::pin(self.on(owner, move |shard| async move { shard.read(&command).await })).await?
     }
 
     /// [`crate::Shard::write`] on the shard that owns the mutations.
@@ -40,13 +43,13 @@ impl ShardHandle {
             Some(Ok(Rest::Nothing)) => Ok(()),
             // It stands in the log and the memtable: not to be refused any more, but waited for.
             Some(Ok(Rest::Finish(position))) => {
-                self.on_when_free(owner, move |shard| async move { shard.finish_write(position).await })
-                    .await?
+                let finish = move |shard: Rc<Shard>| async move { shard.finish_write(position).await };
+                Box::pin(self.on_when_free(owner, finish)).await?
             }
             Some(Err(error)) => Err(error),
             None => {
                 let mutations = mutations.to_vec();
-                self.on(owner, move |shard| async move { shard.write(&mutations).await }).await?
+                Box::pin(self.on(owner, move |shard| async move { shard.write(&mutations).await })).await?
             }
         }
     }

@@ -147,7 +147,8 @@ pub(crate) async fn execute(
         return Box::pin(Groups::new(plan, bindings, now).run(&mut scan, amounts)).await;
     }
     let read = if is_sorted {
-        let all = scan.collect(Amounts { left: u32::MAX, page: u32::MAX, ..amounts }).await?;
+        let everything = Amounts { left: u32::MAX, page: u32::MAX, ..amounts };
+        let all = Box::pin(scan.collect(everything)).await?;
         Collected { rows: sort(plan, all.rows, left), next: None }
     } else {
         scan.collect(amounts).await?

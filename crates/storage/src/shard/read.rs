@@ -39,10 +39,11 @@ impl Shard {
         let mut reading = Reading::new(self, &store, command);
         let outcome = match &command.target {
             ReadTarget::Keys(keys) => reading.keys(keys).await,
-            ReadTarget::Range(range) => reading.range(*range).await,
+            // Boxed, so that a read of one row needs no room for it; so is what else it seldom comes to.
+            ReadTarget::Range(range) => Box::pin(reading.range(*range)).await,
         };
         if let Err(error) = outcome {
-            return self.read_failed(&store, command, error).await;
+            return Box::pin(self.read_failed(&store, command, error)).await;
         }
         TableMetrics::add(&store.metrics.read_count, 1);
         let now = self.runtime.clock.elapsed();
@@ -112,7 +113,7 @@ impl<'a> Reading<'a> {
         if let Some(resume) = &self.command.resume {
             let place = keys.iter().position(|key| *key == resume.key);
             keys = place.map_or(&[][..], |place| &keys[place + 1..]);
-            if place.is_some() && self.rest_of_partition(resume).await? {
+            if place.is_some() && Box::pin(self.rest_of_partition(resume)).await? {
                 return Ok(());
             }
         }
@@ -122,7 +123,10 @@ impl<'a> Reading<'a> {
             let lone = if rows_are_alone { self.lone_row(key).await? } else { None };
             let is_full = match lone {
                 Some(lone) => self.take_lone(key, lone),
-                None => self.drive(self.partition_cursor(key, &self.command.slices), None, true).await?,
+                None => {
+                    let cursor = self.partition_cursor(key, &self.command.slices);
+                    Box::pin(self.drive(cursor, None, true)).await?
+                }
             };
             if is_full {
                 return Ok(());
@@ -180,7 +184,7 @@ impl<'a> Reading<'a> {
         loop {
             match cursor.step()? {
                 Step::Need(need) => {
-                    self.shard.fetch(need, &self.chunks).await?;
+                    Box::pin(self.shard.fetch(need, &self.chunks)).await?;
                     continue;
                 }
                 Step::Header(header) if header.static_row.is_none() => {
@@ -299,7 +303,7 @@ impl<'a> Reading<'a> {
                 self.chunks.chunks.borrow_mut().clear();
             }
             match step {
-                Step::Need(need) => self.shard.fetch(need, &self.chunks).await?,
+                Step::Need(need) => Box::pin(self.shard.fetch(need, &self.chunks)).await?,
                 Step::Header(header) => {
                     if self.close(partition.take()) {
                         return Ok(true);
