@@ -15,7 +15,8 @@
 //! - [`replay()`] reads every stream back, and tells a torn tail (a power cut while writing: nothing that
 //!   was acknowledged is in it) from damage (bytes that were known to be durable have changed).
 //!
-//! A failed write or sync ends the log (or the segment, where it is to go on): the kernel may have dropped what it could not write, and a
+//! A failed write or sync ends the log (or the segment, where it is to go on):
+//! the kernel may have dropped what it could not write, and a
 //! second sync that succeeds proves nothing. From then on nothing is taken and nothing is acknowledged.
 //! A full disk is different: segments are reserved whole before use, so running out of space shows
 //! when a segment is created, before anything depends on it; the log refuses records and tries again.

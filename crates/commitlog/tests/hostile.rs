@@ -33,7 +33,7 @@ fn a_log(sync: SyncMode, is_closed: bool) -> MemoryDisk {
     let disk = MemoryDisk::new();
     in_virtual_time(async {
         for (stream, count) in [(0, 24), (1, 5)] {
-            let options = CommitLogOptions { segment_bytes: 4096, sync, segment_above: 0, goes_on_after_failure: false };
+            let options = CommitLogOptions { segment_bytes: 4096, sync, ..CommitLogOptions::default() };
             let log =
                 CommitLog::open(&runtime_over(&disk), Path::new(DIRECTORY), stream, options).expect("open");
             for index in 0..count {

@@ -6,9 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use commitlog::{
-    CommitLog, CommitLogError, CommitLogOptions, LogEvent, LogPosition, SyncMode, replay_from,
-};
+use commitlog::{CommitLog, CommitLogError, CommitLogOptions, LogEvent, LogPosition, SyncMode, replay_from};
 use common::{DIRECTORY, in_virtual_time, read_all, runtime_over};
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Disk, Io, MemoryDisk, Runtime};

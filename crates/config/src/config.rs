@@ -67,6 +67,8 @@ pub enum CommitFailurePolicy {
 pub struct Config {
     /// `data_dir`.
     pub data_dir: PathBuf,
+    /// `data_file_directories`; none are `data` in `data_dir`.
+    pub data_file_directories: Vec<PathBuf>,
     /// `listen`.
     pub listen: SocketAddr,
     /// `management`.
@@ -113,6 +115,7 @@ impl Default for Config {
     fn default() -> Config {
         let mut config = Config {
             data_dir: PathBuf::new(),
+            data_file_directories: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 9042)),
             management: SocketAddr::from(([127, 0, 0, 1], 7199)),
             memory_bytes: 0,
@@ -159,7 +162,12 @@ impl Config {
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
             let option = find_option(key.get_ref(), || place(key.span().start))?;
-            let value_text = value_text(value.get_ref());
+            let value_text = match value.get_ref() {
+                DeValue::Array(parts) if option.name == LIST_OPTION => {
+                    list_text(parts.iter().map(|part| part.get_ref()))
+                }
+                value => value_text(value),
+            };
             let written = &text[value.span()];
             let problem = match &value_text {
                 Ok(value_text) => match (option.set)(self, value_text) {
@@ -247,6 +255,9 @@ fn find_option(name: &str, place: impl Fn() -> Place) -> Result<&'static OptionS
     })
 }
 
+/// The option whose value may be a list.
+const LIST_OPTION: &str = "data_file_directories";
+
 /// A value as a flag would give it; numbers need no quotes.
 fn value_text(value: &DeValue<'_>) -> Result<String, &'static str> {
     match value {
@@ -254,6 +265,15 @@ fn value_text(value: &DeValue<'_>) -> Result<String, &'static str> {
         DeValue::Integer(number) => Ok(number.to_string()),
         _ => Err("neither text in quotes nor a whole number"),
     }
+}
+
+/// A list of texts as a flag would give it.
+fn list_text<'a>(parts: impl Iterator<Item = &'a DeValue<'a>>) -> Result<String, &'static str> {
+    let text = |part: &DeValue<'a>| match part {
+        DeValue::String(text) => Ok(text.to_string()),
+        _ => Err("not a list of texts in quotes"),
+    };
+    Ok(parts.map(text).collect::<Result<Vec<_>, _>>()?.join(","))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -317,6 +337,18 @@ mod tests {
             ..Config::default()
         };
         assert_eq!(from_file(text), Ok(expected));
+    }
+
+    #[test]
+    fn directories_are_a_list_or_one_text_with_commas() {
+        let expected = Ok(vec![PathBuf::from("/disk1"), PathBuf::from("/disk2")]);
+        let read = |text: &str| from_file(text).map(|config| config.data_file_directories);
+        assert_eq!(read("data_file_directories = [\"/disk1\", \"/disk2\"]"), expected);
+        assert_eq!(read("data_file_directories = \"/disk1, /disk2\""), expected);
+        assert_eq!(read("data_file_directories = []"), Ok(Vec::new()));
+        assert!(read("data_file_directories = [1]").is_err());
+        assert!(read("data_file_directories = \"/disk1,,/disk2\"").is_err());
+        assert!(from_file("rack = [\"a\"]").is_err());
     }
 
     #[test]

@@ -58,6 +58,15 @@ pub static OPTIONS: &[OptionSpec] = &[
         },
     },
     OptionSpec {
+        name: "data_file_directories",
+        value: "PATH,PATH or a list",
+        default: "",
+        about: "Where table files go, one directory for each disk; without any, `data` in `data_dir`. Each shard writes \
+                to one of them, so have at least as many shards as directories. Files that lie in `data` from before \
+                are read on, and move as they are compacted. The log and the manifests stay in `data_dir`.",
+        set: |config, text| set(&mut config.data_file_directories, parse_paths(text)),
+    },
+    OptionSpec {
         name: "listen",
         value: "ADDR:PORT",
         default: "127.0.0.1:9042",
@@ -310,6 +319,17 @@ fn parse_disk_access(text: &str) -> Result<DiskAccess, String> {
         "buffered" => Ok(DiskAccess::Buffered),
         _ => Err("neither auto, io_uring, pread nor buffered".to_owned()),
     }
+}
+
+fn parse_paths(text: &str) -> Result<Vec<PathBuf>, String> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = |path: &str| match path.trim() {
+        "" => Err("a path is empty".to_owned()),
+        path => Ok(PathBuf::from(path)),
+    };
+    text.split(',').map(path).collect()
 }
 
 fn parse_disk_failure_policy(text: &str) -> Result<DiskFailurePolicy, String> {

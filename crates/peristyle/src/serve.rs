@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Args, Command};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use config::{Config, ConfigError, OPTIONS};
 use runtime::{DiskAccess, Runtime, RuntimeOptions};
 use server::{Server, ServerError, ServerOptions};
@@ -19,6 +19,8 @@ use crate::cqlsh::with_causes;
 const LOG_LEVEL: &str = "info";
 /// What a process ends with whose disk failed, where the policy is `die`; Cassandra's code.
 const DISK_FAILED_CODE: i32 = 100;
+/// The option whose flag may be given several times.
+const REPEATED: &str = "data_file_directories";
 /// How soon a dead shard is noticed.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -37,7 +39,8 @@ impl Args for ServeArguments {
             Arg::new("config").long("config").value_name("FILE").help("Configuration file; none is needed");
         let flags = OPTIONS.iter().map(|option| {
             let help = format!("{} [default: {}]", option.about, option.default);
-            Arg::new(option.name).long(option.flag()).value_name(option.value).help(help)
+            let flag = Arg::new(option.name).long(option.flag()).value_name(option.value).help(help);
+            if option.name == REPEATED { flag.action(ArgAction::Append) } else { flag }
         });
         command.arg(file).args(flags)
     }
@@ -49,7 +52,8 @@ impl Args for ServeArguments {
 
 impl clap::FromArgMatches for ServeArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<ServeArguments, clap::Error> {
-        let text = |name: &str| matches.get_one::<String>(name).cloned();
+        let text =
+            |name: &str| Some(matches.get_many::<String>(name)?.cloned().collect::<Vec<_>>().join(","));
         let flags = OPTIONS.iter().filter_map(|option| Some((option.flag(), text(option.name)?)));
         Ok(ServeArguments { config: text("config").map(PathBuf::from), flags: flags.collect() })
     }
@@ -178,6 +182,13 @@ mod tests {
         assert_eq!(config.data_dir, PathBuf::from("d"));
         assert_eq!(config.shards, Some(3));
         assert_eq!(config.commitlog_sync, config::CommitlogSync::Batch);
+    }
+
+    #[test]
+    fn data_directories_are_given_one_by_one_or_together() {
+        let config = parse(&["--data-file-directories", "a", "--data-file-directories=b,c"]).unwrap();
+        assert_eq!(config.data_file_directories, ["a", "b", "c"].map(PathBuf::from));
+        assert!(parse(&["--shards", "1", "--shards", "2"]).is_err());
     }
 
     #[test]

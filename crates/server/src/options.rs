@@ -31,7 +31,9 @@ impl ServerOptions {
     /// What a configuration means on a machine with that many cores.
     pub fn from_config(config: &Config, core_count: u16) -> Self {
         let to_usize = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let shard_count = config.shards.unwrap_or(core_count).max(1);
+        // Each shard writes to one of the directories: none is to stay empty.
+        let directory_count = u16::try_from(config.data_file_directories.len()).unwrap_or(1);
+        let shard_count = config.shards.unwrap_or(core_count.max(directory_count)).max(1);
         let sync = match config.commitlog_sync {
             CommitlogSync::Group => SyncMode::Group { window: config.commitlog_sync_window },
             CommitlogSync::Periodic => {
@@ -43,6 +45,7 @@ impl ServerOptions {
         ServerOptions {
             storage: StorageOptions {
                 sync,
+                data_directories: config.data_file_directories.clone(),
                 auto_snapshot: config.auto_snapshot,
                 incremental_backups: config.incremental_backups,
                 disk_failure_policy: disk_failure_policy(config),

@@ -216,6 +216,19 @@ impl Health {
         Some(kind)
     }
 
+    /// Takes in that a directory could not even be opened, where the rest is to be used.
+    pub(crate) fn note_lost(&self, directory: &Path, error: &StorageError) {
+        self.record(kind_of(error).unwrap_or(FaultKind::Write), "start", error);
+        tracing::error!(directory = %directory.display(), %error, "a data directory is not used: disk_failure_policy is best_effort");
+        let mut state = self.state();
+        state.unwritable.insert(directory.into());
+        let is_last = self.directories.iter().all(|directory| state.unwritable.contains(directory));
+        drop(state);
+        if is_last {
+            self.ask_for(Demand::StopClients, "no directory is left to write table files to");
+        }
+    }
+
     /// Takes in that the commit log failed.
     pub(crate) fn note_log(&self, error: &CommitLogError) {
         let in_words = with_causes(error);

@@ -1,4 +1,5 @@
-//! The data directory: what lies where, and the facts of the node that outlive it.
+//! The data directory (table files may lie in others, `crate::directories`):
+//! what lies where, and the facts of the node that outlive it.
 //!
 //! ```text
 //!   node.json                          host id, sharding rule, generation of the manifests
@@ -16,15 +17,19 @@ use ring::Sharding;
 use runtime::{Disk, Random};
 use schema::Table;
 use serde::{Deserialize, Serialize};
+use sstable::{Component, Descriptor, SstableError};
 use uuid::Uuid;
 
 use crate::StorageError;
+use crate::directories::distinct;
 use crate::state_file::{read_state, write_state};
 
 /// Paths below a data directory.
 #[derive(Clone, Debug)]
 pub struct Layout {
     root: PathBuf,
+    /// Where new table files go. Never empty.
+    data: Vec<PathBuf>,
 }
 
 /// What the node is, kept in `node.json`.
@@ -48,7 +53,14 @@ impl NodeFacts {
 impl Layout {
     /// Of that directory.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Layout { root: root.into() }
+        let root = root.into();
+        Layout { data: vec![root.join("data")], root }
+    }
+
+    /// The same with other directories for table files, if there are any.
+    pub(crate) fn with_data(root: &Path, data: &[PathBuf]) -> Self {
+        let layout = Layout::new(root);
+        if data.is_empty() { layout } else { Layout { data: distinct(data), ..layout } }
     }
 
     /// The directory itself.
@@ -66,17 +78,59 @@ impl Layout {
         self.root.join("commitlog")
     }
 
-    /// Where all keyspaces lie.
-    pub fn data(&self) -> PathBuf {
+    /// Where new table files go; by default `data` alone.
+    pub fn data_directories(&self) -> &[PathBuf] {
+        &self.data
+    }
+
+    /// Where table files may lie: also in `data`, when others were named later.
+    pub(crate) fn all_data_directories(&self) -> Vec<PathBuf> {
+        let mut all = self.data.clone();
+        all.push(self.own_data());
+        distinct(&all)
+    }
+
+    /// The directory of table files that lies in the node's own.
+    pub(crate) fn own_data(&self) -> PathBuf {
         self.root.join("data")
     }
 
-    /// Where a table's files lie, as in Cassandra: the id without dashes after the name.
+    /// Where a table's files lie in the first of the directories.
     pub fn table(&self, table: &Table) -> PathBuf {
-        Layout::table_in(&self.data(), table)
+        Layout::table_in(&self.data[0], table)
     }
 
-    /// The same below another directory of table files.
+    /// Where a table's files may lie.
+    pub(crate) fn tables(&self, table: &Table) -> Vec<PathBuf> {
+        self.all_data_directories().iter().map(|data| Layout::table_in(data, table)).collect()
+    }
+
+    /// Where a table file lies; where it would in the first directory, when it is in none.
+    ///
+    /// # Errors
+    /// A directory can not be looked into and no other has it, or it is of a version that is not read.
+    pub(crate) fn locate(
+        &self,
+        disk: &dyn Disk,
+        table: &Table,
+        id: Uuid,
+    ) -> Result<Descriptor, SstableError> {
+        let mut failure = None;
+        for directory in self.tables(table) {
+            match Descriptor::locate(disk, &directory, id) {
+                Ok(found) => {
+                    let is_there = |component| disk.exists(&found.path(component));
+                    if is_there(Component::Toc)? || is_there(Component::Data)? {
+                        return Ok(found);
+                    }
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or_else(|| Ok(Descriptor::new(self.table(table), id)), Err)
+    }
+
+    /// Where a table's files lie in a directory, as in Cassandra: the id without dashes after the name.
     pub(crate) fn table_in(data: &Path, table: &Table) -> PathBuf {
         data.join(table.keyspace()).join(format!("{}-{}", table.name(), table.id().0.simple()))
     }

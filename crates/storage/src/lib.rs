@@ -14,6 +14,7 @@
 
 mod cache;
 mod compaction;
+mod directories;
 mod errand;
 mod error;
 mod files;

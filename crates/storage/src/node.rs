@@ -10,7 +10,7 @@
 
 use std::future::Future;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ use types::Token;
 use crate::compaction::CompactionControl;
 use crate::errand::{Batch, Message, Outbox, refused};
 use crate::files::FileRegistry;
-use crate::health::Health;
+use crate::health::{self, DiskFailurePolicy, Health};
 use crate::layout::NodeFacts;
 use crate::manifest::{Manifest, ManifestState};
 use crate::recovery::Recovery;
@@ -42,7 +42,9 @@ pub struct Directory {
     options: Arc<StorageOptions>,
     layout: Layout,
     facts: NodeFacts,
-    lock: DirectoryLock,
+    locks: Vec<DirectoryLock>,
+    /// Directories of table files that can not be used, and why.
+    failed: Vec<(PathBuf, StorageError)>,
 }
 
 impl Directory {
@@ -51,7 +53,7 @@ impl Directory {
     /// # Errors
     /// Another process has it, the disk fails, or `node.json` is damaged.
     pub fn open(runtime: &Runtime, options: StorageOptions) -> Result<Directory, StorageError> {
-        let layout = Layout::new(&options.directory);
+        let layout = Layout::with_data(&options.directory, &options.data_directories);
         let fail = |act| move |source| StorageError::Disk { act, source };
         runtime.disk.create_dir_all(layout.root()).map_err(fail("create data directory"))?;
         let lock = take_directory(runtime, layout.root())?;
@@ -64,8 +66,33 @@ impl Directory {
             Some(facts) => facts,
             None => begin(runtime, &layout, sharding)?,
         };
-        runtime.disk.create_dir_all(&layout.data()).map_err(fail("create table directory"))?;
-        Ok(Directory { runtime: runtime.clone(), options: Arc::new(options), layout, facts, lock })
+        let (mut locks, mut failed) = (vec![lock], Vec::new());
+        for path in layout.data_directories() {
+            if *path == layout.own_data() {
+                runtime.disk.create_dir_all(path).map_err(fail("create table directory"))?;
+                continue;
+            }
+            match crate::directories::take(runtime, path, facts.host_id) {
+                Ok(lock) => locks.push(lock),
+                Err(error)
+                    if options.disk_failure_policy == DiskFailurePolicy::BestEffort
+                        && health::kind_of(&error).is_some() =>
+                {
+                    failed.push((path.clone(), error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let (shard_count, directory_count) =
+            (usize::from(options.shard_count), layout.data_directories().len());
+        if shard_count < directory_count {
+            tracing::warn!(
+                shard_count,
+                directory_count,
+                "some data directories are not used: each shard writes to one"
+            );
+        }
+        Ok(Directory { runtime: runtime.clone(), options: Arc::new(options), layout, facts, locks, failed })
     }
 
     /// Paths in it.
@@ -95,9 +122,12 @@ impl Directory {
         let health = Health::new(
             self.options.disk_failure_policy,
             self.options.commit_failure_policy,
-            vec![self.layout.data()],
+            self.layout.data_directories().to_vec(),
             Arc::clone(&self.runtime.clock),
         );
+        for (path, error) in &self.failed {
+            health.note_lost(path, error);
+        }
         let context = ShardContext {
             health: Arc::new(health),
             compaction,
@@ -110,12 +140,12 @@ impl Directory {
         };
         context.registry.set_incremental_backups(context.options.incremental_backups);
         let (facts, seeds) = Recovery { context: &context, schema, facts: self.facts }.run()?;
-        Ok(Recovered { context, facts, seeds, lock: self.lock })
+        Ok(Recovered { context, facts, seeds, locks: self.locks })
     }
 }
 
 /// Locks a directory for this process.
-fn take_directory(runtime: &Runtime, path: &Path) -> Result<DirectoryLock, StorageError> {
+pub(crate) fn take_directory(runtime: &Runtime, path: &Path) -> Result<DirectoryLock, StorageError> {
     runtime.disk.lock_dir(path).map_err(|source| match source.kind() {
         ErrorKind::WouldBlock => StorageError::Directory {
             path: path.into(),
@@ -128,7 +158,7 @@ fn take_directory(runtime: &Runtime, path: &Path) -> Result<DirectoryLock, Stora
 /// Begins a node in an empty directory. `node.json` comes last: where it is, everything is that a start
 /// relies on; where it is not but anything else is, it was lost, and beginning anew would lose the rest.
 fn begin(runtime: &Runtime, layout: &Layout, sharding: Sharding) -> Result<NodeFacts, StorageError> {
-    for path in [layout.data(), layout.commitlog(), layout.schema_log()] {
+    for path in [layout.own_data(), layout.commitlog(), layout.schema_log()] {
         let is_there = runtime.disk.exists(&path);
         if is_there.map_err(|source| StorageError::Disk { act: "look for earlier data", source })? {
             let what = format!("node.json is missing, but there is {}", path.display());
@@ -151,7 +181,7 @@ pub struct Recovered {
     context: ShardContext,
     facts: NodeFacts,
     seeds: Vec<ShardSeed>,
-    lock: DirectoryLock,
+    locks: Vec<DirectoryLock>,
 }
 
 impl Recovered {
@@ -214,7 +244,12 @@ impl Recovered {
             _ = threads.join();
             return Err(error);
         }
-        Ok(RunningShards { shards, threads: Some(threads), runtime: self.context.runtime, _lock: self.lock })
+        Ok(RunningShards {
+            shards,
+            threads: Some(threads),
+            runtime: self.context.runtime,
+            _locks: self.locks,
+        })
     }
 
     /// Starts all shards as tasks of the surrounding `LocalSet`: for tests, for the simulator, and
@@ -230,7 +265,7 @@ impl Recovered {
             handles.push(ShardHandle::new(shards.clone(), Rc::clone(&shard)));
             tokio::task::spawn_local(serve(shard, receiver));
         }
-        Ok(LocalShards { handles, _lock: self.lock })
+        Ok(LocalShards { handles, _locks: self.locks })
     }
 
     fn mailboxes(&self) -> (Shards, Vec<MailboxReceiver<Message>>, Vec<Arc<Door>>) {
@@ -406,7 +441,7 @@ pub struct RunningShards {
     shards: Shards,
     threads: Option<ShardThreads>,
     runtime: Runtime,
-    _lock: DirectoryLock,
+    _locks: Vec<DirectoryLock>,
 }
 
 impl RunningShards {
@@ -446,7 +481,7 @@ impl RunningShards {
 /// Shards that are tasks of one thread.
 pub struct LocalShards {
     handles: Vec<ShardHandle>,
-    _lock: DirectoryLock,
+    _locks: Vec<DirectoryLock>,
 }
 
 impl LocalShards {

@@ -11,6 +11,8 @@ use crate::{CommitFailurePolicy, DiskFailurePolicy};
 pub struct StorageOptions {
     /// Directory of everything the node keeps.
     pub directory: PathBuf,
+    /// Where table files go instead of `data` in it, if anywhere.
+    pub data_directories: Vec<PathBuf>,
     /// How many shards; a directory made with another number is taken over.
     pub shard_count: u16,
     /// When a write counts as durable.
@@ -49,6 +51,7 @@ impl StorageOptions {
     pub fn new(directory: impl Into<PathBuf>, shard_count: u16, memory_bytes: usize) -> Self {
         StorageOptions {
             directory: directory.into(),
+            data_directories: Vec::new(),
             shard_count,
             sync: SyncMode::Group { window: std::time::Duration::ZERO },
             segment_bytes: 32 << 20,

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ring::Sharding;
-use runtime::Disk;
+use runtime::{Disk, EntryKind};
 use schema::{Schema, Table, TableId};
 use sstable::{Component, Descriptor, TableFile};
 use uuid::Uuid;
@@ -86,11 +86,28 @@ impl Recovery<'_> {
             .flat_map(|(_, table)| &table.files)
             .copied()
             .collect();
-        let data = self.layout().data();
-        for keyspace in list(disk, &data)? {
+        for data in self.layout().all_data_directories() {
+            if let Err(error) = self.sweep_directory(disk, &data, &named) {
+                self.context.health.note("start", &error);
+                if !self.context.health.answers_from_the_rest() {
+                    return Err(error);
+                }
+                tracing::error!(directory = %data.display(), %error, "left-overs are not swept up");
+            }
+        }
+        Ok(())
+    }
+
+    fn sweep_directory(
+        &self,
+        disk: &dyn Disk,
+        data: &Path,
+        named: &BTreeSet<Uuid>,
+    ) -> Result<(), StorageError> {
+        for keyspace in list(disk, data)? {
             for table in list(disk, &data.join(&keyspace))? {
                 let directory = data.join(&keyspace).join(table);
-                self.sweep_table(&directory, &named)?;
+                self.sweep_table(&directory, named)?;
             }
         }
         Ok(())
@@ -156,7 +173,7 @@ impl Recovery<'_> {
                 state.tables.entry(id).or_default().files.extend(files);
             }
             for (id, memtable) in std::mem::take(&mut replayed.memtables) {
-                let file = write_replayed(self.context, self.schema, id, &memtable)?;
+                let file = write_replayed(self.context, self.schema, shard, id, &memtable)?;
                 if file.is_some() {
                     state.tables.entry(id).or_default().files.extend(file);
                 }
@@ -269,7 +286,7 @@ impl Recovery<'_> {
         if let Some(file) = opened.get(&id) {
             return Ok(Arc::clone(file));
         }
-        let descriptor = Descriptor::locate(&**self.disk(), &self.layout().table(table), id)?;
+        let descriptor = self.layout().locate(&**self.disk(), table, id)?;
         let file = TableFile::open(Arc::clone(self.disk()), descriptor, table)?;
         opened.insert(id, Arc::clone(&file));
         Ok(file)
@@ -280,6 +297,9 @@ impl Recovery<'_> {
 fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>, StorageError> {
     let fail = |source| StorageError::Disk { act: "list directory", source };
     if !disk.exists(directory).map_err(fail)? {
+        return Ok(Vec::new());
+    }
+    if disk.metadata(directory).map_err(fail)?.is_some_and(|entry| entry.kind != EntryKind::Directory) {
         return Ok(Vec::new());
     }
     let mut names: Vec<String> =

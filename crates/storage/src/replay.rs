@@ -153,7 +153,7 @@ impl<'a> Replaying<'a> {
         };
         shard.memtable_bytes = shard.memtable_bytes.saturating_sub(memtable.memory_bytes());
         self.flush_count += 1;
-        let file = write_replayed(self.context, self.schema, id, &memtable)?;
+        let file = write_replayed(self.context, self.schema, owner, id, &memtable)?;
         if !self.keeps_rule {
             self.shards[owner].unnamed.entry(id).or_default().extend(file);
             return Ok(());
@@ -175,12 +175,13 @@ impl<'a> Replaying<'a> {
 pub(crate) fn write_replayed(
     context: &ShardContext,
     schema: &Schema,
+    owner: usize,
     id: TableId,
     memtable: &Memtable,
 ) -> Result<Option<Uuid>, StorageError> {
     let Some(table) = schema.table_by_id(id) else { return Ok(None) };
     let file = context.runtime.random.uuid_v1(&*context.runtime.clock);
-    let descriptor = Descriptor::new(context.layout.table(table), file);
+    let descriptor = Descriptor::new(context.table_directory(owner, table)?, file);
     let disk = Arc::clone(&context.runtime.disk);
     let written = write_memtable(disk, descriptor, Arc::clone(table), memtable)?;
     Ok(written.map(|_| file))

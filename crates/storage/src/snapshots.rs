@@ -125,10 +125,11 @@ fn read_manifest(disk: &dyn Disk, directory: &Path) -> Result<Option<SnapshotMan
     Ok(serde_json::from_slice(&disk.read(&path).map_err(fail)?).ok())
 }
 
-/// All snapshots below the directory of all tables.
-pub(crate) fn list(disk: &dyn Disk, data: &Path) -> Result<Vec<SnapshotFacts>, StorageError> {
+/// All snapshots below the directories of table files. One whose files lie in several is one.
+pub(crate) fn list(disk: &dyn Disk, data: &[PathBuf]) -> Result<Vec<SnapshotFacts>, StorageError> {
     let mut found = Vec::new();
-    for (keyspace, directory, name) in tables(disk, data)? {
+    let tables = data.iter().map(|data| tables(disk, data)).collect::<Result<Vec<_>, _>>()?;
+    for (keyspace, directory, name) in tables.into_iter().flatten() {
         let live = sizes(disk, &directory)?;
         for tag in directories(disk, &directory.join("snapshots"))? {
             let path = snapshot_directory(&directory, &tag);
@@ -147,6 +148,16 @@ pub(crate) fn list(disk: &dyn Disk, data: &Path) -> Result<Vec<SnapshotFacts>, S
         }
     }
     found.sort_by(|a, b| (&a.tag, &a.keyspace, &a.table).cmp(&(&b.tag, &b.keyspace, &b.table)));
+    found.dedup_by(|next, first| {
+        let are_one = (&next.tag, &next.keyspace, &next.table) == (&first.tag, &first.keyspace, &first.table);
+        if are_one {
+            first.true_bytes += next.true_bytes;
+            first.disk_bytes += next.disk_bytes;
+            first.created_at = first.created_at.take().or(next.created_at.take());
+            first.expires_at = first.expires_at.take().or(next.expires_at.take());
+        }
+        are_one
+    });
     Ok(found)
 }
 

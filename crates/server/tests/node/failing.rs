@@ -92,6 +92,7 @@ fn a_failed_log_is_a_write_failure_and_reads_go_on_under_stop_commit() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a node on threads of its own is waited for")]
 fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again() {
     let disk = MemoryDisk::new();
     let node = Node::on_disk(&disk, small);

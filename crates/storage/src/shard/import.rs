@@ -24,11 +24,11 @@ impl Shard {
         directory: PathBuf,
     ) -> Result<Vec<Descriptor>, StorageError> {
         self.store(table)?;
-        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.data());
+        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.all_data_directories());
         let list = move || {
             // The node's own directory may be named from where it was started, or through a link.
             let whole = |path: &Path| disk.canonical(path).unwrap_or_else(|_| path.to_owned());
-            if is_live(&whole(&data), &whole(&directory)) {
+            if data.iter().any(|data| is_live(&whole(data), &whole(&directory))) {
                 let what = "live files of this node are in it; files placed there become part of their table with refresh";
                 return Err(StorageError::Directory { path: directory, what: what.into() });
             }
@@ -39,11 +39,16 @@ impl Shard {
 
     /// All files in the table's own directory.
     pub(crate) async fn list_placed(&self, table: TableId) -> Result<Vec<Descriptor>, StorageError> {
-        let directory = self.layout.table(&self.store(table)?.table());
+        let directories = self.layout.tables(&self.store(table)?.table());
         let disk = Arc::clone(&self.runtime.disk);
-        let list = move || match disk.exists(&directory) {
-            Ok(false) => Ok(Vec::new()),
-            _ => list_source(&*disk, &directory),
+        let list = move || {
+            let mut placed = Vec::new();
+            for directory in directories {
+                if !matches!(disk.exists(&directory), Ok(false)) {
+                    placed.extend(list_source(&*disk, &directory)?);
+                }
+            }
+            Ok(placed)
         };
         self.runtime.io.run(list).await
     }
@@ -82,7 +87,7 @@ impl Shard {
         let definition = self.store(table)?.table();
         let job = BringJob {
             runtime: self.runtime.clone(),
-            directory: self.layout.table(&definition),
+            directory: self.table_directory(&definition)?,
             table: definition,
             sources,
             options,

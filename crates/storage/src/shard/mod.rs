@@ -33,6 +33,7 @@ mod write;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -150,6 +151,14 @@ pub(crate) struct ShardContext {
 }
 
 impl ShardContext {
+    /// Where a shard writes files of a table.
+    ///
+    /// # Errors
+    /// Nowhere, any more.
+    pub(crate) fn table_directory(&self, shard: usize, table: &Table) -> Result<PathBuf, StorageError> {
+        Ok(Layout::table_in(self.health.write_directory(shard)?, table))
+    }
+
     /// The part of the memtable budget that is each shard's.
     pub(crate) fn memtable_budget(&self) -> usize {
         self.options.memtable_bytes / self.sharding.shard_count()

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use runtime::{Disk, Stopped};
+use runtime::{Disk, EntryKind, Stopped};
 use schema::{Table, TableId};
 use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWriter, WriterOptions};
 use uuid::Uuid;
@@ -158,8 +158,8 @@ impl Shard {
 
     /// The same of one that can not even be opened.
     async fn set_aside_unopened(&self, store: &TableStore, id: Uuid) -> Result<PathBuf, StorageError> {
-        let (disk, directory) = (Arc::clone(&self.runtime.disk), self.layout.table(&store.table()));
-        let locate = move || Descriptor::locate(&*disk, &directory, id);
+        let (disk, layout, table) = (Arc::clone(&self.runtime.disk), self.layout.clone(), store.table());
+        let locate = move || layout.locate(&*disk, &table, id);
         let descriptor = self.runtime.io.run(locate).await?;
         self.link_aside(descriptor.clone()).await?;
         self.forget_in_manifest(store, id).await?;
@@ -197,8 +197,7 @@ impl Shard {
     /// The disk fails.
     pub async fn quarantined(&self) -> Result<Vec<PathBuf>, StorageError> {
         let disk = Arc::clone(&self.runtime.disk);
-        let directories = self.health.directories().into_iter().map(|directory| directory.path);
-        let directories: Vec<PathBuf> = directories.collect();
+        let directories = self.layout.all_data_directories();
         self.runtime
             .io
             .run(move || {
@@ -242,7 +241,8 @@ fn rewrite(
 fn list_quarantined(disk: &dyn Disk, data: &Path, found: &mut Vec<PathBuf>) -> Result<(), StorageError> {
     let fail = |source| StorageError::Disk { act: "list set aside files", source };
     let names = |path: &Path| -> Result<Vec<String>, StorageError> {
-        if !disk.exists(path).map_err(fail)? {
+        let kind = disk.metadata(path).map_err(fail)?.map(|entry| entry.kind);
+        if kind != Some(EntryKind::Directory) {
             return Ok(Vec::new());
         }
         Ok(disk.list(path).map_err(fail)?.into_iter().map(|entry| entry.name).collect())

@@ -3,13 +3,14 @@
 //! While names are made, the files are held ([`crate::files::FileRegistry`]), so that a compaction
 //! that ends meanwhile does not delete one before it has its second name.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use runtime::Disk;
 use schema::{Table, TableId};
-use sstable::{Component, Descriptor, SstableError, TableFile};
+use sstable::{Component, Descriptor, TableFile};
 
 use super::{Shard, TableStore};
 use crate::StorageError;
@@ -27,9 +28,12 @@ pub(super) enum Occasion {
 impl Shard {
     /// Refuses a tag that a table has already.
     pub(crate) async fn check_new_snapshot(&self, table: TableId, tag: String) -> Result<(), StorageError> {
-        let directory = snapshot_directory(&self.layout.table(&self.store(table)?.table()), &tag);
-        let disk = Arc::clone(&self.runtime.disk);
-        let exists = self.runtime.io.run(move || disk.exists(&directory)).await;
+        let tables = self.layout.tables(&self.store(table)?.table());
+        let directories = tables.iter().map(|table| snapshot_directory(table, &tag));
+        let (disk, mut directories) =
+            (Arc::clone(&self.runtime.disk), directories.collect::<Vec<_>>().into_iter());
+        let any = move || directories.try_fold(false, |any, directory| Ok(any || disk.exists(&directory)?));
+        let exists: std::io::Result<bool> = self.runtime.io.run(any).await;
         match exists.map_err(|source| StorageError::Disk { act: "look for snapshot", source })? {
             true => Err(StorageError::SnapshotExists { tag }),
             false => Ok(()),
@@ -48,8 +52,7 @@ impl Shard {
         if !skip_flush {
             self.flush(table).await?;
         }
-        let directory = snapshot_directory(&self.layout.table(&store.table()), &tag);
-        self.link_files(&store.files(), directory).await
+        self.link_files(&store.files(), move |table| snapshot_directory(table, &tag)).await
     }
 
     /// Writes what makes a directory of files a snapshot: the list of them, and the table's definition.
@@ -68,7 +71,7 @@ impl Shard {
     /// # Errors
     /// The disk fails.
     pub async fn snapshots(&self) -> Result<Vec<SnapshotFacts>, StorageError> {
-        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.data());
+        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.all_data_directories());
         self.runtime.io.run(move || list(&*disk, &data)).await
     }
 
@@ -77,8 +80,10 @@ impl Shard {
     /// # Errors
     /// The disk fails.
     pub async fn clear_snapshots(&self, filter: ClearFilter) -> Result<usize, StorageError> {
-        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.data());
-        self.runtime.io.run(move || clear(&*disk, &data, &filter)).await
+        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.all_data_directories());
+        let clear_all =
+            move || data.iter().try_fold(0, |count, data| Ok(count + clear(&*disk, data, &filter)?));
+        self.runtime.io.run(clear_all).await
     }
 
     /// Is each flushed file kept in `backups` too?
@@ -98,8 +103,7 @@ impl Shard {
         if !self.registry.incremental_backups() || !table.options().incremental_backups || is_system(&table) {
             return;
         }
-        let directory = self.layout.table(&table).join("backups");
-        if let Err(error) = self.link_files(&[file], directory).await {
+        if let Err(error) = self.link_files(&[file], |table| table.join("backups")).await {
             tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a flushed file was not kept as a backup");
         }
     }
@@ -122,7 +126,8 @@ impl Shard {
         let now_ms = self.runtime.clock.now_seconds().saturating_mul(1000);
         let prefix = format!("{word}-{now_ms}-{}", table.name());
         let tag = self.registry.snapshot_tag(table.id(), word, self.index, prefix);
-        let names = self.link_files(&files, snapshot_directory(&self.layout.table(&table), &tag)).await?;
+        let of_tag = tag.clone();
+        let names = self.link_files(&files, move |table| snapshot_directory(table, &of_tag)).await?;
         self.write_snapshot_manifest(&table, &tag, names).await
     }
 
@@ -148,12 +153,12 @@ impl Shard {
     async fn link_files(
         &self,
         files: &[Arc<TableFile>],
-        directory: PathBuf,
+        directory_of: impl Fn(&Path) -> PathBuf + Send + 'static,
     ) -> Result<Vec<String>, StorageError> {
         files.iter().for_each(|file| self.registry.retain(file.descriptor().id));
         let descriptors: Vec<Descriptor> = files.iter().map(|file| file.descriptor().clone()).collect();
         let disk = Arc::clone(&self.runtime.disk);
-        let linked = self.runtime.io.run(move || link_all(&*disk, &descriptors, &directory)).await;
+        let linked = self.runtime.io.run(move || link_all(&*disk, &descriptors, directory_of)).await;
         self.release_files(files).await;
         linked
     }
@@ -162,16 +167,21 @@ impl Shard {
 fn link_all(
     disk: &dyn Disk,
     descriptors: &[Descriptor],
-    directory: &std::path::Path,
+    directory_of: impl Fn(&Path) -> PathBuf,
 ) -> Result<Vec<String>, StorageError> {
     let fail = |source| StorageError::Disk { act: "create snapshot directory", source };
-    disk.create_dir_all(directory).map_err(fail)?;
-    let link = |descriptor: &Descriptor| -> Result<String, SstableError> {
-        sstable::link_into(disk, descriptor, directory)?;
-        Ok(descriptor.file_name(Component::Data))
-    };
-    let names = descriptors.iter().map(link).collect::<Result<Vec<_>, _>>()?;
-    disk.sync_dir(directory).map_err(fail)?;
+    let (mut names, mut directories) = (Vec::new(), BTreeSet::new());
+    for descriptor in descriptors {
+        // On the file's own disk: a second name can not be on another.
+        let directory = directory_of(&descriptor.directory);
+        if !directories.contains(&directory) {
+            disk.create_dir_all(&directory).map_err(fail)?;
+        }
+        sstable::link_into(disk, descriptor, &directory)?;
+        names.push(descriptor.file_name(Component::Data));
+        directories.insert(directory);
+    }
+    directories.iter().try_for_each(|directory| disk.sync_dir(directory)).map_err(fail)?;
     Ok(names)
 }
 

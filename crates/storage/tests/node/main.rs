@@ -17,6 +17,7 @@
 
 mod cold;
 mod compacting;
+mod directories;
 mod errands;
 mod failing;
 mod given;

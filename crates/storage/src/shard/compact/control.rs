@@ -25,7 +25,7 @@ impl Shard {
                 total_bytes: active.total_bytes,
                 total_compressed_bytes: active.total_compressed_bytes,
                 file_count: active.file_count,
-                directory: self.layout.table(&table),
+                directory: self.table_directory(&table).unwrap_or_else(|_| self.layout.table(&table)),
             }
         };
         active.iter().map(tell).collect()
