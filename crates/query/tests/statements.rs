@@ -137,6 +137,22 @@ fn prepared_statements_take_values_and_follow_the_schema() {
 }
 
 #[test]
+fn a_set_bound_in_any_order_is_one_key() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k frozen<set<int>> PRIMARY KEY, v int)").await;
+        let set = |elements: &[i32]| {
+            let bytes: Vec<[u8; 4]> = elements.iter().map(|element| element.to_be_bytes()).collect();
+            let parts = bytes.iter().map(|element| Some(element.as_slice()));
+            BindValue::Set(types::encoding::collection(bytes.len(), parts).into())
+        };
+        session.execute("INSERT INTO t (k, v) VALUES (?, ?)", vec![set(&[3, 1, 2]), int(1)]).await.unwrap();
+        session.execute("UPDATE t SET v = ? WHERE k = ?", vec![int(2), set(&[2, 3, 1, 3])]).await.unwrap();
+        session.check("SELECT k, v FROM t", &["{1, 2, 3} | 2"]).await;
+        session.check("SELECT v FROM t WHERE k = {2, 1, 3}", &["2"]).await;
+    });
+}
+
+#[test]
 fn multi_column_slices_hold_in_mixed_order() {
     with_session(async |mut session| {
         session

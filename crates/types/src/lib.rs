@@ -30,6 +30,7 @@ pub mod uuid;
 pub mod varint;
 
 mod calendar;
+mod canonical;
 mod float_digits;
 mod scan;
 

@@ -156,7 +156,8 @@ impl Term {
                 BindValue::Unset => Ok(Value::Unset),
                 BindValue::Set(bytes) => {
                     cql_type.validate(bytes)?;
-                    Ok(Value::Set(Cow::Borrowed(bytes)))
+                    let canonical = cql_type.canonical(bytes);
+                    Ok(Value::Set(canonical.map_or(Cow::Borrowed(&**bytes), Cow::Owned)))
                 }
             },
             Term::List(elements) => bind_list(elements, bindings),
@@ -194,7 +195,7 @@ impl Term {
             Term::Marker { index, cql_type } => match bindings.raw(*index) {
                 BindValue::Set(bytes) => {
                     cql_type.validate(bytes)?;
-                    Ok(Some(bytes.clone()))
+                    Ok(Some(cql_type.canonical(bytes).map_or_else(|| bytes.clone(), Bytes::from)))
                 }
                 BindValue::Null | BindValue::Unset => Ok(None),
             },
