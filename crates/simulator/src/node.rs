@@ -1,5 +1,6 @@
 //! A node in a machine: started as the server starts one, all shards as tasks of one thread.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cluster::{MetadataError, MetadataLog};
@@ -22,6 +23,7 @@ pub(crate) struct Setup {
     cache_bytes: usize,
     segment_bytes: u32,
     sync: SyncMode,
+    data_directories: Vec<PathBuf>,
 }
 
 impl Setup {
@@ -38,7 +40,17 @@ impl Setup {
             cache_bytes: *dice.pick(&[0, 20_000, 200_000, 4_000_000]),
             segment_bytes: *dice.pick(&[256 << 10, 512 << 10, 1 << 20]),
             sync: *dice.pick(&syncs),
+            data_directories: Vec::new(),
         }
+    }
+
+    /// A third of all nodes have several directories of table files, and the same in all lives.
+    pub(crate) fn on_disks_of(self, seed: u64) -> Setup {
+        let data_directories = match seed % 3 {
+            0 => vec!["/first".into(), "/second".into()],
+            _ => Vec::new(),
+        };
+        Setup { data_directories, ..self }
     }
 
     fn options(&self) -> StorageOptions {
@@ -48,6 +60,7 @@ impl Setup {
             memtable_bytes: self.memtable_bytes,
             cache_bytes: self.cache_bytes,
             log_bytes: 0,
+            data_directories: self.data_directories.clone(),
             ..StorageOptions::new(DIRECTORY, self.shard_count, 1 << 20)
         }
     }

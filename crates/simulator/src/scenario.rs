@@ -186,7 +186,7 @@ impl Plan {
         let is_countdown = matches!(fate, Fate::PowerCutAfterChanges(_));
         Plan {
             number,
-            setup: Setup::roll(&dice),
+            setup: Setup::roll(&dice).on_disks_of(seed),
             fate,
             op_count: dice.between(5, 40),
             flush_at_stop: dice.one_in(2),

@@ -147,10 +147,9 @@ impl Directory {
 /// Locks a directory for this process.
 pub(crate) fn take_directory(runtime: &Runtime, path: &Path) -> Result<DirectoryLock, StorageError> {
     runtime.disk.lock_dir(path).map_err(|source| match source.kind() {
-        ErrorKind::WouldBlock => StorageError::Directory {
-            path: path.into(),
-            what: "another process uses it and has locked the file LOCK in it".into(),
-        },
+        ErrorKind::WouldBlock => {
+            StorageError::Directory { path: path.into(), what: format!("another process uses it ({source})") }
+        }
         _ => StorageError::Disk { act: "lock data directory", source },
     })
 }

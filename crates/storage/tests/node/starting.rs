@@ -26,10 +26,8 @@ fn a_directory_that_another_process_has_locked_is_refused_in_words() {
     let runtime = Runtime::in_memory(Arc::new(MemoryDisk::new()), 1);
     let first = Directory::open(&runtime, options(1)).expect("opens");
     let refused = Directory::open(&runtime, options(1)).err().expect("one node per directory").to_string();
-    assert_eq!(
-        refused,
-        "data directory /node can not be used: another process uses it and has locked the file LOCK in it"
-    );
+    let words = "data directory /node can not be used: another process uses it (lock /node: ";
+    assert!(refused.starts_with(words), "{refused}");
     drop(first);
     assert!(Directory::open(&runtime, options(1)).is_ok());
 }
