@@ -277,12 +277,13 @@ impl Shard {
             Removed::All => manifest.files(table),
             Removed::These(ids) => ids,
         };
-        if change.flushed.is_some() {
-            store.compacting.note_flush(&change.added);
-        }
+        let is_flush = change.flushed.is_some();
         let edit = Edit { added: ids(&change.added), removed: named, flushed: change.flushed };
         let next = manifest.edited(table, &edit, self.timestamps.mark());
         *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
+        if is_flush {
+            store.compacting.note_flush(&change.added);
+        }
         let gone = ids(&removed);
         let mut files: Vec<Arc<TableFile>> =
             store.files().iter().filter(|file| !gone.contains(&file.descriptor().id)).cloned().collect();
