@@ -14,6 +14,7 @@ use runtime::trace;
 
 use super::ShardServer;
 use super::answer::{Answer, RowsAnswer};
+use super::failed;
 use super::traced::TracedRequest;
 use crate::clients::{PanicCount, Registration};
 use crate::convert;
@@ -51,15 +52,11 @@ impl Job {
 
     async fn run_untraced(&self) -> Answer {
         let _counted = PanicCount(&self.server.clients);
+        let request = &self.envelope.request;
         match self.answer().await {
             Ok(answer) => answer,
             Err(error) => {
-                if matches!(
-                    error.kind,
-                    ErrorKind::Server | ErrorKind::ReadFailure { .. } | ErrorKind::WriteFailure { .. }
-                ) {
-                    self.server.clients.count_exception();
-                }
+                failed::note(&self.server, self.session.borrow().keyspace.as_deref(), request, &error);
                 Response::Error(error).into()
             }
         }

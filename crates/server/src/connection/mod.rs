@@ -8,6 +8,7 @@
 
 mod answer;
 mod drive;
+mod failed;
 mod handle;
 mod traced;
 
@@ -20,6 +21,7 @@ use crate::Limits;
 use crate::clients::Clients;
 use crate::events::Events;
 use answer::MetadataCache;
+use failed::FailureLog;
 
 pub(crate) use drive::serve_connection;
 pub(crate) use traced::Tracer;
@@ -35,6 +37,7 @@ pub(crate) struct ShardServer {
     pub(crate) in_flight_bytes_max: usize,
     in_flight_bytes: Cell<usize>,
     metadata: MetadataCache,
+    failures: FailureLog,
 }
 
 impl ShardServer {
@@ -55,6 +58,7 @@ impl ShardServer {
             in_flight_bytes_max: limits.in_flight_bytes / shard_count.max(1),
             in_flight_bytes: Cell::new(0),
             metadata: MetadataCache::default(),
+            failures: FailureLog::default(),
         })
     }
 

@@ -1,0 +1,120 @@
+//! Requests that failed through no fault of the client's: a line in the log each, with the statement, so that
+//! whoever runs the node learns of a damaged file even if nobody reads the client's log.
+//!
+//! The statement's text goes there, not the values bound to it, which are not ours to tell.
+
+use std::cell::Cell;
+
+use protocol::{ErrorKind, ErrorResponse, Request};
+use query::Engine;
+
+use super::ShardServer;
+use crate::convert;
+
+/// So many are logged by a shard within a window; a table that can not be read must not fill the disk.
+const LOGGED_MAX: u32 = 10;
+const WINDOW_MILLIS: i64 = 10_000;
+/// A statement is shown up to this many characters, a batch up to so many statements.
+const STATEMENT_CHARS_MAX: usize = 400;
+const BATCH_STATEMENTS_MAX: usize = 3;
+
+/// How many failures were logged of late.
+#[derive(Debug, Default)]
+pub(super) struct FailureLog {
+    window_start: Cell<Option<i64>>,
+    logged: Cell<u32>,
+    left_out: Cell<u64>,
+}
+
+impl FailureLog {
+    /// May one more be logged now? With how many were left out since the last one.
+    fn admit(&self, now_millis: i64) -> Option<u64> {
+        let is_over = |start: i64| !(start..start.saturating_add(WINDOW_MILLIS)).contains(&now_millis);
+        if self.window_start.get().is_none_or(is_over) {
+            self.window_start.set(Some(now_millis));
+            self.logged.set(0);
+        }
+        if self.logged.get() >= LOGGED_MAX {
+            self.left_out.set(self.left_out.get().saturating_add(1));
+            return None;
+        }
+        self.logged.set(self.logged.get() + 1);
+        Some(self.left_out.take())
+    }
+}
+
+/// Counts and logs an error, if it is the node's.
+pub(super) fn note(server: &ShardServer, keyspace: Option<&str>, request: &Request, error: &ErrorResponse) {
+    let is_ours = matches!(
+        error.kind,
+        ErrorKind::Server
+            | ErrorKind::Truncate
+            | ErrorKind::ReadFailure { .. }
+            | ErrorKind::WriteFailure { .. }
+    );
+    if !is_ours {
+        return;
+    }
+    server.clients.count_exception();
+    let now_millis = server.tracer.coordinator.now_millis();
+    if let Some(left_out) = server.failures.admit(now_millis) {
+        let statement = statement(&server.engine, request);
+        let keyspace = keyspace.unwrap_or_default();
+        tracing::error!(error = %error.message, %statement, keyspace, left_out, "a statement failed");
+    }
+}
+
+/// The text of what was asked.
+fn statement(engine: &Engine, request: &Request) -> String {
+    let prepared = |id: &bytes::Bytes| {
+        let known = convert::prepared_id(id).ok().and_then(|id| engine.prepared_text(&id));
+        known.map_or_else(|| "(prepared, no longer known)".to_owned(), |(text, _)| text)
+    };
+    match request {
+        Request::Query(query) => shortened(query.query.as_str()),
+        Request::Prepare(prepare) => shortened(prepare.query.as_str()),
+        Request::Execute(execute) => shortened(&prepared(&execute.id)),
+        Request::Batch(batch) => {
+            let texts = batch.statements.iter().take(BATCH_STATEMENTS_MAX).map(|part| match &part.query {
+                protocol::BatchQuery::Text(text) => shortened(text.as_str()),
+                protocol::BatchQuery::Prepared(id) => shortened(&prepared(id)),
+            });
+            let texts = texts.collect::<Vec<_>>().join("; ");
+            match batch.statements.len().saturating_sub(BATCH_STATEMENTS_MAX) {
+                0 => format!("BATCH: {texts}"),
+                more => format!("BATCH: {texts}; and {more} more"),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+/// On one line, and no longer than a line may be.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(STATEMENT_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_failures_are_logged_in_part_and_the_rest_is_counted() {
+        let log = FailureLog::default();
+        let admitted = (0..25).filter(|second| log.admit(1_000 + second).is_some()).count();
+        assert_eq!(admitted, LOGGED_MAX as usize);
+        assert_eq!(log.admit(1_000 + WINDOW_MILLIS), Some(15), "a new window tells of those left out");
+        assert_eq!(log.admit(1_000 + WINDOW_MILLIS), Some(0));
+        assert_eq!(log.admit(0), Some(0), "a clock that goes back begins a new window");
+    }
+
+    #[test]
+    fn a_statement_is_shown_on_one_line_and_in_part() {
+        assert_eq!(shortened("SELECT *\n   FROM k.t"), "SELECT * FROM k.t");
+        assert_eq!(shortened(&"é".repeat(500)).chars().count(), STATEMENT_CHARS_MAX + 1);
+    }
+}
