@@ -1,7 +1,7 @@
 //! The operating system's file system.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,18 @@ use crate::disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, Open
 
 /// Name of the file whose lock stands for its directory.
 const LOCK_FILE_NAME: &str = "LOCK";
+
+/// Who has a lock, as its file says: the holder's process id, unless it has not written it yet.
+fn held_by(file: &mut File) -> io::Error {
+    const ID_BYTES_MAX: u64 = 10;
+    let mut text = String::new();
+    let id = match file.take(ID_BYTES_MAX).read_to_string(&mut text) {
+        Ok(_) => text.parse::<u32>().ok(),
+        Err(_) => None,
+    };
+    let holder = id.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"));
+    io::Error::new(io::ErrorKind::WouldBlock, format!("{holder} holds it"))
+}
 
 /// The real disk.
 #[derive(Debug, Default, Clone)]
@@ -132,14 +144,19 @@ impl Disk for OsDisk {
     fn lock_dir(&self, path: &Path) -> io::Result<DirectoryLock> {
         let lock_path = path.join(LOCK_FILE_NAME);
         let failed = |error| path_error("lock", &lock_path, error);
-        let file = OpenOptions::new()
+        let mut file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .open(&lock_path)
             .map_err(failed)?;
-        file.try_lock().map_err(|error| failed(error.into()))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => failed(held_by(&mut file)),
+            TryLockError::Error(error) => failed(error),
+        })?;
+        // For whoever comes later and wonders who has it; the lock holds without.
+        _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         Ok(DirectoryLock::new(file))
     }
 
@@ -271,5 +288,24 @@ impl DiskFile for OsFile {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_len(file_bytes),
             Err(error) => Err(self.failed("allocate")(error.into())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_directory_says_which_process_has_it() {
+        let directory = tempfile::tempdir().expect("directory");
+        let disk = OsDisk::new();
+        std::fs::write(directory.path().join(LOCK_FILE_NAME), "1234567").expect("a killed process's id");
+        let held = disk.lock_dir(directory.path()).expect("free");
+        let refused = disk.lock_dir(directory.path()).expect_err("held");
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        let says = format!("LOCK: process {} holds it", std::process::id());
+        assert!(refused.to_string().ends_with(&says), "{refused}");
+        drop(held);
+        assert!(disk.lock_dir(directory.path()).is_ok());
     }
 }

@@ -49,13 +49,16 @@ fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
 }
 
-/// An error and what caused it, joined by colons.
+/// An error and what caused it, joined by colons; a cause that an error has told of itself is not told again.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let reason = cause.to_string();
+        if !text.ends_with(&reason) {
+            text.push_str(": ");
+            text.push_str(&reason);
+        }
         source = cause.source();
     }
     text
@@ -95,6 +98,25 @@ fn names(kind: &ErrorKind) -> (&'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `lock x/LOCK: would block: lock x/LOCK: would block` was how a start failed.
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        enum Layer {
+            #[error("{act}: {source}")]
+            Telling { act: &'static str, source: Box<dyn Error> },
+            #[error("serve")]
+            Silent(#[source] Box<dyn Error>),
+        }
+        let root = || Box::new(std::io::Error::other("would block"));
+        let inner = || Box::new(Layer::Telling { act: "lock", source: root() });
+        let telling = Layer::Telling { act: "open", source: inner() };
+        assert_eq!(with_causes(&telling), "open: lock: would block");
+        assert_eq!(with_causes(&Layer::Silent(Box::new(telling))), "serve: open: lock: would block");
+        let server = ClientError::Server(ErrorResponse::invalid("Keyspace 'nope' does not exist"));
+        assert_eq!(with_causes(&server), "Keyspace 'nope' does not exist");
+    }
 
     #[test]
     fn a_server_error_looks_as_in_cqlsh() {
