@@ -211,13 +211,7 @@ impl Config {
     /// Two options contradict each other.
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |name: &'static str, bytes: u64, problem: &str| {
-            let value = crate::quantity::show_size(bytes);
-            Err(ConfigError::InvalidValue {
-                place: Place::Together,
-                name,
-                value,
-                problem: problem.to_owned(),
-            })
+            Err(together(name, crate::quantity::show_size(bytes), problem.to_owned()))
         };
         if self.frame_bytes_max > self.memory_bytes / 2 {
             return wrong("frame_bytes_max", self.frame_bytes_max, "more than half of `memory`");
@@ -235,16 +229,28 @@ impl Config {
         }
         if self.listen == self.management && self.listen.port() != 0 {
             let value = self.listen.to_string();
-            let problem = "the same as `listen`".to_owned();
-            return Err(ConfigError::InvalidValue {
-                place: Place::Together,
-                name: "management",
-                value,
-                problem,
-            });
+            return Err(together("management", value, "the same as `listen`".to_owned()));
         }
         Ok(())
     }
+
+    /// Checks the configuration against a machine that can give the process so much memory.
+    ///
+    /// # Errors
+    /// `memory` is more than that.
+    pub fn check_machine(&self, memory_limit_bytes: u64) -> Result<(), ConfigError> {
+        if self.memory_bytes <= memory_limit_bytes {
+            return Ok(());
+        }
+        let (memory, mebibytes) = (crate::quantity::show_size(self.memory_bytes), memory_limit_bytes >> 20);
+        let problem =
+            format!("more than the {mebibytes}MiB that this machine, or the control group, can give");
+        Err(together("memory", memory, problem))
+    }
+}
+
+fn together(name: &'static str, value: String, problem: String) -> ConfigError {
+    ConfigError::InvalidValue { place: Place::Together, name, value, problem }
 }
 
 fn find_option(name: &str, place: impl Fn() -> Place) -> Result<&'static OptionSpec, ConfigError> {
@@ -263,7 +269,8 @@ fn value_text(value: &DeValue<'_>) -> Result<String, &'static str> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
         DeValue::Integer(number) => Ok(number.to_string()),
-        _ => Err("neither text in quotes nor a whole number"),
+        DeValue::Boolean(switch) => Ok(switch.to_string()),
+        _ => Err("neither text in quotes, a whole number, true nor false"),
     }
 }
 
@@ -352,6 +359,29 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_is_written_with_quotes_or_without() {
+        let read =
+            |text: &str| from_file(text).map(|config| (config.auto_snapshot, config.incremental_backups));
+        assert_eq!(read("auto_snapshot = false\nincremental_backups = true"), Ok((false, true)));
+        assert_eq!(read("auto_snapshot = \"false\"\nincremental_backups = \"true\""), Ok((false, true)));
+        let error = "peristyle.toml:1: `auto_snapshot` = 0: neither true nor false";
+        assert_eq!(read("auto_snapshot = 0"), Err(error.to_owned()));
+        let error = "peristyle.toml:1: `shards` = true: neither auto nor a whole number from 1 to 1024";
+        assert_eq!(read("shards = true"), Err(error.to_owned()));
+    }
+
+    #[test]
+    fn more_memory_than_there_is_is_refused_with_both_figures() {
+        let mut config = Config::default();
+        config.apply_flag("memory", "900GiB").unwrap();
+        assert_eq!(
+            config.check_machine(24_025_116 << 10).unwrap_err().to_string(),
+            "configuration: `memory` = 900GiB: more than the 23462MiB that this machine, or the control group, can give"
+        );
+        assert_eq!(config.check_machine(900 << 30), Ok(()));
+    }
+
+    #[test]
     fn a_flag_wins_over_the_file() {
         let mut config = from_file("shards = 3\nmemory = \"2G\"").unwrap();
         config.apply_flag("shards", "auto").unwrap();
@@ -382,7 +412,7 @@ mod tests {
             ("shards = 0", "peristyle.toml:1: `shards` = 0: neither auto nor a whole number from 1 to 1024"),
             (
                 "rack = \"r\"\nshards = 1.5",
-                "peristyle.toml:2: `shards` = 1.5: neither text in quotes nor a whole number",
+                "peristyle.toml:2: `shards` = 1.5: neither text in quotes, a whole number, true nor false",
             ),
             (
                 "commitlog_sync = \"never\"",

@@ -16,7 +16,8 @@ An option that does not exist is an error that names the nearest one, and so is 
 with file and line: nothing is ignored.
 
 Sizes are whole numbers with `KiB`, `MiB`, `GiB` or `TiB` (`K`, `KB` and so on mean the same powers of 1024);
-times are whole numbers with `us`, `ms`, `s`, `m` or `h`.
+times are whole numbers with `us`, `ms`, `s`, `m` or `h`. In a file they stand in quotes; numbers, `true` and `false`
+need none.
 
 | option | value | default | effect |
 |---|---|---|---|
@@ -52,11 +53,12 @@ pub fn render_document() -> String {
     page
 }
 
-/// A value as it stands in a file: numbers bare, the rest in quotes. No default needs escaping.
+/// A value as it stands in a file: numbers and switches bare, the rest in quotes. No default needs escaping.
 fn in_toml(value: &str) -> String {
-    match value.parse::<i64>() {
-        Ok(number) => number.to_string(),
-        Err(_) => format!("\"{value}\""),
+    match value {
+        "true" | "false" => value.to_owned(),
+        _ if value.parse::<i64>().is_ok() => value.to_owned(),
+        _ => format!("\"{value}\""),
     }
 }
 

@@ -86,7 +86,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "SIZE",
         default: "1GiB",
         about: "Memory budget of the whole process, at least 64MiB: a quarter for memtables, half for the cache, \
-                the rest for requests, indexes and the program itself. It is held, not aimed at.",
+                the rest for requests, indexes and the program itself. It is held, not aimed at. More than the machine \
+                or the control group can give is refused.",
         set: |config, text| {
             set(
                 &mut config.memory_bytes,

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use config::{Config, ConfigError, OPTIONS};
@@ -69,14 +69,16 @@ impl clap::FromArgMatches for ServeArguments {
 enum ServeError {
     #[error("read the configuration file {path}")]
     File { path: PathBuf, source: std::io::Error },
-    #[error("{0}")]
+    #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("start the node's threads")]
     Threads(#[source] std::io::Error),
     #[error("wait for signals")]
     Signals(#[source] std::io::Error),
-    #[error("serve")]
-    Server(#[from] ServerError),
+    #[error(transparent)]
+    Start(ServerError),
+    #[error("stop the node")]
+    Stop(#[source] ServerError),
     #[error("a shard has died; see the log")]
     ShardDied,
 }
@@ -88,7 +90,7 @@ pub(crate) fn run(arguments: &ServeArguments, on_ready: impl FnOnce(SocketAddr))
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(std::io::stderr().is_terminal());
     // Somebody who embeds us may have set one up already.
     let _ = log.with_writer(std::io::stderr).try_init();
-    match configuration(arguments).and_then(|config| serve(&config, on_ready)) {
+    match configuration(arguments).and_then(|config| serve(arguments, &config, on_ready)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("peristyle: {}", with_causes(&error));
@@ -109,23 +111,66 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, ServeError> {
         config.apply_flag(flag, value)?;
     }
     config.check()?;
+    // Where the system does not tell, we believe the one who configured it.
+    if let Some(bytes) = runtime::memory_limit_bytes() {
+        config.check_machine(bytes)?;
+    }
     Ok(config)
 }
 
-fn serve(config: &Config, on_ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+fn serve(
+    arguments: &ServeArguments,
+    config: &Config,
+    on_ready: impl FnOnce(SocketAddr),
+) -> Result<(), ServeError> {
+    let started = Instant::now();
     let cores =
         std::thread::available_parallelism().map_or(1, |count| u16::try_from(count.get()).unwrap_or(256));
     let options = RuntimeOptions { disk_access: disk_access(config), ..RuntimeOptions::default() };
     let runtime = Runtime::real(options).map_err(ServeError::Threads)?;
     let waiting =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Threads)?;
-    let server = Server::start(&runtime, ServerOptions::from_config(config, cores))?;
+    let options = ServerOptions::from_config(config, cores);
+    log_start(arguments, &options);
+    let server = Server::start(&runtime, options).map_err(ServeError::Start)?;
+    log_ready(&server, started.elapsed());
     println!("ready: CQL on {}", server.listen());
     on_ready(server.listen());
     waiting.block_on(async {
-        wait_for_the_end(&server).await?;
-        Ok(server.stop().await?)
+        let reason = wait_for_the_end(&server).await?;
+        tracing::info!(reason, "stopping: clients are let go, memtables written out");
+        let stopping = Instant::now();
+        server.stop().await.map_err(ServeError::Stop)?;
+        tracing::info!(elapsed = ?millis(stopping.elapsed()), "stopped");
+        Ok(())
     })
+}
+
+/// What somebody who reads the log will want to know of this run.
+fn log_start(arguments: &ServeArguments, options: &ServerOptions) {
+    let mebibytes = |bytes: usize| format!("{}MiB", bytes >> 20);
+    let storage = &options.storage;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        process = std::process::id(),
+        configuration = %arguments.config.as_deref().unwrap_or_else(|| "none".as_ref()).display(),
+        data_dir = %std::path::absolute(&storage.directory).unwrap_or_else(|_| storage.directory.clone()).display(),
+        shards = storage.shard_count,
+        memory = mebibytes(usize::try_from(options.memory_bytes).unwrap_or(usize::MAX)),
+        memtables = mebibytes(storage.memtable_bytes),
+        cache = mebibytes(storage.cache_bytes),
+        "starting"
+    );
+}
+
+fn log_ready(server: &Server, elapsed: Duration) {
+    let management = server.management().map_or_else(|| "off".to_owned(), |address| address.to_string());
+    tracing::info!(cql = %server.listen(), %management, recovery = ?millis(elapsed), "ready");
+}
+
+/// No finer than people care for.
+fn millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn disk_access(config: &Config) -> DiskAccess {
@@ -137,16 +182,17 @@ fn disk_access(config: &Config) -> DiskAccess {
     }
 }
 
-/// Resolves at SIGTERM, at Ctrl-C or when the management port asks for it; an error when a shard has died.
-async fn wait_for_the_end(server: &Server) -> Result<(), ServeError> {
+/// Resolves at SIGTERM, at Ctrl-C or when the management port asks for it, with the one it was; an error when a
+/// shard has died.
+async fn wait_for_the_end(server: &Server) -> Result<&'static str, ServeError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
     let mut watch = tokio::time::interval(WATCH_INTERVAL);
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            () = server.stop_requested() => return Ok(()),
+            _ = terminate.recv() => return Ok("SIGTERM"),
+            _ = interrupt.recv() => return Ok("SIGINT"),
+            () = server.stop_requested() => return Ok("the management port"),
             // At once: a disk that fails may not let anything end in order.
             () = server.disk_failed() => std::process::exit(DISK_FAILED_CODE),
             _ = watch.tick() => {
@@ -189,6 +235,12 @@ mod tests {
         let config = parse(&["--data-file-directories", "a", "--data-file-directories=b,c"]).unwrap();
         assert_eq!(config.data_file_directories, ["a", "b", "c"].map(PathBuf::from));
         assert!(parse(&["--shards", "1", "--shards", "2"]).is_err());
+    }
+
+    #[test]
+    fn more_memory_than_the_machine_has_is_refused() {
+        let error = parse(&["--memory", "4000TiB"]).unwrap_err();
+        assert!(error.starts_with("configuration: `memory` = 4000TiB: more than the "), "{error}");
     }
 
     #[test]

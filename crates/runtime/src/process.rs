@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::Builder;
@@ -12,6 +13,50 @@ pub fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * u64::try_from(rustix::param::page_size()).ok()?)
+}
+
+/// Memory that this process can have in bytes: the machine's, or less where its control group or one above it
+/// is held to less; `None` where the system does not tell.
+pub fn memory_limit_bytes() -> Option<u64> {
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    let machine = total_memory(&read(Path::new("/proc/meminfo"))?)?;
+    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let limits = limit_files(&groups).into_iter().filter_map(|path| group_limit(&read(&path)?));
+    Some(limits.fold(machine, u64::min))
+}
+
+/// `MemTotal` of `/proc/meminfo`, which counts in KiB.
+fn total_memory(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Where the limits of the groups in `/proc/self/cgroup` stand, those above them included: of one hierarchy
+/// (`0::/a/b`), and of the older one for memory (`9:memory:/a/b`). In a container that sees its own group as
+/// the root, the root's file is the one.
+fn limit_files(groups: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            controllers if controllers.split(',').any(|controller| controller == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let group = Path::new(group.trim_start_matches('/'));
+        files.extend(group.ancestors().map(|group| Path::new(root).join(group).join(file)));
+    }
+    files
+}
+
+/// `max`, or bytes.
+fn group_limit(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
 }
 
 /// Starts a thread of that name which runs a future to its end on a single-threaded runtime of its
@@ -37,6 +82,28 @@ mod tests {
     #[test]
     fn a_process_takes_some_memory() {
         assert!(resident_bytes().is_some_and(|bytes| bytes > 100_000));
+    }
+
+    #[test]
+    fn a_process_can_not_have_more_memory_than_the_machine_or_its_groups() {
+        assert!(memory_limit_bytes().is_some_and(|bytes| bytes > 1 << 20));
+        assert_eq!(total_memory("MemTotal:       24025116 kB\nMemFree: 1 kB\n"), Some(24_025_116 * 1024));
+        assert_eq!(total_memory("MemFree: 1 kB"), None);
+        assert_eq!((group_limit("max\n"), group_limit("1073741824\n")), (None, Some(1 << 30)));
+        let files = |groups: &str| -> Vec<String> {
+            limit_files(groups).iter().map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(files("0::/\n"), ["/sys/fs/cgroup/memory.max"]);
+        assert_eq!(
+            files("12:cpu,memory:/a\n0::/a/b\n3:cpuset:/\nnonsense"),
+            [
+                "/sys/fs/cgroup/memory/a/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                "/sys/fs/cgroup/a/b/memory.max",
+                "/sys/fs/cgroup/a/memory.max",
+                "/sys/fs/cgroup/memory.max",
+            ]
+        );
     }
 
     #[test]
