@@ -25,7 +25,7 @@ use crate::frame::{self, ERROR};
 use crate::histogram::Histogram;
 use crate::keys::Random;
 use crate::link::{Link, OUT_BYTES_MAX};
-use crate::process::cpu_seconds;
+use crate::process::{cpu_seconds, waited_seconds};
 use crate::statement::{Kind, Requests, letters};
 use crate::words::Words;
 
@@ -88,13 +88,15 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     }
     std::thread::sleep(Duration::from_secs_f64(plan.warmup));
     let (server_before, client_before) = (cpu_seconds(server), cpu_seconds("self"));
+    let waited_before = [waited_seconds(server), waited_seconds("self")];
     std::thread::sleep(Duration::from_secs_f64(plan.seconds));
     let (server_cpu, client_cpu) = (cpu_seconds(server) - server_before, cpu_seconds("self") - client_before);
+    let waited = [waited_seconds(server) - waited_before[0], waited_seconds("self") - waited_before[1]];
     let mut all = Found { latencies: Some(Histogram::new()), ..Found::default() };
     for worker in workers {
         all.add(worker.join().map_err(|_| "a thread panicked")??);
     }
-    all.report(&plan, rate, server_cpu, client_cpu);
+    all.report(&plan, rate, [server_cpu, client_cpu], waited);
     if let Some(error) = first_error.lock().ok().and_then(|mut first| first.take()) {
         eprintln!("first error: {error}");
     }
@@ -122,14 +124,16 @@ impl Found {
         self.good + self.overloaded + self.errors + self.late + self.unsent
     }
 
-    fn report(&self, plan: &Plan, rate: f64, server_cpu: f64, client_cpu: f64) {
+    fn report(&self, plan: &Plan, rate: f64, cpu: [f64; 2], waited: [f64; 2]) {
+        let ([server_cpu, client_cpu], [server_waited, client_waited]) = (cpu, waited);
         let seconds = plan.seconds;
         let silent = self.by_second.iter().take(seconds as usize).filter(|count| **count == 0).count();
         let by_second: Vec<String> = self.by_second.iter().map(u64::to_string).collect();
         println!(
             "{{\"rate\":{rate:.0},\"seconds\":{seconds},\"offered\":{},\"good\":{},\"good_per_s\":{:.0},\
              \"overloaded\":{},\"errors\":{},\"late\":{},\"unsent\":{},\"closed\":{},\"silent_seconds\":{silent},\
-             \"server_cpu_s\":{server_cpu:.2},\"client_cpu_s\":{client_cpu:.2},{},\"by_second\":[{}]}}",
+             \"server_cpu_s\":{server_cpu:.2},\"client_cpu_s\":{client_cpu:.2},\
+             \"server_waited_s\":{server_waited:.2},\"client_waited_s\":{client_waited:.2},{},\"by_second\":[{}]}}",
             self.offered,
             self.good,
             self.good as f64 / seconds,

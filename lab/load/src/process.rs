@@ -7,3 +7,14 @@ pub(crate) fn cpu_seconds(process_id: &str) -> f64 {
     let ticks = |index: usize| after_name.split_whitespace().nth(index)?.parse::<f64>().ok();
     (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / 100.0
 }
+
+/// Seconds in which threads were ready to run and had no core, over all threads; 0 of no process. Of one
+/// thread close to the seconds that passed, it was starved: what it did then says nothing about it.
+pub(crate) fn waited_seconds(process_id: &str) -> f64 {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{process_id}/task")) else { return 0.0 };
+    let waited = |folder: std::path::PathBuf| {
+        let text = std::fs::read_to_string(folder.join("schedstat")).ok()?;
+        text.split_whitespace().nth(1)?.parse::<f64>().ok()
+    };
+    tasks.flatten().filter_map(|task| waited(task.path())).sum::<f64>() / 1e9
+}
