@@ -72,7 +72,7 @@ impl ResultRows {
     /// Cells are cut or missing.
     pub fn of(rows: &Rows) -> Result<ResultRows, ClientError> {
         let mut cells = CellReader::new(rows.cells.clone());
-        let column_count = rows.metadata.columns.len();
+        let column_count = rows.metadata.columns().len();
         let mut taken = Vec::new();
         for _ in 0..rows.row_count {
             let mut row = Vec::with_capacity(column_count);
@@ -94,7 +94,7 @@ impl ResultRows {
 
     /// The columns.
     pub fn columns(&self) -> &[ColumnSpec] {
-        &self.metadata.columns
+        self.metadata.columns()
     }
 
     /// Where a column stands, by name.
@@ -129,7 +129,7 @@ mod tests {
         let mut out = BytesMut::new();
         cells.iter().for_each(|cell| put_cell(&mut out, *cell));
         Rows {
-            metadata: Arc::new(ResultMetadata { columns: vec![column("a"), column("b")] }),
+            metadata: Arc::new(ResultMetadata::new(vec![column("a"), column("b")])),
             no_metadata: false,
             new_metadata_id: None,
             paging_state: None,

@@ -62,7 +62,7 @@ fn encode(criterion: &mut Criterion) {
         name: name(index),
         cql_type: CqlType::Text,
     };
-    let metadata = ResultMetadata { columns: (0..11).map(column).collect() };
+    let metadata = ResultMetadata::new((0..11).map(column).collect());
     let cells = [[b'x'; 100]; 11];
     let mut group = criterion.benchmark_group("encode a row of 1.1 kB");
     group.throughput(Throughput::Elements(BATCH as u64));

@@ -38,14 +38,21 @@ pub struct RowsHeader<'a> {
 
 impl RowsHeader<'_> {
     pub(crate) fn encode(&self, out: &mut BytesMut, version: Version) {
-        let columns = &self.metadata.columns;
+        let columns = self.metadata.columns();
         let new_id = self.new_metadata_id.filter(|_| version.uses_segments());
         // New columns must be shown, so a changed id wins over a wish to leave them out.
         let no_metadata = columns.is_empty() || (self.no_metadata && new_id.is_none());
-        let is_global = is_global(columns);
+        let other_version;
+        let encoded = match self.metadata.encoded.get_or_init(|| EncodedColumns::new(columns, version)) {
+            encoded if encoded.version == version => encoded,
+            _ => {
+                other_version = EncodedColumns::new(columns, version);
+                &other_version
+            }
+        };
         let flag = |is_set: bool, flag: i32| if is_set { flag } else { 0 };
         out.put_i32(
-            flag(is_global, GLOBAL_TABLE_SPEC)
+            flag(encoded.is_global, GLOBAL_TABLE_SPEC)
                 | flag(self.paging_state.is_some(), HAS_MORE_PAGES)
                 | flag(no_metadata, NO_METADATA)
                 | flag(new_id.is_some(), METADATA_CHANGED),
@@ -58,8 +65,24 @@ impl RowsHeader<'_> {
             out.put_short_bytes(id);
         }
         if !no_metadata {
-            put_columns(out, columns, is_global, version);
+            out.put_slice(&encoded.bytes);
         }
+    }
+}
+
+/// Columns as they stand in a result of one version.
+#[derive(Clone, Debug)]
+pub(crate) struct EncodedColumns {
+    version: Version,
+    is_global: bool,
+    bytes: Bytes,
+}
+
+impl EncodedColumns {
+    fn new(columns: &[ColumnSpec], version: Version) -> Self {
+        let (is_global, mut bytes) = (is_global(columns), BytesMut::new());
+        put_columns(&mut bytes, columns, is_global, version);
+        EncodedColumns { version, is_global, bytes: bytes.freeze() }
     }
 }
 
@@ -91,7 +114,7 @@ pub(crate) fn decode_rows_header(
         true => Vec::new(),
         false => read_columns(reader, column_count, flags & GLOBAL_TABLE_SPEC != 0)?,
     };
-    let metadata = ResultMetadata { columns };
+    let metadata = ResultMetadata::new(columns);
     Ok(DecodedRowsHeader { metadata, column_count, no_metadata, new_metadata_id, paging_state })
 }
 

@@ -1,11 +1,12 @@
 //! What a server answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use types::CqlType;
 use uuid::Uuid;
 
+use crate::metadata::EncodedColumns;
 use crate::{CustomPayload, ErrorResponse, Event, SchemaChange};
 
 /// A response with what goes before its body.
@@ -83,11 +84,32 @@ pub struct Rows {
 }
 
 /// Columns of a result. Empty for a statement without rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ResultMetadata {
-    /// In the order of the cells.
-    pub columns: Vec<ColumnSpec>,
+    columns: Vec<ColumnSpec>,
+    /// As they were first written: a statement that is executed a million times shows the same every time.
+    pub(crate) encoded: OnceLock<EncodedColumns>,
 }
+
+impl ResultMetadata {
+    /// Of these columns, in the order of the cells.
+    pub fn new(columns: Vec<ColumnSpec>) -> Self {
+        ResultMetadata { columns, encoded: OnceLock::new() }
+    }
+
+    /// In the order of the cells.
+    pub fn columns(&self) -> &[ColumnSpec] {
+        &self.columns
+    }
+}
+
+impl PartialEq for ResultMetadata {
+    fn eq(&self, other: &Self) -> bool {
+        self.columns == other.columns
+    }
+}
+
+impl Eq for ResultMetadata {}
 
 /// Name and type of a column or of a bind marker.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -111,7 +111,7 @@ fn probe(frame: &Frame) {
     if let Ok(response) = ResponseEnvelope::decode(frame) {
         if let Response::Rows(rows) = &response.response {
             let cell_count = CellReader::new(rows.cells.clone()).take_while(Result::is_ok).count();
-            assert!(cell_count >= rows.row_count as usize * rows.metadata.columns.len());
+            assert!(cell_count >= rows.row_count as usize * rows.metadata.columns().len());
         }
         let mut encoder = Encoder::server();
         encoder.append_response(version, 1, &response);

@@ -21,10 +21,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use sstable::{Chunk, ChunkId, Component};
 
-/// Of an entry beside its bytes: its slot, its places in a queue and in the map (which are up to twice
-/// as large as what they hold), its share of the ghosts, and the header that clones of a chunk share.
+/// Of an entry beside its bytes: itself in the map (which is up to twice as large as what it holds), its
+/// name in a queue, its share of the ghosts, and the header that clones of a chunk share.
 const ENTRY_BYTES: usize =
-    2 * (size_of::<Slot>() + size_of::<u32>() + size_of::<(ChunkId, u32)>() + 1) + 2 * GHOST_BYTES + 32;
+    2 * (size_of::<(ChunkId, Slot)>() + 1) + 2 * size_of::<ChunkId>() + 2 * GHOST_BYTES + 32;
 /// Of a name among the ghosts: in the queue, and in the set.
 const GHOST_BYTES: usize = 2 * size_of::<u64>() + 1;
 
@@ -44,9 +44,7 @@ pub(crate) struct ChunkCache {
 struct State {
     capacity_bytes: usize,
     used_bytes: usize,
-    slots: Vec<Option<Slot>>,
-    free: Vec<u32>,
-    places: HashMap<ChunkId, u32, BuildHasherDefault<IdHasher>>,
+    slots: Slots,
     data: Class,
     index: Class,
     evictions: u32,
@@ -54,18 +52,20 @@ struct State {
     miss_count: u64,
 }
 
+/// A chunk is found, counted and handed out in one place: each one more would be one more wait for memory.
+type Slots = HashMap<ChunkId, Slot, BuildHasherDefault<IdHasher>>;
+
 struct Slot {
-    id: ChunkId,
     chunk: Chunk,
     frequency: u8,
     is_in_main: bool,
 }
 
-/// Chunks that compete with each other. Queues hold indexes of slots, the oldest first.
+/// Chunks that compete with each other, the oldest first.
 #[derive(Default)]
 struct Class {
-    small: VecDeque<u32>,
-    main: VecDeque<u32>,
+    small: VecDeque<ChunkId>,
+    main: VecDeque<ChunkId>,
     small_bytes: usize,
     main_bytes: usize,
     ghosts: Ghosts,
@@ -122,9 +122,7 @@ impl ChunkCache {
             state: RefCell::new(State {
                 capacity_bytes,
                 used_bytes: 0,
-                slots: Vec::new(),
-                free: Vec::new(),
-                places: HashMap::default(),
+                slots: HashMap::default(),
                 data: Class::default(),
                 index: Class::default(),
                 evictions: 0,
@@ -137,8 +135,7 @@ impl ChunkCache {
     /// The chunk, if it is here.
     pub(crate) fn get(&self, id: ChunkId) -> Option<Chunk> {
         let state = &mut *self.state.borrow_mut();
-        let place = state.places.get(&id).copied();
-        let Some(slot) = place.and_then(|place| state.slots[place as usize].as_mut()) else {
+        let Some(slot) = state.slots.get_mut(&id) else {
             state.miss_count += 1;
             return None;
         };
@@ -151,40 +148,26 @@ impl ChunkCache {
     pub(crate) fn insert(&self, id: ChunkId, chunk: Chunk) {
         let state = &mut *self.state.borrow_mut();
         let cost = chunk.len() + ENTRY_BYTES;
-        if cost > state.capacity_bytes || state.places.contains_key(&id) {
+        if cost > state.capacity_bytes || state.slots.contains_key(&id) {
             return;
         }
         state.shrink_to(state.capacity_bytes - cost);
         state.used_bytes += cost;
         let class = if is_index(id) { &mut state.index } else { &mut state.data };
         let is_in_main = class.ghosts.take(name_of(id));
-        let slot = Slot { id, chunk, frequency: 0, is_in_main };
-        let place = match state.free.pop() {
-            Some(place) => place,
-            None => {
-                state.slots.push(None);
-                (state.slots.len() - 1) as u32
-            }
-        };
-        state.slots[place as usize] = Some(slot);
-        state.places.insert(id, place);
-        class.push(place, cost, is_in_main);
+        class.push(id, cost, is_in_main);
+        state.slots.insert(id, Slot { chunk, frequency: 0, is_in_main });
     }
 
     /// Forgets the chunks of a file that is gone.
     pub(crate) fn forget(&self, file: u64) {
         let state = &mut *self.state.borrow_mut();
-        for place in 0..state.slots.len() {
-            if state.slots[place].as_ref().is_some_and(|slot| slot.id.file == file) {
-                state.remove(place as u32);
-            }
-        }
-        let State { slots, data, index, .. } = state;
+        let gone: Vec<ChunkId> = state.slots.keys().filter(|id| id.file == file).copied().collect();
+        gone.into_iter().for_each(|id| state.remove(id));
+        let State { data, index, .. } = state;
         for queue in [&mut data.small, &mut data.main, &mut index.small, &mut index.main] {
-            queue.retain(|place| slots[*place as usize].is_some());
+            queue.retain(|id| id.file != file);
         }
-        // Only now: a slot that is free may be taken again.
-        state.free = (0..).zip(&state.slots).filter(|(_, slot)| slot.is_none()).map(|(at, _)| at).collect();
     }
 
     /// Changes the budget.
@@ -201,7 +184,7 @@ impl ChunkCache {
             capacity_bytes: state.capacity_bytes as u64,
             used_bytes: state.used_bytes as u64,
             index_bytes: (state.index.small_bytes + state.index.main_bytes) as u64,
-            entry_count: state.places.len() as u64,
+            entry_count: state.slots.len() as u64,
             hit_count: state.hit_count,
             miss_count: state.miss_count,
             ..CacheStats::default()
@@ -223,20 +206,18 @@ impl State {
         let is_index = self.data.is_empty() || index_bytes > self.capacity_bytes / 4 * INDEX_FOURTHS;
         let looks_at_index = is_index || self.evictions.is_multiple_of(INDEX_TURN);
         let class = if looks_at_index { &mut self.index } else { &mut self.data };
-        if let Some(place) = class.look_at_oldest(&mut self.slots) {
-            self.remove(place);
-            self.free.push(place);
+        if let Some(id) = class.look_at_oldest(&mut self.slots) {
+            self.remove(id);
         }
     }
 
-    /// Empties a slot that is in no queue any more, or whose queue its caller puts right.
-    fn remove(&mut self, place: u32) {
-        let Some(slot) = self.slots[place as usize].take() else { return };
+    /// Gives up a chunk that is in no queue any more, or whose queue its caller puts right.
+    fn remove(&mut self, id: ChunkId) {
+        let Some(slot) = self.slots.remove(&id) else { return };
         let cost = slot.chunk.len() + ENTRY_BYTES;
-        let class = if is_index(slot.id) { &mut self.index } else { &mut self.data };
+        let class = if is_index(id) { &mut self.index } else { &mut self.data };
         *if slot.is_in_main { &mut class.main_bytes } else { &mut class.small_bytes } -= cost;
         self.used_bytes -= cost;
-        self.places.remove(&slot.id);
     }
 }
 
@@ -245,31 +226,31 @@ impl Class {
         self.small.is_empty() && self.main.is_empty()
     }
 
-    fn push(&mut self, place: u32, cost: usize, is_in_main: bool) {
+    fn push(&mut self, id: ChunkId, cost: usize, is_in_main: bool) {
         if is_in_main {
-            self.main.push_back(place);
+            self.main.push_back(id);
             self.main_bytes += cost;
         } else {
-            self.small.push_back(place);
+            self.small.push_back(id);
             self.small_bytes += cost;
         }
     }
 
-    /// Looks at the slot whose turn it is: either it is taken out of its queue, to be emptied, or it
+    /// Looks at the chunk whose turn it is: either it is taken out of its queue, to be given up, or it
     /// stays for another round. Asked again and again, this comes to an end: a chunk goes from small
     /// to main once, and its frequency falls with every round there.
-    fn look_at_oldest(&mut self, slots: &mut [Option<Slot>]) -> Option<u32> {
+    fn look_at_oldest(&mut self, slots: &mut Slots) -> Option<ChunkId> {
         let is_small_full = self.small_bytes >= (self.small_bytes + self.main_bytes) / SMALL_PART;
         let is_small = !self.small.is_empty() && (is_small_full || self.main.is_empty());
         let queue = if is_small { &mut self.small } else { &mut self.main };
-        let place = queue.pop_front()?;
-        let slot = slots[place as usize].as_mut()?;
+        let id = queue.pop_front()?;
+        let slot = slots.get_mut(&id)?;
         if slot.frequency == 0 {
             if is_small {
                 let held = self.small.len() + self.main.len();
-                self.ghosts.add(name_of(slot.id), held);
+                self.ghosts.add(name_of(id), held);
             }
-            return Some(place);
+            return Some(id);
         }
         if is_small {
             let cost = slot.chunk.len() + ENTRY_BYTES;
@@ -278,7 +259,7 @@ impl Class {
             slot.is_in_main = true;
         }
         slot.frequency -= 1;
-        self.main.push_back(place);
+        self.main.push_back(id);
         None
     }
 }

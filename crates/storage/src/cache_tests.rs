@@ -31,18 +31,16 @@ fn read(cache: &ChunkCache, id: ChunkId) -> bool {
 /// All that the cache says of itself must be true.
 fn check(cache: &ChunkCache) {
     let state = cache.state.borrow();
-    let held: Vec<&Slot> = state.slots.iter().flatten().collect();
-    let cost = |slot: &&Slot| slot.chunk.len() + ENTRY_BYTES;
+    let held: Vec<(&ChunkId, &Slot)> = state.slots.iter().collect();
+    let cost = |(_, slot): &(&ChunkId, &Slot)| slot.chunk.len() + ENTRY_BYTES;
     assert_eq!(state.used_bytes, held.iter().map(cost).sum::<usize>());
     assert!(state.used_bytes <= state.capacity_bytes);
-    assert_eq!(state.places.len(), held.len());
-    assert_eq!(state.free.len() + held.len(), state.slots.len());
     for (class, wants_index) in [(&state.data, false), (&state.index, true)] {
         for (queue, bytes, in_main) in
             [(&class.small, class.small_bytes, false), (&class.main, class.main_bytes, true)]
         {
             let of_queue =
-                held.iter().filter(|slot| is_index(slot.id) == wants_index && slot.is_in_main == in_main);
+                held.iter().filter(|(id, slot)| is_index(**id) == wants_index && slot.is_in_main == in_main);
             assert_eq!(bytes, of_queue.clone().map(cost).sum::<usize>());
             assert_eq!(queue.len(), of_queue.count());
         }

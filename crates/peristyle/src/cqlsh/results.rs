@@ -156,7 +156,7 @@ mod tests {
             cql_type,
         };
         let columns = vec![column("id", CqlType::Int), column("name", CqlType::Text)];
-        let rows = ResultRows { metadata: Arc::new(ResultMetadata { columns }), rows, paging_state: None };
+        let rows = ResultRows { metadata: Arc::new(ResultMetadata::new(columns)), rows, paging_state: None };
         let settings = Settings {
             output,
             consistency: Consistency::One,

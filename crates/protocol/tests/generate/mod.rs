@@ -236,7 +236,7 @@ fn rows() -> impl Strategy<Value = Rows> {
             Rows {
                 // A result without columns is one without metadata.
                 no_metadata: columns.is_empty(),
-                metadata: Arc::new(ResultMetadata { columns }),
+                metadata: Arc::new(ResultMetadata::new(columns)),
                 new_metadata_id,
                 paging_state,
                 row_count: row_count as u32,
@@ -252,7 +252,7 @@ fn prepared() -> impl Strategy<Value = Prepared> {
             id,
             result_metadata_id,
             bind: PreparedMetadata { columns: bind, partition_key_indexes },
-            result: Arc::new(ResultMetadata { columns: result }),
+            result: Arc::new(ResultMetadata::new(result)),
         })
 }
 

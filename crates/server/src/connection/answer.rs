@@ -123,7 +123,7 @@ impl MetadataCache {
         if known.len() >= METADATA_KEPT {
             known.clear();
         }
-        let metadata = Arc::new(ResultMetadata { columns: crate::convert::columns(&result.columns) });
+        let metadata = Arc::new(ResultMetadata::new(crate::convert::columns(&result.columns)));
         known.insert(result.metadata_id, Arc::clone(&metadata));
         metadata
     }

@@ -154,7 +154,7 @@ fn prepared(info: query::PreparedInfo) -> Answer {
             columns: convert::columns(&info.variables),
             partition_key_indexes: info.partition_key_indexes.to_vec(),
         },
-        result: Arc::new(ResultMetadata { columns: convert::columns(&info.result_columns) }),
+        result: Arc::new(ResultMetadata::new(convert::columns(&info.result_columns))),
     });
     Answer::Envelope(Box::new(ResponseEnvelope { warnings: info.warnings, ..response.into() }))
 }

@@ -204,7 +204,7 @@ fn lines(rows: &Rows) -> Vec<String> {
             Some(value) if column.cql_type.native_name().is_some() => column.cql_type.to_text(&value),
             Some(value) => column.cql_type.to_cql_literal(&value),
         };
-        rows.metadata.columns.iter().map(cell).collect::<Vec<_>>().join("|")
+        rows.metadata.columns().iter().map(cell).collect::<Vec<_>>().join("|")
     };
     (0..rows.row_count).map(line).collect()
 }

@@ -83,7 +83,7 @@ fn select(connection: &mut client::Connection, command: &CopyCommand) -> Result<
 
 fn partition_key(connection: &mut client::Connection, table: &str) -> Result<String, ShellError> {
     let all = connection.prepare(&format!("SELECT * FROM {table}"))?;
-    let Some(first) = all.result.columns.first() else {
+    let Some(first) = all.result.columns().first() else {
         return Err(ShellError::Command(format!("the columns of {table} are not known")));
     };
     let query = format!(

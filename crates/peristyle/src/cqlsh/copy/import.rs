@@ -125,7 +125,7 @@ fn columns(
         return Ok(listed.iter().map(|name| (!skips(name)).then(|| name.clone())).collect());
     }
     let all = connection.prepare(&format!("SELECT * FROM {}", table_name(command)))?;
-    let of_table: Vec<&str> = all.result.columns.iter().map(|column: &ColumnSpec| &*column.name).collect();
+    let of_table: Vec<&str> = all.result.columns().iter().map(|column: &ColumnSpec| &*column.name).collect();
     let of_header: Vec<String> = header.unwrap_or_default().into_iter().map(|field| field.text).collect();
     let is_known = |name: &String| of_table.contains(&name.as_str()) || skips(name);
     let names: Vec<String> = match !of_header.is_empty() && of_header.iter().all(is_known) {
