@@ -3,6 +3,7 @@
 //! Stock `nodetool` speaks JMX to a JVM; this one asks the management port for JSON
 //! (`docs/internals/management.md`) and prints what scripts written for Cassandra expect.
 
+mod absent;
 mod answer;
 mod compactions;
 mod faults;
@@ -17,6 +18,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -119,6 +121,9 @@ enum NodetoolCommand {
     },
     /// Print cluster information (state, load, IDs, ...)
     Status {
+        /// Show node domain names instead of IPs, as far as /etc/hosts has them
+        #[arg(short, long)]
+        resolve_ip: bool,
         /// The keyspace name
         keyspace: Option<String>,
     },
@@ -147,8 +152,28 @@ enum NodetoolCommand {
     },
 }
 
-/// Cassandra's options of two letters behind one dash, as the long ones they stand for.
+/// Words as our parser takes them: Cassandra's options of two letters behind one dash as the long ones they stand
+/// for, `help` and `help <command>` as the option.
 pub(crate) fn with_long_options(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words = with_long_names(words);
+    if words.get(1).is_none_or(|word| word != "nodetool") {
+        return words;
+    }
+    let mut command = 2;
+    while let Some(word) =
+        words.get(command).and_then(|word| word.to_str()).filter(|word| word.starts_with('-'))
+    {
+        let takes_value = ["-h", "--host", "-p", "--port", "--management"].contains(&word);
+        command += 1 + usize::from(takes_value);
+    }
+    if words.get(command).is_some_and(|word| word == "help") {
+        words.remove(command);
+        words.push("--help".into());
+    }
+    words
+}
+
+fn with_long_names(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut is_nodetool = false;
     words
         .map(|word| {
@@ -173,10 +198,18 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+        match absent::is_absent(name) {
+            true => eprintln!("nodetool: `{name}` of Cassandra's nodetool is not built yet."),
+            false => eprintln!("nodetool: Found unexpected parameters: [{name}]"),
+        }
+        eprintln!("See 'nodetool help' or 'nodetool help <command>'.");
+        return ExitCode::from(1);
+    }
     let text = error.to_string();
     let what = text.strip_prefix("error: ").unwrap_or(&text);
     eprintln!("nodetool: {}", what.split("\n\nFor more information").next().unwrap_or(what));
-    eprintln!("See 'nodetool --help' or 'nodetool <command> --help'.");
+    eprintln!("See 'nodetool help' or 'nodetool help <command>'.");
     ExitCode::from(1)
 }
 
@@ -211,7 +244,7 @@ pub(crate) fn run(arguments: &NodetoolArguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error @ (NodetoolError::BadUse(_) | NodetoolError::Connect { .. })) => {
-            eprintln!("nodetool: {error}\nSee 'nodetool --help' or 'nodetool <command> --help'.");
+            eprintln!("nodetool: {error}\nSee 'nodetool help' or 'nodetool help <command>'.");
             ExitCode::from(1)
         }
         Err(error) => {
@@ -254,10 +287,14 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         NodetoolCommand::Scrub { names } => faults::scrub(&management, &target(names), out),
         NodetoolCommand::Verify { names } => faults::verify(&management, &target(names), out),
         NodetoolCommand::Info { tokens } => info::print(&management.get("/v1/info", &[])?, *tokens, out),
-        NodetoolCommand::Status { keyspace } => {
+        NodetoolCommand::Status { resolve_ip, keyspace } => {
             let query: Vec<(&str, &str)> =
                 keyspace.iter().map(|keyspace| ("keyspace", keyspace.as_str())).collect();
-            status::print(&management.get("/v1/status", &query)?, out)
+            let mut status = management.get("/v1/status", &query)?;
+            if *resolve_ip {
+                status::resolve(&mut status, &std::fs::read_to_string("/etc/hosts").unwrap_or_default());
+            }
+            status::print(&status, out)
         }
         NodetoolCommand::Tablestats(options) => tablestats::run(&management, options, out),
         NodetoolCommand::Version { verbose } => {
@@ -290,6 +327,15 @@ mod tests {
         let long = with_long_options(words.iter().map(OsString::from));
         assert_eq!(long[3..], ["--start-token", "-5", "--end-token", "7", "ks"]);
         assert_eq!(with_long_options(["cqlsh", "-st"].iter().map(OsString::from))[1], "-st");
+    }
+
+    #[test]
+    fn help_is_a_command_too() {
+        let long = |words: &[&str]| with_long_options(words.iter().map(OsString::from));
+        assert_eq!(long(&["peristyle", "nodetool", "help"])[2..], ["--help"]);
+        assert_eq!(long(&["peristyle", "nodetool", "help", "status"])[2..], ["status", "--help"]);
+        assert_eq!(long(&["peristyle", "nodetool", "-p", "1", "help"])[2..], ["-p", "1", "--help"]);
+        assert_eq!(long(&["peristyle", "nodetool", "flush", "help"])[2..], ["flush", "help"]);
     }
 
     #[test]

@@ -168,15 +168,15 @@ pub(super) fn snapshot(
     let tag = wanted.tag.clone().unwrap_or_else(|| now.map_or(0, |time| time.as_millis()).to_string());
     let skip = wanted.skip_flush;
     let of = if wanted.kt_list.is_empty() { listed(&wanted.keyspaces) } else { listed(&wanted.kt_list) };
-    let pairs = wanted.pairs()?;
+    for (keyspaces, table) in wanted.pairs()? {
+        let body = json!({ "tag": tag, "keyspaces": keyspaces, "table": table, "skip_flush": skip });
+        management.post("/v1/snapshot", &body)?;
+    }
+    // Said once it is true: Cassandra says it before it looks whether there is such a keyspace.
     writeln!(
         out,
         "Requested creating snapshot(s) for {of} with snapshot name [{tag}] and options {{skipFlush={skip}}}"
     )?;
-    for (keyspaces, table) in pairs {
-        let body = json!({ "tag": tag, "keyspaces": keyspaces, "table": table, "skip_flush": skip });
-        management.post("/v1/snapshot", &body)?;
-    }
     writeln!(out, "Snapshot directory: {tag}")?;
     Ok(())
 }

@@ -50,6 +50,19 @@ pub(super) fn print(status: &Status, out: &mut impl Write) -> Result<(), Nodetoo
     Ok(())
 }
 
+/// Puts names in the place of addresses, as a file like `/etc/hosts` has them; what it does not name stays.
+pub(super) fn resolve(status: &mut Status, hosts: &str) {
+    for node in &mut status.nodes {
+        let name = hosts.lines().find_map(|line| {
+            let mut words = line.split('#').next()?.split_whitespace();
+            (words.next()? == node.address).then(|| words.next().map(str::to_owned))?
+        });
+        if let Some(name) = name {
+            node.address = name;
+        }
+    }
+}
+
 fn header(one_token_each: bool, is_effective: bool) -> Vec<String> {
     let owns = if is_effective { "Owns (effective)" } else { "Owns" };
     let names = match one_token_each {
@@ -82,6 +95,15 @@ fn row(node: &Node, one_token_each: bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_become_names_where_there_are_some() {
+        let node = |address: &str| Node { address: address.into(), ..Node::default() };
+        let mut status = Status { nodes: vec![node("127.0.0.1"), node("10.0.0.9")], note: None };
+        resolve(&mut status, "# 10.0.0.9 no\n127.0.0.1\tlocalhost here # 1\n\n::1 localhost\n");
+        let addresses: Vec<_> = status.nodes.iter().map(|node| node.address.as_str()).collect();
+        assert_eq!(addresses, ["localhost", "10.0.0.9"]);
+    }
 
     #[test]
     fn the_ring_looks_as_in_cassandra() {
