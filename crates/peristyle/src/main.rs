@@ -43,6 +43,7 @@ enum Command {
     /// Start a node and fill it with the flights that left New York in 2013
     Demo(serve::ServeArguments),
     /// Talk CQL to a node
+    #[command(version, display_name = "cqlsh of Peristyle")]
     Cqlsh(cqlsh::CqlshArguments),
     /// Look after a node
     Nodetool(nodetool::NodetoolArguments),

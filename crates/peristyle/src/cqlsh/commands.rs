@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Source(PathBuf),
     /// `version` or `host`.
     Show(String),
+    /// The trace of a session.
+    ShowSession(uuid::Uuid),
     /// As typed.
     Describe(String),
     /// As typed.
@@ -42,8 +44,11 @@ pub(crate) enum Paging {
 const HELP: &str = "
 Documented shell commands:
 ===========================
-CLEAR        CONSISTENCY  COPY         DESCRIBE     EXIT         EXPAND
-HELP         PAGING       SERIAL       SHOW         SOURCE       TRACING
+CLEAR        CLS          CONSISTENCY  COPY         DESCRIBE     EXIT
+EXPAND       HELP         PAGING       SERIAL       SHOW         SOURCE
+TRACING
+
+Not built yet: CAPTURE, HISTORY, LOGIN, UNICODE.
 
 CQL statements end with a semicolon and go to the server: SELECT, INSERT, UPDATE, DELETE,
 BATCH, CREATE, ALTER, DROP, TRUNCATE, USE. HELP <command> tells more of a shell command.
@@ -51,7 +56,8 @@ BATCH, CREATE, ALTER, DROP, TRUNCATE, USE. HELP <command> tells more of a shell 
 
 /// Topic and what to know of it.
 const TOPICS: &[(&str, &str)] = &[
-    ("clear", "CLEAR\n  Clears the screen."),
+    ("clear", "CLEAR | CLS\n  Clears the screen."),
+    ("cls", "CLS | CLEAR\n  Clears the screen."),
     (
         "consistency",
         "CONSISTENCY [<level>]\n  Tells or sets the consistency level of the statements that follow:\n  ANY ONE TWO THREE QUORUM ALL LOCAL_QUORUM EACH_QUORUM LOCAL_ONE SERIAL LOCAL_SERIAL",
@@ -61,7 +67,7 @@ const TOPICS: &[(&str, &str)] = &[
         "COPY [<keyspace>.]<table> [(<columns>)] TO '<file>' | STDOUT [WITH <option> = <value> [AND ...]]\n\
          COPY [<keyspace>.]<table> [(<columns>)] FROM '<file>' | STDIN [WITH <option> = <value> [AND ...]]\n\
          \x20 Options: HEADER=false DELIMITER=',' QUOTE='\"' ESCAPE='\\' NULL='' BOOLSTYLE='True,False'\n\
-         \x20 TO:      PAGESIZE=1000 BEGINTOKEN ENDTOKEN MAXOUTPUTROWS\n\
+         \x20 TO:      PAGESIZE=1000 BEGINTOKEN ENDTOKEN\n\
          \x20 FROM:    SKIPROWS=0 MAXROWS=-1 SKIPCOLS='' TTL MAXPARSEERRORS=-1 MAXINSERTERRORS=1000 ERRFILE\n\
          \x20          MAXREQUESTS=512",
     ),
@@ -76,7 +82,10 @@ const TOPICS: &[(&str, &str)] = &[
         "serial",
         "SERIAL CONSISTENCY [SERIAL | LOCAL_SERIAL]\n  Tells or sets the level of conditional updates.",
     ),
-    ("show", "SHOW VERSION | SHOW HOST\n  Tells what we are connected to."),
+    (
+        "show",
+        "SHOW VERSION | SHOW HOST\n  Tells what we are connected to.\nSHOW SESSION <id>\n  Prints the trace of a statement.",
+    ),
     ("source", "SOURCE '<file>'\n  Runs the statements of a file."),
     ("tracing", "TRACING [ON | OFF]\n  Prints after each statement how the server worked on it."),
 ];
@@ -124,11 +133,16 @@ pub(crate) fn parse(statement: &str) -> Result<Option<Command>, String> {
             }
         }
         ["show", what @ ("version" | "host")] => Command::Show((*what).to_owned()),
-        ["show", "session", ..] => Command::NotYet("SHOW SESSION"),
+        ["show", "session", id] => match uuid::Uuid::parse_str(id) {
+            Ok(id) => Command::ShowSession(id),
+            Err(_) => return Err(format!("Improper show command: {id} is no session.")),
+        },
         ["show", ..] => return improper(),
         ["describe" | "desc", ..] => Command::Describe(statement.to_owned()),
         ["copy", ..] => Command::Copy(statement.to_owned()),
         ["capture", ..] => Command::NotYet("CAPTURE"),
+        ["history", ..] => Command::NotYet("HISTORY"),
+        ["unicode", ..] => Command::NotYet("UNICODE"),
         ["login", ..] => Command::NotYet("LOGIN"),
         ["consistency" | "serial" | "tracing" | "expand" | "paging", ..] => return improper(),
         _ => return Ok(None),
@@ -215,6 +229,11 @@ mod tests {
         assert_eq!(parse("PAGING 50"), Ok(Some(Command::Paging(Some(Paging::Rows(50))))));
         assert!(parse("CONSISTENCY sometimes").is_err());
         assert!(parse("EXPAND maybe").is_err());
+        assert_eq!(parse("CLS;"), Ok(Some(Command::Clear)));
+        assert_eq!(parse("UNICODE"), Ok(Some(Command::NotYet("UNICODE"))));
+        let id = uuid::Uuid::from_u128(7);
+        assert_eq!(parse(&format!("SHOW SESSION {id};")), Ok(Some(Command::ShowSession(id))));
+        assert!(parse("SHOW SESSION 7").is_err());
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use super::CqlshArguments;
 use super::shell::{Flow, Shell};
 use super::statements::Statements;
 
@@ -13,7 +12,7 @@ use super::statements::Statements;
 const HISTORY_LINE_COUNT_MAX: usize = 10_000;
 
 /// Reads and runs statements until EXIT or the end of input.
-pub(crate) fn run(shell: &mut Shell, arguments: &CqlshArguments) {
+pub(crate) fn run(shell: &mut Shell) {
     shell.set_interactive();
     let mut editor = match editor() {
         Ok(editor) => editor,
@@ -24,7 +23,7 @@ pub(crate) fn run(shell: &mut Shell, arguments: &CqlshArguments) {
         // There is none before the first session.
         let _ = editor.load_history(history);
     }
-    greet(shell, arguments);
+    greet(shell);
     let mut statements = Statements::default();
     loop {
         match editor.readline(&prompt(shell, &statements)) {
@@ -55,10 +54,10 @@ fn editor() -> rustyline::Result<DefaultEditor> {
     DefaultEditor::with_config(config.build())
 }
 
-fn greet(shell: &mut Shell, arguments: &CqlshArguments) {
+fn greet(shell: &mut Shell) {
     match shell.server_facts() {
         Ok((cluster, versions)) => {
-            println!("Connected to {cluster} at {}:{}", arguments.host, arguments.port);
+            println!("Connected to {cluster} at {}", shell.address());
             println!("{versions}\nUse HELP for help.");
         }
         Err(error) => shell.report(&error.to_string()),

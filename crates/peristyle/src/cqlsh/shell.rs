@@ -10,15 +10,12 @@ use types::CqlType;
 
 use super::commands::{self, Command};
 use super::results::{self, Printed};
-use super::{Output, copy, describe, errors, run_all};
+use super::{Output, copy, describe, errors, run_all, trace};
 
 /// Rows per page, as in cqlsh.
 pub(crate) const PAGE_SIZE: i32 = 100;
 /// `SOURCE` may nest this deep.
 const SOURCE_DEPTH_MAX: u32 = 16;
-/// A trace is asked for so often before we give up.
-const TRACE_TRIES: u32 = 20;
-const TRACE_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// What comes after a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +167,7 @@ impl Shell {
             Command::Copy(text) => copy::run(self, text),
             Command::Source(path) => Ok(self.source(path)?),
             Command::Show(what) => self.show(what),
+            Command::ShowSession(id) => trace::show(self, *id),
             Command::NotYet(what) => Err(ShellError::Command(format!("{what} is not built yet"))),
             other => {
                 let message = commands::apply(other, &mut self.settings);
@@ -237,7 +235,7 @@ impl Shell {
             }
             results::write_warnings(&mut out, &warnings)?;
             if self.settings.is_tracing {
-                self.print_trace(tracing_id, &mut out)?;
+                trace::print(self, tracing_id, &mut out)?;
             }
             if paging_state.is_none() || (self.is_interactive && !wait_for_reader()?) {
                 return Ok(out.flush()?);
@@ -268,37 +266,6 @@ impl Shell {
         if let Response::SetKeyspace(keyspace) = &answer.envelope.response {
             self.keyspace = Some(keyspace.clone());
         }
-    }
-
-    /// Prints a trace once its session is complete, as cqlsh does.
-    fn print_trace(&mut self, id: Option<uuid::Uuid>, out: &mut impl Write) -> Result<(), ShellError> {
-        let Some(id) = id else {
-            return Err(ShellError::Command(
-                "the server did not trace the statement: tracing is not built there yet".into(),
-            ));
-        };
-        let session = format!("SELECT duration FROM system_traces.sessions WHERE session_id = {id}");
-        let mut is_complete = false;
-        for _ in 0..TRACE_TRIES {
-            let rows = self.connection.query(&session)?.rows()?;
-            is_complete = rows.rows.first().and_then(|row| row.first()).is_some_and(Option::is_some);
-            if is_complete {
-                break;
-            }
-            std::thread::sleep(TRACE_WAIT);
-        }
-        if !is_complete {
-            return Err(ShellError::Command(format!("Unable to fetch query trace {id}")));
-        }
-        writeln!(out, "\nTracing session: {id}\n")?;
-        let events = format!(
-            "SELECT activity, source, source_elapsed, thread FROM system_traces.events WHERE session_id = {id}"
-        );
-        let rows = self.connection.query(&events)?.rows()?;
-        let settings = Settings { output: Output::Table, is_expanded: false, ..self.settings.clone() };
-        let mut printed = Printed::default();
-        results::write_page(out, &rows, &settings, false, &mut printed)?;
-        Ok(writeln!(out)?)
     }
 
     /// All rows of a query as text, for the shell's own use.

@@ -16,6 +16,7 @@ const SHELL_WORDS: &[&str] = &[
     "exit",
     "expand",
     "help",
+    "history",
     "login",
     "paging",
     "quit",
@@ -23,6 +24,7 @@ const SHELL_WORDS: &[&str] = &[
     "show",
     "source",
     "tracing",
+    "unicode",
 ];
 
 /// Gathers lines until statements are complete.

@@ -25,13 +25,14 @@ pub(super) fn run(shell: &mut Shell, command: &CopyCommand) -> Result<(), ShellE
         };
         Request::Query(Query { query: Text::from(statement.as_str()), parameters })
     };
+    // A file is made once there is something to write: a table that is not there leaves none behind.
+    let mut answer: Answer = connection.call(request(None))?.checked()?;
     let mut out: Box<dyn Write> = match &command.path {
         Some(path) => Box::new(BufWriter::new(File::create(path)?)),
         None => Box::new(io::stdout().lock()),
     };
     let progress = Progress::new(None);
     let mut row_count = 0u64;
-    let mut answer: Answer = connection.call(request(None))?;
     let mut is_first = true;
     loop {
         let page = answer.rows()?;
