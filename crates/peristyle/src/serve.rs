@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
@@ -21,6 +22,8 @@ const LOG_LEVEL: &str = "info";
 const DISK_FAILED_CODE: i32 = 100;
 /// The option whose flag may be given several times.
 const REPEATED: &str = "data_file_directories";
+/// Set once the node was told to stop: what its clients in this process meet then is no failure.
+static IS_STOPPING: AtomicBool = AtomicBool::new(false);
 /// How soon a dead shard is noticed.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -99,6 +102,11 @@ pub(crate) fn run(arguments: &ServeArguments, on_ready: impl FnOnce(SocketAddr))
     }
 }
 
+/// Was the node told to stop?
+pub(crate) fn is_stopping() -> bool {
+    IS_STOPPING.load(Ordering::Relaxed)
+}
+
 /// Defaults, the file over them, flags over that.
 fn configuration(arguments: &ServeArguments) -> Result<Config, ServeError> {
     let mut config = Config::default();
@@ -138,6 +146,7 @@ fn serve(
     on_ready(server.listen());
     waiting.block_on(async {
         let reason = wait_for_the_end(&server).await?;
+        IS_STOPPING.store(true, Ordering::Relaxed);
         tracing::info!(reason, "stopping: clients are let go, memtables written out");
         let stopping = Instant::now();
         server.stop().await.map_err(ServeError::Stop)?;

@@ -296,6 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "what another process left")]
     fn a_locked_directory_says_which_process_has_it() {
         let directory = tempfile::tempdir().expect("directory");
         let disk = OsDisk::new();

@@ -18,20 +18,26 @@ const IN_FLIGHT_MAX: usize = 512;
 /// The bar moves every so many rows.
 const PROGRESS_ROWS: u64 = 512;
 
-/// Loads a file unless a mark says that it is there. The mark is written last, so a load that was
-/// cut off is done again; it writes the same rows.
-pub(super) fn ensure(connection: &mut Connection, data: &Data) -> Result<(), DemoError> {
+/// Is the file's mark there? It is written last, so a load that was cut off is done again; it writes the same
+/// rows.
+pub(super) fn is_loaded(connection: &mut Connection, data: &Data) -> Result<bool, DemoError> {
     let mark = format!("SELECT row_count FROM nycflights.datasets WHERE name = '{}'", data.name);
-    if !connection.query(&mark)?.rows()?.rows.is_empty() {
-        return Ok(());
-    }
+    Ok(!connection.query(&mark)?.rows()?.rows.is_empty())
+}
+
+/// Loads a file and marks it.
+pub(super) fn load(connection: &mut Connection, data: &Data) -> Result<(), DemoError> {
     let started = Instant::now();
-    let row_count = load(connection, data)?;
+    // A bar tells it on a terminal.
+    if !std::io::stderr().is_terminal() {
+        println!("loading {:>7} rows into nycflights.{}", data.row_count, data.name);
+    }
+    let row_count = insert_all(connection, data)?;
     let mark =
         format!("INSERT INTO nycflights.datasets (name, row_count) VALUES ('{}', {row_count})", data.name);
     connection.query(&mark)?;
     println!(
-        "loaded {:>7} rows into nycflights.{:<8} in {:.1} s",
+        "loaded {:>8} rows into nycflights.{:<8} in {:.1} s",
         row_count,
         data.name,
         started.elapsed().as_secs_f64()
@@ -39,7 +45,7 @@ pub(super) fn ensure(connection: &mut Connection, data: &Data) -> Result<(), Dem
     Ok(())
 }
 
-fn load(connection: &mut Connection, data: &Data) -> Result<u64, DemoError> {
+fn insert_all(connection: &mut Connection, data: &Data) -> Result<u64, DemoError> {
     let decompressed = zstd::Decoder::new(data.compressed)?;
     let mut reader = Reader::new(BufReader::with_capacity(1 << 18, decompressed), Dialect::default());
     let names: Vec<String> =

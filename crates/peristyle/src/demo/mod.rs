@@ -20,6 +20,10 @@ pub(crate) fn run(arguments: &ServeArguments) -> ExitCode {
     serve::run(arguments, |address| {
         std::thread::spawn(move || {
             if let Err(error) = fill_and_show(address) {
+                // The node writes out what it has; the next start loads the rest.
+                if serve::is_stopping() {
+                    return;
+                }
                 eprintln!("demo: {}", with_causes(&error));
                 std::process::exit(1);
             }
@@ -33,8 +37,18 @@ fn fill_and_show(address: SocketAddr) -> Result<(), DemoError> {
     for statement in tables::SCHEMA {
         connection.query(statement)?;
     }
+    let mut missing = Vec::new();
     for data in tables::DATA {
-        load::ensure(&mut connection, data)?;
+        if !load::is_loaded(&mut connection, data)? {
+            missing.push(data);
+        }
+    }
+    if !missing.is_empty() {
+        let row_count: u64 = missing.iter().map(|data| data.row_count).sum();
+        println!("loading… {row_count} rows into {} tables of nycflights", missing.len());
+    }
+    for data in missing {
+        load::load(&mut connection, data)?;
     }
     tour::show(&mut connection)?;
     tour::tell_how_to_connect(address)?;

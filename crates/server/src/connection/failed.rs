@@ -7,6 +7,7 @@ use std::cell::Cell;
 
 use protocol::{ErrorKind, ErrorResponse, Request};
 use query::Engine;
+use storage::StorageError;
 
 use super::ShardServer;
 use crate::convert;
@@ -56,6 +57,10 @@ pub(super) fn note(server: &ShardServer, keyspace: Option<&str>, request: &Reque
         return;
     }
     server.clients.count_exception();
+    // Those that a stop cuts off are no news: the stop itself is logged.
+    if error.message == StorageError::ShuttingDown.to_string() {
+        return;
+    }
     let now_millis = server.tracer.coordinator.now_millis();
     if let Some(left_out) = server.failures.admit(now_millis) {
         let statement = statement(&server.engine, request);
