@@ -164,6 +164,7 @@ fn begin(runtime: &Runtime, layout: &Layout, sharding: Sharding) -> Result<NodeF
             return Err(StorageError::Directory { path: layout.root().into(), what });
         }
     }
+    check_nothing_foreign(runtime, layout)?;
     let facts = Layout::new_facts(&*runtime.random, sharding);
     let create = |source| StorageError::Disk { act: "create manifest directory", source };
     runtime.disk.create_dir_all(&layout.manifests(facts.generation)).map_err(create)?;
@@ -173,6 +174,25 @@ fn begin(runtime: &Runtime, layout: &Layout, sharding: Sharding) -> Result<NodeF
     }
     layout.write_facts(&*runtime.disk, &facts)?;
     Ok(facts)
+}
+
+/// Refuses to begin a node among somebody else's files: a home directory named by mistake, another program's data.
+/// What a beginning that was cut off leaves is ours, and so are directories of table files below.
+fn check_nothing_foreign(runtime: &Runtime, layout: &Layout) -> Result<(), StorageError> {
+    const OURS: [&str; 5] = ["LOCK", "lost+found", "manifest", "node.json", "node.json.tmp"];
+    let list = |source| StorageError::Disk { act: "list data directory", source };
+    for entry in runtime.disk.list(layout.root()).map_err(list)? {
+        let path = layout.root().join(&entry.name);
+        let holds_data = layout.data_directories().iter().any(|directory| directory.starts_with(&path));
+        if !OURS.contains(&entry.name.as_str()) && !holds_data {
+            let what = format!(
+                "it is no node's and not empty: there is {}; a new node begins in an empty one",
+                entry.name
+            );
+            return Err(StorageError::Directory { path: layout.root().into(), what });
+        }
+    }
+    Ok(())
 }
 
 /// A data directory ready to be served.

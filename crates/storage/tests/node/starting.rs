@@ -32,6 +32,28 @@ fn a_directory_that_another_process_has_locked_is_refused_in_words() {
     assert!(Directory::open(&runtime, options(1)).is_ok());
 }
 
+/// A database was once begun among the files of a home directory.
+#[test]
+fn a_node_does_not_begin_among_files_of_others() {
+    use runtime::{Disk, OpenMode};
+    let disk = MemoryDisk::new();
+    let root = std::path::Path::new("/node");
+    for harmless in ["lost+found", "manifest"] {
+        disk.create_dir_all(&root.join(harmless)).expect("makes");
+    }
+    disk.open(&root.join("thesis.tex"), OpenMode::CreateNew).expect("writes");
+    let runtime = Runtime::in_memory(Arc::new(disk.clone()), 1);
+    let refused = Directory::open(&runtime, options(1)).err().expect("not ours").to_string();
+    let words = "data directory /node can not be used: it is no node's and not empty: there is thesis.tex; \
+                 a new node begins in an empty one";
+    assert_eq!(refused, words);
+    assert!(!disk.exists(&root.join("node.json")).expect("asked"));
+    disk.remove_file(&root.join("thesis.tex")).expect("removes");
+    drop(Directory::open(&runtime, options(1)).expect("begins"));
+    disk.open(&root.join("notes"), OpenMode::CreateNew).expect("writes");
+    assert!(Directory::open(&runtime, options(1)).is_ok(), "a node that is there minds nothing");
+}
+
 /// A downgrade must say what it is, not that files are missing or damaged.
 #[test]
 fn what_a_newer_version_wrote_is_refused_in_words() {
