@@ -78,9 +78,7 @@ impl Shard {
         let (problem, error) = (error.to_string(), StorageError::from(error));
         self.note_fault("verify", &error);
         store.compacting.suspect(file.descriptor().id);
-        if self.health.answers_from_the_rest() {
-            self.leave_out(store, &error);
-        }
+        // Left where it is, also under `best_effort`: a scrub may still save the most of it.
         Ok(Some(problem))
     }
 
