@@ -71,6 +71,7 @@ impl Connection {
             self.take_frames().await?;
             while let Some(Some((stream, version, answer))) = self.pending.next().now_or_never() {
                 self.put(stream, version, answer);
+                self.write_much().await?;
             }
             self.put_events();
             self.write().await?;
@@ -115,9 +116,7 @@ impl Connection {
                 Ok((frame, envelope)) => self.take_request(&frame, envelope),
                 Err(error) => self.put_frame_error(&error),
             }
-            if self.encoder.pending_bytes() > WRITE_BYTES {
-                self.write().await?;
-            }
+            self.write_much().await?;
         }
         Ok(())
     }
@@ -223,6 +222,15 @@ impl Connection {
             let envelope = ResponseEnvelope::from(Response::Event(event));
             self.encoder.append_response(version, -1, &envelope);
         }
+    }
+
+    /// Writes when there is much: who does not read its answers is waited for, with the rest of them
+    /// counted as in flight.
+    async fn write_much(&mut self) -> io::Result<()> {
+        if self.encoder.pending_bytes() > WRITE_BYTES {
+            self.write().await?;
+        }
+        Ok(())
     }
 
     async fn write(&mut self) -> io::Result<()> {

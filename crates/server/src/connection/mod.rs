@@ -26,6 +26,9 @@ use failed::FailureLog;
 pub(crate) use drive::serve_connection;
 pub(crate) use traced::Tracer;
 
+/// What a request holds beside its frame while it waits: its future, and an answer of a row or two.
+const REQUEST_BYTES: usize = 8 << 10;
+
 /// What the connections of a shard share.
 pub(crate) struct ShardServer {
     pub(crate) engine: Engine,
@@ -62,9 +65,10 @@ impl ShardServer {
         })
     }
 
-    /// Takes a request of that many bytes in, if there is room for it. A shard with nothing to do
-    /// takes any.
-    fn admit(self: &Rc<Self>, bytes: usize) -> Option<Admission> {
+    /// Takes a request whose frame has that many bytes in, if there is room for it. A shard with nothing
+    /// to do takes any.
+    fn admit(self: &Rc<Self>, frame_bytes: usize) -> Option<Admission> {
+        let bytes = frame_bytes + REQUEST_BYTES;
         let in_flight = self.in_flight_bytes.get();
         if in_flight > 0 && in_flight + bytes > self.in_flight_bytes_max {
             return None;

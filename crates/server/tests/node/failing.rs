@@ -118,7 +118,10 @@ fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again() {
     }
     let says = |words: &str| told.iter().any(|(_, message)| message.contains(words));
     assert!(told.iter().any(|(kind, _)| *kind == ErrorKind::Overloaded), "{told:?}");
-    assert!(says("the disk is full: writes are refused until there is space, reads are served"), "{told:?}");
+    // Which of the two comes first, a log without room or a memtable that can not be written out, is chance.
+    let is_named = says("the disk is full: writes are refused until there is space, reads are served")
+        || says("writing it out fails");
+    assert!(is_named, "{told:?}");
     for row in 0..acknowledged {
         assert_eq!(client.rows(&format!("SELECT a FROM k.t WHERE a = {row}")), [row.to_string()]);
     }
