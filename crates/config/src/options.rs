@@ -229,8 +229,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "auto or SIZE",
         default: "auto",
         about: "How many bytes of requests may be at work at once, over all connections, each counted as its frame \
-                and 8 KiB; `auto` is an eighth of `memory`. Past it a request is answered `Overloaded` at once. At least `frame_bytes_max`, at most \
-                half of `memory`.",
+                and 8 KiB; `auto` is an eighth of `memory`. Past it a request is answered `Overloaded` at once. \
+                At least `frame_bytes_max`, at most half of `memory`.",
         set: |config, text| {
             let bytes = match text.trim() {
                 "auto" => Ok(None),
