@@ -29,7 +29,7 @@ const STEPS: &[Step] = &[
     Step { name: "drivers", run: || drivers::run(&Arguments::default()) },
     Step { name: "formats", run: || formats::run(&Arguments::default()) },
     Step { name: "crash-group", run: || crash::run(&words("--rounds 6 --sync group")?) },
-    Step { name: "crash-shards", run: || crash::run(&words("--rounds 4 --sync group --shards vary")?) },
+    Step { name: "crash-shards", run: || crash::run(&words("--rounds 4 --sync group --shards 1,2,3,2")?) },
     Step { name: "crash-batch", run: || crash::run(&words("--rounds 2 --sync batch")?) },
     Step { name: "crash-periodic", run: || crash::run(&words("--rounds 2 --sync periodic")?) },
     Step { name: "flip", run: || flip::run(&words("--positions 40")?) },

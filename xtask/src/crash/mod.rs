@@ -21,6 +21,7 @@ mod inspect;
 mod ledger;
 mod worker;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -42,8 +43,9 @@ struct Options {
     rounds: u64,
     sync: String,
     seed: u64,
-    /// `vary`: another number each round.
+    /// `vary`: another number each start; or a list (`1,2,3,2`), one after the other.
     shards: Option<String>,
+    start_count: Cell<usize>,
     keep: bool,
 }
 
@@ -121,6 +123,7 @@ fn read_options(arguments: &Arguments) -> Result<Options, Failure> {
         sync: arguments.value("sync", "group".to_owned())?,
         seed: arguments.value("seed", u64::from(now.subsec_nanos()) ^ now.as_secs())?,
         shards: arguments.text("shards").map(str::to_owned),
+        start_count: Cell::new(0),
         keep: arguments.flag("keep"),
     };
     match options.sync.as_str() {
@@ -199,7 +202,11 @@ fn start(options: &Options, folder: &Path, dice: &mut Dice) -> Result<(Node, Dur
     }
     match options.shards.as_deref() {
         Some("vary") => words.extend(["--shards".to_owned(), dice.between(1, 4).to_string()]),
-        Some(count) => words.extend(["--shards".to_owned(), count.to_owned()]),
+        Some(list) => {
+            let counts: Vec<&str> = list.split(',').collect();
+            let turn = options.start_count.replace(options.start_count.get() + 1);
+            words.extend(["--shards".to_owned(), counts[turn % counts.len()].to_owned()]);
+        }
         None => {}
     }
     let data: PathBuf = folder.join("data");

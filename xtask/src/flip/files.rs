@@ -141,7 +141,8 @@ fn kind(kept: &Kept) -> Option<String> {
         return Some(format!("{component}{of}"));
     }
     match name {
-        "lock" => None,
+        // The number of a process that is gone: nothing of it is read.
+        "LOCK" => None,
         "node.json" | "schema.log" | "schema.head" => Some(name.to_owned()),
         _ if name.starts_with("shard-") => Some("manifest".to_owned()),
         _ if name.starts_with("commitlog-") => Some("commit log segment".to_owned()),
