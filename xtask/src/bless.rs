@@ -17,7 +17,7 @@ use crate::conversation;
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers;
 use crate::process::root;
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 use crate::script::{Player, Script, Statement};
 
 /// Records: `--cassandra` asks the oracle; `--address A:P` a Cassandra that runs already.
@@ -95,7 +95,7 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
         });
         println!("{}: {same} as Cassandra, {different} not", name(&path));
         if let Err(error) = played {
-            println!("*** {}: {}", name(&path), Failure::from(error));
+            complain!("{}: {}", name(&path), Failure::from(error));
             different += 1;
         }
         tally += Tally { passed: same, failed: different };

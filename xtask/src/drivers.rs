@@ -17,7 +17,7 @@ use crate::arguments::Arguments;
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::{home, install_python, oracle_address, succeed};
 use crate::process::root;
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 
 const POLL: Duration = Duration::from_millis(50);
 const RUN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         tally += match passed {
             Ok(()) => Tally::PASS,
             Err(failure) => {
-                println!("*** {}: {failure}", driver.name);
+                complain!("{}: {failure}", driver.name);
                 Tally::FAIL
             }
         };

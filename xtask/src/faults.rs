@@ -21,7 +21,7 @@ use crate::arguments::Arguments;
 use crate::crash::Dice;
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
 use crate::process::{cargo, cargo_tests};
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 use crate::wire::{Answer, Connection, Request, WireError};
 
 const OVERLOADED: u32 = 0x1001;
@@ -78,26 +78,28 @@ fn judged(name: &str, outcome: Result<String, Failure>) -> Tally {
             Tally::PASS
         }
         Err(failure) => {
-            println!("*** {name}: {failure}");
+            complain!("{name}: {failure}");
             Tally::FAIL
         }
     }
 }
 
-/// A tmpfs of a size, gone when dropped.
+/// A tmpfs of a size with a node's directory and room for what takes its space, gone when dropped.
 struct SmallDisk {
-    path: PathBuf,
+    mount: PathBuf,
+    /// Where the node has its files.
+    data: PathBuf,
 }
 
 impl SmallDisk {
     /// `None`, and a line that says why, where mounting is refused.
     fn mount(folder: &Path, mebibytes: u64) -> Result<Option<SmallDisk>, Failure> {
-        let path = folder.join("data");
-        std::fs::create_dir_all(&path)?;
+        let mount = folder.join("disk");
+        std::fs::create_dir_all(&mount)?;
         let size = format!("size={mebibytes}m");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).output();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&mount).output();
         match mounted {
-            Ok(done) if done.status.success() => Ok(Some(SmallDisk { path })),
+            Ok(done) if done.status.success() => Ok(Some(SmallDisk { data: mount.join("data"), mount })),
             Ok(done) => {
                 let why = String::from_utf8_lossy(&done.stderr).trim().to_owned();
                 println!("left out: a tmpfs can not be mounted here ({why})");
@@ -113,23 +115,23 @@ impl SmallDisk {
     fn start(&self, words: &[&str]) -> Result<Node, Failure> {
         let words = ["--memory", "64MiB", "--shards", "2"].iter().chain(words);
         let words = words.map(|word| (*word).to_owned()).collect();
-        Node::start(&NodeOptions { data: self.path.clone(), port: 0, words })
+        Node::start(&NodeOptions { data: self.data.clone(), port: 0, words })
     }
 
     /// Takes space away.
     fn put_ballast(&self, mebibytes: usize) -> Result<(), Failure> {
-        Ok(std::fs::write(self.path.join("ballast"), vec![7u8; mebibytes << 20])?)
+        Ok(std::fs::write(self.mount.join("ballast"), vec![7u8; mebibytes << 20])?)
     }
 
     fn remove_ballast(&self) -> Result<(), Failure> {
-        Ok(std::fs::remove_file(self.path.join("ballast"))?)
+        Ok(std::fs::remove_file(self.mount.join("ballast"))?)
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         // Lazily, in case a killed node has not quite gone yet.
-        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
+        let _ = Command::new("umount").arg("-l").arg(&self.mount).status();
     }
 }
 
@@ -192,7 +194,7 @@ fn full_disk(disk: &SmallDisk, dice: &mut Dice) -> Result<String, Failure> {
 
 /// Makes the file system larger, with what is on it.
 fn grow(disk: &SmallDisk) -> Result<(), Failure> {
-    crate::peers::succeed(Command::new("mount").args(["-o", "remount,size=640m"]).arg(&disk.path))
+    crate::peers::succeed(Command::new("mount").args(["-o", "remount,size=640m"]).arg(&disk.mount))
 }
 
 /// Writes until writes are refused for good; tells how the first refusal reads.
@@ -309,7 +311,7 @@ fn expect_done(answer: &Answer) -> Result<(), Failure> {
 
 /// All files of the node.
 fn all_files(disk: &SmallDisk) -> Result<Vec<PathBuf>, Failure> {
-    let (mut files, mut directories) = (Vec::new(), vec![disk.path.clone()]);
+    let (mut files, mut directories) = (Vec::new(), vec![disk.data.clone()]);
     while let Some(directory) = directories.pop() {
         let Ok(entries) = std::fs::read_dir(directory) else { continue };
         for entry in entries {
@@ -358,7 +360,7 @@ fn failing_flush(
         expect_done(&connection.query(statement, &Request::default())?.answer)?;
     }
     node.nodetool(&["flush", "f"])?;
-    let table = std::fs::read_dir(disk.path.join("data/f"))?.next();
+    let table = std::fs::read_dir(disk.data.join("data/f"))?.next();
     let table = table.ok_or_else(|| Failure::new("the table has no directory"))??.path();
     if let Err(refused) = crate::peers::succeed(Command::new("chattr").arg("+i").arg(&table)) {
         return Ok(format!("left out: {refused}"));

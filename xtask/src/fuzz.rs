@@ -27,8 +27,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         let (corpus, seeds) = (format!("corpus/{target}"), format!("seeds/{target}"));
         std::fs::create_dir_all(root().join("fuzz").join(&corpus))?;
         std::fs::create_dir_all(root().join("fuzz").join(&seeds))?;
-        let limits =
-            [format!("-max_total_time={seconds}"), format!("-malloc_limit_mb={}", malloc_limit_mb(&target))];
+        // Without libFuzzer's line for every new input; what it finds it prints all the same.
+        let limits = [
+            format!("-max_total_time={seconds}"),
+            format!("-malloc_limit_mb={}", malloc_limit_mb(&target)),
+            "-verbosity=0".to_owned(),
+            "-print_final_stats=1".to_owned(),
+        ];
         let mut command = cargo_nightly();
         command.current_dir(root().join("fuzz"));
         command.args(["fuzz", "run", &target, &corpus, &seeds, "--", "-timeout=10"]).args(limits);

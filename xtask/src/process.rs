@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 
 /// The repository's root folder.
 pub(crate) fn root() -> &'static Path {
@@ -26,7 +26,7 @@ pub(crate) fn step(title: &str, command: &mut Command) -> Result<Tally, Failure>
     Ok(if status.success() {
         Tally::PASS
     } else {
-        println!("*** {title}: {status}");
+        complain!("{title}: {status}");
         Tally::FAIL
     })
 }
@@ -41,11 +41,15 @@ pub(crate) fn cargo_tests(title: &str, command: &mut Command) -> Result<Tally, F
             let line = line?;
             println!("{line}");
             tally += counted(&line).unwrap_or_default();
+            if let Some(test) = line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----"))
+            {
+                complain!("{title}: {test}");
+            }
         }
     }
     let status = child.wait()?;
     if !status.success() && tally.failed == 0 {
-        println!("*** {title}: {status}");
+        complain!("{title}: {status}");
         tally += Tally::FAIL;
     }
     Ok(tally)

@@ -2,6 +2,27 @@
 
 use std::fmt;
 use std::ops::AddAssign;
+use std::sync::Mutex;
+
+/// What failed so far, for whoever reads only the end.
+static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Says what failed, as `println!` would, and keeps it for the summary.
+macro_rules! complain {
+    ($($what:tt)*) => { $crate::report::keep(format!($($what)*)) };
+}
+pub(crate) use complain;
+
+/// See `complain!`.
+pub(crate) fn keep(complaint: String) {
+    println!("*** {complaint}");
+    COMPLAINTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(complaint);
+}
+
+/// Takes all that was complained of.
+pub(crate) fn complaints() -> Vec<String> {
+    std::mem::take(&mut *COMPLAINTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
 
 /// How many things were checked, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

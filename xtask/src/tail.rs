@@ -18,7 +18,7 @@ use crate::measure::{Bars, Cassandra, build_load, number};
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::{install_cassandra, output, script, succeed};
 use crate::process::root;
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 
 /// The share of Cassandra's best rate at which all run.
 const RATE_SHARE: f64 = 0.7;
@@ -255,7 +255,7 @@ fn judge(function: &str, ours: &Run, theirs: &Run, replayed: Option<&Run>) -> Ta
     }
     println!("{function}: Cassandra's p99.9 is {ratio:.1}x ours{beside} ({words})");
     if ours.silent_seconds() > 0 || ours.errors() > 0 {
-        println!("*** {} silent seconds, {} errors", ours.silent_seconds(), ours.errors());
+        complain!("{} silent seconds, {} errors", ours.silent_seconds(), ours.errors());
         tally += Tally::FAIL;
     }
     tally

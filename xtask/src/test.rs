@@ -1,13 +1,14 @@
 //! `cargo xtask test`: everything that CI runs, on a fresh machine, in one go.
 //!
 //! Steps are independent commands in their short form; each has a long form of its own (more rounds,
-//! more seeds, more minutes). A step that fails does not stop the others. The last line counts all.
+//! more seeds, more minutes). A step that fails does not stop the others; what failed is told again at
+//! the end, where the last line counts all.
 
 use std::time::Instant;
 
 use crate::arguments::Arguments;
 use crate::process::{cargo, cargo_tests, step};
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain, complaints};
 use crate::{
     bless, check, compaction_cost, crash, drivers, faults, flip, formats, fuzz, limits, overload, startup,
 };
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         println!("\n=== {}", step.name);
         let start = Instant::now();
         let tally = (step.run)().unwrap_or_else(|failure| {
-            println!("*** {}: {failure}", step.name);
+            complain!("{}: {failure}", step.name);
             Tally::FAIL
         });
         lines.push(format!("{:<16} {tally} in {:.0} s", step.name, start.elapsed().as_secs_f64()));
@@ -74,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     }
     println!("\n=== summary");
     lines.iter().for_each(|line| println!("{line}"));
+    complaints().iter().for_each(|complaint| println!("*** {complaint}"));
     Ok(total)
 }
 

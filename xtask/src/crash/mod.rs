@@ -28,7 +28,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::arguments::Arguments;
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 use ledger::Ledger;
 use worker::Workload;
 
@@ -91,8 +91,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
             Ok(()) => tally += Tally::PASS,
             Err(failure) => {
                 tally += Tally::FAIL;
-                println!("*** round {round}: {failure}");
-                println!("*** the files are kept in {}; to repeat: {repeat}", folder.display());
+                complain!("round {round}: {failure}");
+                complain!("the files are kept in {}; to repeat: {repeat}", folder.display());
                 return Ok(tally);
             }
         }
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         Ok(()) => tally += Tally::PASS,
         Err(failure) => {
             tally += Tally::FAIL;
-            println!("*** last look: {failure}; the files are kept in {}", folder.display());
+            complain!("last look: {failure}; the files are kept in {}", folder.display());
             return Ok(tally);
         }
     }
@@ -222,7 +222,7 @@ fn check(node: &Node, ledger: &mut Ledger) -> Result<usize, Failure> {
         return Ok(ledger.key_count());
     }
     for finding in findings.iter().take(FINDINGS_SHOWN_MAX) {
-        println!("*** {finding}");
+        complain!("{finding}");
     }
     Err(Failure::new(format!("{} keys are not as they should be", findings.len())))
 }

@@ -9,7 +9,7 @@ mod generate;
 use crate::arguments::Arguments;
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::oracle_address;
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 use crate::script::answer_lines;
 use crate::wire::answer::{Metadata, Rows};
 use crate::wire::{Answer, Connection, Request};
@@ -142,7 +142,7 @@ impl Pair {
             return Ok(());
         }
         self.differences += 1;
-        println!("*** step {step}, pages {:?}: {}", query.page_size, query.text);
+        complain!("step {step}, pages {:?}: {}", query.page_size, query.text);
         theirs.iter().filter(|line| !ours.contains(line)).for_each(|line| println!("  - {line}"));
         ours.iter().filter(|line| !theirs.contains(line)).for_each(|line| println!("  + {line}"));
         if theirs.len() == ours.len() && theirs.iter().all(|line| ours.contains(line)) {

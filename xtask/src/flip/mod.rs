@@ -30,7 +30,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use crate::arguments::Arguments;
 use crate::crash::Dice;
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 use files::{Flip, Snapshot};
 use judge::{Outcome, Reply};
 
@@ -131,8 +131,8 @@ fn run_positions(
             let flip = bench.snapshot.draw(kind, &mut dice)?;
             let outcome = try_position(bench, &flip, &data)?;
             if let Outcome::Wrong(what) = &outcome {
-                println!(
-                    "*** position {position}: {} at byte {} of {}, ^ {:#04x}: {what}",
+                complain!(
+                    "position {position}: {} at byte {} of {}, ^ {:#04x}: {what}",
                     flip.path.display(),
                     flip.offset,
                     flip.kind,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::statements::{ask, table_ids};
 use super::{Writer, dump};
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 use crate::wire::Connection;
 
 /// Where the tables are.
@@ -165,7 +165,7 @@ pub(super) fn check(writer: &Writer) -> Result<Tally, Failure> {
         if history.lines().any(is_listed) {
             tally += Tally::PASS;
         } else {
-            println!("*** {table} was never compacted");
+            complain!("{table} was never compacted");
             tally += Tally::FAIL;
         }
     }
@@ -178,7 +178,7 @@ pub(super) fn check(writer: &Writer) -> Result<Tally, Failure> {
             tally += Tally::PASS;
         }
         (count, bounds) => {
-            println!("*** sstabledump of partitions deleted below zero: {count} partitions, {bounds} bounds");
+            complain!("sstabledump of partitions deleted below zero: {count} partitions, {bounds} bounds");
             tally += Tally::FAIL;
         }
     }

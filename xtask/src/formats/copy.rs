@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{Writer, show_difference};
 use crate::formats::statements::{ask, rows};
 use crate::peers::{script, succeed};
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 use crate::wire::Connection;
 
 const PORT: u16 = 19152;
@@ -87,7 +87,7 @@ fn compare(kept: &Kept, ours: &[Vec<String>], theirs: &[Vec<String>]) -> Result<
             println!("ok: Cassandra on our files, {} rows: {query}", ours.len());
             tally += Tally::PASS;
         } else {
-            println!("*** Cassandra on our files answers otherwise: {query}");
+            complain!("Cassandra on our files answers otherwise: {query}");
             show_difference(&theirs.join("\n"), &ours.join("\n"));
             tally += Tally::FAIL;
         }

@@ -27,7 +27,7 @@ use crate::arguments::Arguments;
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers;
 use crate::process::root;
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 use crate::wire::Connection;
 
 use statements::Statements;
@@ -172,7 +172,7 @@ fn same(what: &str, kept: &str, got: &str) -> Result<Tally, Failure> {
         println!("ok: {what}");
         return Ok(Tally::PASS);
     }
-    println!("*** {what} differs from {kept}");
+    complain!("{what} differs from {kept}");
     show_difference(&expected, got);
     Ok(Tally::FAIL)
 }

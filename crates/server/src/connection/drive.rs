@@ -25,8 +25,9 @@ use crate::clients::Registration;
 
 /// Room for one read from the socket.
 const READ_BYTES: usize = 32 * 1024;
-/// Output is written out when it has grown to this, even if more requests are at hand.
-const WRITE_BYTES: usize = 256 * 1024;
+/// Output is written out when it has grown to this, even if more requests are at hand: so much a client
+/// that does not read can keep waiting, outside of what is counted as in flight.
+const WRITE_BYTES: usize = 64 * 1024;
 
 /// An answer on its way.
 type Pending = Pin<Box<dyn Future<Output = (i16, Version, Answer)>>>;
