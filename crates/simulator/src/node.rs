@@ -21,6 +21,7 @@ pub(crate) struct Setup {
     pub(crate) shard_count: u16,
     memtable_bytes: usize,
     cache_bytes: usize,
+    cache_borrows: bool,
     segment_bytes: u32,
     sync: SyncMode,
     data_directories: Vec<PathBuf>,
@@ -38,6 +39,7 @@ impl Setup {
             shard_count: *dice.pick(&[1, 2, 2, 3, 4]),
             memtable_bytes: dice.between(100_000, 1_500_000) as usize,
             cache_bytes: *dice.pick(&[0, 20_000, 200_000, 4_000_000]),
+            cache_borrows: *dice.pick(&[false, true]),
             segment_bytes: *dice.pick(&[256 << 10, 512 << 10, 1 << 20]),
             sync: *dice.pick(&syncs),
             data_directories: Vec::new(),
@@ -59,6 +61,7 @@ impl Setup {
             segment_bytes: self.segment_bytes,
             memtable_bytes: self.memtable_bytes,
             cache_bytes: self.cache_bytes,
+            cache_borrows: self.cache_borrows,
             log_bytes: 0,
             data_directories: self.data_directories.clone(),
             ..StorageOptions::new(DIRECTORY, self.shard_count, 1 << 20)

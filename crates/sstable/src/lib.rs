@@ -23,6 +23,7 @@ mod fit;
 pub mod hostile;
 mod index_file;
 mod inspect;
+mod kept;
 mod options;
 mod partition_index;
 mod ring_place;
@@ -48,6 +49,7 @@ pub use descriptor::{Descriptor, id_from_text, id_to_text, number_of, parse_file
 pub use error::SstableError;
 pub use fit::check_fits;
 pub use inspect::table_of_header;
+pub use kept::KeptChunks;
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
 pub use salvage::{ReadableKeys, Salvaged, copy_partition, readable_keys, salvage};

@@ -20,6 +20,10 @@ pub struct WriterOptions {
     pub level: u32,
     /// What timestamps and the like are stored relative to.
     pub encoding_stats: EncodingStats,
+    /// So many bytes of what is written are kept for [`TableWriter::finish_keeping`].
+    ///
+    /// [`TableWriter::finish_keeping`]: crate::TableWriter::finish_keeping
+    pub kept_bytes: usize,
 }
 
 impl WriterOptions {
@@ -33,6 +37,7 @@ impl WriterOptions {
             repaired_at: 0,
             level: 0,
             encoding_stats: EncodingStats::NONE,
+            kept_bytes: 0,
         }
     }
 }

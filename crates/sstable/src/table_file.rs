@@ -1,8 +1,8 @@
 //! An open table file.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rows::{PartitionKey, Slices};
 use runtime::{Disk, OpenMode};
@@ -19,7 +19,8 @@ use crate::index_file::{IndexFile, Pinned, read_footer};
 use crate::partition_index::Footer;
 use crate::statistics::Statistics;
 use crate::{
-    Chunk, ChunkId, ChunkSource, Component, Descriptor, Extent, RingRange, SstableError, TableSummary, toc,
+    Chunk, ChunkId, ChunkSource, Component, Descriptor, Extent, KeptChunks, RingRange, SstableError,
+    TableSummary, toc,
 };
 
 /// Numbers of open files; nothing else in the process is shared by them.
@@ -27,6 +28,8 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// Small components are read whole; no sound one comes near this.
 const SMALL_COMPONENT_BYTES_MAX: u64 = 4 << 30;
+/// Pages of an index that are read in one go to be kept.
+const KEPT_PAGES_AT_ONCE: usize = 32;
 
 /// An open table file: immutable, shared by all who read it.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub struct TableFile {
     pinned: Option<Pinned>,
     checksums: Option<Checksums>,
     disk: Arc<dyn Disk>,
+    /// Of a file just written, until somebody takes it.
+    kept: Mutex<KeptChunks>,
 }
 
 /// What became of questions to the filter. Counted with plain loads and stores, for the sake of reads:
@@ -226,7 +231,38 @@ impl TableFile {
             pinned,
             checksums,
             disk,
+            kept: Mutex::default(),
         }))
+    }
+
+    /// Takes what the writer of this file kept, adds pages of the index for which there still is room, and
+    /// holds all of it for [`TableFile::take_kept`]. Blocks.
+    ///
+    /// # Errors
+    /// As [`TableFile::read_chunk`].
+    pub fn keep(&self, mut kept: KeptChunks) -> Result<(), SstableError> {
+        for component in [Component::Partitions, Component::Rows] {
+            let Some(file) = self.index_file(component) else { continue };
+            let page_count = file.file_bytes.div_ceil(PAGE_BYTES as u64).min(u64::from(u32::MAX)) as u32;
+            let mut index = 0;
+            while index < page_count && kept.room_bytes() >= PAGE_BYTES {
+                let first = ChunkId { file: self.number, component, index };
+                for page in self.read_chunks(first, KEPT_PAGES_AT_ONCE)? {
+                    kept.keep(component, index, page);
+                    index += 1;
+                }
+            }
+        }
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        Ok(())
+    }
+
+    /// Hands out what is held of this file, once.
+    pub fn take_kept(&self) -> impl Iterator<Item = (ChunkId, Chunk)> {
+        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let file = self.number;
+        let named = move |(component, index, chunk)| (ChunkId { file, component, index }, chunk);
+        kept.into_chunks().into_iter().map(named)
     }
 
     /// Which table file it is.

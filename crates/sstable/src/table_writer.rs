@@ -19,7 +19,9 @@ use crate::partition_index::{PartitionIndexWriter, PartitionPlace};
 use crate::row_index::{Block, RowIndexWriter};
 use crate::spread::{SpreadDeletion, is_untold};
 use crate::statistics::{Collector, Header, Statistics, clustering_names};
-use crate::{Component, Descriptor, SstableError, TableSummary, WriterOptions, delete_table_file, toc};
+use crate::{
+    Component, Descriptor, KeptChunks, SstableError, TableSummary, WriterOptions, delete_table_file, toc,
+};
 
 /// Writes a table file, partition by partition in ring order.
 ///
@@ -134,7 +136,8 @@ impl TableWriter {
         }
         let parameters = CompressionParameters::from_options(&options.compression, &data_path)?;
         let layout = Layout::for_writing(&table, options.encoding_stats);
-        let data = DataWriter::create(&*disk, &descriptor, parameters)?;
+        let kept = KeptChunks::new(options.kept_bytes);
+        let data = DataWriter::create(&*disk, &descriptor, parameters, kept)?;
         let index = |component| FileWriter::create(&*disk, descriptor.path(component), true);
         let partitions = PartitionIndexWriter::new(index(Component::Partitions)?);
         let rows = RowIndexWriter::new(index(Component::Rows)?);
@@ -332,6 +335,18 @@ impl TableWriter {
     /// # Errors
     /// The disk fails, or no partition was written. What was written is deleted if that can be.
     pub fn finish(self) -> Result<TableSummary, SstableError> {
+        self.finish_all().map(|(summary, _)| summary)
+    }
+
+    /// As [`TableWriter::finish`]; gives what was kept of Data, for [`TableFile::keep`].
+    ///
+    /// # Errors
+    /// As [`TableWriter::finish`].
+    pub fn finish_keeping(self) -> Result<KeptChunks, SstableError> {
+        self.finish_all().map(|(_, kept)| kept)
+    }
+
+    fn finish_all(self) -> Result<(TableSummary, KeptChunks), SstableError> {
         let (disk, descriptor) = (Arc::clone(&self.disk), self.descriptor.clone());
         self.write_components().inspect_err(|_| {
             // The first error tells more than one that follows from it.
@@ -339,7 +354,7 @@ impl TableWriter {
         })
     }
 
-    fn write_components(self) -> Result<TableSummary, SstableError> {
+    fn write_components(self) -> Result<(TableSummary, KeptChunks), SstableError> {
         if self.partition.is_some() {
             return Err(self.misuse("the file ends inside a partition"));
         }
@@ -373,13 +388,14 @@ impl TableWriter {
         })?;
         files.write(Component::Statistics, &bytes)?;
         let index_bytes = files.finish()?;
-        Ok(TableSummary::new(
+        let summary = TableSummary::new(
             self.descriptor.id,
             (first_key, last_key),
             partition_count,
             &statistics,
             (data.uncompressed_bytes, data.file_bytes, data.file_bytes + index_bytes),
-        ))
+        );
+        Ok((summary, data.kept))
     }
 
     /// Deletes what was written.

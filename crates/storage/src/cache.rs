@@ -18,6 +18,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
 
 use sstable::{Chunk, ChunkId, Component};
 
@@ -44,6 +45,7 @@ pub(crate) struct ChunkCache {
 struct State {
     capacity_bytes: usize,
     used_bytes: usize,
+    reserved_bytes: usize,
     slots: Slots,
     data: Class,
     index: Class,
@@ -122,6 +124,7 @@ impl ChunkCache {
             state: RefCell::new(State {
                 capacity_bytes,
                 used_bytes: 0,
+                reserved_bytes: 0,
                 slots: HashMap::default(),
                 data: Class::default(),
                 index: Class::default(),
@@ -148,10 +151,10 @@ impl ChunkCache {
     pub(crate) fn insert(&self, id: ChunkId, chunk: Chunk) {
         let state = &mut *self.state.borrow_mut();
         let cost = chunk.len() + ENTRY_BYTES;
-        if cost > state.capacity_bytes || state.slots.contains_key(&id) {
+        if cost > state.room_bytes() || state.slots.contains_key(&id) {
             return;
         }
-        state.shrink_to(state.capacity_bytes - cost);
+        state.shrink_to(state.room_bytes() - cost);
         state.used_bytes += cost;
         let class = if is_index(id) { &mut state.index } else { &mut state.data };
         let is_in_main = class.ghosts.take(name_of(id));
@@ -174,7 +177,27 @@ impl ChunkCache {
     pub(crate) fn set_capacity(&self, capacity_bytes: usize) {
         let state = &mut *self.state.borrow_mut();
         state.capacity_bytes = capacity_bytes;
-        state.shrink_to(capacity_bytes);
+        state.shrink_to(state.room_bytes());
+    }
+
+    /// Keeps back up to so many bytes that are free: for a file that is being written, of which as much is
+    /// to come into the cache. A cache that is full has nothing to spare, since what is there was asked for.
+    pub(crate) fn reserve(self: &Rc<Self>, bytes: usize) -> Reservation {
+        let state = &mut *self.state.borrow_mut();
+        let bytes = bytes.min(state.room_bytes().saturating_sub(state.used_bytes));
+        state.reserved_bytes += bytes;
+        Reservation { cache: Rc::clone(self), bytes }
+    }
+
+    /// As [`ChunkCache::insert`], but nothing has to go for it.
+    pub(crate) fn insert_if_free(&self, id: ChunkId, chunk: Chunk) {
+        let is_free = {
+            let state = self.state.borrow();
+            state.used_bytes + chunk.len() + ENTRY_BYTES <= state.room_bytes()
+        };
+        if is_free {
+            self.insert(id, chunk);
+        }
     }
 
     /// What it did so far; what is pinned and read is for others to say.
@@ -192,7 +215,31 @@ impl ChunkCache {
     }
 }
 
+/// Free memory of a cache that is kept back until this is dropped.
+pub(crate) struct Reservation {
+    cache: Rc<ChunkCache>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// How much.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.cache.state.borrow_mut().reserved_bytes -= self.bytes;
+    }
+}
+
 impl State {
+    /// What chunks may take.
+    fn room_bytes(&self) -> usize {
+        self.capacity_bytes.saturating_sub(self.reserved_bytes)
+    }
+
     fn shrink_to(&mut self, bytes: usize) {
         while self.used_bytes > bytes {
             self.evict_one();

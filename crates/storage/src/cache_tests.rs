@@ -15,8 +15,8 @@ fn chunk(bytes: usize) -> Chunk {
 }
 
 /// Room for that many chunks of 1000 bytes.
-fn cache(count: usize) -> ChunkCache {
-    ChunkCache::new(count * (1000 + ENTRY_BYTES))
+fn cache(count: usize) -> Rc<ChunkCache> {
+    Rc::new(ChunkCache::new(count * (1000 + ENTRY_BYTES)))
 }
 
 /// As a read does: gets the chunk, or fetches and keeps it. Was it there?
@@ -144,5 +144,25 @@ fn too_large_a_chunk_and_no_room_at_all_are_no_trouble() {
     cache.insert(data(2), chunk(1 << 20));
     assert!(read(&cache, data(1)));
     cache.set_capacity(0);
+    check(&cache);
+}
+
+#[test]
+fn a_reservation_takes_only_what_is_free_and_gives_it_back() {
+    let cache = cache(10);
+    (0..6).for_each(|index| _ = read(&cache, data(index)));
+    let spare = cache.reserve(usize::MAX);
+    assert_eq!(spare.bytes(), 4 * (1000 + ENTRY_BYTES));
+    assert_eq!(cache.reserve(1).bytes(), 0, "all of it is kept back");
+    (6..20).for_each(|index| _ = read(&cache, data(index)));
+    check(&cache);
+    assert_eq!(cache.stats().entry_count, 6);
+    drop(spare);
+    (100..110).for_each(|index| cache.insert_if_free(data(index), chunk(1000)));
+    check(&cache);
+    assert_eq!(cache.stats().entry_count, 10, "nothing went for it");
+    let spare = cache.reserve(5000);
+    cache.set_capacity(0);
+    drop(spare);
     check(&cache);
 }

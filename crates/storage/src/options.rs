@@ -23,6 +23,8 @@ pub struct StorageOptions {
     pub memtable_bytes: usize,
     /// Memory for cached chunks of all shards, in bytes.
     pub cache_bytes: usize,
+    /// Does the cache also use what memtables leave of theirs?
+    pub cache_borrows: bool,
     /// Compactions that run at once, over all shards.
     pub concurrent_compactors: usize,
     /// Bytes a second that compactions of all shards may read; 0 is without limit.
@@ -46,7 +48,8 @@ pub struct StorageOptions {
 }
 
 impl StorageOptions {
-    /// Splits a memory budget: a quarter for memtables, half for the cache, the rest for requests,
+    /// Splits a memory budget: a quarter for memtables, half for the cache, which has what memtables do not
+    /// use for as long as they do not, the rest for requests,
     /// indexes, filters and the program itself.
     pub fn new(directory: impl Into<PathBuf>, shard_count: u16, memory_bytes: usize) -> Self {
         StorageOptions {
@@ -57,6 +60,7 @@ impl StorageOptions {
             segment_bytes: 32 << 20,
             memtable_bytes: memory_bytes / 4,
             cache_bytes: memory_bytes / 2,
+            cache_borrows: true,
             concurrent_compactors: 2,
             compaction_bytes_per_second: 0,
             log_bytes: (memory_bytes as u64).clamp(1 << 30, 8 << 30),

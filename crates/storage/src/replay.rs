@@ -183,7 +183,7 @@ pub(crate) fn write_replayed(
     let file = context.runtime.random.uuid_v1(&*context.runtime.clock);
     let descriptor = Descriptor::new(context.table_directory(owner, table)?, file);
     let disk = Arc::clone(&context.runtime.disk);
-    let written = write_memtable(disk, descriptor, Arc::clone(table), memtable)?;
+    let written = write_memtable(disk, descriptor, Arc::clone(table), memtable, 0)?;
     Ok(written.map(|_| file))
 }
 

@@ -6,7 +6,7 @@ use runtime::Disk;
 
 use super::{CompressionInfo, CompressionParameters};
 use crate::file_writer::FileWriter;
-use crate::{Component, Descriptor, SstableError};
+use crate::{Component, Descriptor, KeptChunks, SstableError};
 
 /// Bytes of a chunk of uncompressed Data.
 const PLAIN_CHUNK_BYTES: u32 = 16 * 1024;
@@ -26,6 +26,7 @@ pub(crate) struct DataWriter {
     /// Checksums for CRC.db.
     chunk_crcs: Vec<u32>,
     digest: crc32fast::Hasher,
+    kept: KeptChunks,
 }
 
 /// What is known of Data once it is written.
@@ -38,6 +39,7 @@ pub(crate) struct FinishedData {
     /// Content of CompressionInfo.db or of CRC.db, and which.
     pub(crate) chunks: (Component, Vec<u8>),
     pub(crate) digest: u32,
+    pub(crate) kept: KeptChunks,
 }
 
 impl DataWriter {
@@ -45,6 +47,7 @@ impl DataWriter {
         disk: &dyn Disk,
         descriptor: &Descriptor,
         parameters: Option<CompressionParameters>,
+        kept: KeptChunks,
     ) -> Result<Self, SstableError> {
         let chunk_bytes = parameters.as_ref().map_or(PLAIN_CHUNK_BYTES, |p| p.chunk_bytes) as usize;
         Ok(DataWriter {
@@ -58,6 +61,7 @@ impl DataWriter {
             chunk_offsets: Vec::new(),
             chunk_crcs: Vec::new(),
             digest: crc32fast::Hasher::new(),
+            kept,
         })
     }
 
@@ -106,6 +110,7 @@ impl DataWriter {
     }
 
     fn end_chunk(&mut self, chunk: &[u8]) -> Result<(), SstableError> {
+        self.kept.copy(Component::Data, self.chunk_offsets.len() as u32, chunk);
         self.chunk_offsets.push(self.file.position());
         self.chunked_bytes += chunk.len() as u64;
         let Some(parameters) = &self.parameters else {
@@ -161,6 +166,7 @@ impl DataWriter {
             compression_ratio,
             chunks,
             digest,
+            kept: self.kept,
         })
     }
 }

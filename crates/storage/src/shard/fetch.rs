@@ -27,6 +27,8 @@ use crate::metrics::TableMetrics;
 const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
 /// Of the cache's memory, one part in so many is left to chunks however much is pinned.
 const CACHE_PART_MIN: usize = 8;
+/// So much must memtables grow or shrink before the cache borrows less or more.
+const LENDING_STEP_BYTES: usize = 1 << 20;
 
 impl Shard {
     /// Gets a chunk that a cursor lacks to where it finds it.
@@ -67,7 +69,6 @@ impl Shard {
     /// Counts what the table files hold in memory for good against the cache's memory. To be called
     /// when files have come or gone.
     pub(super) fn account_files(&self) {
-        let budget = self.options.cache_bytes / self.sharding.shard_count();
         let bytes_of = |file: &Arc<TableFile>| usize::try_from(file.memory_bytes()).unwrap_or(usize::MAX);
         let pinned = self
             .tables
@@ -76,7 +77,28 @@ impl Shard {
             .flat_map(|store| store.files().iter().map(bytes_of).collect::<Vec<_>>())
             .fold(0, usize::saturating_add);
         self.pinned_bytes.set(pinned);
-        self.cache.set_capacity(budget.saturating_sub(pinned).max(budget / CACHE_PART_MIN));
+        self.size_cache();
+    }
+
+    /// Gives the cache what memtables do not use, or takes it back. To be called when their size has
+    /// changed.
+    pub(super) fn lend(&self) {
+        let is_step = self.memtable_bytes.get().abs_diff(self.lent_beside.get()) >= LENDING_STEP_BYTES;
+        if is_step && self.options.cache_borrows {
+            self.size_cache();
+        }
+    }
+
+    fn size_cache(&self) {
+        let budget = self.options.cache_bytes / self.sharding.shard_count();
+        let memtable_bytes = self.memtable_bytes.get();
+        self.lent_beside.set(memtable_bytes);
+        let borrowed = match self.options.cache_borrows {
+            true => self.memtable_budget().saturating_sub(memtable_bytes + LENDING_STEP_BYTES),
+            false => 0,
+        };
+        let own = budget.saturating_sub(self.pinned_bytes.get()).max(budget / CACHE_PART_MIN);
+        self.cache.set_capacity(own + borrowed);
     }
 }
 

@@ -23,12 +23,17 @@ use uuid::Uuid;
 
 use super::{Shard, TableStore};
 use crate::StorageError;
+use crate::cache::Reservation;
 use crate::manifest::Edit;
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
 
 /// After a failed flush writers are told at once that there is no room, for so long.
 pub(super) const RETRY_FLUSH_AFTER: Duration = Duration::from_secs(1);
+
+/// An index is no larger than one in so many bytes of Data, mostly, and this.
+const INDEX_PART: usize = 16;
+const INDEX_BYTES_MIN: usize = 64 << 10;
 
 /// A memtable on its way to disk.
 #[derive(Clone)]
@@ -187,9 +192,10 @@ impl Shard {
                 CommitLogError::Closed => StorageError::ShuttingDown,
                 other => other.into(),
             })?;
+            let spare = self.spare_for(frozen.memtable.memory_bytes());
             let file = match frozen.written {
                 Some(file) => file,
-                None => self.write_out(store, &frozen).await?,
+                None => self.write_out(store, &frozen, spare.bytes()).await?,
             };
             let change = FileChange {
                 added: file.iter().cloned().collect(),
@@ -200,6 +206,7 @@ impl Shard {
                 // One step for readers: no await between the file's coming and the memtable's going.
                 Ok(Some(_)) => {
                     self.forget_frozen(store, |other| Rc::ptr_eq(&other.slot, &frozen.slot));
+                    self.cache_written(spare, file.as_slice());
                     self.back_up(store, file).await;
                 }
                 Ok(None) => {
@@ -223,12 +230,13 @@ impl Shard {
         &self,
         store: &TableStore,
         frozen: &Frozen,
+        kept_bytes: usize,
     ) -> Result<Option<Arc<TableFile>>, StorageError> {
         let table = store.table();
         let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
         let descriptor = Descriptor::new(self.table_directory(&table)?, id);
         let (disk, memtable) = (Arc::clone(&self.runtime.disk), Arc::clone(&frozen.memtable));
-        let job = move || write_memtable(disk, descriptor, table, &memtable);
+        let job = move || write_memtable(disk, descriptor, table, &memtable, kept_bytes);
         self.runtime.background.run("flush", job).await.map_err(|Stopped| StorageError::ShuttingDown)?
     }
 
@@ -245,6 +253,7 @@ impl Shard {
 
     pub(super) fn forget_memtable_bytes(&self, bytes: usize) {
         self.memtable_bytes.set(self.memtable_bytes.get().saturating_sub(bytes));
+        self.lend();
         self.room.notify_waiters();
     }
 
@@ -294,6 +303,19 @@ impl Shard {
         Ok(Some(removed))
     }
 
+    /// Keeps memory of the cache back for a file of so many uncompressed bytes and its index.
+    pub(super) fn spare_for(&self, data_bytes: usize) -> Reservation {
+        self.cache.reserve(data_bytes.saturating_add(data_bytes / INDEX_PART).saturating_add(INDEX_BYTES_MIN))
+    }
+
+    /// Lets the cache have what new files hold of themselves, in place of what was kept back for them.
+    pub(super) fn cache_written(&self, spare: Reservation, files: &[Arc<TableFile>]) {
+        drop(spare);
+        for (id, chunk) in files.iter().flat_map(|file| file.take_kept()) {
+            self.cache.insert_if_free(id, chunk);
+        }
+    }
+
     /// Gives up log segments whose writes are all in files.
     async fn discard_log(&self) -> Result<(), StorageError> {
         let first_positions = self.stores().into_iter().filter_map(|store| store.first_position());
@@ -332,13 +354,14 @@ impl Shard {
     }
 }
 
-/// Step 2, on a background thread: writes a memtable that nobody changes any more. `None` when there
-/// is nothing in it.
+/// Step 2, on a background thread: writes a memtable that nobody changes any more; the file holds up to
+/// `kept_bytes` of what it is for the cache. `None` when there is nothing in the memtable.
 pub(crate) fn write_memtable(
     disk: Arc<dyn Disk>,
     descriptor: Descriptor,
     table: Arc<Table>,
     memtable: &Memtable,
+    kept_bytes: usize,
 ) -> Result<Option<Arc<TableFile>>, StorageError> {
     let mut partitions = memtable.partitions().peekable();
     if partitions.peek().is_none() {
@@ -349,6 +372,7 @@ pub(crate) fn write_memtable(
     let options = WriterOptions {
         estimated_partitions: memtable.partition_count() as u64,
         encoding_stats: memtable.encoding_stats(),
+        kept_bytes,
         ..WriterOptions::for_table(&table)
     };
     let mut writer = TableWriter::create(Arc::clone(&disk), descriptor.clone(), Arc::clone(&table), options)?;
@@ -363,15 +387,14 @@ pub(crate) fn write_memtable(
         })?;
         writer.end_partition()
     });
-    match written {
-        Ok(()) => _ = writer.finish()?,
-        Err(error) => {
-            // What is left of an aborted file is swept up at the next start.
-            _ = writer.abort();
-            return Err(error.into());
-        }
+    if let Err(error) = written {
+        // What is left of an aborted file is swept up at the next start.
+        _ = writer.abort();
+        return Err(error.into());
     }
-    let opened = TableFile::open(Arc::clone(&disk), descriptor.clone(), &table);
+    let kept = writer.finish_keeping()?;
+    let opened = TableFile::open(Arc::clone(&disk), descriptor.clone(), &table)
+        .and_then(|file| file.keep(kept).map(|()| file));
     // Written again by the next try: it would only take space until the next start.
     Ok(Some(opened.inspect_err(|_| _ = sstable::delete_table_file(&*disk, &descriptor))?))
 }

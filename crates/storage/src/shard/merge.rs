@@ -51,6 +51,8 @@ pub(super) struct MergeJob {
     /// Only this shard's partitions are kept: a file from before a change of the shards is split so.
     pub(super) shard: usize,
     pub(super) watch: Arc<MergeWatch>,
+    /// So many bytes of the result are held for the cache.
+    pub(super) kept_bytes: usize,
 }
 
 /// What came out.

@@ -80,6 +80,8 @@ pub struct Shard {
     timestamps: Timestamps,
     cache: Rc<ChunkCache>,
     fetcher: Fetcher,
+    /// What memtables held when the cache last borrowed what they left.
+    lent_beside: Cell<usize>,
     /// Memory that table files hold as long as they are open.
     pinned_bytes: Cell<usize>,
     schema: RefCell<Arc<Schema>>,
@@ -299,6 +301,7 @@ impl Shard {
             sharding,
             cache: Rc::new(ChunkCache::new(options.cache_bytes / shard_count)),
             fetcher: Fetcher::new(reader),
+            lent_beside: Cell::new(0),
             pinned_bytes: Cell::new(0),
             timestamps: Timestamps::new(
                 Arc::clone(&runtime.clock),

@@ -109,6 +109,7 @@ impl Shard {
             });
             self.memtable_bytes.set(self.memtable_bytes.get() + grown);
         }
+        self.lend();
         Ok(Taken { position, stores })
     }
 

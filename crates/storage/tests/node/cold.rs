@@ -25,7 +25,7 @@ fn value(pk: i32) -> String {
 
 /// A node with one compacted file far larger than its cache, whose chunks are of 4 KiB.
 async fn compacted(delay: Duration) -> Node {
-    let few = StorageOptions { cache_bytes: CACHE_BYTES, ..options(1) };
+    let few = StorageOptions { cache_bytes: CACHE_BYTES, cache_borrows: false, ..options(1) };
     let node = Node::start_with_delay(&MemoryDisk::new(), few, delay).expect("starts");
     let table = table();
     for pk in 0..PARTITION_COUNT {
@@ -128,7 +128,7 @@ fn a_scan_reads_ahead_and_leaves_what_is_hot() {
 fn backwards_and_in_slices_it_reads_the_same_with_any_cache() {
     run(async {
         for cache_bytes in [0, 5000, 40_000, 4 << 20] {
-            let options = StorageOptions { cache_bytes, ..options(1) };
+            let options = StorageOptions { cache_bytes, cache_borrows: false, ..options(1) };
             let node = Node::start(&MemoryDisk::new(), options).expect("starts");
             let table = table();
             for c in 0..400 {
@@ -148,5 +148,56 @@ fn backwards_and_in_slices_it_reads_the_same_with_any_cache() {
                 assert_eq!(found, expected);
             }
         }
+    });
+}
+
+#[test]
+fn the_cache_has_what_memtables_leave_and_gives_it_back() {
+    run(async {
+        let options = StorageOptions {
+            cache_bytes: 1 << 20,
+            memtable_bytes: 16 << 20,
+            log_bytes: 64 << 20,
+            ..options(1)
+        };
+        let node = Node::start(&MemoryDisk::new(), options).expect("starts");
+        let (table, shard) = (table(), node.shard(0));
+        let room = |node: &Node| stats(node).capacity_bytes + stats(node).pinned_bytes;
+        assert_eq!(room(&node), 16 << 20, "nothing is written: all of theirs but a step");
+        for c in 0..4000 {
+            node.write(1, insert(&table, 1, c, &value(c), 1)).await.expect("writes");
+            let memtable_bytes = shard.memtable_bytes() as u64;
+            assert!(room(&node) + memtable_bytes <= 17 << 20, "{} and {memtable_bytes}", room(&node));
+            assert!(room(&node) + memtable_bytes + (2 << 20) >= 17 << 20);
+        }
+        assert!(room(&node) < 13 << 20);
+        shard.flush(table.id()).await.expect("flushes");
+        assert_eq!(room(&node), 16 << 20);
+    });
+}
+
+#[test]
+fn what_was_just_written_is_in_the_cache_while_that_has_room() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let (table, shard) = (table(), node.shard(0));
+        for (from, to) in [(0, 1000), (1000, 2000)] {
+            for pk in from..to {
+                node.write(pk, insert(&table, pk, 0, &value(pk), 1)).await.expect("writes");
+            }
+            shard.flush(table.id()).await.expect("flushes");
+        }
+        let read_all = async || {
+            for pk in 0..2000 {
+                let page = pages(shard, command(&table, ReadTarget::Keys(vec![key(pk)]))).await;
+                assert_eq!(page.iter().flat_map(flat).collect::<Vec<_>>(), [(pk, 0, value(pk))]);
+            }
+        };
+        read_all().await;
+        assert_eq!((stats(&node).disk_read_count, stats(&node).miss_count), (0, 0), "flushed");
+        shard.compact(table.id()).await.expect("compacts");
+        read_all().await;
+        assert_eq!((stats(&node).disk_read_count, stats(&node).miss_count), (0, 0), "compacted");
+        assert!(stats(&node).used_bytes < 4 << 20, "chunks of files that are gone are gone");
     });
 }

@@ -21,7 +21,7 @@ const DISK_POLICIES: [DiskFailurePolicy; 5] = [
 
 fn with_disk_policy(policy: DiskFailurePolicy) -> StorageOptions {
     // What is read is read from the disk.
-    StorageOptions { disk_failure_policy: policy, cache_bytes: 1, ..options(1) }
+    StorageOptions { disk_failure_policy: policy, cache_bytes: 1, cache_borrows: false, ..options(1) }
 }
 
 fn with_commit_policy(policy: CommitFailurePolicy) -> StorageOptions {

@@ -75,7 +75,7 @@ fn slices_are_read_in_both_directions_page_by_page() {
 #[test]
 fn a_cache_smaller_than_a_chunk_serves_a_row_larger_than_many() {
     run(async {
-        let small = storage::StorageOptions { cache_bytes: 1, ..options(1) };
+        let small = storage::StorageOptions { cache_bytes: 1, cache_borrows: false, ..options(1) };
         let node = Node::start(&MemoryDisk::new(), small).expect("starts");
         let table = table();
         let long: String =

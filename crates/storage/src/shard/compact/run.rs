@@ -89,7 +89,10 @@ impl Shard {
         {
             return self.move_level(store, file, task.level).await.map(|()| Outcome::Done);
         }
-        let job = self.job(store, task, &settings, &merged)?;
+        let uncompressed_bytes = merged.iter().map(|file| file.summary().uncompressed_bytes).sum::<u64>();
+        let spare = self.spare_for(usize::try_from(uncompressed_bytes).unwrap_or(usize::MAX));
+        let mut job = self.job(store, task, &settings, &merged)?;
+        job.kept_bytes = spare.bytes();
         let active = self.list(taken, &job);
         let Some(Merged { files: outputs, partitions }) = self.merge(store, job, &active.active).await?
         else {
@@ -122,6 +125,7 @@ impl Shard {
         }
         drop(active);
         self.delete_files(&gone).await;
+        self.cache_written(spare, &outputs);
         Ok(Outcome::Done)
     }
 
@@ -168,6 +172,7 @@ impl Shard {
             sharding: self.sharding,
             shard: self.index,
             watch: Arc::default(),
+            kept_bytes: 0,
             table,
         })
     }
