@@ -338,7 +338,7 @@ impl TableWriter {
         self.finish_all().map(|(summary, _)| summary)
     }
 
-    /// As [`TableWriter::finish`]; gives what was kept of Data, for [`TableFile::keep`].
+    /// As [`TableWriter::finish`]; gives what was kept of Data, for [`TableFile::keep`](crate::TableFile::keep).
     ///
     /// # Errors
     /// As [`TableWriter::finish`].
