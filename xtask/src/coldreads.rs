@@ -4,6 +4,8 @@
 //! (`point_reads` of the crate `client`) and, by a plain io_uring program that shares no code with it
 //! (`raw_reads` of `runtime`), the same Data file: reads of the same size, as many in flight. The server
 //! ought to reach nine tenths of what the plain program does. All files are deleted at the end.
+//!
+//! With `auto` the node chooses: the table is read for a while, then compacted again, which is when it has its say.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,6 +21,8 @@ use crate::wire::{Answer, Connection, Request};
 /// The share of the plain program's rate that the server ought to reach.
 const RATIO_MIN: f64 = 0.9;
 const BLOCK_BYTES: f64 = 512.0;
+/// The word that leaves the chunk length to the node.
+const AUTO: &str = "auto";
 
 struct Plan {
     rows: u64,
@@ -33,7 +37,8 @@ struct Plan {
 
 /// What one chunk length gave: medians over the turns.
 struct Found {
-    chunk_kilobytes: u32,
+    /// As it was asked for, and what came of `auto`.
+    chunk: String,
     server_per_second: f64,
     server_p99_us: f64,
     raw_per_second: f64,
@@ -44,7 +49,7 @@ struct Found {
     hit_ratio: f64,
 }
 
-/// Runs it for each of `--chunks 4,16,64,256` (default 16).
+/// Runs it for each of `--chunks 4,16,64,256,auto` (default 16).
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     arguments.only(&[
         "chunks",
@@ -74,8 +79,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     crate::peers::succeed(&mut build)?;
     let mut all = Vec::new();
     for chunk in &chunks {
-        let kilobytes = chunk.parse().map_err(|_| Failure::new(format!("'{chunk}' is no number")))?;
-        all.push(measure(&plan, kilobytes)?);
+        if chunk != AUTO && chunk.parse::<u32>().is_err() {
+            return Err(Failure::new(format!("'{chunk}' is no number and not {AUTO}")));
+        }
+        all.push(measure(&plan, chunk)?);
     }
     Ok(report(&plan, &all))
 }
@@ -98,7 +105,7 @@ fn report(plan: &Plan, all: &[Found]) -> Tally {
     for found in all {
         println!(
             "| {} | {:.0} | {:.1} | {:.0} | {:.1} | {:.2} | {:.2} | {:.1} | {:.3} |",
-            found.chunk_kilobytes,
+            found.chunk,
             found.server_per_second,
             found.server_p99_us / 1000.0,
             found.raw_per_second,
@@ -117,7 +124,7 @@ fn report(plan: &Plan, all: &[Found]) -> Tally {
     tally
 }
 
-fn measure(plan: &Plan, chunk_kilobytes: u32) -> Result<Found, Failure> {
+fn measure(plan: &Plan, chunk: &str) -> Result<Found, Failure> {
     let folder = fresh_folder("coldreads")?;
     let words = ["--memory", &plan.memory, "--disk-access", &plan.access];
     let words = words.iter().chain(&["--compaction-throughput", "0", "--commitlog-sync", "periodic"]);
@@ -127,20 +134,20 @@ fn measure(plan: &Plan, chunk_kilobytes: u32) -> Result<Found, Failure> {
         words: words.map(|word| (*word).to_owned()).collect(),
     };
     let node = Node::start(&options)?;
-    let result = fill(plan, &node, chunk_kilobytes).and_then(|()| turns(plan, &node, chunk_kilobytes));
+    let result = fill(plan, &node, chunk).and_then(|()| turns(plan, &node, chunk));
     drop(node);
     std::fs::remove_dir_all(&folder)?;
     result
 }
 
-fn fill(plan: &Plan, node: &Node, chunk_kilobytes: u32) -> Result<(), Failure> {
+fn fill(plan: &Plan, node: &Node, chunk: &str) -> Result<(), Failure> {
     let mut connection = Connection::open(&node.address(), 5)?;
     for text in [
         "CREATE KEYSPACE cold WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
             .to_owned(),
         format!(
             "CREATE TABLE cold.rows (id bigint PRIMARY KEY, v blob) WITH compression = \
-             {{'class': 'LZ4Compressor', 'chunk_length_in_kb': {chunk_kilobytes}}}"
+             {{'class': 'LZ4Compressor', 'chunk_length_in_kb': '{chunk}'}}}}"
         ),
     ] {
         let answer = connection.query(&text, &Request::default())?.answer;
@@ -149,14 +156,26 @@ fn fill(plan: &Plan, node: &Node, chunk_kilobytes: u32) -> Result<(), Failure> {
         }
     }
     let (rows, row_bytes) = (plan.rows.to_string(), plan.row_bytes.to_string());
-    println!("chunks of {chunk_kilobytes} KiB: {rows} rows of {row_bytes} bytes");
+    println!("chunks of {chunk} KiB: {rows} rows of {row_bytes} bytes");
     println!("  load     {}", program("point_reads", &[&node.address(), "load", &rows, &row_bytes])?);
     node.nodetool(&["flush"])?;
     node.nodetool(&["compact", "cold", "rows"])?;
+    if chunk == AUTO {
+        // What it reads is what it chooses from.
+        read(plan, node, 0)?;
+        node.nodetool(&["compact", "cold", "rows"])?;
+    }
     Ok(())
 }
 
-fn turns(plan: &Plan, node: &Node, chunk_kilobytes: u32) -> Result<Found, Failure> {
+/// The lines of `tablestats` about a chunk length that the node chose.
+fn explained(node: &Node) -> Result<Vec<String>, Failure> {
+    let text = node.nodetool(&["tablestats", "cold.rows"])?;
+    let lines = text.lines().filter(|line| line.contains("Chunk length"));
+    Ok(lines.map(|line| line.trim().to_owned()).collect())
+}
+
+fn turns(plan: &Plan, node: &Node, chunk: &str) -> Result<Found, Failure> {
     let data = largest_data_file(&node.data)?;
     // Until the index is in memory; what is measured comes after.
     read(plan, node, 1)?;
@@ -190,8 +209,12 @@ fn turns(plan: &Plan, node: &Node, chunk_kilobytes: u32) -> Result<Found, Failur
     let (server, raw) = (median(server), median(raw));
     let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
     println!("  {read_bytes:.0} bytes a read, {}", after.text);
+    let explained = explained(node)?;
+    explained.iter().for_each(|line| println!("  {line}"));
+    let chosen = explained.first().and_then(|line| line.split_once(": "));
+    let chunk = chosen.map_or_else(|| chunk.to_owned(), |(_, chosen)| format!("{chunk} ({chosen})"));
     Ok(Found {
-        chunk_kilobytes,
+        chunk,
         server_per_second: server.0,
         server_p99_us: server.1,
         raw_per_second: raw.0,

@@ -160,6 +160,30 @@ replays! {
 }
 
 #[test]
+fn chunks_of_whatever_length_are_described_as_they_were_asked_for() {
+    with_session(async |mut session| {
+        let compression = "compression = {'class': 'LZ4Compressor', 'chunk_length_in_kb': 'auto'}";
+        session.run(&format!("CREATE TABLE made (k int PRIMARY KEY, v text) WITH {compression}")).await;
+        session.run("CREATE TABLE changed (k int PRIMARY KEY, v text)").await;
+        session.run(&format!("ALTER TABLE changed WITH {compression}")).await;
+        let kept = "compression = {''chunk_length_in_kb'': ''auto'', ''class'': \
+                    ''org.apache.cassandra.io.compress.LZ4Compressor''}";
+        for table in ["made", "changed"] {
+            let rows = session.rows(&format!("DESCRIBE TABLE {table}")).await;
+            assert!(rows[0].contains(kept), "{rows:?}");
+            session.run(&format!("INSERT INTO {table} (k, v) VALUES (1, 'one')")).await;
+            session.flush().await;
+            assert_eq!(session.rows(&format!("SELECT v FROM {table} WHERE k = 1")).await, ["'one'"]);
+        }
+        session
+            .run("ALTER TABLE made WITH compression = {'class': 'LZ4Compressor', 'chunk_length_in_kb': 64}")
+            .await;
+        let rows = session.rows("DESCRIBE TABLE made").await;
+        assert!(rows[0].contains("''chunk_length_in_kb'': ''64''"), "{rows:?}");
+    });
+}
+
+#[test]
 fn a_changed_type_reads_what_was_written_before() {
     with_session(async |mut session| {
         session.run("CREATE TYPE point (x int, y int)").await;

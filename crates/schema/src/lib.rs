@@ -19,7 +19,9 @@ mod value;
 
 pub use column::{ClusteringOrder, Column, ColumnId, ColumnKind};
 pub use keyspace::{Keyspace, Replication};
-pub use options::{Caching, CompactionOptions, CompressionOptions, Fraction, SpeculativeRetry, TableOptions};
+pub use options::{
+    Caching, ChunkLength, CompactionOptions, CompressionOptions, Fraction, SpeculativeRetry, TableOptions,
+};
 pub use table::{DroppedColumn, Table, TableBuilder, TableError, TableId};
 pub use transformation::{SchemaError, Transformation};
 pub use value::Schema;

@@ -71,17 +71,83 @@ pub struct CompactionOptions {
 pub struct CompressionOptions {
     /// Full class name (`org.apache.cassandra.io.compress.LZ4Compressor`); `None` when `enabled: false`.
     pub class: Option<String>,
-    /// Uncompressed bytes per chunk, a power of two.
-    pub chunk_bytes: u32,
+    /// How long chunks are.
+    #[serde(rename = "chunk_bytes")]
+    pub chunk_length: ChunkLength,
     /// Compressor options such as `compression_level`, and `min_compress_ratio`, as text.
     pub options: BTreeMap<String, String>,
+}
+
+/// `chunk_length_in_kb`: a length, or `auto`, which leaves it to the table's measured reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "ChunkLengthForm", into = "ChunkLengthForm")]
+pub enum ChunkLength {
+    /// Uncompressed bytes per chunk, a power of two.
+    Fixed(u32),
+    /// What storage chooses, each time it writes a file.
+    Auto,
+}
+
+impl ChunkLength {
+    /// Where nothing is written, and of `auto` before anything is known.
+    pub const DEFAULT_BYTES: u32 = 16 * 1024;
+    /// The word for [`ChunkLength::Auto`].
+    pub const AUTO: &str = "auto";
+
+    /// Uncompressed bytes per chunk, for who knows nothing of the table's reads.
+    pub fn bytes(self) -> u32 {
+        match self {
+            ChunkLength::Fixed(bytes) => bytes,
+            ChunkLength::Auto => Self::DEFAULT_BYTES,
+        }
+    }
+
+    /// As it stands in `compression`.
+    pub fn text(self) -> String {
+        match self {
+            ChunkLength::Fixed(bytes) => (bytes / 1024).to_string(),
+            ChunkLength::Auto => Self::AUTO.to_owned(),
+        }
+    }
+}
+
+/// How a [`ChunkLength`] is kept: a number, as before there was `auto`, or that word.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ChunkLengthForm {
+    Bytes(u32),
+    Word(AutoWord),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AutoWord {
+    Auto,
+}
+
+impl From<ChunkLengthForm> for ChunkLength {
+    fn from(form: ChunkLengthForm) -> Self {
+        match form {
+            ChunkLengthForm::Bytes(bytes) => ChunkLength::Fixed(bytes),
+            ChunkLengthForm::Word(AutoWord::Auto) => ChunkLength::Auto,
+        }
+    }
+}
+
+impl From<ChunkLength> for ChunkLengthForm {
+    fn from(length: ChunkLength) -> Self {
+        match length {
+            ChunkLength::Fixed(bytes) => ChunkLengthForm::Bytes(bytes),
+            ChunkLength::Auto => ChunkLengthForm::Word(AutoWord::Auto),
+        }
+    }
 }
 
 impl Default for CompressionOptions {
     fn default() -> Self {
         CompressionOptions {
             class: Some("org.apache.cassandra.io.compress.LZ4Compressor".into()),
-            chunk_bytes: 16 * 1024,
+            chunk_length: ChunkLength::Fixed(ChunkLength::DEFAULT_BYTES),
             options: BTreeMap::new(),
         }
     }

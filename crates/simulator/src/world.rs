@@ -95,7 +95,7 @@ pub(crate) fn churn(id: TableId) -> TableBuilder {
         .column("a", ColumnKind::Regular, CqlType::Text);
     table.options.gc_grace_seconds = 3;
     table.options.compaction = compaction(1);
-    table.options.compression.chunk_bytes = 4096;
+    table.options.compression.chunk_length = schema::ChunkLength::Fixed(4096);
     table
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rows::{PartitionHeader, Slices, Step, Unfiltered, UnfilteredCursor};
 use runtime::{Disk, MemoryDisk, OsDisk};
-use schema::{Column, ColumnId, CompressionOptions, Table, TableBuilder};
+use schema::{ChunkLength, Column, ColumnId, CompressionOptions, Table, TableBuilder};
 
 use crate::compression::CompressionInfo;
 use crate::statistics::Statistics;
@@ -119,7 +119,7 @@ fn compression(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> CompressionOpti
     }
     CompressionOptions {
         class: Some(parameters.codec.class().into()),
-        chunk_bytes: parameters.chunk_bytes,
+        chunk_length: ChunkLength::Fixed(parameters.chunk_bytes),
         options,
     }
 }

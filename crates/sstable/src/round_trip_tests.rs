@@ -12,7 +12,9 @@ use rows::{
     Step, Unfiltered, UnfilteredCursor,
 };
 use runtime::{Disk, MemoryDisk, Random, SeededRandom};
-use schema::{ClusteringOrder, ColumnId, ColumnKind, CompressionOptions, Table, TableBuilder, TableId};
+use schema::{
+    ChunkLength, ClusteringOrder, ColumnId, ColumnKind, CompressionOptions, Table, TableBuilder, TableId,
+};
 use types::CqlType;
 use uuid::Uuid;
 
@@ -231,7 +233,11 @@ impl World {
         let class = class.get(self.below(7) as usize).map(|class| (*class).to_owned());
         let mut collector = crate::EncodingStatsCollector::new();
         let options = WriterOptions {
-            compression: CompressionOptions { class, chunk_bytes: 4096, ..Default::default() },
+            compression: CompressionOptions {
+                class,
+                chunk_length: ChunkLength::Fixed(4096),
+                ..Default::default()
+            },
             row_index_block_bytes: if self.chance(2) { 200 } else { 4096 },
             encoding_stats: match self.chance(3) {
                 true => crate::EncodingStats::NONE,

@@ -35,7 +35,7 @@ fn schema(is_compressed: bool) -> Arc<Schema> {
     for keyspace in &mut keyspaces {
         let Some(table) = keyspace.tables.get_mut("t") else { continue };
         let mut builder = table.to_builder();
-        builder.options.compression.chunk_bytes = 16 << 10;
+        builder.options.compression.chunk_length = schema::ChunkLength::Fixed(16 << 10);
         if !is_compressed {
             builder.options.compression.class = None;
         }

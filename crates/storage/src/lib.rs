@@ -13,6 +13,7 @@
 //! ```
 
 mod cache;
+mod chunk_length;
 mod compaction;
 mod directories;
 mod errand;
@@ -38,6 +39,7 @@ mod timestamps;
 mod visit;
 
 pub use cache::CacheStats;
+pub use chunk_length::{ChunkLengthStats, ColdReads};
 pub use commitlog::SyncMode;
 pub use compaction::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals,

@@ -7,6 +7,8 @@ use std::time::Duration;
 use sstable::{TableFile, TableSummary};
 use types::Token;
 
+use crate::ChunkLengthStats;
+
 /// Counters of one table on one shard. Plain cells: only their own shard touches them.
 #[derive(Debug, Default)]
 pub(crate) struct TableMetrics {
@@ -250,6 +252,7 @@ pub struct TableStats {
     pub cache_hit_count: u64,
     pub cache_miss_count: u64,
     pub damaged_files: Vec<String>,
+    pub chunk_length: Option<ChunkLengthStats>,
 }
 
 impl TableStats {
@@ -290,6 +293,9 @@ impl TableStats {
         self.cache_hit_count += other.cache_hit_count;
         self.cache_miss_count += other.cache_miss_count;
         self.damaged_files.extend(other.damaged_files.iter().cloned());
+        if let Some(other) = &other.chunk_length {
+            self.chunk_length.get_or_insert_default().add(other);
+        }
     }
 
     /// The share of tombstones that may go among the cells of all files.

@@ -183,7 +183,9 @@ pub(crate) fn write_replayed(
     let file = context.runtime.random.uuid_v1(&*context.runtime.clock);
     let descriptor = Descriptor::new(context.table_directory(owner, table)?, file);
     let disk = Arc::clone(&context.runtime.disk);
-    let written = write_memtable(disk, descriptor, Arc::clone(table), memtable, 0)?;
+    // Nothing is known of its reads yet.
+    let compression = table.options().compression.clone();
+    let written = write_memtable(disk, descriptor, Arc::clone(table), compression, memtable, 0)?;
     Ok(written.map(|_| file))
 }
 

@@ -107,7 +107,7 @@ fn compression(options: &CompressionOptions) -> BTreeMap<String, String> {
     let Some(class) = &options.class else { return [("enabled".into(), "false".into())].into() };
     let mut entries = options.options.clone();
     entries.insert("class".into(), class.clone());
-    entries.insert("chunk_length_in_kb".into(), (options.chunk_bytes / 1024).to_string());
+    entries.insert("chunk_length_in_kb".into(), options.chunk_length.text());
     entries
 }
 

@@ -128,4 +128,31 @@ pub(super) struct Table {
     pub(super) tombstones_per_slice_mean: Option<f64>,
     pub(super) tombstones_per_slice_max: u64,
     pub(super) droppable_tombstone_ratio: f64,
+    pub(super) chunk_length: Option<ChunkLength>,
+}
+
+/// Of a table with `'chunk_length_in_kb': 'auto'`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ChunkLength {
+    pub(super) chosen: Vec<ChosenLength>,
+    pub(super) cold_reads: u64,
+    pub(super) cold_range_reads: u64,
+    pub(super) cold_reads_min: u64,
+    pub(super) wanted_bytes_mean: u64,
+    pub(super) costs: Vec<LengthCost>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ChosenLength {
+    pub(super) bytes: u64,
+    pub(super) shards: u64,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LengthCost {
+    pub(super) bytes: u64,
+    pub(super) read_bytes: u64,
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::NodetoolError;
-use super::answer::{Keyspace, Table, TableStats};
+use super::answer::{ChosenLength, ChunkLength, Keyspace, LengthCost, Table, TableStats};
 use super::http::Management;
 use super::numbers::{double, file_size, mean_ms, memory};
 
@@ -191,7 +191,7 @@ fn lines(table: &Table, human: bool) -> Vec<(&'static str, String)> {
         if mean.is_nan() { "NaN ms".to_owned() } else { format!("{mean:.3} ms") }
     };
     let mean = |mean: Option<f64>| double(mean.unwrap_or(f64::NAN));
-    vec![
+    let mut lines = vec![
         ("SSTable count", table.sstable_count.to_string()),
         ("Old SSTable count", table.old_sstable_count.to_string()),
         ("Max SSTable size", memory(table.sstable_size_max_bytes)),
@@ -231,7 +231,49 @@ fn lines(table: &Table, human: bool) -> Vec<(&'static str, String)> {
         ("Maximum tombstones per slice (last five minutes)", table.tombstones_per_slice_max.to_string()),
         ("Droppable tombstone ratio", format!("{:.5}", table.droppable_tombstone_ratio)),
         ("Chunk cache hit ratio", hit_ratio(table)),
-    ]
+    ];
+    if let Some(length) = &table.chunk_length {
+        lines.push(("Chunk length (auto)", chosen_length(length)));
+        lines.push(("Chunk length chosen from", reason_of_length(length)));
+    }
+    lines
+}
+
+/// What the next file is written with: of two shards, `4 KiB`, or `4 KiB (1 shard), 16 KiB (1 shard)`.
+fn chosen_length(length: &ChunkLength) -> String {
+    if let [only] = length.chosen.as_slice() {
+        return file_size(only.bytes);
+    }
+    let one = |chosen: &ChosenLength| {
+        let plural = if chosen.shards == 1 { "" } else { "s" };
+        format!("{} ({} shard{plural})", file_size(chosen.bytes), chosen.shards)
+    };
+    length.chosen.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// From what it was chosen, in words.
+fn reason_of_length(length: &ChunkLength) -> String {
+    let seen = format!(
+        "{} reads that went to the disk ({} of ranges), which wanted {} on the average",
+        length.cold_reads,
+        length.cold_range_reads,
+        file_size(length.wanted_bytes_mean)
+    );
+    let few = match length.chosen.iter().map(|chosen| chosen.shards).sum::<u64>() {
+        shards if length.cold_reads < length.cold_reads_min * shards => {
+            format!(
+                "; a shard that has counted fewer than {} stays with what is there",
+                length.cold_reads_min
+            )
+        }
+        _ => String::new(),
+    };
+    if length.cold_reads == 0 {
+        return format!("no read went to the disk{few}");
+    }
+    let cost = |cost: &LengthCost| format!("{} as {}", file_size(cost.bytes), file_size(cost.read_bytes));
+    let costs: Vec<String> = length.costs.iter().map(cost).collect();
+    format!("{seen}; a read costs with chunks of {}{few}", costs.join(", "))
 }
 
 /// Cassandra has no such line; `NaN` before the first request, as it prints ratios.
@@ -328,6 +370,32 @@ mod tests {
         assert!(text.contains("\t\tSpace used (live): 4 KiB\n"));
         assert!(text.contains("\t\tLocal read latency: NaN ms\n"));
         assert!(text.ends_with("\n\n----------------\n"));
+    }
+
+    #[test]
+    fn a_chunk_length_of_our_choice_is_explained_and_others_have_no_line() {
+        let cost = |bytes, read_bytes| LengthCost { bytes, read_bytes };
+        let mut length = ChunkLength {
+            chosen: vec![ChosenLength { bytes: 4096, shards: 2 }],
+            cold_reads: 5000,
+            cold_range_reads: 12,
+            cold_reads_min: 1024,
+            wanted_bytes_mean: 1024,
+            costs: vec![cost(4096, 28_160), cost(16_384, 36_992)],
+        };
+        let text = |length: &ChunkLength| {
+            let table = Table { chunk_length: Some(length.clone()), ..Table::default() };
+            lines(&table, true).split_off(39).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+        };
+        let reason = "5000 reads that went to the disk (12 of ranges), which wanted 1 KiB on the average; a read \
+                      costs with chunks of 4 KiB as 27.5 KiB, 16 KiB as 36.13 KiB";
+        assert_eq!(text(&length), ["4 KiB", reason]);
+        length.cold_reads = 0;
+        length.chosen = [4096, 16_384].map(|bytes| ChosenLength { bytes, shards: 1 }).into();
+        let reason =
+            "no read went to the disk; a shard that has counted fewer than 1024 stays with what is there";
+        assert_eq!(text(&length), ["4 KiB (1 shard), 16 KiB (1 shard)", reason]);
+        assert_eq!(lines(&Table::default(), true).len(), 39);
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn push_options(options: &TableOptions, lines: &mut Vec<String>) {
 fn compression(options: &TableOptions) -> String {
     let Some(class) = &options.compression.class else { return map([("enabled", "false")]) };
     let mut all = options.compression.options.clone();
-    all.insert("chunk_length_in_kb".into(), (options.compression.chunk_bytes / 1024).to_string());
+    all.insert("chunk_length_in_kb".into(), options.compression.chunk_length.text());
     map_with_class(class, &all)
 }
 

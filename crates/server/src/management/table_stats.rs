@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use schema::Schema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use storage::TableStats;
+use storage::{ChunkLengthStats, TableStats};
 
 use super::answer::{Answer, Refusal};
 use super::{ManagementState, NodeCompactions, NodeStats, compactions};
@@ -134,7 +134,25 @@ fn table_json(name: &str, stats: &TableStats, snapshot_bytes: u64) -> Value {
     table["file_memory_bytes"] = stats.file_memory_bytes.into();
     table["cache_hits"] = stats.cache_hit_count.into();
     table["cache_misses"] = stats.cache_miss_count.into();
+    table["chunk_length"] = stats.chunk_length.as_ref().map_or(Value::Null, chunk_length_json);
     table
+}
+
+/// What is chosen for a table with `'chunk_length_in_kb': 'auto'`, and why.
+fn chunk_length_json(stats: &ChunkLengthStats) -> Value {
+    let chosen =
+        stats.shards_by_bytes.iter().map(|(bytes, shards)| json!({"bytes": bytes, "shards": shards}));
+    let reads = &stats.cold_reads;
+    let costs =
+        ChunkLengthStats::CHOICES.map(|bytes| json!({"bytes": bytes, "read_bytes": reads.cost_mean(bytes)}));
+    json!({
+        "chosen": chosen.collect::<Vec<_>>(),
+        "cold_reads": reads.read_count,
+        "cold_range_reads": reads.range_count,
+        "cold_reads_min": ChunkLengthStats::READS_MIN,
+        "wanted_bytes_mean": reads.wanted_bytes_mean(),
+        "costs": costs,
+    })
 }
 
 type Figure = fn(&TableStats) -> f64;

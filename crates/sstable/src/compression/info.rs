@@ -55,7 +55,7 @@ impl CompressionParameters {
         let unsupported = |what: String| SstableError::Unsupported { path: path.to_owned(), what };
         let codec = Codec::from_class(class, &options.options)
             .ok_or_else(|| unsupported(format!("compressor {class} is not known")))?;
-        let chunk_bytes = options.chunk_bytes;
+        let chunk_bytes = options.chunk_length.bytes();
         if !chunk_bytes.is_power_of_two() || chunk_bytes > CHUNK_BYTES_MAX {
             return Err(unsupported(format!("chunks of {chunk_bytes} bytes")));
         }
@@ -204,11 +204,12 @@ fn read_raw(input: &mut Cursor<'_>) -> Result<Raw, EndOfInput> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schema::ChunkLength;
 
     fn sample() -> CompressionInfo {
         let options = CompressionOptions {
             class: Some("org.apache.cassandra.io.compress.ZstdCompressor".into()),
-            chunk_bytes: 4096,
+            chunk_length: ChunkLength::Fixed(4096),
             options: [
                 ("compression_level".to_owned(), "5".to_owned()),
                 ("min_compress_ratio".to_owned(), "1.1".to_owned()),

@@ -235,7 +235,10 @@ impl Shard {
         let may_be_cut = matches!(task.split, Split::Parts(parts) if parts > 1);
         store.files().iter().any(|file| {
             file.descriptor().id == *only
-                && (may_be_cut || !self.owns_all(file) || self.has_garbage(store, file))
+                && (may_be_cut
+                    || !self.owns_all(file)
+                    || self.has_garbage(store, file)
+                    || store.chunk_length.is_out_of_date(&store.table().options().compression, file))
         })
     }
 

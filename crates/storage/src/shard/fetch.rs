@@ -24,7 +24,7 @@ use crate::cache::{CacheStats, ChunkCache};
 use crate::metrics::TableMetrics;
 
 /// How many uncompressed bytes are read ahead at most.
-const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
+const READ_AHEAD_BYTES_MAX: usize = crate::chunk_length::READ_AHEAD_BYTES_MAX as usize;
 /// Of the cache's memory, one part in so many is left to chunks however much is pinned.
 const CACHE_PART_MIN: usize = 8;
 /// So much must memtables grow or shrink before the cache borrows less or more.
@@ -38,6 +38,7 @@ impl Shard {
             return std::future::pending().await;
         }
         let id = need.id;
+        held.note_cold(id);
         let chunk_count = held.count_to_read(&need);
         if chunk_count == 1 {
             let chunk = self.fetcher.chunk(need, &self.cache).await?;
@@ -178,6 +179,8 @@ pub(super) struct HeldChunks {
     pub(super) chunks: RefCell<Vec<(ChunkId, Chunk)>>,
     /// How each file's Data is being read.
     courses: RefCell<Vec<Course>>,
+    /// Files whose Data had to be read from the disk, since somebody asked.
+    cold_files: RefCell<Vec<u64>>,
 }
 
 /// How one file's Data is being read.
@@ -198,7 +201,23 @@ impl HeldChunks {
             metrics: Rc::clone(metrics),
             chunks: RefCell::new(Vec::new()),
             courses: RefCell::new(Vec::new()),
+            cold_files: RefCell::new(Vec::new()),
         }
+    }
+
+    fn note_cold(&self, id: ChunkId) {
+        let mut files = self.cold_files.borrow_mut();
+        if id.component == Component::Data && !files.contains(&id.file) {
+            files.push(id.file);
+        }
+    }
+
+    /// Of how many files Data had to be read from the disk since the last time this was asked.
+    pub(super) fn take_cold(&self) -> u64 {
+        let mut files = self.cold_files.borrow_mut();
+        let count = files.len() as u64;
+        files.clear();
+        count
     }
 
     /// How many chunks to read when that one is lacking: more than one when Data is read in order.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use commitlog::{CommitLogError, LogPosition};
 use rows::{DeletionTime, Unfiltered, merge_row};
 use runtime::{Disk, Stopped};
-use schema::{Table, TableId};
+use schema::{CompressionOptions, Table, TableId};
 use sstable::{Descriptor, TableFile, TableWriter, WriterOptions};
 use uuid::Uuid;
 
@@ -236,7 +236,8 @@ impl Shard {
         let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
         let descriptor = Descriptor::new(self.table_directory(&table)?, id);
         let (disk, memtable) = (Arc::clone(&self.runtime.disk), Arc::clone(&frozen.memtable));
-        let job = move || write_memtable(disk, descriptor, table, &memtable, kept_bytes);
+        let compression = store.compression();
+        let job = move || write_memtable(disk, descriptor, table, compression, &memtable, kept_bytes);
         self.runtime.background.run("flush", job).await.map_err(|Stopped| StorageError::ShuttingDown)?
     }
 
@@ -360,6 +361,7 @@ pub(crate) fn write_memtable(
     disk: Arc<dyn Disk>,
     descriptor: Descriptor,
     table: Arc<Table>,
+    compression: CompressionOptions,
     memtable: &Memtable,
     kept_bytes: usize,
 ) -> Result<Option<Arc<TableFile>>, StorageError> {
@@ -373,6 +375,7 @@ pub(crate) fn write_memtable(
         estimated_partitions: memtable.partition_count() as u64,
         encoding_stats: memtable.encoding_stats(),
         kept_bytes,
+        compression,
         ..WriterOptions::for_table(&table)
     };
     let mut writer = TableWriter::create(Arc::clone(&disk), descriptor.clone(), Arc::clone(&table), options)?;

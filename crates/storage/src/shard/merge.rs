@@ -16,7 +16,7 @@ use rows::{
     UnfilteredCursor, purge_row,
 };
 use runtime::{Clock, Disk, Random};
-use schema::Table;
+use schema::{CompressionOptions, Table};
 use sstable::{FileCursor, KeyHash, RingRange, TableFile};
 use uuid::Uuid;
 
@@ -35,6 +35,8 @@ pub(super) struct MergeJob {
     /// Where the result goes.
     pub(super) directory: PathBuf,
     pub(super) table: Arc<Table>,
+    /// How the result is compressed.
+    pub(super) compression: CompressionOptions,
     pub(super) inputs: Vec<(Arc<TableFile>, Option<Scopes>)>,
     /// Level of the result.
     pub(super) level: u32,

@@ -43,13 +43,14 @@ use commitlog::{CommitLog, LogPosition};
 use ring::Sharding;
 use rows::PartitionKey;
 use runtime::{ColdReader, Runtime};
-use schema::{Schema, Table, TableId};
+use schema::{CompressionOptions, Schema, Table, TableId};
 use sstable::{KeyHash, TableFile};
 use stdx::id_map::IdMap;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::cache::ChunkCache;
+use crate::chunk_length::AutoChunkLength;
 use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
 use crate::health::{CommitFailurePolicy, Health};
@@ -188,6 +189,7 @@ pub(crate) struct TableStore {
     compacting: compact::Compacting,
     is_dropped: Cell<bool>,
     metrics: Rc<TableMetrics>,
+    chunk_length: AutoChunkLength,
 }
 
 impl TableStore {
@@ -196,6 +198,7 @@ impl TableStore {
         let TableSeed { memtable, files, scopes, damage } = seed;
         Rc::new(TableStore {
             table: RefCell::new(table),
+            chunk_length: AutoChunkLength::of_files(&files),
             active: RefCell::new(MemtableSlot::active(memtable)),
             frozen: RefCell::new(Vec::new()),
             files: RefCell::new(Rc::new(files)),
@@ -208,6 +211,11 @@ impl TableStore {
             is_dropped: Cell::new(false),
             metrics: Rc::default(),
         })
+    }
+
+    /// How a file of the table that is written now is compressed.
+    fn compression(&self) -> CompressionOptions {
+        self.chunk_length.settle(&self.table.borrow().options().compression)
     }
 
     fn table(&self) -> Arc<Table> {

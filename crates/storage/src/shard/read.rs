@@ -42,6 +42,7 @@ impl Shard {
             // Boxed, so that a read of one row needs no room for it; so is what else it seldom comes to.
             ReadTarget::Range(range) => Box::pin(reading.range(*range)).await,
         };
+        reading.note_cold(0);
         if let Err(error) = outcome {
             return Box::pin(self.read_failed(&store, command, error)).await;
         }
@@ -120,6 +121,7 @@ impl<'a> Reading<'a> {
         let rows_are_alone = self.rows_are_alone();
         for key in keys {
             self.count_step().await;
+            let bytes_before = self.bytes;
             let lone = if rows_are_alone { self.lone_row(key).await? } else { None };
             let is_full = match lone {
                 Some(lone) => self.take_lone(key, lone),
@@ -128,11 +130,21 @@ impl<'a> Reading<'a> {
                     Box::pin(self.drive(cursor, None, true)).await?
                 }
             };
+            self.note_cold(bytes_before);
             if is_full {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Notes how much was wanted of files, since the page had so many bytes, if that was not in memory.
+    fn note_cold(&self, bytes_before: usize) {
+        let bytes = (self.bytes - bytes_before) as u64;
+        if let Some(wanted) = bytes.checked_div(self.chunks.take_cold()) {
+            let is_range = matches!(self.command.target, ReadTarget::Range(_));
+            self.store.chunk_length.note(wanted, is_range);
+        }
     }
 
     /// Is every partition asked for whole, and at most one row?

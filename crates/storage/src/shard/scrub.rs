@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use runtime::{Disk, EntryKind, Stopped};
-use schema::{Table, TableId};
+use schema::{CompressionOptions, Table, TableId};
 use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWriter, WriterOptions};
 use uuid::Uuid;
 
@@ -120,7 +120,8 @@ impl Shard {
         let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
         let target = Descriptor::new(self.table_directory(&table)?, id);
         let (disk, damaged) = (Arc::clone(&self.runtime.disk), Arc::clone(file));
-        let job = move || rewrite(disk, &damaged, target, &table);
+        let compression = store.compression();
+        let job = move || rewrite(disk, &damaged, target, &table, compression);
         let salvaged = self.runtime.background.run("scrub", job).await;
         let (salvaged, new) = salvaged.map_err(|Stopped| StorageError::ShuttingDown)??;
         self.link_aside(file.descriptor().clone()).await?;
@@ -215,6 +216,7 @@ fn rewrite(
     damaged: &Arc<TableFile>,
     target: Descriptor,
     table: &Arc<Table>,
+    compression: CompressionOptions,
 ) -> Result<(Salvaged, Option<Arc<TableFile>>), StorageError> {
     let summary = damaged.summary();
     let options = WriterOptions {
@@ -222,6 +224,7 @@ fn rewrite(
         encoding_stats: summary.encoding_stats,
         repaired_at: summary.repaired_at,
         level: summary.level,
+        compression,
         ..WriterOptions::for_table(table)
     };
     let salvaged = sstable::salvage(damaged, || {

@@ -49,6 +49,7 @@ impl Shard {
         // A memtable keeps to one definition.
         self.freeze(store);
         *store.table.borrow_mut() = Arc::clone(table);
+        store.chunk_length.go_on_from(&store.files());
         *store.active.borrow_mut() = MemtableSlot::active(Memtable::new(Arc::clone(table)));
         if !store.frozen.borrow().is_empty() {
             self.spawn_flush(Rc::clone(store));
@@ -138,6 +139,7 @@ impl Shard {
             cache_miss_count: metrics.cache_miss_count.get(),
             live_rows_per_read,
             tombstones_per_read,
+            chunk_length: store.chunk_length.stats(&store.table().options().compression),
             damaged_files: store.damage.borrow().iter().map(|damaged| damaged.reason.clone()).collect(),
             ..stats
         })

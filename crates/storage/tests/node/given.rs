@@ -13,35 +13,39 @@ use rows::{
     RowBuilder, Slices,
 };
 use runtime::{Io, ManualClock, MemoryDisk, Runtime};
-use schema::{ClusteringOrder, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
+use schema::{
+    ChunkLength, ClusteringOrder, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId,
+};
 use storage::{
     Directory, LocalShards, PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange, Shard,
     StorageError, StorageOptions,
 };
 use types::CqlType;
 
-/// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))`, `k.other` alike, and
-/// `k.lone (pk int PRIMARY KEY, v text)`.
+/// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))`, `k.other` alike, `k.auto` alike with chunks of
+/// whatever length, and `k.lone (pk int PRIMARY KEY, v text)`.
 pub(crate) fn schema() -> Arc<Schema> {
-    let table = |name: &str, id: u128| {
+    let table = |name: &str, id: u128, chunk_length: ChunkLength| {
         let mut table = TableBuilder::new(TableId(uuid::Uuid::from_u128(id)), "k", name)
             .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
             .column("c", ColumnKind::Clustering(0, ClusteringOrder::Asc), CqlType::Int)
             .column("v", ColumnKind::Regular, CqlType::Text);
-        table.options.compression.chunk_bytes = 4096;
+        table.options.compression.chunk_length = chunk_length;
         (name.to_owned(), Arc::new(table.build().expect("a sound table")))
     };
     let lone = TableBuilder::new(TableId(uuid::Uuid::from_u128(13)), "k", "lone")
         .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
         .column("v", ColumnKind::Regular, CqlType::Text);
     let lone = ("lone".to_owned(), Arc::new(lone.build().expect("a sound table")));
+    let short = ChunkLength::Fixed(4096);
+    let auto = table("auto", 14, ChunkLength::Auto);
     let class = "org.apache.cassandra.locator.SimpleStrategy".into();
     let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
     let keyspace = Keyspace {
         name: "k".into(),
         replication: Replication { class, options },
         durable_writes: true,
-        tables: BTreeMap::from([table("t", 11), table("other", 12), lone]),
+        tables: BTreeMap::from([table("t", 11, short), table("other", 12, short), auto, lone]),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))
@@ -55,6 +59,11 @@ pub(crate) fn table() -> Arc<Table> {
 /// The other one.
 pub(crate) fn other() -> Arc<Table> {
     Arc::clone(schema().table("k", "other").expect("there is k.other"))
+}
+
+/// The one whose chunks are as long as its reads ask for.
+pub(crate) fn auto() -> Arc<Table> {
+    Arc::clone(schema().table("k", "auto").expect("there is k.auto"))
 }
 
 /// The table without clustering columns.

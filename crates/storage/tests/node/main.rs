@@ -5,6 +5,7 @@
 //! | `given.rs` | (a node, a table, writes and reads in few words) |
 //! | `reading.rs` | do reads see memory and files as one? |
 //! | `cold.rs` | how often does a read go to the disk? |
+//! | `chunk_lengths.rs` | are chunks as long as reads ask for? |
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
@@ -15,6 +16,7 @@
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 
+mod chunk_lengths;
 mod cold;
 mod compacting;
 mod directories;

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use schema::CompressionOptions;
+use schema::{ChunkLength, CompressionOptions};
 
 use super::super::properties::{double, double_text};
 use crate::QueryError;
 
 /// Classes without a dot are here.
 const PACKAGE: &str = "org.apache.cassandra.io.compress.";
-/// The chunk length when none is written.
-const DEFAULT_CHUNK_BYTES: i32 = 16 * 1024;
 
 /// The compressors there are, and the options each understands.
 const COMPRESSORS: [(&str, &[&str]); 5] = [
@@ -45,7 +43,7 @@ pub(super) fn read(map: &[(&str, &str)]) -> Result<CompressionOptions, QueryErro
             "The 'class' option must not be empty. To disable compression use 'enabled' : false",
         ));
     }
-    let chunk_bytes = chunk_bytes(rest.remove("chunk_length_in_kb"))?;
+    let chunk_length = chunk_length(rest.remove("chunk_length_in_kb").as_deref())?;
     let ratio = match rest.remove("min_compress_ratio") {
         None => 0.0,
         Some(text) => {
@@ -53,24 +51,31 @@ pub(super) fn read(map: &[(&str, &str)]) -> Result<CompressionOptions, QueryErro
         }
     };
     let class = class.map(|class| compressor(&class, &rest)).transpose()?;
-    check_ranges(chunk_bytes, ratio)?;
+    check_ranges(chunk_length, ratio)?;
     if class.is_none() {
         return Ok(CompressionOptions { class, ..CompressionOptions::default() });
     }
     if ratio != 0.0 {
         rest.insert("min_compress_ratio".into(), double_text(ratio));
     }
-    let chunk_bytes = chunk_bytes.unsigned_abs();
-    Ok(CompressionOptions { class, chunk_bytes, options: rest })
+    Ok(CompressionOptions { class, chunk_length, options: rest })
 }
 
-fn chunk_bytes(kilobytes: Option<String>) -> Result<i32, QueryError> {
-    let Some(text) = kilobytes else { return Ok(DEFAULT_CHUNK_BYTES) };
+/// A number of KiB, or `auto`, which is ours.
+fn chunk_length(text: Option<&str>) -> Result<ChunkLength, QueryError> {
+    let Some(text) = text else { return Ok(ChunkLength::Fixed(ChunkLength::DEFAULT_BYTES)) };
+    if text.eq_ignore_ascii_case(ChunkLength::AUTO) {
+        return Ok(ChunkLength::Auto);
+    }
     let number: i32 = text.parse().map_err(|_| QueryError::config("Invalid value for chunk_length_in_kb"))?;
     if number > i32::MAX / 1024 {
         return Err(QueryError::config(format!("Value of chunk_length_in_kb is too large ({number})")));
     }
-    Ok(number.wrapping_mul(1024))
+    match u32::try_from(number) {
+        // Told later, as Cassandra does.
+        Err(_) => Ok(ChunkLength::Fixed(0)),
+        Ok(kilobytes) => Ok(ChunkLength::Fixed(kilobytes * 1024)),
+    }
 }
 
 /// The full name of a compressor that understands these options.
@@ -122,9 +127,10 @@ fn check_zstd(short: &str, options: &Map) -> Result<(), QueryError> {
     Err(QueryError::config(format!("ZstdCompressor.create() threw an error: {problem}")))
 }
 
-fn check_ranges(chunk_bytes: i32, ratio: f64) -> Result<(), QueryError> {
+fn check_ranges(chunk_length: ChunkLength, ratio: f64) -> Result<(), QueryError> {
     let refuse = |message: &str| Err(QueryError::config(message));
-    if chunk_bytes <= 0 {
+    let chunk_bytes = chunk_length.bytes();
+    if chunk_bytes == 0 {
         return refuse("Invalid negative or null chunk_length_in_kb");
     }
     if chunk_bytes & (chunk_bytes - 1) != 0 {
@@ -154,7 +160,7 @@ mod tests {
             read(&[("class", "ZstdCompressor"), ("compression_level", "5"), ("min_compress_ratio", "2")]);
         let expected = CompressionOptions {
             class: Some("org.apache.cassandra.io.compress.ZstdCompressor".into()),
-            chunk_bytes: 16384,
+            chunk_length: ChunkLength::Fixed(16384),
             options: [("compression_level".into(), "5".into()), ("min_compress_ratio".into(), "2.0".into())]
                 .into(),
         };
@@ -166,6 +172,17 @@ mod tests {
         for map in [&[][..], &[("enabled", "false")], &[("enabled", "no")]] {
             assert_eq!(read(map).map(|options| options.class), Ok(None));
         }
+    }
+
+    #[test]
+    fn auto_is_a_chunk_length_and_other_words_are_not() {
+        let of = |text| read(&[("class", "LZ4Compressor"), ("chunk_length_in_kb", text)]);
+        for text in ["auto", "AUTO"] {
+            assert_eq!(of(text).map(|options| options.chunk_length), Ok(ChunkLength::Auto));
+        }
+        assert_eq!(of("64").map(|options| options.chunk_length), Ok(ChunkLength::Fixed(65536)));
+        let refused = of("automatic").expect_err("refused").to_string();
+        assert_eq!(refused, "Invalid value for chunk_length_in_kb");
     }
 
     #[test]

@@ -173,6 +173,7 @@ impl Shard {
             shard: self.index,
             watch: Arc::default(),
             kept_bytes: 0,
+            compression: store.compression(),
             table,
         })
     }

@@ -118,6 +118,7 @@ impl Output {
             repaired_at: summaries().map(|summary| summary.repaired_at).min().unwrap_or(0),
             level: self.cut.level,
             kept_bytes: self.kept_bytes,
+            compression: job.compression.clone(),
             ..WriterOptions::for_table(&job.table)
         };
         let descriptor = Descriptor::new(job.directory.clone(), job.new_id());
