@@ -129,7 +129,7 @@ impl Coordinator {
             resume: None,
         };
         loop {
-            let page = self.read(command.clone(), Consistency::One).await?;
+            let page = self.read(&command, Consistency::One).await?;
             for batch in &page.partitions {
                 let mutations = log.mutations(batch).map_err(CoordinatorError::DamagedBatch)?;
                 let schema = self.schema();

@@ -15,26 +15,26 @@ impl Coordinator {
     /// `Unavailable` and `Overloaded` at once; or a file that may hold part of the answer is damaged.
     pub async fn read(
         &self,
-        command: ReadCommand,
+        command: &ReadCommand,
         consistency: Consistency,
     ) -> Result<ReadPage, CoordinatorError> {
         consistency.check(self.replication_factor(command.table.id()))?;
         match &command.target {
             ReadTarget::Keys(keys) if keys.len() == 1 => {
                 let owner = self.shard.shards().owner(keys[0].token);
-                self.read_from(owner, &command).await
+                self.read_from(owner, command).await
             }
             ReadTarget::Keys(keys) => {
-                let keys = rest(keys, &command);
+                let keys = rest(keys, command);
                 let order = Order::Keys(keys.clone());
-                let parts = self.keys_by_owner(&command, keys);
-                Box::pin(self.read_parts(&command, parts, order)).await
+                let parts = self.keys_by_owner(command, keys);
+                Box::pin(self.read_parts(command, parts, order)).await
             }
-            ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, &command).await,
+            ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, command).await,
             // Boxed, so that reads by key need no room for it.
             ReadTarget::Range(range) => {
                 let range = *range;
-                Box::pin(self.read_range(command, range)).await
+                Box::pin(self.read_range(command.clone(), range)).await
             }
         }
     }

@@ -67,7 +67,6 @@ pub fn put_cell(out: &mut BytesMut, value: Option<&[u8]>) {
     match value {
         None => out.put_i32(-1),
         Some(bytes) => {
-            out.reserve(4 + bytes.len());
             out.put_i32(bytes.len() as i32);
             out.put_slice(bytes);
         }

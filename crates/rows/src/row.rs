@@ -192,7 +192,45 @@ pub struct Columns<'a> {
     row_timestamp: i64,
 }
 
+/// What a row has of a column that a reader asks for, without its times.
+#[derive(Clone, Copy, Debug)]
+pub enum Shown<'a> {
+    /// No cell.
+    Nothing,
+    /// The value of its one cell.
+    Value(&'a [u8]),
+    /// The cells of a collection or user type.
+    Cells(ComplexRef<'a>),
+}
+
 impl<'a> Columns<'a> {
+    /// Goes on to a column, past those before it, and gives what a reader sees of it. Asked for columns
+    /// ascending by id it finds them all.
+    #[inline]
+    pub fn seek(&mut self, id: ColumnId) -> Shown<'a> {
+        while let Some(([low, high, flags], rest)) = self.reader.rest.split_first_chunk::<3>() {
+            let found = ColumnId(u16::from_le_bytes([*low, *high]));
+            if found > id {
+                return Shown::Nothing;
+            }
+            let shown = if flags & CELL_COMPLEX == 0 {
+                let mut reader = Reader { rest: &rest[times_bytes(*flags)..] };
+                let value = reader.run();
+                self.reader = reader;
+                Shown::Value(value)
+            } else {
+                match self.next().map(|column| column.data) {
+                    Some(ColumnData::Complex(cells)) => Shown::Cells(cells),
+                    _ => Shown::Nothing,
+                }
+            };
+            if found == id {
+                return shown;
+            }
+        }
+        Shown::Nothing
+    }
+
     /// The next column with its bytes in the row.
     pub(crate) fn next_encoded(&mut self) -> (Option<ColumnRef<'a>>, &'a [u8]) {
         let before = self.reader.rest;
@@ -225,6 +263,13 @@ impl<'a> Iterator for Columns<'a> {
         };
         Some(ColumnRef { id, data })
     }
+}
+
+/// Bytes of the times of a cell, which stand before its value.
+#[inline]
+fn times_bytes(flags: u8) -> usize {
+    let timestamp = if flags & CELL_ROW_TIMESTAMP == 0 { 8 } else { 0 };
+    timestamp + 4 * (usize::from(flags & CELL_ENDS != 0) + usize::from(flags & CELL_EXPIRING != 0))
 }
 
 #[derive(Clone)]

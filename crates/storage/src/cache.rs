@@ -138,13 +138,15 @@ impl ChunkCache {
     /// The chunk, if it is here.
     pub(crate) fn get(&self, id: ChunkId) -> Option<Chunk> {
         let state = &mut *self.state.borrow_mut();
-        let Some(slot) = state.slots.get_mut(&id) else {
-            state.miss_count += 1;
-            return None;
-        };
+        let slot = state.slots.get_mut(&id)?;
         state.hit_count += 1;
         slot.frequency = (slot.frequency + 1).min(FREQUENCY_MAX);
         Some(slot.chunk.clone())
+    }
+
+    /// Counts a chunk that was not here and has to be fetched.
+    pub(crate) fn count_miss(&self) {
+        self.state.borrow_mut().miss_count += 1;
     }
 
     /// Keeps a chunk, giving up others to stay within the budget.

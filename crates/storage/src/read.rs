@@ -26,6 +26,18 @@ pub struct ReadCommand {
     pub resume: Option<ReadPosition>,
 }
 
+impl ReadCommand {
+    /// Is every partition asked for whole, and at most one row?
+    pub(crate) fn rows_are_alone(&self) -> bool {
+        self.table.clustering_types().is_empty() && self.limits.rows_per_partition > 0 && self.slices.is_all()
+    }
+
+    /// Is one partition asked for, which is at most one row?
+    pub(crate) fn is_of_one_row(&self) -> bool {
+        matches!(&self.target, ReadTarget::Keys(keys) if keys.len() == 1) && self.rows_are_alone()
+    }
+}
+
 /// Which partitions a read is about.
 #[derive(Clone, Debug)]
 pub enum ReadTarget {

@@ -202,7 +202,7 @@ impl Writer<'_> {
             resume: None,
         };
         // Boxed: most changes read nothing first, and need no room for it.
-        let page = Box::pin(self.coordinator.read(command, self.consistency)).await;
+        let page = Box::pin(self.coordinator.read(&command, self.consistency)).await;
         let page = page.map_err(|error| QueryError::from_coordinator(error, self.consistency))?;
         let Some(partition) = page.partitions.into_iter().next() else { return Ok(None) };
         Ok(match clustering {

@@ -33,7 +33,11 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(super) async fn read(&self, plan: &SelectPlan, command: ReadCommand) -> Result<ReadPage, QueryError> {
+    pub(super) async fn read(
+        &self,
+        plan: &SelectPlan,
+        command: &ReadCommand,
+    ) -> Result<ReadPage, QueryError> {
         if plan.home == Home::MadeUp {
             trace::note(|| format!("Making up rows of {}", plan.table.name()));
             if let Some(gathering) = self.virtual_tables.gather(&plan.table) {
@@ -44,7 +48,7 @@ impl Reader<'_> {
                 true => virtual_read::PartitionOrder::Key,
                 false => virtual_read::PartitionOrder::Ring,
             };
-            return Ok(virtual_read::read(rows, &command, order));
+            return Ok(virtual_read::read(rows, command, order));
         }
         let read = self.coordinator.read(command, self.consistency).await;
         read.map_err(|error| QueryError::from_coordinator(error, self.consistency))
@@ -261,7 +265,7 @@ impl Scan<'_> {
         if self.plan.is_distinct && self.filter.is_none() {
             command.limits.rows_per_partition = 1;
         }
-        let mut page = self.reader.read(self.plan, command).await?;
+        let mut page = self.reader.read(self.plan, &command).await?;
         let shows_alone = self.plan.projection.static_rows_alone;
         page.partitions.retain(|partition| {
             !partition.rows.is_empty()

@@ -169,13 +169,15 @@ pub(crate) fn plan(
         && group_by.is_none()
         && planned.iter().all(|selector| matches!(selector, Selector::Column(_)));
     if is_plain {
-        projection.sources = planned
-            .iter()
-            .filter_map(|selector| match selector {
-                Selector::Column(source) => Some(*source),
-                _ => None,
-            })
-            .collect();
+        projection.put_sources(
+            planned
+                .iter()
+                .filter_map(|selector| match selector {
+                    Selector::Column(source) => Some(*source),
+                    _ => None,
+                })
+                .collect(),
+        );
     }
     let columns: Arc<[ColumnSpec]> = columns.into();
     Ok(SelectPlan {
@@ -224,6 +226,7 @@ pub(crate) fn projection(table: &Table, needed: &BTreeSet<ColumnId>) -> Projecti
         partition_key_count: table.partition_key().len(),
         clustering_count: table.clustering().len(),
         static_rows_alone: true,
+        is_in_order: false,
     }
 }
 

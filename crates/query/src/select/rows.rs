@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rows::{ColumnData, ComplexRef, Row};
+use rows::{ColumnData, ComplexRef, Row, Shown};
 use schema::ColumnId;
 use storage::PartitionRows;
 use types::CqlType;
@@ -46,16 +46,19 @@ pub(crate) struct Projection {
     pub(crate) clustering_count: usize,
     /// Does a partition that has nothing but its static row give a row?
     pub(crate) static_rows_alone: bool,
+    /// Do the regular columns stand in the result as they do in a row, each once?
+    pub(crate) is_in_order: bool,
 }
 
 impl Projection {
-    /// Do the regular columns stand in the result as they do in a row, each once?
-    fn is_in_order(&self) -> bool {
+    /// Says where the columns of the result come from.
+    pub(crate) fn put_sources(&mut self, sources: Vec<Source>) {
         let slot = |source: &Source| match source {
             Source::Regular(index) => Some(*index),
             _ => None,
         };
-        self.sources.iter().filter_map(slot).eq(0..self.regular_columns.len())
+        self.is_in_order = sources.iter().filter_map(slot).eq(0..self.regular_columns.len());
+        self.sources = sources;
     }
 }
 
@@ -88,21 +91,20 @@ impl StoredRows {
     }
 
     pub(crate) fn write(&self, projection: &Projection, sink: &mut impl RowSink) {
-        if !projection.is_in_order() {
+        if !projection.is_in_order {
             return self.write_by_slots(projection, sink);
         }
         if projection.regular_columns.len() * 2 >= projection.sources.len() {
             sink.expect(self.byte_count(projection));
         }
-        let mut view = RowView::new(projection);
+        let mut view = RowView::without_regulars(projection);
         for partition in &self.partitions {
             view.enter_partition(partition);
             if gives_static_row_alone(partition) {
-                view.enter_row(None);
-                view.write(sink);
+                view.write_in_order(None, sink);
             }
             for row in &partition.rows {
-                view.write_in_order(row, sink);
+                view.write_in_order(Some(row), sink);
             }
         }
     }
@@ -135,12 +137,18 @@ pub(crate) struct RowView<'a> {
 
 impl<'a> RowView<'a> {
     pub(crate) fn new(projection: &'a Projection) -> Self {
+        let regulars = vec![None; projection.regular_columns.len()];
+        RowView { regulars, ..RowView::without_regulars(projection) }
+    }
+
+    /// For [`RowView::write_in_order`] alone, which needs no slots for regular columns.
+    fn without_regulars(projection: &'a Projection) -> Self {
         RowView {
             projection,
             partition_key: Vec::with_capacity(projection.partition_key_count),
             clustering: vec![None; projection.clustering_count],
             statics: vec![None; projection.static_columns.len()],
-            regulars: vec![None; projection.regular_columns.len()],
+            regulars: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -172,12 +180,14 @@ impl<'a> RowView<'a> {
     }
 
     /// Gives the cells of a row to the sink as its columns are passed, where the projection
-    /// [is in their order](Projection::is_in_order).
-    fn write_in_order(&mut self, row: &'a Row, sink: &mut impl RowSink) {
-        self.enter_clustering(row);
+    /// [is in their order](Projection::is_in_order); of no row, those of a static row alone.
+    fn write_in_order(&mut self, row: Option<&'a Row>, sink: &mut impl RowSink) {
+        self.clustering.fill(None);
+        if let Some(row) = row {
+            self.enter_clustering(row);
+        }
         let projection = self.projection;
-        let mut columns = row.columns();
-        let mut head = columns.next();
+        let mut columns = row.map(Row::columns);
         let mut scratch = std::mem::take(&mut self.scratch);
         for source in &projection.sources {
             let Source::Regular(index) = source else {
@@ -185,15 +195,12 @@ impl<'a> RowView<'a> {
                 continue;
             };
             let wanted = &projection.regular_columns[*index];
-            while head.as_ref().is_some_and(|column| column.id < wanted.id) {
-                head = columns.next();
-            }
-            match head {
-                Some(column) if column.id == wanted.id => {
-                    sink.cell(shown(wanted, column.data, &mut scratch));
-                    head = columns.next();
+            match columns.as_mut().map_or(Shown::Nothing, |columns| columns.seek(wanted.id)) {
+                Shown::Nothing => sink.cell(None),
+                Shown::Value(value) => sink.cell(Some(value)),
+                Shown::Cells(cells) => {
+                    sink.cell(shown(wanted, ColumnData::Complex(cells), &mut scratch));
                 }
-                _ => sink.cell(None),
             }
         }
         self.scratch = scratch;

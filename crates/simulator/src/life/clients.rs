@@ -137,7 +137,7 @@ impl Life {
     ) -> Result<Vec<PartitionRows>, Stopped> {
         let mut joined: Vec<PartitionRows> = Vec::new();
         for _ in 0..PAGES_MAX {
-            let page = coordinator.read(command.clone(), Consistency::One).await;
+            let page = coordinator.read(&command, Consistency::One).await;
             let page = self.unless_off("read", page).await?;
             let row_count: usize = page.partitions.iter().map(|partition| partition.rows.len().max(1)).sum();
             if row_count > command.limits.row_count as usize {

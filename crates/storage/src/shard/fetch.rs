@@ -33,10 +33,12 @@ const LENDING_STEP_BYTES: usize = 1 << 20;
 impl Shard {
     /// Gets a chunk that a cursor lacks to where it finds it.
     pub(super) async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
-        if self.is_visited() {
-            // A visitor does not wait: it gives up and leaves the read to this shard.
+        if self.is_hurried() {
+            // It gives up, and somebody who can wait begins again.
             return std::future::pending().await;
         }
+        self.cache.count_miss();
+        HeldChunks::count(&held.metrics.cache_miss_count);
         let id = need.id;
         held.note_cold(id);
         let chunk_count = held.count_to_read(&need);
@@ -285,14 +287,11 @@ impl ChunkSource for HeldChunks {
             return Ok(Some(chunk));
         }
         let found = self.cache.get(id);
-        match &found {
-            Some(_) => {
-                Self::count(&self.metrics.cache_hit_count);
-                if is_data {
-                    self.note_course(id, true);
-                }
+        if found.is_some() {
+            Self::count(&self.metrics.cache_hit_count);
+            if is_data {
+                self.note_course(id, true);
             }
-            None => Self::count(&self.metrics.cache_miss_count),
         }
         Ok(found)
     }

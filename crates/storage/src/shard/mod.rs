@@ -106,8 +106,8 @@ pub struct Shard {
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
     compactions: compact::Compactions,
-    /// Is it another shard's thread that runs?
-    is_visited: Cell<bool>,
+    /// Is what runs to give up rather than wait?
+    is_hurried: Cell<bool>,
     visit_count: Cell<u64>,
 }
 
@@ -337,7 +337,7 @@ impl Shard {
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
             compactions: compact::Compactions::new(compaction),
-            is_visited: Cell::new(false),
+            is_hurried: Cell::new(false),
             visit_count: Cell::new(0),
         });
         shard.account_files();

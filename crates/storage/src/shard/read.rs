@@ -118,7 +118,7 @@ impl<'a> Reading<'a> {
                 return Ok(());
             }
         }
-        let rows_are_alone = self.rows_are_alone();
+        let rows_are_alone = self.command.rows_are_alone();
         for key in keys {
             self.count_step().await;
             let bytes_before = self.bytes;
@@ -145,14 +145,6 @@ impl<'a> Reading<'a> {
             let is_range = matches!(self.command.target, ReadTarget::Range(_));
             self.store.chunk_length.note(wanted, is_range);
         }
-    }
-
-    /// Is every partition asked for whole, and at most one row?
-    fn rows_are_alone(&self) -> bool {
-        let command = self.command;
-        command.table.clustering_types().is_empty()
-            && command.limits.rows_per_partition > 0
-            && command.slices.is_all()
     }
 
     /// The short way of most reads by key: versions of one row, which need no cursor over all places

@@ -23,17 +23,21 @@ pub(crate) enum Rest {
 }
 
 impl Shard {
-    /// [`Shard::read`] for a visitor; `None` when it would wait, for the disk or for others' turns.
-    pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
-        let _visit = Visit::begin(self);
+    /// [`Shard::read`] without waiting; `None` when it would, for the disk or for others' turns.
+    pub(crate) fn hurried_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
+        let _hurry = Hurry::begin(self);
         let reading = pin!(self.read(command));
         match reading.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(page) => {
-                self.visit_count.set(self.visit_count.get() + 1);
-                Some(page)
-            }
+            Poll::Ready(page) => Some(page),
             Poll::Pending => None,
         }
+    }
+
+    /// [`Shard::hurried_read`] for a visitor.
+    pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
+        let page = self.hurried_read(command)?;
+        self.visit_count.set(self.visit_count.get() + 1);
+        Some(page)
     }
 
     /// [`Shard::write`] for a visitor; `None` when it would wait for room or a flush is due.
@@ -41,7 +45,7 @@ impl Shard {
         if self.is_short_of_room() {
             return None;
         }
-        let _visit = Visit::begin(self);
+        let _hurry = Hurry::begin(self);
         let started = self.runtime.clock.elapsed();
         let taken = match self.take(mutations) {
             Ok(taken) => taken,
@@ -60,24 +64,24 @@ impl Shard {
         self.visit_count.get()
     }
 
-    /// Is it another shard's thread that runs?
-    pub(super) fn is_visited(&self) -> bool {
-        self.is_visited.get()
+    /// Is what runs to give up rather than wait?
+    pub(super) fn is_hurried(&self) -> bool {
+        self.is_hurried.get()
     }
 }
 
-/// The time of a visit.
-struct Visit<'a>(&'a Shard);
+/// The time of what must not wait: a visit, or a read that will probably not have to.
+struct Hurry<'a>(&'a Shard);
 
-impl<'a> Visit<'a> {
+impl<'a> Hurry<'a> {
     fn begin(shard: &'a Shard) -> Self {
-        shard.is_visited.set(true);
-        Visit(shard)
+        shard.is_hurried.set(true);
+        Hurry(shard)
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for Hurry<'_> {
     fn drop(&mut self) {
-        self.0.is_visited.set(false);
+        self.0.is_hurried.set(false);
     }
 }
