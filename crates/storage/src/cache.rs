@@ -44,6 +44,8 @@ pub(crate) struct ChunkCache {
 
 struct State {
     capacity_bytes: usize,
+    /// Of the capacity, what is borrowed and may be called back at any time.
+    borrowed_bytes: usize,
     used_bytes: usize,
     reserved_bytes: usize,
     slots: Slots,
@@ -123,6 +125,7 @@ impl ChunkCache {
         ChunkCache {
             state: RefCell::new(State {
                 capacity_bytes,
+                borrowed_bytes: 0,
                 used_bytes: 0,
                 reserved_bytes: 0,
                 slots: HashMap::default(),
@@ -175,10 +178,11 @@ impl ChunkCache {
         }
     }
 
-    /// Changes the budget.
-    pub(crate) fn set_capacity(&self, capacity_bytes: usize) {
+    /// Changes the budget: the cache's own, and what it may use until that is called back.
+    pub(crate) fn set_capacity(&self, own_bytes: usize, borrowed_bytes: usize) {
         let state = &mut *self.state.borrow_mut();
-        state.capacity_bytes = capacity_bytes;
+        state.capacity_bytes = own_bytes + borrowed_bytes;
+        state.borrowed_bytes = borrowed_bytes;
         state.shrink_to(state.room_bytes());
     }
 
@@ -186,7 +190,8 @@ impl ChunkCache {
     /// to come into the cache. A cache that is full has nothing to spare, since what is there was asked for.
     pub(crate) fn reserve(self: &Rc<Self>, bytes: usize) -> Reservation {
         let state = &mut *self.state.borrow_mut();
-        let bytes = bytes.min(state.room_bytes().saturating_sub(state.used_bytes));
+        let own_bytes = state.room_bytes().saturating_sub(state.borrowed_bytes);
+        let bytes = bytes.min(own_bytes.saturating_sub(state.used_bytes));
         state.reserved_bytes += bytes;
         Reservation { cache: Rc::clone(self), bytes }
     }

@@ -65,7 +65,7 @@ fn it_holds_its_budget_and_its_books_whatever_comes() {
         }
         match random(500) {
             0 => cache.forget(random(5)),
-            1 => cache.set_capacity((1 + random(100) as usize) * 1000),
+            1 => cache.set_capacity((1 + random(100) as usize) * 1000, random(2) as usize * 5000),
             _ => {}
         }
         if round % 50 == 0 {
@@ -143,7 +143,7 @@ fn too_large_a_chunk_and_no_room_at_all_are_no_trouble() {
     read(&cache, data(1));
     cache.insert(data(2), chunk(1 << 20));
     assert!(read(&cache, data(1)));
-    cache.set_capacity(0);
+    cache.set_capacity(0, 0);
     check(&cache);
 }
 
@@ -162,7 +162,9 @@ fn a_reservation_takes_only_what_is_free_and_gives_it_back() {
     check(&cache);
     assert_eq!(cache.stats().entry_count, 10, "nothing went for it");
     let spare = cache.reserve(5000);
-    cache.set_capacity(0);
+    cache.set_capacity(0, 5000);
+    assert_eq!(cache.reserve(5000).bytes(), 0, "what is borrowed is not promised");
+    cache.set_capacity(0, 0);
     drop(spare);
     check(&cache);
 }

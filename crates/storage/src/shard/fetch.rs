@@ -101,7 +101,7 @@ impl Shard {
             false => 0,
         };
         let own = budget.saturating_sub(self.pinned_bytes.get()).max(budget / CACHE_PART_MIN);
-        self.cache.set_capacity(own + borrowed);
+        self.cache.set_capacity(own, borrowed);
     }
 }
 

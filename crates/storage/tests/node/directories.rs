@@ -77,6 +77,28 @@ fn each_shard_writes_to_one_directory_and_earlier_files_are_read_on() {
 }
 
 #[test]
+fn what_lies_in_another_directory_is_compacted_before_anything_is_flushed() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, options(2)).expect("starts");
+        for from in [0, 100] {
+            fill(&node, from).await;
+        }
+        node.shards.stop(true).await.expect("stops");
+    });
+    let disk = disk.crash(1);
+    run(async {
+        let node = Node::start(&disk, on_two_disks(2)).expect("takes two directories");
+        for shard in 0..2 {
+            node.shard(shard).compact(table().id()).await.expect("compacts");
+        }
+        assert_eq!(data_count(&disk, "/node/data"), 0);
+        assert_eq!((data_count(&disk, "/one"), data_count(&disk, "/two")), (1, 1));
+        assert_eq!(node.all(&table(), 100).await.len(), 80);
+    });
+}
+
+#[test]
 fn a_directory_of_another_node_or_with_other_files_is_refused() {
     let disk = MemoryDisk::new();
     let open = |root: &str, data: &[&str]| {

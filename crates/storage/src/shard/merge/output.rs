@@ -121,6 +121,10 @@ impl Output {
             compression: job.compression.clone(),
             ..WriterOptions::for_table(&job.table)
         };
+        // The inputs may all lie in another data directory.
+        job.disk
+            .create_dir_all(&job.directory)
+            .map_err(|source| StorageError::Disk { act: "create table directory", source })?;
         let descriptor = Descriptor::new(job.directory.clone(), job.new_id());
         let (disk, table) = (Arc::clone(&job.disk), Arc::clone(&job.table));
         Ok((TableWriter::create(disk, descriptor.clone(), table, options)?, descriptor))
