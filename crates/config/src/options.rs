@@ -85,9 +85,10 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "memory",
         value: "SIZE",
         default: "1GiB",
-        about: "Memory budget of the whole process, at least 64MiB: a quarter for memtables, half for the cache, \
-                the rest for requests, indexes and the program itself. It is held, not aimed at. More than the machine \
-                or the control group can give is refused.",
+        about: "Memory budget of the whole process, at least 64MiB: a quarter for memtables, three eighths for the \
+                cache (and what memtables do not use, for as long as they do not), the rest for requests, indexes and \
+                the program itself. It is held, not aimed at. More than the machine or the control group can give is \
+                refused.",
         set: |config, text| {
             set(
                 &mut config.memory_bytes,

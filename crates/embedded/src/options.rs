@@ -69,7 +69,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The memory budget in bytes: a quarter is for memtables, half for the cache of table files, the
+    /// The memory budget in bytes: a quarter is for memtables, three eighths for the cache of table files, the
     /// rest for indexes, filters and requests. 256 MiB if not told; at least 8 MiB. The files of a
     /// database in memory come on top.
     pub fn memory(mut self, bytes: u64) -> Self {

@@ -48,7 +48,7 @@ pub struct StorageOptions {
 }
 
 impl StorageOptions {
-    /// Splits a memory budget: a quarter for memtables, half for the cache, which has what memtables do not
+    /// Splits a memory budget: a quarter for memtables, three eighths for the cache, which has what memtables do not
     /// use for as long as they do not, the rest for requests,
     /// indexes, filters and the program itself.
     pub fn new(directory: impl Into<PathBuf>, shard_count: u16, memory_bytes: usize) -> Self {
@@ -59,7 +59,7 @@ impl StorageOptions {
             sync: SyncMode::Group { window: std::time::Duration::ZERO },
             segment_bytes: 32 << 20,
             memtable_bytes: memory_bytes / 4,
-            cache_bytes: memory_bytes / 2,
+            cache_bytes: memory_bytes / 8 * 3,
             cache_borrows: true,
             concurrent_compactors: 2,
             compaction_bytes_per_second: 0,
