@@ -6,6 +6,7 @@
 //! 4. On stop: memtables flushed, logs closed, threads joined.
 
 use std::future::Future;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::MetadataLog;
@@ -128,7 +129,7 @@ fn prepared_texts_bytes(memory_bytes: u64) -> usize {
 /// What a shard has above storage.
 async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     let Parts { node, view, clients, texts, batches_replayed } = parts;
-    let index = handle.local().index();
+    let (index, shard) = (handle.local().index(), Rc::clone(handle.local()));
     let coordinator = Coordinator::new(node, handle);
     // Taken, so that whoever waits for it hears of it when this task dies.
     let report = batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
@@ -137,5 +138,7 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
     let engine = Engine::new(coordinator.clone(), system_tables, texts);
+    // From here on requests are answered; what comes now gives way to them.
+    shard.start_prefetch();
     Seat { index, view, coordinator, engine }
 }

@@ -184,6 +184,23 @@ fn chunks_of_whatever_length_are_described_as_they_were_asked_for() {
 }
 
 #[test]
+fn what_comes_into_memory_after_a_start_is_described_where_it_says_something() {
+    with_session(async |mut session| {
+        session
+            .run("CREATE TABLE t (k int PRIMARY KEY) WITH caching = {'keys': 'ALL', 'prefetch': 'hot'}")
+            .await;
+        let described = async |session: &mut Session| session.rows("DESCRIBE TABLE t").await[0].clone();
+        let kept = "caching = {''keys'': ''ALL'', ''prefetch'': ''HOT'', ''rows_per_partition'': ''NONE''}";
+        assert!(described(&mut session).await.contains(kept));
+        session.run("ALTER TABLE t WITH caching = {'keys': 'ALL', 'prefetch': 'NONE'}").await;
+        let kept = "caching = {''keys'': ''ALL'', ''rows_per_partition'': ''NONE''}";
+        assert!(described(&mut session).await.contains(kept));
+        let refused = session.send("ALTER TABLE t WITH caching = {'prefetch': 'some'}").await;
+        assert!(refused.is_err_and(|error| error.to_string().contains("'prefetch'")));
+    });
+}
+
+#[test]
 fn a_changed_type_reads_what_was_written_before() {
     with_session(async |mut session| {
         session.run("CREATE TYPE point (x int, y int)").await;

@@ -20,7 +20,8 @@ mod value;
 pub use column::{ClusteringOrder, Column, ColumnId, ColumnKind};
 pub use keyspace::{Keyspace, Replication};
 pub use options::{
-    Caching, ChunkLength, CompactionOptions, CompressionOptions, Fraction, SpeculativeRetry, TableOptions,
+    Caching, ChunkLength, CompactionOptions, CompressionOptions, Fraction, Prefetch, SpeculativeRetry,
+    TableOptions,
 };
 pub use table::{DroppedColumn, Table, TableBuilder, TableError, TableId};
 pub use transformation::{SchemaError, Transformation};

@@ -55,6 +55,54 @@ pub struct Caching {
     pub keys: String,
     /// `ALL`, `NONE` or a count.
     pub rows_per_partition: String,
+    /// What comes into memory after a start. Ours.
+    #[serde(default, skip_serializing_if = "Prefetch::is_none")]
+    pub prefetch: Prefetch,
+}
+
+impl Caching {
+    /// The map as it is described; what Cassandra does not know is there if it says something.
+    pub fn entries(&self) -> BTreeMap<String, String> {
+        let mut entries = BTreeMap::from([
+            ("keys".to_owned(), self.keys.clone()),
+            ("rows_per_partition".to_owned(), self.rows_per_partition.clone()),
+        ]);
+        if !self.prefetch.is_none() {
+            entries.insert("prefetch".to_owned(), self.prefetch.text().to_owned());
+        }
+        entries
+    }
+}
+
+/// `prefetch` in `caching`: what of a table comes into memory after a start, before anybody asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Prefetch {
+    /// Nothing.
+    #[default]
+    None,
+    /// What was there when the node stopped, and had been asked for again.
+    Hot,
+    /// As much as there is room for.
+    All,
+}
+
+impl Prefetch {
+    /// All there are.
+    pub const ALL: [Prefetch; 3] = [Prefetch::None, Prefetch::Hot, Prefetch::All];
+
+    /// As it stands in `caching`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Prefetch::None => "NONE",
+            Prefetch::Hot => "HOT",
+            Prefetch::All => "ALL",
+        }
+    }
+
+    /// Is it nothing?
+    pub fn is_none(&self) -> bool {
+        *self == Prefetch::None
+    }
 }
 
 /// `compaction`: the strategy's full class name, and its options as text.
@@ -168,7 +216,11 @@ impl Default for TableOptions {
             additional_write_policy: SpeculativeRetry("99p".into()),
             allow_auto_snapshot: true,
             bloom_filter_fp_chance: Fraction(0.01),
-            caching: Caching { keys: "ALL".into(), rows_per_partition: "NONE".into() },
+            caching: Caching {
+                keys: "ALL".into(),
+                rows_per_partition: "NONE".into(),
+                prefetch: Prefetch::None,
+            },
             cdc: false,
             comment: String::new(),
             compaction: CompactionOptions::default(),

@@ -81,6 +81,11 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
+    /// The number of the first.
+    pub(crate) fn first(&self) -> u32 {
+        self.first
+    }
+
     /// The page, if it is one of them.
     pub(crate) fn page(&self, index: u32) -> Option<&Chunk> {
         self.pages.get(index.checked_sub(self.first)? as usize)

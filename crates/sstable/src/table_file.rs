@@ -372,6 +372,28 @@ impl TableFile {
         if component == Component::Data { self.data.chunk_bytes() as usize } else { PAGE_BYTES }
     }
 
+    /// The components of its index that are read by chunks.
+    pub fn index_components(&self) -> &'static [Component] {
+        match &self.index {
+            Index::Tries { .. } => &[Component::Partitions, Component::Rows],
+            Index::Big(_) => &[Component::Index],
+        }
+    }
+
+    /// How many chunks a component has, from the first on, that are not always in memory; none of one that
+    /// is not read by chunks.
+    pub fn chunk_count(&self, component: Component) -> u32 {
+        if component == Component::Data {
+            return self.data.chunk_count();
+        }
+        let pages = self.component_bytes(component).div_ceil(PAGE_BYTES as u64);
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        match &self.pinned {
+            Some(pinned) if component == Component::Partitions => pages.min(pinned.first()),
+            _ => pages,
+        }
+    }
+
     /// Reads a chunk from the disk, verifies and decompresses it. Blocks.
     ///
     /// # Errors

@@ -207,6 +207,26 @@ impl ChunkCache {
         }
     }
 
+    /// For how many chunks of that size there is room without giving up others.
+    pub(crate) fn free_chunks(&self, chunk_bytes: usize) -> usize {
+        let state = self.state.borrow();
+        state.room_bytes().saturating_sub(state.used_bytes) / (chunk_bytes + ENTRY_BYTES)
+    }
+
+    /// Takes a chunk for one that was asked for again: it was, before the node was started.
+    pub(crate) fn note_asked(&self, id: ChunkId) {
+        if let Some(slot) = self.state.borrow_mut().slots.get_mut(&id) {
+            slot.frequency = slot.frequency.max(1);
+        }
+    }
+
+    /// Chunks that were asked for again since they came.
+    pub(crate) fn asked_again(&self) -> Vec<ChunkId> {
+        let state = self.state.borrow();
+        let again = state.slots.iter().filter(|(_, slot)| slot.is_in_main || slot.frequency > 0);
+        again.map(|(id, _)| *id).collect()
+    }
+
     /// What it did so far; what is pinned and read is for others to say.
     pub(crate) fn stats(&self) -> CacheStats {
         let state = self.state.borrow();

@@ -7,6 +7,7 @@
 //!   schema.log                         the metadata log
 //!   commitlog/commitlog-<stream>-<id>.log
 //!   manifest/<generation>/shard-<n>.json
+//!   hot/shard-<n>.json                 which chunks its cache held (`crate::shard`, prefetch)
 //!   data/<keyspace>/<table>-<table id>/da-<file id>-bti-<component>
 //!                                     /snapshots/… /backups/… /quarantine/…
 //! ```
@@ -143,6 +144,11 @@ impl Layout {
     /// A shard's manifest.
     pub fn manifest(&self, generation: u64, shard: usize) -> PathBuf {
         self.manifests(generation).join(format!("shard-{shard}.json"))
+    }
+
+    /// What a shard's cache held for good, for the next start.
+    pub(crate) fn hot(&self, shard: usize) -> PathBuf {
+        self.root.join("hot").join(format!("shard-{shard}.json"))
     }
 
     fn node(&self) -> PathBuf {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sstable::{TableFile, TableSummary};
 use types::Token;
 
-use crate::ChunkLengthStats;
+use crate::{ChunkLengthStats, PrefetchStats};
 
 /// Counters of one table on one shard. Plain cells: only their own shard touches them.
 #[derive(Debug, Default)]
@@ -253,6 +253,7 @@ pub struct TableStats {
     pub cache_miss_count: u64,
     pub damaged_files: Vec<String>,
     pub chunk_length: Option<ChunkLengthStats>,
+    pub prefetch: Option<PrefetchStats>,
 }
 
 impl TableStats {
@@ -295,6 +296,9 @@ impl TableStats {
         self.damaged_files.extend(other.damaged_files.iter().cloned());
         if let Some(other) = &other.chunk_length {
             self.chunk_length.get_or_insert_default().add(other);
+        }
+        if let Some(other) = &other.prefetch {
+            self.prefetch.get_or_insert_default().add(other);
         }
     }
 

@@ -66,7 +66,7 @@ fn add_table(rows: &mut MadeUpRows<'_>, table: &Table) {
         ("table_name", table.name().into()),
         ("additional_write_policy", (&options.additional_write_policy.0).into()),
         ("bloom_filter_fp_chance", options.bloom_filter_fp_chance.0.into()),
-        ("caching", (&caching(options)).into()),
+        ("caching", (&options.caching.entries()).into()),
         ("comment", (&options.comment).into()),
         ("compaction", (&compaction(options)).into()),
         ("compression", (&compression(&options.compression)).into()),
@@ -89,12 +89,6 @@ fn add_table(rows: &mut MadeUpRows<'_>, table: &Table) {
         ("incremental_backups", (!options.incremental_backups).then_some(false).into()),
         ("memtable", Some(&options.memtable).filter(|name| *name != "default").into()),
     ]);
-}
-
-fn caching(options: &TableOptions) -> BTreeMap<String, String> {
-    let caching = &options.caching;
-    let entries = [("keys", &caching.keys), ("rows_per_partition", &caching.rows_per_partition)];
-    entries.map(|(name, value)| (name.to_owned(), value.clone())).into()
 }
 
 fn compaction(options: &TableOptions) -> BTreeMap<String, String> {

@@ -129,6 +129,18 @@ pub(super) struct Table {
     pub(super) tombstones_per_slice_max: u64,
     pub(super) droppable_tombstone_ratio: f64,
     pub(super) chunk_length: Option<ChunkLength>,
+    pub(super) prefetch: Option<Prefetch>,
+}
+
+/// Of a table that comes into memory after a start.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Prefetch {
+    pub(super) wanted: String,
+    pub(super) state: String,
+    pub(super) planned_chunks: u64,
+    pub(super) read_chunks: u64,
+    pub(super) read_bytes: u64,
 }
 
 /// Of a table with `'chunk_length_in_kb': 'auto'`.

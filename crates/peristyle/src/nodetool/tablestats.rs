@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::NodetoolError;
-use super::answer::{ChosenLength, ChunkLength, Keyspace, LengthCost, Table, TableStats};
+use super::answer::{ChosenLength, ChunkLength, Keyspace, LengthCost, Prefetch, Table, TableStats};
 use super::http::Management;
 use super::numbers::{double, file_size, mean_ms, memory};
 
@@ -236,7 +236,16 @@ fn lines(table: &Table, human: bool) -> Vec<(&'static str, String)> {
         lines.push(("Chunk length (auto)", chosen_length(length)));
         lines.push(("Chunk length chosen from", reason_of_length(length)));
     }
+    if let Some(prefetch) = &table.prefetch {
+        lines.push(("Prefetch", progress(prefetch)));
+    }
     lines
+}
+
+/// How much of a table came into memory after the start.
+fn progress(prefetch: &Prefetch) -> String {
+    let Prefetch { wanted, state, planned_chunks, read_chunks, read_bytes } = prefetch;
+    format!("{wanted}, {state}: {read_chunks} of {planned_chunks} chunks, {}", file_size(*read_bytes))
 }
 
 /// What the next file is written with: of two shards, `4 KiB`, or `4 KiB (1 shard), 16 KiB (1 shard)`.
@@ -396,6 +405,15 @@ mod tests {
             "no read went to the disk; a shard that has counted fewer than 1024 stays with what is there";
         assert_eq!(text(&length), ["4 KiB (1 shard), 16 KiB (1 shard)", reason]);
         assert_eq!(lines(&Table::default(), true).len(), 39);
+    }
+
+    #[test]
+    fn a_table_that_comes_into_memory_by_itself_tells_how_far_it_is() {
+        let (wanted, state) = ("HOT".to_owned(), "going on".to_owned());
+        let prefetch = Prefetch { wanted, state, planned_chunks: 9, read_chunks: 4, read_bytes: 16_384 };
+        let table = Table { prefetch: Some(prefetch), ..Table::default() };
+        let line = lines(&table, false).pop();
+        assert_eq!(line, Some(("Prefetch", "HOT, going on: 4 of 9 chunks, 16 KiB".to_owned())));
     }
 
     #[test]

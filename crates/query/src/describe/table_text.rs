@@ -126,10 +126,8 @@ fn option_lines(table: &Table, is_virtual: bool, with_internals: bool) -> Vec<St
 }
 
 fn push_options(options: &TableOptions, lines: &mut Vec<String>) {
-    let caching = map([
-        ("keys", options.caching.keys.as_str()),
-        ("rows_per_partition", &options.caching.rows_per_partition),
-    ]);
+    let caching = options.caching.entries();
+    let caching = map(caching.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     let compaction = map_with_class(&options.compaction.class, &options.compaction.options);
     let extensions: Vec<String> = options
         .extensions

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use schema::Schema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use storage::{ChunkLengthStats, TableStats};
+use storage::{ChunkLengthStats, PrefetchState, PrefetchStats, TableStats};
 
 use super::answer::{Answer, Refusal};
 use super::{ManagementState, NodeCompactions, NodeStats, compactions};
@@ -134,8 +134,26 @@ fn table_json(name: &str, stats: &TableStats, snapshot_bytes: u64) -> Value {
     table["file_memory_bytes"] = stats.file_memory_bytes.into();
     table["cache_hits"] = stats.cache_hit_count.into();
     table["cache_misses"] = stats.cache_miss_count.into();
+    table["prefetch"] = stats.prefetch.as_ref().map_or(Value::Null, prefetch_json);
     table["chunk_length"] = stats.chunk_length.as_ref().map_or(Value::Null, chunk_length_json);
     table
+}
+
+/// What came into memory after the start, before anybody asked.
+fn prefetch_json(stats: &PrefetchStats) -> Value {
+    let state = match stats.state {
+        PrefetchState::NotBegun => "not begun",
+        PrefetchState::Going => "going on",
+        PrefetchState::Full => "full",
+        PrefetchState::Done => "done",
+    };
+    json!({
+        "wanted": stats.wanted.text(),
+        "state": state,
+        "planned_chunks": stats.planned_chunks,
+        "read_chunks": stats.read_chunks,
+        "read_bytes": stats.read_bytes,
+    })
 }
 
 /// What is chosen for a table with `'chunk_length_in_kb': 'auto'`, and why.

@@ -124,6 +124,11 @@ impl Fetcher {
         Fetcher { reader, flights: RefCell::new(HashMap::new()) }
     }
 
+    /// Does nobody wait for a chunk?
+    pub(super) fn is_idle(&self) -> bool {
+        self.flights.borrow().is_empty()
+    }
+
     fn stats(&self) -> ColdStats {
         self.reader.stats()
     }
@@ -151,7 +156,7 @@ impl Fetcher {
     }
 
     /// Reads a chunk and up to `count - 1` that follow it, in one go.
-    async fn read(&self, need: &ChunkNeed, count: usize) -> Result<Vec<Chunk>, StorageError> {
+    pub(super) async fn read(&self, need: &ChunkNeed, count: usize) -> Result<Vec<Chunk>, StorageError> {
         let extent = need.extent(count)?;
         let raw = self.reader.read(&extent.file, extent.offset, extent.bytes).await;
         let raw = raw.map_err(SstableError::Disk)?;

@@ -9,6 +9,7 @@
 //! | how is a write taken? | `write.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
+//! | how do they come before anybody asks? | `prefetch.rs` |
 //! | how does a memtable become a file? | `flush.rs` |
 //! | how do files become fewer? | `compact.rs` |
 //! | how do files come from elsewhere? | `import.rs` |
@@ -24,6 +25,7 @@ mod fetch;
 mod flush;
 mod import;
 mod merge;
+mod prefetch;
 mod read;
 mod scrub;
 mod snapshot;
@@ -66,6 +68,7 @@ use flush::Frozen;
 pub(crate) use flush::write_memtable;
 pub(crate) use visit::Rest;
 
+pub use prefetch::{PrefetchState, PrefetchStats};
 pub use scrub::{FileVerdict, ScrubbedFile};
 
 /// One shard of a node. Lives on its own thread.
@@ -190,6 +193,7 @@ pub(crate) struct TableStore {
     is_dropped: Cell<bool>,
     metrics: Rc<TableMetrics>,
     chunk_length: AutoChunkLength,
+    prefetch: prefetch::PrefetchProgress,
 }
 
 impl TableStore {
@@ -199,6 +203,7 @@ impl TableStore {
         Rc::new(TableStore {
             table: RefCell::new(table),
             chunk_length: AutoChunkLength::of_files(&files),
+            prefetch: prefetch::PrefetchProgress::default(),
             active: RefCell::new(MemtableSlot::active(memtable)),
             frozen: RefCell::new(Vec::new()),
             files: RefCell::new(Rc::new(files)),

@@ -140,6 +140,7 @@ impl Shard {
             live_rows_per_read,
             tombstones_per_read,
             chunk_length: store.chunk_length.stats(&store.table().options().compression),
+            prefetch: store.prefetch.stats(&store.table()),
             damaged_files: store.damage.borrow().iter().map(|damaged| damaged.reason.clone()).collect(),
             ..stats
         })
@@ -153,6 +154,7 @@ impl Shard {
         self.is_stopping.set(true);
         self.room.notify_waiters();
         self.flush_all().await?;
+        self.note_hot().await;
         self.log.close().await?;
         Ok(())
     }
@@ -165,6 +167,7 @@ impl Shard {
         let flushed = if flush_first { self.flush_all().await } else { Ok(()) };
         self.is_stopping.set(true);
         self.room.notify_waiters();
+        self.note_hot().await;
         let closed = self.log.close().await;
         flushed.and(closed.map_err(StorageError::from))
     }

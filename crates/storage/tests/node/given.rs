@@ -14,7 +14,8 @@ use rows::{
 };
 use runtime::{Io, ManualClock, MemoryDisk, Runtime};
 use schema::{
-    ChunkLength, ClusteringOrder, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId,
+    ChunkLength, ClusteringOrder, ColumnKind, Keyspace, Prefetch, Replication, Schema, Table, TableBuilder,
+    TableId, TableOptions,
 };
 use storage::{
     Directory, LocalShards, PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange, Shard,
@@ -22,30 +23,34 @@ use storage::{
 };
 use types::CqlType;
 
-/// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))`, `k.other` alike, `k.auto` alike with chunks of
-/// whatever length, and `k.lone (pk int PRIMARY KEY, v text)`.
+/// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))` and others of its kind: `k.other`, `k.auto` with chunks
+/// of whatever length, `k.warm` and `k.hot` that come into memory by themselves; and `k.lone (pk int PRIMARY
+/// KEY, v text)`.
 pub(crate) fn schema() -> Arc<Schema> {
-    let table = |name: &str, id: u128, chunk_length: ChunkLength| {
+    let table = |name: &str, id: u128, set: fn(&mut TableOptions)| {
         let mut table = TableBuilder::new(TableId(uuid::Uuid::from_u128(id)), "k", name)
             .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
             .column("c", ColumnKind::Clustering(0, ClusteringOrder::Asc), CqlType::Int)
             .column("v", ColumnKind::Regular, CqlType::Text);
-        table.options.compression.chunk_length = chunk_length;
+        table.options.compression.chunk_length = ChunkLength::Fixed(4096);
+        set(&mut table.options);
         (name.to_owned(), Arc::new(table.build().expect("a sound table")))
     };
     let lone = TableBuilder::new(TableId(uuid::Uuid::from_u128(13)), "k", "lone")
         .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
         .column("v", ColumnKind::Regular, CqlType::Text);
     let lone = ("lone".to_owned(), Arc::new(lone.build().expect("a sound table")));
-    let short = ChunkLength::Fixed(4096);
-    let auto = table("auto", 14, ChunkLength::Auto);
+    let auto = table("auto", 14, |options| options.compression.chunk_length = ChunkLength::Auto);
+    let warm = table("warm", 15, |options| options.caching.prefetch = Prefetch::All);
+    let hot = table("hot", 16, |options| options.caching.prefetch = Prefetch::Hot);
+    let plain = |_: &mut TableOptions| {};
     let class = "org.apache.cassandra.locator.SimpleStrategy".into();
     let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
     let keyspace = Keyspace {
         name: "k".into(),
         replication: Replication { class, options },
         durable_writes: true,
-        tables: BTreeMap::from([table("t", 11, short), table("other", 12, short), auto, lone]),
+        tables: BTreeMap::from([table("t", 11, plain), table("other", 12, plain), auto, warm, hot, lone]),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))
@@ -64,6 +69,11 @@ pub(crate) fn other() -> Arc<Table> {
 /// The one whose chunks are as long as its reads ask for.
 pub(crate) fn auto() -> Arc<Table> {
     Arc::clone(schema().table("k", "auto").expect("there is k.auto"))
+}
+
+/// One of those that come into memory by themselves.
+pub(crate) fn named(name: &str) -> Arc<Table> {
+    Arc::clone(schema().table("k", name).expect("there is such a table"))
 }
 
 /// The table without clustering columns.

@@ -6,6 +6,7 @@
 //! | `reading.rs` | do reads see memory and files as one? |
 //! | `cold.rs` | how often does a read go to the disk? |
 //! | `chunk_lengths.rs` | are chunks as long as reads ask for? |
+//! | `prefetching.rs` | what is in memory before anybody asks? |
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
@@ -24,6 +25,7 @@ mod errands;
 mod failing;
 mod given;
 mod importing;
+mod prefetching;
 mod pressure;
 mod reading;
 mod replaying;

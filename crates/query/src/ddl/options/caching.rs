@@ -1,6 +1,6 @@
-//! `caching = {'keys': …, 'rows_per_partition': …}`.
+//! `caching = {'keys': …, 'rows_per_partition': …, 'prefetch': …}`; the last is ours.
 
-use schema::Caching;
+use schema::{Caching, Prefetch};
 
 use crate::QueryError;
 
@@ -9,10 +9,11 @@ pub(super) fn read(map: &[(&str, &str)]) -> Result<Caching, QueryError> {
     let value = |name: &str| map.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
     let keys = value("keys").map_or(Ok("NONE"), read_keys)?.to_owned();
     let rows_per_partition = value("rows_per_partition").map_or(Ok("NONE".to_owned()), read_rows)?;
+    let prefetch = value("prefetch").map_or(Ok(Prefetch::None), read_prefetch)?;
     let unknown: Vec<_> = map
         .iter()
         .map(|(key, _)| *key)
-        .filter(|key| !matches!(*key, "keys" | "rows_per_partition"))
+        .filter(|key| !matches!(*key, "keys" | "rows_per_partition" | "prefetch"))
         .collect();
     if !unknown.is_empty() {
         return Err(QueryError::config(format!(
@@ -20,7 +21,7 @@ pub(super) fn read(map: &[(&str, &str)]) -> Result<Caching, QueryError> {
             unknown.join(", ")
         )));
     }
-    Ok(Caching { keys, rows_per_partition })
+    Ok(Caching { keys, rows_per_partition, prefetch })
 }
 
 fn read_keys(value: &str) -> Result<&'static str, QueryError> {
@@ -50,17 +51,39 @@ fn read_rows(value: &str) -> Result<String, QueryError> {
     }
 }
 
+fn read_prefetch(value: &str) -> Result<Prefetch, QueryError> {
+    let found = Prefetch::ALL.into_iter().find(|prefetch| prefetch.text().eq_ignore_ascii_case(value));
+    found.ok_or_else(|| {
+        QueryError::config(format!(
+            "Invalid value '{value}' for caching sub-option 'prefetch': only 'ALL', 'HOT' and 'NONE' are allowed"
+        ))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_not_written_is_not_cached() {
-        let none = Caching { keys: "NONE".into(), rows_per_partition: "NONE".into() };
+        let prefetch = Prefetch::None;
+        let none = Caching { keys: "NONE".into(), rows_per_partition: "NONE".into(), prefetch };
         assert_eq!(read(&[]), Ok(none.clone()));
         assert_eq!(read(&[("keys", "none"), ("rows_per_partition", "0")]), Ok(none));
-        let some = Caching { keys: "ALL".into(), rows_per_partition: "10".into() };
+        let some = Caching { keys: "ALL".into(), rows_per_partition: "10".into(), prefetch };
         assert_eq!(read(&[("rows_per_partition", "010"), ("keys", "All")]), Ok(some));
         assert!(read(&[("rows_per_partition", "-1")]).is_err());
+    }
+
+    #[test]
+    fn what_comes_into_memory_after_a_start_is_described_if_anything_does() {
+        let entries = |value: &str| {
+            let caching = read(&[("keys", "ALL"), ("prefetch", value)]).expect("understood");
+            caching.entries().into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(entries("hot"), ["ALL", "HOT", "NONE"]);
+        assert_eq!(entries("All"), ["ALL", "ALL", "NONE"]);
+        assert_eq!(entries("none"), ["ALL", "NONE"]);
+        assert!(read(&[("prefetch", "some")]).is_err());
     }
 }

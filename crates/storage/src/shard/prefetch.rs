@@ -1,0 +1,365 @@
+//! How chunks come into the cache after a start, before anybody asks: `caching = {…, 'prefetch': …}`.
+//!
+//! ```text
+//!   all   index pages of all files ──► Data, the newest file first ──► until all is there or the cache is full
+//!   hot   what the cache held when the node stopped and had been asked for again, index pages first
+//! ```
+//!
+//! One read of the disk after the other, each paid for to the account that compactions pay to, and each
+//! after a look whether reads of clients wait for the disk. Nothing goes for what comes. Tables take turns.
+//!
+//! What is hot is kept beside the manifest, written at a stop and every ten minutes. It is a hint: runs that
+//! do not fit the files of today are ignored; without it a table that asks for `HOT` gets its index pages.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::Disk;
+use schema::{Prefetch, Table};
+use serde::{Deserialize, Serialize};
+use sstable::{ChunkId, ChunkNeed, Component, TableFile};
+use uuid::Uuid;
+
+use super::{Shard, TableStore};
+use crate::StorageError;
+use crate::state_file::{read_state, write_state};
+
+/// How many uncompressed bytes are read at once, if that is more than a chunk.
+const PIECE_BYTES: usize = 128 << 10;
+/// While reads wait for the disk, a piece waits for them so often and so long at most.
+const PATIENCE: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(1);
+/// What is hot is written down so often.
+const NOTE_EVERY: Duration = Duration::from_secs(600);
+/// Of how many runs of chunks at most.
+const HOT_RUN_COUNT_MAX: usize = 1 << 16;
+
+/// How far it is with a table on a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PrefetchState {
+    /// All that was to come is there.
+    Done,
+    /// As much as there was room for.
+    Full,
+    /// The node has just started, or nobody told it to begin.
+    #[default]
+    NotBegun,
+    /// It goes on.
+    Going,
+}
+
+/// What of a table came into memory after the start, before anybody asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PrefetchStats {
+    /// What the table asks for.
+    pub wanted: Prefetch,
+    /// How far it is; of several shards, the one that has most to do.
+    pub state: PrefetchState,
+    /// Chunks that are to come.
+    pub planned_chunks: u64,
+    /// Chunks that came.
+    pub read_chunks: u64,
+    /// Bytes of them.
+    pub read_bytes: u64,
+}
+
+impl PrefetchStats {
+    /// Adds what another shard says.
+    pub fn add(&mut self, other: &PrefetchStats) {
+        // Adding to nothing is taking over.
+        let is_first = self.wanted.is_none();
+        self.state = if is_first { other.state } else { self.state.max(other.state) };
+        self.wanted = other.wanted;
+        self.planned_chunks += other.planned_chunks;
+        self.read_chunks += other.read_chunks;
+        self.read_bytes += other.read_bytes;
+    }
+}
+
+/// The part of a table's metrics that this is about.
+#[derive(Debug, Default)]
+pub(super) struct PrefetchProgress {
+    state: Cell<PrefetchState>,
+    planned_chunks: Cell<u64>,
+    read_chunks: Cell<u64>,
+    read_bytes: Cell<u64>,
+}
+
+impl PrefetchProgress {
+    /// `None` when the table asks for nothing.
+    pub(super) fn stats(&self, table: &Table) -> Option<PrefetchStats> {
+        let wanted = table.options().caching.prefetch;
+        (!wanted.is_none()).then(|| PrefetchStats {
+            wanted,
+            state: self.state.get(),
+            planned_chunks: self.planned_chunks.get(),
+            read_chunks: self.read_chunks.get(),
+            read_bytes: self.read_bytes.get(),
+        })
+    }
+}
+
+/// Neighbouring chunks.
+#[derive(Clone, Debug)]
+struct Run {
+    file: Arc<TableFile>,
+    component: Component,
+    first: u32,
+    count: u32,
+}
+
+/// What is to come of a table.
+struct Queue {
+    store: Rc<TableStore>,
+    index: VecDeque<Run>,
+    data: VecDeque<Run>,
+}
+
+/// Which chunks were hot: of each file, of each component by its suffix, the first and how many.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct HotRecord {
+    files: BTreeMap<Uuid, BTreeMap<String, Vec<(u32, u32)>>>,
+}
+
+impl Shard {
+    /// Begins to bring into memory what tables ask for, in the background. To be called once, when requests
+    /// are answered.
+    pub fn start_prefetch(self: &Rc<Self>) {
+        let this = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            if let Some(shard) = this.upgrade() {
+                shard.prefetch().await;
+            }
+            loop {
+                tokio::time::sleep(NOTE_EVERY).await;
+                let Some(shard) = this.upgrade() else { return };
+                shard.note_hot().await;
+            }
+        });
+    }
+
+    async fn prefetch(&self) {
+        let wants = |store: &Rc<TableStore>| !prefetch_of(store).is_none();
+        let stores: Vec<_> = self.stores().into_iter().filter(wants).collect();
+        if stores.is_empty() {
+            return;
+        }
+        let hot = self.read_hot().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what was hot at the last stop is not known");
+            None
+        });
+        let mut queues: Vec<Queue> = stores.iter().map(|store| plan(store, hot.as_ref())).collect();
+        self.drain_queues(&mut queues, |queue| &mut queue.index).await;
+        self.drain_queues(&mut queues, |queue| &mut queue.data).await;
+        for Queue { store, .. } in &queues {
+            if store.prefetch.state.get() == PrefetchState::Going {
+                store.prefetch.state.set(PrefetchState::Done);
+            }
+        }
+    }
+
+    /// Reads what one of the queues of each table holds, a piece of each in turn.
+    async fn drain_queues(&self, queues: &mut [Queue], of: fn(&mut Queue) -> &mut VecDeque<Run>) {
+        loop {
+            let mut is_over = true;
+            for queue in &mut *queues {
+                let store = Rc::clone(&queue.store);
+                let Some(run) = of(queue).front_mut() else { continue };
+                is_over = false;
+                let went_well = self.take_piece(&store, run).await;
+                if !went_well || run.count == 0 {
+                    of(queue).pop_front();
+                }
+                if self.is_stopping.get() {
+                    return;
+                }
+            }
+            if is_over {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Reads the beginning of a run; `false` when nothing more is to come of it.
+    async fn take_piece(&self, store: &TableStore, run: &mut Run) -> bool {
+        let chunk_bytes = run.file.chunk_bytes(run.component).max(1);
+        let most = (PIECE_BYTES / chunk_bytes).max(1);
+        let count = most.min(run.count as usize).min(self.cache.free_chunks(chunk_bytes));
+        if count == 0 {
+            store.prefetch.state.set(PrefetchState::Full);
+            return false;
+        }
+        match self.read_piece(store, run, count).await {
+            Ok(is_there) => is_there,
+            Err(StorageError::ShuttingDown) => false,
+            Err(error) => {
+                // Whoever needs it will learn of it.
+                tracing::warn!(%error, table = store.table().name(), "a table file is not brought into memory");
+                false
+            }
+        }
+    }
+
+    /// Reads so many chunks of a run; `false` when the file is gone.
+    async fn read_piece(
+        &self,
+        store: &TableStore,
+        run: &mut Run,
+        count: usize,
+    ) -> Result<bool, StorageError> {
+        let id = ChunkId { file: run.file.number(), component: run.component, index: run.first };
+        let need = ChunkNeed { file: Arc::clone(&run.file), id };
+        self.give_way(need.extent(count)?.bytes as u64).await;
+        if !has(store, &run.file) {
+            return Ok(false);
+        }
+        let chunks = self.fetcher.read(&need, count).await?;
+        if !has(store, &run.file) {
+            return Ok(false);
+        }
+        let (read, is_hot) = (chunks.len() as u32, prefetch_of(store) == Prefetch::Hot);
+        for (index, chunk) in (id.index..).zip(chunks) {
+            add(&store.prefetch.read_bytes, chunk.len() as u64);
+            let id = ChunkId { index, ..id };
+            self.cache.insert_if_free(id, chunk);
+            if is_hot {
+                self.cache.note_asked(id);
+            }
+        }
+        add(&store.prefetch.read_chunks, u64::from(read));
+        run.first = run.first.saturating_add(read);
+        run.count = run.count.saturating_sub(read.max(1));
+        Ok(true)
+    }
+
+    /// Waits for its turn to read so many bytes.
+    async fn give_way(&self, bytes: u64) {
+        let debt = self.compactions.control.debt(bytes, self.runtime.clock.elapsed());
+        if !debt.is_zero() {
+            tokio::time::sleep(debt).await;
+        }
+        for _ in 0..PATIENCE {
+            if self.fetcher.is_idle() {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn read_hot(&self) -> Result<Option<HotRecord>, StorageError> {
+        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.hot(self.index));
+        self.runtime.io.run(move || read_state(&*disk, &path)).await
+    }
+
+    /// Writes down what is hot, if a table wants to know after the next start.
+    pub(super) async fn note_hot(&self) {
+        let is_hot = |store: &Rc<TableStore>| prefetch_of(store) == Prefetch::Hot;
+        let stores: Vec<_> = self.stores().into_iter().filter(is_hot).collect();
+        if stores.is_empty() {
+            return;
+        }
+        let files: Vec<_> = stores.iter().flat_map(|store| store.files().to_vec()).collect();
+        let record = HotRecord::of(&files, self.cache.asked_again());
+        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.hot(self.index));
+        let written = self.runtime.io.run(move || record.write(&*disk, &path)).await;
+        if let Err(error) = written {
+            tracing::warn!(%error, "what is hot is not kept for the next start");
+        }
+    }
+}
+
+fn prefetch_of(store: &TableStore) -> Prefetch {
+    store.table.borrow().options().caching.prefetch
+}
+
+fn has(store: &TableStore, file: &Arc<TableFile>) -> bool {
+    !store.is_dropped.get() && store.files.borrow().iter().any(|other| Arc::ptr_eq(other, file))
+}
+
+fn add(counter: &Cell<u64>, count: u64) {
+    counter.set(counter.get().wrapping_add(count));
+}
+
+/// What is to come of a table; the newest files first.
+fn plan(store: &Rc<TableStore>, hot: Option<&HotRecord>) -> Queue {
+    let mut queue = Queue { store: Rc::clone(store), index: VecDeque::new(), data: VecDeque::new() };
+    let (files, is_hot) = (store.files(), prefetch_of(store) == Prefetch::Hot);
+    let knows = |hot: &&HotRecord| files.iter().any(|file| hot.files.contains_key(&file.descriptor().id));
+    let hot = hot.filter(knows).filter(|_| is_hot);
+    for file in files.iter().rev() {
+        let whole = |component: Component| Run {
+            file: Arc::clone(file),
+            component,
+            first: 0,
+            count: file.chunk_count(component),
+        };
+        let index = file.index_components().iter().copied();
+        match hot {
+            Some(hot) => {
+                queue.index.extend(index.flat_map(|component| hot.runs(file, component)));
+                queue.data.extend(hot.runs(file, Component::Data));
+            }
+            None => {
+                queue.index.extend(index.map(whole));
+                queue.data.extend((!is_hot).then(|| whole(Component::Data)));
+            }
+        }
+    }
+    queue.index.retain(|run| run.count > 0);
+    queue.data.retain(|run| run.count > 0);
+    let planned = queue.index.iter().chain(&queue.data).map(|run| u64::from(run.count)).sum();
+    store.prefetch.planned_chunks.set(planned);
+    store.prefetch.state.set(PrefetchState::Going);
+    queue
+}
+
+impl HotRecord {
+    /// Of chunks in the cache, those of these files.
+    fn of(files: &[Arc<TableFile>], mut chunks: Vec<ChunkId>) -> Self {
+        // Index pages before Data, should they be too many.
+        chunks.sort_unstable_by_key(|id| (id.component == Component::Data, *id));
+        let mut record = HotRecord::default();
+        let mut run_count = 0;
+        let ids: BTreeMap<u64, Uuid> =
+            files.iter().map(|file| (file.number(), file.descriptor().id)).collect();
+        for id in chunks {
+            let Some(file) = ids.get(&id.file) else { continue };
+            let components = record.files.entry(*file).or_default();
+            let runs = components.entry(id.component.file_suffix().to_owned()).or_default();
+            match runs.last_mut() {
+                Some((first, count)) if first.checked_add(*count) == Some(id.index) => *count += 1,
+                _ if run_count < HOT_RUN_COUNT_MAX => {
+                    run_count += 1;
+                    runs.push((id.index, 1));
+                }
+                _ => break,
+            }
+        }
+        record
+    }
+
+    /// Runs of a file, as far as there are such chunks.
+    fn runs<'a>(&'a self, file: &'a Arc<TableFile>, component: Component) -> impl Iterator<Item = Run> + 'a {
+        let components = self.files.get(&file.descriptor().id);
+        let runs = components.and_then(|components| components.get(component.file_suffix()));
+        let chunk_count = file.chunk_count(component);
+        runs.into_iter().flatten().map(move |(first, count)| Run {
+            file: Arc::clone(file),
+            component,
+            first: *first,
+            count: (*count).min(chunk_count.saturating_sub(*first)),
+        })
+    }
+
+    fn write(&self, disk: &dyn Disk, path: &std::path::Path) -> Result<(), StorageError> {
+        if let Some(directory) = path.parent() {
+            let fail = |source| StorageError::Disk { act: "create directory of what is hot", source };
+            disk.create_dir_all(directory).map_err(fail)?;
+        }
+        write_state(disk, path, self)
+    }
+}
