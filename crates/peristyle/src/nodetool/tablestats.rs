@@ -397,7 +397,7 @@ mod tests {
             lines(&table, true).split_off(39).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
         };
         let reason = "5000 reads that went to the disk (12 of ranges), which wanted 1 KiB on the average; a read \
-                      costs with chunks of 4 KiB as 27.5 KiB, 16 KiB as 36.13 KiB";
+                      costs with chunks of 4 KiB as 27.5 KiB, 16 KiB as 36.12 KiB";
         assert_eq!(text(&length), ["4 KiB", reason]);
         length.cold_reads = 0;
         length.chosen = [4096, 16_384].map(|bytes| ChosenLength { bytes, shards: 1 }).into();
