@@ -40,7 +40,7 @@ const STEPS: &[Step] = &[
     Step { name: "limits", run: || limits::run(&words("--short")?) },
     Step { name: "startup", run: || startup::run(&words("--short")?) },
     Step { name: "compaction", run: || compaction_cost::run(&words("--short")?) },
-    Step { name: "overload", run: || overload::run(&words("--short --only curve")?) },
+    Step { name: "overload", run: || overload::run(&words("--short")?) },
     Step { name: "fuzz", run: || fuzz::run(&words("--seconds 10")?) },
 ];
 

@@ -103,6 +103,8 @@ pub struct Config {
     pub frame_bytes_max: u64,
     /// `in_flight_bytes_max` as it was given; see [`Config::in_flight_bytes_max`].
     pub in_flight_bytes_limit: Option<u64>,
+    /// `request_wait_max`; `None` is for ever.
+    pub request_wait_max: Option<Duration>,
     /// `cluster_name`.
     pub cluster_name: String,
     /// `datacenter`.
@@ -133,6 +135,7 @@ impl Default for Config {
             connections_max: 0,
             frame_bytes_max: 0,
             in_flight_bytes_limit: None,
+            request_wait_max: None,
             cluster_name: String::new(),
             datacenter: String::new(),
             rack: String::new(),
@@ -200,7 +203,7 @@ impl Config {
         })
     }
 
-    /// How many bytes of requests may be at work at once: as given, or an eighth of the memory.
+    /// How many bytes connections may hold for their clients: as given, or an eighth of the memory.
     pub fn in_flight_bytes_max(&self) -> u64 {
         self.in_flight_bytes_limit.unwrap_or_else(|| (self.memory_bytes / 8).max(self.frame_bytes_max))
     }
@@ -328,6 +331,7 @@ mod tests {
             compaction_throughput = "100MiB/s"
             connections_max = 12
             in_flight_bytes_max = 33554432
+            request_wait_max = "2s"
             rack = "r2"
         "#;
         let expected = Config {
@@ -340,6 +344,7 @@ mod tests {
             compaction_bytes_per_second: 100 << 20,
             connections_max: 12,
             in_flight_bytes_limit: Some(32 << 20),
+            request_wait_max: Some(Duration::from_secs(2)),
             rack: "r2".to_owned(),
             ..Config::default()
         };

@@ -14,6 +14,7 @@ const FROM_CASSANDRA: &[(&str, &str)] = &[
     ("native_transport_max_concurrent_connections", "connections_max"),
     ("native_transport_max_request_data_in_flight", "in_flight_bytes_max"),
     ("native_transport_max_concurrent_requests_in_bytes", "in_flight_bytes_max"),
+    ("native_transport_timeout", "request_wait_max"),
     ("commitlog_sync_period_in_ms", "commitlog_sync_period"),
     ("commitlog_sync_group_window", "commitlog_sync_window"),
     ("commitlog_sync_group_window_in_ms", "commitlog_sync_window"),

@@ -86,9 +86,9 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "SIZE",
         default: "1GiB",
         about: "Memory budget of the whole process, at least 64MiB: a quarter for memtables, three eighths for the \
-                cache (and what memtables do not use, for as long as they do not), the rest for requests, indexes and \
-                the program itself. It is held, not aimed at. More than the machine or the control group can give is \
-                refused.",
+                cache (and what memtables do not use, for as long as they do not), an eighth for requests \
+                (`in_flight_bytes_max`), the rest for indexes and the program itself. It is held, not aimed at. \
+                More than the machine or the control group can give is refused.",
         set: |config, text| {
             set(
                 &mut config.memory_bytes,
@@ -229,15 +229,29 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "in_flight_bytes_max",
         value: "auto or SIZE",
         default: "auto",
-        about: "How many bytes of requests may be at work at once, over all connections, each counted as its frame \
-                and 8 KiB; `auto` is an eighth of `memory`. Past it a request is answered `Overloaded` at once. \
-                At least `frame_bytes_max`, at most half of `memory`.",
+        about: "The share of `memory` for requests: how many bytes all connections together may hold for their \
+                clients. A request that waits counts as its frame, 8 KiB and the answer it is likely to get; frames \
+                that have come in part and answers that a client does not take count, too. `auto` is an eighth of \
+                `memory`. When it is spent, connections are not read until there is room, each in its turn. At \
+                least `frame_bytes_max`, at most half of `memory`.",
         set: |config, text| {
             let bytes = match text.trim() {
                 "auto" => Ok(None),
                 text => parse_size(text).map(Some),
             };
             set(&mut config.in_flight_bytes_limit, bytes)
+        },
+    },
+    OptionSpec {
+        name: "request_wait_max",
+        value: "TIME",
+        default: "500ms",
+        about: "A request that is known to have waited longer than this before the server came to begin it is \
+                answered `Overloaded` instead: past saturation the server's time goes to requests whose clients \
+                still wait. 0 lets them wait for ever.",
+        set: |config, text| {
+            let time = parse_time(text).map(|time| Some(time).filter(|time| !time.is_zero()));
+            set(&mut config.request_wait_max, time)
         },
     },
     OptionSpec {

@@ -11,7 +11,7 @@ use crate::header::RESPONSE_BIT;
 use crate::segment::{Layout, PAYLOAD_BYTES_MAX, SegmentHeader, TRAILER_BYTES, crc32};
 use crate::{
     Compression, Direction, ErrorResponse, Flags, FrameError, HEADER_BYTES, Opcode, RequestEnvelope,
-    Response, ResponseEnvelope, Version,
+    ResponseEnvelope, Version,
 };
 
 /// A scratch buffer grown beyond this by one large message is given back.
@@ -25,6 +25,15 @@ pub struct Encoder {
     phase: Phase,
     /// Where the open segment begins in `out`; its payload begins a header later.
     segment_start: Option<usize>,
+    scratch: BytesMut,
+    compressor: Compressor,
+}
+
+/// Memory for encoders to work in, to be lent to many that work in turns: one that has nothing to send
+/// needs none of its own.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    out: BytesMut,
     scratch: BytesMut,
     compressor: Compressor,
 }
@@ -101,8 +110,7 @@ impl Encoder {
 
     /// Appends an ERROR with nothing before its body.
     pub fn append_error(&mut self, version: Version, stream: i16, error: &ErrorResponse) {
-        let envelope = ResponseEnvelope::from(Response::Error(error.clone()));
-        self.append_response(version, stream, &envelope);
+        self.append_with(version, stream, Opcode::Error, Flags::NONE, |out| error.encode(out, version));
     }
 
     /// Appends the answer to a [`FrameError`], in a header of the version it asks for.
@@ -187,6 +195,30 @@ impl Encoder {
     pub fn output(&mut self) -> &mut BytesMut {
         self.close_segment();
         &mut self.out
+    }
+
+    /// Has it work in memory that is lent to it, until [`Encoder::give_back`].
+    pub fn lend(&mut self, space: &mut Workspace) {
+        std::mem::swap(&mut self.scratch, &mut space.scratch);
+        std::mem::swap(&mut self.compressor, &mut space.compressor);
+        if self.out.is_empty() {
+            std::mem::swap(&mut self.out, &mut space.out);
+        }
+    }
+
+    /// Gives back what was lent. What waits to be sent is kept in memory no larger than it is.
+    pub fn give_back(&mut self, space: &mut Workspace) {
+        self.close_segment();
+        std::mem::swap(&mut self.scratch, &mut space.scratch);
+        std::mem::swap(&mut self.compressor, &mut space.compressor);
+        let kept = if self.out.is_empty() { BytesMut::new() } else { BytesMut::from(&self.out[..]) };
+        let mut out = std::mem::replace(&mut self.out, kept);
+        out.clear();
+        // Of two buffers the larger one is kept, unless it is huge.
+        let is_better = out.capacity() > space.out.capacity() || space.out.capacity() > SCRATCH_BYTES_KEPT;
+        if is_better && out.capacity() <= SCRATCH_BYTES_KEPT {
+            space.out = out;
+        }
     }
 
     /// Appends one envelope and tells where it begins.

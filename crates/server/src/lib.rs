@@ -10,9 +10,11 @@
 //! | how does a node start and stop? | `node.rs` |
 //! | who accepts connections? | `listener.rs` |
 //! | how is a request answered? | `connection/` |
+//! | what if there are too many of them? | `budget.rs` |
 //! | what do drivers find in `system`? | crate `assembly` |
 //! | what does nodetool talk to? | `management/` |
 
+mod budget;
 mod clients;
 mod connection;
 mod convert;

@@ -15,11 +15,12 @@ use runtime::Runtime;
 use storage::Demand;
 use tokio::sync::watch;
 
+use crate::budget::{Budget, Figures};
 use crate::clients::Clients;
 use crate::connection::{ShardServer, Tracer};
 use crate::events::Events;
 use crate::listener::{ConnectionCount, ConnectionTasks, accept, bind};
-use crate::management::{self, ManagementState};
+use crate::management::{self, ManagementState, RequestMemory};
 use crate::{Limits, ServerError, ServerOptions};
 
 /// A running node.
@@ -38,6 +39,8 @@ struct Door {
     events: Events,
     clients: Clients,
     limits: Limits,
+    /// What each shard's connections hold.
+    figures: Arc<[Arc<Figures>]>,
     /// One listener for each shard, taken by it.
     listeners: Arc<Mutex<Vec<Option<StdListener>>>>,
     connections: Arc<ConnectionCount>,
@@ -65,10 +68,13 @@ impl Server {
         let (open, is_open) = watch::channel(false);
         let connections = Arc::new(ConnectionCount::default());
         let clients = Clients::default();
+        let figures: Arc<[Arc<Figures>]> = (0..shard_count).map(|_| Arc::default()).collect();
+        let requests = RequestMemory { figures: Arc::clone(&figures), limit_bytes: options.limits.in_flight_bytes };
         let door = Door {
             events: Events::new(),
             clients: clients.clone(),
             limits: options.limits,
+            figures,
             listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
             connections: Arc::clone(&connections),
             is_open,
@@ -90,6 +96,7 @@ impl Server {
                     node.shards().clone(),
                     connections,
                     clients,
+                    requests,
                     request_stop,
                     open.clone(),
                 );
@@ -179,8 +186,9 @@ async fn serve_shard(door: Door, seat: Seat) {
     let shard_count = coordinator.shard().shards().count();
     let mut demand = coordinator.shard().shards().health().demand();
     let tracer = Tracer { coordinator, address: view.listen().ip() };
+    let budget = Budget::new(door.limits.in_flight_bytes / shard_count, Arc::clone(&door.figures[index]));
     let server: Rc<ShardServer> =
-        ShardServer::new(engine, door.events, door.clients, tracer, door.limits, shard_count);
+        ShardServer::new(engine, door.events, door.clients, tracer, door.limits, budget);
     let listener = door.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
     let mut is_open = door.is_open;
     if is_open.wait_for(|open| *open).await.is_err() {

@@ -65,6 +65,7 @@ impl ServerOptions {
                 connection_count: config.connections_max as usize,
                 frame_bytes: to_usize(config.frame_bytes_max),
                 in_flight_bytes: to_usize(config.in_flight_bytes_max()),
+                request_wait: config.request_wait_max.unwrap_or(Duration::MAX),
                 ..Limits::default()
             },
         }
@@ -97,8 +98,10 @@ pub struct Limits {
     pub connection_count: usize,
     /// Bytes of one frame's body.
     pub frame_bytes: usize,
-    /// Bytes of requests being carried out, of the whole node.
+    /// Bytes that connections hold for their clients, of the whole node.
     pub in_flight_bytes: usize,
+    /// How long a request may have waited before it is begun; else it is refused.
+    pub request_wait: Duration,
     /// Requests being carried out for one connection; beyond it, the server reads no further.
     pub requests_per_connection: usize,
 }
@@ -109,6 +112,7 @@ impl Default for Limits {
             connection_count: 20_000,
             frame_bytes: protocol::FRAME_BYTES_MAX_DEFAULT,
             in_flight_bytes: 256 << 20,
+            request_wait: Duration::from_millis(500),
             requests_per_connection: 4096,
         }
     }

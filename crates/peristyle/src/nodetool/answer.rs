@@ -26,6 +26,8 @@ pub(super) struct Info {
     pub(super) rack: String,
     pub(super) exception_count: u64,
     pub(super) chunk_cache: ChunkCache,
+    pub(super) requests: Requests,
+    pub(super) memtable_bytes: u64,
     pub(super) percent_repaired: Option<f64>,
     pub(super) tokens: Vec<String>,
     pub(super) bootstrap_state: String,
@@ -41,6 +43,15 @@ pub(super) struct ChunkCache {
     pub(super) requests: u64,
     pub(super) index_bytes: u64,
     pub(super) pinned_bytes: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Requests {
+    pub(super) held_bytes: u64,
+    pub(super) capacity_bytes: u64,
+    pub(super) waiting_connections: u64,
+    pub(super) overloaded_count: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]

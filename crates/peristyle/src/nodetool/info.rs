@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::NodetoolError;
-use super::answer::Info;
+use super::answer::{Info, Requests};
 use super::numbers::{double, file_size};
 
 /// Prints one node. Lines of things that do not exist here (heap, key, row and counter caches) stay
@@ -35,6 +35,8 @@ pub(super) fn print(info: &Info, all_tokens: bool, out: &mut impl Write) -> Resu
     line("Chunk Cache", chunk_cache(info))?;
     let (index, pinned) = (file_size(info.chunk_cache.index_bytes), file_size(info.chunk_cache.pinned_bytes));
     line("Chunk Cache Use", format!("index pages {index}, pinned beside the cache {pinned}"))?;
+    line("Memtables", file_size(info.memtable_bytes))?;
+    line("Requests", requests(&info.requests))?;
     line("Percent Repaired", format!("{}%", double(info.percent_repaired.unwrap_or(100.0))))?;
     match info.tokens.as_slice() {
         [token] => line("Token", token.clone())?,
@@ -46,6 +48,16 @@ pub(super) fn print(info: &Info, all_tokens: bool, out: &mut impl Write) -> Resu
         line(name, "false".to_owned())?;
     }
     Ok(())
+}
+
+fn requests(requests: &Requests) -> String {
+    format!(
+        "size {}, capacity {}, {} connections waiting for room, {} answered Overloaded",
+        file_size(requests.held_bytes),
+        file_size(requests.capacity_bytes),
+        requests.waiting_connections,
+        requests.overloaded_count,
+    )
 }
 
 /// We do not time misses one by one.

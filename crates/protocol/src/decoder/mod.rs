@@ -224,6 +224,46 @@ impl Decoder {
         &mut self.input
     }
 
+    /// What was fed and not yet understood. A reader that puts more bytes behind a copy of it gives the
+    /// whole to [`Decoder::replace_input`].
+    pub fn input(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// How many bytes the memory they lie in has room for, from their first on.
+    pub fn input_capacity(&self) -> usize {
+        self.input.capacity()
+    }
+
+    /// Takes bytes in place of those that wait. Frames are cut out of the same memory, which may be shared.
+    pub fn replace_input(&mut self, input: BytesMut) {
+        self.input = input;
+    }
+
+    /// Moves what waits into memory of its own, no larger than needed, so that none is held on to that was
+    /// only lent.
+    pub fn own_input(&mut self) {
+        self.input = BytesMut::from(&self.input[..]);
+        if !self.contained.is_empty() {
+            self.contained = Bytes::copy_from_slice(&self.contained);
+        }
+    }
+
+    /// How long the frame is whose first bytes are here, with its header, if that is known. For frames in
+    /// segments only of one that spans several.
+    pub fn begun_frame_bytes(&self) -> Option<usize> {
+        let begun: &[u8] = match (&self.large, self.phase) {
+            (Some(large), _) => &large.bytes,
+            (None, Phase::Segments { .. }) => return None,
+            (None, _) => &self.input,
+        };
+        if begun.len() < HEADER_BYTES || self.skipping.is_some() || self.is_closed {
+            return None;
+        }
+        let total = (RawHeader::read(begun).length as usize).saturating_add(HEADER_BYTES);
+        (total > begun.len() && total <= self.frame_bytes_max.saturating_add(HEADER_BYTES)).then_some(total)
+    }
+
     /// How many bytes are held for frames that are not complete.
     pub fn held_bytes(&self) -> usize {
         self.input.len() + self.contained.len() + self.large.as_ref().map_or(0, |large| large.bytes.len())

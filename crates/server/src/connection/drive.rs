@@ -6,31 +6,45 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use bytes::Buf;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use protocol::{
-    Decoder, Encoder, ErrorKind, ErrorResponse, Event, EventKind, Fate, Frame, FrameError, Request,
+    Decoder, Encoder, ErrorResponse, Event, EventKind, Fate, Frame, FrameError, Opcode, Request,
     RequestEnvelope, Response, ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
 };
 use query::SessionState;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::broadcast;
 
 use super::ShardServer;
 use super::answer::Answer;
 use super::handle::Job;
+use super::intake::{Intake, Taken};
+use crate::budget::Held;
 use crate::clients::Registration;
 
-/// Room for one read from the socket.
-const READ_BYTES: usize = 32 * 1024;
-/// Output is written out when it has grown to this, even if more requests are at hand: so much a client
-/// that does not read can keep waiting, outside of what is counted as in flight.
-const WRITE_BYTES: usize = 64 * 1024;
+/// A client that has taken nothing and sent nothing for so long, while it holds what others wait for, is let go.
+const STALL: Duration = Duration::from_secs(30);
 
 /// An answer on its way.
-type Pending = Pin<Box<dyn Future<Output = (i16, Version, Answer)>>>;
+type Done = (i16, Version, Answer);
+
+/// A request that waits, and what it holds meanwhile.
+struct Pending {
+    answer: Pin<Box<dyn Future<Output = Done>>>,
+    _held: Held,
+}
+
+impl Future for Pending {
+    type Output = Done;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
+        self.answer.as_mut().poll(context)
+    }
+}
 
 struct Connection {
     server: Rc<ShardServer>,
@@ -43,7 +57,25 @@ struct Connection {
     pending: FuturesUnordered<Pending>,
     events: Option<broadcast::Receiver<Event>>,
     registered: Vec<EventKind>,
+    intake: Intake,
+    /// Frames that came in part or were not begun, and answers that the client has not taken.
+    held: Held,
+    /// Does the socket take no more output for now?
+    is_blocked: bool,
+    /// Does the client want to be refused rather than not read?
+    throws_on_overload: bool,
     is_closing: bool,
+}
+
+/// What a connection was woken by.
+enum Woken {
+    Answer(Done),
+    Event(Option<Event>),
+    /// Frames to take.
+    Taken(Taken),
+    /// The client takes answers again.
+    Writable,
+    Stalled,
 }
 
 /// Serves a client until it goes away or breaks the protocol.
@@ -59,6 +91,10 @@ pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>,
         pending: FuturesUnordered::new(),
         events: None,
         registered: Vec::new(),
+        intake: Intake::default(),
+        held: server.budget.hold_for_client(),
+        is_blocked: false,
+        throws_on_overload: false,
         is_closing: false,
         server,
         stream,
@@ -69,46 +105,106 @@ pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>,
 impl Connection {
     async fn drive(&mut self) -> io::Result<()> {
         loop {
-            self.take_frames().await?;
-            while let Some(Some((stream, version, answer))) = self.pending.next().now_or_never() {
-                self.put(stream, version, answer);
-                self.write_much().await?;
-            }
-            self.put_events();
-            self.write().await?;
-            if self.is_closing && self.pending.is_empty() {
+            let woken = self.wait().await?;
+            let has_more = matches!(woken, Woken::Taken(Taken::Full));
+            self.encoder.lend(&mut self.server.workspace.borrow_mut());
+            let outcome = self.turn(woken);
+            self.settle();
+            if !outcome? {
                 return Ok(());
             }
-            if !self.wait().await? {
-                return Ok(());
+            if has_more {
+                // Others have their turns before this one goes on.
+                tokio::task::yield_now().await;
             }
         }
     }
 
-    /// Waits for something to do; `false` when the client is gone.
-    async fn wait(&mut self) -> io::Result<bool> {
-        let may_read = !self.is_closing && self.pending.len() < self.server.limits.requests_per_connection;
-        let has_pending = !self.pending.is_empty();
+    /// May more requests be begun?
+    fn may_take(&self) -> bool {
+        !self.is_closing
+            && !self.is_blocked
+            && self.pending.len() < self.server.limits.requests_per_connection
+    }
+
+    /// Waits for something to do.
+    async fn wait(&mut self) -> io::Result<Woken> {
+        let (may_take, has_pending, is_blocked) = (self.may_take(), !self.pending.is_empty(), self.is_blocked);
+        let is_holding = is_blocked || self.intake.awaits_frame();
+        let Connection { server, stream, decoder, pending, events, intake, .. } = self;
+        let (mut reader, writer) = stream.split();
         tokio::select! {
             biased;
-            done = self.pending.next(), if has_pending => {
-                if let Some((stream, version, answer)) = done {
-                    self.put(stream, version, answer);
-                }
-                Ok(true)
+            Some(done) = pending.next(), if has_pending => Ok(Woken::Answer(done)),
+            event = next_event(events) => Ok(Woken::Event(event)),
+            writable = writer.writable(), if is_blocked => writable.map(|()| Woken::Writable),
+            taken = poll_fn(|context| intake.poll(&mut reader, decoder, server, context)), if may_take => {
+                taken.map(Woken::Taken)
             }
-            event = next_event(&mut self.events) => {
-                self.put_event(event);
-                Ok(true)
-            }
-            read = self.stream.read_buf(self.decoder.read_buffer(READ_BYTES)), if may_read => Ok(read? > 0),
+            () = async { tokio::time::sleep(STALL).await }, if is_holding => Ok(Woken::Stalled),
         }
     }
 
-    /// Takes all frames that are complete. Requests that can be answered from memory are, at once.
-    async fn take_frames(&mut self) -> io::Result<()> {
-        while !self.is_closing && self.pending.len() < self.server.limits.requests_per_connection {
-            let Some(frame) = self.decoder.next_frame() else { break };
+    /// Does what there is to do without waiting; `false` when the connection is at its end.
+    fn turn(&mut self, woken: Woken) -> io::Result<bool> {
+        let mut takes_frames = self.intake.has_frames() && self.server.budget.is_open();
+        match woken {
+            Woken::Taken(Taken::End) => return Ok(false),
+            Woken::Taken(_) => takes_frames = true,
+            Woken::Answer((stream, version, answer)) => self.put_late(stream, version, answer),
+            Woken::Event(event) => self.put_event(event),
+            Woken::Writable => self.is_blocked = false,
+            Woken::Stalled if self.server.budget.is_wanted() => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the client neither takes its answers nor sends the rest of its request, and others wait",
+                ));
+            }
+            Woken::Stalled => {}
+        }
+        self.write()?;
+        if takes_frames {
+            self.take_frames()?;
+        }
+        while let Some(Some((stream, version, answer))) = self.pending.next().now_or_never() {
+            self.put_late(stream, version, answer);
+            self.write_much()?;
+        }
+        self.put_events();
+        self.write()?;
+        Ok(!self.is_closing || !self.pending.is_empty() || self.encoder.pending_bytes() > 0)
+    }
+
+    /// Gives back what was lent for a turn, and has counted what is left.
+    fn settle(&mut self) {
+        self.encoder.give_back(&mut self.server.workspace.borrow_mut());
+        let input_bytes = self.intake.settle(&mut self.decoder);
+        self.held.set(input_bytes + self.encoder.pending_bytes());
+    }
+
+    /// Takes frames that are complete, as long as there is room for their requests; one in any case. Requests
+    /// that can be answered from memory are, at once.
+    fn take_frames(&mut self) -> io::Result<()> {
+        let mut is_first = true;
+        while self.may_take() {
+            let has_room = is_first || self.server.budget.has_room();
+            // To refuse takes no room.
+            if !has_room && !self.throws_on_overload && !self.intake.is_refusing() {
+                break;
+            }
+            is_first = false;
+            let Some(frame) = self.decoder.next_frame() else {
+                self.intake.is_emptied();
+                return Ok(());
+            };
+            match frame {
+                Ok(frame) if is_statement(frame.header.opcode) && self.refuses(has_room) => {
+                    self.refuse(frame.header.version, frame.header.stream, has_room);
+                    self.write_much()?;
+                    continue;
+                }
+                _ => {}
+            }
             let request = frame.and_then(|frame| {
                 let envelope = self.decoder.decode_request(&frame)?;
                 Ok((frame, envelope))
@@ -117,9 +213,15 @@ impl Connection {
                 Ok((frame, envelope)) => self.take_request(&frame, envelope),
                 Err(error) => self.put_frame_error(&error),
             }
-            self.write_much().await?;
+            self.write_much()?;
         }
+        self.intake.leaves_frames(&self.server);
         Ok(())
+    }
+
+    /// Is the next request refused rather than begun?
+    fn refuses(&mut self, has_room: bool) -> bool {
+        !has_room || self.intake.refuses_next()
     }
 
     fn take_request(&mut self, frame: &Frame, envelope: RequestEnvelope) {
@@ -150,6 +252,7 @@ impl Connection {
         match StartupOptions::check(options, version) {
             Ok(options) => {
                 self.client.started(version, &options);
+                self.throws_on_overload = options.throw_on_overload;
                 self.decoder.establish(version, options.compression);
                 self.encoder.establish(version, options.compression);
                 self.decoder.set_ready();
@@ -166,13 +269,6 @@ impl Connection {
 
     /// Begins a request; most are over after one poll.
     fn begin(&mut self, version: Version, stream: i16, envelope: RequestEnvelope, bytes: usize) {
-        let Some(admission) = self.server.admit(bytes) else {
-            let error = ErrorResponse::new(
-                ErrorKind::Overloaded,
-                "Server is in overloaded state: too many bytes of requests in flight",
-            );
-            return self.encoder.append_error(version, stream, &error);
-        };
         let job = Job {
             server: Rc::clone(&self.server),
             session: Rc::clone(&self.session),
@@ -180,16 +276,30 @@ impl Connection {
             envelope,
             uses_metadata_ids: version.uses_segments(),
         };
-        let mut pending: Pending = Box::pin(async move {
-            let answer = job.run().await;
-            drop(admission);
-            (stream, version, answer)
-        });
+        let mut answer: Pin<Box<dyn Future<Output = Done>>> =
+            Box::pin(async move { (stream, version, job.run().await) });
         // One that is not over is polled again by `pending`, which is when it learns whom to wake.
-        match pending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready((stream, version, answer)) => self.put(stream, version, answer),
-            Poll::Pending => self.pending.push(pending),
+            Poll::Pending => {
+                self.pending.push(Pending { answer, _held: self.server.budget.hold_request(bytes) });
+            }
         }
+    }
+
+    /// Answers a request that is not carried out.
+    fn refuse(&mut self, version: Version, stream: i16, has_room: bool) {
+        self.client.count_request();
+        self.server.budget.count_overloaded();
+        let error = if has_room { &self.server.too_late } else { &self.server.no_room };
+        self.encoder.append_error(version, stream, error);
+    }
+
+    /// Puts an answer that was waited for.
+    fn put_late(&mut self, stream: i16, version: Version, answer: Answer) {
+        let before = self.encoder.pending_bytes();
+        self.put(stream, version, answer);
+        self.server.budget.learn_answer(self.encoder.pending_bytes() - before);
     }
 
     fn put(&mut self, stream: i16, version: Version, answer: Answer) {
@@ -225,22 +335,38 @@ impl Connection {
         }
     }
 
-    /// Writes when there is much: who does not read its answers is waited for, with the rest of them
-    /// counted as in flight.
-    async fn write_much(&mut self) -> io::Result<()> {
-        if self.encoder.pending_bytes() > WRITE_BYTES {
-            self.write().await?;
+    /// Writes when there is much.
+    fn write_much(&mut self) -> io::Result<()> {
+        if self.encoder.pending_bytes() > self.server.budget.output_bytes() {
+            self.write()?;
         }
         Ok(())
     }
 
-    async fn write(&mut self) -> io::Result<()> {
-        if self.encoder.pending_bytes() > 0 {
-            let mut output = self.encoder.take();
-            self.stream.write_all_buf(&mut output).await?;
+    /// Writes as much as the socket takes. The rest is kept, and the client not read until it takes that.
+    fn write(&mut self) -> io::Result<()> {
+        if self.is_blocked || self.encoder.pending_bytes() == 0 {
+            return Ok(());
         }
+        let output = self.encoder.output();
+        let mut sent = 0;
+        while sent < output.len() {
+            match self.stream.try_write(&output[sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.is_blocked = sent < output.len();
+        if self.is_blocked { output.advance(sent) } else { output.clear() }
         Ok(())
     }
+}
+
+/// Is it something to carry out, and not about the connection itself?
+fn is_statement(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Query | Opcode::Execute | Opcode::Batch | Opcode::Prepare)
 }
 
 /// The next event; never, for a client that did not register.

@@ -1,33 +1,38 @@
 //! One client's connection, on one shard.
 //!
 //! ```text
-//!   read ──► frames ──► requests ──┬─ answered at once ─────────┬──► one write
-//!              ▲                   └─ pending (disk, other shard) ┘
-//!              └── no reading while too many are pending
+//!   room? ──► read ──► frames ──► requests ──┬─ answered at once ─────────┬──► one write
+//!     ▲                                      └─ pending (disk, other shard) ┘        │
+//!     └── in line while too much is held (`budget.rs`)    no reading while the client takes nothing
 //! ```
 
 mod answer;
+mod backlog;
+mod chunks;
 mod drive;
 mod failed;
 mod handle;
+mod intake;
 mod traced;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use protocol::{ErrorKind, ErrorResponse, Workspace};
 use query::Engine;
+use runtime::Clock;
 
 use crate::Limits;
+use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::events::Events;
 use answer::MetadataCache;
+use chunks::Chunks;
 use failed::FailureLog;
 
 pub(crate) use drive::serve_connection;
 pub(crate) use traced::Tracer;
-
-/// What a request holds beside its frame while it waits: its future, and an answer of a row or two.
-const REQUEST_BYTES: usize = 8 << 10;
 
 /// What the connections of a shard share.
 pub(crate) struct ShardServer {
@@ -36,9 +41,16 @@ pub(crate) struct ShardServer {
     pub(crate) clients: Clients,
     pub(crate) tracer: Tracer,
     pub(crate) limits: Limits,
-    /// Bytes of requests that may be carried out on this shard at once.
-    pub(crate) in_flight_bytes_max: usize,
-    in_flight_bytes: Cell<usize>,
+    clock: Arc<dyn Clock>,
+    /// What they may hold together.
+    pub(crate) budget: Rc<Budget>,
+    /// What they read into.
+    chunks: RefCell<Chunks>,
+    /// What they write into.
+    workspace: RefCell<Workspace>,
+    /// What requests are answered that are not carried out.
+    no_room: ErrorResponse,
+    too_late: ErrorResponse,
     metadata: MetadataCache,
     failures: FailureLog,
 }
@@ -50,42 +62,27 @@ impl ShardServer {
         clients: Clients,
         tracer: Tracer,
         limits: Limits,
-        shard_count: usize,
+        budget: Rc<Budget>,
     ) -> Rc<Self> {
+        let clock = Arc::clone(&tracer.coordinator.shard().local().runtime().clock);
         Rc::new(ShardServer {
+            clock,
             engine,
             events,
             clients,
             tracer,
             limits,
-            in_flight_bytes_max: limits.in_flight_bytes / shard_count.max(1),
-            in_flight_bytes: Cell::new(0),
+            chunks: RefCell::new(Chunks::new(&budget)),
+            workspace: RefCell::default(),
+            budget,
+            no_room: overloaded("too many bytes of requests in flight"),
+            too_late: overloaded("the request had to wait for too long before it could be begun"),
             metadata: MetadataCache::default(),
             failures: FailureLog::default(),
         })
     }
-
-    /// Takes a request whose frame has that many bytes in, if there is room for it. A shard with nothing
-    /// to do takes any.
-    fn admit(self: &Rc<Self>, frame_bytes: usize) -> Option<Admission> {
-        let bytes = frame_bytes + REQUEST_BYTES;
-        let in_flight = self.in_flight_bytes.get();
-        if in_flight > 0 && in_flight + bytes > self.in_flight_bytes_max {
-            return None;
-        }
-        self.in_flight_bytes.set(in_flight + bytes);
-        Some(Admission { server: Rc::clone(self), bytes })
-    }
 }
 
-/// A request's share of the bytes in flight, given back when it is answered or dropped.
-struct Admission {
-    server: Rc<ShardServer>,
-    bytes: usize,
-}
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        self.server.in_flight_bytes.set(self.server.in_flight_bytes.get() - self.bytes);
-    }
+fn overloaded(why: &str) -> ErrorResponse {
+    ErrorResponse::new(ErrorKind::Overloaded, format!("Server is in overloaded state: {why}"))
 }

@@ -8,7 +8,7 @@ use super::{ManagementState, NodeStats};
 
 pub(super) async fn answer(state: &ManagementState) -> Answer {
     let stats = NodeStats::collect(&state.shards).await?;
-    let (view, cache) = (&state.view, stats.cache);
+    let (view, cache, requests) = (&state.view, stats.cache, &state.requests.figures);
     let tokens: Vec<String> = view.tokens.iter().map(i64::to_string).collect();
     Ok(Json(json!({
         "host_id": view.host_id.to_string(),
@@ -34,6 +34,13 @@ pub(super) async fn answer(state: &ManagementState) -> Answer {
             "disk_reads": cache.disk_read_count,
             "disk_read_bytes": cache.disk_read_bytes,
         },
+        "requests": {
+            "held_bytes": requests.iter().map(|shard| shard.held_bytes()).sum::<usize>(),
+            "capacity_bytes": state.requests.limit_bytes,
+            "waiting_connections": requests.iter().map(|shard| shard.waiting_count()).sum::<usize>(),
+            "overloaded_count": requests.iter().map(|shard| shard.overloaded_count()).sum::<u64>(),
+        },
+        "memtable_bytes": stats.memtable_bytes,
         "percent_repaired": percent_repaired(&stats),
         "tokens": tokens,
         "shard_count": state.shards.count(),

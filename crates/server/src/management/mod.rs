@@ -34,8 +34,17 @@ use storage::{Demand, Shards, StorageError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::budget::Figures;
 use crate::clients::Clients;
 use crate::listener::ConnectionCount;
+
+/// What requests hold of the memory, and how much they may.
+#[derive(Clone)]
+pub(crate) struct RequestMemory {
+    /// One for each shard.
+    pub(crate) figures: Arc<[Arc<Figures>]>,
+    pub(crate) limit_bytes: usize,
+}
 
 /// What the port knows, and what it can act on.
 #[derive(Clone)]
@@ -44,6 +53,7 @@ pub(crate) struct ManagementState {
     shards: Shards,
     connections: Arc<ConnectionCount>,
     clients: Clients,
+    requests: RequestMemory,
     /// Where a stop of the node is asked for.
     stop: watch::Sender<bool>,
     /// Are new connections of clients accepted?
@@ -59,10 +69,11 @@ impl ManagementState {
         shards: Shards,
         connections: Arc<ConnectionCount>,
         clients: Clients,
+        requests: RequestMemory,
         stop: watch::Sender<bool>,
         open: watch::Sender<bool>,
     ) -> Self {
-        ManagementState { view, shards, connections, clients, stop, open, is_draining: Arc::default() }
+        ManagementState { view, shards, connections, clients, requests, stop, open, is_draining: Arc::default() }
     }
 
     /// The schema in force.

@@ -5,6 +5,7 @@
 mod failing;
 mod management;
 mod moving;
+mod overload;
 mod support;
 mod system_tables;
 mod traces;

@@ -29,6 +29,15 @@ impl Node {
         Node { server, directory }
     }
 
+    /// A node that takes no more than this from its clients.
+    pub(crate) fn with_limits(limits: Limits) -> Node {
+        let directory = tempfile::tempdir().expect("directory");
+        let runtime = Runtime::real(RuntimeOptions::default()).expect("threads");
+        let options = ServerOptions { limits, ..options(&directory) };
+        let server = Some(Server::start(&runtime, options).expect("a node"));
+        Node { server, directory }
+    }
+
     /// A node on a disk that fails when told, with other options of its storage.
     pub(crate) fn on_disk(disk: &MemoryDisk, change: impl FnOnce(&mut StorageOptions)) -> Node {
         let directory = tempfile::tempdir().expect("directory");
@@ -57,7 +66,12 @@ impl Node {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::open(self.server().listen())
+        Client::open(self.server().listen(), &[])
+    }
+
+    /// A client that says more in its STARTUP.
+    pub(crate) fn client_with(&self, options: &[(&str, &str)]) -> Client {
+        Client::open(self.server().listen(), options)
     }
 
     /// Status and body of a GET.
@@ -126,13 +140,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn open(address: SocketAddr) -> Client {
+    fn open(address: SocketAddr, more: &[(&str, &str)]) -> Client {
         let socket = TcpStream::connect(address).expect("connect");
         socket.set_read_timeout(Some(Duration::from_secs(30))).expect("timeout");
         let (decoder, encoder) = (Decoder::client(64 << 20), Encoder::client());
         let mut client = Client { socket, decoder, encoder };
-        let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "test")];
-        let options = options.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+        let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "test")].iter().chain(more);
+        let options = options.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let ready = client.call(Request::Startup(options).into());
         assert!(matches!(ready.response, Response::Ready), "{ready:?}");
         client.decoder.establish(VERSION, None);
@@ -141,12 +155,37 @@ impl Client {
     }
 
     pub(crate) fn call(&mut self, request: RequestEnvelope) -> ResponseEnvelope {
-        self.encoder.append_request(VERSION, 1, &request);
-        let output = self.encoder.take();
-        self.socket.write_all(&output).expect("write");
+        self.send(1, request);
+        self.receive().1
+    }
+
+    /// Sends a request and does not wait.
+    pub(crate) fn send(&mut self, stream: i16, request: RequestEnvelope) {
+        let bytes = self.encoded(stream, request);
+        self.send_bytes(&bytes);
+    }
+
+    /// The bytes of a request.
+    pub(crate) fn encoded(&mut self, stream: i16, request: RequestEnvelope) -> Vec<u8> {
+        self.encoder.append_request(VERSION, stream, &request);
+        self.encoder.take().to_vec()
+    }
+
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).expect("write");
+    }
+
+    /// Where the client is, as the node sees it.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.socket.local_addr().expect("an address")
+    }
+
+    /// The next answer, and its stream.
+    pub(crate) fn receive(&mut self) -> (i16, ResponseEnvelope) {
         loop {
             if let Some(frame) = self.decoder.next_frame() {
-                return ResponseEnvelope::decode(&frame.expect("a frame")).expect("an answer");
+                let frame = frame.expect("a frame");
+                return (frame.header.stream, ResponseEnvelope::decode(&frame).expect("an answer"));
             }
             let buffer = self.decoder.read_buffer(4096);
             let start = buffer.len();

@@ -1,0 +1,197 @@
+//! How bytes come in: read when there is room for what they ask, into memory that is lent.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{BufMut, BytesMut};
+use protocol::Decoder;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::ReadHalf;
+
+use super::ShardServer;
+use super::backlog::Backlog;
+use crate::budget::{Held, READ_BYTES, READ_BYTES_MIN, Ticket, Want};
+
+/// What a connection has to take, and what it waits for.
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    ticket: Ticket,
+    /// Room for this turn.
+    turn: Option<Held>,
+    /// Room for the frame that has come in part.
+    frame: Option<Held>,
+    /// Is the decoder's input lent?
+    is_lent: bool,
+    /// May there be complete frames that were not taken?
+    has_frames: bool,
+    backlog: Backlog,
+}
+
+/// What came of a turn's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The client is gone.
+    End,
+    /// All that was in the socket, or frames that were there before.
+    Some,
+    /// So much that more may be in the socket.
+    Full,
+}
+
+impl Intake {
+    /// Is a frame under way that room was set aside for?
+    pub(super) fn awaits_frame(&self) -> bool {
+        self.frame.is_some()
+    }
+
+    pub(super) fn has_frames(&self) -> bool {
+        self.has_frames
+    }
+
+    /// Not all frames were taken.
+    pub(super) fn leaves_frames(&mut self, server: &ShardServer) {
+        if !self.has_frames {
+            self.backlog.read_at(server.clock.elapsed());
+        }
+        self.has_frames = true;
+    }
+
+    /// Have requests waited for too long?
+    pub(super) fn is_refusing(&self) -> bool {
+        self.backlog.is_refusing()
+    }
+
+    /// Has the next request?
+    pub(super) fn refuses_next(&mut self) -> bool {
+        self.backlog.refuses_next()
+    }
+
+    /// All complete frames were taken.
+    pub(super) fn is_emptied(&mut self) {
+        self.has_frames = false;
+    }
+
+    /// Waits until there is something to take and room for it, and reads.
+    pub(super) fn poll(
+        &mut self,
+        reader: &mut ReadHalf<'_>,
+        decoder: &mut Decoder,
+        server: &ShardServer,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Taken>> {
+        if self.has_frames {
+            ready!(self.poll_turn(server, context));
+            self.backlog.resumed(server.clock.elapsed(), server.limits.request_wait);
+            return Poll::Ready(Ok(Taken::Some));
+        }
+        ready!(reader.as_ref().poll_read_ready(context))?;
+        let begun_bytes = decoder.begun_frame_bytes().filter(|bytes| *bytes > READ_BYTES_MIN);
+        match begun_bytes {
+            Some(_) if self.frame.is_some() => {}
+            Some(bytes) => {
+                let room = ready!(server.budget.poll_room(&mut self.ticket, Want::Frame(bytes), context));
+                self.frame = Some(room);
+            }
+            None => ready!(self.poll_turn(server, context)),
+        }
+        let most = server.budget.read_bytes();
+        let read = match decoder.input().len() {
+            0..=READ_BYTES_MIN => self.poll_lent(reader, decoder, server, most, context),
+            _ => poll_own(reader, decoder, begun_bytes, most, context),
+        };
+        let Poll::Ready(read) = read else {
+            self.turn = None;
+            return Poll::Pending;
+        };
+        let (count, most) = read?;
+        if count < most {
+            self.backlog.emptied(count);
+            return Poll::Ready(Ok(if count == 0 { Taken::End } else { Taken::Some }));
+        }
+        match rustix::io::ioctl_fionread(reader.as_ref())? {
+            0 => self.backlog.emptied(count),
+            more => self.backlog.left(count, more, server.clock.elapsed(), server.limits.request_wait),
+        }
+        Poll::Ready(Ok(Taken::Full))
+    }
+
+    fn poll_turn(&mut self, server: &ShardServer, context: &mut Context<'_>) -> Poll<()> {
+        // While nobody waits, there is nothing to set aside: a turn is over before anybody else has one.
+        if self.ticket.is_waiting() || !server.budget.is_open() {
+            self.turn = Some(ready!(server.budget.poll_room(&mut self.ticket, Want::Turn, context)));
+        }
+        Poll::Ready(())
+    }
+
+    /// Reads into the shard's buffer, behind the little that waits.
+    fn poll_lent(
+        &mut self,
+        reader: &mut ReadHalf<'_>,
+        decoder: &mut Decoder,
+        server: &ShardServer,
+        most: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(usize, usize)>> {
+        let mut chunks = server.chunks.borrow_mut();
+        let chunk = chunks.with_room(READ_BYTES_MIN + READ_BYTES);
+        chunk.extend_from_slice(decoder.input());
+        match poll_read(reader, chunk, most, context) {
+            Poll::Ready(Ok(count)) => {
+                decoder.replace_input(chunk.split());
+                self.is_lent = true;
+                Poll::Ready(Ok((count, most)))
+            }
+            other => {
+                chunk.clear();
+                other.map_ok(|count| (count, most))
+            }
+        }
+    }
+
+    /// Gives back what the turn needed; tells how many bytes wait that are not counted yet.
+    pub(super) fn settle(&mut self, decoder: &mut Decoder) -> usize {
+        self.turn = None;
+        let waiting_bytes = decoder.held_bytes();
+        if self.is_lent || decoder.input_capacity() > 2 * waiting_bytes + READ_BYTES_MIN {
+            decoder.own_input();
+            self.is_lent = false;
+        }
+        if let Some(frame) = &self.frame {
+            if self.has_frames || decoder.begun_frame_bytes() == Some(frame.bytes()) {
+                return waiting_bytes.saturating_sub(frame.bytes());
+            }
+            self.frame = None;
+        }
+        waiting_bytes
+    }
+}
+
+/// Reads behind what waits, where that is much: no further than the end of the frame, if it is known.
+fn poll_own(
+    reader: &mut ReadHalf<'_>,
+    decoder: &mut Decoder,
+    begun_bytes: Option<usize>,
+    most: usize,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<(usize, usize)>> {
+    let waiting_bytes = decoder.input().len();
+    // A frame may be long and its client slow: memory follows what was sent.
+    let most = match begun_bytes {
+        Some(bytes) if bytes > waiting_bytes => (bytes - waiting_bytes).min(waiting_bytes.max(READ_BYTES)),
+        _ => most,
+    };
+    let buffer = decoder.read_buffer(most);
+    poll_read(reader, buffer, most, context).map_ok(|count| (count, most))
+}
+
+fn poll_read(
+    reader: &mut ReadHalf<'_>,
+    buffer: &mut BytesMut,
+    most: usize,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    // The future keeps nothing from one poll to the next: the socket remembers whom to wake.
+    pin!(reader.read_buf(&mut buffer.limit(most))).poll(context)
+}
