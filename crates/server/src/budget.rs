@@ -374,7 +374,10 @@ mod tests {
         drop(tickets);
         assert!(poll(&budget, &mut late, Want::Turn).is_some(), "who goes away gives its turn to the next");
         drop((requests, late));
-        assert_eq!((budget.held_bytes(), budget.ending_count.get(), budget.figures.waiting_count()), (0, 0, 0));
+        assert_eq!(
+            (budget.held_bytes(), budget.ending_count.get(), budget.figures.waiting_count()),
+            (0, 0, 0)
+        );
     }
 
     #[test]

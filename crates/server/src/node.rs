@@ -69,7 +69,8 @@ impl Server {
         let connections = Arc::new(ConnectionCount::default());
         let clients = Clients::default();
         let figures: Arc<[Arc<Figures>]> = (0..shard_count).map(|_| Arc::default()).collect();
-        let requests = RequestMemory { figures: Arc::clone(&figures), limit_bytes: options.limits.in_flight_bytes };
+        let requests =
+            RequestMemory { figures: Arc::clone(&figures), limit_bytes: options.limits.in_flight_bytes };
         let door = Door {
             events: Events::new(),
             clients: clients.clone(),

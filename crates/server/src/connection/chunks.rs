@@ -25,7 +25,11 @@ pub(super) struct Chunks {
 
 impl Chunks {
     pub(super) fn new(budget: &Rc<Budget>) -> Self {
-        Chunks { current: BytesMut::with_capacity(CHUNK_BYTES), kept: Vec::new(), held: budget.hold_for_client() }
+        Chunks {
+            current: BytesMut::with_capacity(CHUNK_BYTES),
+            kept: Vec::new(),
+            held: budget.hold_for_client(),
+        }
     }
 
     /// An empty buffer with room for so many bytes, which are less than [`CHUNK_BYTES`]. What is put into it

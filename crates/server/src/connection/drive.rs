@@ -129,7 +129,8 @@ impl Connection {
 
     /// Waits for something to do.
     async fn wait(&mut self) -> io::Result<Woken> {
-        let (may_take, has_pending, is_blocked) = (self.may_take(), !self.pending.is_empty(), self.is_blocked);
+        let (may_take, has_pending, is_blocked) =
+            (self.may_take(), !self.pending.is_empty(), self.is_blocked);
         let is_holding = is_blocked || self.intake.awaits_frame();
         let Connection { server, stream, decoder, pending, events, intake, .. } = self;
         let (mut reader, writer) = stream.split();
@@ -198,7 +199,9 @@ impl Connection {
                 return Ok(());
             };
             match frame {
-                Ok(frame) if is_statement(frame.header.opcode) && self.refuses(has_room) => {
+                Ok(frame)
+                    if is_statement(frame.header.opcode) && self.refuses(frame.header.stream, has_room) =>
+                {
                     self.refuse(frame.header.version, frame.header.stream, has_room);
                     self.write_much()?;
                     continue;
@@ -220,8 +223,8 @@ impl Connection {
     }
 
     /// Is the next request refused rather than begun?
-    fn refuses(&mut self, has_room: bool) -> bool {
-        !has_room || self.intake.refuses_next()
+    fn refuses(&mut self, stream: i16, has_room: bool) -> bool {
+        self.intake.refuses(stream) || (!has_room && self.throws_on_overload)
     }
 
     fn take_request(&mut self, frame: &Frame, envelope: RequestEnvelope) {
@@ -291,7 +294,8 @@ impl Connection {
     fn refuse(&mut self, version: Version, stream: i16, has_room: bool) {
         self.client.count_request();
         self.server.budget.count_overloaded();
-        let error = if has_room { &self.server.too_late } else { &self.server.no_room };
+        let is_late = has_room || !self.throws_on_overload;
+        let error = if is_late { &self.server.too_late } else { &self.server.no_room };
         self.encoder.append_error(version, stream, error);
     }
 
@@ -359,7 +363,11 @@ impl Connection {
             }
         }
         self.is_blocked = sent < output.len();
-        if self.is_blocked { output.advance(sent) } else { output.clear() }
+        if self.is_blocked {
+            output.advance(sent)
+        } else {
+            output.clear()
+        }
         Ok(())
     }
 }

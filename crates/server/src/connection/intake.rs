@@ -53,7 +53,7 @@ impl Intake {
     /// Not all frames were taken.
     pub(super) fn leaves_frames(&mut self, server: &ShardServer) {
         if !self.has_frames {
-            self.backlog.read_at(server.clock.elapsed());
+            self.backlog.read_at(server.pace());
         }
         self.has_frames = true;
     }
@@ -63,9 +63,9 @@ impl Intake {
         self.backlog.is_refusing()
     }
 
-    /// Has the next request?
-    pub(super) fn refuses_next(&mut self) -> bool {
-        self.backlog.refuses_next()
+    /// Has the next request, on this stream?
+    pub(super) fn refuses(&mut self, stream: i16) -> bool {
+        self.backlog.refuses(stream)
     }
 
     /// All complete frames were taken.
@@ -83,7 +83,7 @@ impl Intake {
     ) -> Poll<io::Result<Taken>> {
         if self.has_frames {
             ready!(self.poll_turn(server, context));
-            self.backlog.resumed(server.clock.elapsed(), server.limits.request_wait);
+            self.backlog.resumed(server.pace(), server.limits.request_wait);
             return Poll::Ready(Ok(Taken::Some));
         }
         ready!(reader.as_ref().poll_read_ready(context))?;
@@ -112,7 +112,7 @@ impl Intake {
         }
         match rustix::io::ioctl_fionread(reader.as_ref())? {
             0 => self.backlog.emptied(count),
-            more => self.backlog.left(count, more, server.clock.elapsed(), server.limits.request_wait),
+            more => self.backlog.left(count, more, server.pace(), server.limits.request_wait),
         }
         Poll::Ready(Ok(Taken::Full))
     }
@@ -153,7 +153,7 @@ impl Intake {
     /// Gives back what the turn needed; tells how many bytes wait that are not counted yet.
     pub(super) fn settle(&mut self, decoder: &mut Decoder) -> usize {
         self.turn = None;
-        let waiting_bytes = decoder.held_bytes();
+        let waiting_bytes = decoder.held_bytes() + self.backlog.held_bytes();
         if self.is_lent || decoder.input_capacity() > 2 * waiting_bytes + READ_BYTES_MIN {
             decoder.own_input();
             self.is_lent = false;

@@ -18,6 +18,7 @@ mod traced;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::{ErrorKind, ErrorResponse, Workspace};
 use query::Engine;
@@ -28,6 +29,7 @@ use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::events::Events;
 use answer::MetadataCache;
+use backlog::Pace;
 use chunks::Chunks;
 use failed::FailureLog;
 
@@ -42,6 +44,7 @@ pub(crate) struct ShardServer {
     pub(crate) tracer: Tracer,
     pub(crate) limits: Limits,
     clock: Arc<dyn Clock>,
+    pace: Pace,
     /// What they may hold together.
     pub(crate) budget: Rc<Budget>,
     /// What they read into.
@@ -67,6 +70,7 @@ impl ShardServer {
         let clock = Arc::clone(&tracer.coordinator.shard().local().runtime().clock);
         Rc::new(ShardServer {
             clock,
+            pace: Pace::default(),
             engine,
             events,
             clients,
@@ -76,10 +80,17 @@ impl ShardServer {
             workspace: RefCell::default(),
             budget,
             no_room: overloaded("too many bytes of requests in flight"),
-            too_late: overloaded("the request had to wait for too long before it could be begun"),
+            too_late: overloaded("the request has waited for too long"),
             metadata: MetadataCache::default(),
             failures: FailureLog::default(),
         })
+    }
+}
+
+impl ShardServer {
+    /// The time that waits are measured with.
+    fn pace(&self) -> Duration {
+        self.pace.at(self.clock.elapsed())
     }
 }
 

@@ -73,7 +73,16 @@ impl ManagementState {
         stop: watch::Sender<bool>,
         open: watch::Sender<bool>,
     ) -> Self {
-        ManagementState { view, shards, connections, clients, requests, stop, open, is_draining: Arc::default() }
+        ManagementState {
+            view,
+            shards,
+            connections,
+            clients,
+            requests,
+            stop,
+            open,
+            is_draining: Arc::default(),
+        }
     }
 
     /// The schema in force.
