@@ -132,6 +132,9 @@ impl Connection {
         let (may_take, has_pending, is_blocked) =
             (self.may_take(), !self.pending.is_empty(), self.is_blocked);
         let is_holding = is_blocked || self.intake.awaits_frame();
+        if !may_take {
+            self.intake.leave_line();
+        }
         let Connection { server, stream, decoder, pending, events, intake, .. } = self;
         let (mut reader, writer) = stream.split();
         tokio::select! {
@@ -165,6 +168,7 @@ impl Connection {
         }
         self.write()?;
         if takes_frames {
+            self.intake.leave_line();
             self.take_frames()?;
         }
         while let Some(Some((stream, version, answer))) = self.pending.next().now_or_never() {

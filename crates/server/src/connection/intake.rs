@@ -50,6 +50,14 @@ impl Intake {
         self.has_frames
     }
 
+    /// Gives its place in line up: what it stood there for is over, or can not be done now. One that was called
+    /// and did not come would hold up all others.
+    pub(super) fn leave_line(&mut self) {
+        if self.ticket.is_waiting() {
+            self.ticket = Ticket::default();
+        }
+    }
+
     /// Not all frames were taken.
     pub(super) fn leaves_frames(&mut self, server: &ShardServer) {
         if !self.has_frames {
