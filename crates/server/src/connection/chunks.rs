@@ -39,13 +39,19 @@ impl Chunks {
         if current.capacity() - current.len() < bytes && !current.try_reclaim(bytes) {
             let free = self.kept.iter_mut().position(|chunk| chunk.try_reclaim(CHUNK_BYTES));
             let next = free.map(|index| self.kept.swap_remove(index));
-            // All others that are over are given back, too.
-            self.kept.retain_mut(|chunk| !chunk.try_reclaim(CHUNK_BYTES));
             let next = next.unwrap_or_else(|| BytesMut::with_capacity(CHUNK_BYTES));
             self.kept.push(std::mem::replace(current, next));
             self.held.set(self.kept.len() * CHUNK_BYTES);
         }
         &mut self.current
+    }
+
+    /// Gives back the buffers whose requests are all over.
+    pub(super) fn sweep(&mut self) {
+        if !self.kept.is_empty() {
+            self.kept.retain_mut(|chunk| !chunk.try_reclaim(CHUNK_BYTES));
+            self.held.set(self.kept.len() * CHUNK_BYTES);
+        }
     }
 }
 

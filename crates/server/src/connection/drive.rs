@@ -185,6 +185,7 @@ impl Connection {
         self.encoder.give_back(&mut self.server.workspace.borrow_mut());
         let input_bytes = self.intake.settle(&mut self.decoder);
         self.held.set(input_bytes + self.encoder.pending_bytes());
+        self.server.chunks.borrow_mut().sweep();
     }
 
     /// Takes frames that are complete, as long as there is room for their requests; one in any case. Requests

@@ -35,6 +35,12 @@ fn held_bytes(node: &Node) -> u64 {
     node.get("/v1/info").1["requests"]["held_bytes"].as_u64().expect("a number")
 }
 
+/// What a turn held is given back right after its answers went out.
+fn await_nothing_held(node: &Node) {
+    let held: Vec<u64> = (0..1000).map(|_| held_bytes(node)).take_while(|bytes| *bytes > 0).collect();
+    assert!(held.len() < 1000, "still {:?}", held.last());
+}
+
 fn insert(id: usize, bytes: usize) -> protocol::RequestEnvelope {
     request(&format!("INSERT INTO k.t (id, v) VALUES ({id}, '{}')", "x".repeat(bytes))).into()
 }
@@ -86,7 +92,7 @@ fn a_client_that_does_not_read_is_no_longer_read_and_others_are_served() {
     for answer in receive_all(&mut lazy, COUNT) {
         assert!(matches!(answer, Response::Rows(_)), "{answer:?}");
     }
-    assert_eq!(held_bytes(&node), 0);
+    await_nothing_held(&node);
 }
 
 #[test]
@@ -106,7 +112,7 @@ fn many_clients_share_a_small_budget_and_all_are_answered() {
         }
         assert!(held_bytes(&node) <= 256 * KIB as u64 + SLACK_BYTES);
     }
-    assert_eq!(held_bytes(&node), 0);
+    await_nothing_held(&node);
     assert_eq!(node.client().rows("SELECT count(*) FROM k.t"), [(20 * i32::from(COUNT)).to_string()]);
 }
 
@@ -133,7 +139,7 @@ fn frames_larger_than_the_budget_are_taken_one_after_another() {
         assert_eq!(receive_all(client, 1), [Response::Void]);
     }
     assert_eq!(asker.rows("SELECT count(*) FROM k.t"), ["4"]);
-    assert_eq!(held_bytes(&node), 0);
+    await_nothing_held(&node);
 }
 
 fn is_refusal(answer: &Response) -> bool {
