@@ -241,13 +241,13 @@ impl TableFile {
     /// # Errors
     /// As [`TableFile::read_chunk`].
     pub fn keep(&self, mut kept: KeptChunks) -> Result<(), SstableError> {
-        for component in [Component::Partitions, Component::Rows] {
-            let Some(file) = self.index_file(component) else { continue };
-            let page_count = file.file_bytes.div_ceil(PAGE_BYTES as u64).min(u64::from(u32::MAX)) as u32;
+        for &component in self.index_components() {
+            let page_count = self.chunk_count(component);
             let mut index = 0;
             while index < page_count && kept.room_bytes() >= PAGE_BYTES {
                 let first = ChunkId { file: self.number, component, index };
-                for page in self.read_chunks(first, KEPT_PAGES_AT_ONCE)? {
+                let count = KEPT_PAGES_AT_ONCE.min((page_count - index) as usize);
+                for page in self.read_chunks(first, count)? {
                     kept.keep(component, index, page);
                     index += 1;
                 }

@@ -198,11 +198,7 @@ impl ChunkCache {
 
     /// As [`ChunkCache::insert`], but nothing has to go for it.
     pub(crate) fn insert_if_free(&self, id: ChunkId, chunk: Chunk) {
-        let is_free = {
-            let state = self.state.borrow();
-            state.used_bytes + chunk.len() + ENTRY_BYTES <= state.room_bytes()
-        };
-        if is_free {
+        if self.free_chunks(chunk.len()) > 0 {
             self.insert(id, chunk);
         }
     }
