@@ -1,5 +1,7 @@
 //! How the node's disks are, what has failed, and how table files are looked through and mended.
 
+use std::rc::Rc;
+
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::routing::{get, post};
@@ -8,7 +10,7 @@ use schema::TableId;
 use serde_json::{Value, json};
 use storage::{
     CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultRecord, FileVerdict, ScrubbedFile,
-    StorageError,
+    Shard, StorageError,
 };
 
 use super::ManagementState;
@@ -58,19 +60,7 @@ async fn tables(state: &ManagementState, given: Body) -> Result<Vec<TableId>, Re
 }
 
 async fn verify(State(state): State<ManagementState>, given: Body) -> Answer {
-    let mut files = Vec::new();
-    for table in tables(&state, given).await? {
-        for shard in 0..state.shards.count() {
-            let work = state.shards.on(shard, move |shard| async move { shard.verify(table).await });
-            match work.await? {
-                Ok(found) => files.extend(found.iter().map(shown_verdict)),
-                // Dropped in the meantime.
-                Err(StorageError::NoTable { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-    Ok(Json(json!({ "files": files })))
+    files_of(&state, given, |shard, table| async move { shard.verify(table).await }, shown_verdict).await
 }
 
 fn shown_verdict(file: &FileVerdict) -> Value {
@@ -78,12 +68,27 @@ fn shown_verdict(file: &FileVerdict) -> Value {
 }
 
 async fn scrub(State(state): State<ManagementState>, given: Body) -> Answer {
+    files_of(&state, given, |shard, table| async move { shard.scrub(table).await }, shown_scrubbed).await
+}
+
+/// What each shard says of the files of each table that the body names.
+async fn files_of<T, Work, Doing>(
+    state: &ManagementState,
+    given: Body,
+    work: Work,
+    shown: fn(&T) -> Value,
+) -> Answer
+where
+    T: Send + 'static,
+    Work: Fn(Rc<Shard>, TableId) -> Doing + Copy + Send + 'static,
+    Doing: Future<Output = Result<Vec<T>, StorageError>> + 'static,
+{
     let mut files = Vec::new();
-    for table in tables(&state, given).await? {
+    for table in tables(state, given).await? {
         for shard in 0..state.shards.count() {
-            let work = state.shards.on(shard, move |shard| async move { shard.scrub(table).await });
-            match work.await? {
-                Ok(scrubbed) => files.extend(scrubbed.iter().map(shown_scrubbed)),
+            match state.shards.on(shard, move |shard| work(shard, table)).await? {
+                Ok(found) => files.extend(found.iter().map(shown)),
+                // Dropped in the meantime.
                 Err(StorageError::NoTable { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
