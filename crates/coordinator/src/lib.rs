@@ -10,6 +10,7 @@
 //! | how is a logged batch atomic over shards? | `batch.rs` |
 //! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
+//! | how is one row read without waiting? | `point.rs` |
 //! | how does a schema change come into force? | `schema_change.rs` |
 
 mod assemble;
@@ -17,6 +18,7 @@ mod batch;
 mod consistency;
 mod error;
 mod handle;
+mod point;
 mod range;
 mod read;
 mod schema_change;

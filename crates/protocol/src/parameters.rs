@@ -16,12 +16,12 @@ use bytes::{BufMut, BytesMut};
 use crate::wire::{Put, Reader};
 use crate::{ProtocolError, QueryParameters, Value, Values, Version};
 
-const VALUES: u32 = 0x01;
-const SKIP_METADATA: u32 = 0x02;
-const PAGE_SIZE: u32 = 0x04;
+pub(crate) const VALUES: u32 = 0x01;
+pub(crate) const SKIP_METADATA: u32 = 0x02;
+pub(crate) const PAGE_SIZE: u32 = 0x04;
 const PAGING_STATE: u32 = 0x08;
-const SERIAL_CONSISTENCY: u32 = 0x10;
-const TIMESTAMP: u32 = 0x20;
+pub(crate) const SERIAL_CONSISTENCY: u32 = 0x10;
+pub(crate) const TIMESTAMP: u32 = 0x20;
 const NAMES_FOR_VALUES: u32 = 0x40;
 const KEYSPACE: u32 = 0x80;
 const NOW_IN_SECONDS: u32 = 0x100;

@@ -123,6 +123,16 @@ impl Engine {
         Ok(remember_keyspace(session, response))
     }
 
+    /// The plan of a prepared statement, if it is at hand and up to date.
+    pub(crate) fn planned_now(&self, id: &[u8; 16]) -> Option<Rc<Planned>> {
+        let planned = self.inner.plans.borrow_mut().get(id)?.planned;
+        (planned.epoch == self.inner.coordinator.schema_epoch()).then_some(planned)
+    }
+
+    pub(crate) fn coordinator(&self) -> &Coordinator {
+        &self.inner.coordinator
+    }
+
     /// The text of a prepared statement and what is known of it, if it is known here.
     pub fn prepared_text(&self, id: &[u8; 16]) -> Option<(String, PreparedInfo)> {
         let text = self.inner.texts.get(id)?.text;

@@ -39,4 +39,5 @@ pub use response::{
     ChangeTarget, ChangeType, ColumnSpec, PreparedInfo, Response, ResponseKind, RowSink, RowsResult,
     SchemaChange,
 };
+pub use select::{PointQuery, PointRow};
 pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualTables};

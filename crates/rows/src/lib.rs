@@ -44,6 +44,6 @@ pub use merge_cursor::MergeCursor;
 pub use merge_row::{merge_row, merge_rows};
 pub use mutation::{Mutation, MutationBuilder, MutationError};
 pub use range_tombstones::{RangeTombstone, RangeTombstones};
-pub use row::{ColumnData, ColumnRef, ComplexRef, Row, RowBuilder, RowError, Shown};
+pub use row::{ColumnData, ColumnRef, Columns, ComplexRef, Row, RowBuilder, RowError, Shown};
 pub use selection::{Slice, Slices};
 pub use unfiltered::{Marker, PartitionHeader, Unfiltered};

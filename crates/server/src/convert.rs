@@ -66,12 +66,17 @@ pub(crate) fn options(parameters: &protocol::QueryParameters) -> QueryOptions {
         consistency: consistency(parameters.consistency),
         serial_consistency: parameters.serial_consistency.map(consistency),
         values,
-        page_size: parameters.page_size.and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0),
+        page_size: page_size(parameters.page_size),
         paging_state: parameters.paging_state.clone(),
         timestamp: parameters.timestamp,
         keyspace: parameters.keyspace.as_ref().map(|keyspace| keyspace.as_str().to_owned()),
         now_in_seconds: parameters.now_in_seconds.and_then(|now| i32::try_from(now).ok()),
     }
+}
+
+/// Rows of a page; no pages unless there are any.
+pub(crate) fn page_size(size: Option<i32>) -> Option<u32> {
+    size.and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0)
 }
 
 /// The kind of a BATCH.

@@ -56,5 +56,5 @@ pub use options::StorageOptions;
 pub use read::{
     PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
 };
-pub use shard::{FileVerdict, PrefetchState, PrefetchStats, ScrubbedFile, Shard};
+pub use shard::{FileVerdict, PointRead, PrefetchState, PrefetchStats, ScrubbedFile, Shard};
 pub use snapshots::{ClearFilter, SnapshotFacts};

@@ -23,8 +23,10 @@ pub(crate) struct TableMetrics {
 }
 
 impl TableMetrics {
-    /// Notes what a read came upon; `now` is time since the start of the process.
-    pub(crate) fn note_slice(&self, now: Duration, live_count: u64, tombstone_count: u64) {
+    /// Counts a read, and what it came upon; times are since the start of the process.
+    pub(crate) fn note_read(&self, started: Duration, now: Duration, live_count: u64, tombstone_count: u64) {
+        Self::add(&self.read_count, 1);
+        Self::add_nanos(&self.read_nanos, now.saturating_sub(started));
         self.slices.borrow_mut().note(minute(now), live_count, tombstone_count);
     }
 
@@ -331,14 +333,14 @@ mod tests {
         let metrics = TableMetrics::default();
         let at = |minutes: u64| Duration::from_secs(minutes * 60 + 7);
         assert_eq!(metrics.slices(at(0)).0.mean(), None);
-        metrics.note_slice(at(0), 10, 4);
-        metrics.note_slice(at(2), 20, 0);
+        metrics.note_read(at(0), at(0), 10, 4);
+        metrics.note_read(at(2), at(2), 20, 0);
         let (live, tombstones) = metrics.slices(at(4));
         assert_eq!((live.mean(), live.max), (Some(15.0), 20));
         assert_eq!((tombstones.mean(), tombstones.max), (Some(2.0), 4));
         let (live, tombstones) = metrics.slices(at(5));
         assert_eq!((live.mean(), live.max, tombstones.max), (Some(20.0), 20, 0));
-        metrics.note_slice(at(7), 1, 0);
+        metrics.note_read(at(7), at(7), 1, 0);
         assert_eq!(metrics.slices(at(7)).0, SliceStats { read_count: 1, total: 1, max: 1 });
     }
 

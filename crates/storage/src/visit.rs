@@ -6,11 +6,11 @@
 
 use std::rc::Rc;
 
-use rows::Mutation;
+use rows::{Mutation, Row};
 use runtime::trace;
 
 use crate::shard::Rest;
-use crate::{ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
+use crate::{PointRead, ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
 
 /// Errands are boxed: most requests never send one, and need no room for it.
 impl ShardHandle {
@@ -41,6 +41,20 @@ impl ShardHandle {
         Box::pin(self.local().read(command)).await
     }
 
+    /// Shows the row of a partition of a table without clustering columns: the live one, or that there is
+    /// none. `None` when that cannot be told at once; then it is for [`ShardHandle::read`].
+    pub fn point_read<T: Send>(
+        &self,
+        owner: usize,
+        read: PointRead<'_>,
+        show: impl FnOnce(Option<&Row>) -> T + Send,
+    ) -> Option<T> {
+        if owner == self.local().index() {
+            return self.local().point_read(read, show);
+        }
+        self.visit(owner, |shard| shard.visiting_point_read(read, show)).flatten()
+    }
+
     /// [`crate::Shard::write`] on the shard that owns the mutations.
     ///
     /// # Errors
@@ -69,8 +83,9 @@ impl ShardHandle {
 
     #[expect(unsafe_code, reason = "visits ask for a promise that the compiler cannot check")]
     fn visit<T: Send>(&self, owner: usize, act: impl FnOnce(&crate::Shard) -> T + Send) -> Option<T> {
-        // SAFETY: `Shard::visiting_read` and `Shard::visiting_write`, which are all that `act` calls,
-        // spawn no task and put nothing into thread locals; the futures they poll end with them.
+        // SAFETY: the `visiting_` functions of `Shard`, which are all that `act` calls, spawn no task and put
+        // nothing into thread locals; the futures they poll end with them. Of what they read,
+        // `visiting_point_read` shows its caller a row, all of whose parts are `Send`.
         unsafe { self.shards().home(owner).visit(act) }
     }
 }

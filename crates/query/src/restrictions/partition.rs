@@ -214,6 +214,23 @@ impl Restrictions {
         keys.iter().map(|parts| partition_key(parts.iter().map(Vec::as_slice))).collect()
     }
 
+    /// The type of the partition key, if it is one column that must equal the first marker and nothing else
+    /// is asked.
+    pub(crate) fn marked_key(&self) -> Option<&CqlType> {
+        let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] = &*self.partition else {
+            return None;
+        };
+        let has_more = self.is_key_range
+            || self.token.is_some()
+            || !self.clustering.is_empty()
+            || !self.other.is_empty()
+            || self.partition_key_count != 1;
+        match terms.as_slice() {
+            [Term::Marker { index: 0, cql_type }] if !has_more => Some(cql_type),
+            _ => None,
+        }
+    }
+
     /// The hot path of reads: one key column, one value, not copied out of the frame.
     fn bind_shared_key(&self, bindings: &Bindings<'_>) -> Result<Option<PartitionKey>, QueryError> {
         let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] = &*self.partition else {

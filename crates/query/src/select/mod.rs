@@ -6,16 +6,20 @@
 //!                                                              ├─ computed row by row
 //!                                                              └─ aggregated group by group
 //! ```
+//!
+//! A SELECT of one row by its key has a shorter way beside this one (`point.rs`), as long as that need not wait.
 
 mod aggregate;
 mod execute;
 mod paging;
 mod plan;
 mod plan_selector;
+mod point;
 mod rows;
 mod selector;
 mod virtual_read;
 
 pub(crate) use execute::{Reader, execute};
 pub(crate) use plan::{SelectPlan, plan};
+pub use point::{PointQuery, PointRow};
 pub(crate) use rows::{ComputedRows, Projection, RowView, Source, StoredRows};

@@ -47,6 +47,8 @@ pub(crate) struct SelectPlan {
     /// Of JSON, the columns inside.
     pub(crate) json_columns: Vec<(String, CqlType)>,
     pub(crate) metadata_id: [u8; 16],
+    /// Of one that can be answered at once ([`super::point`]), the type of the key that is bound.
+    pub(crate) point_key: Option<CqlType>,
 }
 
 /// How rows are grouped.
@@ -61,6 +63,14 @@ pub(crate) struct GroupBy {
 /// A limit, constant or bound later.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit(pub(crate) Term);
+
+impl Limit {
+    /// Does it surely leave at least one row?
+    pub(super) fn is_positive_constant(&self) -> bool {
+        let Term::Constant(bytes) = &self.0 else { return false };
+        <[u8; 4]>::try_from(&bytes[..]).is_ok_and(|bytes| i32::from_be_bytes(bytes) > 0)
+    }
+}
 
 impl SelectPlan {
     /// Is one row made of many?
@@ -180,7 +190,7 @@ pub(crate) fn plan(
         );
     }
     let columns: Arc<[ColumnSpec]> = columns.into();
-    Ok(SelectPlan {
+    let plan = SelectPlan {
         comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
         table,
         home,
@@ -199,7 +209,10 @@ pub(crate) fn plan(
         metadata_id: metadata_id(&columns),
         columns,
         json_columns,
-    })
+        point_key: None,
+    };
+    let point_key = plan.find_point_key();
+    Ok(SelectPlan { point_key, ..plan })
 }
 
 fn selects_only_static(read: &[&Column]) -> bool {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rows::{ColumnData, ComplexRef, Row, Shown};
+use rows::{ColumnData, Columns, ComplexRef, Row, Shown};
 use schema::ColumnId;
 use storage::PartitionRows;
 use types::CqlType;
@@ -125,6 +125,41 @@ impl StoredRows {
     }
 }
 
+/// Gives the cells of the only row of a partition, whose key is one column, to the sink.
+pub(super) fn write_lone(projection: &Projection, key: &[u8], row: &Row, sink: &mut impl RowSink) {
+    sink.expect(4 * projection.sources.len() + key.len() + row.as_encoded().len());
+    if !projection.is_in_order {
+        let mut view = RowView::new(projection);
+        view.enter_key(key);
+        view.enter_row(Some(row));
+        return view.write(sink);
+    }
+    let (mut columns, mut scratch) = (row.columns(), Vec::new());
+    for source in &projection.sources {
+        match source {
+            Source::Regular(index) => {
+                sink.cell(seek(&mut columns, &projection.regular_columns[*index], &mut scratch));
+            }
+            // Such a table has no other columns.
+            Source::PartitionKey(_) | Source::Clustering(_) | Source::Static(_) => sink.cell(Some(key)),
+        }
+    }
+}
+
+/// What a client sees of the next column asked for.
+#[inline]
+fn seek<'s, 'a: 's>(
+    columns: &mut Columns<'a>,
+    wanted: &SlotColumn,
+    scratch: &'s mut Vec<u8>,
+) -> Option<&'s [u8]> {
+    match columns.seek(wanted.id) {
+        Shown::Nothing => None,
+        Shown::Value(value) => Some(value),
+        Shown::Cells(cells) => shown(wanted, ColumnData::Complex(cells), scratch),
+    }
+}
+
 /// One row seen through a projection: every slot filled by one walk over the row's cells.
 pub(crate) struct RowView<'a> {
     projection: &'a Projection,
@@ -154,12 +189,16 @@ impl<'a> RowView<'a> {
     }
 
     pub(crate) fn enter_partition(&mut self, partition: &'a PartitionRows) {
-        self.partition_key.clear();
-        split_key(&partition.key.bytes, self.projection.partition_key_count, &mut self.partition_key);
+        self.enter_key(&partition.key.bytes);
         self.statics.fill(None);
         if let Some(row) = &partition.static_row {
             fill(row, &self.projection.static_columns, &mut self.statics);
         }
+    }
+
+    fn enter_key(&mut self, key: &'a [u8]) {
+        self.partition_key.clear();
+        split_key(key, self.projection.partition_key_count, &mut self.partition_key);
     }
 
     /// The next row; `None` for the row of nulls that stands for a static row alone.
@@ -195,13 +234,7 @@ impl<'a> RowView<'a> {
                 continue;
             };
             let wanted = &projection.regular_columns[*index];
-            match columns.as_mut().map_or(Shown::Nothing, |columns| columns.seek(wanted.id)) {
-                Shown::Nothing => sink.cell(None),
-                Shown::Value(value) => sink.cell(Some(value)),
-                Shown::Cells(cells) => {
-                    sink.cell(shown(wanted, ColumnData::Complex(cells), &mut scratch));
-                }
-            }
+            sink.cell(columns.as_mut().and_then(|columns| seek(columns, wanted, &mut scratch)));
         }
         self.scratch = scratch;
     }

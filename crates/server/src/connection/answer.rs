@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use protocol::{
     Encoder, Flags, Opcode, Response, ResponseEnvelope, ResultMetadata, RowsHeader, RowsWriter, Version,
 };
-use query::{RowSink, RowsResult};
+use query::{ColumnSpec, RowSink, RowsResult};
 use stdx::id_map::IdMap;
 use uuid::Uuid;
 
@@ -21,9 +21,22 @@ pub(super) enum Answer {
 
 pub(super) struct RowsAnswer {
     pub(super) result: RowsResult,
-    pub(super) metadata: Arc<ResultMetadata>,
-    pub(super) no_metadata: bool,
-    pub(super) new_metadata_id: Option<Bytes>,
+    pub(super) described: Described,
+}
+
+/// How rows are described to a client.
+pub(super) struct Described {
+    metadata: Arc<ResultMetadata>,
+    no_metadata: bool,
+    new_metadata_id: Option<Bytes>,
+}
+
+/// How a client wants rows described.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) skip_metadata: bool,
+    /// The id that it knows the metadata by, where the protocol has such.
+    pub(super) known_metadata_id: Option<&'a [u8]>,
 }
 
 impl From<Response> for Answer {
@@ -55,15 +68,8 @@ impl Answer {
 
 impl RowsAnswer {
     fn write(&self, out: &mut BytesMut, version: Version) {
-        let header = RowsHeader {
-            metadata: &self.metadata,
-            no_metadata: self.no_metadata,
-            new_metadata_id: self.new_metadata_id.as_deref(),
-            paging_state: self.result.paging_state.as_deref(),
-        };
-        let mut sink = Sink(RowsWriter::new(out, &header, version));
-        let row_count = self.result.write_rows(&mut sink);
-        sink.0.finish(u32::try_from(row_count).unwrap_or(u32::MAX));
+        let paging_state = self.result.paging_state.as_deref();
+        self.described.write_rows(out, version, paging_state, |sink| self.result.write_rows(sink));
     }
 
     /// As a message of its own, for answers that carry warnings, a tracing id or a payload.
@@ -72,9 +78,9 @@ impl RowsAnswer {
         let mut cells = Cells(&mut out);
         let row_count = self.result.write_rows(&mut cells);
         Response::Rows(protocol::Rows {
-            metadata: self.metadata,
-            no_metadata: self.no_metadata,
-            new_metadata_id: self.new_metadata_id,
+            metadata: self.described.metadata,
+            no_metadata: self.described.no_metadata,
+            new_metadata_id: self.described.new_metadata_id,
             paging_state: self.result.paging_state,
             row_count: u32::try_from(row_count).unwrap_or(u32::MAX),
             cells: out.freeze(),
@@ -82,7 +88,29 @@ impl RowsAnswer {
     }
 }
 
-struct Sink<'a>(RowsWriter<'a>);
+impl Described {
+    /// Writes the body of a message of rows, which `rows` gives to the sink and counts.
+    pub(super) fn write_rows(
+        &self,
+        out: &mut BytesMut,
+        version: Version,
+        paging_state: Option<&[u8]>,
+        rows: impl FnOnce(&mut Sink<'_>) -> usize,
+    ) {
+        let header = RowsHeader {
+            metadata: &self.metadata,
+            no_metadata: self.no_metadata,
+            new_metadata_id: self.new_metadata_id.as_deref(),
+            paging_state,
+        };
+        let mut sink = Sink(RowsWriter::new(out, &header, version));
+        let row_count = rows(&mut sink);
+        sink.0.finish(u32::try_from(row_count).unwrap_or(u32::MAX));
+    }
+}
+
+/// Where rows are written into an answer.
+pub(super) struct Sink<'a>(RowsWriter<'a>);
 
 impl RowSink for Sink<'_> {
     fn cell(&mut self, value: Option<&[u8]>) {
@@ -115,16 +143,26 @@ pub(super) struct MetadataCache(RefCell<IdMap<[u8; 16], Arc<ResultMetadata>>>);
 const METADATA_KEPT: usize = 10_000;
 
 impl MetadataCache {
-    pub(super) fn get(&self, result: &RowsResult) -> Arc<ResultMetadata> {
+    fn get(&self, id: &[u8; 16], columns: &[ColumnSpec]) -> Arc<ResultMetadata> {
         let mut known = self.0.borrow_mut();
-        if let Some(metadata) = known.get(&result.metadata_id) {
+        if let Some(metadata) = known.get(id) {
             return Arc::clone(metadata);
         }
         if known.len() >= METADATA_KEPT {
             known.clear();
         }
-        let metadata = Arc::new(ResultMetadata::new(crate::convert::columns(&result.columns)));
-        known.insert(result.metadata_id, Arc::clone(&metadata));
+        let metadata = Arc::new(ResultMetadata::new(crate::convert::columns(columns)));
+        known.insert(*id, Arc::clone(&metadata));
         metadata
+    }
+
+    /// How rows of these columns, whose metadata has that id, are described to a client.
+    pub(super) fn describe(&self, id: &[u8; 16], columns: &[ColumnSpec], wanted: Wanted<'_>) -> Described {
+        let has_changed = wanted.known_metadata_id.is_some_and(|known| known != id);
+        Described {
+            metadata: self.get(id, columns),
+            no_metadata: wanted.skip_metadata && !has_changed,
+            new_metadata_id: has_changed.then(|| Bytes::copy_from_slice(id)),
+        }
     }
 }

@@ -46,14 +46,14 @@ impl Future for Pending {
     }
 }
 
-struct Connection {
-    server: Rc<ShardServer>,
+pub(super) struct Connection {
+    pub(super) server: Rc<ShardServer>,
     stream: TcpStream,
     decoder: Decoder,
-    encoder: Encoder,
-    stage: Stage,
+    pub(super) encoder: Encoder,
+    pub(super) stage: Stage,
     session: Rc<RefCell<SessionState>>,
-    client: Rc<Registration>,
+    pub(super) client: Rc<Registration>,
     pending: FuturesUnordered<Pending>,
     events: Option<broadcast::Receiver<Event>>,
     registered: Vec<EventKind>,
@@ -212,6 +212,12 @@ impl Connection {
                     continue;
                 }
                 _ => {}
+            }
+            if let Ok(frame) = &frame
+                && self.answer_at_once(frame)
+            {
+                self.write_much()?;
+                continue;
             }
             let request = frame.and_then(|frame| {
                 let envelope = self.decoder.decode_request(&frame)?;

@@ -13,7 +13,7 @@ use query::{ResponseKind, SessionState};
 use runtime::trace;
 
 use super::ShardServer;
-use super::answer::{Answer, RowsAnswer};
+use super::answer::{Answer, RowsAnswer, Wanted};
 use super::failed;
 use super::traced::TracedRequest;
 use crate::clients::{PanicCount, Registration};
@@ -26,12 +26,6 @@ pub(super) struct Job {
     pub(super) client: Rc<Registration>,
     pub(super) envelope: RequestEnvelope,
     pub(super) uses_metadata_ids: bool,
-}
-
-/// How the client wants rows described.
-struct Wanted {
-    skip_metadata: bool,
-    known_metadata_id: Option<Bytes>,
 }
 
 impl Job {
@@ -71,7 +65,7 @@ impl Job {
             Request::Query(query) => {
                 let options = convert::options(&query.parameters);
                 let response = Box::pin(engine.query(&mut session(), query.query.as_str(), &options)).await;
-                self.respond(response, Wanted::of(&query.parameters, None))
+                self.respond(response, self.wanted(&query.parameters, None))
             }
             Request::Execute(execute) => {
                 let id = convert::prepared_id(&execute.id)?;
@@ -79,14 +73,14 @@ impl Job {
                 // A prepared statement knows its keyspace; one that is a USE changes the session in `respond`.
                 let mut session = SessionState::default();
                 let response = engine.execute(&mut session, &id, &options).await;
-                self.respond(response, Wanted::of(&execute.parameters, execute.result_metadata_id.clone()))
+                self.respond(response, self.wanted(&execute.parameters, execute.result_metadata_id.as_ref()))
             }
             Request::Batch(batch) => {
                 let statements = convert::batch_statements(&batch.statements)?;
                 let options = convert::options(&batch.parameters);
                 let kind = convert::batch_type(batch.kind);
                 let response = Box::pin(engine.batch(&mut session(), kind, &statements, &options)).await;
-                self.respond(response, Wanted::of(&batch.parameters, None))
+                self.respond(response, self.wanted(&batch.parameters, None))
             }
             Request::Prepare(prepare) => {
                 let keyspace = prepare.keyspace.as_ref().map(|keyspace| keyspace.as_str());
@@ -102,7 +96,7 @@ impl Job {
     fn respond(
         &self,
         response: Result<query::Response, query::QueryError>,
-        wanted: Wanted,
+        wanted: Wanted<'_>,
     ) -> Result<Answer, ErrorResponse> {
         let query::Response { kind, warnings } = response.map_err(convert::error)?;
         let response = match kind {
@@ -118,7 +112,8 @@ impl Job {
                 Response::SchemaChange(change)
             }
             ResponseKind::Rows(result) => {
-                let rows = self.rows(result, wanted);
+                let described = self.server.metadata.describe(&result.metadata_id, &result.columns, wanted);
+                let rows = RowsAnswer { result, described };
                 if warnings.is_empty() {
                     return Ok(Answer::Rows(Box::new(rows)));
                 }
@@ -128,21 +123,12 @@ impl Job {
         Ok(Answer::Envelope(Box::new(ResponseEnvelope { warnings, ..response.into() })))
     }
 
-    fn rows(&self, result: query::RowsResult, wanted: Wanted) -> RowsAnswer {
-        let has_changed = self.uses_metadata_ids
-            && wanted.known_metadata_id.as_ref().is_some_and(|known| known[..] != result.metadata_id);
-        RowsAnswer {
-            metadata: self.server.metadata.get(&result),
-            no_metadata: wanted.skip_metadata && !has_changed,
-            new_metadata_id: has_changed.then(|| Bytes::copy_from_slice(&result.metadata_id)),
-            result,
+    /// `known_metadata_id` counts where the connection's version has such.
+    fn wanted<'a>(&self, parameters: &QueryParameters, known_metadata_id: Option<&'a Bytes>) -> Wanted<'a> {
+        Wanted {
+            skip_metadata: parameters.skip_metadata,
+            known_metadata_id: known_metadata_id.map(|id| &id[..]).filter(|_| self.uses_metadata_ids),
         }
-    }
-}
-
-impl Wanted {
-    fn of(parameters: &QueryParameters, known_metadata_id: Option<Bytes>) -> Self {
-        Wanted { skip_metadata: parameters.skip_metadata, known_metadata_id }
     }
 }
 

@@ -7,6 +7,7 @@
 //! ```
 
 mod answer;
+mod at_once;
 mod backlog;
 mod chunks;
 mod drive;

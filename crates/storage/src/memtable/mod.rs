@@ -30,11 +30,11 @@ const PARTITION_OVERHEAD_BYTES: usize = 160;
 const ROW_OVERHEAD_BYTES: usize = 96;
 
 /// What a memtable has of a partition.
-pub(crate) enum Lone {
+pub(crate) enum Lone<'a> {
     /// Nothing.
     Absent,
     /// At most a row and a deletion of the partition.
-    Row(LoneRow),
+    Row(LoneRow<'a>),
     /// More, to be read with a cursor.
     Many,
 }
@@ -117,7 +117,7 @@ impl Memtable {
     }
 
     /// What it has of a partition, when that is no more than one row; all by one look-up.
-    pub(crate) fn lone_row(&self, key: &PartitionKey) -> Lone {
+    pub(crate) fn lone_row(&self, key: &PartitionKey) -> Lone<'_> {
         match self.partition(key) {
             None => Lone::Absent,
             Some(partition) => partition.lone_row().map_or(Lone::Many, Lone::Row),

@@ -25,10 +25,10 @@ pub(super) struct MemoryPartition {
 }
 
 /// All there is of a partition that holds at most one row, and neither static row nor ranges.
-pub(crate) struct LoneRow {
+pub(crate) struct LoneRow<'a> {
     /// Of the partition.
     pub(crate) deletion: DeletionTime,
-    pub(crate) row: Option<Row>,
+    pub(crate) row: Option<&'a Row>,
 }
 
 /// Most tables without clustering columns have one row a partition; no tree for those.
@@ -113,16 +113,8 @@ impl MemoryPartition {
     }
 
     /// The whole partition, if it is no more than that.
-    pub(super) fn lone_row(&self) -> Option<LoneRow> {
-        if self.static_row.is_some() || self.ranges.is_some() {
-            return None;
-        }
-        let row = match &self.rows {
-            MemoryRows::None => None,
-            MemoryRows::One(row) => Some(row.clone()),
-            MemoryRows::Many(_) => return None,
-        };
-        Some(LoneRow { deletion: self.deletion, row })
+    pub(super) fn lone_row(&self) -> Option<LoneRow<'_>> {
+        Some(LoneRow { deletion: self.deletion, row: self.at_most_one_row()? })
     }
 
     /// The row, or no row, of a partition that has nothing else but perhaps a deletion.

@@ -1,6 +1,6 @@
 //! Where a memtable stands while it turns from active to frozen under its readers.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,10 +21,15 @@ impl MemtableSlot {
 
     /// Looks at it.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&Memtable) -> T) -> T {
-        match &*self.0.borrow() {
-            State::Active(memtable) => look(memtable),
-            State::Frozen(memtable) => look(memtable),
-        }
+        look(&self.look())
+    }
+
+    /// It, to be looked at before anything else happens to it.
+    pub(crate) fn look(&self) -> Ref<'_, Memtable> {
+        Ref::map(self.0.borrow(), |state| match state {
+            State::Active(memtable) => &**memtable,
+            State::Frozen(memtable) => &**memtable,
+        })
     }
 
     /// Changes it.

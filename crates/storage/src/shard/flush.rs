@@ -39,7 +39,7 @@ const INDEX_BYTES_MIN: usize = 64 << 10;
 #[derive(Clone)]
 pub(super) struct Frozen {
     pub(super) slot: Rc<MemtableSlot>,
-    memtable: Arc<Memtable>,
+    pub(super) memtable: Arc<Memtable>,
     /// The log's end when it was frozen.
     flushed_to: LogPosition,
     /// Its file (or that it needs none), when it was written and the manifest failed.

@@ -25,6 +25,7 @@ mod fetch;
 mod flush;
 mod import;
 mod merge;
+mod point;
 mod prefetch;
 mod read;
 mod scrub;
@@ -68,6 +69,7 @@ use flush::Frozen;
 pub(crate) use flush::write_memtable;
 pub(crate) use visit::Rest;
 
+pub use point::PointRead;
 pub use prefetch::{PrefetchState, PrefetchStats};
 pub use scrub::{FileVerdict, ScrubbedFile};
 

@@ -11,12 +11,11 @@ use rows::{
 use runtime::trace;
 use schema::Table;
 use smallvec::SmallVec;
-use sstable::{ChunkNeed, FileCursor, KeyHash, RingPlace, SstableError};
+use sstable::{ChunkNeed, ChunkSource, FileCursor, KeyHash, RingPlace, SstableError};
 
 use super::fetch::HeldChunks;
 use super::{Shard, TableStore};
 use crate::memtable::{Lone, MemtableCursor, MemtableSlot, MemtableTarget};
-use crate::metrics::TableMetrics;
 use crate::scope::Scoped;
 use crate::{
     PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, RowList, StorageError,
@@ -46,12 +45,9 @@ impl Shard {
         if let Err(error) = outcome {
             return Box::pin(self.read_failed(&store, command, error)).await;
         }
-        TableMetrics::add(&store.metrics.read_count, 1);
-        let now = self.runtime.clock.elapsed();
-        TableMetrics::add_nanos(&store.metrics.read_nanos, now.saturating_sub(started));
         let page = reading.page;
         let live_count = page.partitions.iter().map(|partition| partition.rows.len() as u64).sum();
-        store.metrics.note_slice(now, live_count, page.tombstone_count);
+        store.metrics.note_read(started, self.runtime.clock.elapsed(), live_count, page.tombstone_count);
         trace::note(|| format!("Read {live_count} live rows and {} tombstone cells", page.tombstone_count));
         Ok(page)
     }
@@ -164,14 +160,14 @@ impl<'a> Reading<'a> {
     }
 
     fn lone_in_memory(&self, key: &PartitionKey) -> Option<LoneVersions> {
-        let mut versions = LoneVersions { deletion: DeletionTime::LIVE, rows: SmallVec::new() };
+        let mut versions = LoneVersions::none();
         let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
         for slot in frozen.iter().map(|frozen| &frozen.slot).chain([&*active]) {
-            match slot.with(|memtable| memtable.lone_row(key)) {
+            match slot.look().lone_row(key) {
                 Lone::Absent => {}
                 Lone::Row(lone) => {
                     versions.deletion = versions.deletion.max(lone.deletion);
-                    versions.rows.extend(lone.row);
+                    versions.rows.extend(lone.row.cloned());
                 }
                 Lone::Many => return None,
             }
@@ -185,26 +181,15 @@ impl<'a> Reading<'a> {
         mut cursor: Box<FileCursor<Rc<HeldChunks>>>,
         versions: &mut LoneVersions,
     ) -> Result<bool, StorageError> {
-        loop {
-            match cursor.step()? {
-                Step::Need(need) => {
-                    Box::pin(self.shard.fetch(need, &self.chunks)).await?;
-                    continue;
-                }
-                Step::Header(header) if header.static_row.is_none() => {
-                    versions.deletion = versions.deletion.max(header.deletion);
-                }
-                Step::Item(Unfiltered::Row(row)) => {
-                    versions.rows.push(row);
-                    // Without clustering columns there is one.
-                    self.chunks.chunks.borrow_mut().clear();
-                    return Ok(true);
-                }
-                Step::Header(_) | Step::Item(Unfiltered::Marker(_)) => return Ok(false),
-                Step::End => return Ok(true),
+        let is_whole = loop {
+            match versions.take_from(&mut *cursor)? {
+                LoneStep::Need(need) => Box::pin(self.shard.fetch(need, &self.chunks)).await?,
+                LoneStep::Whole => break true,
+                LoneStep::More => break false,
             }
-            self.chunks.chunks.borrow_mut().clear();
-        }
+        };
+        self.chunks.chunks.borrow_mut().clear();
+        Ok(is_whole)
     }
 
     /// Adds the one row of a partition to the page; is the page full by that?
@@ -396,15 +381,51 @@ impl<'a> Reading<'a> {
 }
 
 /// What all places have of a partition of at most one row.
-struct LoneVersions {
+pub(super) struct LoneVersions {
     /// Of the partition, the latest.
-    deletion: DeletionTime,
-    rows: SmallVec<[Row; 4]>,
+    pub(super) deletion: DeletionTime,
+    pub(super) rows: SmallVec<[Row; 4]>,
+}
+
+/// What a file has of such a partition.
+pub(super) enum LoneStep {
+    /// A chunk is lacking.
+    Need(ChunkNeed),
+    /// It was taken.
+    Whole,
+    /// More than a row and a deletion.
+    More,
 }
 
 impl LoneVersions {
+    pub(super) fn none() -> Self {
+        LoneVersions { deletion: DeletionTime::LIVE, rows: SmallVec::new() }
+    }
+
+    /// Adds what a file has, as far as its chunks are there.
+    pub(super) fn take_from<S: ChunkSource>(
+        &mut self,
+        cursor: &mut FileCursor<S>,
+    ) -> Result<LoneStep, SstableError> {
+        loop {
+            match cursor.step()? {
+                Step::Need(need) => return Ok(LoneStep::Need(need)),
+                Step::Header(header) if header.static_row.is_none() => {
+                    self.deletion = self.deletion.max(header.deletion);
+                }
+                Step::Item(Unfiltered::Row(row)) => {
+                    self.rows.push(row);
+                    // Without clustering columns there is one.
+                    return Ok(LoneStep::Whole);
+                }
+                Step::Header(_) | Step::Item(Unfiltered::Marker(_)) => return Ok(LoneStep::More),
+                Step::End => return Ok(LoneStep::Whole),
+            }
+        }
+    }
+
     /// The row they make; `None` when nothing is left of it.
-    fn merge(mut self, table: &Table) -> Option<Row> {
+    pub(super) fn merge(mut self, table: &Table) -> Option<Row> {
         match self.rows.len() {
             1 => merge_row(self.rows.pop()?, self.deletion),
             _ => merge_rows(&self.rows, self.deletion, table),

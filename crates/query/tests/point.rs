@@ -1,0 +1,195 @@
+//! A row that is read at once is the row that is read the long way.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use bytes::Bytes;
+use common::{Session, int, text, with_node};
+use query::{BindValue, Consistency, PointQuery, QueryOptions, ResponseKind, RowSink, RowsResult, Values};
+
+const TABLE: &str = "CREATE TABLE rows (k text PRIMARY KEY, z int, a text, m map<text, int>, l list<int>)";
+const SELECTIONS: [&str; 3] = [
+    "SELECT * FROM rows WHERE k = ?",
+    "SELECT z, m, k FROM rows WHERE k = ? LIMIT 1",
+    "SELECT a FROM rows WHERE k = ?",
+];
+
+/// The cells of an answer.
+#[derive(Debug, Default, PartialEq)]
+struct Cells(Vec<Option<Bytes>>);
+
+impl RowSink for Cells {
+    fn cell(&mut self, value: Option<&[u8]>) {
+        self.0.push(value.map(Bytes::copy_from_slice));
+    }
+}
+
+fn cells_of(rows: &RowsResult) -> (usize, Cells) {
+    let mut cells = Cells::default();
+    (rows.write_rows(&mut cells), cells)
+}
+
+async fn point_query(session: &Session, statement: &str) -> Option<PointQuery> {
+    let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
+    session.engine.point_query(&prepared.id)
+}
+
+fn at_once(session: &Session, query: &PointQuery, key: &str) -> Option<(usize, Cells)> {
+    let key = Bytes::copy_from_slice(key.as_bytes());
+    session.engine.point_read(query, key, Consistency::One, Some(5000), |row| {
+        let mut cells = Cells::default();
+        (row.write(&mut cells), cells)
+    })
+}
+
+async fn the_long_way(session: &mut Session, statement: &str, key: &str) -> (usize, Cells) {
+    match session.execute(statement, vec![text(key)]).await.unwrap().kind {
+        ResponseKind::Rows(rows) => cells_of(&rows),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reads every key both ways. Once the long way has brought chunks of files in, nothing is lacking.
+async fn check(session: &mut Session, step: &str) {
+    for statement in SELECTIONS {
+        let query = point_query(session, statement).await.expect("of one row by one key");
+        for key in ["p", "q", "absent"] {
+            let expected = the_long_way(session, statement, key).await;
+            let found = at_once(session, &query, key).expect("in memory");
+            assert_eq!(found, expected, "{statement} of {key} after {step}");
+        }
+    }
+}
+
+#[test]
+fn the_row_is_the_same_whatever_was_written_and_wherever_it_lies() {
+    let steps = [
+        "INSERT INTO rows (k, z, a, m, l) VALUES ('p', 1, 'one', {'x': 1, 'y': 2}, [1, 2, 3])",
+        "UPDATE rows SET a = 'two' WHERE k = 'p'",
+        "UPDATE rows SET m['z'] = 3, l = l + [4] WHERE k = 'p'",
+        "INSERT INTO rows (k) VALUES ('q')",
+        "UPDATE rows USING TTL 1000 SET z = 5 WHERE k = 'q'",
+        "DELETE a FROM rows WHERE k = 'p'",
+        "DELETE m['x'] FROM rows WHERE k = 'p'",
+        "DELETE FROM rows WHERE k = 'q'",
+        "UPDATE rows SET z = 6 WHERE k = 'q'",
+        "DELETE z FROM rows WHERE k = 'q'",
+        "DELETE FROM rows WHERE k = 'p'",
+        "INSERT INTO rows (k, z, a) VALUES ('p', 9, 'nine')",
+    ];
+    // With a flush after every so many steps, rows lie in several places.
+    for flush_every in [usize::MAX, 1, 2, 5] {
+        with_node(1, 64 << 20, async |mut session: Session| {
+            session.run(TABLE).await;
+            check(&mut session, "nothing").await;
+            for (index, step) in steps.iter().enumerate() {
+                session.run(step).await;
+                check(&mut session, step).await;
+                if (index + 1) % flush_every == 0 {
+                    session.flush().await;
+                    check(&mut session, "a flush").await;
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_column_that_was_dropped_is_not_seen() {
+    with_node(1, 64 << 20, async |mut session: Session| {
+        session.run(TABLE).await;
+        session.run("INSERT INTO rows (k, z, a) VALUES ('p', 1, 'one')").await;
+        let query = point_query(&session, "SELECT * FROM rows WHERE k = ?").await.unwrap();
+        session.run("ALTER TABLE rows DROP a").await;
+        session.run("ALTER TABLE rows ADD a text").await;
+        // The old plan is of a schema that is gone; who asks again gets another.
+        let again = point_query(&session, "SELECT z, a FROM rows WHERE k = ?").await.unwrap();
+        let expected = the_long_way(&mut session, "SELECT z, a FROM rows WHERE k = ?", "p").await;
+        assert_eq!(expected.1.0, [Some(Bytes::from_static(&[0, 0, 0, 1])), None]);
+        assert!(at_once(&session, &again, "p").is_none_or(|found| found == expected));
+        drop(query);
+    });
+}
+
+#[test]
+fn only_a_plain_row_of_one_key_is_read_at_once() {
+    with_node(1, 64 << 20, async |mut session: Session| {
+        session.run(TABLE).await;
+        session.run("CREATE TABLE wide (k text, c int, v text, PRIMARY KEY (k, c))").await;
+        session.run("CREATE TABLE pairs (j text, k text, v text, PRIMARY KEY ((j, k)))").await;
+        for statement in [
+            "SELECT * FROM wide WHERE k = ?",
+            "SELECT * FROM wide WHERE k = 'p' AND c = ?",
+            "SELECT * FROM pairs WHERE j = ? AND k = ?",
+            "SELECT * FROM rows WHERE k = ? LIMIT ?",
+            "SELECT * FROM rows WHERE k = 'p'",
+            "SELECT * FROM rows WHERE k IN ?",
+            "SELECT * FROM rows WHERE token(k) = ?",
+            "SELECT * FROM rows WHERE k = ? AND z = 1 ALLOW FILTERING",
+            "SELECT count(*) FROM rows WHERE k = ?",
+            "SELECT ttl(a) FROM rows WHERE k = ?",
+            "SELECT JSON * FROM rows WHERE k = ?",
+            "SELECT DISTINCT k FROM rows WHERE k = ?",
+            "SELECT a, z FROM rows WHERE k = ? GROUP BY k",
+            "INSERT INTO rows (k) VALUES (?)",
+            "UPDATE rows SET z = 1 WHERE k = ?",
+        ] {
+            assert!(point_query(&session, statement).await.is_none(), "{statement}");
+        }
+    });
+}
+
+#[test]
+fn what_would_be_refused_or_paged_is_left_to_the_long_way() {
+    with_node(1, 64 << 20, async |mut session: Session| {
+        session.run("CREATE TABLE numbers (k int PRIMARY KEY, v int)").await;
+        session.run("INSERT INTO numbers (k, v) VALUES (1, 2)").await;
+        let query = point_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap();
+        let read = |key: &'static [u8], consistency, page_size| {
+            let key = Bytes::from_static(key);
+            session
+                .engine
+                .point_read(&query, key, consistency, page_size, |row| row.write(&mut Cells::default()))
+        };
+        assert_eq!(read(&[0, 0, 0, 1], Consistency::One, None), Some(1));
+        assert_eq!(read(&[0, 0, 0, 1], Consistency::Quorum, Some(2)), Some(1));
+        assert_eq!(read(&[0, 0, 0, 2], Consistency::One, None), Some(0));
+        assert_eq!(read(&[0, 0, 1], Consistency::One, None), None, "not an int");
+        assert_eq!(read(&[], Consistency::One, None), None, "an empty key");
+        assert_eq!(read(&[0, 0, 0, 1], Consistency::One, Some(1)), None, "a full page");
+        assert_eq!(read(&[0, 0, 0, 1], Consistency::Any, None), None, "not for reads");
+        assert_eq!(read(&[0, 0, 0, 1], Consistency::Two, None), None, "one node alone");
+    });
+}
+
+#[test]
+fn a_key_that_another_shard_owns_is_read_too() {
+    with_node(2, 64 << 20, async |mut session: Session| {
+        session.run("CREATE TABLE numbers (k int PRIMARY KEY, v int)").await;
+        let query = point_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap();
+        let mut count = 0;
+        for key in 0..20 {
+            let values = QueryOptions {
+                values: Values::Positional(vec![int(key), int(key)]),
+                ..QueryOptions::default()
+            };
+            let insert =
+                session.engine.prepare(&session.state, "INSERT INTO numbers (k, v) VALUES (?, ?)", None);
+            let id = insert.await.unwrap().id;
+            session.engine.execute(&mut session.state, &id, &values).await.unwrap();
+            let BindValue::Set(bytes) = int(key) else { unreachable!("an int") };
+            // Of another shard that is awake nothing can be told at once.
+            let shown = session.engine.point_read(&query, bytes.clone(), Consistency::One, None, |row| {
+                let mut cells = Cells::default();
+                row.write(&mut cells);
+                cells.0
+            });
+            if let Some(cells) = shown {
+                assert_eq!(cells, [Some(bytes)]);
+                count += 1;
+            }
+        }
+        assert!(count > 0, "this shard owns some");
+    });
+}
