@@ -241,7 +241,7 @@ impl CommitLog {
             return Synced::done(Err(stopped.clone()));
         }
         if let SyncMode::Periodic { period } = self.shared.options.sync
-            && !state.lags(period, &*self.shared.clock)
+            && !state.lags(period, self.shared.clock.elapsed())
         {
             return Synced::done(Ok(()));
         }
@@ -257,7 +257,22 @@ impl CommitLog {
         match self.shared.options.sync {
             _ if position < state.synced => state.lost.is_empty(),
             SyncMode::Periodic { period } => {
-                state.stopped.is_none() && !state.lags(period, &*self.shared.clock)
+                state.stopped.is_none() && !state.lags(period, self.shared.clock.elapsed())
+            }
+            SyncMode::Group { .. } | SyncMode::Batch => false,
+        }
+    }
+
+    /// Would a record of so many bytes be taken into the segment as it is, and [`CommitLog::synced`] then
+    /// resolve at once? `now` is what the clock says.
+    pub fn takes_at_once(&self, record_bytes: usize, now: Duration) -> bool {
+        let state = self.shared.state.borrow();
+        let frame_end = state.next.offset as usize + frame_bytes(record_bytes) + RESERVED_BYTES;
+        match self.shared.options.sync {
+            SyncMode::Periodic { period } => {
+                frame_end <= self.shared.options.segment_bytes as usize
+                    && state.check_open().is_ok()
+                    && !state.lags(period, now)
             }
             SyncMode::Group { .. } | SyncMode::Batch => false,
         }
@@ -447,12 +462,12 @@ impl State {
     }
 
     /// Whether a record has waited for its sync for more than one and a half periods.
-    fn lags(&self, period: Duration, clock: &dyn Clock) -> bool {
+    fn lags(&self, period: Duration, now: Duration) -> bool {
         if self.pending_bytes > PENDING_BYTES_MAX {
             return true;
         }
         let since = self.in_flight.as_ref().and_then(|in_flight| in_flight.since).or(self.group_since);
-        since.is_some_and(|since| clock.elapsed().saturating_sub(since) > period + period / 2)
+        since.is_some_and(|since| now.saturating_sub(since) > period + period / 2)
     }
 
     /// Frames a payload at the end; the caller knows that it fits.

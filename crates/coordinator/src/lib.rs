@@ -10,7 +10,7 @@
 //! | how is a logged batch atomic over shards? | `batch.rs` |
 //! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
-//! | how is one row read without waiting? | `point.rs` |
+//! | how is one row read or written without waiting? | `point.rs` |
 //! | how does a schema change come into force? | `schema_change.rs` |
 
 mod assemble;

@@ -1,6 +1,6 @@
-//! Reading one row by its key at once.
+//! Reading and writing one row by its key at once.
 
-use rows::Row;
+use rows::{Mutation, Row};
 use storage::PointRead;
 
 use crate::{Consistency, Coordinator};
@@ -18,5 +18,12 @@ impl Coordinator {
         consistency.check(self.replication_factor(read.table.id())).ok()?;
         let owner = self.shard.shards().owner(read.key.token);
         self.shard.point_read(owner, read, show)
+    }
+
+    /// As [`Coordinator::write`] of one mutation, if that needs no waiting and the consistency can be had;
+    /// else `false`, and nothing was written.
+    pub fn write_at_once(&self, mutation: &Mutation, consistency: Consistency) -> bool {
+        consistency.check(self.replication_factor(mutation.table)).is_ok()
+            && self.shard.write_at_once(self.shard.shards().owner(mutation.key.token), mutation)
     }
 }

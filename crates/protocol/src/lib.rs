@@ -20,7 +20,7 @@ mod version;
 mod wire;
 
 mod parameters;
-mod point_execute;
+mod plain_execute;
 mod request;
 mod request_codec;
 
@@ -50,7 +50,7 @@ pub use event::{
 };
 pub use header::{Direction, Flags, Frame, HEADER_BYTES, Header, Opcode};
 pub use metadata::RowsHeader;
-pub use point_execute::PointExecute;
+pub use plain_execute::{PlainExecute, PlainValues};
 pub use request::{
     Batch, BatchQuery, BatchStatement, CustomPayload, Execute, Prepare, Query, QueryParameters, Request,
     RequestEnvelope,

@@ -9,6 +9,8 @@
 //!                 schema: ddl ──────────► Transformation ─ coordinator
 //! ```
 //!
+//! One row that needs no waiting is read or written by a shorter way beside that (`point.rs`).
+//!
 //! [`Engine`] is the door. This crate never knows sockets or frames: answers are values
 //! ([`Response`]), and rows are given cell by cell to a [`RowSink`].
 
@@ -19,6 +21,7 @@ mod engine;
 mod error;
 mod functions;
 mod modify;
+mod point;
 mod prepare;
 mod request;
 mod response;
@@ -33,11 +36,12 @@ pub use ddl::create_table_from_cql;
 pub use describe::table_to_cql;
 pub use engine::Engine;
 pub use error::{QueryError, WriteType};
+pub use point::{PointQuery, PointStatement, PointUpdate};
 pub use prepare::PreparedTexts;
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};
 pub use response::{
     ChangeTarget, ChangeType, ColumnSpec, PreparedInfo, Response, ResponseKind, RowSink, RowsResult,
     SchemaChange,
 };
-pub use select::{PointQuery, PointRow};
+pub use select::PointRow;
 pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualTables};

@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use schema::Table;
 use types::CqlType;
 
-use crate::row::Columns;
 use crate::{CellRef, ColumnData, ColumnRef, DeletionTime, Liveness, Row, RowBuilder};
 
 /// Merges rows that stand at one clustering, under an `active` deletion (of the partition or of
@@ -76,27 +75,30 @@ fn put(builder: &mut RowBuilder, column: ColumnRef<'_>, active: DeletionTime) {
 }
 
 fn merge_two(left: &Row, right: &Row, table: &Table) -> Row {
+    if let Some((last, _)) = [(right, left), (left, right)].into_iter().find(|(a, b)| a.overwrites(b)) {
+        return last.clone();
+    }
     let clustering = left.encoded_clustering().min(right.encoded_clustering());
     let deletion = left.deletion().max(right.deletion());
     let liveness = left.liveness().max(right.liveness());
     let kept_liveness = if deletion.deletes(liveness.timestamp) { Liveness::NONE } else { liveness };
     let columns_bytes = left.as_encoded().len().max(right.as_encoded().len());
     let mut builder = RowBuilder::with_capacity(clustering, kept_liveness, deletion, columns_bytes);
-    let mut lefts = Peeked::new(left.columns());
-    let mut rights = Peeked::new(right.columns());
+    let (mut lefts, mut rights) = (left.columns(), right.columns());
     // An UPDATE of a few columns leaves the others as they are encoded.
     let keeps = |row: &Row| row.is_plain() && row.liveness() == kept_liveness && deletion.is_live();
     let (left_stays, right_stays) = (keeps(left), keeps(right));
     loop {
-        let order = match (&lefts.head, &rights.head) {
+        let heads = (lefts.next_id(), rights.next_id());
+        let order = match heads {
             (None, None) => break,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            (Some(a), Some(b)) => a.id.cmp(&b.id),
+            (Some(a), Some(b)) => a.cmp(&b),
         };
         match order {
-            Ordering::Less if left_stays => lefts.copy_next(&mut builder),
-            Ordering::Greater if right_stays => rights.copy_next(&mut builder),
+            Ordering::Less if left_stays => builder.encoded_run(lefts.pass_before(heads.1)),
+            Ordering::Greater if right_stays => builder.encoded_run(rights.pass_before(heads.0)),
             Ordering::Less => {
                 if let Some(column) = lefts.next() {
                     put(&mut builder, column, deletion);
@@ -193,34 +195,6 @@ impl<'a, I: Iterator<Item = CellRef<'a>>> Iterator for MergedCells<'a, I> {
             Ordering::Less => self.left.next(),
             Ordering::Greater => self.right.next(),
             Ordering::Equal => Some(self.left.next()?.reconcile(self.right.next()?)),
-        }
-    }
-}
-
-struct Peeked<'a> {
-    head: Option<ColumnRef<'a>>,
-    /// The bytes of the head.
-    encoded: &'a [u8],
-    rest: Columns<'a>,
-}
-
-impl<'a> Peeked<'a> {
-    fn new(mut rest: Columns<'a>) -> Self {
-        let (head, encoded) = rest.next_encoded();
-        Peeked { head, encoded, rest }
-    }
-
-    fn next(&mut self) -> Option<ColumnRef<'a>> {
-        let (head, encoded) = self.rest.next_encoded();
-        self.encoded = encoded;
-        std::mem::replace(&mut self.head, head)
-    }
-
-    /// Moves the next column over as it is encoded.
-    fn copy_next(&mut self, builder: &mut RowBuilder) {
-        let encoded = self.encoded;
-        if let Some(column) = self.next() {
-            builder.encoded_column(column.id, encoded);
         }
     }
 }

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use schema::TableId;
 
 use crate::{
-    Bound, BoundKind, Clustering, ClusteringError, DeletionTime, PartitionKey, RangeTombstone, Row, RowError,
-    Slice,
+    Bound, BoundKind, Clustering, ClusteringError, DeletionTime, PartitionKey, RangeTombstone, Row,
+    RowBuilder, RowError, Slice,
 };
 
 const PARTITION_DELETION: u8 = 1;
@@ -107,11 +107,7 @@ impl MutationBuilder {
         let rows_bytes: usize =
             self.rows.iter().chain(&self.static_row).map(|row| row.as_encoded().len() + 4).sum();
         let mut out = Vec::with_capacity(64 + self.key.bytes.len() + rows_bytes);
-        out.extend_from_slice(self.table.0.as_bytes());
-        let key_bytes =
-            u16::try_from(self.key.bytes.len()).expect("keys are checked to be at most 65535 bytes");
-        out.extend_from_slice(&key_bytes.to_le_bytes());
-        out.extend_from_slice(&self.key.bytes);
+        push_head(&mut out, self.table, &self.key);
         let mut flags = 0;
         if !self.deletion.is_live() {
             flags |= PARTITION_DELETION;
@@ -148,6 +144,31 @@ impl MutationBuilder {
 }
 
 impl Mutation {
+    /// A change of one row and nothing else, which `write` writes to where it will lie: what a
+    /// [`MutationBuilder`] makes of that row, with one buffer. `row_bytes` is about how long it will be.
+    pub fn of_row(
+        table: TableId,
+        key: PartitionKey,
+        row_bytes: usize,
+        write: impl FnOnce(Vec<u8>) -> RowBuilder,
+    ) -> Mutation {
+        let mut out = Vec::with_capacity(64 + key.bytes.len() + row_bytes);
+        push_head(&mut out, table, &key);
+        out.push(0);
+        push_count(&mut out, 1);
+        push_count(&mut out, 0);
+        let row_start = out.len();
+        let mut out = write(out).finish_bytes();
+        let row_end = out.len();
+        let length = u32::try_from(row_end - row_start).expect("a mutation is smaller than a frame");
+        out[row_start - 4..row_start].copy_from_slice(&length.to_le_bytes());
+        push_count(&mut out, 0);
+        let encoded = Bytes::from(out);
+        let rows = vec![Row::trusted(encoded.slice(row_start..row_end))];
+        let deletion = DeletionTime::LIVE;
+        Mutation { table, key, deletion, static_row: None, rows, ranges: Vec::new(), encoded }
+    }
+
     /// The encoded bytes.
     pub fn as_encoded(&self) -> &Bytes {
         &self.encoded
@@ -185,6 +206,13 @@ impl Mutation {
         let table = TableId(uuid::Uuid::from_bytes(id));
         Ok(Mutation { table, key: PartitionKey::new(key), deletion, static_row, rows, ranges, encoded })
     }
+}
+
+fn push_head(out: &mut Vec<u8>, table: TableId, key: &PartitionKey) {
+    out.extend_from_slice(table.0.as_bytes());
+    let key_bytes = u16::try_from(key.bytes.len()).expect("keys are checked to be at most 65535 bytes");
+    out.extend_from_slice(&key_bytes.to_le_bytes());
+    out.extend_from_slice(&key.bytes);
 }
 
 fn push_count(out: &mut Vec<u8>, count: usize) {

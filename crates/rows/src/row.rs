@@ -15,13 +15,16 @@
 //! leaves its own out. `PLAIN` marks a row that can only be read as it is: nothing in it expires
 //! or is deleted, so a read needs no clock.
 
+mod builder;
 mod check;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use schema::ColumnId;
 
 use crate::clustering::Components;
 use crate::{CellRef, Clustering, DeletionTime, Liveness, NO_DELETION_TIME};
+
+pub use builder::RowBuilder;
 
 const ROW_LIVENESS: u8 = 1;
 const ROW_LIVENESS_TTL: u8 = 2;
@@ -179,6 +182,21 @@ impl Row {
             .map(|column| column.data)
     }
 
+    /// Does this row, written later, leave nothing of the other to be seen? `false` may be wrong: it is told
+    /// only of rows that were each written by one INSERT that set single cells.
+    pub(crate) fn overwrites(&self, other: &Row) -> bool {
+        let (mine, theirs) = (self.header().0, other.header().0);
+        let is_later = mine & theirs & (ROW_PLAIN | ROW_LIVENESS) == ROW_PLAIN | ROW_LIVENESS
+            && self.liveness().timestamp > other.liveness().timestamp
+            && self.encoded_clustering() == other.encoded_clustering();
+        if !is_later {
+            return false;
+        }
+        let (mut ids, mut others) = (self.columns().of_one_write(), other.columns().of_one_write());
+        // Both ascend; a column that was written otherwise ends them with `None`.
+        others.all(|id| id.is_some() && ids.any(|mine| mine == id)) && ids.all(|id| id.is_some())
+    }
+
     /// Has it neither liveness, nor deletion, nor cells?
     pub fn is_empty(&self) -> bool {
         self.liveness().is_none() && self.deletion().is_live() && self.columns().next().is_none()
@@ -190,6 +208,14 @@ impl Row {
 pub struct Columns<'a> {
     reader: Reader<'a>,
     row_timestamp: i64,
+}
+
+/// Columns next to each other, as they are encoded in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EncodedRun<'a> {
+    first: ColumnId,
+    last: ColumnId,
+    bytes: &'a [u8],
 }
 
 /// What a row has of a column that a reader asks for, without its times.
@@ -231,11 +257,42 @@ impl<'a> Columns<'a> {
         Shown::Nothing
     }
 
-    /// The next column with its bytes in the row.
-    pub(crate) fn next_encoded(&mut self) -> (Option<ColumnRef<'a>>, &'a [u8]) {
+    /// The ids of single cells that were written with the row; `None` for any other column.
+    fn of_one_write(self) -> impl Iterator<Item = Option<ColumnId>> + 'a {
+        let mut rest = self.reader.rest;
+        std::iter::from_fn(move || {
+            let ([low, high, flags], behind) = rest.split_first_chunk::<3>()?;
+            if *flags != CELL_ROW_TIMESTAMP {
+                rest = &[];
+                return Some(None);
+            }
+            let mut reader = Reader { rest: behind };
+            reader.run();
+            rest = reader.rest;
+            Some(Some(ColumnId(u16::from_le_bytes([*low, *high]))))
+        })
+    }
+
+    /// Which column is next.
+    #[inline]
+    pub(crate) fn next_id(&self) -> Option<ColumnId> {
+        self.reader.rest.first_chunk::<2>().map(|id| ColumnId(u16::from_le_bytes(*id)))
+    }
+
+    /// Passes the columns before that one, or all; they must be some.
+    pub(crate) fn pass_before(&mut self, limit: Option<ColumnId>) -> EncodedRun<'a> {
         let before = self.reader.rest;
-        let column = self.next();
-        (column, &before[..before.len() - self.reader.rest.len()])
+        let first = self.next_id().unwrap_or(ColumnId(0));
+        let mut last = first;
+        while let Some(id) = self.next_id().filter(|id| limit.is_none_or(|limit| *id < limit)) {
+            last = id;
+            self.reader.u16();
+            let flags = self.reader.u8();
+            let times = if flags & CELL_COMPLEX == 0 { times_bytes(flags) } else { 0 };
+            self.reader.rest = &self.reader.rest[times..];
+            self.reader.run();
+        }
+        EncodedRun { first, last, bytes: &before[..before.len() - self.reader.rest.len()] }
     }
 }
 
@@ -366,223 +423,4 @@ impl<'a> Reader<'a> {
         let path = if has_path { self.run() } else { b"" };
         CellRef { timestamp, ttl, local_deletion_time, path, value: self.run() }
     }
-}
-
-/// Writes a row, column by column, ascending by id.
-#[derive(Debug)]
-pub struct RowBuilder {
-    bytes: Vec<u8>,
-    /// Where the row flags are, for `PLAIN`, which is known at the end only.
-    flags_offset: usize,
-    is_plain: bool,
-    row_timestamp: Option<i64>,
-    last_id: Option<ColumnId>,
-}
-
-impl RowBuilder {
-    /// A row at that clustering ([`Clustering::EMPTY`] for a static row).
-    pub fn new(clustering: &Clustering, liveness: Liveness, deletion: DeletionTime) -> Self {
-        Self::with_encoded(clustering.as_encoded(), liveness, deletion)
-    }
-
-    /// The same, from an encoded clustering.
-    pub fn with_encoded(clustering: &[u8], liveness: Liveness, deletion: DeletionTime) -> Self {
-        Self::with_capacity(clustering, liveness, deletion, 64)
-    }
-
-    /// The same, with room for columns of that many bytes in all.
-    pub fn with_capacity(
-        clustering: &[u8],
-        liveness: Liveness,
-        deletion: DeletionTime,
-        columns_bytes: usize,
-    ) -> Self {
-        let bytes = Vec::with_capacity(64 + clustering.len() + columns_bytes);
-        Self::reusing(bytes, clustering, liveness, deletion)
-    }
-
-    /// The same in memory that was used before ([`RowBuilder::finish_into`]).
-    pub fn reusing(
-        mut bytes: Vec<u8>,
-        clustering: &[u8],
-        liveness: Liveness,
-        deletion: DeletionTime,
-    ) -> Self {
-        bytes.clear();
-        push_run(&mut bytes, clustering);
-        let flags_offset = bytes.len();
-        let mut flags = 0;
-        bytes.push(0);
-        if !liveness.is_none() {
-            flags |= ROW_LIVENESS;
-            bytes.extend_from_slice(&liveness.timestamp.to_le_bytes());
-            if liveness.is_expiring() {
-                flags |= ROW_LIVENESS_TTL;
-                bytes.extend_from_slice(&liveness.ttl.to_le_bytes());
-                bytes.extend_from_slice(&liveness.local_expiration_time.to_le_bytes());
-            }
-        }
-        if !deletion.is_live() {
-            flags |= ROW_DELETION;
-            push_deletion(&mut bytes, deletion);
-        }
-        bytes[flags_offset] = flags;
-        RowBuilder {
-            bytes,
-            flags_offset,
-            is_plain: flags & !ROW_LIVENESS == 0,
-            row_timestamp: (!liveness.is_none()).then_some(liveness.timestamp),
-            last_id: None,
-        }
-    }
-
-    /// Makes room for values of that many bytes in all.
-    pub fn reserve(&mut self, value_bytes: usize) -> &mut Self {
-        self.bytes.reserve(value_bytes);
-        self
-    }
-
-    /// Adds the one cell of a simple column.
-    ///
-    /// # Panics
-    /// When the id is not above the one before.
-    #[inline]
-    pub fn cell(&mut self, id: ColumnId, cell: CellRef<'_>) -> &mut Self {
-        let is_usual = self.row_timestamp == Some(cell.timestamp)
-            && cell.local_deletion_time == NO_DELETION_TIME
-            && cell.ttl == 0;
-        if is_usual {
-            self.push_usual(id, cell.value);
-        } else {
-            self.start_column(id);
-            self.push_cell(cell, false);
-        }
-        self
-    }
-
-    /// What most cells are: written with the row, to stay. Its head is written in one go.
-    #[inline]
-    fn push_usual(&mut self, id: ColumnId, value: &[u8]) {
-        assert!(self.last_id.is_none_or(|last| last < id), "columns of a row must ascend by id");
-        self.last_id = Some(id);
-        let [id_low, id_high] = id.0.to_le_bytes();
-        let length = u32::try_from(value.len()).expect("a value is smaller than a frame");
-        let [a, b, c, d] = length.to_le_bytes();
-        self.bytes.reserve(7 + value.len());
-        self.bytes.extend_from_slice(&[id_low, id_high, CELL_ROW_TIMESTAMP, a, b, c, d]);
-        self.bytes.extend_from_slice(value);
-    }
-
-    /// Adds a column as it is encoded in a plain row of the same liveness.
-    pub(crate) fn encoded_column(&mut self, id: ColumnId, encoded: &[u8]) {
-        assert!(self.last_id.is_none_or(|last| last < id), "columns of a row must ascend by id");
-        self.last_id = Some(id);
-        self.bytes.extend_from_slice(encoded);
-    }
-
-    /// Adds a multi-cell column: its deletion and its cells, which must be in the order of their paths.
-    /// Cells that the deletion hides are left out, and the column when there is neither.
-    ///
-    /// # Panics
-    /// When the id is not above the one before.
-    pub fn complex<'a>(
-        &mut self,
-        id: ColumnId,
-        deletion: DeletionTime,
-        cells: impl IntoIterator<Item = CellRef<'a>>,
-    ) -> &mut Self {
-        let start = self.bytes.len();
-        let previous = self.last_id;
-        self.start_column(id);
-        let mut flags = CELL_COMPLEX;
-        let flags_offset = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; 5]);
-        if !deletion.is_live() {
-            flags |= CELL_COMPLEX_DELETION;
-            self.is_plain = false;
-            push_deletion(&mut self.bytes, deletion);
-        }
-        let before_cells = self.bytes.len();
-        for cell in cells {
-            if !deletion.deletes(cell.timestamp) {
-                self.push_cell(cell, true);
-            }
-        }
-        if deletion.is_live() && self.bytes.len() == before_cells {
-            self.bytes.truncate(start);
-            self.last_id = previous;
-            return self;
-        }
-        let body_bytes =
-            u32::try_from(self.bytes.len() - flags_offset - 5).expect("a row is smaller than a frame");
-        self.bytes[flags_offset] = flags;
-        self.bytes[flags_offset + 1..flags_offset + 5].copy_from_slice(&body_bytes.to_le_bytes());
-        self
-    }
-
-    fn start_column(&mut self, id: ColumnId) {
-        assert!(self.last_id.is_none_or(|last| last < id), "columns of a row must ascend by id");
-        self.last_id = Some(id);
-        self.bytes.extend_from_slice(&id.0.to_le_bytes());
-    }
-
-    fn push_cell(&mut self, cell: CellRef<'_>, has_path: bool) {
-        let mut flags = 0;
-        let flags_offset = self.bytes.len();
-        self.bytes.push(0);
-        if self.row_timestamp == Some(cell.timestamp) {
-            flags |= CELL_ROW_TIMESTAMP;
-        } else {
-            self.bytes.extend_from_slice(&cell.timestamp.to_le_bytes());
-        }
-        if cell.local_deletion_time != NO_DELETION_TIME {
-            flags |= CELL_ENDS;
-            self.is_plain = false;
-            self.bytes.extend_from_slice(&cell.local_deletion_time.to_le_bytes());
-        }
-        if cell.ttl != 0 {
-            flags |= CELL_EXPIRING;
-            self.bytes.extend_from_slice(&cell.ttl.to_le_bytes());
-        }
-        if has_path {
-            push_run(&mut self.bytes, cell.path);
-        }
-        push_run(&mut self.bytes, cell.value);
-        self.bytes[flags_offset] = flags;
-    }
-
-    /// The row.
-    pub fn finish(mut self) -> Row {
-        self.mark();
-        Row(self.bytes.into())
-    }
-
-    /// The row, in memory shared with those before it, so that each needs none of its own; and the
-    /// builder's memory for the next one. For rows that will not outlive each other by much. When the
-    /// shared memory is used up, as much as `likely_bytes` is taken for this row and the next ones.
-    pub fn finish_into(mut self, shared: &mut BytesMut, likely_bytes: usize) -> (Row, Vec<u8>) {
-        self.mark();
-        if shared.capacity() < self.bytes.len() {
-            *shared = BytesMut::with_capacity(self.bytes.len().max(likely_bytes));
-        }
-        shared.extend_from_slice(&self.bytes);
-        (Row(shared.split().freeze()), self.bytes)
-    }
-
-    fn mark(&mut self) {
-        if self.is_plain {
-            self.bytes[self.flags_offset] |= ROW_PLAIN;
-        }
-    }
-}
-
-fn push_run(bytes: &mut Vec<u8>, run: &[u8]) {
-    let length = u32::try_from(run.len()).expect("a value is smaller than a frame");
-    bytes.extend_from_slice(&length.to_le_bytes());
-    bytes.extend_from_slice(run);
-}
-
-fn push_deletion(bytes: &mut Vec<u8>, deletion: DeletionTime) {
-    bytes.extend_from_slice(&deletion.timestamp.to_le_bytes());
-    bytes.extend_from_slice(&deletion.local_deletion_time.to_le_bytes());
 }

@@ -31,6 +31,11 @@ impl LogRecord {
         })
     }
 
+    /// Bytes of a record of one mutation.
+    pub(crate) fn bytes(mutation: &Bytes) -> usize {
+        8 + 4 + mutation.len()
+    }
+
     pub(crate) fn decode(mut payload: Bytes) -> Result<LogRecord, MutationError> {
         let bytes = payload.len();
         let cut_off = |left: usize, what| MutationError::CutOff { offset: bytes - left, bytes, what };

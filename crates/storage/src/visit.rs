@@ -55,6 +55,15 @@ impl ShardHandle {
         self.visit(owner, |shard| shard.visiting_point_read(read, show)).flatten()
     }
 
+    /// As [`ShardHandle::write`] of one mutation, if that needs no waiting; else `false`, and nothing was
+    /// written: then it is for [`ShardHandle::write`].
+    pub fn write_at_once(&self, owner: usize, mutation: &Mutation) -> bool {
+        if owner == self.local().index() {
+            return self.local().write_at_once(mutation);
+        }
+        self.visit(owner, |shard| shard.visiting_write_at_once(mutation)).unwrap_or(false)
+    }
+
     /// [`crate::Shard::write`] on the shard that owns the mutations.
     ///
     /// # Errors

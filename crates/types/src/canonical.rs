@@ -25,7 +25,8 @@ impl CqlType {
         }
     }
 
-    fn may_be_out_of_order(&self) -> bool {
+    /// Are there values of this type that [`CqlType::canonical`] changes?
+    pub fn may_be_out_of_order(&self) -> bool {
         match self {
             CqlType::Set { .. } | CqlType::Map { .. } => true,
             CqlType::List { element, .. } => element.may_be_out_of_order(),

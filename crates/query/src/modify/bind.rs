@@ -145,11 +145,7 @@ impl Writer<'_> {
             }
             return Ok(());
         }
-        let liveness = match (plan.statement, time.time_to_live) {
-            (StatementType::Insert, 0) => Liveness::at(time.timestamp),
-            (StatementType::Insert, ttl) => Liveness::expiring(time.timestamp, ttl, time.expiration()),
-            _ => Liveness::NONE,
-        };
+        let liveness = liveness(plan.statement, &time);
         if let Some(row) = build(clustering.clone(), liveness, &plan.regulars, applying)? {
             changes.partition(&plan.table, key.clone()).add_row(row);
         }
@@ -209,6 +205,15 @@ impl Writer<'_> {
             Some(_) => partition.rows.into_iter().next(),
             None => partition.static_row,
         })
+    }
+}
+
+/// What a statement makes of the liveness of its rows.
+pub(super) fn liveness(statement: StatementType, time: &WriteTime) -> Liveness {
+    match (statement, time.time_to_live) {
+        (StatementType::Insert, 0) => Liveness::at(time.timestamp),
+        (StatementType::Insert, ttl) => Liveness::expiring(time.timestamp, ttl, time.expiration()),
+        _ => Liveness::NONE,
     }
 }
 

@@ -16,9 +16,11 @@ mod insert;
 mod json;
 mod operation;
 mod plan;
+mod point;
 
 pub(crate) use batch::{BatchPlan, check as check_batch, plan_batch, unlogged_warning};
 pub(crate) use bind::{Writer, write_time};
 pub(crate) use cells::PrependClock;
 pub(crate) use collect::Changes;
 pub(crate) use plan::{ModifyPlan, Written, plan};
+pub(crate) use point::PointWrite;

@@ -9,6 +9,7 @@ use types::CqlType;
 
 use super::insert;
 use super::operation::{ColumnChange, Operation, plan_assignment, plan_deletion};
+use super::point::PointChange;
 use crate::QueryError;
 use crate::catalog::{Home, keyspace_of};
 use crate::error::refuse;
@@ -28,6 +29,8 @@ pub(crate) struct ModifyPlan {
     /// Changes of regular columns, ascending by id.
     pub(crate) regulars: Vec<ColumnChange>,
     pub(crate) using: Using,
+    /// How it is written at once, if it can be ([`super::point`]).
+    pub(crate) point: Option<PointChange>,
 }
 
 /// USING.
@@ -183,7 +186,7 @@ impl ColumnChanges {
         restrictions: Restrictions,
         using: Using,
     ) -> ModifyPlan {
-        ModifyPlan {
+        let plan = ModifyPlan {
             table: Arc::clone(table),
             comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
             statement,
@@ -191,7 +194,10 @@ impl ColumnChanges {
             statics: self.statics,
             regulars: self.regulars,
             using,
-        }
+            point: None,
+        };
+        let point = plan.find_point();
+        ModifyPlan { point, ..plan }
     }
 }
 

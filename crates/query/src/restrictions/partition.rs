@@ -214,9 +214,8 @@ impl Restrictions {
         keys.iter().map(|parts| partition_key(parts.iter().map(Vec::as_slice))).collect()
     }
 
-    /// The type of the partition key, if it is one column that must equal the first marker and nothing else
-    /// is asked.
-    pub(crate) fn marked_key(&self) -> Option<&CqlType> {
+    /// What the partition key must equal, if it is one column and nothing else is asked.
+    pub(crate) fn lone_key(&self) -> Option<&Term> {
         let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] = &*self.partition else {
             return None;
         };
@@ -226,7 +225,7 @@ impl Restrictions {
             || !self.other.is_empty()
             || self.partition_key_count != 1;
         match terms.as_slice() {
-            [Term::Marker { index: 0, cql_type }] if !has_more => Some(cql_type),
+            [term] if !has_more => Some(term),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@
 //!                                                              └─ aggregated group by group
 //! ```
 //!
-//! A SELECT of one row by its key has a shorter way beside this one (`point.rs`), as long as that need not wait.
+//! A SELECT of one row by its key has a shorter way beside this one, [`crate::point`].
 
 mod aggregate;
 mod execute;
@@ -21,5 +21,5 @@ mod virtual_read;
 
 pub(crate) use execute::{Reader, execute};
 pub(crate) use plan::{SelectPlan, plan};
-pub use point::{PointQuery, PointRow};
+pub use point::PointRow;
 pub(crate) use rows::{ComputedRows, Projection, RowView, Source, StoredRows};

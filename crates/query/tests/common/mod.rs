@@ -10,6 +10,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use cluster::MetadataLog;
@@ -20,7 +21,7 @@ use query::{
 };
 use runtime::Runtime;
 use schema::Schema;
-use storage::{Directory, LocalShards, StorageOptions};
+use storage::{Directory, LocalShards, StorageOptions, SyncMode};
 
 /// A node and one session on it.
 pub struct Session {
@@ -37,11 +38,20 @@ pub fn with_session<Test: AsyncFnOnce(Session)>(test: Test) {
 
 /// The same on a node of that many shards and that much memory.
 pub fn with_node<Test: AsyncFnOnce(Session)>(shard_count: u16, memory_bytes: usize, test: Test) {
+    with_options(StorageOptions::new("/data", shard_count, memory_bytes), test);
+}
+
+/// The same on a node of one shard whose writes do not wait for the disk.
+pub fn with_periodic_node<Test: AsyncFnOnce(Session)>(test: Test) {
+    let sync = SyncMode::Periodic { period: Duration::from_secs(10) };
+    with_options(StorageOptions { sync, ..StorageOptions::new("/data", 1, 64 << 20) }, test);
+}
+
+fn with_options<Test: AsyncFnOnce(Session)>(options: StorageOptions, test: Test) {
     let tokio_runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&tokio_runtime, async move {
         let runtime = Runtime::in_memory_for_tests();
-        let options = StorageOptions::new("/data", shard_count, memory_bytes);
         let directory = Directory::open(&runtime, options).unwrap();
         let log = directory.layout().schema_log();
         let metadata = MetadataLog::open(&runtime.disk, &log, Schema::default()).unwrap();

@@ -1,8 +1,11 @@
 //! Merging rows is commutative, associative and idempotent; purging changes nothing that shows.
 
-use proptest::collection::vec;
+use std::collections::BTreeMap;
+
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use rows::{DeletionTime, LiveRows, Row, merge_rows, purge_row};
+use rows::{CellRef, DeletionTime, LiveRows, Liveness, Row, RowBuilder, merge_rows, purge_row};
+use schema::ColumnId;
 
 use crate::given;
 
@@ -43,6 +46,49 @@ fn oldest(row: &Row) -> i64 {
     oldest
 }
 
+/// What an INSERT or UPDATE without a time to live sets: values by column, all at its timestamp. Ids other
+/// than those of [`given::table`] stand for columns of one value.
+#[derive(Clone, Debug)]
+struct Write {
+    timestamp: i64,
+    is_insert: bool,
+    values: BTreeMap<u16, u8>,
+}
+
+impl Write {
+    fn row(&self) -> Row {
+        let liveness = if self.is_insert { Liveness::at(self.timestamp) } else { Liveness::NONE };
+        let mut builder = RowBuilder::new(&given::clustering((1, 1)), liveness, DeletionTime::LIVE);
+        for (id, value) in &self.values {
+            builder.cell(ColumnId(*id), CellRef::live(self.timestamp, &[*value]));
+        }
+        builder.finish()
+    }
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    (0..4i64, any::<bool>(), btree_map(10..14u16, any::<u8>(), 0..5))
+        .prop_map(|(timestamp, is_insert, values)| Write { timestamp, is_insert, values })
+}
+
+/// Cell by cell, the later one wins, and of two of one time the greater.
+fn naive_merge(writes: &[Write]) -> Option<Row> {
+    let inserted = writes.iter().filter(|write| write.is_insert).map(|write| write.timestamp).max();
+    let mut cells: BTreeMap<u16, (i64, u8)> = BTreeMap::new();
+    for write in writes {
+        for (id, value) in &write.values {
+            let cell = cells.entry(*id).or_insert((i64::MIN, 0));
+            *cell = (*cell).max((write.timestamp, *value));
+        }
+    }
+    let liveness = inserted.map_or(Liveness::NONE, Liveness::at);
+    let mut builder = RowBuilder::new(&given::clustering((1, 1)), liveness, DeletionTime::LIVE);
+    for (id, (timestamp, value)) in cells {
+        builder.cell(ColumnId(id), CellRef::live(timestamp, &[value]));
+    }
+    Some(builder.finish()).filter(|row| !row.is_empty())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
@@ -51,6 +97,12 @@ proptest! {
         let mut turned = rows.clone();
         turned.reverse();
         prop_assert_eq!(merge(&rows), merge(&turned));
+    }
+
+    #[test]
+    fn writes_of_single_cells_merge_as_the_naive_model(writes in vec(write(), 1..5)) {
+        let rows: Vec<Row> = writes.iter().map(Write::row).collect();
+        prop_assert_eq!(merge(&rows), naive_merge(&writes));
     }
 
     #[test]

@@ -59,6 +59,13 @@ impl Shard {
         Some(Ok(taken.position.filter(is_unfinished).map_or(Rest::Nothing, Rest::Finish)))
     }
 
+    /// [`Shard::write_at_once`] for a visitor.
+    pub(crate) fn visiting_write_at_once(&self, mutation: &Mutation) -> bool {
+        let is_written = self.write_at_once(mutation);
+        self.visit_count.set(self.visit_count.get() + u64::from(is_written));
+        is_written
+    }
+
     /// Reads and writes that other shards' threads have done here.
     pub fn visit_count(&self) -> u64 {
         self.visit_count.get()

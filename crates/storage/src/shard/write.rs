@@ -81,6 +81,26 @@ impl Shard {
         Ok(())
     }
 
+    /// As [`Shard::write`] of one mutation, if that needs no waiting and nothing beside it; else `false`, and
+    /// nothing was written. What stands in the way is then for [`Shard::write`] to find.
+    pub(crate) fn write_at_once(&self, mutation: &Mutation) -> bool {
+        let started = self.runtime.clock.elapsed();
+        let record_bytes = LogRecord::bytes(mutation.as_encoded());
+        if self.is_short_of_room() || !self.log.takes_at_once(record_bytes, started) {
+            return false;
+        }
+        let Ok(store) = self.store(mutation.table) else { return false };
+        let position = match self.is_durable(mutation).then(|| self.append_one(mutation.as_encoded())) {
+            None => None,
+            Some(Ok(position)) => Some(position),
+            Some(Err(_)) => return false,
+        };
+        self.apply(&store, mutation, position);
+        self.lend();
+        self.count_writes(&[store], started);
+        true
+    }
+
     /// Appends the mutations to the log and merges them into the memtables. Tells where in the log they
     /// are, if they are.
     pub(super) fn take(&self, mutations: &[Mutation]) -> Result<Taken, StorageError> {
@@ -95,22 +115,23 @@ impl Shard {
         // No await between the append and here: a flush that freezes a memtable so finds in it
         // exactly the writes below its log position.
         for (mutation, store) in mutations.iter().zip(&stores) {
-            debug_assert_eq!(
-                self.sharding.shard_of(mutation.key.token),
-                self.index,
-                "a write goes to its owner"
-            );
             trace::note(|| format!("Adding to {} memtable", store.table().name()));
-            let slot = Rc::clone(&store.active.borrow());
-            let grown = slot.with_active(|memtable| {
-                let before = memtable.memory_bytes();
-                memtable.apply(mutation, position);
-                memtable.memory_bytes() - before
-            });
-            self.memtable_bytes.set(self.memtable_bytes.get() + grown);
+            self.apply(store, mutation, position);
         }
         self.lend();
         Ok(Taken { position, stores })
+    }
+
+    /// Merges a mutation into the memtable; `position` is where the log has it.
+    fn apply(&self, store: &TableStore, mutation: &Mutation, position: Option<LogPosition>) {
+        let owner = self.sharding.shard_of(mutation.key.token);
+        debug_assert_eq!(owner, self.index, "a write goes to its owner");
+        let grown = store.active.borrow().with_active(|memtable| {
+            let before = memtable.memory_bytes();
+            memtable.apply(mutation, position);
+            memtable.memory_bytes() - before
+        });
+        self.memtable_bytes.set(self.memtable_bytes.get() + grown);
     }
 
     /// Looks after the log when a write has begun a new segment.
@@ -156,18 +177,13 @@ impl Shard {
             parts.push(length);
             parts.push(mutation);
         }
-        self.log.append_parts(&parts).map_err(|error| match error {
-            CommitLogError::RecordTooLarge { record_bytes, record_bytes_max } => {
-                StorageError::MutationTooLarge {
-                    mutation_bytes: record_bytes,
-                    mutation_bytes_max: record_bytes_max,
-                }
-            }
-            CommitLogError::Closed => StorageError::ShuttingDown,
-            // Nothing of it was taken, unlike what waits in the log when the disk fills up.
-            full @ CommitLogError::DiskFull { .. } => StorageError::DiskFull { reason: full.to_string() },
-            other => other.into(),
-        })
+        self.log.append_parts(&parts).map_err(refused)
+    }
+
+    /// The same for one mutation.
+    fn append_one(&self, mutation: &Bytes) -> Result<LogPosition, StorageError> {
+        let (head, length) = (LogRecord::head(self.timestamps.mark()), LogRecord::length(mutation)?);
+        self.log.append_parts(&[&head, &length, mutation]).map_err(refused)
     }
 
     /// Would a write have to wait for room, or to start a flush?
@@ -207,5 +223,19 @@ impl Shard {
             self.room.notified().await;
         }
         Ok(())
+    }
+}
+
+/// Why the log did not take a record.
+fn refused(error: CommitLogError) -> StorageError {
+    match error {
+        CommitLogError::RecordTooLarge { record_bytes, record_bytes_max } => StorageError::MutationTooLarge {
+            mutation_bytes: record_bytes,
+            mutation_bytes_max: record_bytes_max,
+        },
+        CommitLogError::Closed => StorageError::ShuttingDown,
+        // Nothing of it was taken, unlike what waits in the log when the disk fills up.
+        full @ CommitLogError::DiskFull { .. } => StorageError::DiskFull { reason: full.to_string() },
+        other => other.into(),
     }
 }

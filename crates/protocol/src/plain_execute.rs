@@ -1,17 +1,17 @@
-//! The most frequent request, read in place: EXECUTE of a prepared statement with one bound value.
+//! The most frequent request, read in place: EXECUTE of a prepared statement with values and nothing unusual.
 //!
 //! A view gives what the whole [`Execute`](crate::Execute) would, without handles or lists of its own.
-//! It is there only for requests that have nothing unusual; all others, malformed ones included, are
-//! for [`Decoder::decode_request`](crate::Decoder::decode_request), which knows what to say of them.
+//! All other requests, malformed ones included, are for
+//! [`Decoder::decode_request`](crate::Decoder::decode_request), which knows what to say of them.
 
 use bytes::Bytes;
 
 use crate::parameters::{PAGE_SIZE, SERIAL_CONSISTENCY, SKIP_METADATA, TIMESTAMP, VALUES};
 use crate::{Consistency, Flags, Frame, Opcode, Version};
 
-/// An EXECUTE with one value, seen in its frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PointExecute<'a> {
+/// An EXECUTE seen in its frame.
+#[derive(Clone, Debug)]
+pub struct PlainExecute<'a> {
     /// The statement.
     pub id: &'a [u8],
     /// The id of the result's metadata that the client knows (version 5 on).
@@ -22,15 +22,25 @@ pub struct PointExecute<'a> {
     pub skip_metadata: bool,
     /// Rows of a page; not positive for no pages.
     pub page_size: Option<i32>,
-    /// The bound value, neither null nor unset.
-    value: &'a [u8],
+    /// The time of what is written, µs since 1970.
+    pub timestamp: Option<i64>,
+    /// The bound values, none of them null or unset.
+    pub values: PlainValues<'a>,
     body: &'a Bytes,
 }
 
-impl<'a> PointExecute<'a> {
-    /// Looks at a frame; `None` when it is anything else or has more in it. What only writes
-    /// heed, a timestamp and a serial consistency, is passed over.
-    pub fn of(frame: &'a Frame) -> Option<PointExecute<'a>> {
+/// Bound values, one after the other.
+#[derive(Clone, Debug)]
+pub struct PlainValues<'a> {
+    count: usize,
+    /// Invariant: `count` times a length and so many bytes.
+    rest: Rest<'a>,
+}
+
+impl<'a> PlainExecute<'a> {
+    /// Looks at a frame; `None` when it is anything else, has no values, or has more in it. A serial
+    /// consistency, which only conditional updates heed, is passed over.
+    pub fn of(frame: &'a Frame) -> Option<PlainExecute<'a>> {
         let header = &frame.header;
         let has_extras =
             header.flags.contains(Flags::TRACING) || header.flags.contains(Flags::CUSTOM_PAYLOAD);
@@ -44,30 +54,62 @@ impl<'a> PointExecute<'a> {
         let consistency = Consistency::from_code(rest.u16()?).ok()?;
         let flags = rest.flags(header.version)?;
         let known = VALUES | SKIP_METADATA | PAGE_SIZE | SERIAL_CONSISTENCY | TIMESTAMP;
-        if flags & VALUES == 0 || flags & !known != 0 || rest.u16()? != 1 {
+        if flags & VALUES == 0 || flags & !known != 0 {
             return None;
         }
-        let value_bytes = usize::try_from(rest.i32()?).ok()?;
-        let value = rest.take(value_bytes)?;
+        let count = usize::from(rest.u16()?);
+        let values = PlainValues { count, rest: Rest(rest.0) };
+        for _ in 0..count {
+            rest.value()?;
+        }
         let page_size = if flags & PAGE_SIZE != 0 { Some(rest.i32()?) } else { None };
         if flags & SERIAL_CONSISTENCY != 0 {
             Consistency::from_code(rest.u16()?).ok()?;
         }
-        if flags & TIMESTAMP != 0 && i64::from_be_bytes(*rest.0.first_chunk()?) == i64::MIN {
+        let timestamp = match flags & TIMESTAMP {
+            0 => None,
+            _ => Some(i64::from_be_bytes(rest.array()?)).filter(|timestamp| *timestamp != i64::MIN),
+        };
+        if timestamp.is_none() && flags & TIMESTAMP != 0 {
             return None;
         }
         let skip_metadata = flags & SKIP_METADATA != 0;
         let body = &frame.body;
-        Some(PointExecute { id, result_metadata_id, consistency, skip_metadata, page_size, value, body })
+        Some(PlainExecute {
+            id,
+            result_metadata_id,
+            consistency,
+            skip_metadata,
+            page_size,
+            timestamp,
+            values,
+            body,
+        })
     }
 
-    /// The bound value, as a slice that keeps the frame alive.
-    pub fn value(&self) -> Bytes {
-        self.body.slice_ref(self.value)
+    /// One of the values, as a slice that keeps the frame alive.
+    pub fn shared(&self, value: &[u8]) -> Bytes {
+        self.body.slice_ref(value)
     }
 }
 
+impl<'a> Iterator for PlainValues<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.count = self.count.checked_sub(1)?;
+        self.rest.value()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count, Some(self.count))
+    }
+}
+
+impl ExactSizeIterator for PlainValues<'_> {}
+
 /// What is left of a body.
+#[derive(Clone, Debug)]
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -89,6 +131,12 @@ impl<'a> Rest<'a> {
 
     fn i32(&mut self) -> Option<i32> {
         self.array().map(i32::from_be_bytes)
+    }
+
+    /// A value; `None` for null and unset too.
+    fn value(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.i32()?).ok()?;
+        self.take(length)
     }
 
     fn short_bytes(&mut self) -> Option<&'a [u8]> {
@@ -117,7 +165,7 @@ mod tests {
             id: Bytes::from_static(&[7; 16]),
             result_metadata_id: version.uses_segments().then(|| Bytes::from_static(&[9; 16])),
             parameters: QueryParameters {
-                values: Values::pack([Value::Bytes(b"user42")]),
+                values: Values::pack([Value::Bytes(b"user42"), Value::Bytes(b"")]),
                 skip_metadata: true,
                 page_size: Some(5000),
                 timestamp: Some(3),
@@ -143,12 +191,14 @@ mod tests {
     fn the_usual_execute_is_seen_as_it_is() {
         for version in [Version::V3, Version::V4, Version::V5] {
             let frame = frame(version, &envelope(execute(version)));
-            let seen = PointExecute::of(&frame).expect("nothing unusual");
+            let seen = PlainExecute::of(&frame).expect("nothing unusual");
             assert_eq!(seen.id, [7; 16]);
             assert_eq!(seen.result_metadata_id.is_some(), version.uses_segments());
             assert_eq!((seen.consistency, seen.skip_metadata), (Consistency::LocalOne, true));
             assert_eq!(seen.page_size, Some(5000));
-            assert_eq!(seen.value(), "user42");
+            assert_eq!(seen.timestamp, Some(3));
+            assert_eq!(seen.values.len(), 2);
+            assert_eq!(seen.values.clone().collect::<Vec<_>>(), [&b"user42"[..], b""]);
         }
     }
 
@@ -164,12 +214,12 @@ mod tests {
             with(|parameters| parameters.paging_state = Some(Bytes::from_static(b"x"))),
             with(|parameters| parameters.names = Some(vec![Text::from("k")])),
             with(|parameters| parameters.values = Values::default()),
-            with(|parameters| parameters.values = Values::pack([Value::Bytes(b"a"), Value::Bytes(b"b")])),
-            with(|parameters| parameters.values = Values::pack([Value::Null])),
+            with(|parameters| parameters.values = Values::pack([Value::Bytes(b"a"), Value::Null])),
+            with(|parameters| parameters.values = Values::pack([Value::Unset])),
             RequestEnvelope { tracing: true, ..envelope(execute(version)) },
         ];
         for envelope in unusual {
-            assert_eq!(PointExecute::of(&frame(version, &envelope)), None, "{envelope:?}");
+            assert!(PlainExecute::of(&frame(version, &envelope)).is_none(), "{envelope:?}");
         }
     }
 
@@ -191,15 +241,16 @@ mod tests {
                 body.truncate(cut.index(body.len()));
             }
             frame.body = body.freeze();
-            if let Some(seen) = PointExecute::of(&frame) {
+            if let Some(seen) = PlainExecute::of(&frame) {
                 let whole = RequestEnvelope::decode(&frame).expect("the decoder takes it too");
                 let Request::Execute(whole) = whole.request else { panic!("an EXECUTE") };
                 prop_assert_eq!(seen.id, &whole.id[..]);
                 prop_assert_eq!(seen.consistency, whole.parameters.consistency);
                 prop_assert_eq!(seen.skip_metadata, whole.parameters.skip_metadata);
                 prop_assert_eq!(seen.page_size, whole.parameters.page_size);
-                prop_assert_eq!(whole.parameters.values.len(), 1);
-                prop_assert_eq!(Some(seen.value()), whole.parameters.values.get_bytes(0));
+                prop_assert_eq!(seen.timestamp, whole.parameters.timestamp);
+                let values = seen.values.map(Value::Bytes);
+                prop_assert!(values.eq(whole.parameters.values.iter()));
             }
         }
     }

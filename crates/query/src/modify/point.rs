@@ -1,0 +1,131 @@
+//! INSERT and UPDATE of one row by its key, written at once.
+//!
+//! `INSERT INTO … VALUES (?, …)` and `UPDATE … SET a = ? … WHERE key = ?`, prepared, are most of what
+//! applications write. What such a statement changes follows from the plan but for the bytes, so the
+//! values are put from the frame into the mutation, checked on the way.
+
+use bytes::Bytes;
+use coordinator::{Consistency, Coordinator};
+use rows::{DeletionTime, Mutation, PartitionKey, RowBuilder};
+use schema::ColumnId;
+use smallvec::SmallVec;
+use types::CqlType;
+
+use super::bind::liveness;
+use super::cells::WriteTime;
+use super::operation::{ColumnChange, Operation};
+use super::plan::ModifyPlan;
+use crate::restrictions::StatementType;
+use crate::terms::Term;
+
+/// Of a row in a mutation, what its head and the heads of its cells take.
+const ROW_HEAD_BYTES: usize = 48;
+const CELL_HEAD_BYTES: usize = 16;
+
+/// Where each part of the row is among the values.
+#[derive(Clone, Debug)]
+pub(crate) struct PointChange {
+    key: Marked,
+    /// Ascending by id.
+    columns: Vec<(ColumnId, Marked)>,
+    value_count: usize,
+}
+
+/// A marker, and what its value must be.
+#[derive(Clone, Debug)]
+struct Marked {
+    index: usize,
+    cql_type: CqlType,
+}
+
+impl Marked {
+    /// A type whose values may be stored as they are sent.
+    fn of(term: &Term) -> Option<Marked> {
+        match term {
+            Term::Marker { index, cql_type } if !cql_type.may_be_out_of_order() => {
+                Some(Marked { index: *index, cql_type: cql_type.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    fn value<'v>(&self, values: &[&'v [u8]]) -> Option<&'v [u8]> {
+        let value = *values.get(self.index)?;
+        self.cql_type.validate(value).is_ok().then_some(value)
+    }
+}
+
+impl ModifyPlan {
+    /// How it is written at once, if it sets single cells of the row of one key to bound values and nothing
+    /// else.
+    pub(super) fn find_point(&self) -> Option<PointChange> {
+        let is_plain = matches!(self.statement, StatementType::Insert | StatementType::Update)
+            && self.comparator.types().is_empty()
+            && self.using.timestamp.is_none()
+            && self.using.time_to_live.is_none()
+            && self.statics.is_empty()
+            && !self.table.is_counter();
+        let key = Marked::of(self.restrictions.lone_key()?)?;
+        let column = |change: &ColumnChange| match change.operations.as_slice() {
+            [Operation::Set(term)] if !change.cql_type.is_multi_cell() => {
+                Some((change.id, Marked::of(term)?))
+            }
+            _ => None,
+        };
+        let columns = self.regulars.iter().map(column).collect::<Option<Vec<_>>>().filter(|_| is_plain)?;
+        let value_count = 1 + columns.len();
+        Some(PointChange { key, columns, value_count })
+    }
+}
+
+/// A write of one row.
+pub(crate) struct PointWrite<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+    pub(crate) consistency: Consistency,
+    /// That of the request; µs since 1970.
+    pub(crate) timestamp: Option<i64>,
+}
+
+impl PointWrite<'_> {
+    /// Writes a row, if all that stands in the way of it is done; else `false`, and nothing was written.
+    pub(crate) fn write<'v>(&self, plan: &ModifyPlan, values: impl Iterator<Item = &'v [u8]>) -> bool {
+        self.mutation(plan, values)
+            .is_some_and(|mutation| self.coordinator.write_at_once(&mutation, self.consistency))
+    }
+
+    fn mutation<'v>(&self, plan: &ModifyPlan, values: impl Iterator<Item = &'v [u8]>) -> Option<Mutation> {
+        let point = plan.point.as_ref()?;
+        if matches!(self.consistency, Consistency::Serial | Consistency::LocalSerial) {
+            return None;
+        }
+        let values: SmallVec<[&[u8]; 16]> = values.collect();
+        let key = point.key.value(&values).filter(|_| values.len() == point.value_count)?;
+        if key.is_empty() || key.len() > usize::from(u16::MAX) {
+            return None;
+        }
+        let mut row_bytes = ROW_HEAD_BYTES;
+        for (_, column) in &point.columns {
+            row_bytes += column.value(&values)?.len() + CELL_HEAD_BYTES;
+        }
+        let time = self.time(plan);
+        let liveness = liveness(plan.statement, &time);
+        let key = PartitionKey::new(Bytes::copy_from_slice(key));
+        Some(Mutation::of_row(plan.table.id(), key, row_bytes, |bytes| {
+            let mut row = RowBuilder::appending(bytes, b"", liveness, DeletionTime::LIVE);
+            for (id, column) in &point.columns {
+                row.cell(*id, time.live(values[column.index]));
+            }
+            row
+        }))
+    }
+
+    fn time(&self, plan: &ModifyPlan) -> WriteTime {
+        let time_to_live = plan.table.options().default_time_to_live;
+        WriteTime {
+            timestamp: self.timestamp.unwrap_or_else(|| self.coordinator.next_timestamp()),
+            time_to_live,
+            // Nothing but an end of life asks for it.
+            now: if time_to_live == 0 { 0 } else { self.coordinator.now_seconds() },
+        }
+    }
+}
