@@ -126,6 +126,13 @@ fn prepared_texts_bytes(memory_bytes: u64) -> usize {
     usize::try_from(memory_bytes / 256).unwrap_or(usize::MAX).max(10 << 20)
 }
 
+/// Gives how many batches there were.
+async fn finish_what_was_cut_off(coordinator: &Coordinator) -> Result<u64, CoordinatorError> {
+    let batch_count = coordinator.replay_batches().await?;
+    coordinator.finish_truncation().await?;
+    Ok(batch_count)
+}
+
 /// What a shard has above storage.
 async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     let Parts { node, view, clients, texts, batches_replayed } = parts;
@@ -134,7 +141,7 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     // Taken, so that whoever waits for it hears of it when this task dies.
     let report = batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
     if let Some(report) = report {
-        _ = report.send(coordinator.replay_batches().await);
+        _ = report.send(finish_what_was_cut_off(&coordinator).await);
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
     let engine = Engine::new(coordinator.clone(), system_tables, texts);

@@ -7,16 +7,18 @@ use schema::{Schema, TableId};
 use storage::ShardHandle;
 use uuid::Uuid;
 
-/// What the coordinators of all shards of a node share; asked for schema changes only.
+/// What the coordinators of all shards of a node share; asked for schema changes and truncations only.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(crate) metadata: Arc<tokio::sync::Mutex<MetadataLog>>,
+    /// Held by the truncation that goes on.
+    pub(crate) truncation: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Node {
     /// A node with that metadata log.
     pub fn new(metadata: MetadataLog) -> Self {
-        Node { metadata: Arc::new(tokio::sync::Mutex::new(metadata)) }
+        Node { metadata: Arc::new(tokio::sync::Mutex::new(metadata)), truncation: Arc::default() }
     }
 }
 

@@ -12,6 +12,7 @@
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
 //! | how is one row read or written without waiting? | `point.rs` |
 //! | how does a schema change come into force? | `schema_change.rs` |
+//! | how is a table emptied on all shards or none? | `truncate.rs` |
 
 mod assemble;
 mod batch;
@@ -22,6 +23,7 @@ mod point;
 mod range;
 mod read;
 mod schema_change;
+mod truncate;
 mod write;
 
 pub use consistency::Consistency;

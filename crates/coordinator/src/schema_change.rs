@@ -1,9 +1,9 @@
-//! How a schema change comes into force, and how a table is emptied.
+//! How a schema change comes into force.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use schema::{Schema, TableId, Transformation};
+use schema::{Schema, Transformation};
 use storage::Shard;
 
 use crate::{Coordinator, CoordinatorError};
@@ -55,23 +55,5 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let take = move |shard: Rc<Shard>| async move { shard.take_schema(schema).await };
         Ok(self.shard.on_when_free(owner, take).await??)
-    }
-
-    /// Empties a table on all shards.
-    ///
-    /// # Errors
-    /// A shard could not make it durable; others may have.
-    pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
-        let shards = 0..self.shard.shards().count();
-        // A finished batch whose removal is not durable would be written again by the next start.
-        for shard in shards.clone() {
-            self.shard.on_when_free(shard, |shard| async move { shard.settle().await }).await??;
-        }
-        let mut result = Ok(());
-        for shard in shards {
-            let truncate = move |shard: Rc<Shard>| async move { shard.truncate(table).await };
-            result = result.and(self.shard.on_when_free(shard, truncate).await.and_then(|done| done));
-        }
-        Ok(result?)
     }
 }

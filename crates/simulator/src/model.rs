@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use ring::Sharding;
 use rows::{
     ClusteringComparator, ColumnData, DeletionTime, LiveRows, Mutation, PartitionKey, RangeTombstones, Row,
     RowBuilder, Slices, merge_rows,
@@ -19,8 +18,8 @@ use storage::PartitionRows;
 pub(crate) enum Unit {
     /// Mutations of one log record, or of one logged batch.
     Write(Vec<Mutation>),
-    /// One shard's part of a table is emptied.
-    Truncate { table: TableId, sharding: Sharding, shard: usize },
+    /// A table is emptied on all shards.
+    Truncate { table: TableId },
 }
 
 /// All that was ever written to a partition, merged.
@@ -53,13 +52,11 @@ impl Model {
     pub(crate) fn apply(&mut self, unit: &Unit, schema: &Schema) {
         match unit {
             Unit::Write(mutations) => mutations.iter().for_each(|mutation| self.write(mutation, schema)),
-            Unit::Truncate { table, sharding, shard } => {
-                self.partitions.retain(|(id, key), _| id != table || sharding.shard_of(key.token) != *shard);
-            }
+            Unit::Truncate { table } => self.drop_table(*table),
         }
     }
 
-    /// Forgets a table that was dropped.
+    /// Forgets what was in a table.
     pub(crate) fn drop_table(&mut self, table: TableId) {
         self.partitions.retain(|(id, _), _| *id != table);
     }

@@ -25,6 +25,7 @@ pub(crate) struct Setup {
     segment_bytes: u32,
     sync: SyncMode,
     data_directories: Vec<PathBuf>,
+    auto_snapshot: bool,
 }
 
 impl Setup {
@@ -43,16 +44,18 @@ impl Setup {
             segment_bytes: *dice.pick(&[256 << 10, 512 << 10, 1 << 20]),
             sync: *dice.pick(&syncs),
             data_directories: Vec::new(),
+            auto_snapshot: false,
         }
     }
 
-    /// A third of all nodes have several directories of table files, and the same in all lives.
+    /// A third of all nodes have several directories of table files, and the same in all lives; a
+    /// quarter keeps what is truncated and dropped.
     pub(crate) fn on_disks_of(self, seed: u64) -> Setup {
         let data_directories = match seed % 3 {
             0 => vec!["/first".into(), "/second".into()],
             _ => Vec::new(),
         };
-        Setup { data_directories, ..self }
+        Setup { data_directories, auto_snapshot: seed.is_multiple_of(4), ..self }
     }
 
     fn options(&self) -> StorageOptions {
@@ -64,6 +67,7 @@ impl Setup {
             cache_borrows: self.cache_borrows,
             log_bytes: 0,
             data_directories: self.data_directories.clone(),
+            auto_snapshot: self.auto_snapshot,
             ..StorageOptions::new(DIRECTORY, self.shard_count, 1 << 20)
         }
     }
@@ -101,6 +105,10 @@ impl SimulatedNode {
         let shards = directory.recover(&schema)?.start_local(&schema)?;
         let node = SimulatedNode { shards, node: Node::new(metadata) };
         let batch_count = node.coordinator(0).replay_batches().await?;
+        node.coordinator(0).finish_truncation().await?;
+        for handle in node.shards.handles() {
+            handle.local().start_prefetch();
+        }
         Ok((node, batch_count))
     }
 
@@ -115,3 +123,7 @@ impl SimulatedNode {
         self.shards.stop(flush_first).await
     }
 }
+
+#[cfg(test)]
+#[path = "node_tests.rs"]
+mod tests;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rows::PartitionKey;
 use schema::{
-    ClusteringOrder, ColumnKind, CompactionOptions, Keyspace, Replication, Schema, Table, TableBuilder,
-    TableId,
+    ChunkLength, ClusteringOrder, ColumnKind, CompactionOptions, Keyspace, Prefetch, Replication, Schema,
+    Table, TableBuilder, TableId,
 };
 use types::CqlType;
 use uuid::Uuid;
@@ -65,7 +65,7 @@ fn keyspace(name: &str, tables: impl IntoIterator<Item = TableBuilder>) -> Keysp
 fn wide() -> TableBuilder {
     let set = CqlType::Set { element: Arc::new(CqlType::Int), frozen: false };
     let map = CqlType::Map { key: Arc::new(CqlType::Text), value: Arc::new(CqlType::Text), frozen: false };
-    TableBuilder::new(TableId(Uuid::from_u128(2)), KEYSPACE, WIDE)
+    let mut table = TableBuilder::new(TableId(Uuid::from_u128(2)), KEYSPACE, WIDE)
         .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
         .column("c1", ColumnKind::Clustering(0, ClusteringOrder::Asc), CqlType::Int)
         .column("c2", ColumnKind::Clustering(1, ClusteringOrder::Desc), CqlType::Text)
@@ -73,7 +73,10 @@ fn wide() -> TableBuilder {
         .column("v", ColumnKind::Regular, CqlType::Text)
         .column("n", ColumnKind::Regular, CqlType::Int)
         .column("st", ColumnKind::Regular, set)
-        .column("m", ColumnKind::Regular, map)
+        .column("m", ColumnKind::Regular, map);
+    table.options.compression.chunk_length = ChunkLength::Auto;
+    table.options.caching.prefetch = Prefetch::Hot;
+    table
 }
 
 fn narrow() -> TableBuilder {
@@ -95,7 +98,7 @@ pub(crate) fn churn(id: TableId) -> TableBuilder {
         .column("a", ColumnKind::Regular, CqlType::Text);
     table.options.gc_grace_seconds = 3;
     table.options.compaction = compaction(1);
-    table.options.compression.chunk_length = schema::ChunkLength::Fixed(4096);
+    table.options.compression.chunk_length = ChunkLength::Fixed(4096);
     table
 }
 

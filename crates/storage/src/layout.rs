@@ -7,6 +7,7 @@
 //!   schema.log                         the metadata log
 //!   commitlog/commitlog-<stream>-<id>.log
 //!   manifest/<generation>/shard-<n>.json
+//!   truncating.json                    the table that is being emptied, while it is (`crate::shard`, truncation)
 //!   hot/shard-<n>.json                 which chunks its cache held (`crate::shard`, prefetch)
 //!   data/<keyspace>/<table>-<table id>/da-<file id>-bti-<component>
 //!                                     /snapshots/… /backups/… /quarantine/…
@@ -149,6 +150,11 @@ impl Layout {
     /// What a shard's cache held for good, for the next start.
     pub(crate) fn hot(&self, shard: usize) -> PathBuf {
         self.root.join("hot").join(format!("shard-{shard}.json"))
+    }
+
+    /// Which table is being emptied.
+    pub(crate) fn truncating(&self) -> PathBuf {
+        self.root.join("truncating.json")
     }
 
     fn node(&self) -> PathBuf {

@@ -1,17 +1,27 @@
 //! `cargo xtask crash`: real processes, real files, SIGKILL.
 //!
 //! Each round starts `target/release/peristyle` on the data of the round before, reads everything
-//! back and compares it with what was acknowledged, then loads it from many connections (inserts,
-//! overwrites, deletes, logged batches over several partitions; now and then a flush or a compaction)
-//! and kills it at a random moment.
+//! back and compares it with what was acknowledged, then loads it from many connections and kills it at a
+//! random moment. Twelve workers insert, overwrite, delete and write logged batches over several
+//! partitions. Beside them
+//!
+//! - an operator makes and drops keyspaces, tables, columns and types, changes tables to other compaction
+//!   strategies, compressors (`chunk_length_in_kb: 'auto'` among them), flush periods and prefetches, and
+//!   truncates: small tables often, those of the workers now and then;
+//! - flushes and compactions go on: by the flush periods, by strategies with low thresholds, and by
+//!   `nodetool` at a moment of its own.
 //!
 //! What is checked, by `--sync`:
 //!
 //! - `group`, `batch`: every acknowledged write is there. A write that was in flight may be there or not.
 //! - `periodic`: every write acknowledged longer than the period before the kill is there, and what is
 //!   there of later ones are states the key really had.
-//! - always: no row is torn (its columns are of one write), logged batches are whole or absent, and the
-//!   server starts again and does not end by itself.
+//! - always: every acknowledged change of the schema is there, whole; what is dropped stays dropped, what is
+//!   made anew is empty, and so is a column that is added again.
+//! - always: nothing comes back that was acknowledged before a truncation that was. A truncation or a drop
+//!   that was in flight has emptied everything it was to empty, or nothing.
+//! - always: no row is torn (its columns are of one write), logged batches are whole or absent (but for
+//!   those that met a truncation), and the server starts again and does not end by itself.
 //!
 //! What is not checked: power cuts (the kernel keeps what was written; the simulator's disk forgets),
 //! damaged files, and more than one node. The seed fixes what is written and when the kill comes,
@@ -19,6 +29,7 @@
 
 mod inspect;
 mod ledger;
+mod operator;
 mod worker;
 
 use std::cell::Cell;
@@ -30,6 +41,7 @@ use crate::arguments::Arguments;
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
 use crate::report::{Failure, Tally, complain};
 use ledger::Ledger;
+use operator::Operator;
 use worker::Workload;
 
 /// `commitlog_sync_period` of the rounds (by default it is 10 s), and what a slow machine may add.
@@ -142,11 +154,12 @@ fn run_round(
 ) -> Result<(), Failure> {
     let (node, start_time) = start(options, folder, dice)?;
     let checked = check(&node, ledger)?;
-    let workload = Workload { address: node.address(), seed: dice.next(), keys_from: ledger.versions() };
+    let workload = Workload { address: node.address(), seed: dice.next(), versions_from: ledger.versions() };
+    let operator = Operator::new(ledger, dice.next());
     let load_time = dice.milliseconds(200, 1_500);
-    let upkeep = (dice.between(0, 3) == 0)
+    let upkeep = (dice.between(0, 2) == 0)
         .then(|| (dice.milliseconds(50, 200 + load_time.as_millis() as u64), dice.next()));
-    let workers = workload.start();
+    let workers = workload.start(operator);
     let mut helper = None;
     let began = Instant::now();
     if let Some((after, kind)) = upkeep {
@@ -162,6 +175,7 @@ fn run_round(
     }
     let reports = workers.join()?;
     let (mut acknowledged, mut errors, mut error_example) = (0, 0, None);
+    let (mut change_count, mut emptied_count) = (0, 0);
     for report in reports {
         if report.ended_at + Duration::from_millis(100) < killed_at {
             return Err(Failure::new(format!("a connection ended before the kill: {}", report.ending)));
@@ -169,7 +183,10 @@ fn run_round(
         acknowledged += report.acknowledged;
         errors += report.errors;
         error_example = error_example.or(report.error_example);
-        ledger.add(report.writes);
+        // Only the operator, who is the last, changes the schema.
+        change_count = report.writes.iter().filter(|write| write.key.is_schema()).count();
+        emptied_count = report.emptied.len();
+        ledger.add(report.writes, report.emptied);
     }
     let durable_before = match options.sync.as_str() {
         "periodic" => killed_at.checked_sub(PERIOD + PERIOD_SLACK),
@@ -179,10 +196,11 @@ fn run_round(
     let flushed = if upkeep.is_some() { ", with upkeep" } else { "" };
     println!(
         "round {round}: started in {start_time:.0?}, {checked} keys as they should be; killed after {load_time:.1?} \
-         and {acknowledged} acknowledged writes{flushed}"
+         and {acknowledged} acknowledged writes, {change_count} changes of the schema, {emptied_count} times \
+         something was emptied{flushed}"
     );
     match error_example {
-        Some(example) => Err(Failure::new(format!("{errors} writes were refused: {example}"))),
+        Some(example) => Err(Failure::new(format!("{errors} statements were refused: {example}"))),
         None => Ok(()),
     }
 }
@@ -199,6 +217,10 @@ fn start(options: &Options, folder: &Path, dice: &mut Dice) -> Result<(Node, Dur
     let mut words = vec!["--commitlog-sync".to_owned(), options.sync.clone()];
     if options.sync == "periodic" {
         words.extend(["--commitlog-sync-period".to_owned(), format!("{}ms", PERIOD.as_millis())]);
+    }
+    // A snapshot is made of what is emptied and dropped: another way to go, and more files.
+    if dice.between(0, 4) != 0 {
+        words.extend(["--auto-snapshot".to_owned(), "false".to_owned()]);
     }
     match options.shards.as_deref() {
         Some("vary") => words.extend(["--shards".to_owned(), dice.between(1, 4).to_string()]),

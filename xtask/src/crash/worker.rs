@@ -4,11 +4,12 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::Dice;
-use super::ledger::{Key, State, Write};
+use super::ledger::{Emptied, Key, Place, State, Write};
+use super::operator::Operator;
 use crate::report::Failure;
 use crate::wire::{Answer, Connection, Request, WireError};
 
-/// Connections at once.
+/// Connections at once, besides the operator's.
 pub(super) const WORKER_COUNT: u32 = 12;
 /// Keys of one worker, in partitions of `BUCKET_KEYS`.
 const KEY_COUNT: u64 = 400;
@@ -26,6 +27,7 @@ pub(super) const SCHEMA: &[&str] = &[
      PRIMARY KEY ((worker, bucket), key))",
     "CREATE TABLE IF NOT EXISTS crash.batches (part int, worker int, id int, version bigint, \
      PRIMARY KEY ((part, worker), id))",
+    "CREATE TABLE IF NOT EXISTS crash.columns (key int PRIMARY KEY)",
 ];
 
 /// What a round writes.
@@ -33,7 +35,7 @@ pub(super) struct Workload {
     pub(super) address: String,
     pub(super) seed: u64,
     /// The first version to give.
-    pub(super) keys_from: u64,
+    pub(super) versions_from: u64,
 }
 
 /// Running clients.
@@ -42,6 +44,7 @@ pub(super) struct Workers(Vec<JoinHandle<Report>>);
 /// What one client did until its connection broke.
 pub(super) struct Report {
     pub(super) writes: Vec<Write>,
+    pub(super) emptied: Vec<Emptied>,
     pub(super) acknowledged: u64,
     pub(super) errors: u64,
     pub(super) error_example: Option<String>,
@@ -51,13 +54,20 @@ pub(super) struct Report {
 
 impl Workload {
     /// Starts all clients.
-    pub(super) fn start(&self) -> Workers {
+    pub(super) fn start(&self, mut operator: Operator) -> Workers {
         let start = |worker| {
-            let (address, first_version) = (self.address.clone(), self.keys_from);
-            let dice = Dice(self.seed ^ (u64::from(worker) << 32));
-            std::thread::spawn(move || work(&address, worker, first_version, dice))
+            let (address, first_version) = (self.address.clone(), self.versions_from);
+            let mut dice = Dice(self.seed ^ (u64::from(worker) << 32));
+            std::thread::spawn(move || {
+                Report::of(|report| write_until_broken(&address, worker, first_version, &mut dice, report))
+            })
         };
-        Workers((0..WORKER_COUNT).map(start).collect())
+        let mut workers: Vec<_> = (0..WORKER_COUNT).map(start).collect();
+        let (address, first_version) = (self.address.clone(), self.versions_from);
+        workers.push(std::thread::spawn(move || {
+            Report::of(|report| operator.act_until_broken(&address, first_version, report))
+        }));
+        Workers(workers)
     }
 }
 
@@ -70,19 +80,48 @@ impl Workers {
     }
 }
 
-fn work(address: &str, worker: u32, first_version: u64, mut dice: Dice) -> Report {
-    let mut report = Report {
-        writes: Vec::new(),
-        acknowledged: 0,
-        errors: 0,
-        error_example: None,
-        ended_at: Instant::now(),
-        ending: String::new(),
-    };
-    let outcome = write_until_broken(address, worker, first_version, &mut dice, &mut report);
-    report.ended_at = Instant::now();
-    report.ending = outcome.err().map(|error| Failure::from(error).to_string()).unwrap_or_default();
-    report
+impl Report {
+    fn of(work: impl FnOnce(&mut Report) -> Result<(), WireError>) -> Report {
+        let mut report = Report {
+            writes: Vec::new(),
+            emptied: Vec::new(),
+            acknowledged: 0,
+            errors: 0,
+            error_example: None,
+            ended_at: Instant::now(),
+            ending: String::new(),
+        };
+        let outcome = work(&mut report);
+        report.ended_at = Instant::now();
+        report.ending = outcome.err().map(|error| Failure::from(error).to_string()).unwrap_or_default();
+        report
+    }
+
+    /// Asks for something, and remembers what that may have changed. Was it done?
+    pub(super) fn ask(
+        &mut self,
+        connection: &mut Connection,
+        statement: &str,
+        writes: &[(Key, State)],
+        empties: Option<Place>,
+    ) -> Result<bool, WireError> {
+        let asked = Instant::now();
+        let (first_write, first_emptied) = (self.writes.len(), self.emptied.len());
+        let write = |&(key, state): &(Key, State)| Write { key, state, asked, acknowledged: None };
+        self.writes.extend(writes.iter().map(write));
+        self.emptied.extend(empties.map(|place| Emptied { place, asked, acknowledged: None }));
+        if let Answer::Error { code, message, .. } = connection.query(statement, &Request::default())?.answer
+        {
+            self.errors += 1;
+            self.error_example.get_or_insert(format!("{statement:.100}: {code:#06x} {message}"));
+            return Ok(false);
+        }
+        self.acknowledged += 1;
+        let now = Some(Instant::now());
+        self.writes[first_write..].iter_mut().for_each(|write| write.acknowledged = now);
+        self.emptied[first_emptied..].iter_mut().for_each(|emptied| emptied.acknowledged = now);
+        Ok(true)
+    }
 }
 
 fn write_until_broken(
@@ -95,20 +134,7 @@ fn write_until_broken(
     let mut connection = Connection::open(address, 5)?;
     for version in first_version.. {
         let (key, state, statement) = next_write(worker, version, dice);
-        report.writes.push(Write { key, state, acknowledged: None });
-        let answer = connection.query(&statement, &Request::default())?.answer;
-        match answer {
-            Answer::Error { code, message, .. } => {
-                report.errors += 1;
-                report.error_example.get_or_insert(format!("{code:#06x} {message}"));
-            }
-            _ => {
-                report.acknowledged += 1;
-                if let Some(write) = report.writes.last_mut() {
-                    write.acknowledged = Some(Instant::now());
-                }
-            }
-        }
+        report.ask(&mut connection, &statement, &[(key, state)], None)?;
     }
     Ok(())
 }

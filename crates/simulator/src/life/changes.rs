@@ -1,9 +1,11 @@
-//! Step 3 of a life: truncations and changes of the schema, while no client works.
+//! Step 3 of a life: truncations and changes of the schema, while no client works; and what the operator
+//! does while they do, which no client may notice: other options of tables, flushes, compactions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coordinator::{Coordinator, CoordinatorError};
-use schema::{ColumnKind, DroppedColumn, Schema, Table, TableId, Transformation};
+use schema::{ChunkLength, ColumnKind, DroppedColumn, Prefetch, Schema, Table, TableId, Transformation};
 use types::CqlType;
 
 use crate::dice::Dice;
@@ -17,13 +19,44 @@ impl Life {
     pub(crate) async fn between_rounds(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
         let tables = world::tables(&self.schema());
         match dice.below(10) {
-            0 => self.truncate(coordinator, dice.pick(&tables)).await,
+            0 => {
+                // Flushes and compactions of the same table go on beside it.
+                let (truncated, kept) = tokio::join!(
+                    self.truncate(coordinator, dice.pick(&tables)),
+                    self.upkeep(dice, coordinator)
+                );
+                truncated.and(kept)
+            }
             1 | 2 => self.change(coordinator, add_column(&self.schema(), dice)).await,
             3 => self.change(coordinator, drop_column(&self.schema(), coordinator)).await,
             4 => self.recreate(coordinator).await,
-            5 | 6 => self.change(coordinator, set_compaction(&self.schema(), dice)).await,
+            5 | 6 => self.change(coordinator, set_options(&self.schema(), dice)).await,
             _ => Ok(()),
         }
+    }
+
+    /// Beside the clients of step 2.
+    pub(crate) async fn operate(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
+        for _ in 0..dice.below(4) {
+            tokio::time::sleep(Duration::from_millis(dice.between(1, 4_000))).await;
+            match dice.below(3) {
+                0 => self.change(coordinator, set_options(&self.schema(), dice)).await?,
+                _ => self.upkeep(dice, coordinator).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A flush or a compaction of some table on one shard.
+    async fn upkeep(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
+        let tables = world::tables(&self.schema());
+        let (table, shard) = (dice.pick(&tables), coordinator.shard().local());
+        let (act, done) = match dice.one_in(2) {
+            true => ("flush", shard.flush(table.id()).await),
+            false => ("compact", shard.compact(table.id()).await),
+        };
+        self.note(format_args!("operator: {act} {} on shard {}", table.name(), shard.index()));
+        self.unless_harmless(act, done).await
     }
 
     pub(crate) async fn truncate(
@@ -31,9 +64,7 @@ impl Life {
         coordinator: &Coordinator,
         table: &Arc<Table>,
     ) -> Result<(), Stopped> {
-        let sharding = self.plan.setup.sharding();
-        let unit = |shard| Unit::Truncate { table: table.id(), sharding, shard };
-        let units: Vec<Unit> = (0..sharding.shard_count()).map(unit).collect();
+        let units = vec![Unit::Truncate { table: table.id() }];
         self.note(format_args!("truncate {}", table.name()));
         self.run.state.borrow_mut().truncating = units.clone();
         let truncated = coordinator.truncate(table.id()).await;
@@ -86,12 +117,24 @@ pub(crate) fn add_column(schema: &Schema, dice: &Dice) -> Option<Transformation>
     Some(Transformation::AlterTable { table: Box::new(table) })
 }
 
-/// Another compaction strategy for one of the tables.
-pub(crate) fn set_compaction(schema: &Schema, dice: &Dice) -> Option<Transformation> {
+/// Another compaction strategy, other chunks, another prefetch or flush period for one of the tables.
+pub(crate) fn set_options(schema: &Schema, dice: &Dice) -> Option<Transformation> {
     let tables = world::tables(schema);
     let table = dice.pick(&tables);
     let mut builder = table.to_builder();
-    builder.options.compaction = world::compaction(dice.below(world::STRATEGY_COUNT));
+    let options = &mut builder.options;
+    match dice.below(4) {
+        0 => {
+            let lengths =
+                [ChunkLength::Auto, ChunkLength::Auto, ChunkLength::Fixed(4096), ChunkLength::Fixed(65536)];
+            options.compression.chunk_length = *dice.pick(&lengths);
+        }
+        1 => {
+            options.caching.prefetch = *dice.pick(&Prefetch::ALL);
+            options.memtable_flush_period_in_ms = *dice.pick(&[0, 300, 3_000]);
+        }
+        _ => options.compaction = world::compaction(dice.below(world::STRATEGY_COUNT)),
+    }
     Some(Transformation::AlterTable { table: Box::new(builder.build().ok()?) })
 }
 
@@ -110,7 +153,8 @@ pub(crate) fn brief(change: &Transformation) -> String {
         Transformation::AlterTable { table } => {
             let columns: Vec<_> = table.columns().iter().map(|column| column.name.as_str()).collect();
             let strategy = table.options().compaction.class.rsplit('.').next().unwrap_or_default();
-            format!("alter {} to {columns:?}, {strategy}", table.name())
+            let chunks = table.options().compression.chunk_length;
+            format!("alter {} to {columns:?}, {strategy}, {chunks:?}", table.name())
         }
         Transformation::CreateTable { table } => format!("create {}", table.name()),
         Transformation::DropTable { name, .. } => format!("drop {name}"),

@@ -68,6 +68,9 @@ impl Life {
                 let life = Rc::clone(&life);
                 clients.spawn_local(async move { life.client(client, &dice, &coordinator).await });
             }
+            let dice = Dice::new(life.run.seed, life.plan.number, 5_000 + round);
+            let (operator, coordinator) = (Rc::clone(&life), node.coordinator(dice.below(8)));
+            clients.spawn_local(async move { operator.operate(&dice, &coordinator).await });
             while let Some(done) = clients.join_next().await {
                 done.map_err(|error| wrong(format!("a client ended badly: {error}")))??;
             }

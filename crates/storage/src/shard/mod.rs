@@ -17,6 +17,7 @@
 //! | how are files looked through and mended? | `scrub.rs` |
 //! | how are files kept, as snapshots and backups? | `snapshot.rs` |
 //! | how does the shard learn of a new schema? | `tables.rs` |
+//! | which table is being emptied on all shards? | `truncation.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
 
 mod compact;
@@ -31,6 +32,7 @@ mod read;
 mod scrub;
 mod snapshot;
 mod tables;
+mod truncation;
 mod visit;
 mod write;
 

@@ -1,0 +1,130 @@
+//! How a table is emptied on all shards, or on none.
+//!
+//! 1. The table is noted in the data directory.
+//! 2. Each shard empties its part, in one step. From the first of these on the table will be empty: what
+//!    fails here is tried again until it is done.
+//! 3. The note is forgotten.
+//! 4. A node that starts and finds a note does step 2 and 3, before it takes requests. What was written
+//!    since goes with the rest: nobody was told yet that the table is empty, so it may be so only now.
+//!
+//! One shard needs no note. One truncation goes on at a time.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use schema::TableId;
+use storage::Shard;
+use tokio::sync::oneshot;
+
+use crate::{Coordinator, CoordinatorError};
+
+/// How long a truncation that could not be finished rests before the next try.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Who waits for the outcome.
+struct Asker(Option<oneshot::Sender<Result<(), CoordinatorError>>>);
+
+impl Asker {
+    /// Only the first outcome is told.
+    fn tell(&mut self, outcome: Result<(), CoordinatorError>) {
+        if let Some(asker) = self.0.take() {
+            // Whoever asked may have gone.
+            _ = asker.send(outcome);
+        }
+    }
+}
+
+impl Coordinator {
+    /// Empties a table on all shards.
+    ///
+    /// # Errors
+    /// Nothing is emptied; or, when a shard could not make it durable and others could, it is tried
+    /// again until all have.
+    ///
+    /// # Cancel safety
+    /// Dropped, the truncation goes on.
+    pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
+        let (asker, told) = oneshot::channel();
+        let coordinator = self.clone();
+        tokio::task::spawn_local(async move { coordinator.truncate_whole(table, Asker(Some(asker))).await });
+        told.await.map_err(|_| CoordinatorError::ShuttingDown)?
+    }
+
+    /// Step 4. To be called before the node takes requests, after [`Coordinator::replay_batches`].
+    ///
+    /// # Errors
+    /// The table can not be emptied; the node must not serve.
+    pub async fn finish_truncation(&self) -> Result<(), CoordinatorError> {
+        let Some(table) = self.shard.local().noted_truncation().await? else { return Ok(()) };
+        tracing::info!(table = %table.0, "a truncation that was cut off is finished");
+        self.settle_batches().await?;
+        for shard in 0..self.shard.shards().count() {
+            self.truncate_on(shard, table).await?;
+        }
+        Ok(self.shard.local().forget_truncation().await?)
+    }
+
+    async fn truncate_whole(&self, table: TableId, mut asker: Asker) {
+        let _turn = self.node.truncation.lock().await;
+        let shard_count = self.shard.shards().count();
+        let mut left: Vec<usize> = (0..shard_count).collect();
+        let mut outcome = self.begin_truncation(table).await;
+        if outcome.is_ok() {
+            outcome = self.truncate_on_all(&mut left, table).await;
+        }
+        // From the first shard on there is no way back.
+        while !left.is_empty() && left.len() < shard_count {
+            if matches!(outcome, Err(CoordinatorError::ShuttingDown)) {
+                return asker.tell(outcome);
+            }
+            tracing::warn!(table = %table.0, ?left, "a table is emptied in part, and the rest is tried again");
+            asker.tell(outcome);
+            tokio::time::sleep(RETRY_AFTER).await;
+            outcome = self.truncate_on_all(&mut left, table).await;
+        }
+        while shard_count > 1
+            && let Err(error) = self.shard.local().forget_truncation().await
+        {
+            asker.tell(Err(error.into()));
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+        asker.tell(outcome);
+    }
+
+    async fn begin_truncation(&self, table: TableId) -> Result<(), CoordinatorError> {
+        self.settle_batches().await?;
+        if self.shard.shards().count() > 1 {
+            self.shard.local().note_truncation(table).await?;
+        }
+        Ok(())
+    }
+
+    /// A finished batch whose removal is not durable would be written again by the next start.
+    async fn settle_batches(&self) -> Result<(), CoordinatorError> {
+        for shard in 0..self.shard.shards().count() {
+            self.shard.on_when_free(shard, |shard| async move { shard.settle().await }).await??;
+        }
+        Ok(())
+    }
+
+    /// Takes the shards from `left` whose part is empty now. Gives the last error.
+    async fn truncate_on_all(&self, left: &mut Vec<usize>, table: TableId) -> Result<(), CoordinatorError> {
+        let mut outcome = Ok(());
+        for shard in std::mem::take(left) {
+            if let Err(error) = self.truncate_on(shard, table).await {
+                left.push(shard);
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+
+    /// A table that was dropped meanwhile is as empty as can be.
+    async fn truncate_on(&self, shard: usize, table: TableId) -> Result<(), CoordinatorError> {
+        let truncate = move |shard: Rc<Shard>| async move { shard.truncate(table).await };
+        match self.shard.on_when_free(shard, truncate).await?.map_err(CoordinatorError::from) {
+            Err(CoordinatorError::NoTable { .. }) => Ok(()),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The note that a table is being emptied on all shards.
+//!
+//! Each shard empties its part in one step of its own manifest. So that a crash between two of these
+//! steps leaves no table emptied in part, the coordinator has the table noted in the data directory
+//! before the first step and forgotten after the last; a start that finds a note finishes what it
+//! tells. Whichever shard the coordinator is on writes the note: it is one for the whole node.
+
+use std::io;
+use std::sync::Arc;
+
+use schema::TableId;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::Shard;
+use crate::StorageError;
+use crate::state_file::{read_state, write_state};
+
+#[derive(Serialize, Deserialize)]
+struct Note {
+    table: Uuid,
+}
+
+impl Shard {
+    /// Notes durably that the table is about to be emptied on all shards. There is one note at a time.
+    ///
+    /// # Errors
+    /// The disk fails. The note may be there or not.
+    pub async fn note_truncation(&self, table: TableId) -> Result<(), StorageError> {
+        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.truncating());
+        let noted = self.runtime.io.run(move || write_state(&*disk, &path, &Note { table: table.0 })).await;
+        noted.inspect_err(|error| self.note_fault("truncate", error))
+    }
+
+    /// Forgets the note, durably, if there is one.
+    ///
+    /// # Errors
+    /// The disk fails. The note may be there or not.
+    pub async fn forget_truncation(&self) -> Result<(), StorageError> {
+        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.truncating());
+        let root = self.layout.root().to_owned();
+        let forget = move || -> io::Result<()> {
+            if disk.exists(&path)? {
+                disk.remove_file(&path)?;
+            }
+            disk.sync_dir(&root)
+        };
+        let forgotten = self.runtime.io.run(forget).await;
+        forgotten
+            .map_err(|source| StorageError::Disk { act: "forget a truncation", source })
+            .inspect_err(|error| self.note_fault("truncate", error))
+    }
+
+    /// The table whose truncation an earlier run noted and did not finish.
+    ///
+    /// # Errors
+    /// The note is damaged, or the disk fails.
+    pub async fn noted_truncation(&self) -> Result<Option<TableId>, StorageError> {
+        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.truncating());
+        let note: Option<Note> = self.runtime.io.run(move || read_state(&*disk, &path)).await?;
+        Ok(note.map(|note| TableId(note.table)))
+    }
+}
