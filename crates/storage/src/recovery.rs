@@ -116,11 +116,16 @@ impl Recovery<'_> {
     fn sweep_table(&self, directory: &Path, named: &BTreeSet<Uuid>) -> Result<(), StorageError> {
         let names = list(&**self.disk(), directory)?;
         let parsed = names.iter().filter_map(|name| Descriptor::from_path(&directory.join(name)).ok());
-        let mut components: HashMap<Descriptor, Vec<Component>> = HashMap::new();
+        // In the order of their names, in which those of one file follow each other: what fails here must
+        // do so again under the same seed.
+        let mut files: Vec<(Descriptor, Vec<Component>)> = Vec::new();
         for (descriptor, component) in parsed {
-            components.entry(descriptor).or_default().push(component);
+            match files.last_mut() {
+                Some((last, components)) if *last == descriptor => components.push(component),
+                _ => files.push((descriptor, vec![component])),
+            }
         }
-        for (descriptor, components) in components {
+        for (descriptor, components) in files {
             if named.contains(&descriptor.id) {
                 continue;
             }
