@@ -19,7 +19,7 @@ fn a_node_keeps_what_it_acknowledged_through_power_cuts() {
 /// Seeds that found something: see `docs/internals/simulation.md`.
 #[test]
 fn what_seeds_found_stays_mended() {
-    [59, 273, 1017].into_iter().for_each(|seed| _ = run(seed));
+    [59, 1017].into_iter().for_each(|seed| _ = run(seed));
 }
 
 #[test]
