@@ -8,12 +8,19 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
 /// A source of time.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Microseconds since 1970-01-01 UTC.
     fn now_micros(&self) -> i64;
     /// Time since this clock was made; never goes back.
     fn elapsed(&self) -> Duration;
+
+    /// [`Clock::elapsed`] as it was a few milliseconds ago at most: cheap enough for every request.
+    fn elapsed_roughly(&self) -> Duration {
+        self.elapsed()
+    }
 
     /// Seconds since 1970-01-01 UTC, as expiry times use them.
     fn now_seconds(&self) -> i64 {
@@ -30,13 +37,15 @@ pub trait Clock: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct SystemClock {
     start: std::time::Instant,
+    /// The same by the clock that only ticks.
+    rough_start: Duration,
 }
 
 impl SystemClock {
     /// Starts counting [`Clock::elapsed`] now.
     #[expect(clippy::disallowed_methods, reason = "this is the door the ban points to")]
     pub fn new() -> SystemClock {
-        SystemClock { start: std::time::Instant::now() }
+        SystemClock { start: std::time::Instant::now(), rough_start: rough(ClockId::MonotonicCoarse) }
     }
 }
 
@@ -59,6 +68,21 @@ impl Clock for SystemClock {
     fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
+
+    fn elapsed_roughly(&self) -> Duration {
+        rough(ClockId::MonotonicCoarse).saturating_sub(self.rough_start)
+    }
+
+    fn now_seconds(&self) -> i64 {
+        clock_gettime(ClockId::RealtimeCoarse).tv_sec
+    }
+}
+
+/// What a clock of the kernel's showed at its last tick.
+fn rough(clock: ClockId) -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
+    // Never negative: it counts from the start of the machine.
+    Duration::new(tv_sec.unsigned_abs(), tv_nsec as u32)
 }
 
 /// Follows tokio's time, which a paused runtime moves only when every task sleeps.

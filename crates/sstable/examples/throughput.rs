@@ -194,7 +194,13 @@ fn run(case: &Case) -> Result<(), Failure> {
                 if !file.may_contain(&header.key, KeyHash::of(&header.key.bytes)) {
                     continue;
                 }
-                let mut cursor = file.partition_cursor(&source, &header.key, &slices, false);
+                let mut cursor = file.partition_cursor(
+                    &source,
+                    &header.key,
+                    KeyHash::of(&header.key.bytes),
+                    &slices,
+                    false,
+                );
                 loop {
                     match cursor.step()? {
                         Step::End => break,

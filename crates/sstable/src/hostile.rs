@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use crate::statistics::correct_checksums;
 use crate::{
-    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, RingRange, SstableError, TableFile,
-    Version, table_of_header, toc,
+    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, RingRange, SstableError,
+    TableFile, Version, table_of_header, toc,
 };
 
 /// Rows read of one hostile file, at most.
@@ -111,8 +111,20 @@ fn read_all(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Result<(), Sstable
     let slices = if slices.as_slice().is_empty() { Slices::all() } else { slices };
     for key in keys.iter().take(8) {
         for reversed in [false, true] {
-            let _ = steps(file.partition_cursor(DirectChunks::new(), key, &slices, reversed));
-            let _ = steps(file.partition_cursor(DirectChunks::new(), key, &Slices::all(), reversed));
+            let _ = steps(file.partition_cursor(
+                DirectChunks::new(),
+                key,
+                KeyHash::of(&key.bytes),
+                &slices,
+                reversed,
+            ));
+            let _ = steps(file.partition_cursor(
+                DirectChunks::new(),
+                key,
+                KeyHash::of(&key.bytes),
+                &Slices::all(),
+                reversed,
+            ));
         }
     }
     Ok(())

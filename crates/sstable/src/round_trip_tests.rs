@@ -20,8 +20,8 @@ use uuid::Uuid;
 
 use crate::fixture_tests::collect;
 use crate::{
-    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, FileCursor, RingPlace, RingRange, SstableError,
-    TableFile, TableWriter, WriterOptions, id_from_text,
+    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, FileCursor, KeyHash, RingPlace, RingRange,
+    SstableError, TableFile, TableWriter, WriterOptions, id_from_text,
 };
 
 /// Finds the last chunk fetched and no other: the smallest cache there can be.
@@ -321,12 +321,18 @@ fn check(seed: u64) {
         let slices = world.slices();
         for reversed in [false, true] {
             let model = &models[world.below(models.len() as u64) as usize];
-            let cursor = file.partition_cursor(&source, &model.header.key, &slices, reversed);
+            let cursor = file.partition_cursor(
+                &source,
+                &model.header.key,
+                KeyHash::of(&model.header.key.bytes),
+                &slices,
+                reversed,
+            );
             let read = drive(cursor, &source);
             assert_eq!(read, [expect(model, &slices, reversed)], "slices {slices:?}, reversed {reversed}");
         }
         let absent = PartitionKey::new(Bytes::from(format!("absent{}", world.below(1000))));
-        let cursor = file.partition_cursor(&source, &absent, &slices, false);
+        let cursor = file.partition_cursor(&source, &absent, KeyHash::of(&absent.bytes), &slices, false);
         assert_eq!(drive(cursor, &source), []);
         let range = world.range(&models);
         let within = models.iter().filter(|model| range.contains(&model.header.key));

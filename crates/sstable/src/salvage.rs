@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rows::{PartitionKey, Slices, Step, UnfilteredCursor};
 use types::Token;
 
-use crate::{DirectChunks, RingPlace, RingRange, SstableError, TableFile, TableWriter};
+use crate::{DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, TableWriter};
 
 /// Keys that a file still tells, and what kept it from telling others.
 #[derive(Debug, Default)]
@@ -76,7 +76,8 @@ pub fn copy_partition(
     key: &PartitionKey,
     writer: &mut TableWriter,
 ) -> Result<(), SstableError> {
-    let mut cursor = file.partition_cursor(DirectChunks::new(), key, &Slices::all(), false);
+    let mut cursor =
+        file.partition_cursor(DirectChunks::new(), key, KeyHash::of(&key.bytes), &Slices::all(), false);
     let Step::Header(header) = cursor.step()? else { return Ok(()) };
     writer.start_partition(&header)?;
     while let Step::Item(item) = cursor.step()? {
@@ -144,7 +145,8 @@ fn readable(file: &Arc<TableFile>, last: i64) -> Option<Token> {
 
 /// Reads a partition through without writing it.
 fn is_whole(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), SstableError> {
-    let mut cursor = file.partition_cursor(DirectChunks::new(), key, &Slices::all(), false);
+    let mut cursor =
+        file.partition_cursor(DirectChunks::new(), key, KeyHash::of(&key.bytes), &Slices::all(), false);
     while !matches!(cursor.step()?, Step::End) {}
     Ok(())
 }

@@ -351,10 +351,11 @@ impl TableFile {
         self: &Arc<Self>,
         source: S,
         key: &PartitionKey,
+        hash: KeyHash,
         slices: &Slices,
         reversed: bool,
     ) -> FileCursor<S> {
-        FileCursor::partition(Arc::clone(self), source, key.clone(), slices.clone(), reversed)
+        FileCursor::partition(Arc::clone(self), source, key.clone(), hash, slices.clone(), reversed)
     }
 
     /// Reads slices of all partitions in a range of the ring.

@@ -96,7 +96,13 @@ impl TableFile {
                     last = None;
                     partition_count += 1;
                     let none = Slices::none();
-                    let mut found: FileCursor<_> = self.partition_cursor(&one, &header.key, &none, false);
+                    let mut found: FileCursor<_> = self.partition_cursor(
+                        &one,
+                        &header.key,
+                        KeyHash::of(&header.key.bytes),
+                        &none,
+                        false,
+                    );
                     let is_found = self.may_contain(&header.key, KeyHash::of(&header.key.bytes))
                         && matches!(found.step()?, Step::Header(other) if other.key == header.key);
                     if !is_found {

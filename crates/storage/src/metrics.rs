@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtime::Clock;
 use sstable::{TableFile, TableSummary};
 use types::Token;
 
@@ -16,6 +17,9 @@ pub(crate) struct TableMetrics {
     pub(crate) read_nanos: Cell<u64>,
     pub(crate) write_count: Cell<u64>,
     pub(crate) write_nanos: Cell<u64>,
+    /// How long the last read and the last write took that were [sampled](Sample).
+    read_sample: Cell<u64>,
+    write_sample: Cell<u64>,
     pub(crate) flush_count: Cell<u64>,
     pub(crate) cache_hit_count: Cell<u64>,
     pub(crate) cache_miss_count: Cell<u64>,
@@ -23,11 +27,26 @@ pub(crate) struct TableMetrics {
 }
 
 impl TableMetrics {
+    /// Begins a read whose time is [sampled](Sample).
+    pub(crate) fn begin_read<'a>(&'a self, clock: &'a dyn Clock) -> Sample<'a> {
+        Sample::begin(&self.read_count, &self.read_nanos, &self.read_sample, clock)
+    }
+
+    /// The same for a write.
+    pub(crate) fn begin_write<'a>(&'a self, clock: &'a dyn Clock) -> Sample<'a> {
+        Sample::begin(&self.write_count, &self.write_nanos, &self.write_sample, clock)
+    }
+
+    /// Notes what a read came upon; `now` is since the start of the process.
+    pub(crate) fn note_slice(&self, now: Duration, live_count: u64, tombstone_count: u64) {
+        self.slices.borrow_mut().note(minute(now), live_count, tombstone_count);
+    }
+
     /// Counts a read, and what it came upon; times are since the start of the process.
     pub(crate) fn note_read(&self, started: Duration, now: Duration, live_count: u64, tombstone_count: u64) {
         Self::add(&self.read_count, 1);
         Self::add_nanos(&self.read_nanos, now.saturating_sub(started));
-        self.slices.borrow_mut().note(minute(now), live_count, tombstone_count);
+        self.note_slice(now, live_count, tombstone_count);
     }
 
     /// What reads of the last five minutes came upon: live rows, and tombstones.
@@ -41,6 +60,35 @@ impl TableMetrics {
 
     pub(crate) fn add_nanos(counter: &Cell<u64>, duration: Duration) {
         Self::add(counter, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    }
+}
+
+/// The time of something so short that to ask the clock twice is a good part of it: one in sixteen is timed,
+/// and stands for those that follow.
+pub(crate) struct Sample<'a> {
+    count: &'a Cell<u64>,
+    nanos: &'a Cell<u64>,
+    last: &'a Cell<u64>,
+    clock: &'a dyn Clock,
+    started: Option<Duration>,
+}
+
+const SAMPLED_PART: u64 = 16;
+
+impl<'a> Sample<'a> {
+    fn begin(count: &'a Cell<u64>, nanos: &'a Cell<u64>, last: &'a Cell<u64>, clock: &'a dyn Clock) -> Self {
+        let started = count.get().is_multiple_of(SAMPLED_PART).then(|| clock.elapsed());
+        Sample { count, nanos, last, clock, started }
+    }
+
+    /// Counts it.
+    pub(crate) fn end(self) {
+        if let Some(started) = self.started {
+            let spent = self.clock.elapsed().saturating_sub(started);
+            self.last.set(u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX));
+        }
+        TableMetrics::add(self.count, 1);
+        TableMetrics::add(self.nanos, self.last.get());
     }
 }
 
@@ -358,5 +406,17 @@ mod tests {
         assert_eq!(between(span(1, 1000), 1000, 5000), 0.0);
         assert_eq!(between(span(7, 7), 6, 7), 100.0);
         assert_eq!(between(span(i64::MIN, i64::MAX), i64::MIN, i64::MAX), 100.0);
+    }
+
+    #[test]
+    fn every_sixteenth_is_timed_and_stands_for_the_others() {
+        let (metrics, clock) = (TableMetrics::default(), runtime::ManualClock::default());
+        for spent in 1..=17 {
+            let sample = metrics.begin_read(&clock);
+            clock.advance(Duration::from_micros(spent));
+            sample.end();
+        }
+        assert_eq!(metrics.read_count.get(), 17);
+        assert_eq!(metrics.read_nanos.get(), 16 * 1_000 + 17_000);
     }
 }

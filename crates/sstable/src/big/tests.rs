@@ -10,7 +10,7 @@ use crate::chunk::Fetch;
 use crate::fixture_tests::{Partitions, big_fixtures, collect, renumbered, write};
 use crate::statistics::{StatisticsChange, change_statistics};
 use crate::{
-    Component, Descriptor, DirectChunks, RingPlace, RingRange, SstableError, TableFile, Version,
+    Component, Descriptor, DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, Version,
     WriterOptions, hostile, table_of_header, write_checksums,
 };
 
@@ -95,7 +95,13 @@ fn slices_of_big_are_those_of_da_in_both_directions() {
             for slices in &wanted {
                 for reversed in [false, true] {
                     let read = |file: &Arc<TableFile>| {
-                        collect(file.partition_cursor(DirectChunks::new(), &header.key, slices, reversed))
+                        collect(file.partition_cursor(
+                            DirectChunks::new(),
+                            &header.key,
+                            KeyHash::of(&header.key.bytes),
+                            slices,
+                            reversed,
+                        ))
                     };
                     assert_eq!(read(&file), read(&same), "{name} {slices:?} reversed: {reversed}");
                 }
@@ -124,7 +130,16 @@ fn ranges_of_the_ring_begin_and_end_where_they_should() {
             }
         }
         let absent = PartitionKey::new(bytes::Bytes::from_static(b"absent"));
-        assert_eq!(collect(file.partition_cursor(DirectChunks::new(), &absent, &Slices::all(), false)), []);
+        assert_eq!(
+            collect(file.partition_cursor(
+                DirectChunks::new(),
+                &absent,
+                KeyHash::of(&absent.bytes),
+                &Slices::all(),
+                false
+            )),
+            []
+        );
     }
 }
 
@@ -269,7 +284,13 @@ fn a_clustering_that_no_row_has_finds_its_place() {
             let slices = Slices::new(vec![slice((&place, &place), true)], &file.layout().comparator);
             for reversed in [false, true] {
                 let read = |file: &Arc<TableFile>| {
-                    collect(file.partition_cursor(DirectChunks::new(), &header.key, &slices, reversed))
+                    collect(file.partition_cursor(
+                        DirectChunks::new(),
+                        &header.key,
+                        KeyHash::of(&header.key.bytes),
+                        &slices,
+                        reversed,
+                    ))
                 };
                 assert_eq!(read(&file), read(&same), "{c} reversed: {reversed}");
             }

@@ -49,7 +49,7 @@ pub struct FileCursor<S> {
 /// Which partitions are read.
 #[derive(Debug)]
 enum Which {
-    One { key: PartitionKey, reversed: bool },
+    One { key: PartitionKey, hash: KeyHash, reversed: bool },
     Range { range: RingRange, locator: Locator, last_key: Option<PartitionKey> },
 }
 
@@ -134,10 +134,11 @@ impl<S: ChunkSource> FileCursor<S> {
         file: Arc<TableFile>,
         source: S,
         key: PartitionKey,
+        hash: KeyHash,
         slices: Slices,
         reversed: bool,
     ) -> Self {
-        let which = Which::One { key, reversed };
+        let which = Which::One { key, hash, reversed };
         Self::new(file, source, slices, which)
     }
 
@@ -202,7 +203,7 @@ impl<S: ChunkSource> FileCursor<S> {
     fn locate(&mut self) -> Attempt<State> {
         let file = Arc::clone(self.chunks.file());
         match &mut self.which {
-            Which::One { key, .. } => {
+            Which::One { key, hash, .. } => {
                 let summary = file.summary();
                 if *key < summary.first_key || *key > summary.last_key {
                     return Ok(State::End);
@@ -214,7 +215,7 @@ impl<S: ChunkSource> FileCursor<S> {
                 let mut form = Vec::with_capacity(key.bytes.len() + 16);
                 byte_comparable::decorated_key(key.token, &key.bytes, &mut form);
                 let mut pages = self.chunks.trie(Component::Partitions);
-                let place = find(&mut pages, root, &form, KeyHash::of(&key.bytes))?;
+                let place = find(&mut pages, root, &form, *hash)?;
                 file.note_looked_up(place.is_some());
                 Ok(place.map_or(State::End, State::Resolve))
             }

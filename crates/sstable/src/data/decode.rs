@@ -183,9 +183,14 @@ impl Decoder {
         let count = if has_all { columns.list.len() } else { self.subset.len() };
         let has_complex_deletion = head.flags & flags::COMPLEX_DELETION != 0;
         let reader = CellReader { layout, liveness, has_complex_deletion, body };
-        let memory = std::mem::take(&mut self.built);
-        let mut builder = RowBuilder::reusing(memory, &self.clustering, liveness, deletion);
-        builder.reserve(body.len() + count * COLUMN_OVERHEAD_BYTES);
+        let columns_bytes = body.len() + count * COLUMN_OVERHEAD_BYTES;
+        let mut builder = if self.built_bytes == 0 {
+            RowBuilder::with_capacity(&self.clustering, liveness, deletion, columns_bytes)
+        } else {
+            let memory = std::mem::take(&mut self.built);
+            RowBuilder::reusing(memory, &self.clustering, liveness, deletion)
+        };
+        builder.reserve(columns_bytes);
         if has_all && columns.is_simple_by_id {
             for column in &columns.list {
                 let cell = reader.read_cell(column.fixed_bytes, false, &mut input)?;
@@ -222,10 +227,16 @@ impl Decoder {
         Ok(self.built(builder))
     }
 
-    /// A row that was put together; `None` when nothing is in it.
+    /// A row that was put together; `None` when nothing is in it. The first, which may be the only one, has
+    /// memory of its own, that is not copied again.
     fn built(&mut self, builder: RowBuilder) -> Option<Row> {
-        let (row, memory) = builder.finish_into(&mut self.shared, self.built_bytes.min(SHARED_BYTES));
-        self.built = memory;
+        let row = if self.built_bytes == 0 {
+            builder.finish()
+        } else {
+            let (row, memory) = builder.finish_into(&mut self.shared, self.built_bytes.min(SHARED_BYTES));
+            self.built = memory;
+            row
+        };
         self.built_bytes = self.built_bytes.saturating_add(row.as_encoded().len());
         (!row.is_empty()).then_some(row)
     }

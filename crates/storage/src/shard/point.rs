@@ -46,7 +46,8 @@ impl Shard {
         if store.check_readable().is_err() || !read.table.dropped_columns().is_empty() {
             return None;
         }
-        let started = self.runtime.clock.elapsed();
+        let clock = &*self.runtime.clock;
+        let sample = store.metrics.begin_read(clock);
         let mut versions = LoneVersions::none();
         let (frozen, active) = (store.frozen.borrow(), store.active.borrow());
         let active = active.look();
@@ -78,7 +79,8 @@ impl Shard {
         };
         let live_count = u64::from(row.is_some());
         let shown = show(row);
-        store.metrics.note_read(started, self.runtime.clock.elapsed(), live_count, tombstone_count);
+        store.metrics.note_slice(clock.elapsed_roughly(), live_count, tombstone_count);
+        sample.end();
         Some(shown)
     }
 
@@ -109,7 +111,7 @@ impl TableStore {
         let hash = KeyHash::of(&key.bytes);
         let chunks = CachedChunks { cache, metrics: &self.metrics };
         for file in files.iter().filter(|file| self.may_show(file, key, hash)) {
-            let mut cursor = file.partition_cursor(&chunks, key, &Slices::all(), false);
+            let mut cursor = file.partition_cursor(&chunks, key, hash, &Slices::all(), false);
             match versions.take_from(&mut cursor) {
                 Ok(LoneStep::Whole) => {}
                 Ok(LoneStep::Need(_) | LoneStep::More) | Err(_) => return None,

@@ -151,7 +151,7 @@ impl<'a> Reading<'a> {
         let (files, in_memory) = (self.store.files(), self.lone_in_memory(key));
         let Some(mut versions) = in_memory else { return Ok(None) };
         for file in files.iter().filter(|file| self.store.may_show(file, key, hash)) {
-            let cursor = file.partition_cursor(Rc::clone(&self.chunks), key, &Slices::all(), false);
+            let cursor = file.partition_cursor(Rc::clone(&self.chunks), key, hash, &Slices::all(), false);
             if !self.lone_in_file(Box::new(cursor), &mut versions).await? {
                 return Ok(None);
             }
@@ -246,7 +246,7 @@ impl<'a> Reading<'a> {
         let hash = KeyHash::of(&key.bytes);
         for file in self.store.files().iter().filter(|file| self.store.may_show(file, key, hash)) {
             let chunks = Rc::clone(&self.chunks);
-            let cursor = file.partition_cursor(chunks, key, slices, self.reversed);
+            let cursor = file.partition_cursor(chunks, key, hash, slices, self.reversed);
             sources.push(Source::File(Box::new(Scoped::new(cursor, None))));
         }
         MergeCursor::new(self.store.table(), self.reversed, sources)

@@ -84,12 +84,13 @@ impl Shard {
     /// As [`Shard::write`] of one mutation, if that needs no waiting and nothing beside it; else `false`, and
     /// nothing was written. What stands in the way is then for [`Shard::write`] to find.
     pub(crate) fn write_at_once(&self, mutation: &Mutation) -> bool {
-        let started = self.runtime.clock.elapsed();
+        let clock = &*self.runtime.clock;
         let record_bytes = LogRecord::bytes(mutation.as_encoded());
-        if self.is_short_of_room() || !self.log.takes_at_once(record_bytes, started) {
+        if self.is_short_of_room() || !self.log.takes_at_once(record_bytes, clock.elapsed_roughly()) {
             return false;
         }
         let Ok(store) = self.store(mutation.table) else { return false };
+        let sample = store.metrics.begin_write(clock);
         let position = match self.is_durable(mutation).then(|| self.append_one(mutation.as_encoded())) {
             None => None,
             Some(Ok(position)) => Some(position),
@@ -97,7 +98,7 @@ impl Shard {
         };
         self.apply(&store, mutation, position);
         self.lend();
-        self.count_writes(&[store], started);
+        sample.end();
         true
     }
 
