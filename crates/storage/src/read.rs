@@ -31,11 +31,6 @@ impl ReadCommand {
     pub(crate) fn rows_are_alone(&self) -> bool {
         self.table.clustering_types().is_empty() && self.limits.rows_per_partition > 0 && self.slices.is_all()
     }
-
-    /// Is one partition asked for, which is at most one row?
-    pub(crate) fn is_of_one_row(&self) -> bool {
-        matches!(&self.target, ReadTarget::Keys(keys) if keys.len() == 1) && self.rows_are_alone()
-    }
 }
 
 /// Which partitions a read is about.

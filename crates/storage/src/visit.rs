@@ -7,12 +7,11 @@
 use std::rc::Rc;
 
 use rows::{Mutation, Row};
-use runtime::trace;
 
 use crate::shard::Rest;
 use crate::{PointRead, ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
 
-/// Errands are boxed: most requests never send one, and need no room for it.
+/// What waits is boxed: most requests are over before they come to it, and need no room for it.
 impl ShardHandle {
     /// [`crate::Shard::read`] on the shard that owns what is asked for.
     ///
@@ -20,25 +19,13 @@ impl ShardHandle {
     /// As [`crate::Shard::read`], and `ShardBusy` or `ShardGone`.
     pub async fn read(&self, owner: usize, command: &ReadCommand) -> Result<ReadPage, StorageError> {
         if owner == self.local().index() {
-            return self.read_here(command).await;
+            return Box::pin(self.local().read(command)).await;
         }
         if let Some(page) = self.visit(owner, |shard| shard.visiting_read(command)).flatten() {
             return page;
         }
         let command = command.clone();
         Box::pin(self.on(owner, move |shard| async move { shard.read(&command).await })).await?
-    }
-
-    /// Most rows are in memory: their reads need no room to wait in. The others begin again.
-    async fn read_here(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
-        // One that is traced would tell twice what it did.
-        if command.is_of_one_row()
-            && trace::current().is_none()
-            && let Some(page) = self.local().hurried_read(command)
-        {
-            return page;
-        }
-        Box::pin(self.local().read(command)).await
     }
 
     /// Shows the row of a partition of a table without clustering columns: the live one, or that there is

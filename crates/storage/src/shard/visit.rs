@@ -23,19 +23,11 @@ pub(crate) enum Rest {
 }
 
 impl Shard {
-    /// [`Shard::read`] without waiting; `None` when it would, for the disk or for others' turns.
-    pub(crate) fn hurried_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
+    /// [`Shard::read`] for a visitor; `None` when it would wait, for the disk or for others' turns.
+    pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
         let _hurry = Hurry::begin(self);
         let reading = pin!(self.read(command));
-        match reading.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(page) => Some(page),
-            Poll::Pending => None,
-        }
-    }
-
-    /// [`Shard::hurried_read`] for a visitor.
-    pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
-        let page = self.hurried_read(command)?;
+        let Poll::Ready(page) = reading.poll(&mut Context::from_waker(Waker::noop())) else { return None };
         self.visit_count.set(self.visit_count.get() + 1);
         Some(page)
     }
@@ -77,7 +69,7 @@ impl Shard {
     }
 }
 
-/// The time of what must not wait: a visit, or a read that will probably not have to.
+/// The time of a visit, which must not wait.
 struct Hurry<'a>(&'a Shard);
 
 impl<'a> Hurry<'a> {
