@@ -44,9 +44,10 @@ use ledger::Ledger;
 use operator::Operator;
 use worker::Workload;
 
-/// `commitlog_sync_period` of the rounds (by default it is 10 s), and what a slow machine may add.
+/// `commitlog_sync_period` of the rounds (by default it is 10 s), and what a machine may add whose cores and
+/// disk are others' too: half a period by design, and however long the shard's thread gets no core.
 const PERIOD: Duration = Duration::from_millis(200);
-const PERIOD_SLACK: Duration = Duration::from_millis(300);
+const PERIOD_SLACK: Duration = Duration::from_millis(800);
 /// Of the findings of one round so many are printed.
 const FINDINGS_SHOWN_MAX: usize = 10;
 
