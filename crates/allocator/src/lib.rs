@@ -9,8 +9,26 @@
 #![expect(unsafe_code, reason = "an allocator is unsafe by its trait, and a C library's functions are")]
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::{c_int, c_long};
+use std::time::Duration;
 
 use libmimalloc_sys as mi;
+
+/// `mi_option_purge_delay`: the milliseconds after which memory that nobody uses goes back to the kernel.
+const PURGE_DELAY: c_int = 15;
+
+unsafe extern "C" {
+    // In the library as it is built always; the crate declares them with more than we need.
+    fn mi_option_set(option: c_int, value: c_long);
+}
+
+/// Keeps memory that was freed for so long before the kernel gets it back. Memory that the kernel hands out has
+/// to be cleared page by page, so a program that always needs about as much again had better keep it.
+pub fn keep_freed_for(time: Duration) {
+    let milliseconds = c_long::try_from(time.as_millis()).unwrap_or(c_long::MAX);
+    // SAFETY: the option takes any number; it is read anew whenever memory is freed.
+    unsafe { mi_option_set(PURGE_DELAY, milliseconds) }
+}
 
 /// Bytes that every block is aligned to, if it has as many: C's `max_align_t` on the machines we run on.
 const ALIGN_ALWAYS: usize = 16;
@@ -70,6 +88,19 @@ unsafe impl GlobalAlloc for Allocator {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    unsafe extern "C" {
+        fn mi_option_get(option: c_int) -> c_long;
+    }
+
+    #[test]
+    fn the_number_of_the_option_is_still_its_own() {
+        // SAFETY: any option may be asked for.
+        let delay = || unsafe { mi_option_get(PURGE_DELAY) };
+        assert_eq!(delay(), 1000, "what the library does unless told");
+        keep_freed_for(Duration::from_secs(60));
+        assert_eq!(delay(), 60_000);
+    }
 
     #[test]
     fn blocks_of_every_size_are_aligned_and_keep_their_bytes() {

@@ -18,7 +18,7 @@
 mod builder;
 mod check;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use schema::ColumnId;
 
 use crate::clustering::Components;
@@ -116,6 +116,12 @@ impl Row {
             Row(shared.slice(std::mem::replace(&mut start, end)..end))
         };
         rows.iter().map(copy).collect()
+    }
+
+    /// The same row at the end of memory that it shares with what was put there before.
+    pub fn copy_into(&self, memory: &mut BytesMut) -> Row {
+        memory.extend_from_slice(&self.0);
+        Row(memory.split().freeze())
     }
 
     /// The encoded bytes.

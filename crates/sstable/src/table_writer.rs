@@ -71,13 +71,16 @@ struct Partition {
 /// Where an item stands, kept until its byte-comparable form is wanted.
 #[derive(Clone, Debug)]
 enum ItemPlace {
+    /// The one row of a partition of a table without clustering columns.
+    Lone,
     Row(Row),
     Marker(Clustering, bool),
 }
 
 impl ItemPlace {
-    fn of(item: &Unfiltered) -> Self {
+    fn of(item: &Unfiltered, table: &Table) -> Self {
         match item {
+            Unfiltered::Row(_) if table.clustering_types().is_empty() => ItemPlace::Lone,
             Unfiltered::Row(row) => ItemPlace::Row(row.clone()),
             Unfiltered::Marker(marker) => ItemPlace::Marker(marker.prefix.clone(), marker.is_before),
         }
@@ -86,6 +89,7 @@ impl ItemPlace {
     /// The place as the start or the end of what is covered.
     fn bound(&self, is_start: bool) -> Bound {
         let (prefix, is_before) = match self {
+            ItemPlace::Lone => (Clustering::EMPTY, is_start),
             ItemPlace::Row(row) => (row.clustering(), is_start),
             ItemPlace::Marker(prefix, is_before) => (prefix.clone(), *is_before),
         };
@@ -102,6 +106,10 @@ impl ItemPlace {
         out.clear();
         let types = table.clustering_types();
         match self {
+            ItemPlace::Lone => {
+                let none = std::iter::empty();
+                byte_comparable::clustering(types, none, ClusteringBoundKind::Clustering, out);
+            }
             ItemPlace::Row(row) => {
                 byte_comparable::clustering(
                     types,
@@ -252,7 +260,7 @@ impl TableWriter {
             Unfiltered::Marker(marker) => encoder.marker(layout, marker, previous_bytes, collector, out),
         })?;
         encoded.map_err(|what| self.misuse(what))?;
-        let place = ItemPlace::of(item);
+        let place = ItemPlace::of(item, &self.table);
         if partition.first_place.is_none() {
             partition.first_place = Some(place.clone());
         }

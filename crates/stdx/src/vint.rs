@@ -32,11 +32,18 @@ pub const fn size_signed(value: i64) -> usize {
 }
 
 /// Appends `value`.
+#[inline]
 pub fn write_unsigned(value: u64, out: &mut Vec<u8>) {
-    let bytes = size(value);
-    if bytes == 1 {
+    if value < 0x80 {
         out.push(value as u8);
-    } else if bytes == BYTES_MAX {
+    } else {
+        write_long(value, out);
+    }
+}
+
+fn write_long(value: u64, out: &mut Vec<u8>) {
+    let bytes = size(value);
+    if bytes == BYTES_MAX {
         out.push(0xff);
         out.extend_from_slice(&value.to_be_bytes());
     } else {

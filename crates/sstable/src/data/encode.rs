@@ -4,7 +4,7 @@
 //! written into a buffer of its own run; the runs are put in order at the end. All buffers are
 //! kept from row to row.
 
-use rows::{CellRef, ColumnData, DeletionTime, Liveness, Marker, Row};
+use rows::{CellRef, ColumnData, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row};
 use stdx::vint;
 
 use super::clustering::{marker_kind, write_components};
@@ -20,6 +20,8 @@ pub(crate) trait RowObserver {
     fn deletion(&mut self, deletion: DeletionTime);
     /// A cell.
     fn cell(&mut self, cell: &CellRef<'_>);
+    /// So many cells whose times are those of the row's liveness, which was told before or will be.
+    fn cells_as_old_as_row(&mut self, count: u64);
     /// The end of a row that has so many columns with cells.
     fn row_end(&mut self, column_count: u64);
 }
@@ -31,6 +33,8 @@ pub(crate) struct Encoder {
     cells: Vec<u8>,
     /// Where in `cells` each column is, by its place in the file.
     runs: Vec<(u16, u32, u32)>,
+    /// Are the columns in the file's order as they lie in `cells`?
+    in_order: bool,
     /// What stands before the cells.
     body: Vec<u8>,
 }
@@ -85,6 +89,10 @@ impl Encoder {
         }
         vint::write_unsigned((self.body.len() + self.cells.len()) as u64, out);
         out.extend_from_slice(&self.body);
+        if self.in_order {
+            out.extend_from_slice(&self.cells);
+            return Ok(());
+        }
         for (_, start, end) in &self.runs {
             out.extend_from_slice(&self.cells[*start as usize..*end as usize]);
         }
@@ -103,8 +111,9 @@ impl Encoder {
     ) -> Result<usize, &'static str> {
         self.cells.clear();
         self.runs.clear();
+        self.in_order = true;
         let mut column_count = 0;
-        let mut in_order = true;
+        let mut as_old_as_row = 0;
         for column in row.columns() {
             // A column that was dropped since the row was written.
             let Some(slot) = columns.slot(column.id) else { continue };
@@ -115,8 +124,14 @@ impl Encoder {
                     if file_column.is_complex {
                         return Err("one cell for a multi-cell column");
                     }
-                    write_cell(stats, liveness, &cell, file_column.fixed_bytes, false, &mut self.cells)?;
-                    observer.cell(&cell);
+                    if is_usual(liveness, &cell) {
+                        self.cells.push(flags::CELL_ROW_TIMESTAMP);
+                        write_value(file_column.fixed_bytes, cell.value, &mut self.cells)?;
+                        as_old_as_row += 1;
+                    } else {
+                        write_cell(stats, liveness, &cell, file_column.fixed_bytes, false, &mut self.cells)?;
+                        observer.cell(&cell);
+                    }
                     column_count += 1;
                 }
                 ColumnData::Complex(complex) => {
@@ -138,13 +153,14 @@ impl Encoder {
                     column_count += u64::from(count > 0);
                 }
             }
-            in_order &= self.runs.last().is_none_or(|(last, ..)| *last < slot);
+            self.in_order &= self.runs.last().is_none_or(|(last, ..)| *last < slot);
             let end = u32::try_from(self.cells.len()).map_err(|_| "a row of more than 4 GiB")?;
             self.runs.push((slot, start as u32, end));
         }
-        if !in_order {
+        if !self.in_order {
             self.runs.sort_unstable();
         }
+        observer.cells_as_old_as_row(as_old_as_row);
         observer.row_end(column_count);
         Ok(self.runs.len())
     }
@@ -209,6 +225,17 @@ fn has_complex_deletion(row: &Row, columns: &Columns) -> bool {
     })
 }
 
+/// What most cells are: written with a row that stays, to stay, and not empty.
+#[inline]
+fn is_usual(liveness: Liveness, cell: &CellRef<'_>) -> bool {
+    !liveness.is_none()
+        && !liveness.is_expiring()
+        && cell.timestamp == liveness.timestamp
+        && cell.local_deletion_time == NO_DELETION_TIME
+        && cell.ttl == 0
+        && !cell.value.is_empty()
+}
+
 fn write_cell(
     stats: &EncodingStats,
     liveness: Liveness,
@@ -263,5 +290,6 @@ impl RowObserver for Unobserved {
     fn liveness(&mut self, _: Liveness) {}
     fn deletion(&mut self, _: DeletionTime) {}
     fn cell(&mut self, _: &CellRef<'_>) {}
+    fn cells_as_old_as_row(&mut self, _: u64) {}
     fn row_end(&mut self, _: u64) {}
 }

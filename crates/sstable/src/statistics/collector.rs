@@ -169,6 +169,11 @@ impl RowObserver for Collector {
         self.local_deletion_time(cell.local_deletion_time);
     }
 
+    fn cells_as_old_as_row(&mut self, count: u64) {
+        // The least and the greatest of their times are the row's.
+        self.cell_count += count;
+    }
+
     fn row_end(&mut self, column_count: u64) {
         self.column_count += column_count;
         self.row_count += 1;

@@ -1,16 +1,17 @@
 //! The memtable: what was written to a table and is not in a table file yet.
 //!
 //! Partitions lie in ring order, rows in clustering order by their byte-comparable form. A write
-//! merges with what is there; rows share the memory of the mutation they came with. A memtable is
+//! merges with what is there; keys and rows are copied into an arena. A memtable is
 //! *active* on its shard, then *frozen*: from then on it is immutable, read by the shard and
 //! written out by a flush job at the same time.
 
+mod ahead;
+mod arena;
 mod cursor;
 mod partition;
 mod slot;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::ops::Bound as RangeBound;
 use std::sync::Arc;
 
@@ -19,13 +20,15 @@ use rows::{ClusteringComparator, Mutation, PartitionHeader, PartitionKey, Unfilt
 use schema::Table;
 use sstable::{EncodingStats, EncodingStatsCollector};
 
+use ahead::Ahead;
+use arena::Arena;
 pub(crate) use cursor::{MemtableCursor, MemtableTarget};
 pub(crate) use partition::LoneRow;
-use partition::MemoryPartition;
+use partition::{Context, MemoryPartition};
 pub(crate) use slot::MemtableSlot;
 
-/// Rough cost of a partition beside its bytes: map entry, key handle, row handle.
-const PARTITION_OVERHEAD_BYTES: usize = 160;
+/// Rough cost of a partition beside its bytes: its entry in a tree whose nodes are not all full.
+const PARTITION_OVERHEAD_BYTES: usize = 224;
 /// Rough cost of a row in a partition of many.
 const ROW_OVERHEAD_BYTES: usize = 96;
 
@@ -45,7 +48,9 @@ pub(crate) struct Memtable {
     comparator: ClusteringComparator,
     partitions: BTreeMap<PartitionKey, MemoryPartition>,
     stats: EncodingStatsCollector,
-    memory_bytes: usize,
+    arena: Arena,
+    /// What lies beside the arena.
+    other_bytes: usize,
     operation_count: u64,
     /// Log position of the oldest write in it that the log still must keep.
     first_position: Option<LogPosition>,
@@ -58,7 +63,8 @@ impl Memtable {
             table,
             partitions: BTreeMap::new(),
             stats: EncodingStatsCollector::new(),
-            memory_bytes: 0,
+            arena: Arena::default(),
+            other_bytes: 0,
             operation_count: 0,
             first_position: None,
         }
@@ -72,14 +78,19 @@ impl Memtable {
         }
         self.stats.mutation(mutation);
         self.operation_count += 1;
-        let partition = match self.partitions.entry(mutation.key.clone()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => {
-                self.memory_bytes += PARTITION_OVERHEAD_BYTES + mutation.key.bytes.len();
-                place.insert(MemoryPartition::default())
+        let mut context =
+            Context { table: &self.table, comparator: &self.comparator, arena: &mut self.arena };
+        self.other_bytes += match self.partitions.get_mut(&mutation.key) {
+            Some(known) => known.apply(mutation, &mut context),
+            // Looked for once more, with all of the path at hand: a key of its own memory would cost more.
+            None => {
+                let mut partition = MemoryPartition::default();
+                let key = context.arena.key(&mutation.key);
+                let grown = partition.apply(mutation, &mut context);
+                self.partitions.insert(key, partition);
+                PARTITION_OVERHEAD_BYTES + grown
             }
         };
-        self.memory_bytes += partition.apply(mutation, &self.table, &self.comparator);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -87,7 +98,7 @@ impl Memtable {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.memory_bytes
+        self.arena.memory_bytes() + self.other_bytes
     }
 
     pub(crate) fn partition_count(&self) -> usize {
@@ -110,8 +121,7 @@ impl Memtable {
     pub(crate) fn partitions(
         &self,
     ) -> impl Iterator<Item = (PartitionHeader, impl Iterator<Item = Unfiltered> + '_)> + '_ {
-        self.partitions
-            .iter()
+        Ahead::new(self.partitions.iter(), |(_, partition)| partition.first_bytes())
             .filter(|(_, partition)| !partition.is_empty())
             .map(|(key, partition)| (partition.header(key), partition.unfiltereds(&self.comparator)))
     }

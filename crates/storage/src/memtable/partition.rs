@@ -1,6 +1,7 @@
 //! One partition in memory.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound as RangeBound;
 
 use rows::{
@@ -12,9 +13,18 @@ use stdx::prefetch::prefetch;
 use types::byte_comparable::{self, ClusteringBoundKind};
 
 use super::ROW_OVERHEAD_BYTES;
+use super::ahead::Ahead;
+use super::arena::Arena;
 
 /// The byte-comparable form of a clustering, or of a bound between clusterings.
 pub(super) type OrderKey = Box<[u8]>;
+
+/// What a write meets in its memtable.
+pub(super) struct Context<'a> {
+    pub(super) table: &'a Table,
+    pub(super) comparator: &'a ClusteringComparator,
+    pub(super) arena: &'a mut Arena,
+}
 
 #[derive(Debug)]
 pub(super) struct MemoryPartition {
@@ -51,35 +61,30 @@ impl Default for MemoryPartition {
 }
 
 impl MemoryPartition {
-    /// Merges a write in and tells by how many bytes the partition grew.
-    pub(super) fn apply(
-        &mut self,
-        mutation: &Mutation,
-        table: &Table,
-        comparator: &ClusteringComparator,
-    ) -> usize {
+    /// Merges a write in and tells by how many bytes the partition grew beside the arena.
+    pub(super) fn apply(&mut self, mutation: &Mutation, context: &mut Context<'_>) -> usize {
         let mut grown = 0;
         self.deletion = self.deletion.max(mutation.deletion);
         if let Some(row) = &mutation.static_row {
-            grown += merge_into(&mut self.static_row, row, table);
+            grown += merge_into(&mut self.static_row, row, context);
         }
         for row in &mutation.rows {
-            grown += self.apply_row(row, table, comparator);
+            grown += self.apply_row(row, context);
         }
         for range in &mutation.ranges {
             grown += 2 * ROW_OVERHEAD_BYTES + range.slice.start.prefix.as_encoded().len();
-            self.ranges.get_or_insert_default().insert(range.clone(), comparator);
+            self.ranges.get_or_insert_default().insert(range.clone(), context.comparator);
         }
         grown
     }
 
-    fn apply_row(&mut self, row: &Row, table: &Table, comparator: &ClusteringComparator) -> usize {
-        if comparator.types().is_empty() {
+    fn apply_row(&mut self, row: &Row, context: &mut Context<'_>) -> usize {
+        if context.comparator.types().is_empty() {
             let mut one = match std::mem::replace(&mut self.rows, MemoryRows::None) {
                 MemoryRows::One(old) => Some(old),
                 _ => None,
             };
-            let grown = merge_into(&mut one, row, table);
+            let grown = merge_into(&mut one, row, context);
             self.rows = one.map_or(MemoryRows::None, MemoryRows::One);
             return grown;
         }
@@ -87,21 +92,25 @@ impl MemoryPartition {
             self.rows = MemoryRows::Many(BTreeMap::new());
         }
         let MemoryRows::Many(rows) = &mut self.rows else { return 0 };
-        let key = row_key(row, comparator);
-        match rows.get_mut(&key) {
-            Some(old) => {
-                let before = old.as_encoded().len();
-                if let Some(merged) = merge_rows(&[old.clone(), row.clone()], DeletionTime::LIVE, table) {
-                    *old = merged;
-                }
-                old.as_encoded().len().saturating_sub(before)
-            }
-            None => {
-                let grown = ROW_OVERHEAD_BYTES + key.len() + row.as_encoded().len();
-                rows.insert(key, row.clone());
+        match rows.entry(row_key(row, context.comparator)) {
+            Entry::Occupied(mut old) => merge(old.get_mut(), row, context),
+            Entry::Vacant(place) => {
+                let (row, heap_bytes) = context.arena.row(row);
+                let grown = ROW_OVERHEAD_BYTES + place.key().len() + heap_bytes;
+                place.insert(row);
                 grown
             }
         }
+    }
+
+    /// Bytes of its only row, or of the first of many.
+    pub(super) fn first_bytes(&self) -> Option<&[u8]> {
+        let row = match &self.rows {
+            MemoryRows::None => None,
+            MemoryRows::One(row) => Some(row),
+            MemoryRows::Many(rows) => rows.values().next(),
+        };
+        row.map(|row| &row.as_encoded()[..])
     }
 
     /// Does it say nothing?
@@ -143,7 +152,7 @@ impl MemoryPartition {
         let rows: Box<dyn Iterator<Item = &Row>> = match &self.rows {
             MemoryRows::None => Box::new(std::iter::empty()),
             MemoryRows::One(row) => Box::new(std::iter::once(row)),
-            MemoryRows::Many(rows) => Box::new(rows.values()),
+            MemoryRows::Many(rows) => Box::new(Ahead::new(rows.values(), |row| Some(&row.as_encoded()[..]))),
         };
         let mut rows = rows.cloned().peekable();
         let mut markers = self.markers(&Slice::ALL, comparator).into_iter().peekable();
@@ -238,20 +247,26 @@ fn is_backwards(between: (RangeBound<&[u8]>, RangeBound<&[u8]>)) -> bool {
     }
 }
 
-fn merge_into(slot: &mut Option<Row>, row: &Row, table: &Table) -> usize {
+/// Merges a row into one that may be there, and tells by how many bytes that grew beside the arena.
+fn merge_into(slot: &mut Option<Row>, row: &Row, context: &mut Context<'_>) -> usize {
     match slot {
         None => {
-            *slot = Some(row.clone());
-            row.as_encoded().len()
+            let (row, heap_bytes) = context.arena.row(row);
+            *slot = Some(row);
+            heap_bytes
         }
-        Some(old) => {
-            let before = old.as_encoded().len();
-            if let Some(merged) = merge_rows(&[old.clone(), row.clone()], DeletionTime::LIVE, table) {
-                *old = merged;
-            }
-            old.as_encoded().len().saturating_sub(before)
-        }
+        Some(old) => merge(old, row, context),
     }
+}
+
+fn merge(old: &mut Row, row: &Row, context: &Context<'_>) -> usize {
+    let Some(merged) = merge_rows(&[old.clone(), row.clone()], DeletionTime::LIVE, context.table) else {
+        return 0;
+    };
+    // What lies in the arena stays there.
+    let freed = if context.arena.holds(old.as_encoded()) { 0 } else { old.as_encoded().len() };
+    *old = merged;
+    old.as_encoded().len().saturating_sub(freed)
 }
 
 /// Does the row stand before the place of the marker?

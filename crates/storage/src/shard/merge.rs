@@ -224,6 +224,7 @@ impl Purge {
 
     fn item(&self, item: Unfiltered) -> Option<Unfiltered> {
         match item {
+            Unfiltered::Row(row) if row.is_plain() => Some(Unfiltered::Row(row)),
             Unfiltered::Row(row) => self.row(&row).map(Unfiltered::Row),
             Unfiltered::Marker(marker) => {
                 let (left, right) = (self.deletion(marker.left), self.deletion(marker.right));
