@@ -10,8 +10,8 @@ mod arena;
 mod cursor;
 mod partition;
 mod slot;
+mod tree;
 
-use std::collections::BTreeMap;
 use std::ops::Bound as RangeBound;
 use std::sync::Arc;
 
@@ -26,9 +26,10 @@ pub(crate) use cursor::{MemtableCursor, MemtableTarget};
 pub(crate) use partition::LoneRow;
 use partition::{Context, MemoryPartition};
 pub(crate) use slot::MemtableSlot;
+use tree::{NODE_BYTES_PER_ENTRY, PartitionTree};
 
-/// Rough cost of a partition beside its bytes: its entry in a tree whose nodes are not all full.
-const PARTITION_OVERHEAD_BYTES: usize = 224;
+/// Of a partition beside its bytes: itself in the tree, and its part of the nodes above it.
+const PARTITION_OVERHEAD_BYTES: usize = size_of::<(PartitionKey, MemoryPartition)>() + NODE_BYTES_PER_ENTRY;
 /// Rough cost of a row in a partition of many.
 const ROW_OVERHEAD_BYTES: usize = 96;
 
@@ -46,7 +47,7 @@ pub(crate) enum Lone<'a> {
 pub(crate) struct Memtable {
     table: Arc<Table>,
     comparator: ClusteringComparator,
-    partitions: BTreeMap<PartitionKey, MemoryPartition>,
+    partitions: PartitionTree<MemoryPartition>,
     stats: EncodingStatsCollector,
     arena: Arena,
     /// What lies beside the arena.
@@ -61,7 +62,7 @@ impl Memtable {
         Memtable {
             comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
             table,
-            partitions: BTreeMap::new(),
+            partitions: PartitionTree::new(),
             stats: EncodingStatsCollector::new(),
             arena: Arena::default(),
             other_bytes: 0,
@@ -78,23 +79,17 @@ impl Memtable {
         }
         self.stats.mutation(mutation);
         self.operation_count += 1;
-        let mut context =
-            Context { table: &self.table, comparator: &self.comparator, arena: &mut self.arena };
-        self.other_bytes += match self.partitions.get_mut(&mutation.key) {
-            Some(known) => known.apply(mutation, &mut context),
-            // Looked for once more, with all of the path at hand: a key of its own memory would cost more.
-            None => {
-                let mut partition = MemoryPartition::default();
-                let key = context.arena.key(&mutation.key);
-                let grown = partition.apply(mutation, &mut context);
-                self.partitions.insert(key, partition);
-                PARTITION_OVERHEAD_BYTES + grown
-            }
-        };
+        let arena = &mut self.arena;
+        let (partition, is_new) = self
+            .partitions
+            .get_or_insert(&mutation.key, || (arena.key(&mutation.key), MemoryPartition::default()));
+        let mut context = Context { table: &self.table, comparator: &self.comparator, arena };
+        self.other_bytes += partition.apply(mutation, &mut context);
+        self.other_bytes += if is_new { PARTITION_OVERHEAD_BYTES } else { 0 };
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.partitions.is_empty()
+        self.partitions.len() == 0
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -121,7 +116,7 @@ impl Memtable {
     pub(crate) fn partitions(
         &self,
     ) -> impl Iterator<Item = (PartitionHeader, impl Iterator<Item = Unfiltered> + '_)> + '_ {
-        Ahead::new(self.partitions.iter(), |(_, partition)| partition.first_bytes())
+        Ahead::new(self.partitions.range(RangeBound::Unbounded), |(_, partition)| partition.first_bytes())
             .filter(|(_, partition)| !partition.is_empty())
             .map(|(key, partition)| (partition.header(key), partition.unfiltereds(&self.comparator)))
     }
@@ -144,8 +139,7 @@ impl Memtable {
         start: RangeBound<&PartitionKey>,
         last: types::Token,
     ) -> impl Iterator<Item = (&PartitionKey, &MemoryPartition)> {
-        let range = self.partitions.range::<PartitionKey, _>((start, RangeBound::Unbounded));
-        range.take_while(move |(key, _)| key.token <= last)
+        self.partitions.range(start).take_while(move |(key, _)| key.token <= last)
     }
 
     fn comparator(&self) -> &ClusteringComparator {

@@ -1,0 +1,411 @@
+//! Partitions in ring order: a B+ tree over tokens.
+//!
+//! ```text
+//!   inner node   tokens of the first entries below all children but the first │ children
+//!   leaf         tokens of its entries                                        │ places of the entries │ next leaf
+//!   entries      partition key and value, where they were put first, never moved
+//! ```
+//!
+//! A look-up in a large map is a walk through memory that is in no cache, and what counts is how many
+//! lines it touches. The order of partitions is that of their tokens but for the rare two of one
+//! token, so nodes hold nothing but tokens, thirty-two in four lines, all compared at once; and there are
+//! two or three levels less than in a tree of eleven keys a node. Nothing is ever taken out of a memtable.
+
+use std::ops::Bound;
+
+use rows::PartitionKey;
+
+/// Tokens of a node.
+const WIDTH: usize = 32;
+/// What nodes take for each entry: with keys in no order they are two thirds full.
+pub(super) const NODE_BYTES_PER_ENTRY: usize = (size_of::<Leaf>() + size_of::<Inner>() / FULL) / FULL;
+const FULL: usize = WIDTH * 2 / 3;
+/// No leaf.
+const NONE: u32 = u32::MAX;
+
+/// A map from partition keys to values.
+#[derive(Debug)]
+pub(super) struct PartitionTree<V> {
+    entries: Blocks<(PartitionKey, V)>,
+    leaves: Blocks<Leaf>,
+    inner: Blocks<Inner>,
+    /// [`NONE`] as long as there are no entries: most tables of many are not written to.
+    root: u32,
+    /// Levels of inner nodes above the leaves.
+    height: u32,
+}
+
+#[derive(Debug)]
+struct Leaf {
+    run: Run,
+    next: u32,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// The first entry below each child but the first.
+    run: Run,
+    /// One more than there are tokens.
+    children: [u32; WIDTH + 1],
+}
+
+/// Entries in order, by their tokens and their places.
+#[derive(Clone, Debug)]
+struct Run {
+    tokens: [i64; WIDTH],
+    places: [u32; WIDTH],
+    count: usize,
+}
+
+/// A node that was split off, to be put behind the one it comes from.
+struct Split {
+    token: i64,
+    place: u32,
+    node: u32,
+}
+
+impl Run {
+    const EMPTY: Run = Run { tokens: [0; WIDTH], places: [0; WIDTH], count: 0 };
+
+    fn insert(&mut self, index: usize, token: i64, place: u32) {
+        self.tokens.copy_within(index..self.count, index + 1);
+        self.places.copy_within(index..self.count, index + 1);
+        (self.tokens[index], self.places[index]) = (token, place);
+        self.count += 1;
+    }
+
+    /// Keeps the first so many; the others.
+    fn split_off(&mut self, kept: usize) -> Run {
+        let (mut rest, count) = (Run::EMPTY, self.count - kept);
+        rest.tokens[..count].copy_from_slice(&self.tokens[kept..self.count]);
+        rest.places[..count].copy_from_slice(&self.places[kept..self.count]);
+        (self.count, rest.count) = (kept, count);
+        rest
+    }
+}
+
+impl<V> PartitionTree<V> {
+    pub(super) fn new() -> Self {
+        PartitionTree {
+            entries: Blocks::default(),
+            leaves: Blocks::default(),
+            inner: Blocks::default(),
+            root: NONE,
+            height: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn get(&self, key: &PartitionKey) -> Option<&V> {
+        if self.root == NONE {
+            return None;
+        }
+        let run = &self.leaves.get(self.leaf_of(key, |_, _| {})).run;
+        let index = self.count_before(run, key);
+        let (found, value) = self.entries.get(*run.places[..run.count].get(index)?);
+        (found == key).then_some(value)
+    }
+
+    /// The value of a key; if there is none, the key as it is to be kept and its value are made. And were
+    /// they made?
+    pub(super) fn get_or_insert(
+        &mut self,
+        key: &PartitionKey,
+        make: impl FnOnce() -> (PartitionKey, V),
+    ) -> (&mut V, bool) {
+        if self.root == NONE {
+            self.root = self.leaves.push(Leaf { run: Run::EMPTY, next: NONE });
+        }
+        let mut path = Path::default();
+        let leaf = self.leaf_of(key, |node, child| path.push(node, child));
+        let run = &self.leaves.get(leaf).run;
+        let index = self.count_before(run, key);
+        if let Some(place) = run.places[..run.count].get(index).copied()
+            && self.entries.get(place).0 == *key
+        {
+            return (&mut self.entries.get_mut(place).1, false);
+        }
+        let place = self.entries.push(make());
+        let mut split = self.insert_into_leaf(leaf, index, key.token.0, place);
+        while let Some(below) = split.take() {
+            match path.pop() {
+                Some((node, child)) => split = self.insert_into_inner(node, child, below),
+                None => self.grow(below),
+            }
+        }
+        (&mut self.entries.get_mut(place).1, true)
+    }
+
+    /// Entries in ring order, from a place on.
+    pub(super) fn range(&self, start: Bound<&PartitionKey>) -> Entries<'_, V> {
+        let (leaf, index) = match start {
+            _ if self.root == NONE => (NONE, 0),
+            Bound::Unbounded => (self.first_leaf(), 0),
+            Bound::Included(key) | Bound::Excluded(key) => {
+                let leaf = self.leaf_of(key, |_, _| {});
+                let run = &self.leaves.get(leaf).run;
+                let index = self.count_before(run, key);
+                let is_left_out = matches!(start, Bound::Excluded(_)) && self.is_at(run, index, key);
+                (leaf, index + usize::from(is_left_out))
+            }
+        };
+        Entries { tree: self, leaf, index }
+    }
+
+    /// The leaf where a key is or ought to be; `visit` is told each inner node on the way, and which child.
+    fn leaf_of(&self, key: &PartitionKey, mut visit: impl FnMut(u32, usize)) -> u32 {
+        let mut node = self.root;
+        for _ in 0..self.height {
+            let inner = self.inner.get(node);
+            let child = self.count_before(&inner.run, key);
+            // An entry that begins a child is in it.
+            let child = child + usize::from(self.is_at(&inner.run, child, key));
+            visit(node, child);
+            node = inner.children[child];
+        }
+        node
+    }
+
+    fn first_leaf(&self) -> u32 {
+        (0..self.height).fold(self.root, |node, _| self.inner.get(node).children[0])
+    }
+
+    /// How many entries of a run are before the key.
+    fn count_before(&self, run: &Run, key: &PartitionKey) -> usize {
+        let token = key.token.0;
+        let tokens = &run.tokens[..run.count];
+        let mut count = tokens.iter().map(|other| usize::from(*other < token)).sum();
+        // Several keys of one token are seldom.
+        while count < run.count && tokens[count] == token && self.entries.get(run.places[count]).0 < *key {
+            count += 1;
+        }
+        count
+    }
+
+    fn is_at(&self, run: &Run, index: usize, key: &PartitionKey) -> bool {
+        index < run.count && run.tokens[index] == key.token.0 && self.entries.get(run.places[index]).0 == *key
+    }
+
+    fn insert_into_leaf(&mut self, leaf: u32, index: usize, token: i64, place: u32) -> Option<Split> {
+        let Leaf { run, next } = self.leaves.get_mut(leaf);
+        if run.count < WIDTH {
+            run.insert(index, token, place);
+            return None;
+        }
+        let mut rest = run.split_off(WIDTH / 2);
+        if index <= WIDTH / 2 {
+            run.insert(index, token, place);
+        } else {
+            rest.insert(index - WIDTH / 2, token, place);
+        }
+        let (first_token, first_place, next) = (rest.tokens[0], rest.places[0], *next);
+        let node = self.leaves.push(Leaf { run: rest, next });
+        self.leaves.get_mut(leaf).next = node;
+        Some(Split { token: first_token, place: first_place, node })
+    }
+
+    /// Puts a node behind the child that it was split off.
+    fn insert_into_inner(&mut self, node: u32, child: usize, below: Split) -> Option<Split> {
+        let inner = self.inner.get_mut(node);
+        if inner.run.count < WIDTH {
+            inner.insert(child, below);
+            return None;
+        }
+        // The middle entry goes up; what is behind it goes to the new node.
+        let kept = WIDTH / 2;
+        let mut rest = Inner { run: inner.run.split_off(kept), children: [NONE; WIDTH + 1] };
+        let (token, place) = (rest.run.tokens[0], rest.run.places[0]);
+        rest.run.tokens.copy_within(1.., 0);
+        rest.run.places.copy_within(1.., 0);
+        rest.run.count -= 1;
+        let moved = rest.run.count + 1;
+        rest.children[..moved].copy_from_slice(&inner.children[kept + 1..kept + 1 + moved]);
+        if child <= kept {
+            inner.insert(child, below);
+        } else {
+            rest.insert(child - kept - 1, below);
+        }
+        Some(Split { token, place, node: self.inner.push(rest) })
+    }
+
+    /// Puts a new root above the old one and what was split off it.
+    fn grow(&mut self, below: Split) {
+        let mut root = Inner { run: Run::EMPTY, children: [NONE; WIDTH + 1] };
+        root.children[0] = self.root;
+        root.insert(0, below);
+        self.root = self.inner.push(root);
+        self.height += 1;
+    }
+}
+
+impl Inner {
+    fn insert(&mut self, child: usize, below: Split) {
+        self.children.copy_within(child + 1..self.run.count + 1, child + 2);
+        self.children[child + 1] = below.node;
+        self.run.insert(child, below.token, below.place);
+    }
+}
+
+/// The inner nodes passed on the way down. A tree of two billion entries has eight levels.
+#[derive(Default)]
+struct Path {
+    steps: [(u32, usize); 16],
+    length: usize,
+}
+
+impl Path {
+    fn push(&mut self, node: u32, child: usize) {
+        self.steps[self.length] = (node, child);
+        self.length += 1;
+    }
+
+    fn pop(&mut self) -> Option<(u32, usize)> {
+        self.length = self.length.checked_sub(1)?;
+        Some(self.steps[self.length])
+    }
+}
+
+/// Entries of a tree in ring order.
+#[derive(Debug)]
+pub(super) struct Entries<'a, V> {
+    tree: &'a PartitionTree<V>,
+    leaf: u32,
+    index: usize,
+}
+
+impl<V> Clone for Entries<'_, V> {
+    fn clone(&self) -> Self {
+        Entries { ..*self }
+    }
+}
+
+impl<'a, V> Iterator for Entries<'a, V> {
+    type Item = (&'a PartitionKey, &'a V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.leaf != NONE {
+            let Leaf { run, next } = self.tree.leaves.get(self.leaf);
+            if let Some(place) = run.places[..run.count].get(self.index) {
+                self.index += 1;
+                let (key, value) = self.tree.entries.get(*place);
+                return Some((key, value));
+            }
+            (self.leaf, self.index) = (*next, 0);
+        }
+        None
+    }
+}
+
+/// A list that grows without moving what is in it, but for the first few.
+#[derive(Debug)]
+struct Blocks<T> {
+    blocks: Vec<Vec<T>>,
+}
+
+const BLOCK: usize = 64;
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Self {
+        Blocks { blocks: Vec::new() }
+    }
+}
+
+impl<T> Blocks<T> {
+    fn len(&self) -> usize {
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
+    }
+
+    fn push(&mut self, item: T) -> u32 {
+        let place = u32::try_from(self.len()).ok().filter(|place| *place != NONE);
+        let place = place.expect("a memtable holds fewer partitions than its budget has bytes");
+        if self.blocks.last().is_none_or(|last| last.len() == BLOCK) {
+            let room = if self.blocks.is_empty() { 0 } else { BLOCK };
+            self.blocks.push(Vec::with_capacity(room));
+        }
+        if let Some(last) = self.blocks.last_mut() {
+            last.push(item);
+        }
+        place
+    }
+
+    fn get(&self, place: u32) -> &T {
+        &self.blocks[place as usize / BLOCK][place as usize % BLOCK]
+    }
+
+    fn get_mut(&mut self, place: u32) -> &mut T {
+        &mut self.blocks[place as usize / BLOCK][place as usize % BLOCK]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+    use proptest::prelude::*;
+    use types::Token;
+
+    use super::*;
+
+    fn key(token: i64, name: u8) -> PartitionKey {
+        PartitionKey { token: Token(token), bytes: Bytes::copy_from_slice(&[name]) }
+    }
+
+    /// A tree and a map that hold the same, each key with the number of its insertion.
+    fn grown(keys: &[(i64, u8)]) -> (PartitionTree<usize>, BTreeMap<PartitionKey, usize>) {
+        let (mut tree, mut map) = (PartitionTree::new(), BTreeMap::new());
+        for (number, (token, name)) in keys.iter().enumerate() {
+            let key = key(*token, *name);
+            let (value, is_new) = tree.get_or_insert(&key, || (key.clone(), number));
+            assert_eq!(is_new, !map.contains_key(&key));
+            assert_eq!(*value, *map.entry(key).or_insert(number));
+        }
+        (tree, map)
+    }
+
+    fn check(tree: &PartitionTree<usize>, map: &BTreeMap<PartitionKey, usize>) {
+        assert_eq!(tree.len(), map.len());
+        assert!(tree.range(Bound::Unbounded).eq(map.iter()));
+        for (key, value) in map {
+            assert_eq!(tree.get(key), Some(value), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn many_entries_in_any_order_are_found_and_listed() {
+        let spread = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64;
+        for count in [0, 1, 32, 33, 1_000, 50_000] {
+            let orders: [Vec<(i64, u8)>; 3] = [
+                (0..count).map(|i| (spread(i), 0)).collect(),
+                (0..count).map(|i| (i as i64, 0)).collect(),
+                (0..count).rev().map(|i| (i as i64, 0)).collect(),
+            ];
+            for keys in orders {
+                let (tree, map) = grown(&keys);
+                check(&tree, &map);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_as_a_map(
+            // Few tokens, so that many keys share one, over several nodes.
+            keys in prop::collection::vec((0..6i64, any::<u8>()), 0..1500),
+            asked in prop::collection::vec((-1..7i64, any::<u8>()), 20),
+        ) {
+            let (tree, map) = grown(&keys);
+            check(&tree, &map);
+            for (token, name) in asked {
+                let key = key(token, name);
+                prop_assert_eq!(tree.get(&key), map.get(&key));
+                for start in [Bound::Included(&key), Bound::Excluded(&key)] {
+                    prop_assert!(tree.range(start).eq(map.range((start, Bound::Unbounded))));
+                }
+            }
+        }
+    }
+}
