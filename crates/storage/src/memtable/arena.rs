@@ -1,4 +1,4 @@
-//! Memory for the keys and rows of a memtable: they lie one behind the other in a few large regions.
+//! Memory for the keys and small rows of a memtable: they lie one behind the other in a few large regions.
 //!
 //! What comes with a write is copied here, so that the write's own memory is free again at once, for the next
 //! one, while the processor still has it at hand. A key or row so needs no block of its own, none is freed one
@@ -14,8 +14,9 @@ use rows::{PartitionKey, Row};
 const REGION_BYTES_MIN: usize = 1 << 10;
 /// Regions grow up to this as the memtable does.
 const REGION_BYTES_MAX: usize = 256 << 10;
-/// Longer rows stay in the memory they came with: what is left of a region for want of room would be much.
-const ROW_BYTES_MAX: usize = REGION_BYTES_MAX / 8;
+/// Longer rows stay in the memory they came with, which is free as soon as they are overwritten: what an arena
+/// saves is blocks and not bytes, and what is overwritten in it is held until the flush.
+const ROW_BYTES_MAX: usize = 256;
 
 /// Regions, the last of them with room.
 #[derive(Debug, Default)]

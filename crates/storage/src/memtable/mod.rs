@@ -1,9 +1,9 @@
 //! The memtable: what was written to a table and is not in a table file yet.
 //!
 //! Partitions lie in ring order, rows in clustering order by their byte-comparable form. A write
-//! merges with what is there; keys and rows are copied into an arena. A memtable is
-//! *active* on its shard, then *frozen*: from then on it is immutable, read by the shard and
-//! written out by a flush job at the same time.
+//! merges with what is there; keys and small rows are copied into an arena, other rows share the memory
+//! of the mutation they came with. A memtable is *active* on its shard, then *frozen*: from then on it is
+//! immutable, read by the shard and written out by a flush job at the same time.
 
 mod ahead;
 mod arena;
