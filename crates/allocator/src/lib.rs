@@ -2,7 +2,7 @@
 //!
 //! The `mimalloc` crate asks for a *given* alignment every time, even where any block has it, which costs a
 //! longer way whenever no block of the size is at hand. Nearly all of what a program asks for needs no more
-//! than [`ALIGN_ALWAYS`].
+//! than `ALIGN_ALWAYS`.
 //!
 //! A crate of its own, so that a program which embeds the database keeps its own allocator.
 
