@@ -15,6 +15,7 @@ use storage::PointRead;
 
 use crate::modify::{ModifyPlan, PointWrite};
 use crate::prepare::{Body, Planned};
+use crate::restrictions::check_key_length;
 use crate::select::{PointRow, Projection, SelectPlan};
 use crate::{ColumnSpec, Engine};
 
@@ -93,15 +94,11 @@ impl Engine {
     ) -> Option<T> {
         // After a full page there is a place to go on from, even when nothing comes.
         let is_page_full = page_size == Some(1);
-        let is_key = !key.is_empty() && key.len() <= usize::from(u16::MAX);
-        if is_page_full || consistency == Consistency::Any || !is_key {
+        if is_page_full || consistency == Consistency::Any || check_key_length(key.len()).is_err() {
             return None;
         }
         let plan = query.plan();
-        let key_type = plan.point_key.as_ref()?;
-        if key_type.validate(&key).is_err() || key_type.canonical(&key).is_some() {
-            return None;
-        }
+        plan.point_key.as_ref()?.validate(&key).ok()?;
         let coordinator = self.coordinator();
         let key = PartitionKey::new(key);
         let read = PointRead { table: &plan.table, key: &key, now: coordinator.now_seconds() };

@@ -34,10 +34,7 @@ pub fn merge_rows(rows: &[Row], active: DeletionTime, table: &Table) -> Option<R
 
 /// The same for a row that stands alone.
 pub fn merge_row(row: Row, active: DeletionTime) -> Option<Row> {
-    if active.is_live() && row.is_plain() {
-        return (!row.is_empty()).then_some(row);
-    }
-    if active.is_live() && row.deletion().is_live() {
+    if active.is_live() && (row.is_plain() || row.deletion().is_live()) {
         return (!row.is_empty()).then_some(row);
     }
     shadow(&row, active)

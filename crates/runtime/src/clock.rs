@@ -45,7 +45,7 @@ impl SystemClock {
     /// Starts counting [`Clock::elapsed`] now.
     #[expect(clippy::disallowed_methods, reason = "this is the door the ban points to")]
     pub fn new() -> SystemClock {
-        SystemClock { start: std::time::Instant::now(), rough_start: rough(ClockId::MonotonicCoarse) }
+        SystemClock { start: std::time::Instant::now(), rough_start: ticks() }
     }
 }
 
@@ -70,7 +70,7 @@ impl Clock for SystemClock {
     }
 
     fn elapsed_roughly(&self) -> Duration {
-        rough(ClockId::MonotonicCoarse).saturating_sub(self.rough_start)
+        ticks().saturating_sub(self.rough_start)
     }
 
     fn now_seconds(&self) -> i64 {
@@ -78,10 +78,10 @@ impl Clock for SystemClock {
     }
 }
 
-/// What a clock of the kernel's showed at its last tick.
-fn rough(clock: ClockId) -> Duration {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
-    // Never negative: it counts from the start of the machine.
+/// Time since the machine's start, as it was at the kernel's last tick.
+fn ticks() -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
+    // Never negative.
     Duration::new(tv_sec.unsigned_abs(), tv_nsec as u32)
 }
 

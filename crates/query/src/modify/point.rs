@@ -15,7 +15,7 @@ use super::bind::liveness;
 use super::cells::WriteTime;
 use super::operation::{ColumnChange, Operation};
 use super::plan::ModifyPlan;
-use crate::restrictions::StatementType;
+use crate::restrictions::{StatementType, check_key_length};
 use crate::terms::Term;
 
 /// Of a row in a mutation, what its head and the heads of its cells take.
@@ -39,14 +39,8 @@ struct Marked {
 }
 
 impl Marked {
-    /// A type whose values may be stored as they are sent.
     fn of(term: &Term) -> Option<Marked> {
-        match term {
-            Term::Marker { index, cql_type } if !cql_type.may_be_out_of_order() => {
-                Some(Marked { index: *index, cql_type: cql_type.clone() })
-            }
-            _ => None,
-        }
+        term.plain_marker().map(|(index, cql_type)| Marked { index, cql_type: cql_type.clone() })
     }
 
     fn value<'v>(&self, values: &[&'v [u8]]) -> Option<&'v [u8]> {
@@ -100,9 +94,7 @@ impl PointWrite<'_> {
         }
         let values: SmallVec<[&[u8]; 16]> = values.collect();
         let key = point.key.value(&values).filter(|_| values.len() == point.value_count)?;
-        if key.is_empty() || key.len() > usize::from(u16::MAX) {
-            return None;
-        }
+        check_key_length(key.len()).ok()?;
         let mut row_bytes = ROW_HEAD_BYTES;
         for (_, column) in &point.columns {
             row_bytes += column.value(&values)?.len() + CELL_HEAD_BYTES;

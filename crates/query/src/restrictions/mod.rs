@@ -21,7 +21,7 @@ use crate::terms::Term;
 
 pub(crate) use clustering::Rows;
 pub(crate) use filter::RowFilter;
-pub(crate) use partition::Partitions;
+pub(crate) use partition::{Partitions, check_key_length};
 pub(crate) use relation::existing_column;
 
 use partition::TokenRestriction;

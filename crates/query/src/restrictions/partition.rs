@@ -254,7 +254,8 @@ impl Restrictions {
     }
 }
 
-fn check_key_length(key_bytes: usize) -> Result<(), QueryError> {
+/// A key has at least one byte and at most 65,535.
+pub(crate) fn check_key_length(key_bytes: usize) -> Result<(), QueryError> {
     if key_bytes == 0 {
         refuse!("Key may not be empty");
     }

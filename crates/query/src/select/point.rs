@@ -7,7 +7,6 @@ use super::plan::{Limit, SelectPlan};
 use super::rows::{Projection, write_lone};
 use crate::catalog::Home;
 use crate::response::RowSink;
-use crate::terms::Term;
 
 /// The answer: at most one row.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +37,8 @@ impl SelectPlan {
             && self.sort.is_empty()
             && self.limit.as_ref().is_none_or(Limit::is_positive_constant)
             && self.per_partition_limit.is_none();
-        match self.restrictions.lone_key()? {
-            Term::Marker { index: 0, cql_type } if is_plain => Some(cql_type.clone()),
+        match self.restrictions.lone_key()?.plain_marker()? {
+            (0, cql_type) if is_plain => Some(cql_type.clone()),
             _ => None,
         }
     }

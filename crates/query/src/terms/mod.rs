@@ -203,6 +203,14 @@ impl Term {
         }
     }
 
+    /// Of a marker whose value is stored as it is sent, once it is [valid](CqlType::validate): which one, and its type.
+    pub(crate) fn plain_marker(&self) -> Option<(usize, &CqlType)> {
+        match self {
+            Term::Marker { index, cql_type } if !cql_type.may_be_out_of_order() => Some((*index, cql_type)),
+            _ => None,
+        }
+    }
+
     /// Is its value known without bindings?
     pub(crate) fn is_constant(&self) -> bool {
         matches!(self, Term::Constant(_) | Term::Null)

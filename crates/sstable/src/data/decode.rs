@@ -188,9 +188,10 @@ impl Decoder {
             RowBuilder::with_capacity(&self.clustering, liveness, deletion, columns_bytes)
         } else {
             let memory = std::mem::take(&mut self.built);
-            RowBuilder::reusing(memory, &self.clustering, liveness, deletion)
+            let mut builder = RowBuilder::reusing(memory, &self.clustering, liveness, deletion);
+            builder.reserve(columns_bytes);
+            builder
         };
-        builder.reserve(columns_bytes);
         if has_all && columns.is_simple_by_id {
             for column in &columns.list {
                 let cell = reader.read_cell(column.fixed_bytes, false, &mut input)?;

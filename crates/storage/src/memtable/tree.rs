@@ -104,9 +104,8 @@ impl<V> PartitionTree<V> {
             return None;
         }
         let run = &self.leaves.get(self.leaf_of(key, |_, _| {})).run;
-        let index = self.count_before(run, key);
-        let (found, value) = self.entries.get(*run.places[..run.count].get(index)?);
-        (found == key).then_some(value)
+        let place = self.place_at(run, self.count_before(run, key), key)?;
+        Some(&self.entries.get(place).1)
     }
 
     /// The value of a key; if there is none, the key as it is to be kept and its value are made. And were
@@ -123,9 +122,7 @@ impl<V> PartitionTree<V> {
         let leaf = self.leaf_of(key, |node, child| path.push(node, child));
         let run = &self.leaves.get(leaf).run;
         let index = self.count_before(run, key);
-        if let Some(place) = run.places[..run.count].get(index).copied()
-            && self.entries.get(place).0 == *key
-        {
+        if let Some(place) = self.place_at(run, index, key) {
             return (&mut self.entries.get_mut(place).1, false);
         }
         let place = self.entries.push(make());
@@ -148,7 +145,8 @@ impl<V> PartitionTree<V> {
                 let leaf = self.leaf_of(key, |_, _| {});
                 let run = &self.leaves.get(leaf).run;
                 let index = self.count_before(run, key);
-                let is_left_out = matches!(start, Bound::Excluded(_)) && self.is_at(run, index, key);
+                let is_left_out =
+                    matches!(start, Bound::Excluded(_)) && self.place_at(run, index, key).is_some();
                 (leaf, index + usize::from(is_left_out))
             }
         };
@@ -162,7 +160,7 @@ impl<V> PartitionTree<V> {
             let inner = self.inner.get(node);
             let child = self.count_before(&inner.run, key);
             // An entry that begins a child is in it.
-            let child = child + usize::from(self.is_at(&inner.run, child, key));
+            let child = child + usize::from(self.place_at(&inner.run, child, key).is_some());
             visit(node, child);
             node = inner.children[child];
         }
@@ -185,8 +183,10 @@ impl<V> PartitionTree<V> {
         count
     }
 
-    fn is_at(&self, run: &Run, index: usize, key: &PartitionKey) -> bool {
-        index < run.count && run.tokens[index] == key.token.0 && self.entries.get(run.places[index]).0 == *key
+    /// The place of the entry there, if it is that of the key.
+    fn place_at(&self, run: &Run, index: usize, key: &PartitionKey) -> Option<u32> {
+        let place = *run.places[..run.count].get(index)?;
+        (run.tokens[index] == key.token.0 && self.entries.get(place).0 == *key).then_some(place)
     }
 
     fn insert_into_leaf(&mut self, leaf: u32, index: usize, token: i64, place: u32) -> Option<Split> {

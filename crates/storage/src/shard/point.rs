@@ -42,7 +42,7 @@ impl Shard {
         show: impl FnOnce(Option<&Row>) -> T,
     ) -> Option<T> {
         debug_assert!(read.table.clustering_types().is_empty(), "a partition has one row");
-        let store = self.tables.borrow().get(&read.table.id()).cloned()?;
+        let store = self.store(read.table.id()).ok()?;
         if store.check_readable().is_err() || !read.table.dropped_columns().is_empty() {
             return None;
         }

@@ -91,11 +91,8 @@ impl Shard {
         }
         let Ok(store) = self.store(mutation.table) else { return false };
         let sample = store.metrics.begin_write(clock);
-        let position = match self.is_durable(mutation).then(|| self.append_one(mutation.as_encoded())) {
-            None => None,
-            Some(Ok(position)) => Some(position),
-            Some(Err(_)) => return false,
-        };
+        let logged = self.is_durable(mutation).then(|| self.append_one(mutation.as_encoded()));
+        let Ok(position) = logged.transpose() else { return false };
         self.apply(&store, mutation, position);
         self.lend();
         sample.end();
