@@ -1,29 +1,40 @@
-//! Reading and writing one row by its key at once.
+//! Reading and writing rows by their keys at once.
 
-use rows::{Mutation, Row};
-use storage::PointRead;
+use std::ops::ControlFlow;
+
+use rows::{Mutation, PartitionKey, Row};
+use schema::TableId;
+use storage::PointReads;
 
 use crate::{Consistency, Coordinator};
 
 impl Coordinator {
-    /// Shows the live row of a partition of a table without clustering columns, or that there is none.
-    /// `None` when that cannot be told without waiting, or not with that consistency: [`Coordinator::read`]
-    /// does what is to be done then.
-    pub fn point_read<T: Send>(
+    /// Can a table be read and written with that consistency?
+    pub fn admits(&self, table: TableId, consistency: Consistency) -> bool {
+        consistency.check(self.replication_factor(table)).is_ok()
+    }
+
+    /// The shard that owns a key.
+    pub fn owner(&self, key: &PartitionKey) -> usize {
+        self.shard.shards().owner(key.token)
+    }
+
+    /// Shows the live rows of partitions of a table without clustering columns, each by the index of its key, or
+    /// that there is none; until it is told to stop. All are of that owner. [`Coordinator::read`] is for
+    /// those that are not shown, and for a consistency that is not admitted.
+    pub fn point_reads(
         &self,
-        read: PointRead<'_>,
-        consistency: Consistency,
-        show: impl FnOnce(Option<&Row>) -> T + Send,
-    ) -> Option<T> {
-        consistency.check(self.replication_factor(read.table.id())).ok()?;
-        let owner = self.shard.shards().owner(read.key.token);
-        self.shard.point_read(owner, read, show)
+        owner: usize,
+        reads: PointReads<'_>,
+        show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()> + Send,
+    ) {
+        self.shard.point_reads(owner, reads, show);
     }
 
     /// As [`Coordinator::write`] of one mutation, if that needs no waiting and the consistency can be had;
     /// else `false`, and nothing was written.
     pub fn write_at_once(&self, mutation: &Mutation, consistency: Consistency) -> bool {
-        consistency.check(self.replication_factor(mutation.table)).is_ok()
-            && self.shard.write_at_once(self.shard.shards().owner(mutation.key.token), mutation)
+        self.admits(mutation.table, consistency)
+            && self.shard.write_at_once(self.owner(&mutation.key), mutation)
     }
 }

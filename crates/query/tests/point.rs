@@ -4,11 +4,13 @@
 
 mod common;
 
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 use common::{Session, int, text, with_node, with_periodic_node};
 use query::{
-    BindValue, Consistency, PointQuery, PointStatement, PointUpdate, QueryOptions, ResponseKind, RowSink,
-    RowsResult, Values,
+    BindValue, Consistency, POINT_READS_MAX, PointQuery, PointRead, PointStatement, PointUpdate,
+    QueryOptions, ResponseKind, RowSink, RowsResult, Values,
 };
 
 const TABLE: &str = "CREATE TABLE rows (k text PRIMARY KEY, z int, a text, m map<text, int>, l list<int>)";
@@ -41,12 +43,24 @@ async fn point_query(session: &Session, statement: &str) -> Option<PointQuery> {
     }
 }
 
-fn at_once(session: &Session, query: &PointQuery, key: &str) -> Option<(usize, Cells)> {
-    let key = Bytes::copy_from_slice(key.as_bytes());
-    session.engine.point_read(query, key, Consistency::One, Some(5000), |row| {
+/// Reads keys together; `None` for those that are left to the long way.
+fn together(session: &Session, query: &PointQuery, keys: &[&[u8]]) -> Vec<Option<(usize, Cells)>> {
+    let read = |key: &&[u8]| {
+        let key = Bytes::copy_from_slice(key);
+        session.engine.point_read(query.clone(), key, Consistency::One, Some(5000)).unwrap()
+    };
+    let reads: Vec<PointRead> = keys.iter().map(read).collect();
+    let mut found: Vec<_> = reads.iter().map(|_| None).collect();
+    session.engine.point_reads(&reads, |index, row| {
         let mut cells = Cells::default();
-        (row.write(&mut cells), cells)
-    })
+        found[index] = Some((row.write(&mut cells), cells));
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+fn at_once(session: &Session, query: &PointQuery, key: &str) -> Option<(usize, Cells)> {
+    together(session, query, &[key.as_bytes()]).pop().unwrap()
 }
 
 async fn the_long_way(session: &mut Session, statement: &str, key: &str) -> (usize, Cells) {
@@ -60,9 +74,12 @@ async fn the_long_way(session: &mut Session, statement: &str, key: &str) -> (usi
 async fn check(session: &mut Session, step: &str) {
     for statement in SELECTIONS {
         let query = point_query(session, statement).await.expect("of one row by one key");
-        for key in ["p", "q", "absent"] {
+        let keys = ["p", "q", "absent", "p"];
+        let found = together(session, &query, &keys.map(str::as_bytes));
+        for (key, found) in keys.into_iter().zip(found) {
             let expected = the_long_way(session, statement, key).await;
-            let found = at_once(session, &query, key).expect("in memory");
+            // The first time, the chunks of a file may be lacking.
+            let found = found.or_else(|| at_once(session, &query, key)).expect("in memory");
             assert_eq!(found, expected, "{statement} of {key} after {step}");
         }
     }
@@ -154,9 +171,13 @@ fn what_would_be_refused_or_paged_is_left_to_the_long_way() {
         let query = point_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap();
         let read = |key: &'static [u8], consistency, page_size| {
             let key = Bytes::from_static(key);
-            session
-                .engine
-                .point_read(&query, key, consistency, page_size, |row| row.write(&mut Cells::default()))
+            let read = session.engine.point_read(query.clone(), key, consistency, page_size)?;
+            let mut row_count = None;
+            session.engine.point_reads(&[read], |_, row| {
+                row_count = Some(row.write(&mut Cells::default()));
+                ControlFlow::Continue(())
+            });
+            row_count
         };
         assert_eq!(read(&[0, 0, 0, 1], Consistency::One, None), Some(1));
         assert_eq!(read(&[0, 0, 0, 1], Consistency::Quorum, Some(2)), Some(1));
@@ -186,17 +207,82 @@ fn a_key_that_another_shard_owns_is_read_too() {
             session.engine.execute(&mut session.state, &id, &values).await.unwrap();
             let BindValue::Set(bytes) = int(key) else { unreachable!("an int") };
             // Of another shard that is awake nothing can be told at once.
-            let shown = session.engine.point_read(&query, bytes.clone(), Consistency::One, None, |row| {
-                let mut cells = Cells::default();
-                row.write(&mut cells);
-                cells.0
-            });
-            if let Some(cells) = shown {
-                assert_eq!(cells, [Some(bytes)]);
+            if let Some((row_count, cells)) = together(&session, &query, &[&bytes]).pop().unwrap() {
+                assert_eq!((row_count, cells.0), (1, vec![Some(bytes)]));
                 count += 1;
             }
         }
         assert!(count > 0, "this shard owns some");
+    });
+}
+
+#[test]
+fn rows_read_together_are_the_rows_of_their_keys_wherever_they_lie() {
+    with_node(2, 64 << 20, async |mut session: Session| {
+        session.run("CREATE TABLE numbers (k int PRIMARY KEY, v int, t text)").await;
+        // Rows in files, some in two, some beyond a chunk; some in memory, some in both, some deleted.
+        for key in 0..600 {
+            let text = "t".repeat(key % 97 * 9);
+            session.run(&format!("INSERT INTO numbers (k, v, t) VALUES ({key}, {key}, '{text}')")).await;
+            match key {
+                250 | 400 => session.flush().await,
+                key if key % 7 == 3 => {
+                    session.run(&format!("UPDATE numbers SET v = -1 WHERE k = {}", key / 2)).await;
+                }
+                key if key % 11 == 5 => {
+                    session.run(&format!("DELETE FROM numbers WHERE k = {}", key / 2)).await;
+                }
+                _ => {}
+            }
+        }
+        session.flush().await;
+        session.run("UPDATE numbers SET t = 'new' WHERE k = 100").await;
+        let statement = "SELECT v, t FROM numbers WHERE k = ?";
+        let query = point_query(&session, statement).await.unwrap();
+        let mut count = 0;
+        for first in (0..640i32).step_by(POINT_READS_MAX) {
+            let keys: Vec<[u8; 4]> = (first..).take(POINT_READS_MAX).map(i32::to_be_bytes).collect();
+            let mut expected = Vec::new();
+            for key in &keys {
+                let values = vec![int(i32::from_be_bytes(*key))];
+                let ResponseKind::Rows(rows) = session.execute(statement, values).await.unwrap().kind else {
+                    panic!("a SELECT")
+                };
+                expected.push(cells_of(&rows));
+            }
+            let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+            for (found, expected) in together(&session, &query, &keys).into_iter().zip(expected) {
+                count += usize::from(found.is_some());
+                assert_eq!(found.as_ref().unwrap_or(&expected), &expected);
+            }
+        }
+        assert!(count > 200, "this shard owns half of them: {count}");
+    });
+}
+
+#[test]
+fn who_has_enough_is_shown_no_more() {
+    with_node(1, 64 << 20, async |mut session: Session| {
+        session.run("CREATE TABLE numbers (k int PRIMARY KEY, v int)").await;
+        let queries = [
+            point_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap(),
+            point_query(&session, "SELECT k FROM numbers WHERE k = ?").await.unwrap(),
+        ];
+        let read = |index: usize| {
+            let key = Bytes::copy_from_slice(&(index as i32).to_be_bytes());
+            session.engine.point_read(queries[index % 2].clone(), key, Consistency::One, None).unwrap()
+        };
+        let mut left: Vec<usize> = (0..9).collect();
+        while !left.is_empty() {
+            let reads: Vec<PointRead> = left.iter().map(|index| read(*index)).collect();
+            let mut shown = Vec::new();
+            session.engine.point_reads(&reads, |index, _| {
+                shown.push(left[index]);
+                if shown.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert_eq!(shown.len(), left.len().min(2));
+            left.retain(|index| !shown.contains(index));
+        }
     });
 }
 

@@ -11,14 +11,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rows::{Bound, BoundKind, Slice, Slices, Step, Unfiltered, UnfilteredCursor};
+use rows::{Bound, BoundKind, PartitionKey, Slice, Slices, Step, Unfiltered, UnfilteredCursor};
 use runtime::{Disk, MemoryDisk, OpenMode};
 use uuid::Uuid;
 
 use crate::statistics::correct_checksums;
 use crate::{
-    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, RingRange, SstableError,
-    TableFile, Version, table_of_header, toc,
+    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, LonePartition, LoneSearch,
+    RingRange, SearchKey, SstableError, TableFile, Version, table_of_header, toc,
 };
 
 /// Rows read of one hostile file, at most.
@@ -110,6 +110,7 @@ fn read_all(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Result<(), Sstable
     let slices = Slices::new(slices, &file.layout().comparator);
     let slices = if slices.as_slice().is_empty() { Slices::all() } else { slices };
     for key in keys.iter().take(8) {
+        check_lone(&file, key)?;
         for reversed in [false, true] {
             let _ = steps(file.partition_cursor(
                 DirectChunks::new(),
@@ -128,6 +129,50 @@ fn read_all(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Result<(), Sstable
         }
     }
     Ok(())
+}
+
+/// What the search for a lone row tells, a cursor tells too.
+fn check_lone(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), SstableError> {
+    let hash = KeyHash::of(&key.bytes);
+    if !file.may_contain(key, hash) {
+        return Ok(());
+    }
+    let told = match lone(file, key)? {
+        LonePartition::Unusual => return Ok(()),
+        LonePartition::Absent => None,
+        LonePartition::Row(deletion, row) => Some((deletion, row)),
+    };
+    let mut cursor = file.partition_cursor(DirectChunks::new(), key, hash, &Slices::all(), false);
+    let header = match cursor.step()? {
+        Step::Header(header) => header,
+        _ => {
+            assert_eq!(told, None, "there is no such partition");
+            return Ok(());
+        }
+    };
+    let row = match cursor.step()? {
+        Step::Item(Unfiltered::Row(row)) => Some(row),
+        _ => None,
+    };
+    assert_eq!(told, Some((header.deletion, row)), "the partition as a cursor reads it");
+    Ok(())
+}
+
+fn lone(file: &Arc<TableFile>, key: &PartitionKey) -> Result<LonePartition, SstableError> {
+    let key = SearchKey::new(key);
+    let mut search = file.begin_search(&key);
+    loop {
+        let Some((id, offset)) = file.wanted_chunk(search) else {
+            let is_absent = search == LoneSearch::Absent;
+            return Ok(if is_absent { LonePartition::Absent } else { LonePartition::Unusual });
+        };
+        let chunk = file.read_chunk(id)?;
+        file.fetch_wanted(search, &chunk, offset);
+        if matches!(search, LoneSearch::Data { .. }) {
+            return Ok(file.read_lone(&key, &chunk, offset));
+        }
+        search = file.go_on(search, &key, &chunk);
+    }
 }
 
 fn steps<S: ChunkSource>(mut cursor: FileCursor<S>) -> Result<Vec<Step<()>>, SstableError> {

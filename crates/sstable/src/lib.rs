@@ -24,6 +24,7 @@ pub mod hostile;
 mod index_file;
 mod inspect;
 mod kept;
+mod lone;
 mod options;
 mod partition_index;
 mod ring_place;
@@ -49,7 +50,8 @@ pub use descriptor::{Descriptor, id_from_text, id_to_text, number_of, parse_file
 pub use error::SstableError;
 pub use fit::check_fits;
 pub use inspect::table_of_header;
-pub use kept::KeptChunks;
+pub use kept::{KeptChunks, KeptRoom};
+pub use lone::{LonePartition, LoneSearch, SearchKey};
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
 pub use salvage::{ReadableKeys, Salvaged, copy_partition, readable_keys, salvage};

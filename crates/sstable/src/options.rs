@@ -3,6 +3,8 @@
 use rows::NO_DELETION_TIME;
 use schema::{CompressionOptions, Table};
 
+use crate::KeptRoom;
+
 /// How to write a table file.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
@@ -20,10 +22,10 @@ pub struct WriterOptions {
     pub level: u32,
     /// What timestamps and the like are stored relative to.
     pub encoding_stats: EncodingStats,
-    /// So many bytes of what is written are kept for [`TableWriter::finish_keeping`].
+    /// As much of what is written is kept for [`TableWriter::finish_keeping`].
     ///
     /// [`TableWriter::finish_keeping`]: crate::TableWriter::finish_keeping
-    pub kept_bytes: usize,
+    pub kept_room: KeptRoom,
 }
 
 impl WriterOptions {
@@ -37,7 +39,7 @@ impl WriterOptions {
             repaired_at: 0,
             level: 0,
             encoding_stats: EncodingStats::NONE,
-            kept_bytes: 0,
+            kept_room: KeptRoom::default(),
         }
     }
 }

@@ -38,6 +38,7 @@ pub struct TableFile {
     descriptor: Descriptor,
     summary: TableSummary,
     layout: Layout,
+    mean_partition_bytes: u64,
     filter: Option<BloomFilter>,
     filter_use: FilterUse,
     data: DataFile,
@@ -218,12 +219,14 @@ impl TableFile {
         };
         let filter = opening.filter()?;
         let bytes = (data.uncompressed_bytes(), data.file_bytes(), opening.disk_bytes()?);
+        let mean_partition_bytes = data.uncompressed_bytes() / partition_count.max(1);
         let summary = TableSummary::new(descriptor.id, keys, partition_count, &statistics, bytes);
         Ok(Arc::new(TableFile {
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             descriptor,
             summary,
             layout,
+            mean_partition_bytes,
             filter,
             filter_use: FilterUse::default(),
             data,
@@ -273,6 +276,11 @@ impl TableFile {
     /// What is known of it.
     pub fn summary(&self) -> &TableSummary {
         &self.summary
+    }
+
+    /// Bytes of a partition in Data, uncompressed, on the average.
+    pub(crate) fn mean_partition_bytes(&self) -> u64 {
+        self.mean_partition_bytes
     }
 
     /// Its number in [`ChunkId::file`].

@@ -144,7 +144,7 @@ impl TableWriter {
         }
         let parameters = CompressionParameters::from_options(&options.compression, &data_path)?;
         let layout = Layout::for_writing(&table, options.encoding_stats);
-        let kept = KeptChunks::new(options.kept_bytes);
+        let kept = KeptChunks::new(options.kept_room.clone());
         let data = DataWriter::create(&*disk, &descriptor, parameters, kept)?;
         let index = |component| FileWriter::create(&*disk, descriptor.path(component), true);
         let partitions = PartitionIndexWriter::new(index(Component::Partitions)?);

@@ -15,9 +15,10 @@
 //! index of a table that nobody reads any more does not stay for ever. Why this and not another:
 //! `docs/decisions/0006-cold-reads-and-the-chunk-cache.md`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 use std::rc::Rc;
 
 use sstable::{Chunk, ChunkId, Component};
@@ -52,7 +53,7 @@ struct State {
     data: Class,
     index: Class,
     evictions: u32,
-    hit_count: u64,
+    hit_count: Cell<u64>,
     miss_count: u64,
 }
 
@@ -61,7 +62,7 @@ type Slots = HashMap<ChunkId, Slot, BuildHasherDefault<IdHasher>>;
 
 struct Slot {
     chunk: Chunk,
-    frequency: u8,
+    frequency: Cell<u8>,
     is_in_main: bool,
 }
 
@@ -120,6 +121,19 @@ impl CacheStats {
     }
 }
 
+/// A look at a cache, in which nothing comes or goes.
+pub(crate) struct CacheView<'a>(Ref<'a, State>);
+
+impl CacheView<'_> {
+    /// The chunk, if it is here.
+    pub(crate) fn get(&self, id: ChunkId) -> Option<&Chunk> {
+        let slot = self.0.slots.get(&id)?;
+        self.0.hit_count.set(self.0.hit_count.get() + 1);
+        slot.frequency.set((slot.frequency.get() + 1).min(FREQUENCY_MAX));
+        Some(&slot.chunk)
+    }
+}
+
 impl ChunkCache {
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         ChunkCache {
@@ -132,7 +146,7 @@ impl ChunkCache {
                 data: Class::default(),
                 index: Class::default(),
                 evictions: 0,
-                hit_count: 0,
+                hit_count: Cell::new(0),
                 miss_count: 0,
             }),
         }
@@ -140,11 +154,12 @@ impl ChunkCache {
 
     /// The chunk, if it is here.
     pub(crate) fn get(&self, id: ChunkId) -> Option<Chunk> {
-        let state = &mut *self.state.borrow_mut();
-        let slot = state.slots.get_mut(&id)?;
-        state.hit_count += 1;
-        slot.frequency = (slot.frequency + 1).min(FREQUENCY_MAX);
-        Some(slot.chunk.clone())
+        self.view().get(id).cloned()
+    }
+
+    /// Chunks as they lie here, for somebody who looks at them and lets nothing happen meanwhile.
+    pub(crate) fn view(&self) -> CacheView<'_> {
+        CacheView(self.state.borrow())
     }
 
     /// Counts a chunk that was not here and has to be fetched.
@@ -164,7 +179,7 @@ impl ChunkCache {
         let class = if is_index(id) { &mut state.index } else { &mut state.data };
         let is_in_main = class.ghosts.take(name_of(id));
         class.push(id, cost, is_in_main);
-        state.slots.insert(id, Slot { chunk, frequency: 0, is_in_main });
+        state.slots.insert(id, Slot { chunk, frequency: Cell::new(0), is_in_main });
     }
 
     /// Forgets the chunks of a file that is gone.
@@ -189,11 +204,9 @@ impl ChunkCache {
     /// Keeps back up to so many bytes that are free: for a file that is being written, of which as much is
     /// to come into the cache. A cache that is full has nothing to spare, since what is there was asked for.
     pub(crate) fn reserve(self: &Rc<Self>, bytes: usize) -> Reservation {
-        let state = &mut *self.state.borrow_mut();
-        let own_bytes = state.room_bytes().saturating_sub(state.borrowed_bytes);
-        let bytes = bytes.min(own_bytes.saturating_sub(state.used_bytes));
-        state.reserved_bytes += bytes;
-        Reservation { cache: Rc::clone(self), bytes }
+        let mut reservation = Reservation { cache: Rc::clone(self), bytes: 0, wanted_bytes: bytes };
+        reservation.grow(bytes);
+        reservation
     }
 
     /// As [`ChunkCache::insert`], but nothing has to go for it.
@@ -212,14 +225,14 @@ impl ChunkCache {
     /// Takes a chunk for one that was asked for again: it was, before the node was started.
     pub(crate) fn note_asked(&self, id: ChunkId) {
         if let Some(slot) = self.state.borrow_mut().slots.get_mut(&id) {
-            slot.frequency = slot.frequency.max(1);
+            slot.frequency.set(slot.frequency.get().max(1));
         }
     }
 
     /// Chunks that were asked for again since they came.
     pub(crate) fn asked_again(&self) -> Vec<ChunkId> {
         let state = self.state.borrow();
-        let again = state.slots.iter().filter(|(_, slot)| slot.is_in_main || slot.frequency > 0);
+        let again = state.slots.iter().filter(|(_, slot)| slot.is_in_main || slot.frequency.get() > 0);
         again.map(|(id, _)| *id).collect()
     }
 
@@ -231,7 +244,7 @@ impl ChunkCache {
             used_bytes: state.used_bytes as u64,
             index_bytes: (state.index.small_bytes + state.index.main_bytes) as u64,
             entry_count: state.slots.len() as u64,
-            hit_count: state.hit_count,
+            hit_count: state.hit_count.get(),
             miss_count: state.miss_count,
             ..CacheStats::default()
         }
@@ -242,12 +255,37 @@ impl ChunkCache {
 pub(crate) struct Reservation {
     cache: Rc<ChunkCache>,
     bytes: usize,
+    /// What would be of use.
+    wanted_bytes: usize,
 }
 
 impl Reservation {
     /// How much.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Keeps back what some chunks of Data take that nobody asked for since they came: what they hold was
+    /// just written to the file that this is for. Tells how much more it is by that.
+    pub(crate) fn take_over(&mut self, file: u64, indexes: Range<u32>) -> usize {
+        let freed_bytes: usize = {
+            let state = &mut *self.cache.state.borrow_mut();
+            indexes
+                .map(|index| state.remove_unasked(ChunkId { file, component: Component::Data, index }))
+                .sum()
+        };
+        self.grow(freed_bytes)
+    }
+
+    /// Keeps back up to so many more bytes, if they are free and wanted.
+    fn grow(&mut self, bytes: usize) -> usize {
+        let state = &mut *self.cache.state.borrow_mut();
+        let own_bytes = state.room_bytes().saturating_sub(state.borrowed_bytes);
+        let free_bytes = own_bytes.saturating_sub(state.used_bytes);
+        let bytes = bytes.min(free_bytes).min(self.wanted_bytes - self.bytes);
+        state.reserved_bytes += bytes;
+        self.bytes += bytes;
+        bytes
     }
 }
 
@@ -279,6 +317,17 @@ impl State {
         if let Some(id) = class.look_at_oldest(&mut self.slots) {
             self.remove(id);
         }
+    }
+
+    /// Gives up a chunk, unless somebody asked for it; its name stays in its queue. How many bytes?
+    fn remove_unasked(&mut self, id: ChunkId) -> usize {
+        match self.slots.get(&id) {
+            Some(slot) if slot.frequency.get() == 0 && !slot.is_in_main => {}
+            _ => return 0,
+        }
+        let before = self.used_bytes;
+        self.remove(id);
+        before - self.used_bytes
     }
 
     /// Gives up a chunk that is in no queue any more, or whose queue its caller puts right.
@@ -314,8 +363,9 @@ impl Class {
         let is_small = !self.small.is_empty() && (is_small_full || self.main.is_empty());
         let queue = if is_small { &mut self.small } else { &mut self.main };
         let id = queue.pop_front()?;
-        let slot = slots.get_mut(&id)?;
-        if slot.frequency == 0 {
+        // A name may be there of a chunk that went, and came again.
+        let slot = slots.get_mut(&id).filter(|slot| slot.is_in_main != is_small)?;
+        if slot.frequency.get() == 0 {
             if is_small {
                 let held = self.small.len() + self.main.len();
                 self.ghosts.add(name_of(id), held);
@@ -328,7 +378,7 @@ impl Class {
             self.main_bytes += cost;
             slot.is_in_main = true;
         }
-        slot.frequency -= 1;
+        slot.frequency.set(slot.frequency.get() - 1);
         self.main.push_back(id);
         None
     }

@@ -50,11 +50,12 @@ pub use health::{
 };
 pub use import::{ImportOptions, ImportSummary};
 pub use layout::{Layout, NodeFacts};
+pub use memtable::KEYS_TOGETHER;
 pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
 pub use read::{
     PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
 };
-pub use shard::{FileVerdict, PointRead, PrefetchState, PrefetchStats, ScrubbedFile, Shard};
+pub use shard::{FileVerdict, PointReads, PrefetchState, PrefetchStats, ScrubbedFile, Shard};
 pub use snapshots::{ClearFilter, SnapshotFacts};

@@ -28,13 +28,13 @@ pub(crate) struct TableMetrics {
 
 impl TableMetrics {
     /// Begins a read whose time is [sampled](Sample).
-    pub(crate) fn begin_read<'a>(&'a self, clock: &'a dyn Clock) -> Sample<'a> {
-        Sample::begin(&self.read_count, &self.read_nanos, &self.read_sample, clock)
+    pub(crate) fn begin_reads<'a>(&'a self, count: usize, clock: &'a dyn Clock) -> Sample<'a> {
+        Sample::begin(&self.read_count, &self.read_nanos, &self.read_sample, count, clock)
     }
 
     /// The same for a write.
     pub(crate) fn begin_write<'a>(&'a self, clock: &'a dyn Clock) -> Sample<'a> {
-        Sample::begin(&self.write_count, &self.write_nanos, &self.write_sample, clock)
+        Sample::begin(&self.write_count, &self.write_nanos, &self.write_sample, 1, clock)
     }
 
     /// Notes what a read came upon; `now` is since the start of the process.
@@ -76,19 +76,27 @@ pub(crate) struct Sample<'a> {
 const SAMPLED_PART: u64 = 16;
 
 impl<'a> Sample<'a> {
-    fn begin(count: &'a Cell<u64>, nanos: &'a Cell<u64>, last: &'a Cell<u64>, clock: &'a dyn Clock) -> Self {
-        let started = count.get().is_multiple_of(SAMPLED_PART).then(|| clock.elapsed());
-        Sample { count, nanos, last, clock, started }
+    /// Of so many things that are done together.
+    fn begin(
+        count: &'a Cell<u64>,
+        nanos: &'a Cell<u64>,
+        last: &'a Cell<u64>,
+        together: usize,
+        clock: &'a dyn Clock,
+    ) -> Self {
+        let since_timed = count.get() % SAMPLED_PART;
+        let is_timed = since_timed == 0 || since_timed + together as u64 > SAMPLED_PART;
+        Sample { count, nanos, last, clock, started: is_timed.then(|| clock.elapsed()) }
     }
 
-    /// Counts it.
-    pub(crate) fn end(self) {
+    /// Counts so many that were done.
+    pub(crate) fn end(self, done: u64) {
         if let Some(started) = self.started {
-            let spent = self.clock.elapsed().saturating_sub(started);
-            self.last.set(u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX));
+            let spent = self.clock.elapsed().saturating_sub(started).as_nanos() / u128::from(done.max(1));
+            self.last.set(u64::try_from(spent).unwrap_or(u64::MAX));
         }
-        TableMetrics::add(self.count, 1);
-        TableMetrics::add(self.nanos, self.last.get());
+        TableMetrics::add(self.count, done);
+        TableMetrics::add(self.nanos, self.last.get().saturating_mul(done));
     }
 }
 
@@ -412,11 +420,15 @@ mod tests {
     fn every_sixteenth_is_timed_and_stands_for_the_others() {
         let (metrics, clock) = (TableMetrics::default(), runtime::ManualClock::default());
         for spent in 1..=17 {
-            let sample = metrics.begin_read(&clock);
+            let sample = metrics.begin_reads(1, &clock);
             clock.advance(Duration::from_micros(spent));
-            sample.end();
+            sample.end(1);
         }
         assert_eq!(metrics.read_count.get(), 17);
         assert_eq!(metrics.read_nanos.get(), 16 * 1_000 + 17_000);
+        let sample = metrics.begin_reads(16, &clock);
+        clock.advance(Duration::from_micros(30));
+        sample.end(10);
+        assert_eq!(metrics.read_nanos.get(), 33_000 + 30_000);
     }
 }

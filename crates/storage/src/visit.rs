@@ -4,12 +4,13 @@
 //! same way in the same turn. What the visitor changes there is what the shard itself would have
 //! changed in the same order, since one of them is at it at a time (see [`runtime::Residence`]).
 
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use rows::{Mutation, Row};
 
 use crate::shard::Rest;
-use crate::{PointRead, ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
+use crate::{PointReads, ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
 impl ShardHandle {
@@ -28,18 +29,19 @@ impl ShardHandle {
         Box::pin(self.on(owner, move |shard| async move { shard.read(&command).await })).await?
     }
 
-    /// Shows the row of a partition of a table without clustering columns: the live one, or that there is
-    /// none. `None` when that cannot be told at once; then it is for [`ShardHandle::read`].
-    pub fn point_read<T: Send>(
+    /// Shows rows that the owner has in memory, each by the index of its key: the live one, or that there is
+    /// none; until it is told to stop. Those that are not shown are for [`ShardHandle::read`].
+    pub fn point_reads(
         &self,
         owner: usize,
-        read: PointRead<'_>,
-        show: impl FnOnce(Option<&Row>) -> T + Send,
-    ) -> Option<T> {
+        reads: PointReads<'_>,
+        show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()> + Send,
+    ) {
         if owner == self.local().index() {
-            return self.local().point_read(read, show);
+            self.local().point_reads(reads, show);
+        } else {
+            self.visit(owner, |shard| shard.visiting_point_reads(reads, show));
         }
-        self.visit(owner, |shard| shard.visiting_point_read(read, show)).flatten()
     }
 
     /// As [`ShardHandle::write`] of one mutation, if that needs no waiting; else `false`, and nothing was
@@ -81,7 +83,7 @@ impl ShardHandle {
     fn visit<T: Send>(&self, owner: usize, act: impl FnOnce(&crate::Shard) -> T + Send) -> Option<T> {
         // SAFETY: the `visiting_` functions of `Shard`, which are all that `act` calls, spawn no task and put
         // nothing into thread locals; the futures they poll end with them. Of what they read,
-        // `visiting_point_read` shows its caller a row, all of whose parts are `Send`.
+        // `visiting_point_reads` shows its caller rows, all of whose parts are `Send`.
         unsafe { self.shards().home(owner).visit(act) }
     }
 }

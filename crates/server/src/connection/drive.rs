@@ -21,6 +21,7 @@ use tokio::sync::broadcast;
 
 use super::ShardServer;
 use super::answer::Answer;
+use super::at_once::{AtOnce, Reads};
 use super::handle::Job;
 use super::intake::{Intake, Taken};
 use crate::budget::Held;
@@ -122,9 +123,12 @@ impl Connection {
 
     /// May more requests be begun?
     fn may_take(&self) -> bool {
-        !self.is_closing
-            && !self.is_blocked
-            && self.pending.len() < self.server.limits.requests_per_connection
+        !self.is_closing && !self.is_blocked && self.has_place(0)
+    }
+
+    /// Is there a place for one more request beside those that wait, and so many?
+    fn has_place(&self, count: usize) -> bool {
+        self.pending.len() + count < self.server.limits.requests_per_connection
     }
 
     /// Waits for something to do.
@@ -191,6 +195,24 @@ impl Connection {
     /// Takes frames that are complete, as long as there is room for their requests; one in any case. Requests
     /// that can be answered from memory are, at once.
     fn take_frames(&mut self) -> io::Result<()> {
+        let mut reads = Reads::default();
+        self.take_frames_but(&mut reads)?;
+        self.take_reads(&mut reads)
+    }
+
+    /// Answers reads that were taken.
+    fn take_reads(&mut self, reads: &mut Reads) -> io::Result<()> {
+        while reads.len() > 0 {
+            for frame in self.answer_reads(reads) {
+                self.take_whole(Ok(frame));
+            }
+            self.write_much()?;
+        }
+        Ok(())
+    }
+
+    /// As [`Connection::take_frames`], but for a last few reads.
+    fn take_frames_but(&mut self, reads: &mut Reads) -> io::Result<()> {
         let mut is_first = true;
         while self.may_take() {
             let has_room = is_first || self.server.budget.has_room();
@@ -208,29 +230,32 @@ impl Connection {
                     if is_statement(frame.header.opcode) && self.refuses(frame.header.stream, has_room) =>
                 {
                     self.refuse(frame.header.version, frame.header.stream, has_room);
-                    self.write_much()?;
-                    continue;
                 }
-                _ => {}
-            }
-            if let Ok(frame) = &frame
-                && self.answer_at_once(frame)
-            {
-                self.write_much()?;
-                continue;
-            }
-            let request = frame.and_then(|frame| {
-                let envelope = self.decoder.decode_request(&frame)?;
-                Ok((frame, envelope))
-            });
-            match request {
-                Ok((frame, envelope)) => self.take_request(&frame, envelope),
-                Err(error) => self.put_frame_error(&error),
+                Ok(frame) => match self.answer_at_once(frame, reads) {
+                    AtOnce::Read if reads.is_full() || !self.has_place(reads.len()) => {
+                        self.take_reads(reads)?
+                    }
+                    AtOnce::Read | AtOnce::Answered => {}
+                    AtOnce::Unusual(frame) => self.take_whole(Ok(frame)),
+                },
+                Err(error) => self.take_whole(Err(error)),
             }
             self.write_much()?;
         }
         self.intake.leaves_frames(&self.server);
         Ok(())
+    }
+
+    /// Takes a frame whatever it is.
+    fn take_whole(&mut self, frame: Result<Frame, FrameError>) {
+        let request = frame.and_then(|frame| {
+            let envelope = self.decoder.decode_request(&frame)?;
+            Ok((frame, envelope))
+        });
+        match request {
+            Ok((frame, envelope)) => self.take_request(&frame, envelope),
+            Err(error) => self.put_frame_error(&error),
+        }
     }
 
     /// Is the next request refused rather than begun?

@@ -316,9 +316,26 @@ impl<'a> CellReader<'a> {
         self.read_cell(None, true, input)
     }
 
+    #[inline]
     fn read_cell(&self, fixed: Option<usize>, has_path: bool, input: &mut Cursor<'a>) -> Parsed<CellRef<'a>> {
-        let stats = &self.layout.stats;
         let cell_flags = input.u8()?;
+        if cell_flags == flags::CELL_ROW_TIMESTAMP && !has_path {
+            // What most cells are: written with the row, to stay.
+            let (timestamp, value) = (self.liveness.timestamp, read_value(fixed, input)?);
+            let local_deletion_time = NO_DELETION_TIME;
+            return Ok(CellRef { timestamp, ttl: 0, local_deletion_time, path: b"", value });
+        }
+        self.read_unusual_cell(cell_flags, fixed, has_path, input)
+    }
+
+    fn read_unusual_cell(
+        &self,
+        cell_flags: u8,
+        fixed: Option<usize>,
+        has_path: bool,
+        input: &mut Cursor<'a>,
+    ) -> Parsed<CellRef<'a>> {
+        let stats = &self.layout.stats;
         let uses_row_ttl = cell_flags & flags::CELL_ROW_TTL != 0;
         let timestamp = match cell_flags & flags::CELL_ROW_TIMESTAMP {
             0 => stats.read_timestamp(input)?,

@@ -20,7 +20,10 @@ use crate::SstableError;
 use crate::bloom::KeyHash;
 use crate::checksums::FileChecksums;
 use crate::file_writer::FileWriter;
-use crate::trie::{Pages, Payload, Payloads, TrieWriter, follow, push_low_bytes, read_signed, signed_bytes};
+use crate::trie::{
+    Followed, Malformed, Pages, Payload, Payloads, TrieWriter, follow, push_low_bytes, read_signed,
+    signed_bytes,
+};
 
 const HAS_HASH: u8 = 8;
 /// Bytes of the three numbers at the end.
@@ -186,15 +189,20 @@ pub(crate) fn find<S: Pages>(
     hash: KeyHash,
 ) -> Result<Option<PartitionPlace>, S::Interrupt> {
     let end = follow(pages, root, form)?;
-    let payload = end.payload;
+    match place_at_end(&end, hash) {
+        Ok(place) => Ok(place),
+        Err(Malformed) => Err(pages.damaged(end.payload.position, "payload of a partition")),
+    }
+}
+
+/// Where the key may be whose path ends there; `None` when it surely is not in the file.
+pub(crate) fn place_at_end(end: &Followed, hash: KeyHash) -> Result<Option<PartitionPlace>, Malformed> {
+    let payload = &end.payload;
     if payload.flags == 0 || (end.has_children && !end.is_whole) {
         return Ok(None);
     }
     if payload.flags >= HAS_HASH && payload.bytes().first() != Some(&hash.index_byte()) {
         return Ok(None);
     }
-    match place_of(&payload) {
-        Some(place) => Ok(Some(place)),
-        None => Err(pages.damaged(payload.position, "payload of a partition")),
-    }
+    place_of(payload).map(Some).ok_or(Malformed)
 }

@@ -23,7 +23,7 @@ mod writer;
 
 pub(crate) use iterator::PayloadIterator;
 pub(crate) use node::{Malformed, Node};
-pub(crate) use walk::follow;
+pub(crate) use walk::{Followed, follow, follow_in_page};
 pub(crate) use writer::{Payload, TrieWriter};
 
 /// What a walk needs: the bytes from a position to the end of its page.

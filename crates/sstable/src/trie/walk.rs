@@ -27,8 +27,8 @@ pub(crate) fn follow<S: Pages>(pages: &mut S, root: u64, key: &[u8]) -> Result<F
     }
 }
 
-/// Follows a key to the end, or to a position in another page, which is `None`.
-fn follow_in_page(
+/// Follows a key to the end, or to a position in another page, which is `None`: one further to the front.
+pub(crate) fn follow_in_page(
     page: &[u8],
     page_start: u64,
     position: &mut u64,

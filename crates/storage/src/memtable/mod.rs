@@ -26,6 +26,7 @@ pub(crate) use cursor::{MemtableCursor, MemtableTarget};
 pub(crate) use partition::LoneRow;
 use partition::{Context, MemoryPartition};
 pub(crate) use slot::MemtableSlot;
+pub use tree::KEYS_TOGETHER;
 use tree::{NODE_BYTES_PER_ENTRY, PartitionTree};
 
 /// Of a partition beside its bytes: itself in the tree, and its part of the nodes above it.
@@ -41,6 +42,15 @@ pub(crate) enum Lone<'a> {
     Row(LoneRow<'a>),
     /// More, to be read with a cursor.
     Many,
+}
+
+impl<'a> Lone<'a> {
+    fn of(partition: Option<&'a MemoryPartition>) -> Self {
+        match partition {
+            None => Lone::Absent,
+            Some(partition) => partition.lone_row().map_or(Lone::Many, Lone::Row),
+        }
+    }
 }
 
 /// Writes to one table on one shard, in memory.
@@ -123,10 +133,13 @@ impl Memtable {
 
     /// What it has of a partition, when that is no more than one row; all by one look-up.
     pub(crate) fn lone_row(&self, key: &PartitionKey) -> Lone<'_> {
-        match self.partition(key) {
-            None => Lone::Absent,
-            Some(partition) => partition.lone_row().map_or(Lone::Many, Lone::Row),
-        }
+        Lone::of(self.partition(key))
+    }
+
+    /// [`Memtable::lone_row`] of each of up to [`KEYS_TOGETHER`] keys.
+    pub(crate) fn lone_rows(&self, keys: &[&PartitionKey]) -> impl Iterator<Item = Lone<'_>> {
+        let partitions = self.partitions.get_each(keys, MemoryPartition::first_bytes);
+        partitions.into_iter().map(Lone::of)
     }
 
     fn partition(&self, key: &PartitionKey) -> Option<&MemoryPartition> {

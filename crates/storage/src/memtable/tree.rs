@@ -14,12 +14,16 @@
 use std::ops::Bound;
 
 use rows::PartitionKey;
+use smallvec::SmallVec;
+use stdx::prefetch::{prefetch, prefetch_value};
 
 /// Tokens of a node.
 const WIDTH: usize = 32;
 /// What nodes take for each entry: with keys in no order they are two thirds full.
 pub(super) const NODE_BYTES_PER_ENTRY: usize = (size_of::<Leaf>() + size_of::<Inner>() / FULL) / FULL;
 const FULL: usize = WIDTH * 2 / 3;
+/// Keys that are looked up together at most.
+pub const KEYS_TOGETHER: usize = 16;
 /// No leaf.
 const NONE: u32 = u32::MAX;
 
@@ -67,6 +71,11 @@ struct Split {
 impl Run {
     const EMPTY: Run = Run { tokens: [0; WIDTH], places: [0; WIDTH], count: 0 };
 
+    /// How many tokens are less.
+    fn tokens_before(&self, token: i64) -> usize {
+        self.tokens[..self.count].iter().map(|other| usize::from(*other < token)).sum()
+    }
+
     fn insert(&mut self, index: usize, token: i64, place: u32) {
         self.tokens.copy_within(index..self.count, index + 1);
         self.places.copy_within(index..self.count, index + 1);
@@ -106,6 +115,49 @@ impl<V> PartitionTree<V> {
         let run = &self.leaves.get(self.leaf_of(key, |_, _| {})).run;
         let place = self.place_at(run, self.count_before(run, key), key)?;
         Some(&self.entries.get(place).1)
+    }
+
+    /// [`PartitionTree::get`] for each of up to [`KEYS_TOGETHER`] keys. They go down level by level, all of them
+    /// one before any goes two, so that the memory each waits for comes while the others are looked at.
+    /// `look` tells which bytes of a value will be read.
+    pub(super) fn get_each<'a>(
+        &'a self,
+        keys: &[&PartitionKey],
+        look: impl Fn(&V) -> Option<&[u8]>,
+    ) -> SmallVec<[Option<&'a V>; KEYS_TOGETHER]> {
+        debug_assert!(keys.len() <= KEYS_TOGETHER, "so many at once");
+        if self.root == NONE {
+            return keys.iter().map(|_| None).collect();
+        }
+        let mut nodes: SmallVec<[u32; KEYS_TOGETHER]> = keys.iter().map(|_| self.root).collect();
+        for level in 1..=self.height {
+            for (node, key) in nodes.iter_mut().zip(keys) {
+                *node = self.child_of(*node, key).1;
+                match level == self.height {
+                    true => prefetch_value(self.leaves.get(*node)),
+                    false => prefetch_value(self.inner.get(*node)),
+                }
+            }
+        }
+        let entry_of = |node: u32, key: &PartitionKey| {
+            let run = &self.leaves.get(node).run;
+            let index = run.tokens_before(key.token.0);
+            let is_there = run.tokens[..run.count].get(index) == Some(&key.token.0);
+            is_there.then(|| self.entries.get(run.places[index]))
+        };
+        let entries: SmallVec<[_; KEYS_TOGETHER]> =
+            nodes.iter().zip(keys).map(|(node, key)| entry_of(*node, key)).collect();
+        entries.iter().flatten().for_each(|entry| prefetch_value(*entry));
+        for (key, value) in entries.iter().flatten() {
+            prefetch(&key.bytes);
+            prefetch(look(value).unwrap_or_default());
+        }
+        let value_of = |(node, key): (&u32, &&PartitionKey)| {
+            let run = &self.leaves.get(*node).run;
+            let place = self.place_at(run, self.count_before(run, key), key)?;
+            Some(&self.entries.get(place).1)
+        };
+        nodes.iter().zip(keys).map(value_of).collect()
     }
 
     /// The value of a key; if there is none, the key as it is to be kept and its value are made. And were
@@ -157,14 +209,20 @@ impl<V> PartitionTree<V> {
     fn leaf_of(&self, key: &PartitionKey, mut visit: impl FnMut(u32, usize)) -> u32 {
         let mut node = self.root;
         for _ in 0..self.height {
-            let inner = self.inner.get(node);
-            let child = self.count_before(&inner.run, key);
-            // An entry that begins a child is in it.
-            let child = child + usize::from(self.place_at(&inner.run, child, key).is_some());
+            let (child, below) = self.child_of(node, key);
             visit(node, child);
-            node = inner.children[child];
+            node = below;
         }
         node
+    }
+
+    /// Which child of an inner node a key is below, and what node that is.
+    fn child_of(&self, node: u32, key: &PartitionKey) -> (usize, u32) {
+        let inner = self.inner.get(node);
+        let child = self.count_before(&inner.run, key);
+        // An entry that begins a child is in it.
+        let child = child + usize::from(self.place_at(&inner.run, child, key).is_some());
+        (child, inner.children[child])
     }
 
     fn first_leaf(&self) -> u32 {
@@ -174,10 +232,10 @@ impl<V> PartitionTree<V> {
     /// How many entries of a run are before the key.
     fn count_before(&self, run: &Run, key: &PartitionKey) -> usize {
         let token = key.token.0;
-        let tokens = &run.tokens[..run.count];
-        let mut count = tokens.iter().map(|other| usize::from(*other < token)).sum();
+        let mut count = run.tokens_before(token);
         // Several keys of one token are seldom.
-        while count < run.count && tokens[count] == token && self.entries.get(run.places[count]).0 < *key {
+        while count < run.count && run.tokens[count] == token && self.entries.get(run.places[count]).0 < *key
+        {
             count += 1;
         }
         count
@@ -372,6 +430,10 @@ mod tests {
         for (key, value) in map {
             assert_eq!(tree.get(key), Some(value), "{key:?}");
         }
+        let keys: Vec<_> = map.keys().collect();
+        for keys in keys.chunks(KEYS_TOGETHER) {
+            assert!(tree.get_each(keys, |_| None).into_iter().eq(keys.iter().map(|key| map.get(key))));
+        }
     }
 
     #[test]
@@ -402,6 +464,8 @@ mod tests {
             for (token, name) in asked {
                 let key = key(token, name);
                 prop_assert_eq!(tree.get(&key), map.get(&key));
+                let both = tree.get_each(&[&key, &key], |_| None);
+                prop_assert_eq!(&both[..], [map.get(&key); 2]);
                 for start in [Bound::Included(&key), Bound::Excluded(&key)] {
                     prop_assert!(tree.range(start).eq(map.range((start, Bound::Unbounded))));
                 }

@@ -18,7 +18,7 @@ use commitlog::{CommitLogError, LogPosition};
 use rows::{DeletionTime, Unfiltered, merge_row};
 use runtime::{Disk, Stopped};
 use schema::{CompressionOptions, Table, TableId};
-use sstable::{Descriptor, TableFile, TableWriter, WriterOptions};
+use sstable::{Descriptor, KeptRoom, TableFile, TableWriter, WriterOptions};
 use uuid::Uuid;
 
 use super::{Shard, TableStore};
@@ -374,7 +374,7 @@ pub(crate) fn write_memtable(
     let options = WriterOptions {
         estimated_partitions: memtable.partition_count() as u64,
         encoding_stats: memtable.encoding_stats(),
-        kept_bytes,
+        kept_room: KeptRoom::new(kept_bytes),
         compression,
         ..WriterOptions::for_table(&table)
     };

@@ -9,6 +9,7 @@ mod source;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use ring::Sharding;
 use rows::{
@@ -17,7 +18,7 @@ use rows::{
 };
 use runtime::{Clock, Disk, Random};
 use schema::{CompressionOptions, Table};
-use sstable::{FileCursor, KeyHash, RingRange, TableFile};
+use sstable::{FileCursor, KeptRoom, KeyHash, RingRange, TableFile};
 use uuid::Uuid;
 
 use crate::StorageError;
@@ -53,8 +54,10 @@ pub(super) struct MergeJob {
     /// Only this shard's partitions are kept: a file from before a change of the shards is split so.
     pub(super) shard: usize,
     pub(super) watch: Arc<MergeWatch>,
-    /// So many bytes of the result are held for the cache.
-    pub(super) kept_bytes: usize,
+    /// So much of the result is held for the cache.
+    pub(super) kept_room: KeptRoom,
+    /// Of each input, the chunk of Data that is being read.
+    pub(super) chunks: Arc<[AtomicU32]>,
 }
 
 /// What came out.
@@ -93,7 +96,7 @@ impl Merge {
         let job = Arc::new(job);
         let places = Arc::new(Places::new(job.inputs.len()));
         let scan = |(index, (file, scopes)): (usize, &(Arc<TableFile>, Option<Scopes>))| {
-            let chunks = WatchedChunks::new(Arc::clone(&job.watch));
+            let chunks = WatchedChunks::new(Arc::clone(&job.watch), Arc::clone(&job.chunks), index);
             let cursor = file.scan(chunks, &RingRange::ALL, &Slices::all());
             Tracked::new(Scoped::new(cursor, scopes.clone()), Arc::clone(&places), index)
         };

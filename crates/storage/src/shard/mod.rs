@@ -8,6 +8,7 @@
 //! |---|---|
 //! | how is a write taken? | `write.rs` |
 //! | how is a page read? | `read.rs` |
+//! | how are rows read that are in memory, by their keys? | `point.rs`, `lone.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how do they come before anybody asks? | `prefetch.rs` |
 //! | how does a memtable become a file? | `flush.rs` |
@@ -25,6 +26,7 @@ mod faults;
 mod fetch;
 mod flush;
 mod import;
+mod lone;
 mod merge;
 mod point;
 mod prefetch;
@@ -71,7 +73,7 @@ use flush::Frozen;
 pub(crate) use flush::write_memtable;
 pub(crate) use visit::Rest;
 
-pub use point::PointRead;
+pub use point::PointReads;
 pub use prefetch::{PrefetchState, PrefetchStats};
 pub use scrub::{FileVerdict, ScrubbedFile};
 

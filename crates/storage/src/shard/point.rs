@@ -1,138 +1,94 @@
-//! Reading one row by its key without waiting: what applications ask for most.
+//! Reading rows by their keys without waiting: what applications ask for most.
 //!
-//! ```text
-//!   memtables ─┐ in one of them alone, and plain: the row is shown where it lies
-//!              ├─ in several places, or with deletions: copies, merged as for every read
-//!   files ─────┘ a chunk is not in memory, or there is more than a row: nothing is shown
-//! ```
-//!
-//! When nothing is shown, [`Shard::read`] begins from the start: it can wait, and it knows what to say
-//! of errors.
+//! When a row is in one memtable alone, and plain, it is shown where it lies; else its versions are merged
+//! as for every read. When it can not be told at once, because a chunk is not in memory or there is more than a
+//! row, it is not shown, and [`Shard::read`] begins from the start: it can wait, and it knows what to say of
+//! errors.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rows::{LiveRows, PartitionKey, Row, Slices};
+use rows::{LiveRows, PartitionKey, Row};
 use schema::Table;
-use smallvec::SmallVec;
-use sstable::{Chunk, ChunkId, ChunkSource, KeyHash, SstableError, TableFile};
 
-use super::read::{LoneStep, LoneVersions};
-use super::{Shard, TableStore};
-use crate::cache::ChunkCache;
-use crate::memtable::Lone;
-use crate::metrics::TableMetrics;
+use super::Shard;
+use super::lone::LoneFound;
+use super::read::LoneVersions;
 
-/// A read of the only row that a partition can have.
+/// Reads of the only rows that partitions can have.
 #[derive(Clone, Copy, Debug)]
-pub struct PointRead<'a> {
+pub struct PointReads<'a> {
     /// The table as the statement saw it, without clustering columns.
     pub table: &'a Arc<Table>,
-    /// Whose row.
-    pub key: &'a PartitionKey,
+    /// Whose rows: up to [`crate::KEYS_TOGETHER`] keys of one shard.
+    pub keys: &'a [&'a PartitionKey],
     /// The moment that decides what has expired, seconds since 1970.
     pub now: u32,
 }
 
 impl Shard {
-    /// Shows the live row of a partition that this shard owns, or that there is none. `None` when that
-    /// cannot be told at once.
-    pub(crate) fn point_read<T>(
+    /// Shows the live row of each partition, by the index of its key, or that there is none, until it is
+    /// told to stop; those of which that can not be told at once are passed over. How many were shown?
+    pub(crate) fn point_reads(
         &self,
-        read: PointRead<'_>,
-        show: impl FnOnce(Option<&Row>) -> T,
-    ) -> Option<T> {
-        debug_assert!(read.table.clustering_types().is_empty(), "a partition has one row");
-        let store = self.store(read.table.id()).ok()?;
-        if store.check_readable().is_err() || !read.table.dropped_columns().is_empty() {
-            return None;
+        reads: PointReads<'_>,
+        mut show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()>,
+    ) -> u64 {
+        debug_assert!(reads.table.clustering_types().is_empty(), "a partition has one row");
+        let Ok(store) = self.store(reads.table.id()) else { return 0 };
+        if store.check_readable().is_err() || !reads.table.dropped_columns().is_empty() {
+            return 0;
         }
         let clock = &*self.runtime.clock;
-        let sample = store.metrics.begin_read(clock);
-        let mut versions = LoneVersions::none();
-        let (frozen, active) = (store.frozen.borrow(), store.active.borrow());
-        let active = active.look();
-        let mut in_memory: SmallVec<[&Row; 4]> = SmallVec::new();
-        for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]) {
-            match memtable.lone_row(read.key) {
-                Lone::Absent => {}
-                Lone::Row(lone) => {
-                    versions.deletion = versions.deletion.max(lone.deletion);
-                    in_memory.extend(lone.row);
+        let sample = store.metrics.begin_reads(reads.keys.len(), clock);
+        let now = clock.elapsed_roughly();
+        let mut shown_count = 0;
+        store.each_lone(&self.cache, reads.keys, |index, found| {
+            let mut tombstone_count = u64::from(!found.versions.deletion.is_live());
+            let merged;
+            let row = match found.plain_row() {
+                Some(row) => Some(row).filter(|row| !row.is_empty()),
+                None => {
+                    let whole = found.into_versions().merge(reads.table);
+                    tombstone_count += u64::from(whole.is_some());
+                    merged = whole.and_then(|row| LiveRows { now: reads.now }.filter(row));
+                    tombstone_count -= u64::from(merged.is_some());
+                    merged.as_ref()
                 }
-                Lone::Many => return None,
-            }
-        }
-        store.lone_in_files(read.key, &self.cache, &mut versions)?;
-        let mut tombstone_count = u64::from(!versions.deletion.is_live());
-        let is_untouched = versions.rows.is_empty() && versions.deletion.is_live();
-        let merged;
-        let row = match in_memory.as_slice() {
-            [row] if is_untouched && row.is_plain() => Some(*row).filter(|row| !row.is_empty()),
-            rows => {
-                versions.rows.extend(rows.iter().copied().cloned());
-                let whole = versions.merge(read.table);
-                tombstone_count += u64::from(whole.is_some());
-                merged = whole.and_then(|row| LiveRows { now: read.now }.filter(row));
-                tombstone_count -= u64::from(merged.is_some());
-                merged.as_ref()
-            }
-        };
-        let live_count = u64::from(row.is_some());
-        let shown = show(row);
-        store.metrics.note_slice(clock.elapsed_roughly(), live_count, tombstone_count);
-        sample.end();
-        Some(shown)
+            };
+            store.metrics.note_slice(now, u64::from(row.is_some()), tombstone_count);
+            shown_count += 1;
+            show(index, row)
+        });
+        sample.end(shown_count);
+        shown_count
     }
 
-    /// [`Shard::point_read`] for a visitor.
-    pub(crate) fn visiting_point_read<T>(
+    /// [`Shard::point_reads`] for a visitor.
+    pub(crate) fn visiting_point_reads(
         &self,
-        read: PointRead<'_>,
-        show: impl FnOnce(Option<&Row>) -> T,
-    ) -> Option<T> {
-        let shown = self.point_read(read, show)?;
-        self.visit_count.set(self.visit_count.get() + 1);
-        Some(shown)
+        reads: PointReads<'_>,
+        show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()>,
+    ) {
+        let shown_count = self.point_reads(reads, show);
+        self.visit_count.set(self.visit_count.get() + shown_count);
     }
 }
 
-impl TableStore {
-    /// Adds what files have of a partition; `None` when that cannot be told at once.
-    fn lone_in_files(
-        &self,
-        key: &PartitionKey,
-        cache: &ChunkCache,
-        versions: &mut LoneVersions,
-    ) -> Option<()> {
-        let files = self.files.borrow();
-        if files.is_empty() {
-            return Some(());
-        }
-        let hash = KeyHash::of(&key.bytes);
-        let chunks = CachedChunks { cache, metrics: &self.metrics };
-        for file in files.iter().filter(|file| self.may_show(file, key, hash)) {
-            let mut cursor = file.partition_cursor(&chunks, key, hash, &Slices::all(), false);
-            match versions.take_from(&mut cursor) {
-                Ok(LoneStep::Whole) => {}
-                Ok(LoneStep::Need(_) | LoneStep::More) | Err(_) => return None,
+impl<'m> LoneFound<'m> {
+    /// The row as it lies in memory, if that is all there is and all of it counts.
+    fn plain_row(&self) -> Option<&'m Row> {
+        match self.in_memory.as_slice() {
+            [row] if self.versions.rows.is_empty() && self.versions.deletion.is_live() => {
+                Some(*row).filter(|row| row.is_plain())
             }
+            _ => None,
         }
-        Some(())
     }
-}
 
-/// The cache alone.
-struct CachedChunks<'a> {
-    cache: &'a ChunkCache,
-    metrics: &'a TableMetrics,
-}
-
-impl ChunkSource for CachedChunks<'_> {
-    fn get(&self, _file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
-        let found = self.cache.get(id);
-        if found.is_some() {
-            TableMetrics::add(&self.metrics.cache_hit_count, 1);
-        }
-        Ok(found)
+    /// All versions, in memory that this holds.
+    pub(super) fn into_versions(mut self) -> LoneVersions {
+        self.versions.rows.extend(self.in_memory.into_iter().cloned());
+        self.versions
     }
 }

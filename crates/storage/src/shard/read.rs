@@ -1,6 +1,7 @@
 //! How a page is read: gather the places a partition may live, merge, keep what is live.
 
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use super::{Shard, TableStore};
 use crate::memtable::{Lone, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::scope::Scoped;
 use crate::{
-    PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, RowList, StorageError,
+    KEYS_TOGETHER, PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
+    StorageError,
 };
 
 /// Steps after which a long read lets others on the shard go first.
@@ -114,24 +116,53 @@ impl<'a> Reading<'a> {
                 return Ok(());
             }
         }
-        let rows_are_alone = self.command.rows_are_alone();
-        for key in keys {
-            self.count_step().await;
-            let bytes_before = self.bytes;
-            let lone = if rows_are_alone { self.lone_row(key).await? } else { None };
-            let is_full = match lone {
-                Some(lone) => self.take_lone(key, lone),
-                None => {
-                    let cursor = self.partition_cursor(key, &self.command.slices);
-                    Box::pin(self.drive(cursor, None, true)).await?
+        for keys in keys.chunks(KEYS_TOGETHER) {
+            let mut found = self.lone_at_once(keys);
+            for (index, key) in keys.iter().enumerate() {
+                let found = found.get_mut(index).and_then(Option::take);
+                if self.key(key, found).await? {
+                    return Ok(());
                 }
-            };
-            self.note_cold(bytes_before);
-            if is_full {
-                return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Reads a partition, of which everything may have been found already; is the page full by it?
+    async fn key(&mut self, key: &PartitionKey, found: Option<LoneVersions>) -> Result<bool, StorageError> {
+        self.count_step().await;
+        let bytes_before = self.bytes;
+        let lone = match found {
+            None if self.command.rows_are_alone() => self.lone_row(key).await?,
+            found => found,
+        };
+        let is_full = match lone {
+            Some(lone) => self.take_lone(key, lone),
+            None => {
+                let cursor = self.partition_cursor(key, &self.command.slices);
+                Box::pin(self.drive(cursor, None, true)).await?
+            }
+        };
+        self.note_cold(bytes_before);
+        Ok(is_full)
+    }
+
+    /// What can be told at once of several partitions; nothing of one, which may as well wait.
+    fn lone_at_once(&self, keys: &[PartitionKey]) -> SmallVec<[Option<LoneVersions>; KEYS_TOGETHER]> {
+        let mut found = SmallVec::new();
+        if keys.len() > 1 && self.command.rows_are_alone() {
+            found.resize_with(keys.len(), || None);
+            let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = keys.iter().collect();
+            let mut room_bytes = self.command.limits.bytes.saturating_sub(self.bytes);
+            self.store.each_lone(&self.shard.cache, &keys, |index, lone| {
+                let versions = lone.into_versions();
+                let bytes: usize = versions.rows.iter().map(|row| row.as_encoded().len()).sum();
+                found[index] = Some(versions);
+                room_bytes = room_bytes.saturating_sub(bytes);
+                if room_bytes == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        }
+        found
     }
 
     /// Notes how much was wanted of files, since the page had so many bytes, if that was not in memory.

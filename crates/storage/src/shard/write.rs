@@ -95,7 +95,7 @@ impl Shard {
         let Ok(position) = logged.transpose() else { return false };
         self.apply(&store, mutation, position);
         self.lend();
-        sample.end();
+        sample.end(1);
         true
     }
 

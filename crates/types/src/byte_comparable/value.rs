@@ -76,6 +76,10 @@ fn component(of: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) {
 /// end a zero, or `fe` if the last byte was one.
 pub(super) fn escape(value: &[u8], out: &mut Vec<u8>) {
     out.reserve(value.len() + 1);
+    if !value.contains(&0) {
+        out.extend_from_slice(value);
+        return out.push(0);
+    }
     let mut after_zero = false;
     for &byte in value {
         match (after_zero, byte) {

@@ -8,13 +8,15 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use runtime::Stopped;
-use sstable::{Descriptor, SstableError, StatisticsChange, TableFile, change_statistics};
+use sstable::{Descriptor, KeptRoom, SstableError, StatisticsChange, TableFile, change_statistics};
 use uuid::Uuid;
 
 use super::{Taken, oldest_in_memory, properties};
 use crate::StorageError;
+use crate::cache::Reservation;
 use crate::compaction::control::MergeWatch;
 use crate::compaction::{CompactionKind, CompactionRecord, FileFacts, Settings, Task, fully_expired};
 use crate::shard::flush::{FileChange, Removed, ids};
@@ -56,6 +58,33 @@ pub(super) enum Outcome {
     Stopped,
 }
 
+/// The memory of a merge's result, and of what is read for it. A chunk of an input that nobody asked for is of no
+/// use to anybody once it is written: what it takes of the cache becomes room for the result. So a table
+/// that was in memory still is when its files have become one.
+struct Taking {
+    spare: Reservation,
+    room: KeptRoom,
+    /// Of each input its number, and the first chunk that was not looked at.
+    inputs: Vec<(u64, u32)>,
+    reached: Arc<[AtomicU32]>,
+}
+
+impl Taking {
+    fn new(spare: Reservation, job: &MergeJob) -> Self {
+        let inputs = job.inputs.iter().map(|(file, _)| (file.number(), 0)).collect();
+        Taking { spare, room: job.kept_room.clone(), inputs, reached: Arc::clone(&job.chunks) }
+    }
+
+    /// Takes the memory of what was read since the last time.
+    fn go_on(&mut self) {
+        for ((file, next), reached) in self.inputs.iter_mut().zip(&*self.reached) {
+            let reached = reached.load(Ordering::Relaxed);
+            self.room.add(self.spare.take_over(*file, *next..reached));
+            *next = reached.max(*next);
+        }
+    }
+}
+
 impl Shard {
     /// Carries a task out.
     pub(super) async fn carry_out(self: &Rc<Self>, taken: &Taken) -> Result<Outcome, StorageError> {
@@ -91,10 +120,11 @@ impl Shard {
         }
         let uncompressed_bytes = merged.iter().map(|file| file.summary().uncompressed_bytes).sum::<u64>();
         let spare = self.spare_for(usize::try_from(uncompressed_bytes).unwrap_or(usize::MAX));
-        let mut job = self.job(store, task, &settings, &merged)?;
-        job.kept_bytes = spare.bytes();
+        let job = self.job(store, task, &settings, &merged, spare.bytes())?;
+        let mut taking = Taking::new(spare, &job);
         let active = self.list(taken, &job);
-        let Some(Merged { files: outputs, partitions }) = self.merge(store, job, &active.active).await?
+        let Some(Merged { files: outputs, partitions }) =
+            self.merge(store, job, &active.active, &mut taking).await?
         else {
             return Ok(Outcome::Stopped);
         };
@@ -125,7 +155,7 @@ impl Shard {
         }
         drop(active);
         self.delete_files(&gone).await;
-        self.cache_written(spare, &outputs);
+        self.cache_written(taking.spare, &outputs);
         Ok(Outcome::Done)
     }
 
@@ -152,6 +182,7 @@ impl Shard {
         task: &Task,
         settings: &Settings,
         merged: &[Arc<TableFile>],
+        kept_bytes: usize,
     ) -> Result<MergeJob, StorageError> {
         let table = store.table();
         let files = store.files();
@@ -172,7 +203,8 @@ impl Shard {
             sharding: self.sharding,
             shard: self.index,
             watch: Arc::default(),
-            kept_bytes: 0,
+            kept_room: KeptRoom::new(kept_bytes),
+            chunks: merged.iter().map(|_| AtomicU32::new(0)).collect(),
             compression: store.compression(),
             table,
         })
@@ -201,6 +233,7 @@ impl Shard {
         store: &TableStore,
         job: MergeJob,
         active: &Active,
+        taking: &mut Taking,
     ) -> Result<Option<Merged>, StorageError> {
         if job.inputs.is_empty() {
             return Ok(Some(Merged { files: Vec::new(), partitions: Default::default() }));
@@ -223,6 +256,7 @@ impl Shard {
                 return if active.watch.is_stopped() { Ok(None) } else { Err(StorageError::ShuttingDown) };
             }
             merge = going;
+            taking.go_on();
             let read_bytes = active.watch.read_bytes();
             let bytes = ((read_bytes - paid_bytes) as f64 * ratio) as u64;
             paid_bytes = read_bytes;

@@ -25,23 +25,13 @@ pub(super) struct Output {
     cut: Cut,
     writer: Option<(TableWriter, Descriptor)>,
     files: Vec<Arc<TableFile>>,
-    /// What further files may hold for the cache.
-    kept_bytes: usize,
     pending: Option<PartitionHeader>,
     is_open: bool,
 }
 
 impl Output {
     pub(super) fn new(job: Arc<MergeJob>) -> Self {
-        Output {
-            cut: Cut::new(&job),
-            kept_bytes: job.kept_bytes,
-            job,
-            writer: None,
-            files: Vec::new(),
-            pending: None,
-            is_open: false,
-        }
+        Output { cut: Cut::new(&job), job, writer: None, files: Vec::new(), pending: None, is_open: false }
     }
 
     pub(super) fn start_partition(&mut self, header: PartitionHeader) -> Result<(), StorageError> {
@@ -117,7 +107,7 @@ impl Output {
                 .unwrap_or(EncodingStats::NONE),
             repaired_at: summaries().map(|summary| summary.repaired_at).min().unwrap_or(0),
             level: self.cut.level,
-            kept_bytes: self.kept_bytes,
+            kept_room: job.kept_room.clone(),
             compression: job.compression.clone(),
             ..WriterOptions::for_table(&job.table)
         };
@@ -133,7 +123,6 @@ impl Output {
     fn close_file(&mut self) -> Result<(), StorageError> {
         let Some((writer, descriptor)) = self.writer.take() else { return Ok(()) };
         let kept = writer.finish_keeping()?;
-        self.kept_bytes = self.kept_bytes.saturating_sub(kept.bytes());
         let job = &self.job;
         let opened = self
             .keep_session(&descriptor)

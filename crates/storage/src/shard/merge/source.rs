@@ -1,7 +1,7 @@
 //! What a merge reads, and how far it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use rows::{Step, UnfilteredCursor};
 use sstable::{Chunk, ChunkId, ChunkSource, Component, DirectChunks, SstableError, TableFile};
@@ -13,11 +13,15 @@ use crate::compaction::control::MergeWatch;
 pub(super) struct WatchedChunks {
     chunks: DirectChunks,
     watch: Arc<MergeWatch>,
+    /// Of each input, the chunk of Data that is being read.
+    reached: Arc<[AtomicU32]>,
+    /// Which input this is.
+    index: usize,
 }
 
 impl WatchedChunks {
-    pub(super) fn new(watch: Arc<MergeWatch>) -> Self {
-        WatchedChunks { chunks: DirectChunks::new(), watch }
+    pub(super) fn new(watch: Arc<MergeWatch>, reached: Arc<[AtomicU32]>, index: usize) -> Self {
+        WatchedChunks { chunks: DirectChunks::new(), watch, reached, index }
     }
 }
 
@@ -27,6 +31,7 @@ impl ChunkSource for WatchedChunks {
         if id.component == Component::Data {
             let bytes = chunk.as_ref().map_or(0, Chunk::len) as u64;
             self.watch.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.reached[self.index].store(id.index, Ordering::Relaxed);
         }
         Ok(chunk)
     }

@@ -1,0 +1,215 @@
+//! What memtables and files have of several partitions of one row each.
+//!
+//! ```text
+//!   keys ─► memtables ─► filters ─► pages of indexes ─► chunks of Data ─► key by key: its versions, told
+//!           └ at each step all keys, before any goes further ┘
+//! ```
+//!
+//! To find a row among millions is to wait for memory some ten times, one after the other. The waits of
+//! several keys have nothing to do with each other: so the keys go step by step together, and what the
+//! next step reads of each is fetched while the others are looked at. Nothing here waits for the disk.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rows::{PartitionKey, Row, Slices};
+use smallvec::SmallVec;
+use sstable::{Chunk, ChunkId, ChunkSource, LonePartition, LoneSearch, SearchKey, SstableError, TableFile};
+
+use super::TableStore;
+use super::read::{LoneStep, LoneVersions};
+use crate::cache::{CacheView, ChunkCache};
+use crate::memtable::{KEYS_TOGETHER, Lone};
+use crate::metrics::TableMetrics;
+
+/// What there is of one partition.
+pub(super) struct LoneFound<'m> {
+    /// The row in memtables.
+    pub(super) in_memory: SmallVec<[&'m Row; 4]>,
+    /// The deletion, wherever it is, and the row in files.
+    pub(super) versions: LoneVersions,
+}
+
+/// A key that is looked for.
+struct Wanted<'k, 'm> {
+    key: SearchKey<'k>,
+    found: LoneFound<'m>,
+    /// Can it be told?
+    is_told: bool,
+}
+
+/// A search in one file.
+struct Probe<'a> {
+    /// Which key.
+    index: usize,
+    file: &'a Arc<TableFile>,
+    search: LoneSearch,
+    /// The chunk that the search goes on in, and where.
+    chunk: Option<(&'a Chunk, usize)>,
+}
+
+impl TableStore {
+    /// Tells what there is of up to [`KEYS_TOGETHER`] keys, each by its index, until it is told to stop. Keys of
+    /// which that can not be said at once are passed over.
+    pub(super) fn each_lone(
+        &self,
+        cache: &ChunkCache,
+        keys: &[&PartitionKey],
+        mut tell: impl FnMut(usize, LoneFound<'_>) -> ControlFlow<()>,
+    ) {
+        let (frozen, active) = (self.frozen.borrow(), self.active.borrow());
+        let active = active.look();
+        let wanted = |key| Wanted {
+            key: SearchKey::new(key),
+            found: LoneFound { in_memory: SmallVec::new(), versions: LoneVersions::none() },
+            is_told: true,
+        };
+        let mut wanted: SmallVec<[Wanted<'_, '_>; KEYS_TOGETHER]> =
+            keys.iter().copied().map(wanted).collect();
+        for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]) {
+            memtable.lone_rows(keys).zip(&mut wanted).for_each(|(lone, wanted)| wanted.add(lone));
+        }
+        let files = self.files.borrow();
+        let view = cache.view();
+        let mut probes = self.probes(&files, &wanted);
+        search_all(&mut probes, &mut wanted, &view, &self.metrics);
+        for (index, wanted) in wanted.into_iter().enumerate().filter(|(_, wanted)| wanted.is_told) {
+            let Wanted { key, mut found, .. } = wanted;
+            let mut own = probes.iter().filter(|probe| probe.index == index);
+            if own.all(|probe| self.take(probe, &key, cache, &mut found.versions))
+                && tell(index, found).is_break()
+            {
+                return;
+            }
+        }
+    }
+
+    /// The searches that have to be made.
+    fn probes<'a>(&self, files: &'a [Arc<TableFile>], wanted: &[Wanted<'_, '_>]) -> Probes<'a> {
+        let mut probes = Probes::new();
+        for file in files {
+            for (index, wanted) in wanted.iter().enumerate() {
+                let SearchKey { key, hash, .. } = wanted.key;
+                if wanted.is_told && self.may_show(file, key, hash) {
+                    let search = file.begin_search(&wanted.key);
+                    probes.push(Probe { index, file, search, chunk: None });
+                }
+            }
+        }
+        probes
+    }
+
+    /// Adds what a search found; `false` when that cannot be told at once.
+    fn take(
+        &self,
+        probe: &Probe<'_>,
+        key: &SearchKey<'_>,
+        cache: &ChunkCache,
+        versions: &mut LoneVersions,
+    ) -> bool {
+        let found = match (probe.search, probe.chunk) {
+            (LoneSearch::Absent, _) => LonePartition::Absent,
+            (LoneSearch::Data { .. }, Some((chunk, offset))) => probe.file.read_lone(key, chunk, offset),
+            _ => LonePartition::Unusual,
+        };
+        match found {
+            LonePartition::Absent => true,
+            LonePartition::Row(deletion, row) => {
+                versions.deletion = versions.deletion.max(deletion);
+                versions.rows.extend(row);
+                true
+            }
+            LonePartition::Unusual => {
+                let chunks = CachedChunks { cache, metrics: &self.metrics };
+                let SearchKey { key, hash, .. } = *key;
+                let mut cursor = probe.file.partition_cursor(&chunks, key, hash, &Slices::all(), false);
+                matches!(versions.take_from(&mut cursor), Ok(LoneStep::Whole))
+            }
+        }
+    }
+}
+
+type Probes<'a> = SmallVec<[Probe<'a>; 2 * KEYS_TOGETHER]>;
+
+impl<'m> Wanted<'_, 'm> {
+    /// Adds what a memtable has.
+    fn add(&mut self, lone: Lone<'m>) {
+        match lone {
+            Lone::Absent => {}
+            Lone::Row(lone) => {
+                let deletion = &mut self.found.versions.deletion;
+                *deletion = lone.deletion.max(*deletion);
+                self.found.in_memory.extend(lone.row);
+            }
+            Lone::Many => self.is_told = false,
+        }
+    }
+}
+
+impl<'a> Probe<'a> {
+    /// Finds the next chunk; `false` when it is not there.
+    fn ask(&mut self, chunks: &'a CacheView<'_>, metrics: &TableMetrics) -> bool {
+        let Some((id, offset)) = self.file.wanted_chunk(self.search) else { return true };
+        let Some(chunk) = chunks.get(id) else { return false };
+        TableMetrics::add(&metrics.cache_hit_count, 1);
+        self.chunk = Some((chunk, offset));
+        true
+    }
+
+    /// Has what will be read of the chunk fetched.
+    fn fetch(&self) {
+        if let Some((chunk, offset)) = self.chunk {
+            self.file.fetch_wanted(self.search, chunk, offset);
+        }
+    }
+
+    /// Goes on in the page of the index that was asked for; `false` when it was none.
+    fn go_on(&mut self, key: &SearchKey<'_>) -> bool {
+        if !matches!(self.search, LoneSearch::Page { .. }) {
+            return false;
+        }
+        let Some((page, _)) = self.chunk.take() else { return false };
+        self.search = self.file.go_on(self.search, key, page);
+        true
+    }
+}
+
+/// Takes all searches to where their partitions are. What lacks a chunk ends, and is not told.
+fn search_all<'a>(
+    probes: &mut Probes<'a>,
+    wanted: &mut [Wanted<'_, '_>],
+    chunks: &'a CacheView<'_>,
+    metrics: &TableMetrics,
+) {
+    let mut is_under_way = true;
+    while is_under_way {
+        for probe in probes.iter_mut().filter(|probe| probe.chunk.is_none()) {
+            if !probe.ask(chunks, metrics) {
+                probe.search = LoneSearch::Absent;
+                wanted[probe.index].is_told = false;
+            }
+        }
+        // Not in the same loop: so the processor looks for several chunks before it needs the first.
+        probes.iter().for_each(Probe::fetch);
+        is_under_way = false;
+        for probe in probes.iter_mut() {
+            is_under_way |= probe.go_on(&wanted[probe.index].key);
+        }
+    }
+}
+
+/// The cache alone.
+struct CachedChunks<'a> {
+    cache: &'a ChunkCache,
+    metrics: &'a TableMetrics,
+}
+
+impl ChunkSource for CachedChunks<'_> {
+    fn get(&self, _file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        let found = self.cache.get(id);
+        if found.is_some() {
+            TableMetrics::add(&self.metrics.cache_hit_count, 1);
+        }
+        Ok(found)
+    }
+}
