@@ -31,10 +31,9 @@ impl Coordinator {
         self.shard.point_reads(owner, reads, show);
     }
 
-    /// As [`Coordinator::write`] of one mutation, if that needs no waiting and the consistency can be had;
-    /// else `false`, and nothing was written.
-    pub fn write_at_once(&self, mutation: &Mutation, consistency: Consistency) -> bool {
-        self.admits(mutation.table, consistency)
-            && self.shard.write_at_once(self.owner(&mutation.key), mutation)
+    /// As [`Coordinator::write`] of each mutation by itself, if that needs no waiting; tells those that were written.
+    /// All are of that owner, and the consistency is admitted. The others are for [`Coordinator::write`].
+    pub fn write_at_once(&self, owner: usize, mutations: &[&Mutation], tell: impl FnMut(usize) + Send) {
+        self.shard.write_at_once(owner, mutations, tell);
     }
 }

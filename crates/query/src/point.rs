@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coordinator::Consistency;
-use rows::PartitionKey;
+use rows::{Mutation, PartitionKey};
 use smallvec::SmallVec;
 use storage::PointReads;
 
-use crate::modify::{ModifyPlan, PointWrite};
+use crate::modify::{ModifyPlan, PointRequest};
 use crate::prepare::{Body, Planned};
 use crate::restrictions::check_key_length;
 use crate::select::{PointRow, Projection, SelectPlan};
@@ -43,8 +43,16 @@ pub struct PointRead {
     owner: usize,
 }
 
-/// As many as are read in one go.
-pub const POINT_READS_MAX: usize = storage::KEYS_TOGETHER;
+/// A row to be written: nothing about that is unusual.
+#[derive(Clone, Debug)]
+pub struct PointWrite {
+    mutation: Mutation,
+    /// The shard that is to have it.
+    owner: usize,
+}
+
+/// As many as are read or written in one go.
+pub const POINTS_MAX: usize = storage::KEYS_TOGETHER;
 
 /// A prepared INSERT or UPDATE of one row, all of it bound.
 #[derive(Clone, Debug)]
@@ -128,26 +136,20 @@ impl Engine {
     /// Those that are not shown are for [`Engine::execute`].
     ///
     /// # Panics
-    /// When there are more than [`POINT_READS_MAX`].
+    /// When there are more than [`POINTS_MAX`].
     pub fn point_reads(
         &self,
         reads: &[PointRead],
         mut show: impl FnMut(usize, PointRow<'_>) -> ControlFlow<()> + Send,
     ) {
-        assert!(reads.len() <= POINT_READS_MAX, "so many at once");
         let now = self.coordinator().now_seconds();
-        let mut left: SmallVec<[usize; POINT_READS_MAX]> = (0..reads.len()).collect();
         let mut is_stopped = false;
-        while let Some(first) = left.first().map(|index| &reads[*index]).filter(|_| !is_stopped) {
-            let mut group = SmallVec::<[usize; POINT_READS_MAX]>::new();
-            left.retain(|index| {
-                let goes_along = reads[*index].goes_with(first);
-                if goes_along {
-                    group.push(*index);
-                }
-                !goes_along
-            });
-            let keys: SmallVec<[&PartitionKey; POINT_READS_MAX]> =
+        for group in groups(reads, PointRead::goes_with) {
+            if is_stopped {
+                return;
+            }
+            let first = &reads[group[0]];
+            let keys: SmallVec<[&PartitionKey; POINTS_MAX]> =
                 group.iter().map(|index| &reads[*index].key).collect();
             let plan = first.query.plan();
             let (keys, projection): (&[&PartitionKey], &Projection) = (&keys, &plan.projection);
@@ -160,16 +162,55 @@ impl Engine {
         }
     }
 
-    /// Writes a row whose values are bound to the markers in their order, durable in the sense of the sync
-    /// mode. `false` when that has to be waited for, or cannot be done: then nothing was written, and
-    /// [`Engine::execute`] is to be asked. `timestamp` as in [`crate::QueryOptions`].
-    pub fn write_at_once<'v>(
+    /// Looks at a write of a row whose values are bound to the markers in their order. `None` when it is
+    /// unusual, and for [`Engine::execute`]. `timestamp` as in [`crate::QueryOptions`].
+    pub fn point_write<'v>(
         &self,
         update: &PointUpdate,
         values: impl Iterator<Item = &'v [u8]>,
         consistency: Consistency,
         timestamp: Option<i64>,
-    ) -> bool {
-        PointWrite { coordinator: self.coordinator(), consistency, timestamp }.write(update.plan(), values)
+    ) -> Option<PointWrite> {
+        let coordinator = self.coordinator();
+        let mutation =
+            PointRequest { coordinator, consistency, timestamp }.mutation(update.plan(), values)?;
+        let owner = coordinator.owner(&mutation.key);
+        Some(PointWrite { mutation, owner })
     }
+
+    /// Writes rows, each durable in the sense of the sync mode, and tells those that are written, by their index.
+    /// The others have to be waited for, or can not be written: nothing of them was, and they are for
+    /// [`Engine::execute`].
+    ///
+    /// # Panics
+    /// When there are more than [`POINTS_MAX`].
+    pub fn point_writes(&self, writes: &[PointWrite], mut tell: impl FnMut(usize) + Send) {
+        for group in groups(writes, |one, other| one.owner == other.owner) {
+            let mutations: SmallVec<[&Mutation; POINTS_MAX]> =
+                group.iter().map(|index| &writes[*index].mutation).collect();
+            let owner = writes[group[0]].owner;
+            self.coordinator().write_at_once(owner, &mutations, |index| tell(group[index]));
+        }
+    }
+}
+
+/// Indexes of up to so many things as are done in one go.
+type Indexes = SmallVec<[usize; POINTS_MAX]>;
+
+/// Puts together those that can be done in one go, in their order.
+fn groups<T>(things: &[T], goes_with: impl Fn(&T, &T) -> bool) -> impl Iterator<Item = Indexes> {
+    assert!(things.len() <= POINTS_MAX, "so many at once");
+    let mut left: Indexes = (0..things.len()).collect();
+    std::iter::from_fn(move || {
+        let first = &things[*left.first()?];
+        let mut group = Indexes::new();
+        left.retain(|index| {
+            let goes_along = goes_with(&things[*index], first);
+            if goes_along {
+                group.push(*index);
+            }
+            !goes_along
+        });
+        Some(group)
+    })
 }

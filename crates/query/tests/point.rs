@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use common::{Session, int, text, with_node, with_periodic_node};
 use query::{
-    BindValue, Consistency, POINT_READS_MAX, PointQuery, PointRead, PointStatement, PointUpdate,
-    QueryOptions, ResponseKind, RowSink, RowsResult, Values,
+    BindValue, Consistency, POINTS_MAX, PointQuery, PointRead, PointStatement, PointUpdate, QueryOptions,
+    ResponseKind, RowSink, RowsResult, Values,
 };
 
 const TABLE: &str = "CREATE TABLE rows (k text PRIMARY KEY, z int, a text, m map<text, int>, l list<int>)";
@@ -240,8 +240,8 @@ fn rows_read_together_are_the_rows_of_their_keys_wherever_they_lie() {
         let statement = "SELECT v, t FROM numbers WHERE k = ?";
         let query = point_query(&session, statement).await.unwrap();
         let mut count = 0;
-        for first in (0..640i32).step_by(POINT_READS_MAX) {
-            let keys: Vec<[u8; 4]> = (first..).take(POINT_READS_MAX).map(i32::to_be_bytes).collect();
+        for first in (0..640i32).step_by(POINTS_MAX) {
+            let keys: Vec<[u8; 4]> = (first..).take(POINTS_MAX).map(i32::to_be_bytes).collect();
             let mut expected = Vec::new();
             for key in &keys {
                 let values = vec![int(i32::from_be_bytes(*key))];
@@ -294,6 +294,21 @@ async fn point_update(session: &Session, statement: &str) -> Option<PointUpdate>
     }
 }
 
+fn write_at_once<'v>(
+    session: &Session,
+    update: &PointUpdate,
+    values: impl Iterator<Item = &'v [u8]>,
+    consistency: Consistency,
+    timestamp: Option<i64>,
+) -> bool {
+    let Some(write) = session.engine.point_write(update, values, consistency, timestamp) else {
+        return false;
+    };
+    let mut is_written = false;
+    session.engine.point_writes(&[write], |_| is_written = true);
+    is_written
+}
+
 /// Writes the same to two tables, to one of them at once, and compares all that can be read of them.
 #[test]
 fn what_is_written_at_once_is_what_is_written_the_long_way() {
@@ -319,7 +334,7 @@ fn what_is_written_at_once_is_what_is_written_the_long_way() {
                     point_update(&session, &statement.replace("{}", "short")).await.expect("of one row");
                 let given = values.iter().copied();
                 let is_written =
-                    session.engine.write_at_once(&update, given, Consistency::Quorum, Some(timestamp));
+                    write_at_once(&session, &update, given, Consistency::Quorum, Some(timestamp));
                 assert!(is_written, "{statement}");
                 let values = values.iter().map(|value| BindValue::Set(Bytes::copy_from_slice(value)));
                 session.options.timestamp = Some(timestamp);
@@ -351,7 +366,7 @@ fn a_write_without_a_timestamp_gets_one_of_its_own() {
         for z in [1u8, 2] {
             let value = [0, 0, 0, z];
             let values: [&[u8]; 2] = [b"p", &value];
-            assert!(session.engine.write_at_once(&update, values.into_iter(), Consistency::One, None));
+            assert!(write_at_once(&session, &update, values.into_iter(), Consistency::One, None));
         }
         session.check("SELECT z FROM rows WHERE k = 'p'", &["2"]).await;
     });
@@ -388,7 +403,7 @@ fn only_a_plain_change_of_one_row_is_written_at_once() {
 fn what_would_be_refused_or_waited_for_is_not_written_at_once() {
     let insert = "INSERT INTO rows (k, z) VALUES (?, ?)";
     let write = |session: &Session, update: &PointUpdate, values: &[&[u8]], consistency| {
-        session.engine.write_at_once(update, values.iter().copied(), consistency, None)
+        write_at_once(session, update, values.iter().copied(), consistency, None)
     };
     let good: [&[u8]; 2] = [b"p", &[0, 0, 0, 1]];
     with_periodic_node(async |mut session: Session| {

@@ -131,7 +131,7 @@ impl<'a> Replaying<'a> {
         let memtable =
             shard.memtables.entry(mutation.table).or_insert_with(|| Memtable::new(Arc::clone(table)));
         let before = memtable.memory_bytes();
-        memtable.apply(mutation, Some(position));
+        memtable.apply(mutation, Some(position), None);
         shard.memtable_bytes += memtable.memory_bytes() - before;
         self.mutation_count += 1;
         Some(owner)

@@ -44,13 +44,14 @@ impl ShardHandle {
         }
     }
 
-    /// As [`ShardHandle::write`] of one mutation, if that needs no waiting; else `false`, and nothing was
-    /// written: then it is for [`ShardHandle::write`].
-    pub fn write_at_once(&self, owner: usize, mutation: &Mutation) -> bool {
+    /// As [`ShardHandle::write`] of each mutation by itself, if that needs no waiting; tells those that were
+    /// written. The others are for [`ShardHandle::write`].
+    pub fn write_at_once(&self, owner: usize, mutations: &[&Mutation], tell: impl FnMut(usize) + Send) {
         if owner == self.local().index() {
-            return self.local().write_at_once(mutation);
+            self.local().write_at_once(mutations, tell);
+        } else {
+            self.visit(owner, |shard| shard.visiting_write_at_once(mutations, tell));
         }
-        self.visit(owner, |shard| shard.visiting_write_at_once(mutation)).unwrap_or(false)
     }
 
     /// [`crate::Shard::write`] on the shard that owns the mutations.

@@ -72,24 +72,24 @@ impl ModifyPlan {
     }
 }
 
-/// A write of one row.
-pub(crate) struct PointWrite<'a> {
+/// What a request tells of its write of one row.
+pub(crate) struct PointRequest<'a> {
     pub(crate) coordinator: &'a Coordinator,
     pub(crate) consistency: Consistency,
     /// That of the request; µs since 1970.
     pub(crate) timestamp: Option<i64>,
 }
 
-impl PointWrite<'_> {
-    /// Writes a row, if all that stands in the way of it is done; else `false`, and nothing was written.
-    pub(crate) fn write<'v>(&self, plan: &ModifyPlan, values: impl Iterator<Item = &'v [u8]>) -> bool {
-        self.mutation(plan, values)
-            .is_some_and(|mutation| self.coordinator.write_at_once(&mutation, self.consistency))
-    }
-
-    fn mutation<'v>(&self, plan: &ModifyPlan, values: impl Iterator<Item = &'v [u8]>) -> Option<Mutation> {
+impl PointRequest<'_> {
+    /// The mutation, if nothing about it is unusual.
+    pub(crate) fn mutation<'v>(
+        &self,
+        plan: &ModifyPlan,
+        values: impl Iterator<Item = &'v [u8]>,
+    ) -> Option<Mutation> {
         let point = plan.point.as_ref()?;
-        if matches!(self.consistency, Consistency::Serial | Consistency::LocalSerial) {
+        let is_serial = matches!(self.consistency, Consistency::Serial | Consistency::LocalSerial);
+        if is_serial || !self.coordinator.admits(plan.table.id(), self.consistency) {
             return None;
         }
         let values: SmallVec<[&[u8]; 16]> = values.collect();

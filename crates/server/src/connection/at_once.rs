@@ -1,31 +1,41 @@
-//! Statements about one row that are carried out as soon as their frame is seen.
+//! Statements about one row, carried out as soon as those that came with them are seen.
 //!
 //! ```text
-//!   frame ─ PlainExecute ─ point_statement ─┬─ write_at_once ─► done ──────────────────┬─► the connection's output
-//!              │ unusual      │ not such    ├─ point_read ─► Reads ── point_reads ─► cells ┘
-//!              │              │             │ not at once             │ not in memory
-//!              └──────────────┴─────────────┴─────────────────────────┴──► a request as every other
+//!   frame ─ PlainExecute ─ point_statement ─┬─ point_read ──┬─► Together ─┬─ point_writes ─► done ──┬─► output
+//!              │ unusual      │ not such    └─ point_write ─┘             └─ point_reads ─► cells ──┘
+//!              │              │                  │ unusual                     │ not at once
+//!              └──────────────┴──────────────────┴─────────────────────────────┴──► a request as every other
 //! ```
 //!
-//! Reads that came together are done together: what each has to wait for is memory, and the waits of
-//! several go on at the same time ([`query::Engine::point_reads`]).
+//! What each has to wait for is memory, and the waits of several go on at the same time
+//! ([`query::Engine::point_reads`]). So those that are in the input together are done together.
 
 use std::ops::ControlFlow;
 
 use protocol::{Flags, Frame, Opcode, PlainExecute, Response, ResponseEnvelope, Stage};
-use query::{POINT_READS_MAX, PointQuery, PointRead, PointStatement};
+use query::{POINTS_MAX, PointQuery, PointRead, PointStatement, PointWrite};
 
 use super::answer::{Described, Wanted};
 use super::drive::Connection;
 use crate::clients::PanicCount;
 use crate::convert;
 
-/// Reads of rows by their keys that were taken and not yet done.
+/// Frames of more than so many bytes are not gathered further: what is made of them takes memory too.
+const GATHERED_BYTES: usize = 64 << 10;
+
+/// Reads and writes of rows by their keys that were taken and not yet done.
 #[derive(Default)]
-pub(super) struct Reads {
+pub(super) struct Together {
+    reads: Gathered<PointRead, Asked>,
+    writes: Gathered<PointWrite, Frame>,
+    frame_bytes: usize,
+}
+
+/// Statements of one kind, and what is needed to answer each.
+struct Gathered<S, A> {
     /// Invariant: as many of both.
-    reads: Vec<PointRead>,
-    asked: Vec<Asked>,
+    statements: Vec<S>,
+    answers: Vec<A>,
 }
 
 /// How a read is to be answered.
@@ -36,72 +46,80 @@ struct Asked {
 
 /// What became of a frame.
 pub(super) enum AtOnce {
-    /// It was answered.
-    Answered,
-    /// It is a read, to be done with others.
-    Read,
+    /// It is done with those that were taken before.
+    Taken,
     /// It is for others to answer; nothing was done.
     Unusual(Frame),
 }
 
-impl Reads {
-    /// Is there room for more?
-    pub(super) fn is_full(&self) -> bool {
-        self.reads.len() >= POINT_READS_MAX
+impl<S, A> Default for Gathered<S, A> {
+    fn default() -> Self {
+        Gathered { statements: Vec::new(), answers: Vec::new() }
     }
+}
 
-    pub(super) fn len(&self) -> usize {
-        self.reads.len()
-    }
-
-    fn push(&mut self, read: PointRead, asked: Asked) {
-        if self.reads.capacity() == 0 {
-            self.reads.reserve(POINT_READS_MAX);
-            self.asked.reserve(POINT_READS_MAX);
+impl<S, A> Gathered<S, A> {
+    fn push(&mut self, statement: S, answer: A) {
+        if self.statements.capacity() == 0 {
+            self.statements.reserve(POINTS_MAX);
+            self.answers.reserve(POINTS_MAX);
         }
-        self.reads.push(read);
-        self.asked.push(asked);
+        self.statements.push(statement);
+        self.answers.push(answer);
     }
 
     /// Leaves those of which the bit is not set.
     fn take_done(&mut self, done: u32) {
-        let mut index = 0..;
-        let mut is_left = || index.next().is_some_and(|index: u32| done >> index & 1 == 0);
-        self.reads.retain(|_| is_left());
-        let mut index = 0..;
-        let mut is_left = || index.next().is_some_and(|index: u32| done >> index & 1 == 0);
-        self.asked.retain(|_| is_left());
+        retain_unset(&mut self.statements, done);
+        retain_unset(&mut self.answers, done);
+    }
+}
+
+fn retain_unset<T>(things: &mut Vec<T>, bits: u32) {
+    let mut index = 0;
+    things.retain(|_| {
+        index += 1;
+        bits >> (index - 1) & 1 == 0
+    });
+}
+
+impl Together {
+    /// Is it time to do them?
+    pub(super) fn is_full(&self) -> bool {
+        self.reads.statements.len() >= POINTS_MAX
+            || self.writes.statements.len() >= POINTS_MAX
+            || self.frame_bytes >= GATHERED_BYTES
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.reads.statements.len() + self.writes.statements.len()
     }
 }
 
 impl Connection {
-    /// Does and answers what needs no waiting, or takes it to `reads`.
-    pub(super) fn answer_at_once(&mut self, frame: Frame, reads: &mut Reads) -> AtOnce {
+    /// Takes a statement about one row to those that are done together.
+    pub(super) fn gather(&self, frame: Frame, together: &mut Together) -> AtOnce {
         if self.stage != Stage::Ready {
             return AtOnce::Unusual(frame);
         }
+        let frame_bytes = frame.body.len();
         match self.point_statement(&frame) {
             Some((execute, PointStatement::Write(update))) => {
-                let _counted = PanicCount(&self.server.clients);
                 let consistency = convert::consistency(execute.consistency);
                 let engine = &self.server.engine;
-                if !engine.write_at_once(&update, execute.values, consistency, execute.timestamp) {
-                    return AtOnce::Unusual(frame);
+                match engine.point_write(&update, execute.values, consistency, execute.timestamp) {
+                    Some(write) => together.writes.push(write, frame),
+                    None => return AtOnce::Unusual(frame),
                 }
-                let done = ResponseEnvelope::from(Response::Void);
-                self.encoder.append_response(frame.header.version, frame.header.stream, &done);
-                self.client.count_request();
-                AtOnce::Answered
             }
             Some((execute, PointStatement::Read(query))) => match self.point_read(execute, query) {
-                Some((read, described)) => {
-                    reads.push(read, Asked { frame, described });
-                    AtOnce::Read
-                }
-                None => AtOnce::Unusual(frame),
+                Some((read, described)) => together.reads.push(read, Asked { frame, described }),
+                None => return AtOnce::Unusual(frame),
             },
-            None => AtOnce::Unusual(frame),
+            None => return AtOnce::Unusual(frame),
         }
+        together.frame_bytes += frame_bytes;
+        AtOnce::Taken
     }
 
     fn point_statement<'f>(&self, frame: &'f Frame) -> Option<(PlainExecute<'f>, PointStatement)> {
@@ -122,29 +140,57 @@ impl Connection {
         Some((read, described))
     }
 
-    /// Does reads and answers them, until there is much to write; gives back the frames of those that have to
-    /// be answered as every other request. To be called until none are left.
-    pub(super) fn answer_reads(&mut self, reads: &mut Reads) -> Vec<Frame> {
-        let _counted = PanicCount(&self.server.clients);
+    /// Does what was gathered and answers it, until there is much to write; gives back the frames of what has to
+    /// be answered as every other request. To be called until nothing is left.
+    pub(super) fn do_together(&mut self, together: &mut Together) -> Vec<Frame> {
+        let server = std::rc::Rc::clone(&self.server);
+        let _counted = PanicCount(&server.clients);
+        together.frame_bytes = 0;
+        let mut unusual = self.do_writes(&mut together.writes);
+        if self.do_reads(&mut together.reads).is_continue() {
+            together.reads.statements.clear();
+            unusual.extend(together.reads.answers.drain(..).map(|asked| asked.frame));
+        }
+        unusual
+    }
+
+    /// Does and answers writes; gives back the frames of those that are not done.
+    fn do_writes(&mut self, writes: &mut Gathered<PointWrite, Frame>) -> Vec<Frame> {
+        if writes.statements.is_empty() {
+            return Vec::new();
+        }
+        let mut done = 0u32;
+        self.server.engine.point_writes(&writes.statements, |index| done |= 1 << index);
+        let envelope = ResponseEnvelope::from(Response::Void);
+        for (_, frame) in writes.answers.iter().enumerate().filter(|(index, _)| done >> index & 1 == 1) {
+            self.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
+            self.client.count_request();
+        }
+        writes.take_done(done);
+        writes.statements.clear();
+        std::mem::take(&mut writes.answers)
+    }
+
+    /// Does and answers reads, until there is much to write: then there are more.
+    fn do_reads(&mut self, reads: &mut Gathered<PointRead, Asked>) -> ControlFlow<()> {
+        if reads.statements.is_empty() {
+            return ControlFlow::Continue(());
+        }
         let (encoder, most_bytes) = (&mut self.encoder, self.server.budget.output_bytes());
-        let (mut shown, mut is_stopped) = (0u32, false);
-        let asked = &reads.asked;
-        self.server.engine.point_reads(&reads.reads, |index, row| {
+        let (mut done, mut is_stopped) = (0u32, false);
+        let asked = &reads.answers;
+        self.server.engine.point_reads(&reads.statements, |index, row| {
             let Asked { frame, described } = &asked[index];
             let (version, stream) = (frame.header.version, frame.header.stream);
             encoder.append_with(version, stream, Opcode::Result, Flags::NONE, |out| {
                 described.write_rows(out, version, None, |sink| row.write(sink));
             });
-            shown |= 1 << index;
+            done |= 1 << index;
             is_stopped = encoder.pending_bytes() > most_bytes;
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        (0..shown.count_ones()).for_each(|_| self.client.count_request());
-        reads.take_done(shown);
-        if is_stopped {
-            return Vec::new();
-        }
-        reads.reads.clear();
-        reads.asked.drain(..).map(|asked| asked.frame).collect()
+        (0..done.count_ones()).for_each(|_| self.client.count_request());
+        reads.take_done(done);
+        if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -21,7 +21,7 @@ use tokio::sync::broadcast;
 
 use super::ShardServer;
 use super::answer::Answer;
-use super::at_once::{AtOnce, Reads};
+use super::at_once::{AtOnce, Together};
 use super::handle::Job;
 use super::intake::{Intake, Taken};
 use crate::budget::Held;
@@ -195,15 +195,15 @@ impl Connection {
     /// Takes frames that are complete, as long as there is room for their requests; one in any case. Requests
     /// that can be answered from memory are, at once.
     fn take_frames(&mut self) -> io::Result<()> {
-        let mut reads = Reads::default();
-        self.take_frames_but(&mut reads)?;
-        self.take_reads(&mut reads)
+        let mut together = Together::default();
+        self.take_frames_but(&mut together)?;
+        self.take_together(&mut together)
     }
 
-    /// Answers reads that were taken.
-    fn take_reads(&mut self, reads: &mut Reads) -> io::Result<()> {
-        while reads.len() > 0 {
-            for frame in self.answer_reads(reads) {
+    /// Does what was gathered.
+    fn take_together(&mut self, together: &mut Together) -> io::Result<()> {
+        while together.len() > 0 {
+            for frame in self.do_together(together) {
                 self.take_whole(Ok(frame));
             }
             self.write_much()?;
@@ -211,8 +211,8 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`Connection::take_frames`], but for a last few reads.
-    fn take_frames_but(&mut self, reads: &mut Reads) -> io::Result<()> {
+    /// As [`Connection::take_frames`], but for the last few that are gathered.
+    fn take_frames_but(&mut self, together: &mut Together) -> io::Result<()> {
         let mut is_first = true;
         while self.may_take() {
             let has_room = is_first || self.server.budget.has_room();
@@ -231,11 +231,11 @@ impl Connection {
                 {
                     self.refuse(frame.header.version, frame.header.stream, has_room);
                 }
-                Ok(frame) => match self.answer_at_once(frame, reads) {
-                    AtOnce::Read if reads.is_full() || !self.has_place(reads.len()) => {
-                        self.take_reads(reads)?
+                Ok(frame) => match self.gather(frame, together) {
+                    AtOnce::Taken if together.is_full() || !self.has_place(together.len()) => {
+                        self.take_together(together)?
                     }
-                    AtOnce::Read | AtOnce::Answered => {}
+                    AtOnce::Taken => {}
                     AtOnce::Unusual(frame) => self.take_whole(Ok(frame)),
                 },
                 Err(error) => self.take_whole(Err(error)),

@@ -28,6 +28,7 @@ use partition::{Context, MemoryPartition};
 pub(crate) use slot::MemtableSlot;
 pub use tree::KEYS_TOGETHER;
 use tree::{NODE_BYTES_PER_ENTRY, PartitionTree};
+pub(crate) use tree::{Place, Places};
 
 /// Of a partition beside its bytes: itself in the tree, and its part of the nodes above it.
 const PARTITION_OVERHEAD_BYTES: usize = size_of::<(PartitionKey, MemoryPartition)>() + NODE_BYTES_PER_ENTRY;
@@ -81,8 +82,9 @@ impl Memtable {
         }
     }
 
-    /// Merges a write in. `position` is where the commit log keeps it, `None` when it does not.
-    pub(crate) fn apply(&mut self, mutation: &Mutation, position: Option<LogPosition>) {
+    /// Merges a write in. `position` is where the commit log keeps it, `None` when it does not; `place` that of
+    /// its partition, if it is known already.
+    pub(crate) fn apply(&mut self, mutation: &Mutation, position: Option<LogPosition>, place: Option<Place>) {
         debug_assert_eq!(mutation.table, self.table.id(), "a mutation goes to its own table");
         if let (None, Some(position)) = (self.first_position, position) {
             self.first_position = Some(position);
@@ -90,9 +92,15 @@ impl Memtable {
         self.stats.mutation(mutation);
         self.operation_count += 1;
         let arena = &mut self.arena;
-        let (partition, is_new) = self
-            .partitions
-            .get_or_insert(&mutation.key, || (arena.key(&mutation.key), MemoryPartition::default()));
+        let key = &mutation.key;
+        debug_assert!(
+            place.is_none_or(|place| self.partitions.key_at(place) == key),
+            "the place of its partition"
+        );
+        let (partition, is_new) = match place {
+            Some(place) => (self.partitions.at_mut(place), false),
+            None => self.partitions.get_or_insert(key, || (arena.key(key), MemoryPartition::default())),
+        };
         let mut context = Context { table: &self.table, comparator: &self.comparator, arena };
         self.other_bytes += partition.apply(mutation, &mut context);
         self.other_bytes += if is_new { PARTITION_OVERHEAD_BYTES } else { 0 };
@@ -138,8 +146,13 @@ impl Memtable {
 
     /// [`Memtable::lone_row`] of each of up to [`KEYS_TOGETHER`] keys.
     pub(crate) fn lone_rows(&self, keys: &[&PartitionKey]) -> impl Iterator<Item = Lone<'_>> {
-        let partitions = self.partitions.get_each(keys, MemoryPartition::first_bytes);
-        partitions.into_iter().map(Lone::of)
+        let partition = |place: Option<Place>| place.map(|place| self.partitions.at(place));
+        self.places_of(keys).into_iter().map(move |place| Lone::of(partition(place)))
+    }
+
+    /// Where up to [`KEYS_TOGETHER`] partitions are, for [`Memtable::apply`]; and has the processor fetch them.
+    pub(crate) fn places_of(&self, keys: &[&PartitionKey]) -> Places {
+        self.partitions.places_of(keys, MemoryPartition::first_bytes)
     }
 
     fn partition(&self, key: &PartitionKey) -> Option<&MemoryPartition> {

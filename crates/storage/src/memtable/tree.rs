@@ -27,6 +27,13 @@ pub const KEYS_TOGETHER: usize = 16;
 /// No leaf.
 const NONE: u32 = u32::MAX;
 
+/// Where an entry is, for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u32);
+
+/// Where some keys are; `None` for those that are not there.
+pub(crate) type Places = SmallVec<[Option<Place>; KEYS_TOGETHER]>;
+
 /// A map from partition keys to values.
 #[derive(Debug)]
 pub(super) struct PartitionTree<V> {
@@ -117,21 +124,17 @@ impl<V> PartitionTree<V> {
         Some(&self.entries.get(place).1)
     }
 
-    /// [`PartitionTree::get`] for each of up to [`KEYS_TOGETHER`] keys. They go down level by level, all of them
-    /// one before any goes two, so that the memory each waits for comes while the others are looked at.
-    /// `look` tells which bytes of a value will be read.
-    pub(super) fn get_each<'a>(
-        &'a self,
-        keys: &[&PartitionKey],
-        look: impl Fn(&V) -> Option<&[u8]>,
-    ) -> SmallVec<[Option<&'a V>; KEYS_TOGETHER]> {
+    /// Looks for up to [`KEYS_TOGETHER`] keys. They go down level by level, all of them one before any goes
+    /// two, so that the memory each waits for comes while the others are looked at. `look` tells which
+    /// bytes of a value will be read.
+    pub(super) fn places_of(&self, keys: &[&PartitionKey], look: impl Fn(&V) -> Option<&[u8]>) -> Places {
         debug_assert!(keys.len() <= KEYS_TOGETHER, "so many at once");
+        let mut leaves: SmallVec<[u32; KEYS_TOGETHER]> = SmallVec::from_elem(self.root, keys.len());
         if self.root == NONE {
-            return keys.iter().map(|_| None).collect();
+            return SmallVec::from_elem(None, keys.len());
         }
-        let mut nodes: SmallVec<[u32; KEYS_TOGETHER]> = keys.iter().map(|_| self.root).collect();
         for level in 1..=self.height {
-            for (node, key) in nodes.iter_mut().zip(keys) {
+            for (node, key) in leaves.iter_mut().zip(keys) {
                 *node = self.child_of(*node, key).1;
                 match level == self.height {
                     true => prefetch_value(self.leaves.get(*node)),
@@ -139,25 +142,42 @@ impl<V> PartitionTree<V> {
                 }
             }
         }
-        let entry_of = |node: u32, key: &PartitionKey| {
-            let run = &self.leaves.get(node).run;
-            let index = run.tokens_before(key.token.0);
-            let is_there = run.tokens[..run.count].get(index) == Some(&key.token.0);
-            is_there.then(|| self.entries.get(run.places[index]))
+        // Of the first key with that token, which is nearly always the one.
+        let first_of_token = |(leaf, key): (&u32, &&PartitionKey)| {
+            let (run, token) = (&self.leaves.get(*leaf).run, key.token.0);
+            let index = run.tokens_before(token);
+            let place = *run.places[..run.count].get(index).filter(|_| run.tokens[index] == token)?;
+            prefetch_value(self.entries.get(place));
+            Some(Place(place))
         };
-        let entries: SmallVec<[_; KEYS_TOGETHER]> =
-            nodes.iter().zip(keys).map(|(node, key)| entry_of(*node, key)).collect();
-        entries.iter().flatten().for_each(|entry| prefetch_value(*entry));
-        for (key, value) in entries.iter().flatten() {
+        let mut places: Places = leaves.iter().zip(keys).map(first_of_token).collect();
+        for place in places.iter().flatten() {
+            let (key, value) = self.entries.get(place.0);
             prefetch(&key.bytes);
             prefetch(look(value).unwrap_or_default());
         }
-        let value_of = |(node, key): (&u32, &&PartitionKey)| {
-            let run = &self.leaves.get(*node).run;
-            let place = self.place_at(run, self.count_before(run, key), key)?;
-            Some(&self.entries.get(place).1)
-        };
-        nodes.iter().zip(keys).map(value_of).collect()
+        for ((place, leaf), key) in places.iter_mut().zip(&leaves).zip(keys) {
+            if place.is_some_and(|place| *self.key_at(place) != **key) {
+                let run = &self.leaves.get(*leaf).run;
+                *place = self.place_at(run, self.count_before(run, key), key).map(Place);
+            }
+        }
+        places
+    }
+
+    /// The key at a place.
+    pub(super) fn key_at(&self, place: Place) -> &PartitionKey {
+        &self.entries.get(place.0).0
+    }
+
+    /// The value at a place.
+    pub(super) fn at(&self, place: Place) -> &V {
+        &self.entries.get(place.0).1
+    }
+
+    /// The value at a place, to be changed.
+    pub(super) fn at_mut(&mut self, place: Place) -> &mut V {
+        &mut self.entries.get_mut(place.0).1
     }
 
     /// The value of a key; if there is none, the key as it is to be kept and its value are made. And were
@@ -432,7 +452,9 @@ mod tests {
         }
         let keys: Vec<_> = map.keys().collect();
         for keys in keys.chunks(KEYS_TOGETHER) {
-            assert!(tree.get_each(keys, |_| None).into_iter().eq(keys.iter().map(|key| map.get(key))));
+            let places = tree.places_of(keys, |_| None);
+            let values = places.into_iter().map(|place| place.map(|place| tree.at(place)));
+            assert!(values.eq(keys.iter().map(|key| map.get(key))));
         }
     }
 
@@ -464,8 +486,9 @@ mod tests {
             for (token, name) in asked {
                 let key = key(token, name);
                 prop_assert_eq!(tree.get(&key), map.get(&key));
-                let both = tree.get_each(&[&key, &key], |_| None);
-                prop_assert_eq!(&both[..], [map.get(&key); 2]);
+                for place in tree.places_of(&[&key, &key], |_| None) {
+                    prop_assert_eq!(place.map(|place| tree.at(place)), map.get(&key));
+                }
                 for start in [Bound::Included(&key), Bound::Excluded(&key)] {
                     prop_assert!(tree.range(start).eq(map.range((start, Bound::Unbounded))));
                 }

@@ -52,10 +52,9 @@ impl Shard {
     }
 
     /// [`Shard::write_at_once`] for a visitor.
-    pub(crate) fn visiting_write_at_once(&self, mutation: &Mutation) -> bool {
-        let is_written = self.write_at_once(mutation);
-        self.visit_count.set(self.visit_count.get() + u64::from(is_written));
-        is_written
+    pub(crate) fn visiting_write_at_once(&self, mutations: &[&Mutation], tell: impl FnMut(usize)) {
+        let written_count = self.write_at_once(mutations, tell);
+        self.visit_count.set(self.visit_count.get() + written_count);
     }
 
     /// Reads and writes that other shards' threads have done here.

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::{Shard, TableStore};
 use crate::StorageError;
+use crate::memtable::{KEYS_TOGETHER, Place};
 use crate::metrics::TableMetrics;
 use crate::record::LogRecord;
 
@@ -81,20 +82,40 @@ impl Shard {
         Ok(())
     }
 
-    /// As [`Shard::write`] of one mutation, if that needs no waiting and nothing beside it; else `false`, and
-    /// nothing was written. What stands in the way is then for [`Shard::write`] to find.
-    pub(crate) fn write_at_once(&self, mutation: &Mutation) -> bool {
+    /// As [`Shard::write`] of each of up to [`KEYS_TOGETHER`] mutations by itself, if that needs no waiting and
+    /// nothing beside it; tells those that were written. What stands in the way of the others is for
+    /// [`Shard::write`] to find. How many were written?
+    pub(crate) fn write_at_once(&self, mutations: &[&Mutation], mut tell: impl FnMut(usize)) -> u64 {
+        let (mut written_count, mut index) = (0, 0);
+        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
+            let Ok(store) = self.store(of_table[0].table) else {
+                index += of_table.len();
+                continue;
+            };
+            let keys: SmallVec<[_; KEYS_TOGETHER]> = of_table.iter().map(|mutation| &mutation.key).collect();
+            let places = store.active.borrow().with(|memtable| memtable.places_of(&keys));
+            for (mutation, place) in of_table.iter().zip(places) {
+                if self.write_one_at_once(&store, mutation, place) {
+                    written_count += 1;
+                    tell(index);
+                }
+                index += 1;
+            }
+        }
+        self.lend();
+        written_count
+    }
+
+    fn write_one_at_once(&self, store: &TableStore, mutation: &Mutation, place: Option<Place>) -> bool {
         let clock = &*self.runtime.clock;
         let record_bytes = LogRecord::bytes(mutation.as_encoded());
         if self.is_short_of_room() || !self.log.takes_at_once(record_bytes, clock.elapsed_roughly()) {
             return false;
         }
-        let Ok(store) = self.store(mutation.table) else { return false };
         let sample = store.metrics.begin_write(clock);
         let logged = self.is_durable(mutation).then(|| self.append_one(mutation.as_encoded()));
         let Ok(position) = logged.transpose() else { return false };
-        self.apply(&store, mutation, position);
-        self.lend();
+        self.apply(store, mutation, position, place);
         sample.end(1);
         true
     }
@@ -114,19 +135,25 @@ impl Shard {
         // exactly the writes below its log position.
         for (mutation, store) in mutations.iter().zip(&stores) {
             trace::note(|| format!("Adding to {} memtable", store.table().name()));
-            self.apply(store, mutation, position);
+            self.apply(store, mutation, position, None);
         }
         self.lend();
         Ok(Taken { position, stores })
     }
 
     /// Merges a mutation into the memtable; `position` is where the log has it.
-    fn apply(&self, store: &TableStore, mutation: &Mutation, position: Option<LogPosition>) {
+    fn apply(
+        &self,
+        store: &TableStore,
+        mutation: &Mutation,
+        position: Option<LogPosition>,
+        place: Option<Place>,
+    ) {
         let owner = self.sharding.shard_of(mutation.key.token);
         debug_assert_eq!(owner, self.index, "a write goes to its owner");
         let grown = store.active.borrow().with_active(|memtable| {
             let before = memtable.memory_bytes();
-            memtable.apply(mutation, position);
+            memtable.apply(mutation, position, place);
             memtable.memory_bytes() - before
         });
         self.memtable_bytes.set(self.memtable_bytes.get() + grown);
