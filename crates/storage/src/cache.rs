@@ -18,7 +18,6 @@
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
 use std::rc::Rc;
 
 use sstable::{Chunk, ChunkId, Component};
@@ -204,7 +203,8 @@ impl ChunkCache {
     /// Keeps back up to so many bytes that are free: for a file that is being written, of which as much is
     /// to come into the cache. A cache that is full has nothing to spare, since what is there was asked for.
     pub(crate) fn reserve(self: &Rc<Self>, bytes: usize) -> Reservation {
-        let mut reservation = Reservation { cache: Rc::clone(self), bytes: 0, wanted_bytes: bytes };
+        let mut reservation =
+            Reservation { cache: Rc::clone(self), bytes: 0, wanted_bytes: bytes, freed_bytes: 0 };
         reservation.grow(bytes);
         reservation
     }
@@ -257,6 +257,8 @@ pub(crate) struct Reservation {
     bytes: usize,
     /// What would be of use.
     wanted_bytes: usize,
+    /// What went of the cache since the last [`Reservation::take_over`].
+    freed_bytes: usize,
 }
 
 impl Reservation {
@@ -265,15 +267,23 @@ impl Reservation {
         self.bytes
     }
 
-    /// Keeps back what some chunks of Data take that nobody asked for since they came: what they hold was
-    /// just written to the file that this is for. Tells how much more it is by that.
-    pub(crate) fn take_over(&mut self, file: u64, indexes: Range<u32>) -> usize {
-        let freed_bytes: usize = {
-            let state = &mut *self.cache.state.borrow_mut();
-            indexes
-                .map(|index| state.remove_unasked(ChunkId { file, component: Component::Data, index }))
-                .sum()
-        };
+    /// The chunk, if it is here, for the merge that writes the file that this is for. It goes, unless somebody
+    /// asked for it since it came: what it holds will be in that file.
+    pub(crate) fn hand_out(&mut self, id: ChunkId) -> Option<Chunk> {
+        let state = &mut *self.cache.state.borrow_mut();
+        let slot = state.slots.get(&id)?;
+        let (chunk, is_unasked) = (slot.chunk.clone(), slot.frequency.get() == 0 && !slot.is_in_main);
+        if is_unasked {
+            let before = state.used_bytes;
+            state.remove(id);
+            self.freed_bytes += before - state.used_bytes;
+        }
+        Some(chunk)
+    }
+
+    /// Keeps back what went, as far as it is free and wanted. Tells how much more it is by that.
+    pub(crate) fn take_over(&mut self) -> usize {
+        let freed_bytes = std::mem::take(&mut self.freed_bytes);
         self.grow(freed_bytes)
     }
 
@@ -319,18 +329,8 @@ impl State {
         }
     }
 
-    /// Gives up a chunk, unless somebody asked for it; its name stays in its queue. How many bytes?
-    fn remove_unasked(&mut self, id: ChunkId) -> usize {
-        match self.slots.get(&id) {
-            Some(slot) if slot.frequency.get() == 0 && !slot.is_in_main => {}
-            _ => return 0,
-        }
-        let before = self.used_bytes;
-        self.remove(id);
-        before - self.used_bytes
-    }
-
-    /// Gives up a chunk that is in no queue any more, or whose queue its caller puts right.
+    /// Gives up a chunk that is in no queue any more, or whose queue its caller puts right, or whose name may stay
+    /// there.
     fn remove(&mut self, id: ChunkId) {
         let Some(slot) = self.slots.remove(&id) else { return };
         let cost = slot.chunk.len() + ENTRY_BYTES;

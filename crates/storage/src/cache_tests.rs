@@ -153,11 +153,13 @@ fn what_nobody_asked_for_makes_room_for_what_is_written_from_it() {
     let cache = cache(10);
     (0..10).for_each(|index| _ = read(&cache, data(index)));
     (0..3).for_each(|index| _ = read(&cache, data(index)));
-    let file = data(0).file;
     let mut spare = cache.reserve(6 * (1000 + ENTRY_BYTES));
     assert_eq!(spare.bytes(), 0);
-    assert_eq!(spare.take_over(file, 0..5), 2 * (1000 + ENTRY_BYTES), "three were asked for again");
-    assert_eq!(spare.take_over(file, 5..10), 4 * (1000 + ENTRY_BYTES), "no more than is wanted");
+    assert!((0..5).all(|index| spare.hand_out(data(index)) == Some(chunk(1000))));
+    assert_eq!(spare.take_over(), 2 * (1000 + ENTRY_BYTES), "three were asked for again");
+    assert_eq!(spare.hand_out(data(4)), None, "it went");
+    assert!((5..10).all(|index| spare.hand_out(data(index)).is_some()));
+    assert_eq!(spare.take_over(), 4 * (1000 + ENTRY_BYTES), "no more than is wanted");
     check(&cache);
     // Some come again, and more: their names are in the queue twice.
     (0..40).for_each(|index| _ = read(&cache, data(index % 20)));

@@ -9,7 +9,6 @@ mod source;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use ring::Sharding;
 use rows::{
@@ -26,6 +25,7 @@ use crate::compaction::Split;
 use crate::compaction::control::MergeWatch;
 use crate::scope::{Scoped, Scopes};
 use output::Output;
+pub(super) use source::Ahead;
 use source::{Places, Tracked, WatchedChunks};
 
 /// What to merge, and what must be known to purge.
@@ -56,8 +56,8 @@ pub(super) struct MergeJob {
     pub(super) watch: Arc<MergeWatch>,
     /// So much of the result is held for the cache.
     pub(super) kept_room: KeptRoom,
-    /// Of each input, the chunk of Data that is being read.
-    pub(super) chunks: Arc<[AtomicU32]>,
+    /// Of each input, what is known of the chunks that come next.
+    pub(super) ahead: Arc<[Ahead]>,
 }
 
 /// What came out.
@@ -96,7 +96,7 @@ impl Merge {
         let job = Arc::new(job);
         let places = Arc::new(Places::new(job.inputs.len()));
         let scan = |(index, (file, scopes)): (usize, &(Arc<TableFile>, Option<Scopes>))| {
-            let chunks = WatchedChunks::new(Arc::clone(&job.watch), Arc::clone(&job.chunks), index);
+            let chunks = WatchedChunks::new(Arc::clone(&job.watch), Arc::clone(&job.ahead), index);
             let cursor = file.scan(chunks, &RingRange::ALL, &Slices::all());
             Tracked::new(Scoped::new(cursor, scopes.clone()), Arc::clone(&places), index)
         };

@@ -8,10 +8,11 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use runtime::Stopped;
-use sstable::{Descriptor, KeptRoom, SstableError, StatisticsChange, TableFile, change_statistics};
+use sstable::{
+    ChunkId, Component, Descriptor, KeptRoom, SstableError, StatisticsChange, TableFile, change_statistics,
+};
 use uuid::Uuid;
 
 use super::{Taken, oldest_in_memory, properties};
@@ -20,7 +21,7 @@ use crate::cache::Reservation;
 use crate::compaction::control::MergeWatch;
 use crate::compaction::{CompactionKind, CompactionRecord, FileFacts, Settings, Task, fully_expired};
 use crate::shard::flush::{FileChange, Removed, ids};
-use crate::shard::merge::{Merge, MergeJob, Merged, Progress};
+use crate::shard::merge::{Ahead, Merge, MergeJob, Merged, Progress};
 use crate::shard::{Shard, TableStore};
 
 /// A merge is looked at after so many bytes: others that wait for the same thread take turns with it.
@@ -58,30 +59,52 @@ pub(super) enum Outcome {
     Stopped,
 }
 
-/// The memory of a merge's result, and of what is read for it. A chunk of an input that nobody asked for is of no
-/// use to anybody once it is written: what it takes of the cache becomes room for the result. So a table
-/// that was in memory still is when its files have become one.
-struct Taking {
+/// What the cache does for a merge. It hands out the chunks it has before the merge comes to them, so that they
+/// need not be read and decompressed again. And one that nobody asked for goes then: what it takes becomes
+/// room for the result. So a table that was in memory still is when its files have become one.
+struct Handing {
     spare: Reservation,
     room: KeptRoom,
-    /// Of each input its number, and the first chunk that was not looked at.
-    inputs: Vec<(u64, u32)>,
-    reached: Arc<[AtomicU32]>,
+    inputs: Vec<HandedInput>,
+    ahead: Arc<[Ahead]>,
 }
 
-impl Taking {
+struct HandedInput {
+    file: u64,
+    /// The first chunk that was not looked for.
+    next: u32,
+    chunk_count: u32,
+    /// How many chunks are looked for ahead of the one that is being read.
+    window: u32,
+}
+
+impl Handing {
     fn new(spare: Reservation, job: &MergeJob) -> Self {
-        let inputs = job.inputs.iter().map(|(file, _)| (file.number(), 0)).collect();
-        Taking { spare, room: job.kept_room.clone(), inputs, reached: Arc::clone(&job.chunks) }
+        let piece_bytes = 2 * PIECE_BYTES as usize / job.inputs.len().max(1);
+        let input = |(file, _): &(Arc<TableFile>, _)| HandedInput {
+            file: file.number(),
+            next: 0,
+            chunk_count: file.chunk_count(Component::Data),
+            window: 2 + u32::try_from(piece_bytes / file.chunk_bytes(Component::Data).max(1)).unwrap_or(0),
+        };
+        let inputs = job.inputs.iter().map(input).collect();
+        Handing { spare, room: job.kept_room.clone(), inputs, ahead: Arc::clone(&job.ahead) }
     }
 
-    /// Takes the memory of what was read since the last time.
+    /// Hands out what is there of the chunks that come next.
     fn go_on(&mut self) {
-        for ((file, next), reached) in self.inputs.iter_mut().zip(&*self.reached) {
-            let reached = reached.load(Ordering::Relaxed);
-            self.room.add(self.spare.take_over(*file, *next..reached));
-            *next = reached.max(*next);
+        for (input, ahead) in self.inputs.iter_mut().zip(&*self.ahead) {
+            let reached = ahead.reached();
+            let end = reached.saturating_add(input.window).min(input.chunk_count);
+            for index in input.next.max(reached)..end {
+                let id = ChunkId { file: input.file, component: Component::Data, index };
+                if let Some(chunk) = self.spare.hand_out(id) {
+                    ahead.give(index, chunk);
+                }
+            }
+            input.next = input.next.max(end);
         }
+        self.room.add(self.spare.take_over());
     }
 }
 
@@ -121,10 +144,10 @@ impl Shard {
         let uncompressed_bytes = merged.iter().map(|file| file.summary().uncompressed_bytes).sum::<u64>();
         let spare = self.spare_for(usize::try_from(uncompressed_bytes).unwrap_or(usize::MAX));
         let job = self.job(store, task, &settings, &merged, spare.bytes())?;
-        let mut taking = Taking::new(spare, &job);
+        let mut handing = Handing::new(spare, &job);
         let active = self.list(taken, &job);
         let Some(Merged { files: outputs, partitions }) =
-            self.merge(store, job, &active.active, &mut taking).await?
+            self.merge(store, job, &active.active, &mut handing).await?
         else {
             return Ok(Outcome::Stopped);
         };
@@ -155,7 +178,7 @@ impl Shard {
         }
         drop(active);
         self.delete_files(&gone).await;
-        self.cache_written(taking.spare, &outputs);
+        self.cache_written(handing.spare, &outputs);
         Ok(Outcome::Done)
     }
 
@@ -204,7 +227,7 @@ impl Shard {
             shard: self.index,
             watch: Arc::default(),
             kept_room: KeptRoom::new(kept_bytes),
-            chunks: merged.iter().map(|_| AtomicU32::new(0)).collect(),
+            ahead: merged.iter().map(|_| Ahead::default()).collect(),
             compression: store.compression(),
             table,
         })
@@ -233,7 +256,7 @@ impl Shard {
         store: &TableStore,
         job: MergeJob,
         active: &Active,
-        taking: &mut Taking,
+        handing: &mut Handing,
     ) -> Result<Option<Merged>, StorageError> {
         if job.inputs.is_empty() {
             return Ok(Some(Merged { files: Vec::new(), partitions: Default::default() }));
@@ -244,6 +267,7 @@ impl Shard {
         let mut merge = background.run("compaction", move || Merge::start(job)).await.map_err(stopped)?;
         let mut paid_bytes = 0;
         loop {
+            handing.go_on();
             let progress = background.run("compaction", move || merge.advance(PIECE_BYTES));
             let Progress::Going(going) = (match progress.await.map_err(stopped)?? {
                 Progress::Done(merged) => return Ok(Some(merged)),
@@ -256,7 +280,6 @@ impl Shard {
                 return if active.watch.is_stopped() { Ok(None) } else { Err(StorageError::ShuttingDown) };
             }
             merge = going;
-            taking.go_on();
             let read_bytes = active.watch.read_bytes();
             let bytes = ((read_bytes - paid_bytes) as f64 * ratio) as u64;
             paid_bytes = read_bytes;

@@ -1,7 +1,8 @@
 //! What a merge reads, and how far it is.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rows::{Step, UnfilteredCursor};
 use sstable::{Chunk, ChunkId, ChunkSource, Component, DirectChunks, SstableError, TableFile};
@@ -9,30 +10,70 @@ use types::Token;
 
 use crate::compaction::control::MergeWatch;
 
-/// Reads through to the disk, and counts the bytes of rows that it hands out.
+/// Chunks of one input's Data that the cache had, handed to the merge before it comes to them.
+#[derive(Debug, Default)]
+pub(in crate::shard) struct Ahead {
+    /// The chunk that is being read.
+    reached: AtomicU32,
+    /// In their order.
+    given: Mutex<VecDeque<(u32, Chunk)>>,
+}
+
+impl Ahead {
+    /// The chunk that is being read.
+    pub(in crate::shard) fn reached(&self) -> u32 {
+        self.reached.load(Ordering::Relaxed)
+    }
+
+    /// Hands a chunk out; their indexes must rise.
+    pub(in crate::shard) fn give(&self, index: u32, chunk: Chunk) {
+        self.given().push_back((index, chunk));
+    }
+
+    /// The chunk, if it was handed out; those before it are of no use any more.
+    fn take(&self, index: u32) -> Option<Chunk> {
+        self.reached.store(index, Ordering::Relaxed);
+        let mut given = self.given();
+        while given.front().is_some_and(|(other, _)| *other < index) {
+            given.pop_front();
+        }
+        match given.front() {
+            Some((other, _)) if *other == index => given.front().map(|(_, chunk)| chunk.clone()),
+            _ => None,
+        }
+    }
+
+    fn given(&self) -> MutexGuard<'_, VecDeque<(u32, Chunk)>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what is handed out, reads the rest through to the disk, and counts the bytes of rows.
 pub(super) struct WatchedChunks {
     chunks: DirectChunks,
     watch: Arc<MergeWatch>,
-    /// Of each input, the chunk of Data that is being read.
-    reached: Arc<[AtomicU32]>,
+    ahead: Arc<[Ahead]>,
     /// Which input this is.
     index: usize,
 }
 
 impl WatchedChunks {
-    pub(super) fn new(watch: Arc<MergeWatch>, reached: Arc<[AtomicU32]>, index: usize) -> Self {
-        WatchedChunks { chunks: DirectChunks::new(), watch, reached, index }
+    pub(super) fn new(watch: Arc<MergeWatch>, ahead: Arc<[Ahead]>, index: usize) -> Self {
+        WatchedChunks { chunks: DirectChunks::new(), watch, ahead, index }
     }
 }
 
 impl ChunkSource for WatchedChunks {
     fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
-        let chunk = self.chunks.get(file, id)?;
-        if id.component == Component::Data {
-            let bytes = chunk.as_ref().map_or(0, Chunk::len) as u64;
-            self.watch.read_bytes.fetch_add(bytes, Ordering::Relaxed);
-            self.reached[self.index].store(id.index, Ordering::Relaxed);
+        if id.component != Component::Data {
+            return self.chunks.get(file, id);
         }
+        let chunk = match self.ahead[self.index].take(id.index) {
+            None => self.chunks.get(file, id)?,
+            given => given,
+        };
+        let bytes = chunk.as_ref().map_or(0, Chunk::len) as u64;
+        self.watch.read_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(chunk)
     }
 }
