@@ -192,6 +192,19 @@ impl DirectChunks {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Notes that the reader had a chunk from elsewhere: when it asks for the next, it goes on.
+    pub fn passed(&self, id: ChunkId) {
+        let mut runs = self.runs.borrow_mut();
+        let next = id.index.saturating_add(1);
+        let of_same = |run: &Run| run.first.file == id.file && run.first.component == id.component;
+        let end = |run: &Run| u64::from(run.first.index) + run.chunks.len() as u64;
+        if runs.iter().any(|run| of_same(run) && run.first.index <= next && u64::from(next) <= end(run)) {
+            return;
+        }
+        runs.retain(|run| !of_same(run));
+        runs.push(Run { first: ChunkId { index: next, ..id }, chunks: Vec::new() });
+    }
 }
 
 impl ChunkSource for DirectChunks {
@@ -213,7 +226,7 @@ impl ChunkSource for DirectChunks {
         let chunks = file.read_chunks(id, count.max(1))?;
         let chunk = chunks.first().cloned();
         runs.retain(|run| !(continues && of_same(run)));
-        if runs.len() == RUN_COUNT_MAX {
+        if runs.len() >= RUN_COUNT_MAX {
             runs.remove(0);
         }
         runs.push(Run { first: id, chunks });

@@ -201,7 +201,7 @@ impl ChunkCache {
     }
 
     /// Keeps back up to so many bytes that are free: for a file that is being written, of which as much is
-    /// to come into the cache. A cache that is full has nothing to spare, since what is there was asked for.
+    /// to come into the cache. Nothing goes for it, but what is [handed out](Reservation::hand_out).
     pub(crate) fn reserve(self: &Rc<Self>, bytes: usize) -> Reservation {
         let mut reservation =
             Reservation { cache: Rc::clone(self), bytes: 0, wanted_bytes: bytes, freed_bytes: 0 };
@@ -251,7 +251,7 @@ impl ChunkCache {
     }
 }
 
-/// Free memory of a cache that is kept back until this is dropped.
+/// Memory of a cache that is kept back until this is dropped: what was free, and what was handed out.
 pub(crate) struct Reservation {
     cache: Rc<ChunkCache>,
     bytes: usize,
@@ -267,13 +267,15 @@ impl Reservation {
         self.bytes
     }
 
-    /// The chunk, if it is here, for the merge that writes the file that this is for. It goes, unless somebody
-    /// asked for it since it came: what it holds will be in that file.
+    /// The chunk, if it is here, for the merge that writes the file that this is for. If nobody asked for it since
+    /// it came, and room is wanted, it goes: what it holds will be in that file. What lies in borrowed memory
+    /// has to go first and makes no room, so that only counts if it is less than what is wanted.
     pub(crate) fn hand_out(&mut self, id: ChunkId) -> Option<Chunk> {
         let state = &mut *self.cache.state.borrow_mut();
         let slot = state.slots.get(&id)?;
         let (chunk, is_unasked) = (slot.chunk.clone(), slot.frequency.get() == 0 && !slot.is_in_main);
-        if is_unasked {
+        let lacking_bytes = self.wanted_bytes.saturating_sub(self.bytes + self.freed_bytes);
+        if is_unasked && state.used_bytes.saturating_sub(state.own_bytes()) < lacking_bytes {
             let before = state.used_bytes;
             state.remove(id);
             self.freed_bytes += before - state.used_bytes;
@@ -290,8 +292,7 @@ impl Reservation {
     /// Keeps back up to so many more bytes, if they are free and wanted.
     fn grow(&mut self, bytes: usize) -> usize {
         let state = &mut *self.cache.state.borrow_mut();
-        let own_bytes = state.room_bytes().saturating_sub(state.borrowed_bytes);
-        let free_bytes = own_bytes.saturating_sub(state.used_bytes);
+        let free_bytes = state.own_bytes().saturating_sub(state.used_bytes);
         let bytes = bytes.min(free_bytes).min(self.wanted_bytes - self.bytes);
         state.reserved_bytes += bytes;
         self.bytes += bytes;
@@ -309,6 +310,11 @@ impl State {
     /// What chunks may take.
     fn room_bytes(&self) -> usize {
         self.capacity_bytes.saturating_sub(self.reserved_bytes)
+    }
+
+    /// Of that, what nobody may call back.
+    fn own_bytes(&self) -> usize {
+        self.room_bytes().saturating_sub(self.borrowed_bytes)
     }
 
     fn shrink_to(&mut self, bytes: usize) {

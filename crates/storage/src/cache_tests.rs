@@ -160,6 +160,7 @@ fn what_nobody_asked_for_makes_room_for_what_is_written_from_it() {
     assert_eq!(spare.hand_out(data(4)), None, "it went");
     assert!((5..10).all(|index| spare.hand_out(data(index)).is_some()));
     assert_eq!(spare.take_over(), 4 * (1000 + ENTRY_BYTES), "no more than is wanted");
+    assert!(spare.hand_out(data(9)).is_some(), "it stayed, since it was of no use as room");
     check(&cache);
     // Some come again, and more: their names are in the queue twice.
     (0..40).for_each(|index| _ = read(&cache, data(index % 20)));

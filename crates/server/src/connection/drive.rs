@@ -126,7 +126,7 @@ impl Connection {
         !self.is_closing && !self.is_blocked && self.has_place(0)
     }
 
-    /// Is there a place for one more request beside those that wait, and so many?
+    /// May one more request be begun, when so many were taken and not begun?
     fn has_place(&self, count: usize) -> bool {
         self.pending.len() + count < self.server.limits.requests_per_connection
     }
@@ -205,6 +205,7 @@ impl Connection {
         while together.len() > 0 {
             for frame in self.do_together(together) {
                 self.take_whole(Ok(frame));
+                self.write_much()?;
             }
             self.write_much()?;
         }
@@ -214,7 +215,7 @@ impl Connection {
     /// As [`Connection::take_frames`], but for the last few that are gathered.
     fn take_frames_but(&mut self, together: &mut Together) -> io::Result<()> {
         let mut is_first = true;
-        while self.may_take() {
+        while self.may_take() && self.has_place(together.len()) {
             let has_room = is_first || self.server.budget.has_room();
             // To refuse takes no room.
             if !has_room && !self.throws_on_overload && !self.intake.is_refusing() {
@@ -232,9 +233,7 @@ impl Connection {
                     self.refuse(frame.header.version, frame.header.stream, has_room);
                 }
                 Ok(frame) => match self.gather(frame, together) {
-                    AtOnce::Taken if together.is_full() || !self.has_place(together.len()) => {
-                        self.take_together(together)?
-                    }
+                    AtOnce::Taken if together.is_full() => self.take_together(together)?,
                     AtOnce::Taken => {}
                     AtOnce::Unusual(frame) => self.take_whole(Ok(frame)),
                 },

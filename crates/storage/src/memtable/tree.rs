@@ -129,10 +129,10 @@ impl<V> PartitionTree<V> {
     /// bytes of a value will be read.
     pub(super) fn places_of(&self, keys: &[&PartitionKey], look: impl Fn(&V) -> Option<&[u8]>) -> Places {
         debug_assert!(keys.len() <= KEYS_TOGETHER, "so many at once");
-        let mut leaves: SmallVec<[u32; KEYS_TOGETHER]> = SmallVec::from_elem(self.root, keys.len());
         if self.root == NONE {
             return SmallVec::from_elem(None, keys.len());
         }
+        let mut leaves: SmallVec<[u32; KEYS_TOGETHER]> = SmallVec::from_elem(self.root, keys.len());
         for level in 1..=self.height {
             for (node, key) in leaves.iter_mut().zip(keys) {
                 *node = self.child_of(*node, key).1;

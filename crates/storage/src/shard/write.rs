@@ -82,28 +82,25 @@ impl Shard {
         Ok(())
     }
 
-    /// As [`Shard::write`] of each of up to [`KEYS_TOGETHER`] mutations by itself, if that needs no waiting and
-    /// nothing beside it; tells those that were written. What stands in the way of the others is for
-    /// [`Shard::write`] to find. How many were written?
+    /// As [`Shard::write`] of each of up to [`KEYS_TOGETHER`] mutations by itself, as long as that needs no waiting
+    /// and nothing beside it; tells those that were written. What stands in the way of the first that was not
+    /// is for [`Shard::write`] to find, and the others stay behind it. How many were written?
     pub(crate) fn write_at_once(&self, mutations: &[&Mutation], mut tell: impl FnMut(usize)) -> u64 {
-        let (mut written_count, mut index) = (0, 0);
-        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
-            let Ok(store) = self.store(of_table[0].table) else {
-                index += of_table.len();
-                continue;
-            };
+        let mut written_count = 0;
+        'all: for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
+            let Ok(store) = self.store(of_table[0].table) else { break 'all };
             let keys: SmallVec<[_; KEYS_TOGETHER]> = of_table.iter().map(|mutation| &mutation.key).collect();
             let places = store.active.borrow().with(|memtable| memtable.places_of(&keys));
             for (mutation, place) in of_table.iter().zip(places) {
-                if self.write_one_at_once(&store, mutation, place) {
-                    written_count += 1;
-                    tell(index);
+                if !self.write_one_at_once(&store, mutation, place) {
+                    break 'all;
                 }
-                index += 1;
+                tell(written_count);
+                written_count += 1;
             }
         }
         self.lend();
-        written_count
+        written_count as u64
     }
 
     fn write_one_at_once(&self, store: &TableStore, mutation: &Mutation, place: Option<Place>) -> bool {

@@ -68,9 +68,12 @@ impl ChunkSource for WatchedChunks {
         if id.component != Component::Data {
             return self.chunks.get(file, id);
         }
-        let chunk = match self.ahead[self.index].take(id.index) {
-            None => self.chunks.get(file, id)?,
-            given => given,
+        let given = self.ahead[self.index].take(id.index);
+        let chunk = if given.is_some() {
+            self.chunks.passed(id);
+            given
+        } else {
+            self.chunks.get(file, id)?
         };
         let bytes = chunk.as_ref().map_or(0, Chunk::len) as u64;
         self.watch.read_bytes.fetch_add(bytes, Ordering::Relaxed);
