@@ -196,22 +196,39 @@ impl DirectChunks {
     /// Notes that the reader had a chunk from elsewhere: when it asks for the next, it goes on.
     pub fn passed(&self, id: ChunkId) {
         let mut runs = self.runs.borrow_mut();
-        let next = id.index.saturating_add(1);
-        let of_same = |run: &Run| run.first.file == id.file && run.first.component == id.component;
-        let end = |run: &Run| u64::from(run.first.index) + run.chunks.len() as u64;
-        if runs.iter().any(|run| of_same(run) && run.first.index <= next && u64::from(next) <= end(run)) {
-            return;
+        let next = ChunkId { index: id.index.saturating_add(1), ..id };
+        let leads_to_next = |run: &Run| run.first.index <= next.index && u64::from(next.index) <= run.end();
+        if !runs.iter().any(|run| run.is_of(next) && leads_to_next(run)) {
+            runs.retain(|run| !run.is_of(next));
+            put(&mut runs, Run { first: next, chunks: Vec::new() });
         }
-        runs.retain(|run| !of_same(run));
-        runs.push(Run { first: ChunkId { index: next, ..id }, chunks: Vec::new() });
     }
+}
+
+impl Run {
+    /// Is the chunk of the same component of the same file?
+    fn is_of(&self, id: ChunkId) -> bool {
+        self.first.file == id.file && self.first.component == id.component
+    }
+
+    /// The index behind its last chunk.
+    fn end(&self) -> u64 {
+        u64::from(self.first.index) + self.chunks.len() as u64
+    }
+}
+
+/// Puts a run behind the others; of too many the first goes.
+fn put(runs: &mut Vec<Run>, run: Run) {
+    if runs.len() == RUN_COUNT_MAX {
+        runs.remove(0);
+    }
+    runs.push(run);
 }
 
 impl ChunkSource for DirectChunks {
     fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
         let mut runs = self.runs.borrow_mut();
-        let of_same = |run: &Run| run.first.file == id.file && run.first.component == id.component;
-        let found = runs.iter().filter(|run| of_same(run)).find_map(|run| {
+        let found = runs.iter().filter(|run| run.is_of(id)).find_map(|run| {
             let offset = id.index.checked_sub(run.first.index)?;
             run.chunks.get(offset as usize).cloned()
         });
@@ -219,17 +236,12 @@ impl ChunkSource for DirectChunks {
             return Ok(found);
         }
         // Only a reader that goes on from where it was is read ahead for.
-        let continues = runs.iter().any(|run| {
-            of_same(run) && u64::from(run.first.index) + run.chunks.len() as u64 == u64::from(id.index)
-        });
+        let continues = runs.iter().any(|run| run.is_of(id) && run.end() == u64::from(id.index));
         let count = if continues { READ_AHEAD_BYTES / file.chunk_bytes(id.component).max(1) } else { 1 };
         let chunks = file.read_chunks(id, count.max(1))?;
         let chunk = chunks.first().cloned();
-        runs.retain(|run| !(continues && of_same(run)));
-        if runs.len() >= RUN_COUNT_MAX {
-            runs.remove(0);
-        }
-        runs.push(Run { first: id, chunks });
+        runs.retain(|run| !(continues && run.is_of(id)));
+        put(&mut runs, Run { first: id, chunks });
         Ok(chunk)
     }
 }

@@ -13,12 +13,11 @@
 use rows::{DeletionTime, PartitionKey, Row};
 use stdx::cursor::Cursor;
 use stdx::prefetch::prefetch;
-use types::byte_comparable;
 
 use crate::bloom::KeyHash;
 use crate::checksums::PAGE_BYTES;
-use crate::data::{Decoder, HeadKind, read_deletion_of};
-use crate::partition_index::{PartitionPlace, place_at_end};
+use crate::data::{Decoder, HeadKind, read_partition_head};
+use crate::partition_index::{PartitionPlace, form_of, place_at_end};
 use crate::trie::follow_in_page;
 use crate::{Chunk, ChunkId, Component, TableFile};
 
@@ -41,9 +40,7 @@ pub struct SearchKey<'k> {
 impl<'k> SearchKey<'k> {
     /// The forms of a key.
     pub fn new(key: &'k PartitionKey) -> Self {
-        let mut form = Vec::with_capacity(key.bytes.len() + 16);
-        byte_comparable::decorated_key(key.token, &key.bytes, &mut form);
-        SearchKey { key, hash: KeyHash::of(&key.bytes), form }
+        SearchKey { key, hash: KeyHash::of(&key.bytes), form: form_of(key) }
     }
 }
 
@@ -168,11 +165,10 @@ impl TableFile {
     fn parse_lone(&self, key: &SearchKey<'_>, bytes: &[u8]) -> Option<LonePartition> {
         let layout = self.layout();
         let mut input = Cursor::new(bytes);
-        let length = usize::from(input.u16().ok()?);
-        if input.take(length).ok()? != key.key.bytes {
+        let (key_bytes, deletion) = read_partition_head(self.descriptor().version, &mut input).ok()?;
+        if key_bytes != key.key.bytes {
             return Some(LonePartition::Absent);
         }
-        let deletion = read_deletion_of(self.descriptor().version, &mut input).ok()??;
         if !layout.statics.list.is_empty() || !layout.clustering.is_empty() {
             return None;
         }

@@ -185,7 +185,7 @@ impl ChunkCache {
     pub(crate) fn forget(&self, file: u64) {
         let state = &mut *self.state.borrow_mut();
         let gone: Vec<ChunkId> = state.slots.keys().filter(|id| id.file == file).copied().collect();
-        gone.into_iter().for_each(|id| state.remove(id));
+        gone.into_iter().for_each(|id| _ = state.remove(id));
         let State { data, index, .. } = state;
         for queue in [&mut data.small, &mut data.main, &mut index.small, &mut index.main] {
             queue.retain(|id| id.file != file);
@@ -276,9 +276,7 @@ impl Reservation {
         let (chunk, is_unasked) = (slot.chunk.clone(), slot.frequency.get() == 0 && !slot.is_in_main);
         let lacking_bytes = self.wanted_bytes.saturating_sub(self.bytes + self.freed_bytes);
         if is_unasked && state.used_bytes.saturating_sub(state.own_bytes()) < lacking_bytes {
-            let before = state.used_bytes;
-            state.remove(id);
-            self.freed_bytes += before - state.used_bytes;
+            self.freed_bytes += state.remove(id);
         }
         Some(chunk)
     }
@@ -336,13 +334,14 @@ impl State {
     }
 
     /// Gives up a chunk that is in no queue any more, or whose queue its caller puts right, or whose name may stay
-    /// there.
-    fn remove(&mut self, id: ChunkId) {
-        let Some(slot) = self.slots.remove(&id) else { return };
+    /// there. How many bytes?
+    fn remove(&mut self, id: ChunkId) -> usize {
+        let Some(slot) = self.slots.remove(&id) else { return 0 };
         let cost = slot.chunk.len() + ENTRY_BYTES;
         let class = if is_index(id) { &mut self.index } else { &mut self.data };
         *if slot.is_in_main { &mut class.main_bytes } else { &mut class.small_bytes } -= cost;
         self.used_bytes -= cost;
+        cost
     }
 }
 

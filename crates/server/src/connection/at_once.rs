@@ -162,13 +162,17 @@ impl Connection {
         let mut done = 0u32;
         self.server.engine.point_writes(&writes.statements, |index| done |= 1 << index);
         let envelope = ResponseEnvelope::from(Response::Void);
-        for (_, frame) in writes.answers.iter().enumerate().filter(|(index, _)| done >> index & 1 == 1) {
+        writes.statements.clear();
+        let mut unusual = Vec::new();
+        for (index, frame) in writes.answers.drain(..).enumerate() {
+            if done >> index & 1 == 0 {
+                unusual.push(frame);
+                continue;
+            }
             self.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
             self.client.count_request();
         }
-        writes.take_done(done);
-        writes.statements.clear();
-        std::mem::take(&mut writes.answers)
+        unusual
     }
 
     /// Does and answers reads, until there is much to write: then there are more.

@@ -121,20 +121,17 @@ impl Connection {
         }
     }
 
-    /// May more requests be begun?
-    fn may_take(&self) -> bool {
-        !self.is_closing && !self.is_blocked && self.has_place(0)
-    }
-
     /// May one more request be begun, when so many were taken and not begun?
-    fn has_place(&self, count: usize) -> bool {
-        self.pending.len() + count < self.server.limits.requests_per_connection
+    fn may_take(&self, taken: usize) -> bool {
+        !self.is_closing
+            && !self.is_blocked
+            && self.pending.len() + taken < self.server.limits.requests_per_connection
     }
 
     /// Waits for something to do.
     async fn wait(&mut self) -> io::Result<Woken> {
         let (may_take, has_pending, is_blocked) =
-            (self.may_take(), !self.pending.is_empty(), self.is_blocked);
+            (self.may_take(0), !self.pending.is_empty(), self.is_blocked);
         let is_holding = is_blocked || self.intake.awaits_frame();
         if !may_take {
             self.intake.leave_line();
@@ -215,7 +212,7 @@ impl Connection {
     /// As [`Connection::take_frames`], but for the last few that are gathered.
     fn take_frames_but(&mut self, together: &mut Together) -> io::Result<()> {
         let mut is_first = true;
-        while self.may_take() && self.has_place(together.len()) {
+        while self.may_take(together.len()) {
             let has_room = is_first || self.server.budget.has_room();
             // To refuse takes no room.
             if !has_room && !self.throws_on_overload && !self.intake.is_refusing() {

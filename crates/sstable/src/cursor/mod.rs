@@ -25,8 +25,8 @@ use types::byte_comparable::{self, ClusteringBoundKind};
 
 use crate::big::{Blocks, Summary, read_entry};
 use crate::bloom::KeyHash;
-use crate::data::{HeadKind, Layout, ParseError, read_deletion_of};
-use crate::partition_index::{PartitionPlace, find, place_of};
+use crate::data::{HeadKind, Layout, ParseError, read_partition_head};
+use crate::partition_index::{PartitionPlace, find, form_of, place_of};
 use crate::row_index::RowIndexEntry;
 use crate::trie::PayloadIterator;
 use crate::{ChunkNeed, ChunkSource, Component, RingPlace, RingRange, SstableError, TableFile};
@@ -212,10 +212,8 @@ impl<S: ChunkSource> FileCursor<S> {
                     let entry = first_entry(&file, &RingPlace::AfterKey(key.clone()));
                     return Ok(entry.map_or(State::End, State::Seek));
                 };
-                let mut form = Vec::with_capacity(key.bytes.len() + 16);
-                byte_comparable::decorated_key(key.token, &key.bytes, &mut form);
                 let mut pages = self.chunks.trie(Component::Partitions);
-                let place = find(&mut pages, root, &form, *hash)?;
+                let place = find(&mut pages, root, &form_of(key), *hash)?;
                 file.note_looked_up(place.is_some());
                 Ok(place.map_or(State::End, State::Resolve))
             }
@@ -318,14 +316,11 @@ impl<S: ChunkSource> FileCursor<S> {
         let decoder = &mut self.items.decoder;
         let (key, deletion, mut position) = self.chunks.parse(Component::Data, place.start, |bytes| {
             let mut input = Cursor::new(bytes);
-            let length = usize::from(input.u16()?);
-            let key_bytes = input.take(length)?;
+            let (key_bytes, deletion) = read_partition_head(file.descriptor().version, &mut input)?;
             let key = match &known {
                 Some(known) => (known.bytes == key_bytes).then(|| known.clone()),
                 None => Some(PartitionKey::new(decoder.keep(key_bytes))),
             };
-            let deletion = read_deletion_of(file.descriptor().version, &mut input)?;
-            let deletion = deletion.ok_or(ParseError::Malformed("deletion of a partition"))?;
             Ok((key, deletion, place.start + input.position() as u64))
         })?;
         let Some(key) = key else {

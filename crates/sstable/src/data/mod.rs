@@ -25,7 +25,9 @@ pub(crate) use decode::{Decoder, Head, HeadKind};
 pub(crate) use encode::{Encoder, RowObserver, Unobserved};
 pub(crate) use layout::{Columns, FileColumn, Layout, fixed_bytes, in_file_order};
 pub(crate) use pass::pass_rows;
-pub(crate) use times::{DELETION_BYTES, read_deletion_of, read_whole_deletion, write_whole_deletion};
+pub(crate) use times::{
+    DELETION_BYTES, read_deletion_of, read_partition_head, read_whole_deletion, write_whole_deletion,
+};
 
 use stdx::cursor::Cursor;
 use stdx::vint;

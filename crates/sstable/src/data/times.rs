@@ -8,6 +8,7 @@ use rows::DeletionTime;
 use stdx::cursor::{Cursor, EndOfInput};
 use stdx::vint;
 
+use super::ParseError;
 use crate::{EncodingStats, Version};
 
 impl EncodingStats {
@@ -97,6 +98,17 @@ pub(crate) fn read_deletion_of(
     let (local_deletion_time, timestamp) = (input.i32()?, input.i64()?);
     let local_deletion_time = u32::try_from(local_deletion_time).ok();
     Ok(local_deletion_time.map(|local_deletion_time| normal(DeletionTime { timestamp, local_deletion_time })))
+}
+
+/// Reads what a partition begins with: its key, and its deletion.
+pub(crate) fn read_partition_head<'a>(
+    version: Version,
+    input: &mut Cursor<'a>,
+) -> Result<(&'a [u8], DeletionTime), ParseError> {
+    let length = usize::from(input.u16()?);
+    let key = input.take(length)?;
+    let deletion = read_deletion_of(version, input)?;
+    Ok((key, deletion.ok_or(ParseError::Malformed("deletion of a partition"))?))
 }
 
 #[cfg(test)]

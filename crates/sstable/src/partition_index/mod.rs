@@ -29,6 +29,13 @@ const HAS_HASH: u8 = 8;
 /// Bytes of the three numbers at the end.
 pub(crate) const FOOTER_BYTES: u64 = 24;
 
+/// The path of a key in the trie, at most.
+pub(crate) fn form_of(key: &PartitionKey) -> Vec<u8> {
+    let mut form = Vec::with_capacity(key.bytes.len() + 16);
+    byte_comparable::decorated_key(key.token, &key.bytes, &mut form);
+    form
+}
+
 /// Where the index says a partition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartitionPlace {

@@ -31,8 +31,7 @@ pub(super) struct LoneFound<'m> {
 }
 
 /// A key that is looked for.
-struct Wanted<'k, 'm> {
-    key: SearchKey<'k>,
+struct Wanted<'m> {
     found: LoneFound<'m>,
     /// Can it be told?
     is_told: bool,
@@ -59,24 +58,24 @@ impl TableStore {
     ) {
         let (frozen, active) = (self.frozen.borrow(), self.active.borrow());
         let active = active.look();
-        let wanted = |key| Wanted {
-            key: SearchKey::new(key),
-            found: LoneFound { in_memory: SmallVec::new(), versions: LoneVersions::none() },
-            is_told: true,
-        };
-        let mut wanted: SmallVec<[Wanted<'_, '_>; KEYS_TOGETHER]> =
-            keys.iter().copied().map(wanted).collect();
+        let nothing = || LoneFound { in_memory: SmallVec::new(), versions: LoneVersions::none() };
+        let mut wanted: SmallVec<[Wanted<'_>; KEYS_TOGETHER]> =
+            keys.iter().map(|_| Wanted { found: nothing(), is_told: true }).collect();
         for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]) {
             memtable.lone_rows(keys).zip(&mut wanted).for_each(|(lone, wanted)| wanted.add(lone));
         }
         let files = self.files.borrow();
         let view = cache.view();
-        let mut probes = self.probes(&files, &wanted);
-        search_all(&mut probes, &mut wanted, &view, &self.metrics);
+        // What files look for is of no use without any.
+        let searched = if files.is_empty() { &[][..] } else { keys };
+        let searched: SmallVec<[SearchKey<'_>; KEYS_TOGETHER]> =
+            searched.iter().copied().map(SearchKey::new).collect();
+        let mut probes = self.probes(&files, &searched, &wanted);
+        search_all(&mut probes, &searched, &mut wanted, &view, &self.metrics);
         for (index, wanted) in wanted.into_iter().enumerate().filter(|(_, wanted)| wanted.is_told) {
-            let Wanted { key, mut found, .. } = wanted;
+            let mut found = wanted.found;
             let mut own = probes.iter().filter(|probe| probe.index == index);
-            if own.all(|probe| self.take(probe, &key, cache, &mut found.versions))
+            if own.all(|probe| self.take(probe, &searched[index], cache, &mut found.versions))
                 && tell(index, found).is_break()
             {
                 return;
@@ -85,13 +84,17 @@ impl TableStore {
     }
 
     /// The searches that have to be made.
-    fn probes<'a>(&self, files: &'a [Arc<TableFile>], wanted: &[Wanted<'_, '_>]) -> Probes<'a> {
+    fn probes<'a>(
+        &self,
+        files: &'a [Arc<TableFile>],
+        searched: &[SearchKey<'_>],
+        wanted: &[Wanted<'_>],
+    ) -> Probes<'a> {
         let mut probes = Probes::new();
         for file in files {
-            for (index, wanted) in wanted.iter().enumerate() {
-                let SearchKey { key, hash, .. } = wanted.key;
-                if wanted.is_told && self.may_show(file, key, hash) {
-                    let search = file.begin_search(&wanted.key);
+            for (index, (key, wanted)) in searched.iter().zip(wanted).enumerate() {
+                if wanted.is_told && self.may_show(file, key.key, key.hash) {
+                    let search = file.begin_search(key);
                     probes.push(Probe { index, file, search, chunk: None });
                 }
             }
@@ -131,7 +134,7 @@ impl TableStore {
 
 type Probes<'a> = SmallVec<[Probe<'a>; 2 * KEYS_TOGETHER]>;
 
-impl<'m> Wanted<'_, 'm> {
+impl<'m> Wanted<'m> {
     /// Adds what a memtable has.
     fn add(&mut self, lone: Lone<'m>) {
         match lone {
@@ -177,7 +180,8 @@ impl<'a> Probe<'a> {
 /// Takes all searches to where their partitions are. What lacks a chunk ends, and is not told.
 fn search_all<'a>(
     probes: &mut Probes<'a>,
-    wanted: &mut [Wanted<'_, '_>],
+    searched: &[SearchKey<'_>],
+    wanted: &mut [Wanted<'_>],
     chunks: &'a CacheView<'_>,
     metrics: &TableMetrics,
 ) {
@@ -193,7 +197,7 @@ fn search_all<'a>(
         probes.iter().for_each(Probe::fetch);
         is_under_way = false;
         for probe in probes.iter_mut() {
-            is_under_way |= probe.go_on(&wanted[probe.index].key);
+            is_under_way |= probe.go_on(&searched[probe.index]);
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use commitlog::{CommitLogError, LogPosition, SyncMode};
 use rows::Mutation;
 use runtime::trace;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::{Shard, TableStore};
 use crate::StorageError;
@@ -90,7 +90,11 @@ impl Shard {
         'all: for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
             let Ok(store) = self.store(of_table[0].table) else { break 'all };
             let keys: SmallVec<[_; KEYS_TOGETHER]> = of_table.iter().map(|mutation| &mutation.key).collect();
-            let places = store.active.borrow().with(|memtable| memtable.places_of(&keys));
+            // One alone is looked for when it is merged.
+            let places = match keys.as_slice() {
+                [_] => smallvec![None],
+                keys => store.active.borrow().with(|memtable| memtable.places_of(keys)),
+            };
             for (mutation, place) in of_table.iter().zip(places) {
                 if !self.write_one_at_once(&store, mutation, place) {
                     break 'all;

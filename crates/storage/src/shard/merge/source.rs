@@ -37,10 +37,8 @@ impl Ahead {
         while given.front().is_some_and(|(other, _)| *other < index) {
             given.pop_front();
         }
-        match given.front() {
-            Some((other, _)) if *other == index => given.front().map(|(_, chunk)| chunk.clone()),
-            _ => None,
-        }
+        let (other, chunk) = given.front()?;
+        (*other == index).then(|| chunk.clone())
     }
 
     fn given(&self) -> MutexGuard<'_, VecDeque<(u32, Chunk)>> {
