@@ -21,6 +21,21 @@ use runtime::MemoryDisk;
 struct History {
     appended: BTreeMap<(u32, LogPosition), Vec<u8>>,
     acknowledged: Vec<(u32, LogPosition)>,
+    /// Of each stream, what is below may be gone, also when it is acknowledged only then.
+    discarded_below: [Option<LogPosition>; 2],
+}
+
+impl History {
+    fn discard(&mut self, stream: u32, below: LogPosition) {
+        let discarded = &mut self.discarded_below[stream as usize];
+        *discarded = (*discarded).max(Some(below));
+        self.acknowledged.retain(|(other, position)| *other != stream || *position >= below);
+    }
+
+    /// May the record still be expected to be there?
+    fn is_kept(&self, stream: u32, position: LogPosition) -> bool {
+        self.discarded_below[stream as usize].is_none_or(|below| position >= below)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -64,7 +79,7 @@ async fn play(disk: &MemoryDisk, acts: &[Act], history: &Rc<RefCell<History>>, s
                 history.borrow_mut().appended.insert((stream, position), payload);
                 let (log, history) = (Rc::clone(log), Rc::clone(history));
                 tokio::task::spawn_local(async move {
-                    if log.synced(position).await.is_ok() {
+                    if log.synced(position).await.is_ok() && history.borrow().is_kept(stream, position) {
                         history.borrow_mut().acknowledged.push((stream, position));
                     }
                 });
@@ -74,7 +89,7 @@ async fn play(disk: &MemoryDisk, acts: &[Act], history: &Rc<RefCell<History>>, s
                 let Some(log) = &logs[stream as usize] else { continue };
                 let segment = log.end().segment.saturating_sub(segments);
                 let below = LogPosition { segment, offset: 0 };
-                history.borrow_mut().acknowledged.retain(|(s, position)| *s != stream || *position >= below);
+                history.borrow_mut().discard(stream, below);
                 let _ = log.discard_below(below).await;
             }
             Act::Close { stream } => {
