@@ -179,7 +179,9 @@ fn build_cqlbatch() -> Result<PathBuf, Failure> {
 }
 
 fn peristyle(plan: &Plan) -> Result<Vec<Run>, Failure> {
-    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory].map(str::to_owned).to_vec();
+    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory, "--memory-pretouch", "true"]
+        .map(str::to_owned)
+        .to_vec();
     let node =
         Node::start(&NodeOptions { data: fresh_folder("compare/peristyle")?.join("data"), port: 0, words })?;
     let runs = workloads(plan, "peristyle", node.port, node.process_id())?;

@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "an allocator is unsafe by its trait, and a C library's functions are")]
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::collections::TryReserveError;
 use std::ffi::{c_int, c_long};
 use std::time::Duration;
 
@@ -28,6 +29,31 @@ pub fn keep_freed_for(time: Duration) {
     let milliseconds = c_long::try_from(time.as_millis()).unwrap_or(c_long::MAX);
     // SAFETY: the option takes any number; it is read anew whenever memory is freed.
     unsafe { mi_option_set(PURGE_DELAY, milliseconds) }
+}
+
+/// The library cuts blocks from regions of 1 GiB, which all threads and sizes share, in slices of this many bytes.
+const SLICE_BYTES: usize = 64 << 10;
+/// A block that is taken ahead, with the slice before it that the library describes it in: so many fill a region
+/// without gaps.
+const AHEAD_BYTES: usize = 32 * SLICE_BYTES;
+
+/// Takes memory from the kernel, every page of it, for blocks that are asked for later, and keeps from now on
+/// whatever is freed. Bytes are rounded up to 2 MiB.
+///
+/// # Errors
+/// When there is not as much.
+pub fn take_ahead(bytes: usize) -> Result<(), TryReserveError> {
+    // SAFETY: as in `keep_freed_for`; below zero is for ever.
+    unsafe { mi_option_set(PURGE_DELAY, -1) }
+    let mut blocks = Vec::new();
+    for _ in 0..bytes.div_ceil(AHEAD_BYTES) {
+        let mut block = Vec::<u8>::new();
+        block.try_reserve_exact(AHEAD_BYTES - SLICE_BYTES)?;
+        // The kernel gives a page when it is written to.
+        block.resize(AHEAD_BYTES - SLICE_BYTES, 1);
+        blocks.push(std::hint::black_box(block));
+    }
+    Ok(())
 }
 
 /// Bytes that every block is aligned to, if it has as many: C's `max_align_t` on the machines we run on.
@@ -87,23 +113,50 @@ unsafe impl GlobalAlloc for Allocator {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     unsafe extern "C" {
         fn mi_option_get(option: c_int) -> c_long;
     }
 
+    #[global_allocator]
+    static ALLOCATOR: Allocator = Allocator;
+
+    /// Pages of 4 KiB that the process has.
+    fn resident_pages() -> usize {
+        let figures = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
+        figures.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number of pages")
+    }
+
+    /// What is freed is kept, or not, in the whole process: one test at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+
     #[test]
-    fn the_number_of_the_option_is_still_its_own() {
+    fn memory_is_kept_and_taken_ahead() {
+        let _alone = ALONE.lock();
         // SAFETY: any option may be asked for.
         let delay = || unsafe { mi_option_get(PURGE_DELAY) };
-        assert_eq!(delay(), 1000, "what the library does unless told");
+        assert_eq!(delay(), 1000, "what the library does unless told, under the number it has");
         keep_freed_for(Duration::from_secs(60));
         assert_eq!(delay(), 60_000);
+
+        let (pages, blocks) = ((256 << 20) >> 12, 200 << 20);
+        take_ahead(pages << 12).expect("memory");
+        let ahead = resident_pages();
+        assert!(ahead >= pages * 9 / 10, "{ahead} pages");
+        let used: Vec<Vec<u8>> = (0..blocks >> 17).map(|index| vec![index as u8; 1 << 17]).collect();
+        assert!(used.iter().enumerate().all(|(index, block)| block[99] == index as u8));
+        let later = resident_pages();
+        assert!(later <= ahead + pages / 10, "blocks come from there: {ahead} and then {later} pages");
+        drop(used);
+        assert!(resident_pages() >= ahead, "nothing goes back");
     }
 
     #[test]
     fn blocks_of_every_size_are_aligned_and_keep_their_bytes() {
+        let _alone = ALONE.lock();
         for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
             for size in (1..200).chain([1000, 1 << 12, 1 << 17, 1 << 24]) {
                 let layout = Layout::from_size_align(size, align).expect("a layout");

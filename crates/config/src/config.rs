@@ -75,6 +75,8 @@ pub struct Config {
     pub management: SocketAddr,
     /// `memory`.
     pub memory_bytes: u64,
+    /// `memory_pretouch`.
+    pub memory_pretouch: bool,
     /// `shards`; `None` is one per core.
     pub shards: Option<u16>,
     /// `commitlog_sync`.
@@ -121,6 +123,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 9042)),
             management: SocketAddr::from(([127, 0, 0, 1], 7199)),
             memory_bytes: 0,
+            memory_pretouch: false,
             shards: None,
             commitlog_sync: CommitlogSync::Group,
             commitlog_sync_period: Duration::ZERO,

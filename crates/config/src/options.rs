@@ -97,6 +97,15 @@ pub static OPTIONS: &[OptionSpec] = &[
         },
     },
     OptionSpec {
+        name: "memory_pretouch",
+        value: "true or false",
+        default: "false",
+        about: "Take all of `memory` from the kernel before the first client is served, and keep it (what \
+                `AlwaysPreTouch` does for Cassandra). Otherwise pages come when they are first needed, which costs \
+                most where a hypervisor has to find them, and go back when they are not needed for a minute.",
+        set: |config, text| set(&mut config.memory_pretouch, parse_switch(text)),
+    },
+    OptionSpec {
         name: "shards",
         value: "auto or a number",
         default: "auto",

@@ -74,6 +74,8 @@ enum ServeError {
     File { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error("take the {0} bytes of `memory`, as `memory_pretouch` says")]
+    Memory(u64, #[source] std::collections::TryReserveError),
     #[error("start the node's threads")]
     Threads(#[source] std::io::Error),
     #[error("wait for signals")]
@@ -132,6 +134,10 @@ fn serve(
     on_ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
     let started = Instant::now();
+    if config.memory_pretouch {
+        let bytes = usize::try_from(config.memory_bytes).unwrap_or(usize::MAX);
+        allocator::take_ahead(bytes).map_err(|source| ServeError::Memory(config.memory_bytes, source))?;
+    }
     let cores =
         std::thread::available_parallelism().map_or(1, |count| u16::try_from(count.get()).unwrap_or(256));
     let options = RuntimeOptions { disk_access: disk_access(config), ..RuntimeOptions::default() };

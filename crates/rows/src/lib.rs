@@ -41,7 +41,7 @@ pub use key::PartitionKey;
 pub use live::{LiveRows, purge_row};
 pub use liveness::Liveness;
 pub use merge_cursor::MergeCursor;
-pub use merge_row::{merge_row, merge_rows};
+pub use merge_row::{merge_row, merge_rows, merge_to_keep};
 pub use mutation::{Mutation, MutationBuilder, MutationError};
 pub use range_tombstones::{RangeTombstone, RangeTombstones};
 pub use row::{ColumnData, ColumnRef, Columns, ComplexRef, Row, RowBuilder, RowError, Shown};

@@ -74,16 +74,38 @@ fn put(builder: &mut RowBuilder, column: ColumnRef<'_>, active: DeletionTime) {
     }
 }
 
+/// [`merge_rows`] of two under no deletion, for a row that stays: in memory of its own if it is a new one, and
+/// no more than it needs. It is put together in `memory`, which serves again and again.
+pub fn merge_to_keep(left: &Row, right: &Row, table: &Table, memory: &mut Vec<u8>) -> Option<Row> {
+    let merged = match last_of(left, right) {
+        Some(last) => last.clone(),
+        None => {
+            let merged;
+            (merged, *memory) = merged_cells(left, right, table, std::mem::take(memory)).finish_exactly();
+            merged
+        }
+    };
+    (!merged.is_empty()).then_some(merged)
+}
+
 fn merge_two(left: &Row, right: &Row, table: &Table) -> Row {
-    if let Some((last, _)) = [(right, left), (left, right)].into_iter().find(|(a, b)| a.overwrites(b)) {
-        return last.clone();
-    }
+    let bytes = || 64 + left.as_encoded().len().max(right.as_encoded().len());
+    let merged = || merged_cells(left, right, table, Vec::with_capacity(bytes())).finish();
+    last_of(left, right).cloned().unwrap_or_else(merged)
+}
+
+/// The one of two that leaves nothing of the other to be seen.
+fn last_of<'a>(left: &'a Row, right: &'a Row) -> Option<&'a Row> {
+    let (last, _) = [(right, left), (left, right)].into_iter().find(|(a, b)| a.overwrites(b))?;
+    Some(last)
+}
+
+fn merged_cells(left: &Row, right: &Row, table: &Table, memory: Vec<u8>) -> RowBuilder {
     let clustering = left.encoded_clustering().min(right.encoded_clustering());
     let deletion = left.deletion().max(right.deletion());
     let liveness = left.liveness().max(right.liveness());
     let kept_liveness = if deletion.deletes(liveness.timestamp) { Liveness::NONE } else { liveness };
-    let columns_bytes = left.as_encoded().len().max(right.as_encoded().len());
-    let mut builder = RowBuilder::with_capacity(clustering, kept_liveness, deletion, columns_bytes);
+    let mut builder = RowBuilder::reusing(memory, clustering, kept_liveness, deletion);
     let (mut lefts, mut rights) = (left.columns(), right.columns());
     // An UPDATE of a few columns leaves the others as they are encoded.
     let keeps = |row: &Row| row.is_plain() && row.liveness() == kept_liveness && deletion.is_live();
@@ -116,7 +138,7 @@ fn merge_two(left: &Row, right: &Row, table: &Table) -> Row {
             }
         }
     }
-    builder.finish()
+    builder
 }
 
 fn merge_columns(

@@ -17,6 +17,7 @@
 
 mod builder;
 mod check;
+mod in_place;
 
 use bytes::{Bytes, BytesMut};
 use schema::ColumnId;
@@ -292,13 +293,20 @@ impl<'a> Columns<'a> {
         let mut last = first;
         while let Some(id) = self.next_id().filter(|id| limit.is_none_or(|limit| *id < limit)) {
             last = id;
-            self.reader.u16();
-            let flags = self.reader.u8();
-            let times = if flags & CELL_COMPLEX == 0 { times_bytes(flags) } else { 0 };
-            self.reader.rest = &self.reader.rest[times..];
-            self.reader.run();
+            self.pass();
         }
         EncodedRun { first, last, bytes: &before[..before.len() - self.reader.rest.len()] }
+    }
+
+    /// Passes the next column, which there must be; as it is encoded.
+    fn pass(&mut self) -> &'a [u8] {
+        let before = self.reader.rest;
+        self.reader.u16();
+        let flags = self.reader.u8();
+        let times = if flags & CELL_COMPLEX == 0 { times_bytes(flags) } else { 0 };
+        self.reader.rest = &self.reader.rest[times..];
+        self.reader.run();
+        &before[..before.len() - self.reader.rest.len()]
     }
 }
 

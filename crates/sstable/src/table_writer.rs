@@ -10,7 +10,7 @@ use runtime::Disk;
 use schema::Table;
 use types::byte_comparable::{self, ClusteringBoundKind};
 
-use crate::bloom::{BloomFilter, KeyHash};
+use crate::bloom::{FilterWriter, KeyHash};
 use crate::checksums::{COVERED, Checksums, FileChecksums};
 use crate::compression::{CompressionParameters, DataWriter};
 use crate::data::{END_OF_PARTITION, Encoder, Layout, write_whole_deletion};
@@ -38,7 +38,7 @@ pub struct TableWriter {
     data: DataWriter,
     partitions: PartitionIndexWriter,
     rows: RowIndexWriter,
-    filter: Option<BloomFilter>,
+    filter: Option<FilterWriter>,
     collector: Collector,
     partition: Option<Partition>,
     /// A deletion of the partition that is told in other words.
@@ -149,7 +149,7 @@ impl TableWriter {
         let index = |component| FileWriter::create(&*disk, descriptor.path(component), true);
         let partitions = PartitionIndexWriter::new(index(Component::Partitions)?);
         let rows = RowIndexWriter::new(index(Component::Rows)?);
-        let filter = BloomFilter::new(options.estimated_partitions, options.bloom_filter_fp_chance);
+        let filter = FilterWriter::new(options.estimated_partitions, options.bloom_filter_fp_chance);
         Ok(TableWriter {
             collector: Collector::new(layout.comparator.clone()),
             encoder: Encoder::default(),
@@ -376,7 +376,7 @@ impl TableWriter {
         files.written.push((Component::Rows, self.rows.finish()?));
         files.write(data.chunks.0, &data.chunks.1)?;
         files.write(Component::Digest, data.digest.to_string().as_bytes())?;
-        if let Some(filter) = &self.filter {
+        if let Some(filter) = self.filter.map(FilterWriter::finish) {
             files.write(Component::Filter, &filter.to_bytes())?;
         }
         let cardinality = self.collector.cardinality().clone();

@@ -1,6 +1,6 @@
 //! Puts rows together.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use schema::ColumnId;
 
 use super::{
@@ -206,6 +206,12 @@ impl RowBuilder {
     pub fn finish(mut self) -> Row {
         self.mark();
         Row(self.bytes.into())
+    }
+
+    /// The row, in memory of its own and no more than it needs; and the builder's memory for the next one.
+    pub fn finish_exactly(mut self) -> (Row, Vec<u8>) {
+        self.mark();
+        (Row(Bytes::copy_from_slice(&self.bytes)), self.bytes)
     }
 
     /// The row's bytes, behind those that it was [appended](RowBuilder::appending) to.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use rows::{CellRef, DeletionTime, LiveRows, Liveness, Row, RowBuilder, merge_rows, purge_row};
+use rows::{
+    CellRef, DeletionTime, LiveRows, Liveness, Row, RowBuilder, merge_rows, merge_to_keep, purge_row,
+};
 use schema::ColumnId;
 
 use crate::given;
@@ -89,8 +91,55 @@ fn naive_merge(writes: &[Write]) -> Option<Row> {
     Some(builder.finish()).filter(|row| !row.is_empty())
 }
 
+/// As a memtable takes rows, one after the other: over the one that is there, or merged with it. A reader may
+/// hold the one that is there.
+fn take_in(rows: &[Row], is_read: bool) -> Option<Row> {
+    let (table, mut scratch) = (given::table(), Vec::new());
+    let (first, rest) = rows.split_first()?;
+    let mut kept = Row::from_encoded(bytes::Bytes::copy_from_slice(first.as_encoded())).expect("a row");
+    for row in rest {
+        let reader = is_read.then(|| (kept.clone(), kept.as_encoded().to_vec()));
+        if !kept.write_over(row) {
+            kept = merge_to_keep(&kept, row, &table, &mut scratch).unwrap_or(kept);
+        }
+        assert!(reader.is_none_or(|(seen, before)| seen.as_encoded() == &before), "what is read changes");
+    }
+    // A write of nothing but its key is a row for the one that takes it in.
+    Some(kept).filter(|row| !row.is_empty())
+}
+
+#[test]
+fn an_update_is_written_over_the_one_before() {
+    let update = |timestamp, values: &[(u16, u8)]| {
+        Write { timestamp, is_insert: false, values: values.iter().copied().collect() }.row()
+    };
+    let mut row = update(1, &[(10, 1), (12, 2), (13, 3)]);
+    let mut exact = Row::from_encoded(bytes::Bytes::copy_from_slice(row.as_encoded())).expect("a row");
+    let reader = row.clone();
+    let later = update(2, &[(10, 7), (13, 8)]);
+    assert!(!row.write_over(&later), "somebody reads it");
+    assert_eq!(row, reader);
+    let place = exact.as_encoded().as_ptr();
+    assert!(exact.write_over(&later));
+    assert_eq!(exact.as_encoded().as_ptr(), place);
+    assert_eq!(Some(exact.clone()), merge(&[reader, later]));
+    assert!(!exact.write_over(&update(1, &[(10, 9)])), "older");
+    assert!(!exact.write_over(&update(3, &[(11, 9)])), "another column");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn writes_are_taken_in_as_the_naive_model(writes in vec(write(), 1..8), is_read in any::<bool>()) {
+        let rows: Vec<Row> = writes.iter().map(Write::row).collect();
+        prop_assert_eq!(take_in(&rows, is_read), naive_merge(&writes));
+    }
+
+    #[test]
+    fn rows_are_taken_in_as_they_are_merged(rows in rows_of_one_place(2..5), is_read in any::<bool>()) {
+        prop_assert_eq!(take_in(&rows, is_read), merge(&rows));
+    }
 
     #[test]
     fn the_order_of_rows_does_not_matter(rows in rows_of_one_place(1..5).prop_shuffle()) {

@@ -23,7 +23,8 @@ use crate::convert;
 /// Frames of more than so many bytes are not gathered further: what is made of them takes memory too.
 const GATHERED_BYTES: usize = 64 << 10;
 
-/// Reads and writes of rows by their keys that were taken and not yet done.
+/// Reads and writes of rows by their keys that were taken and not yet done. Memory is theirs for a turn only:
+/// most connections of many are idle.
 #[derive(Default)]
 pub(super) struct Together {
     reads: Gathered<PointRead, Asked>,
@@ -94,11 +95,20 @@ impl Together {
     pub(super) fn len(&self) -> usize {
         self.reads.statements.len() + self.writes.statements.len()
     }
+
+    /// At the end of a turn: what is left over waits, and takes so many bytes.
+    pub(super) fn settle(&mut self) -> usize {
+        if self.len() == 0 {
+            *self = Together::default();
+        }
+        let frames = self.writes.answers.iter().chain(self.reads.answers.iter().map(|asked| &asked.frame));
+        frames.map(|frame| protocol::HEADER_BYTES + frame.body.len()).sum()
+    }
 }
 
 impl Connection {
     /// Takes a statement about one row to those that are done together.
-    pub(super) fn gather(&self, frame: Frame, together: &mut Together) -> AtOnce {
+    pub(super) fn gather(&mut self, frame: Frame) -> AtOnce {
         if self.stage != Stage::Ready {
             return AtOnce::Unusual(frame);
         }
@@ -108,17 +118,17 @@ impl Connection {
                 let consistency = convert::consistency(execute.consistency);
                 let engine = &self.server.engine;
                 match engine.point_write(&update, execute.values, consistency, execute.timestamp) {
-                    Some(write) => together.writes.push(write, frame),
+                    Some(write) => self.together.writes.push(write, frame),
                     None => return AtOnce::Unusual(frame),
                 }
             }
             Some((execute, PointStatement::Read(query))) => match self.point_read(execute, query) {
-                Some((read, described)) => together.reads.push(read, Asked { frame, described }),
+                Some((read, described)) => self.together.reads.push(read, Asked { frame, described }),
                 None => return AtOnce::Unusual(frame),
             },
             None => return AtOnce::Unusual(frame),
         }
-        together.frame_bytes += frame_bytes;
+        self.together.frame_bytes += frame_bytes;
         AtOnce::Taken
     }
 
@@ -142,15 +152,17 @@ impl Connection {
 
     /// Does what was gathered and answers it, until there is much to write; gives back the frames of what has to
     /// be answered as every other request. To be called until nothing is left.
-    pub(super) fn do_together(&mut self, together: &mut Together) -> Vec<Frame> {
+    pub(super) fn do_together(&mut self) -> Vec<Frame> {
         let server = std::rc::Rc::clone(&self.server);
         let _counted = PanicCount(&server.clients);
+        let mut together = std::mem::take(&mut self.together);
         together.frame_bytes = 0;
         let mut unusual = self.do_writes(&mut together.writes);
         if self.do_reads(&mut together.reads).is_continue() {
             together.reads.statements.clear();
             unusual.extend(together.reads.answers.drain(..).map(|asked| asked.frame));
         }
+        self.together = together;
         unusual
     }
 

@@ -56,6 +56,8 @@ pub(super) struct Connection {
     session: Rc<RefCell<SessionState>>,
     pub(super) client: Rc<Registration>,
     pending: FuturesUnordered<Pending>,
+    /// Empty between turns, unless the client takes no answers.
+    pub(super) together: Together,
     events: Option<broadcast::Receiver<Event>>,
     registered: Vec<EventKind>,
     intake: Intake,
@@ -90,6 +92,7 @@ pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>,
         session: Rc::default(),
         client: Rc::new(server.clients.enter(peer)),
         pending: FuturesUnordered::new(),
+        together: Together::default(),
         events: None,
         registered: Vec::new(),
         intake: Intake::default(),
@@ -121,17 +124,17 @@ impl Connection {
         }
     }
 
-    /// May one more request be begun, when so many were taken and not begun?
-    fn may_take(&self, taken: usize) -> bool {
+    /// May one more request be taken?
+    fn may_take(&self) -> bool {
         !self.is_closing
             && !self.is_blocked
-            && self.pending.len() + taken < self.server.limits.requests_per_connection
+            && self.pending.len() + self.together.len() < self.server.limits.requests_per_connection
     }
 
     /// Waits for something to do.
     async fn wait(&mut self) -> io::Result<Woken> {
         let (may_take, has_pending, is_blocked) =
-            (self.may_take(0), !self.pending.is_empty(), self.is_blocked);
+            (self.may_take(), !self.pending.is_empty(), self.is_blocked);
         let is_holding = is_blocked || self.intake.awaits_frame();
         if !may_take {
             self.intake.leave_line();
@@ -172,35 +175,30 @@ impl Connection {
             self.intake.leave_line();
             self.take_frames()?;
         }
+        self.take_together()?;
         while let Some(Some((stream, version, answer))) = self.pending.next().now_or_never() {
             self.put_late(stream, version, answer);
             self.write_much()?;
         }
         self.put_events();
         self.write()?;
-        Ok(!self.is_closing || !self.pending.is_empty() || self.encoder.pending_bytes() > 0)
+        let is_owing =
+            !self.pending.is_empty() || self.together.len() > 0 || self.encoder.pending_bytes() > 0;
+        Ok(!self.is_closing || is_owing)
     }
 
     /// Gives back what was lent for a turn, and has counted what is left.
     fn settle(&mut self) {
         self.encoder.give_back(&mut self.server.workspace.borrow_mut());
         let input_bytes = self.intake.settle(&mut self.decoder);
-        self.held.set(input_bytes + self.encoder.pending_bytes());
+        self.held.set(input_bytes + self.together.settle() + self.encoder.pending_bytes());
         self.server.chunks.borrow_mut().sweep();
     }
 
-    /// Takes frames that are complete, as long as there is room for their requests; one in any case. Requests
-    /// that can be answered from memory are, at once.
-    fn take_frames(&mut self) -> io::Result<()> {
-        let mut together = Together::default();
-        self.take_frames_but(&mut together)?;
-        self.take_together(&mut together)
-    }
-
-    /// Does what was gathered.
-    fn take_together(&mut self, together: &mut Together) -> io::Result<()> {
-        while together.len() > 0 {
-            for frame in self.do_together(together) {
+    /// Does what was gathered, as long as the client takes answers.
+    fn take_together(&mut self) -> io::Result<()> {
+        while self.together.len() > 0 && !self.is_blocked {
+            for frame in self.do_together() {
                 self.take_whole(Ok(frame));
                 self.write_much()?;
             }
@@ -209,10 +207,11 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`Connection::take_frames`], but for the last few that are gathered.
-    fn take_frames_but(&mut self, together: &mut Together) -> io::Result<()> {
+    /// Takes frames that are complete, as long as there is room for their requests; one in any case. Requests
+    /// that can be answered from memory are, at once, but for the last few that are gathered.
+    fn take_frames(&mut self) -> io::Result<()> {
         let mut is_first = true;
-        while self.may_take(together.len()) {
+        while self.may_take() {
             let has_room = is_first || self.server.budget.has_room();
             // To refuse takes no room.
             if !has_room && !self.throws_on_overload && !self.intake.is_refusing() {
@@ -229,8 +228,8 @@ impl Connection {
                 {
                     self.refuse(frame.header.version, frame.header.stream, has_room);
                 }
-                Ok(frame) => match self.gather(frame, together) {
-                    AtOnce::Taken if together.is_full() => self.take_together(together)?,
+                Ok(frame) => match self.gather(frame) {
+                    AtOnce::Taken if self.together.is_full() => self.take_together()?,
                     AtOnce::Taken => {}
                     AtOnce::Unusual(frame) => self.take_whole(Ok(frame)),
                 },

@@ -9,6 +9,7 @@
 use std::path::Path;
 
 use stdx::cursor::Cursor;
+use stdx::prefetch::prefetch;
 use types::murmur3_x64_128;
 
 use crate::SstableError;
@@ -96,27 +97,19 @@ impl BloomFilter {
         Some(BloomFilter { hash_count, bits: vec![0; words as usize * 8] })
     }
 
-    pub(crate) fn add(&mut self, hash: KeyHash) {
-        let bit_count = self.bits.len() as i64 * 8;
-        let mut base = hash.0[1] as i64;
-        for _ in 0..self.hash_count {
-            let index = (base % bit_count).unsigned_abs();
-            self.bits[(index / 8) as usize] |= 1 << (index % 8);
-            base = base.wrapping_add(hash.0[0] as i64);
-        }
+    pub(crate) fn may_contain(&self, hash: KeyHash) -> bool {
+        self.places_of(hash).all(|(byte, bit)| self.bits[byte] & bit != 0)
     }
 
-    pub(crate) fn may_contain(&self, hash: KeyHash) -> bool {
+    /// The bits of a key: bytes, and of each the bit.
+    fn places_of(&self, hash: KeyHash) -> impl Iterator<Item = (usize, u8)> + use<> {
         let bit_count = self.bits.len() as i64 * 8;
         let mut base = hash.0[1] as i64;
-        for _ in 0..self.hash_count {
+        (0..self.hash_count).map(move |_| {
             let index = (base % bit_count).unsigned_abs();
-            if self.bits[(index / 8) as usize] & 1 << (index % 8) == 0 {
-                return false;
-            }
             base = base.wrapping_add(hash.0[0] as i64);
-        }
-        true
+            ((index / 8) as usize, 1 << (index % 8))
+        })
     }
 
     /// Bytes it takes in memory.
@@ -173,14 +166,56 @@ fn specification(rate: f64) -> (u64, u32) {
     (bits as u64, hashes as u32)
 }
 
+/// A filter that keys are put into, a few of them at a time: each of their bits is in memory that the processor
+/// has to fetch, and so waits for all of them at once.
+#[derive(Debug)]
+pub(crate) struct FilterWriter {
+    filter: BloomFilter,
+    /// Bits that are being fetched.
+    places: Vec<(usize, u8)>,
+}
+
+/// Bits that are fetched at the same time.
+const PLACES_TOGETHER: usize = 64;
+
+impl FilterWriter {
+    /// As [`BloomFilter::new`].
+    pub(crate) fn new(key_count: u64, false_positives: f64) -> Option<Self> {
+        let filter = BloomFilter::new(key_count, false_positives)?;
+        let places = Vec::with_capacity(PLACES_TOGETHER + HASH_COUNT_MAX as usize);
+        Some(FilterWriter { filter, places })
+    }
+
+    pub(crate) fn add(&mut self, hash: KeyHash) {
+        let places = self.filter.places_of(hash);
+        self.places.extend(places.inspect(|(byte, _)| prefetch(&self.filter.bits[*byte..=*byte])));
+        if self.places.len() >= PLACES_TOGETHER {
+            self.set();
+        }
+    }
+
+    /// With all that was added.
+    pub(crate) fn finish(mut self) -> BloomFilter {
+        self.set();
+        self.filter
+    }
+
+    fn set(&mut self) {
+        for (byte, bit) in self.places.drain(..) {
+            self.filter.bits[byte] |= bit;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn keys_added_are_found_and_others_rarely() {
-        let mut filter = BloomFilter::new(1000, 0.01).expect("a filter");
+        let mut filter = FilterWriter::new(1000, 0.01).expect("a filter");
         (0..1000u32).for_each(|key| filter.add(KeyHash::of(&key.to_be_bytes())));
+        let filter = filter.finish();
         let found = |key: u32| filter.may_contain(KeyHash::of(&key.to_be_bytes()));
         assert!((0..1000).all(found));
         assert!((1000..11_000).filter(|key| found(*key)).count() < 150);
@@ -188,8 +223,9 @@ mod tests {
 
     #[test]
     fn filter_round_trips() {
-        let mut filter = BloomFilter::new(10, 0.1).expect("a filter");
+        let mut filter = FilterWriter::new(10, 0.1).expect("a filter");
         filter.add(KeyHash::of(b"a"));
+        let filter = filter.finish();
         assert_eq!(BloomFilter::from_bytes(Path::new("f"), &filter.to_bytes()).expect("sound"), filter);
         assert!(BloomFilter::from_bytes(Path::new("f"), &filter.to_bytes()[..9]).is_err());
     }

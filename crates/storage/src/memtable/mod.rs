@@ -61,6 +61,8 @@ pub(crate) struct Memtable {
     partitions: PartitionTree<MemoryPartition>,
     stats: EncodingStatsCollector,
     arena: Arena,
+    /// Where rows are merged.
+    scratch: Vec<u8>,
     /// What lies beside the arena.
     other_bytes: usize,
     operation_count: u64,
@@ -76,6 +78,7 @@ impl Memtable {
             partitions: PartitionTree::new(),
             stats: EncodingStatsCollector::new(),
             arena: Arena::default(),
+            scratch: Vec::new(),
             other_bytes: 0,
             operation_count: 0,
             first_position: None,
@@ -101,7 +104,8 @@ impl Memtable {
             Some(place) => (self.partitions.at_mut(place), false),
             None => self.partitions.get_or_insert(key, || (arena.key(key), MemoryPartition::default())),
         };
-        let mut context = Context { table: &self.table, comparator: &self.comparator, arena };
+        let scratch = &mut self.scratch;
+        let mut context = Context { table: &self.table, comparator: &self.comparator, arena, scratch };
         self.other_bytes += partition.apply(mutation, &mut context);
         self.other_bytes += if is_new { PARTITION_OVERHEAD_BYTES } else { 0 };
     }

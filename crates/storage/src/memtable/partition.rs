@@ -6,7 +6,7 @@ use std::ops::Bound as RangeBound;
 
 use rows::{
     Bound, ClusteringComparator, DeletionTime, Marker, Mutation, PartitionHeader, PartitionKey,
-    RangeTombstones, Row, Slice, Unfiltered, merge_rows,
+    RangeTombstones, Row, Slice, Unfiltered, merge_to_keep,
 };
 use schema::Table;
 use stdx::prefetch::prefetch;
@@ -19,11 +19,16 @@ use super::arena::Arena;
 /// The byte-comparable form of a clustering, or of a bound between clusterings.
 pub(super) type OrderKey = Box<[u8]>;
 
+/// Memory for merging that is kept from one write to the next.
+const SCRATCH_BYTES_MAX: usize = 16 << 10;
+
 /// What a write meets in its memtable.
 pub(super) struct Context<'a> {
     pub(super) table: &'a Table,
     pub(super) comparator: &'a ClusteringComparator,
     pub(super) arena: &'a mut Arena,
+    /// Where rows are merged.
+    pub(super) scratch: &'a mut Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -259,10 +264,12 @@ fn merge_into(slot: &mut Option<Row>, row: &Row, context: &mut Context<'_>) -> u
     }
 }
 
-fn merge(old: &mut Row, row: &Row, context: &Context<'_>) -> usize {
-    let Some(merged) = merge_rows(&[old.clone(), row.clone()], DeletionTime::LIVE, context.table) else {
+fn merge(old: &mut Row, row: &Row, context: &mut Context<'_>) -> usize {
+    if old.write_over(row) {
         return 0;
-    };
+    }
+    let Some(merged) = merge_to_keep(old, row, context.table, context.scratch) else { return 0 };
+    context.scratch.shrink_to(SCRATCH_BYTES_MAX);
     // What lies in the arena stays there.
     let freed = if context.arena.holds(old.as_encoded()) { 0 } else { old.as_encoded().len() };
     *old = merged;
