@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use cluster::MetadataError;
 use schema::{Schema, Transformation};
 use storage::Shard;
 
@@ -38,6 +39,9 @@ impl Coordinator {
                 (metadata, schema)
             })
             .await;
+        if let Err(MetadataError::Disk { source, .. }) = &schema {
+            self.shard.shards().health().note_schema(source);
+        }
         let schema = schema?;
         let mut result = Ok(());
         for shard in 0..self.shard.shards().count() {

@@ -53,7 +53,7 @@ pub enum QueryError {
     ReadFailure { consistency: Consistency, what: String },
     /// 0x1500: the commit log failed; what was written may or may not be there after a restart.
     #[error("Operation failed - received 0 responses and 1 failures: {what}")]
-    WriteFailure { consistency: Consistency, what: String },
+    WriteFailure { consistency: Consistency, write_type: WriteType, what: String },
     /// 0x1400: a function failed.
     #[error("{message}")]
     FunctionFailure { message: String, keyspace: String, function: String, argument_types: Vec<String> },
@@ -65,7 +65,7 @@ pub enum QueryError {
     Server(String),
 }
 
-/// What kind of write timed out.
+/// What kind of write timed out or failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteType {
     /// One partition.
@@ -116,8 +116,13 @@ impl QueryError {
         }
     }
 
-    /// What a coordinator's error means to the client of a read or write at that level.
-    pub(crate) fn from_coordinator(error: CoordinatorError, consistency: Consistency) -> Self {
+    /// What a coordinator's error means to the client of a read at that level.
+    pub(crate) fn of_read(error: CoordinatorError, consistency: Consistency) -> Self {
+        QueryError::of_write(error, consistency, WriteType::Simple)
+    }
+
+    /// What it means to the client of a write.
+    pub(crate) fn of_write(error: CoordinatorError, consistency: Consistency, write_type: WriteType) -> Self {
         match error {
             CoordinatorError::Overloaded { .. } => QueryError::Overloaded(error.to_string()),
             CoordinatorError::Unavailable { required, alive, .. } => {
@@ -126,7 +131,7 @@ impl QueryError {
             CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
             CoordinatorError::NoTable { .. } => QueryError::invalid(error.to_string()),
             CoordinatorError::Storage(StorageError::CommitLog(_)) => {
-                QueryError::WriteFailure { consistency, what: error.to_string() }
+                QueryError::WriteFailure { consistency, write_type, what: error.to_string() }
             }
             CoordinatorError::Storage(
                 StorageError::TableFile(_) | StorageError::Quarantined { .. } | StorageError::Disk { .. },

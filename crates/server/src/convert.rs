@@ -153,12 +153,7 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
                 consistency: consistency_answered(consistency),
                 received: count(received),
                 block_for: count(block_for),
-                write_type: match write_type {
-                    query::WriteType::Simple => protocol::WriteType::Simple,
-                    query::WriteType::Batch => protocol::WriteType::Batch,
-                    query::WriteType::UnloggedBatch => protocol::WriteType::UnloggedBatch,
-                    query::WriteType::BatchLog => protocol::WriteType::BatchLog,
-                },
+                write_type: write_type_answered(write_type),
                 contentions: None,
             }
         }
@@ -177,18 +172,27 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
             failures: vec![this_node_failed()],
             data_present: false,
         },
-        QueryError::WriteFailure { consistency, .. } => ErrorKind::WriteFailure {
+        QueryError::WriteFailure { consistency, write_type, .. } => ErrorKind::WriteFailure {
             consistency: consistency_answered(consistency),
             received: 0,
             block_for: 1,
             failures: vec![this_node_failed()],
-            write_type: protocol::WriteType::Simple,
+            write_type: write_type_answered(write_type),
         },
         QueryError::FunctionFailure { keyspace, function, argument_types, .. } => {
             ErrorKind::FunctionFailure { keyspace, function, argument_types }
         }
     };
     ErrorResponse::new(kind, message)
+}
+
+fn write_type_answered(write_type: query::WriteType) -> protocol::WriteType {
+    match write_type {
+        query::WriteType::Simple => protocol::WriteType::Simple,
+        query::WriteType::Batch => protocol::WriteType::Batch,
+        query::WriteType::UnloggedBatch => protocol::WriteType::UnloggedBatch,
+        query::WriteType::BatchLog => protocol::WriteType::BatchLog,
+    }
 }
 
 /// The one replica there is.

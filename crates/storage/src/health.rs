@@ -202,6 +202,20 @@ impl Health {
     pub(crate) fn note(&self, act: &'static str, error: &StorageError) -> Option<FaultKind> {
         let kind = kind_of(error)?;
         self.record(kind, act, error);
+        self.answer(kind, path_of(error));
+        Some(kind)
+    }
+
+    /// Takes in that the log of schema changes could not be written: the policy is that of manifests.
+    pub fn note_schema(&self, error: &io::Error) {
+        if let Some(kind) = kind_of_io(error) {
+            self.record_words(kind, "change the schema", with_causes(error));
+            self.answer(kind, None);
+        }
+    }
+
+    /// What the policy for files makes of a failure at a path.
+    fn answer(&self, kind: FaultKind, path: Option<&Path>) {
         match (kind, self.disk_policy) {
             (FaultKind::Full, _) | (_, DiskFailurePolicy::Ignore) => {}
             (_, DiskFailurePolicy::Die) => self.ask_for(Demand::Die, "disk_failure_policy is die"),
@@ -211,9 +225,8 @@ impl Health {
             (_, DiskFailurePolicy::StopParanoid) => {
                 self.ask_for(Demand::StopClients, "disk_failure_policy is stop_paranoid");
             }
-            (_, DiskFailurePolicy::BestEffort) => self.give_up_directory(error),
+            (_, DiskFailurePolicy::BestEffort) => self.give_up_directory(path),
         }
-        Some(kind)
     }
 
     /// Takes in that a directory could not even be opened, where the rest is to be used.
@@ -251,8 +264,7 @@ impl Health {
     }
 
     /// Under `best_effort`: writes no more to where writing failed.
-    fn give_up_directory(&self, error: &StorageError) {
-        let path = path_of(error);
+    fn give_up_directory(&self, path: Option<&Path>) {
         let directory =
             path.and_then(|path| self.directories.iter().find(|directory| path.starts_with(directory)));
         let Some(directory) = directory else {
@@ -413,6 +425,15 @@ mod tests {
             assert_eq!(asked(failed("write", "/a/data/f", 5)), write, "{policy:?}");
             assert_eq!(asked(failed("read", "/a/data/f", 5)), read, "{policy:?}");
             assert_eq!(asked(damaged()), damage, "{policy:?}");
+            let health = health(policy, CommitFailurePolicy::Stop);
+            health.note_schema(&path_error(
+                "sync",
+                Path::new("/a/schema.log"),
+                io::Error::from_raw_os_error(5),
+            ));
+            // No other directory could replace it.
+            let schema = if policy == DiskFailurePolicy::BestEffort { StopClients } else { write };
+            assert_eq!(*health.demand().borrow(), schema, "{policy:?}");
             assert_eq!(asked(failed("write", "/a/data/f", 28)), Serve, "a full disk is no failure");
             assert_eq!(asked(failed("open", "/a/data/f", 24)), Serve, "nor are too many open files");
         }

@@ -16,7 +16,7 @@ use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, Sessio
 use crate::response::{Response, ResponseKind};
 use crate::select::{self, Reader, SelectPlan};
 use crate::terms::Bindings;
-use crate::{ColumnSpec, QueryError};
+use crate::{ColumnSpec, QueryError, WriteType};
 
 impl Inner {
     /// Carries out a statement. `keyspace` is that of its unqualified names.
@@ -101,8 +101,10 @@ impl Inner {
         if mutations.is_empty() {
             return Ok(());
         }
+        // As in Cassandra, whatever the statement: what counts is how many partitions there are.
+        let write_type = if mutations.len() == 1 { WriteType::Simple } else { WriteType::UnloggedBatch };
         let written = self.coordinator.write(mutations, consistency).await;
-        written.map_err(|error| QueryError::from_coordinator(error, consistency))
+        written.map_err(|error| QueryError::of_write(error, consistency, write_type))
     }
 
     async fn batch_statement(
@@ -132,7 +134,7 @@ impl Inner {
         // One partition is atomic by itself.
         if batch_type == BatchType::Logged && mutations.len() > 1 {
             let written = self.coordinator.write_logged_batch(mutations, consistency).await;
-            written.map_err(|error| QueryError::from_coordinator(error, consistency))?;
+            written.map_err(|error| QueryError::of_write(error, consistency, WriteType::Batch))?;
             return Ok(response);
         }
         if batch_type == BatchType::Unlogged {

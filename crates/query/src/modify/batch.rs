@@ -97,15 +97,21 @@ pub(crate) fn check(
 
 /// What the sender of an unlogged batch should know.
 pub(crate) fn unlogged_warning(mutations: &[Mutation], tables: &[&Arc<Table>]) -> Option<String> {
-    let partitions: BTreeSet<_> = mutations.iter().map(|mutation| &mutation.key).collect();
-    if partitions.len() <= PARTITIONS_UNWARNED {
+    if mutations.len() <= PARTITIONS_UNWARNED {
         return None;
     }
-    let names: BTreeSet<String> =
-        tables.iter().map(|table| format!("{}.{}", table.keyspace(), table.name())).collect();
+    // Of one table each mutation is another partition; tables may share keys.
+    let is_one_table = mutations.windows(2).all(|two| two[0].table == two[1].table);
+    let keys = || mutations.iter().map(|mutation| &mutation.key).collect::<BTreeSet<_>>().len();
+    let partition_count = if is_one_table { mutations.len() } else { keys() };
+    if partition_count <= PARTITIONS_UNWARNED {
+        return None;
+    }
+    let runs = tables.chunk_by(|one, other| one.id() == other.id());
+    let name = |run: &[&Arc<Table>]| format!("{}.{}", run[0].keyspace(), run[0].name());
+    let names: BTreeSet<String> = runs.map(name).collect();
     Some(format!(
-        "Unlogged batch covering {} partitions detected against table{} [{}]. You should use a logged batch for atomicity, or asynchronous writes for performance.",
-        partitions.len(),
+        "Unlogged batch covering {partition_count} partitions detected against table{} [{}]. You should use a logged batch for atomicity, or asynchronous writes for performance.",
         if names.len() == 1 { "" } else { "s" },
         names.into_iter().collect::<Vec<_>>().join(", ")
     ))

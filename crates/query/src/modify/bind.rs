@@ -199,7 +199,7 @@ impl Writer<'_> {
         };
         // Boxed: most changes read nothing first, and need no room for it.
         let page = Box::pin(self.coordinator.read(&command, self.consistency)).await;
-        let page = page.map_err(|error| QueryError::from_coordinator(error, self.consistency))?;
+        let page = page.map_err(|error| QueryError::of_read(error, self.consistency))?;
         let Some(partition) = page.partitions.into_iter().next() else { return Ok(None) };
         Ok(match clustering {
             Some(_) => partition.rows.into_iter().next(),

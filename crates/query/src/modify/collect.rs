@@ -1,6 +1,6 @@
 //! Changes of several statements gathered into one mutation for each partition.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rows::{DeletionTime, Mutation, MutationBuilder, PartitionKey, RangeTombstone, Row, merge_rows};
@@ -10,8 +10,8 @@ use schema::{Table, TableId};
 #[derive(Default)]
 pub(crate) struct Changes {
     partitions: Vec<Partition>,
-    /// Built when there is more than a few.
-    places: HashMap<(TableId, PartitionKey), usize>,
+    /// Built when there is more than a few. A tree: it compares tokens, which costs less than hashing keys.
+    places: BTreeMap<(PartitionKey, TableId), usize>,
 }
 
 /// What changes in one partition.
@@ -34,15 +34,15 @@ impl Changes {
             self.partitions.iter().position(|p| p.key == key && p.table.id() == table.id())
         } else {
             if self.places.is_empty() {
-                let entry = |(index, p): (usize, &Partition)| ((p.table.id(), p.key.clone()), index);
+                let entry = |(index, p): (usize, &Partition)| ((p.key.clone(), p.table.id()), index);
                 self.places = self.partitions.iter().enumerate().map(entry).collect();
             }
-            self.places.get(&(table.id(), key.clone())).copied()
+            self.places.get(&(key.clone(), table.id())).copied()
         };
         let index = found.unwrap_or_else(|| {
             let index = self.partitions.len();
             if !self.places.is_empty() {
-                self.places.insert((table.id(), key.clone()), index);
+                self.places.insert((key.clone(), table.id()), index);
             }
             self.partitions.push(Partition {
                 table: Arc::clone(table),

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use protocol::{ErrorKind, Response};
+use protocol::{ErrorKind, Response, WriteType};
 use runtime::MemoryDisk;
 use runtime::memory_disk::{Fault, Operation};
 use serde_json::json;
@@ -77,6 +77,26 @@ fn the_policy_die_tells_whoever_runs_the_server() {
 }
 
 #[test]
+fn a_failed_change_of_the_schema_is_told_and_can_be_made_again() {
+    let disk = MemoryDisk::new();
+    let node = Node::on_disk(&disk, |storage| {
+        storage.disk_failure_policy = DiskFailurePolicy::Ignore;
+        storage.commit_failure_policy = CommitFailurePolicy::Ignore;
+    });
+    let mut client = with_rows(&node);
+    let create = "CREATE TABLE k.other (a int PRIMARY KEY)";
+    disk.faults().fail_all(Some(Operation::Sync), Fault::InputOutput);
+    let failed = client.query(create);
+    assert!(matches!(kind(&failed), ErrorKind::Server), "{failed:?}");
+    disk.faults().clear();
+    let (_, faults) = node.get("/v1/faults");
+    let acts: Vec<_> = faults["faults"].as_array().into_iter().flatten().map(|fault| &fault["act"]).collect();
+    assert!(acts.contains(&&json!("change the schema")), "{faults}");
+    assert!(matches!(client.query(create), Response::SchemaChange(_)));
+    node.abandon();
+}
+
+#[test]
 fn a_failed_log_is_a_write_failure_and_reads_go_on_under_stop_commit() {
     let disk = MemoryDisk::new();
     let node =
@@ -89,6 +109,15 @@ fn a_failed_log_is_a_write_failure_and_reads_go_on_under_stop_commit() {
     disk.faults().clear();
     let refused = insert(&mut client, 11);
     assert!(matches!(kind(&refused), ErrorKind::WriteFailure { .. }), "until a restart: {refused:?}");
+    let two_rows = "INSERT INTO k.t (a) VALUES (1); INSERT INTO k.t (a) VALUES (2)";
+    for (kind_of_batch, write_type) in [("UNLOGGED", WriteType::UnloggedBatch), ("", WriteType::Batch)] {
+        let refused = client.query(&format!("BEGIN {kind_of_batch} BATCH {two_rows}; APPLY BATCH"));
+        let told = match kind(&refused) {
+            ErrorKind::WriteFailure { write_type, .. } => Some(*write_type),
+            _ => None,
+        };
+        assert_eq!(told, Some(write_type), "{refused:?}");
+    }
     assert_eq!(node.get("/v1/faults").1["faults"][0]["kind"], json!("commit log"));
     node.abandon();
 }

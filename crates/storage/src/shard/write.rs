@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::memtable::{KEYS_TOGETHER, Place};
+use crate::memtable::{KEYS_TOGETHER, Place, Places};
 use crate::metrics::TableMetrics;
 use crate::record::LogRecord;
 
@@ -89,12 +89,7 @@ impl Shard {
         let mut written_count = 0;
         'all: for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
             let Ok(store) = self.store(of_table[0].table) else { break 'all };
-            let keys: SmallVec<[_; KEYS_TOGETHER]> = of_table.iter().map(|mutation| &mutation.key).collect();
-            // One alone is looked for when it is merged.
-            let places = match keys.as_slice() {
-                [_] => smallvec![None],
-                keys => store.active.borrow().with(|memtable| memtable.places_of(keys)),
-            };
+            let places = places_of(&store, of_table.iter().copied());
             for (mutation, place) in of_table.iter().zip(places) {
                 if !self.write_one_at_once(&store, mutation, place) {
                     break 'all;
@@ -134,12 +129,22 @@ impl Shard {
         let position = if logged.is_empty() { None } else { Some(self.append(&logged)?) };
         // No await between the append and here: a flush that freezes a memtable so finds in it
         // exactly the writes below its log position.
-        for (mutation, store) in mutations.iter().zip(&stores) {
-            trace::note(|| format!("Adding to {} memtable", store.table().name()));
-            self.apply(store, mutation, position, None);
+        let mut stores_left = stores.as_slice();
+        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
+            let store = &stores_left[0];
+            stores_left = &stores_left[of_table.len()..];
+            of_table.chunks(KEYS_TOGETHER).for_each(|some| self.apply_to(store, some, position));
         }
         self.lend();
         Ok(Taken { position, stores })
+    }
+
+    /// Merges up to [`KEYS_TOGETHER`] mutations into the memtable of their table.
+    fn apply_to(&self, store: &TableStore, mutations: &[Mutation], position: Option<LogPosition>) {
+        for (mutation, place) in mutations.iter().zip(places_of(store, mutations.iter())) {
+            trace::note(|| format!("Adding to {} memtable", store.table().name()));
+            self.apply(store, mutation, position, place);
+        }
     }
 
     /// Merges a mutation into the memtable; `position` is where the log has it.
@@ -249,6 +254,16 @@ impl Shard {
             self.room.notified().await;
         }
         Ok(())
+    }
+}
+
+/// Where the partitions of up to [`KEYS_TOGETHER`] mutations are in the memtable of their table.
+fn places_of<'a>(store: &TableStore, mutations: impl Iterator<Item = &'a Mutation>) -> Places {
+    let keys: SmallVec<[_; KEYS_TOGETHER]> = mutations.map(|mutation| &mutation.key).collect();
+    match keys.as_slice() {
+        // One alone is looked for when it is merged.
+        [_] => smallvec![None],
+        keys => store.active.borrow().with(|memtable| memtable.places_of(keys)),
     }
 }
 
