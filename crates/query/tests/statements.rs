@@ -282,3 +282,47 @@ fn a_table_of_counters_is_refused_when_it_is_made_not_when_it_is_written() {
         session.refuses("UPDATE t SET n = n + 1 WHERE k = 1", "table t does not exist").await;
     });
 }
+
+/// INSERTs of one shape share a plan; each still means what it means alone.
+#[test]
+fn inserts_of_a_batch_mean_what_they_mean_alone() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, a text, b double, s set<int>)").await;
+        session.run("CREATE TABLE c (k int, c text, v int, PRIMARY KEY (k, c))").await;
+        let same = "INSERT INTO t (k, a, b) VALUES";
+        session
+            .run(&format!(
+                "BEGIN UNLOGGED BATCH USING TIMESTAMP 7 {same} (1, 'one', 1); {same} (2, $$two$$, 2.5); {same} (3, null, 3);
+                 INSERT INTO t (k, s) VALUES (1, {{4}}); {same} (1, 'one', 0); INSERT INTO t (a, k) VALUES ('five', 5);
+                 INSERT INTO t (a, k) VALUES ('six', 6); INSERT INTO c (k, c, v) VALUES (1, 'x', 1);
+                 INSERT INTO c (k, c, v) VALUES (1, 'y', 2); INSERT INTO ks.c (k, c, v) VALUES (1, 'z', 3);
+                 UPDATE t SET a = 'seven' WHERE k = 7; DELETE FROM t WHERE k = 6; APPLY BATCH"
+            ))
+            .await;
+        // Of two values of one time the greater stays; a deletion of the same time wins.
+        let rows = [
+            "1 | 'one' | 1.0 | {4}",
+            "2 | 'two' | 2.5 | null",
+            "3 | null | 3.0 | null",
+            "5 | 'five' | null | null",
+            "7 | 'seven' | null | null",
+        ];
+        let mut found = session.rows("SELECT k, a, b, s FROM t").await;
+        found.sort_unstable();
+        assert_eq!(found, rows);
+        session.check("SELECT c, v FROM c WHERE k = 1", &["'x' | 1", "'y' | 2", "'z' | 3"]).await;
+        session.check("SELECT writetime(a) FROM t WHERE k = 2", &["7"]).await;
+        for (wrong, message) in [
+            ("(9, 'x', 'y')", "Invalid STRING constant (y) for \"b\" of type double"),
+            ("(99999999999, 'x', 1)", "Unable to make int from '99999999999'"),
+            ("(9, 'x')", "Unmatched column names/values"),
+            ("(null, 'x', 1)", "Invalid null value in condition for column k"),
+        ] {
+            session.refuses(&format!("{same} {wrong}"), message).await;
+            session
+                .refuses(&format!("BEGIN BATCH {same} (8, 'x', 1); {same} {wrong}; APPLY BATCH"), message)
+                .await;
+        }
+        session.check("SELECT k FROM t WHERE k = 8", &[]).await;
+    });
+}

@@ -116,8 +116,8 @@ impl Inner {
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, write_time(&plan.using, bindings)?);
         let mut changes = Changes::default();
-        for statement in &plan.statements {
-            writer.add(statement, bindings, &mut changes).await?;
+        for entry in &plan.statements {
+            writer.add_entry(entry, bindings, &mut changes).await?;
         }
         let tables: Vec<_> = plan.tables().collect();
         self.apply_batch(plan.batch_type, changes.finish(), &tables, options.consistency).await

@@ -1,13 +1,16 @@
 //! BATCH: several modifications at one timestamp.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use cql::ast::{Batch, BatchKind};
+use bytes::Bytes;
+use cql::ast::{Batch, BatchKind, Insert, Modification};
 use rows::Mutation;
 use schema::Table;
 
 use super::plan::{ModifyPlan, Using, plan, plan_using};
+use super::shape::Shape;
 use crate::QueryError;
 use crate::error::refuse;
 use crate::request::BatchType;
@@ -21,12 +24,21 @@ const PARTITIONS_UNWARNED: usize = 10;
 pub(crate) struct BatchPlan {
     pub(crate) batch_type: BatchType,
     pub(crate) using: Using,
-    pub(crate) statements: Vec<ModifyPlan>,
+    pub(crate) statements: Vec<BatchEntry>,
+}
+
+/// A statement of a batch.
+#[derive(Debug)]
+pub(crate) struct BatchEntry {
+    /// Statements that differ in their constants alone share one.
+    pub(crate) plan: Rc<ModifyPlan>,
+    /// The constants, bound to markers of the plan; `None` if its markers are those of the batch.
+    pub(crate) constants: Option<Vec<Bytes>>,
 }
 
 impl BatchPlan {
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.statements.iter().map(|statement| &statement.table)
+        self.statements.iter().map(|entry| &entry.plan.table)
     }
 
     /// The table of all statements, if it is one.
@@ -48,8 +60,16 @@ pub(crate) fn plan_batch(
     let mut statements = Vec::with_capacity(batch.statements.len());
     let names = TableNames { keyspace: "".into(), table: "".into() };
     let using = plan_using(&batch.using, &names, scope)?;
+    let mut shape: Option<Shape<'_>> = None;
     for statement in &batch.statements {
-        statements.push(plan(statement.into(), session, scope)?);
+        let alike = match statement {
+            Modification::Insert(insert) => fit(insert, &mut shape, session, scope),
+            _ => None,
+        };
+        statements.push(match alike {
+            Some((plan, constants)) => BatchEntry { plan, constants: Some(constants) },
+            None => BatchEntry { plan: Rc::new(plan(statement.into(), session, scope)?), constants: None },
+        });
     }
     let batch_type = match batch.kind {
         BatchKind::Logged => BatchType::Logged,
@@ -59,8 +79,26 @@ pub(crate) fn plan_batch(
     if using.time_to_live.is_some() {
         refuse!("Global TTL on the BATCH statement is not supported.");
     }
-    check(batch_type, using.timestamp.is_some(), &statements.iter().collect::<Vec<_>>())?;
+    let plans: Vec<&ModifyPlan> = statements.iter().map(|entry| &*entry.plan).collect();
+    check(batch_type, using.timestamp.is_some(), &plans)?;
     Ok(BatchPlan { batch_type, using, statements })
+}
+
+/// The plan of an INSERT of constants, and these: by the shape of those before it, or a new one.
+fn fit<'a>(
+    insert: &'a Insert,
+    shape: &mut Option<Shape<'a>>,
+    session: Option<&str>,
+    scope: &Scope<'_>,
+) -> Option<(Rc<ModifyPlan>, Vec<Bytes>)> {
+    let found = shape.as_ref().and_then(|shape| shape.fit(insert, scope.now_millis));
+    if found.is_some() {
+        return found;
+    }
+    let other = Shape::of(insert, session, scope)?;
+    let fitting = other.fit(insert, scope.now_millis);
+    *shape = Some(other);
+    fitting
 }
 
 /// Do these statements go together in a batch?

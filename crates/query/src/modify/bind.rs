@@ -8,12 +8,14 @@ use rows::{
 };
 use storage::{ReadCommand, ReadLimits, ReadTarget};
 
+use super::batch::BatchEntry;
 use super::cells::{Applying, PrependClock, WriteTime, apply};
 use super::collect::Changes;
 use super::operation::ColumnChange;
 use super::plan::{ModifyPlan, Using};
 use crate::QueryError;
 use crate::error::refuse;
+use crate::request::BindValue;
 use crate::restrictions::{Rows, StatementType};
 use crate::terms::{Bindings, Value};
 
@@ -70,6 +72,32 @@ fn time_to_live(plan: &ModifyPlan, bindings: &Bindings<'_>) -> Result<u32, Query
 impl Writer<'_> {
     fn default_timestamp(&self) -> i64 {
         *self.timestamp.get_or_init(|| self.coordinator.next_timestamp())
+    }
+
+    /// Adds what a statement of a batch changes, whose markers are bound by `bindings` if it has no constants.
+    ///
+    /// # Errors
+    /// As [`Writer::add`].
+    pub(crate) async fn add_entry(
+        &self,
+        entry: &BatchEntry,
+        bindings: &Bindings<'_>,
+        changes: &mut Changes,
+    ) -> Result<(), QueryError> {
+        let plan = &*entry.plan;
+        let Some(constants) = &entry.constants else { return self.add(plan, bindings, changes).await };
+        let time = || WriteTime {
+            timestamp: self.default_timestamp(),
+            time_to_live: plan.table.options().default_time_to_live,
+            now: self.now,
+        };
+        if let Some(mutation) = plan.point_mutation(constants.iter().map(|value| &value[..]), time) {
+            changes.add_row(&plan.table, mutation);
+            return Ok(());
+        }
+        let values = constants.iter().cloned().map(BindValue::Set).collect();
+        let bindings = Bindings::of_markers(values, bindings.environment);
+        self.add(plan, &bindings, changes).await
     }
 
     /// Adds what a statement changes to the changes so far.

@@ -9,12 +9,19 @@ use schema::{Table, TableId};
 /// Mutations of one statement or batch, one for each partition of each table, in the order met.
 #[derive(Default)]
 pub(crate) struct Changes {
-    partitions: Vec<Partition>,
+    partitions: Vec<Change>,
     /// Built when there is more than a few. A tree: it compares tokens, which costs less than hashing keys.
     places: BTreeMap<(PartitionKey, TableId), usize>,
 }
 
 /// What changes in one partition.
+enum Change {
+    /// One row, as it will be written.
+    Row(Arc<Table>, Mutation),
+    Parts(Partition),
+}
+
+/// Changes of one partition, put together part by part.
 pub(crate) struct Partition {
     table: Arc<Table>,
     key: PartitionKey,
@@ -30,40 +37,91 @@ const SEARCHED_MAX: usize = 4;
 impl Changes {
     /// The changes of that partition.
     pub(crate) fn partition(&mut self, table: &Arc<Table>, key: PartitionKey) -> &mut Partition {
-        let found = if self.partitions.len() <= SEARCHED_MAX {
-            self.partitions.iter().position(|p| p.key == key && p.table.id() == table.id())
-        } else {
-            if self.places.is_empty() {
-                let entry = |(index, p): (usize, &Partition)| ((p.key.clone(), p.table.id()), index);
-                self.places = self.partitions.iter().enumerate().map(entry).collect();
-            }
-            self.places.get(&(key.clone(), table.id())).copied()
+        let index = match self.place_of(table.id(), &key) {
+            Some(index) => index,
+            None => self.push(Change::Parts(Partition::new(table, key))),
         };
-        let index = found.unwrap_or_else(|| {
-            let index = self.partitions.len();
-            if !self.places.is_empty() {
-                self.places.insert((key.clone(), table.id()), index);
-            }
-            self.partitions.push(Partition {
-                table: Arc::clone(table),
-                key,
-                deletion: DeletionTime::LIVE,
-                static_row: None,
-                rows: Vec::new(),
-                ranges: Vec::new(),
-            });
-            index
-        });
-        &mut self.partitions[index]
+        self.partitions[index].parts()
+    }
+
+    /// Adds a mutation of one row of a table without clustering columns.
+    pub(crate) fn add_row(&mut self, table: &Arc<Table>, mutation: Mutation) {
+        debug_assert!(mutation.rows.len() == 1 && mutation.static_row.is_none(), "one row");
+        match self.place_of(mutation.table, &mutation.key) {
+            Some(index) => self.partitions[index].parts().rows.extend(mutation.rows),
+            None => _ = self.push(Change::Row(Arc::clone(table), mutation)),
+        }
+    }
+
+    fn place_of(&mut self, table: TableId, key: &PartitionKey) -> Option<usize> {
+        if self.partitions.len() <= SEARCHED_MAX {
+            return self.partitions.iter().position(|change| change.place() == (key, table));
+        }
+        if self.places.is_empty() {
+            let entry = |(index, change): (usize, &Change)| {
+                let (key, table) = change.place();
+                ((key.clone(), table), index)
+            };
+            self.places = self.partitions.iter().enumerate().map(entry).collect();
+        }
+        self.places.get(&(key.clone(), table)).copied()
+    }
+
+    /// Adds a partition that was not there.
+    fn push(&mut self, change: Change) -> usize {
+        let index = self.partitions.len();
+        if !self.places.is_empty() {
+            let (key, table) = change.place();
+            self.places.insert((key.clone(), table), index);
+        }
+        self.partitions.push(change);
+        index
     }
 
     /// The mutations; partitions that nothing changed in are left out.
     pub(crate) fn finish(self) -> Vec<Mutation> {
-        self.partitions.into_iter().filter_map(Partition::finish).collect()
+        let mutation = |change| match change {
+            Change::Row(_, mutation) => Some(mutation),
+            Change::Parts(partition) => partition.finish(),
+        };
+        self.partitions.into_iter().filter_map(mutation).collect()
+    }
+}
+
+impl Change {
+    fn place(&self) -> (&PartitionKey, TableId) {
+        match self {
+            Change::Row(_, mutation) => (&mutation.key, mutation.table),
+            Change::Parts(partition) => (&partition.key, partition.table.id()),
+        }
+    }
+
+    /// In parts, for more to come.
+    fn parts(&mut self) -> &mut Partition {
+        if let Change::Row(table, mutation) = self {
+            let mut parts = Partition::new(table, mutation.key.clone());
+            parts.rows.append(&mut mutation.rows);
+            *self = Change::Parts(parts);
+        }
+        match self {
+            Change::Parts(partition) => partition,
+            Change::Row(..) => unreachable!("taken apart above"),
+        }
     }
 }
 
 impl Partition {
+    fn new(table: &Arc<Table>, key: PartitionKey) -> Partition {
+        Partition {
+            table: Arc::clone(table),
+            key,
+            deletion: DeletionTime::LIVE,
+            static_row: None,
+            rows: Vec::new(),
+            ranges: Vec::new(),
+        }
+    }
+
     pub(super) fn delete(&mut self, deletion: DeletionTime) {
         self.deletion = self.deletion.max(deletion);
     }

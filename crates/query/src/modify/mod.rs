@@ -17,6 +17,7 @@ mod json;
 mod operation;
 mod plan;
 mod point;
+mod shape;
 
 pub(crate) use batch::{BatchPlan, check as check_batch, plan_batch, unlogged_warning};
 pub(crate) use bind::{Writer, write_time};

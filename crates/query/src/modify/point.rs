@@ -72,6 +72,34 @@ impl ModifyPlan {
     }
 }
 
+impl ModifyPlan {
+    /// The mutation of a write of one row of these values, if nothing about it is unusual.
+    pub(super) fn point_mutation<'v>(
+        &self,
+        values: impl Iterator<Item = &'v [u8]>,
+        time: impl FnOnce() -> WriteTime,
+    ) -> Option<Mutation> {
+        let point = self.point.as_ref()?;
+        let values: SmallVec<[&[u8]; 16]> = values.collect();
+        let key = point.key.value(&values).filter(|_| values.len() == point.value_count)?;
+        check_key_length(key.len()).ok()?;
+        let mut row_bytes = ROW_HEAD_BYTES;
+        for (_, column) in &point.columns {
+            row_bytes += column.value(&values)?.len() + CELL_HEAD_BYTES;
+        }
+        let time = time();
+        let liveness = liveness(self.statement, &time);
+        let key = PartitionKey::new(Bytes::copy_from_slice(key));
+        Some(Mutation::of_row(self.table.id(), key, row_bytes, |bytes| {
+            let mut row = RowBuilder::appending(bytes, b"", liveness, DeletionTime::LIVE);
+            for (id, column) in &point.columns {
+                row.cell(*id, time.live(values[column.index]));
+            }
+            row
+        }))
+    }
+}
+
 /// What a request tells of its write of one row.
 pub(crate) struct PointRequest<'a> {
     pub(crate) coordinator: &'a Coordinator,
@@ -87,28 +115,11 @@ impl PointRequest<'_> {
         plan: &ModifyPlan,
         values: impl Iterator<Item = &'v [u8]>,
     ) -> Option<Mutation> {
-        let point = plan.point.as_ref()?;
         let is_serial = matches!(self.consistency, Consistency::Serial | Consistency::LocalSerial);
-        if is_serial || !self.coordinator.admits(plan.table.id(), self.consistency) {
+        if plan.point.is_none() || is_serial || !self.coordinator.admits(plan.table.id(), self.consistency) {
             return None;
         }
-        let values: SmallVec<[&[u8]; 16]> = values.collect();
-        let key = point.key.value(&values).filter(|_| values.len() == point.value_count)?;
-        check_key_length(key.len()).ok()?;
-        let mut row_bytes = ROW_HEAD_BYTES;
-        for (_, column) in &point.columns {
-            row_bytes += column.value(&values)?.len() + CELL_HEAD_BYTES;
-        }
-        let time = self.time(plan);
-        let liveness = liveness(plan.statement, &time);
-        let key = PartitionKey::new(Bytes::copy_from_slice(key));
-        Some(Mutation::of_row(plan.table.id(), key, row_bytes, |bytes| {
-            let mut row = RowBuilder::appending(bytes, b"", liveness, DeletionTime::LIVE);
-            for (id, column) in &point.columns {
-                row.cell(*id, time.live(values[column.index]));
-            }
-            row
-        }))
+        plan.point_mutation(values, || self.time(plan))
     }
 
     fn time(&self, plan: &ModifyPlan) -> WriteTime {

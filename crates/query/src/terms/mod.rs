@@ -111,6 +111,11 @@ impl<'a> Bindings<'a> {
         Bindings { values: Cow::Borrowed(&[]), environment }
     }
 
+    /// These values, one for each marker.
+    pub(crate) fn of_markers(values: Vec<BindValue>, environment: &'a Environment<'a>) -> Self {
+        Bindings { values: Cow::Owned(values), environment }
+    }
+
     /// Bytes of all values.
     pub(crate) fn value_bytes(&self) -> usize {
         let bytes = |value: &BindValue| if let BindValue::Set(bytes) = value { bytes.len() + 16 } else { 8 };

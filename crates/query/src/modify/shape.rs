@@ -1,0 +1,83 @@
+//! INSERTs of constants that differ in nothing but these, planned once.
+//!
+//! Who loads data by text batches sends `INSERT INTO t (a, b) VALUES (1, 'x')` a hundred times in a statement.
+//! All of one *shape*, the table and its columns, share the plan of `VALUES (?, ?)`; what is left of each are
+//! its values.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use cql::ast::{Ident, Insert, InsertSource, Literal, Marker, QualifiedName, Term, Using};
+use types::CqlType;
+
+use super::plan::{ModifyPlan, Written, plan};
+use crate::scope::{Markers, Scope};
+use crate::terms;
+
+/// What INSERTs have in common.
+pub(super) struct Shape<'a> {
+    table: &'a QualifiedName,
+    columns: &'a [Ident],
+    types: Vec<CqlType>,
+    plan: Rc<ModifyPlan>,
+}
+
+impl<'a> Shape<'a> {
+    /// That of an INSERT; `None` for one of something else than constants, or one that can not be planned: why
+    /// not is found when it is planned by itself.
+    pub(super) fn of(insert: &'a Insert, session: Option<&str>, scope: &Scope<'_>) -> Option<Shape<'a>> {
+        let (columns, values) = columns_and_values(insert)?;
+        if values.is_empty() || values.iter().any(|value| constant(value).is_none()) {
+            return None;
+        }
+        let marker = |index| Term::Marker(Marker { index, name: None });
+        let markers: Vec<Term> = (0..u32::try_from(values.len()).ok()?).map(marker).collect();
+        let bound = Insert {
+            table: insert.table.clone(),
+            source: InsertSource::Values { columns: columns.to_vec(), values: markers },
+            if_not_exists: false,
+            using: Using::default(),
+        };
+        let mut own = Scope {
+            catalog: scope.catalog,
+            keyspace: String::new(),
+            markers: Markers::new(values.len()),
+            now_millis: scope.now_millis,
+        };
+        let plan = Rc::new(plan(Written::Insert(&bound), session, &mut own).ok()?);
+        let type_of = |name: &Ident| Some(plan.table.column(name.as_str())?.cql_type.clone());
+        let types = columns.iter().map(type_of).collect::<Option<_>>()?;
+        Some(Shape { table: &insert.table, columns, types, plan })
+    }
+
+    /// The plan, and what is bound to it for this INSERT; `None` if it is of another shape, or a constant does not
+    /// fit its column.
+    pub(super) fn fit(&self, insert: &Insert, now_millis: i64) -> Option<(Rc<ModifyPlan>, Vec<Bytes>)> {
+        let (columns, values) = columns_and_values(insert)?;
+        let is_alike =
+            insert.table == *self.table && columns == self.columns && values.len() == self.types.len();
+        if !is_alike {
+            return None;
+        }
+        let mut bound = Vec::with_capacity(values.len());
+        for (value, cql_type) in values.iter().zip(&self.types) {
+            bound.push(terms::plan_fitting(constant(value)?, cql_type, now_millis)?.ok()?);
+        }
+        Some((Rc::clone(&self.plan), bound))
+    }
+}
+
+fn columns_and_values(insert: &Insert) -> Option<(&[Ident], &[Term])> {
+    match &insert.source {
+        InsertSource::Values { columns, values }
+            if !insert.if_not_exists && insert.using == Using::default() =>
+        {
+            Some((columns, values))
+        }
+        _ => None,
+    }
+}
+
+fn constant(term: &Term) -> Option<&Literal> {
+    if let Term::Literal(literal) = term { Some(literal) } else { None }
+}
