@@ -145,7 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         load_threads: arguments.value("load-threads", 32)?,
         rounds: arguments.value("rounds", 1)?,
         workloads: words(text("workloads", if short { WORKLOADS_SHORT } else { WORKLOADS })),
-        memory: text("memory", "3GiB"),
+        memory: text("memory", if short { "1GiB" } else { "3GiB" }),
         heap: text("heap", if short { "1G" } else { "2G" }),
         cqlbatch: build_cqlbatch()?,
     };

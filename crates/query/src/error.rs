@@ -116,8 +116,8 @@ impl QueryError {
         }
     }
 
-    /// What a coordinator's error means to the client of a read at that level.
-    pub(crate) fn of_read(error: CoordinatorError, consistency: Consistency) -> Self {
+    /// What a coordinator's error means to the client, at that level, of what is no write.
+    pub(crate) fn from_coordinator(error: CoordinatorError, consistency: Consistency) -> Self {
         QueryError::of_write(error, consistency, WriteType::Simple)
     }
 

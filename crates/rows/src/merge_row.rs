@@ -80,8 +80,9 @@ pub fn merge_to_keep(left: &Row, right: &Row, table: &Table, memory: &mut Vec<u8
     let merged = match last_of(left, right) {
         Some(last) => last.clone(),
         None => {
-            let merged;
-            (merged, *memory) = merged_cells(left, right, table, std::mem::take(memory)).finish_exactly();
+            let builder = merged_cells(left, right, table, std::mem::take(memory));
+            let (merged, used) = builder.finish_exactly();
+            *memory = used;
             merged
         }
     };

@@ -40,7 +40,7 @@ impl Inner {
                 Err(error @ CoordinatorError::Storage(_)) => {
                     return Err(QueryError::Server(error.to_string()));
                 }
-                Err(error) => return Err(QueryError::of_read(error, Consistency::One)),
+                Err(error) => return Err(QueryError::from_coordinator(error, Consistency::One)),
             }
         }
         Err(QueryError::Overloaded("the schema is changed by too many at once".into()))

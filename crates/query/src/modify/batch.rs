@@ -19,6 +19,9 @@ use crate::scope::{Scope, TableNames};
 /// An unlogged batch over more partitions than this is warned of.
 const PARTITIONS_UNWARNED: usize = 10;
 
+/// Shapes of INSERTs that are remembered: a batch that writes to several tables goes from one to the other.
+const SHAPES_MAX: usize = 4;
+
 /// A planned `BEGIN BATCH … APPLY BATCH`.
 #[derive(Debug)]
 pub(crate) struct BatchPlan {
@@ -60,10 +63,10 @@ pub(crate) fn plan_batch(
     let mut statements = Vec::with_capacity(batch.statements.len());
     let names = TableNames { keyspace: "".into(), table: "".into() };
     let using = plan_using(&batch.using, &names, scope)?;
-    let mut shape: Option<Shape<'_>> = None;
+    let mut shapes: Vec<Shape<'_>> = Vec::new();
     for statement in &batch.statements {
         let alike = match statement {
-            Modification::Insert(insert) => fit(insert, &mut shape, session, scope),
+            Modification::Insert(insert) => fit(insert, &mut shapes, session, scope),
             _ => None,
         };
         statements.push(match alike {
@@ -84,20 +87,23 @@ pub(crate) fn plan_batch(
     Ok(BatchPlan { batch_type, using, statements })
 }
 
-/// The plan of an INSERT of constants, and these: by the shape of those before it, or a new one.
+/// The plan of an INSERT of constants, and these: by the shape of one before it, or a new one.
 fn fit<'a>(
     insert: &'a Insert,
-    shape: &mut Option<Shape<'a>>,
+    shapes: &mut Vec<Shape<'a>>,
     session: Option<&str>,
     scope: &Scope<'_>,
 ) -> Option<(Rc<ModifyPlan>, Vec<Bytes>)> {
-    let found = shape.as_ref().and_then(|shape| shape.fit(insert, scope.now_millis));
+    let found = shapes.iter().find_map(|shape| shape.fit(insert, scope.now_millis));
     if found.is_some() {
         return found;
     }
     let other = Shape::of(insert, session, scope)?;
     let fitting = other.fit(insert, scope.now_millis);
-    *shape = Some(other);
+    if shapes.len() == SHAPES_MAX {
+        shapes.remove(0);
+    }
+    shapes.push(other);
     fitting
 }
 

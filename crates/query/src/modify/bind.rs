@@ -74,6 +74,21 @@ impl Writer<'_> {
         *self.timestamp.get_or_init(|| self.coordinator.next_timestamp())
     }
 
+    /// The times that a statement writes with.
+    fn time(&self, plan: &ModifyPlan, bindings: &Bindings<'_>) -> Result<WriteTime, QueryError> {
+        Ok(WriteTime {
+            timestamp: match write_time(&plan.using, bindings)? {
+                Some(timestamp) => timestamp,
+                None => self.default_timestamp(),
+            },
+            time_to_live: match plan.statement {
+                StatementType::Delete => 0,
+                _ => time_to_live(plan, bindings)?,
+            },
+            now: self.now,
+        })
+    }
+
     /// Adds what a statement of a batch changes, whose markers are bound by `bindings` if it has no constants.
     ///
     /// # Errors
@@ -86,12 +101,8 @@ impl Writer<'_> {
     ) -> Result<(), QueryError> {
         let plan = &*entry.plan;
         let Some(constants) = &entry.constants else { return self.add(plan, bindings, changes).await };
-        let time = || WriteTime {
-            timestamp: self.default_timestamp(),
-            time_to_live: plan.table.options().default_time_to_live,
-            now: self.now,
-        };
-        if let Some(mutation) = plan.point_mutation(constants.iter().map(|value| &value[..]), time) {
+        let time = self.time(plan, bindings)?;
+        if let Some(mutation) = plan.point_mutation(constants.iter().map(|value| &value[..]), || time) {
             changes.add_row(&plan.table, mutation);
             return Ok(());
         }
@@ -113,17 +124,7 @@ impl Writer<'_> {
         if plan.table.is_counter() {
             return Err(QueryError::unsupported("Changing a counter table"));
         }
-        let time = WriteTime {
-            timestamp: match write_time(&plan.using, bindings)? {
-                Some(timestamp) => timestamp,
-                None => self.default_timestamp(),
-            },
-            time_to_live: match plan.statement {
-                StatementType::Delete => 0,
-                _ => time_to_live(plan, bindings)?,
-            },
-            now: self.now,
-        };
+        let time = self.time(plan, bindings)?;
         let keys = plan.restrictions.bind_keys(bindings)?;
         let rows = match plan.changes_rows() {
             true => Some(plan.restrictions.bind_rows(&plan.comparator, bindings)?),
@@ -227,7 +228,7 @@ impl Writer<'_> {
         };
         // Boxed: most changes read nothing first, and need no room for it.
         let page = Box::pin(self.coordinator.read(&command, self.consistency)).await;
-        let page = page.map_err(|error| QueryError::of_read(error, self.consistency))?;
+        let page = page.map_err(|error| QueryError::from_coordinator(error, self.consistency))?;
         let Some(partition) = page.partitions.into_iter().next() else { return Ok(None) };
         Ok(match clustering {
             Some(_) => partition.rows.into_iter().next(),

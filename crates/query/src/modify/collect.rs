@@ -37,25 +37,29 @@ const SEARCHED_MAX: usize = 4;
 impl Changes {
     /// The changes of that partition.
     pub(crate) fn partition(&mut self, table: &Arc<Table>, key: PartitionKey) -> &mut Partition {
-        let index = match self.place_of(table.id(), &key) {
-            Some(index) => index,
-            None => self.push(Change::Parts(Partition::new(table, key))),
-        };
+        let index = self.place_of(table.id(), &key);
+        if index == self.partitions.len() {
+            self.partitions.push(Change::Parts(Partition::new(table, key)));
+        }
         self.partitions[index].parts()
     }
 
     /// Adds a mutation of one row of a table without clustering columns.
     pub(crate) fn add_row(&mut self, table: &Arc<Table>, mutation: Mutation) {
         debug_assert!(mutation.rows.len() == 1 && mutation.static_row.is_none(), "one row");
-        match self.place_of(mutation.table, &mutation.key) {
-            Some(index) => self.partitions[index].parts().rows.extend(mutation.rows),
-            None => _ = self.push(Change::Row(Arc::clone(table), mutation)),
+        let index = self.place_of(mutation.table, &mutation.key);
+        match self.partitions.get_mut(index) {
+            Some(change) => change.parts().rows.extend(mutation.rows),
+            None => self.partitions.push(Change::Row(Arc::clone(table), mutation)),
         }
     }
 
-    fn place_of(&mut self, table: TableId, key: &PartitionKey) -> Option<usize> {
-        if self.partitions.len() <= SEARCHED_MAX {
-            return self.partitions.iter().position(|change| change.place() == (key, table));
+    /// Where the changes of a partition are, or where its caller puts them: behind all others.
+    fn place_of(&mut self, table: TableId, key: &PartitionKey) -> usize {
+        let next = self.partitions.len();
+        if next <= SEARCHED_MAX {
+            let found = self.partitions.iter().position(|change| change.place() == (key, table));
+            return found.unwrap_or(next);
         }
         if self.places.is_empty() {
             let entry = |(index, change): (usize, &Change)| {
@@ -64,18 +68,7 @@ impl Changes {
             };
             self.places = self.partitions.iter().enumerate().map(entry).collect();
         }
-        self.places.get(&(key.clone(), table)).copied()
-    }
-
-    /// Adds a partition that was not there.
-    fn push(&mut self, change: Change) -> usize {
-        let index = self.partitions.len();
-        if !self.places.is_empty() {
-            let (key, table) = change.place();
-            self.places.insert((key.clone(), table), index);
-        }
-        self.partitions.push(change);
-        index
+        *self.places.entry((key.clone(), table)).or_insert(next)
     }
 
     /// The mutations; partitions that nothing changed in are left out.

@@ -51,7 +51,7 @@ impl Reader<'_> {
             return Ok(virtual_read::read(rows, command, order));
         }
         let read = self.coordinator.read(command, self.consistency).await;
-        read.map_err(|error| QueryError::of_read(error, self.consistency))
+        read.map_err(|error| QueryError::from_coordinator(error, self.consistency))
     }
 }
 
