@@ -147,7 +147,7 @@ fn fill(plan: &Plan, node: &Node, chunk: &str) -> Result<(), Failure> {
             .to_owned(),
         format!(
             "CREATE TABLE cold.rows (id bigint PRIMARY KEY, v blob) WITH compression = \
-             {{'class': 'LZ4Compressor', 'chunk_length_in_kb': '{chunk}'}}}}"
+             {{'class': 'LZ4Compressor', 'chunk_length_in_kb': '{chunk}'}}"
         ),
     ] {
         let answer = connection.query(&text, &Request::default())?.answer;

@@ -1,13 +1,15 @@
 //! INSERT, UPDATE, DELETE and BATCH.
 
+use std::sync::Arc;
+
 use super::{ColumnPart, Condition, Ident, IntegerValue, Marker, QualifiedName, Relation, Term};
 use crate::text::Text;
 
-/// `INSERT INTO …`
+/// `INSERT INTO …`. INSERTs of a batch that are written alike share what they have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Insert {
     /// The table.
-    pub table: QualifiedName,
+    pub table: Arc<QualifiedName>,
     /// What is inserted.
     pub source: InsertSource,
     /// `IF NOT EXISTS`
@@ -22,7 +24,7 @@ pub enum InsertSource {
     /// `(a, b) VALUES (1, 2)`; the two lists may differ in length, and names may repeat.
     Values {
         /// The columns.
-        columns: Vec<Ident>,
+        columns: Arc<[Ident]>,
         /// The values.
         values: Vec<Term>,
     },

@@ -132,6 +132,22 @@ impl<'a> Lexer<'a> {
         (kind != TokenKind::Invalid).then(|| self.token(kind, start))
     }
 
+    /// The next token that is neither blank nor comment, [`TokenKind::Invalid`] where the text is wrong.
+    pub(crate) fn next_visible(&mut self) -> Token {
+        loop {
+            let start = self.at;
+            let kind = self.scan();
+            if kind != TokenKind::Hidden {
+                return self.token(kind, start);
+            }
+        }
+    }
+
+    /// Goes on elsewhere in the text, where a token begins.
+    pub(crate) fn go_to(&mut self, offset: usize) {
+        self.at = offset;
+    }
+
     /// Steps over one token and tells its kind.
     #[inline]
     fn scan(&mut self) -> TokenKind {

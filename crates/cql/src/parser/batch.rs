@@ -20,16 +20,21 @@ impl Parser<'_> {
         self.expect(TokenKind::Batch)?;
         let using = self.using_clause()?;
         let mut statements = Vec::new();
-        loop {
-            statements.push(match self.kind() {
-                TokenKind::Insert => Modification::Insert(self.insert()?),
-                TokenKind::Update => Modification::Update(self.update()?),
-                TokenKind::Delete => Modification::Delete(self.delete()?),
-                _ => break,
-            });
+        while let Some(statement) = self.modification()? {
+            statements.push(statement);
             self.accept(TokenKind::Semicolon);
         }
         self.expect_all(&[TokenKind::Apply, TokenKind::Batch])?;
         Ok(Batch { kind, using, statements })
+    }
+
+    /// A statement of a batch, if one comes next.
+    pub(super) fn modification(&mut self) -> Outcome<Option<Modification>> {
+        Ok(Some(match self.kind() {
+            TokenKind::Insert => Modification::Insert(self.insert()?),
+            TokenKind::Update => Modification::Update(self.update()?),
+            TokenKind::Delete => Modification::Delete(self.delete()?),
+            _ => return Ok(None),
+        }))
     }
 }

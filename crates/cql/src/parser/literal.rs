@@ -30,21 +30,37 @@ fn literal_kind(kind: TokenKind) -> Option<LiteralKind> {
     })
 }
 
+/// The constant that a token of this kind and text is, if it is one.
+#[inline]
+pub(super) fn literal(kind: TokenKind, written: &str) -> Option<Literal> {
+    let text = match kind {
+        TokenKind::StringLiteral | TokenKind::DollarString => unquoted(kind, written),
+        TokenKind::Nan => Text::new("NaN"),
+        TokenKind::NegativeNan => Text::new("-NaN"),
+        TokenKind::Infinity => Text::new("Infinity"),
+        TokenKind::NegativeInfinity => Text::new("-Infinity"),
+        _ => Text::new(written),
+    };
+    Some(Literal { kind: literal_kind(kind)?, text })
+}
+
+/// A string without its quotes.
+#[inline]
+fn unquoted(kind: TokenKind, written: &str) -> Text {
+    if kind == TokenKind::DollarString {
+        return Text::new(&written[2..written.len() - 2]);
+    }
+    let inner = &written[1..written.len() - 1];
+    if inner.contains('\'') { inner.replace("''", "'").into() } else { Text::new(inner) }
+}
+
 impl Parser<'_> {
     /// The constant that the next token is, if it is one.
     #[inline]
     pub(super) fn accept_literal(&mut self) -> Option<Literal> {
-        let kind = literal_kind(self.kind())?;
-        let text = match self.kind() {
-            TokenKind::StringLiteral | TokenKind::DollarString => self.unquoted(),
-            TokenKind::Nan => Text::new("NaN"),
-            TokenKind::NegativeNan => Text::new("-NaN"),
-            TokenKind::Infinity => Text::new("Infinity"),
-            TokenKind::NegativeInfinity => Text::new("-Infinity"),
-            _ => Text::new(self.token_text()),
-        };
+        let literal = literal(self.kind(), self.token_text())?;
         self.advance();
-        Some(Literal { kind, text })
+        Some(literal)
     }
 
     /// A string that must come now.
@@ -52,24 +68,13 @@ impl Parser<'_> {
         if !self.is_string() {
             return Err(self.mismatched(TokenKind::StringLiteral));
         }
-        let text = self.unquoted();
+        let text = unquoted(self.kind(), self.token_text());
         self.advance();
         Ok(text)
     }
 
     pub(super) fn is_string(&self) -> bool {
         matches!(self.kind(), TokenKind::StringLiteral | TokenKind::DollarString)
-    }
-
-    /// The next token, a string, without its quotes.
-    #[inline]
-    fn unquoted(&self) -> Text {
-        let written = self.token_text();
-        if self.kind() == TokenKind::DollarString {
-            return Text::new(&written[2..written.len() - 2]);
-        }
-        let inner = &written[1..written.len() - 1];
-        if inner.contains('\'') { inner.replace("''", "'").into() } else { Text::new(inner) }
     }
 
     /// A whole number or a marker.

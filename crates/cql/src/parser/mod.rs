@@ -6,6 +6,7 @@
 //! token that left no choice and shows the place where the choice began. `kind_at` remembers how
 //! far was looked, because the message quotes the text up to there.
 
+mod alike;
 mod assigned;
 mod batch;
 mod condition;
@@ -43,6 +44,9 @@ const TEXT_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Parses a whole statement.
 pub(crate) fn parse_statement(text: &str) -> Result<Statement, SyntaxError> {
+    if let Some(batch) = alike::parse_batch(text) {
+        return Ok(batch);
+    }
     let mut parser = Parser::new(text)?;
     let outcome = parser.statement();
     parser.finish(outcome)
@@ -76,16 +80,21 @@ impl<'a> Parser<'a> {
             return Err(SyntaxError::new(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
         }
         let (tokens, lexical_error) = Lexer::new(text).tokenize();
-        Ok(Parser {
+        Ok(Parser { lexical_error, ..Parser::over(text, tokens) })
+    }
+
+    /// Over tokens of the text, closed by `End` or `Invalid`.
+    fn over(text: &'a str, tokens: Vec<Token>) -> Self {
+        Parser {
             text,
             tokens,
-            lexical_error,
+            lexical_error: None,
             at: 0,
             seen: 0,
             markers: Vec::new(),
             nesting: 0,
             operator_count: 0,
-        })
+        }
     }
 
     /// Puts a failure into words.

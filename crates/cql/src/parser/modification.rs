@@ -14,7 +14,7 @@ impl Parser<'_> {
     /// `INSERT INTO …`
     pub(super) fn insert(&mut self) -> Outcome<Insert> {
         self.expect_all(&[TokenKind::Insert, TokenKind::Into])?;
-        let table = self.table_name()?;
+        let table = self.table_name()?.into();
         let source = match self.kind() {
             TokenKind::OpenParenthesis => self.insert_values()?,
             TokenKind::Json => self.insert_json()?,
@@ -35,7 +35,7 @@ impl Parser<'_> {
             values.push(self.term()?);
         }
         self.expect(TokenKind::CloseParenthesis)?;
-        Ok(InsertSource::Values { columns, values })
+        Ok(InsertSource::Values { columns: columns.into(), values })
     }
 
     fn insert_json(&mut self) -> Outcome<InsertSource> {

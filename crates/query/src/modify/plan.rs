@@ -85,7 +85,7 @@ pub(crate) fn plan(
     scope: &mut Scope<'_>,
 ) -> Result<ModifyPlan, QueryError> {
     let (name, using, conditional) = match modification {
-        Written::Insert(insert) => (&insert.table, &insert.using, insert.if_not_exists),
+        Written::Insert(insert) => (&*insert.table, &insert.using, insert.if_not_exists),
         Written::Update(update) => (&update.table, &update.using, update.condition != Condition::None),
         Written::Delete(delete) => (&delete.table, &delete.using, delete.condition != Condition::None),
     };

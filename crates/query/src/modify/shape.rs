@@ -5,6 +5,7 @@
 //! its values.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cql::ast::{Ident, Insert, InsertSource, Literal, Marker, QualifiedName, Term, Using};
@@ -16,8 +17,8 @@ use crate::terms;
 
 /// What INSERTs have in common.
 pub(super) struct Shape<'a> {
-    table: &'a QualifiedName,
-    columns: &'a [Ident],
+    table: &'a Arc<QualifiedName>,
+    columns: &'a Arc<[Ident]>,
     types: Vec<CqlType>,
     plan: Rc<ModifyPlan>,
 }
@@ -33,8 +34,8 @@ impl<'a> Shape<'a> {
         let marker = |index| Term::Marker(Marker { index, name: None });
         let markers: Vec<Term> = (0..u32::try_from(values.len()).ok()?).map(marker).collect();
         let bound = Insert {
-            table: insert.table.clone(),
-            source: InsertSource::Values { columns: columns.to_vec(), values: markers },
+            table: Arc::clone(&insert.table),
+            source: InsertSource::Values { columns: Arc::clone(columns), values: markers },
             if_not_exists: false,
             using: Using::default(),
         };
@@ -67,7 +68,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-fn columns_and_values(insert: &Insert) -> Option<(&[Ident], &[Term])> {
+fn columns_and_values(insert: &Insert) -> Option<(&Arc<[Ident]>, &[Term])> {
     match &insert.source {
         InsertSource::Values { columns, values }
             if !insert.if_not_exists && insert.using == Using::default() =>
