@@ -37,6 +37,7 @@ impl<'a> RowsWriter<'a> {
     }
 
     /// Appends the next cell; `None` is null.
+    #[inline]
     pub fn cell(&mut self, value: Option<&[u8]>) {
         put_cell(self.out, value);
     }
@@ -63,12 +64,14 @@ impl<'a> RowsWriter<'a> {
 }
 
 /// Appends one cell as it goes into [`Rows::cells`](crate::Rows::cells); `None` is null.
+#[inline]
 pub fn put_cell(out: &mut BytesMut, value: Option<&[u8]>) {
     match value {
         None => out.put_i32(-1),
         Some(bytes) => {
-            out.put_i32(bytes.len() as i32);
-            out.put_slice(bytes);
+            out.reserve(4 + bytes.len());
+            out.extend_from_slice(&(bytes.len() as i32).to_be_bytes());
+            out.extend_from_slice(bytes);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Rows of one clustering become one: newest wins, deletions hide what they cover.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 use schema::Table;
@@ -13,15 +14,15 @@ use crate::{CellRef, ColumnData, ColumnRef, DeletionTime, Liveness, Row, RowBuil
 /// As in Cassandra's `Row.Merger`, what the active deletion hides is left out, a row deletion
 /// that does not win over it too. Clusterings may be equal in order and differ in bytes (a decimal
 /// with another scale): the lesser bytes stay.
-pub fn merge_rows(rows: &[Row], active: DeletionTime, table: &Table) -> Option<Row> {
+pub fn merge_rows<R: Borrow<Row>>(rows: &[R], active: DeletionTime, table: &Table) -> Option<Row> {
     let (first, rest) = rows.split_first()?;
     if rest.is_empty() {
-        return shadow(first, active);
+        return shadow(first.borrow(), active);
     }
     let mut merged: Option<Row> = None;
-    let mut left = first;
+    let mut left = first.borrow();
     for right in rest {
-        merged = Some(merge_two(left, right, table));
+        merged = Some(merge_two(left, right.borrow(), table));
         left = merged.as_ref().expect("just set");
     }
     let merged = merged?;

@@ -241,6 +241,19 @@ impl<'a> Columns<'a> {
     /// ascending by id it finds them all.
     #[inline]
     pub fn seek(&mut self, id: ColumnId) -> Shown<'a> {
+        // Most often it is the next one, and written with its row.
+        if let Some(([low, high, CELL_ROW_TIMESTAMP, a, b, c, d], rest)) =
+            self.reader.rest.split_first_chunk::<7>()
+            && ColumnId(u16::from_le_bytes([*low, *high])) == id
+        {
+            let (value, rest) = rest.split_at(u32::from_le_bytes([*a, *b, *c, *d]) as usize);
+            self.reader.rest = rest;
+            return Shown::Value(value);
+        }
+        self.seek_far(id)
+    }
+
+    fn seek_far(&mut self, id: ColumnId) -> Shown<'a> {
         while let Some(([low, high, flags], rest)) = self.reader.rest.split_first_chunk::<3>() {
             let found = ColumnId(u16::from_le_bytes([*low, *high]));
             if found > id {

@@ -45,7 +45,7 @@ pub use bloom::KeyHash;
 pub use checksums::write_checksums;
 pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks, Extent};
 pub use component::Component;
-pub use cursor::FileCursor;
+pub use cursor::{FileCursor, LoneScan, LoneScanStep};
 pub use descriptor::{Descriptor, id_from_text, id_to_text, number_of, parse_file_name};
 pub use error::SstableError;
 pub use fit::check_fits;

@@ -25,12 +25,18 @@ pub enum RingPlace {
 impl RingPlace {
     /// Is the key behind the place?
     pub fn is_before(&self, key: &PartitionKey) -> bool {
+        self.is_before_parts(key.token, &key.bytes)
+    }
+
+    /// Is the key of that token and those bytes behind the place?
+    pub(crate) fn is_before_parts(&self, token: Token, key: &[u8]) -> bool {
+        let order = |place: &PartitionKey| (token, key).cmp(&(place.token, &place.bytes));
         match self {
             RingPlace::Start => true,
-            RingPlace::BeforeToken(token) => key.token >= *token,
-            RingPlace::AfterToken(token) => key.token > *token,
-            RingPlace::BeforeKey(place) => key.cmp(place) != Ordering::Less,
-            RingPlace::AfterKey(place) => key.cmp(place) == Ordering::Greater,
+            RingPlace::BeforeToken(place) => token >= *place,
+            RingPlace::AfterToken(place) => token > *place,
+            RingPlace::BeforeKey(place) => order(place) != Ordering::Less,
+            RingPlace::AfterKey(place) => order(place) == Ordering::Greater,
             RingPlace::End => false,
         }
     }

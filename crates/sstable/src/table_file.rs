@@ -13,7 +13,7 @@ use crate::bloom::{BloomFilter, KeyHash};
 use crate::checksums::{Checksums, PAGE_BYTES};
 use crate::chunk::Fetch;
 use crate::compression::DataFile;
-use crate::cursor::FileCursor;
+use crate::cursor::{FileCursor, LoneScan};
 use crate::data::Layout;
 use crate::index_file::{IndexFile, Pinned, read_footer};
 use crate::partition_index::Footer;
@@ -374,6 +374,11 @@ impl TableFile {
         slices: &Slices,
     ) -> FileCursor<S> {
         FileCursor::scan(Arc::clone(self), source, range.clone(), slices.clone())
+    }
+
+    /// Walks over the partitions in a range of the ring, of a table without clustering and static columns.
+    pub fn scan_lone<S: ChunkSource>(self: &Arc<Self>, source: S, range: &RingRange) -> LoneScan<S> {
+        LoneScan::new(Arc::clone(self), source, range.clone())
     }
 
     /// How many bytes a chunk of that component holds at most.

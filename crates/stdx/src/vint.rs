@@ -16,6 +16,9 @@
 
 use crate::cursor::{Cursor, EndOfInput};
 
+/// A first byte below this is all there is, and the value.
+pub const ONE_BYTE_END: u8 = 0x80;
+
 /// The longest encoding.
 pub const BYTES_MAX: usize = 9;
 

@@ -103,7 +103,7 @@ impl RowBuilder {
             && cell.local_deletion_time == NO_DELETION_TIME
             && cell.ttl == 0;
         if is_usual {
-            self.push_usual(id, cell.value);
+            self.value_of_row(id, cell.value);
         } else {
             self.start_column(id);
             self.push_cell(cell, false);
@@ -111,9 +111,13 @@ impl RowBuilder {
         self
     }
 
-    /// What most cells are: written with the row, to stay. Its head is written in one go.
+    /// Adds what most cells are: a value written with the row, to stay.
+    ///
+    /// # Panics
+    /// When the id is not above the one before, or the row has no liveness.
     #[inline]
-    fn push_usual(&mut self, id: ColumnId, value: &[u8]) {
+    pub fn value_of_row(&mut self, id: ColumnId, value: &[u8]) {
+        assert!(self.row_timestamp.is_some(), "the cell has the row's timestamp");
         assert!(self.last_id.is_none_or(|last| last < id), "columns of a row must ascend by id");
         self.last_id = Some(id);
         let [id_low, id_high] = id.0.to_le_bytes();

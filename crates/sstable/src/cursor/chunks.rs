@@ -127,6 +127,15 @@ impl<S: ChunkSource> Chunks<S> {
         })
     }
 
+    /// Bytes of Data that were parsed last.
+    ///
+    /// # Panics
+    /// When others were asked for since.
+    pub(crate) fn data_at_hand(&self, offset: u64, length: usize) -> &[u8] {
+        let found = self.data.at_hand(offset, length).expect("nothing else was asked for");
+        &found[..length]
+    }
+
     fn fill(&mut self, component: Component, offset: u64, wanted: usize) -> Attempt<()> {
         let Window { chunk_bytes, total_bytes, .. } = *self.window(component);
         if offset.checked_add(wanted as u64).is_none_or(|end| end > total_bytes)

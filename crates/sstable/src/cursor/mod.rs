@@ -14,6 +14,7 @@ mod blocks;
 mod chunks;
 mod forward;
 mod items;
+mod lone_scan;
 mod reversed;
 
 use std::cmp::Ordering;
@@ -34,6 +35,7 @@ pub(crate) use chunks::Interrupt;
 use chunks::{Attempt, Chunks};
 use forward::Forward;
 use items::Items;
+pub use lone_scan::{LoneScan, LoneScanStep};
 use reversed::Reversed;
 
 /// Reads partitions of one table file, step by step.

@@ -8,6 +8,7 @@ use rows::{
     Bound, BoundKind, CellRef, Clustering, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row, RowBuilder,
 };
 use stdx::cursor::Cursor;
+use stdx::vint;
 
 use super::clustering::{marker_sides, read_components};
 use super::layout::{Columns, FileColumn, Layout};
@@ -194,6 +195,12 @@ impl Decoder {
         };
         if has_all && columns.is_simple_by_id {
             for column in &columns.list {
+                if let Some(id) = column.id_if_kept()
+                    && let Some(value) = reader.value_of_row(column.fixed_bytes, &mut input)
+                {
+                    builder.value_of_row(id, value);
+                    continue;
+                }
                 let cell = reader.read_cell(column.fixed_bytes, false, &mut input)?;
                 put_cell(&mut builder, column, cell);
             }
@@ -314,6 +321,24 @@ impl<'a> CellReader<'a> {
 
     fn read_path_cell(&self, input: &mut Cursor<'a>) -> Parsed<CellRef<'a>> {
         self.read_cell(None, true, input)
+    }
+
+    /// The value of a cell that was written with its row, to stay, as most are; `None`, and nothing is read, of
+    /// any other, and of what is cut off.
+    #[inline]
+    fn value_of_row(&self, fixed: Option<usize>, input: &mut Cursor<'a>) -> Option<&'a [u8]> {
+        let [flags::CELL_ROW_TIMESTAMP, behind @ ..] = input.rest() else { return None };
+        if self.liveness.is_none() {
+            return None;
+        }
+        let (length, behind) = match (fixed, behind) {
+            (Some(length), behind) => (length, behind),
+            (None, [length @ 0..vint::ONE_BYTE_END, behind @ ..]) => (usize::from(*length), behind),
+            (None, _) => return None,
+        };
+        let value = behind.get(..length)?;
+        input.skip(input.remaining() - behind.len() + length).ok()?;
+        Some(value)
     }
 
     #[inline]

@@ -51,6 +51,14 @@ pub(crate) struct FileColumn {
     pub(crate) dropped_time_us: Option<i64>,
 }
 
+impl FileColumn {
+    /// What it is in the table, if all of its cells still are.
+    #[inline]
+    pub(crate) fn id_if_kept(&self) -> Option<ColumnId> {
+        self.id.filter(|_| self.dropped_time_us.is_none())
+    }
+}
+
 impl Columns {
     /// From columns in the order of the file.
     pub(crate) fn new(list: Vec<FileColumn>) -> Self {

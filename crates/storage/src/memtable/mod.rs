@@ -8,6 +8,7 @@
 mod ahead;
 mod arena;
 mod cursor;
+mod lone;
 mod partition;
 mod slot;
 mod tree;
@@ -23,6 +24,7 @@ use sstable::{EncodingStats, EncodingStatsCollector};
 use ahead::Ahead;
 use arena::Arena;
 pub(crate) use cursor::{MemtableCursor, MemtableTarget};
+pub(crate) use lone::LonePartitions;
 pub(crate) use partition::LoneRow;
 use partition::{Context, MemoryPartition};
 pub(crate) use slot::MemtableSlot;

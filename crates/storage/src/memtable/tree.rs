@@ -364,12 +364,28 @@ impl<'a, V> Iterator for Entries<'a, V> {
     type Item = (&'a PartitionKey, &'a V);
 
     fn next(&mut self) -> Option<Self::Item> {
+        let (key, value) = self.tree.entries.get(self.next_place()?);
+        Some((key, value))
+    }
+}
+
+impl<'a, V> Entries<'a, V> {
+    /// The next entries, up to so many. All are fetched before any is looked at: they lie where they were put
+    /// first, and each would be waited for.
+    pub(super) fn take_together(&mut self, count: usize, out: &mut Vec<(&'a PartitionKey, &'a V)>) {
+        let mut ahead = self.clone();
+        for place in (0..count).map_while(|_| ahead.next_place()) {
+            prefetch_value(self.tree.entries.get(place));
+        }
+        out.extend(self.take(count));
+    }
+
+    fn next_place(&mut self) -> Option<u32> {
         while self.leaf != NONE {
             let Leaf { run, next } = self.tree.leaves.get(self.leaf);
             if let Some(place) = run.places[..run.count].get(self.index) {
                 self.index += 1;
-                let (key, value) = self.tree.entries.get(*place);
-                return Some((key, value));
+                return Some(*place);
             }
             (self.leaf, self.index) = (*next, 0);
         }

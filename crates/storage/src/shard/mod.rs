@@ -31,6 +31,7 @@ mod merge;
 mod point;
 mod prefetch;
 mod read;
+mod scan;
 mod scrub;
 mod snapshot;
 mod tables;

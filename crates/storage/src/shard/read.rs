@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use sstable::{ChunkNeed, ChunkSource, FileCursor, KeyHash, RingPlace, SstableError};
 
 use super::fetch::HeldChunks;
+use super::scan::LoneScanned;
 use super::{Shard, TableStore};
 use crate::memtable::{Lone, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::scope::Scoped;
@@ -77,16 +78,16 @@ fn activity(store: &TableStore, command: &ReadCommand) -> String {
 }
 
 /// A page being read.
-struct Reading<'a> {
-    shard: &'a Shard,
-    store: &'a TableStore,
-    command: &'a ReadCommand,
+pub(super) struct Reading<'a> {
+    pub(super) shard: &'a Shard,
+    pub(super) store: &'a TableStore,
+    pub(super) command: &'a ReadCommand,
     live: LiveRows,
-    chunks: Rc<HeldChunks>,
+    pub(super) chunks: Rc<HeldChunks>,
     /// Do partitions read backwards? Only those asked for by key can.
     reversed: bool,
-    page: ReadPage,
-    row_count: u32,
+    pub(super) page: ReadPage,
+    pub(super) row_count: u32,
     bytes: usize,
     steps: u32,
 }
@@ -225,14 +226,34 @@ impl<'a> Reading<'a> {
 
     /// Adds the one row of a partition to the page; is the page full by that?
     fn take_lone(&mut self, key: &PartitionKey, versions: LoneVersions) -> bool {
-        let header = PartitionHeader { key: key.clone(), deletion: versions.deletion, static_row: None };
-        let mut partition = self.open(header, None);
-        if let Some(open) = &mut partition
-            && let Some(row) = versions.merge(&self.command.table)
-        {
-            self.take_row(row, open);
+        let deletion = versions.deletion;
+        let row = versions.merge(&self.command.table);
+        self.take_only_row(deletion, row, || key.clone())
+    }
+
+    /// Adds a partition of one merged row, or none, to the page; is the page full by that?
+    pub(super) fn take_only_row(
+        &mut self,
+        deletion: DeletionTime,
+        row: Option<Row>,
+        key: impl FnOnce() -> PartitionKey,
+    ) -> bool {
+        self.page.tombstone_count += u64::from(!deletion.is_live());
+        let Some(row) = row else { return false };
+        let Some(row) = self.visible(row) else {
+            self.page.tombstone_count += 1;
+            return false;
+        };
+        self.bytes += row.as_encoded().len();
+        self.row_count += 1;
+        let (key, is_full) = (key(), self.is_full());
+        if is_full && self.page.next.is_none() {
+            let clustering = Some(row.clustering());
+            self.page.next = Some(ReadPosition { key: key.clone(), clustering, row_count: 1 });
         }
-        self.close(partition)
+        let rows = RowList::from_buf([row]);
+        self.page.partitions.push(PartitionRows { key, static_row: None, rows });
+        is_full
     }
 
     async fn range(&mut self, range: RingRange) -> Result<(), StorageError> {
@@ -246,6 +267,12 @@ impl<'a> Reading<'a> {
                     return Ok(());
                 }
                 after = Some(resume.key.clone());
+            }
+        }
+        if self.command.rows_are_alone() {
+            match self.lone_range(range, after).await? {
+                LoneScanned::Whole => return Ok(()),
+                LoneScanned::Rest(behind) => after = behind,
             }
         }
         let cursor = self.range_cursor(range, after);

@@ -25,7 +25,7 @@ use types::CqlType;
 
 /// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))` and others of its kind: `k.other`, `k.auto` with chunks
 /// of whatever length, `k.warm` and `k.hot` that come into memory by themselves; and `k.lone (pk int PRIMARY
-/// KEY, v text)`.
+/// KEY, v text)`, whose tombstones compaction need not keep.
 pub(crate) fn schema() -> Arc<Schema> {
     let table = |name: &str, id: u128, set: fn(&mut TableOptions)| {
         let mut table = TableBuilder::new(TableId(uuid::Uuid::from_u128(id)), "k", name)
@@ -36,9 +36,10 @@ pub(crate) fn schema() -> Arc<Schema> {
         set(&mut table.options);
         (name.to_owned(), Arc::new(table.build().expect("a sound table")))
     };
-    let lone = TableBuilder::new(TableId(uuid::Uuid::from_u128(13)), "k", "lone")
+    let mut lone = TableBuilder::new(TableId(uuid::Uuid::from_u128(13)), "k", "lone")
         .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
         .column("v", ColumnKind::Regular, CqlType::Text);
+    lone.options.gc_grace_seconds = 0;
     let lone = ("lone".to_owned(), Arc::new(lone.build().expect("a sound table")));
     let auto = table("auto", 14, |options| options.compression.chunk_length = ChunkLength::Auto);
     let warm = table("warm", 15, |options| options.caching.prefetch = Prefetch::All);

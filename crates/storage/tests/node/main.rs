@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `given.rs` | (a node, a table, writes and reads in few words) |
 //! | `reading.rs` | do reads see memory and files as one? |
+//! | `scanning.rs` | does a scan give what reads of each key give? |
 //! | `cold.rs` | how often does a read go to the disk? |
 //! | `chunk_lengths.rs` | are chunks as long as reads ask for? |
 //! | `prefetching.rs` | what is in memory before anybody asks? |
@@ -30,5 +31,6 @@ mod pressure;
 mod reading;
 mod replaying;
 mod restarts;
+mod scanning;
 mod starting;
 mod visits;

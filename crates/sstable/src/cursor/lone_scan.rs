@@ -1,0 +1,232 @@
+//! Walks over a file whose partitions hold at most one row each.
+//!
+//! A [`FileCursor`] reads whatever it passes, part by part. Who merges several files wants to know first which
+//! partition comes next, and whether anybody else has it. Here a partition is found as a whole, in a row with
+//! the one before it; its key and deletion are told, and its row is read where that is wanted.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rows::{DeletionTime, PartitionKey, Row};
+use stdx::cursor::Cursor;
+use types::Token;
+
+use super::chunks::{Attempt, Interrupt};
+use super::{FileCursor, State};
+use crate::data::{Decoder, END_OF_PARTITION, Head, HeadKind, Layout, ParseError, read_partition_head};
+use crate::{ChunkNeed, ChunkSource, Component, RingRange, SstableError, TableFile, Version};
+
+/// A scan of a file of a table without clustering and static columns.
+#[derive(Debug)]
+pub struct LoneScan<S> {
+    /// Finds the first partition; its chunks and its decoder serve all the others too.
+    cursor: FileCursor<S>,
+    file: Arc<TableFile>,
+    data_bytes: u64,
+    range: RingRange,
+    /// Where the next partition begins in Data, once the first is found.
+    next: Option<u64>,
+    at: Option<At>,
+    last_key: Vec<u8>,
+    last_token: Token,
+}
+
+/// What a scan comes to.
+#[derive(Debug)]
+pub enum LoneScanStep {
+    /// A partition, about which the scan can be asked.
+    Partition,
+    /// Bytes are missing; fetch them and call again.
+    Need(ChunkNeed),
+    /// Nothing more.
+    End,
+    /// More than a row: a [`FileCursor`] knows how to read it.
+    Unusual,
+}
+
+/// The partition where a scan stands.
+#[derive(Debug)]
+struct At {
+    start: u64,
+    token: Token,
+    parts: Parts,
+}
+
+/// Where a partition has what, from its start.
+#[derive(Debug)]
+struct Parts {
+    key: Range<usize>,
+    deletion: DeletionTime,
+    row_start: usize,
+    row: Option<Head>,
+    /// Of all of it.
+    bytes: usize,
+}
+
+impl<S: ChunkSource> LoneScan<S> {
+    pub(crate) fn new(file: Arc<TableFile>, source: S, range: RingRange) -> Self {
+        let cursor = FileCursor::scan(Arc::clone(&file), source, range.clone(), rows::Slices::all());
+        let data_bytes = file.component_bytes(Component::Data);
+        let (last_key, last_token) = (Vec::new(), Token(i64::MIN));
+        LoneScan { cursor, file, data_bytes, range, next: None, at: None, last_key, last_token }
+    }
+
+    /// Goes on to the next partition. After `Need` the same is tried again; after `End` or an error the scan
+    /// is of no use.
+    ///
+    /// # Errors
+    /// The file is damaged, or a chunk can not be had.
+    pub fn advance(&mut self) -> Result<LoneScanStep, SstableError> {
+        match self.attempt() {
+            Ok(step) => Ok(step),
+            Err(Interrupt::Need(id)) => {
+                Ok(LoneScanStep::Need(ChunkNeed { file: Arc::clone(&self.file), id }))
+            }
+            Err(Interrupt::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The token of the partition.
+    ///
+    /// # Panics
+    /// As all that is asked of a partition, when the scan stands at none.
+    pub fn token(&self) -> Token {
+        self.at().token
+    }
+
+    /// Its deletion, or live.
+    pub fn deletion(&self) -> DeletionTime {
+        self.at().parts.deletion
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &[u8] {
+        let at = self.at();
+        &self.bytes(at)[at.parts.key.clone()]
+    }
+
+    /// Its key, for keeping.
+    pub fn partition_key(&mut self) -> PartitionKey {
+        let at = self.at.as_ref().expect("the scan stands at a partition");
+        let FileCursor { chunks, items, .. } = &mut self.cursor;
+        let key = &chunks.data_at_hand(at.start, at.parts.bytes)[at.parts.key.clone()];
+        PartitionKey { token: at.token, bytes: items.decoder.keep(key) }
+    }
+
+    /// Its row; `None` when there is none, or nothing of it is left.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn row(&mut self) -> Result<Option<Row>, SstableError> {
+        let at = self.at.as_ref().expect("the scan stands at a partition");
+        let Some(head) = &at.parts.row else { return Ok(None) };
+        let FileCursor { chunks, items, .. } = &mut self.cursor;
+        let bytes = chunks.data_at_hand(at.start, at.parts.bytes);
+        // Behind the row there is the end of the partition.
+        let body = &bytes[at.parts.row_start + head.body_start..at.parts.bytes - 1];
+        let parsed = items.decoder.row(self.file.layout(), head, false, body);
+        parsed.map_err(|error| {
+            let what = match error {
+                ParseError::Short { .. } => "a row reaches beyond its end",
+                ParseError::Malformed(what) => what,
+            };
+            self.file.damaged(Component::Data, at.start + at.parts.row_start as u64, what)
+        })
+    }
+
+    fn at(&self) -> &At {
+        self.at.as_ref().expect("the scan stands at a partition")
+    }
+
+    fn bytes(&self, at: &At) -> &[u8] {
+        self.cursor.chunks.data_at_hand(at.start, at.parts.bytes)
+    }
+
+    fn attempt(&mut self) -> Attempt<LoneScanStep> {
+        let mut start = match self.next {
+            Some(next) => next,
+            None => self.find_first()?,
+        };
+        self.at = None;
+        while start < self.data_bytes {
+            self.next = Some(start);
+            let Some(parts) = self.parts_at(start)? else { return Ok(LoneScanStep::Unusual) };
+            self.next = Some(start + parts.bytes as u64);
+            let key = &self.cursor.chunks.data_at_hand(start, parts.bytes)[parts.key.clone()];
+            let token = Token::of(key);
+            if (token, key) <= (self.last_token, &self.last_key[..]) && !self.last_key.is_empty() {
+                return Err(self.file.damaged(Component::Data, start, "partition keys do not rise").into());
+            }
+            self.last_token = token;
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
+            if self.range.end.is_before_parts(token, key) {
+                break;
+            }
+            // What the index points to may be before the range.
+            if self.range.start.is_before_parts(token, key) {
+                self.at = Some(At { start, token, parts });
+                return Ok(LoneScanStep::Partition);
+            }
+            start += parts.bytes as u64;
+        }
+        self.next = Some(u64::MAX);
+        Ok(LoneScanStep::End)
+    }
+
+    /// Where in Data the first partition that may be in the range begins.
+    fn find_first(&mut self) -> Attempt<u64> {
+        loop {
+            match &self.cursor.state {
+                State::Open(place) => return Ok(place.start),
+                State::End => return Ok(u64::MAX),
+                _ => _ = self.cursor.advance()?,
+            }
+        }
+    }
+
+    /// The parts of the partition that begins there; `None` when there is more than a row in it.
+    fn parts_at(&mut self, start: u64) -> Attempt<Option<Parts>> {
+        let FileCursor { chunks, items, .. } = &mut self.cursor;
+        let (layout, version) = (self.file.layout(), self.file.descriptor().version);
+        if !layout.statics.list.is_empty() || !layout.clustering.is_empty() {
+            return Ok(None);
+        }
+        let decoder = &mut items.decoder;
+        chunks.parse(Component::Data, start, |bytes| Parts::read(version, layout, decoder, bytes))
+    }
+}
+
+impl Parts {
+    fn read(
+        version: Version,
+        layout: &Layout,
+        decoder: &mut Decoder,
+        bytes: &[u8],
+    ) -> Result<Option<Parts>, ParseError> {
+        let mut input = Cursor::new(bytes);
+        let (key, deletion) = read_partition_head(version, &mut input)?;
+        let key = size_of::<u16>()..size_of::<u16>() + key.len();
+        let row_start = input.position();
+        let short = |wanted_bytes: usize| ParseError::Short { wanted_bytes };
+        let head = decoder.head(layout, &bytes[row_start..], false).map_err(|error| match error {
+            ParseError::Short { wanted_bytes } => short(row_start.saturating_add(wanted_bytes)),
+            malformed => malformed,
+        })?;
+        let row_end = usize::try_from(head.item_bytes).ok().and_then(|bytes| row_start.checked_add(bytes));
+        let row_end = row_end.ok_or(ParseError::Malformed("length of a row"))?;
+        let parts = |row, bytes| Parts { key, deletion, row_start, row, bytes };
+        Ok(match head.kind {
+            HeadKind::End => Some(parts(None, row_end)),
+            HeadKind::Marker(_) => None,
+            HeadKind::Row if head.body_start as u64 > head.item_bytes => {
+                return Err(ParseError::Malformed("length of a row"));
+            }
+            HeadKind::Row => match bytes.get(row_end) {
+                None => return Err(short(row_end.saturating_add(1))),
+                Some(&END_OF_PARTITION) => Some(parts(Some(head), row_end + 1)),
+                Some(_) => None,
+            },
+        })
+    }
+}

@@ -1,0 +1,284 @@
+//! Scans of tables whose partitions hold one row each.
+//!
+//! ```text
+//!   memtables ── key, deletion, row where it lies ──┐
+//!                                                   ├─► least key ─► its versions, merged ─► page
+//!   files ────── key, deletion, row unread ─────────┘
+//! ```
+//!
+//! A merge of cursors has a head of each source made before it knows whose turn it is, and hands every part of
+//! a partition on as a step. Here a partition is one thing; the keys are held against each other where they lie,
+//! and only what the page takes is read. Nothing is waited for in between: when a chunk is lacking, or it is
+//! time to let others on the shard go first, the walk ends behind the last partition and begins there anew.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use rows::{DeletionTime, PartitionKey, Row, merge_row, merge_rows};
+use smallvec::SmallVec;
+use sstable::{ChunkNeed, LoneScan, LoneScanStep, RingPlace};
+use types::Token;
+
+use super::fetch::HeldChunks;
+use super::read::Reading;
+use crate::memtable::{Lone, LonePartitions, LoneRow};
+use crate::scope::{Scopes, counts};
+use crate::{RingRange, StorageError};
+
+/// Partitions after which a scan lets others on the shard go first.
+const PARTITIONS_PER_TURN: u32 = 512;
+
+/// Partitions for which there is room in a page before they come, at most.
+const PARTITIONS_RESERVED_MAX: u32 = 128;
+
+/// How a scan of partitions of one row ended.
+pub(super) enum LoneScanned {
+    /// The page is full, or the range is at its end.
+    Whole,
+    /// Something else than partitions of one row is there, behind this key or from the range's start. A
+    /// merge of cursors goes on.
+    Rest(Option<PartitionKey>),
+}
+
+/// Why a walk ended.
+enum Stop {
+    PageIsFull,
+    End,
+    Need(ChunkNeed),
+    Turn,
+    Unusual,
+}
+
+/// Where partitions come from.
+enum Source<'m> {
+    Memory(LonePartitions<'m>, Option<(&'m PartitionKey, LoneRow<'m>)>),
+    File(Box<LoneScan<Rc<HeldChunks>>>, Option<Scopes>),
+}
+
+/// A source that stands at a partition, or at its end.
+struct Headed<'m> {
+    source: Source<'m>,
+    /// The token of the partition; `None` at the end.
+    token: Option<Token>,
+}
+
+/// A row of the partition that is being merged.
+enum Version<'m> {
+    InMemory(&'m Row),
+    Read(Row),
+}
+
+impl std::borrow::Borrow<Row> for Version<'_> {
+    fn borrow(&self) -> &Row {
+        match self {
+            Version::InMemory(row) => row,
+            Version::Read(row) => row,
+        }
+    }
+}
+
+impl Reading<'_> {
+    /// Reads the partitions of a range from its start or after a key.
+    pub(super) async fn lone_range(
+        &mut self,
+        range: RingRange,
+        mut after: Option<PartitionKey>,
+    ) -> Result<LoneScanned, StorageError> {
+        loop {
+            let (stop, last) = self.walk(range, after.as_ref())?;
+            after = last.or(after);
+            match stop {
+                Stop::PageIsFull | Stop::End => return Ok(LoneScanned::Whole),
+                Stop::Unusual => return Ok(LoneScanned::Rest(after)),
+                Stop::Need(need) => Box::pin(self.shard.fetch(need, &self.chunks)).await?,
+                Stop::Turn => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    /// Goes on as far as that needs no waiting; and the key behind which it ended, if it came to any.
+    fn walk(
+        &mut self,
+        range: RingRange,
+        after: Option<&PartitionKey>,
+    ) -> Result<(Stop, Option<PartitionKey>), StorageError> {
+        let expected = self.command.limits.row_count.saturating_sub(self.row_count);
+        self.page.partitions.reserve(expected.min(PARTITIONS_RESERVED_MAX) as usize);
+        let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
+        let active = active.look();
+        let memtables = frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]);
+        let in_memory = memtables.map(|memtable| {
+            let partitions = memtable.lone_partitions((range.first, after), range.last, expected);
+            Source::Memory(partitions, None)
+        });
+        let start = after.cloned().map_or(RingPlace::BeforeToken(range.first), RingPlace::AfterKey);
+        let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
+        let files = self.store.files();
+        let in_files = files.iter().map(|file| {
+            let scan = file.scan_lone(Rc::clone(&self.chunks), &places);
+            Source::File(Box::new(scan), self.store.scopes_of(file))
+        });
+        let headed = |source| Headed { source, token: None };
+        let mut merge = LoneMerge {
+            sources: in_memory.chain(in_files).map(headed).collect(),
+            unread: SmallVec::new(),
+            last: None,
+        };
+        merge.unread.extend(0..merge.sources.len());
+        let given_count = self.page.partitions.len();
+        let stop = self.take_all(&mut merge)?;
+        let given = || self.page.partitions.get(given_count..)?.last().map(|partition| partition.key.clone());
+        Ok((stop, merge.last.or_else(given)))
+    }
+
+    fn take_all(&mut self, merge: &mut LoneMerge<'_>) -> Result<Stop, StorageError> {
+        for _ in 0..PARTITIONS_PER_TURN {
+            if let Some(stop) = merge.advance()? {
+                return Ok(stop);
+            }
+            let Some(first) = merge.least() else { return Ok(Stop::End) };
+            self.chunks.chunks.borrow_mut().clear();
+            if self.take_partition(merge, first)? {
+                return Ok(Stop::PageIsFull);
+            }
+        }
+        Ok(Stop::Turn)
+    }
+
+    /// Adds the partition at which a source stands, and perhaps others, to the page; is the page full by that?
+    fn take_partition(&mut self, merge: &mut LoneMerge<'_>, first: usize) -> Result<bool, StorageError> {
+        let key = merge.sources[first].partition_key();
+        let is_ours = self.shard.sharding.shard_of(key.token) == self.shard.index;
+        let (deletion, versions) = merge.versions(&key, is_ours)?;
+        let row = merged(versions, deletion, self);
+        let mut key = Some(key);
+        let is_full = is_ours && self.take_only_row(deletion, row, || key.take().expect("asked for once"));
+        // What is in the page need not be remembered.
+        merge.last = key;
+        Ok(is_full)
+    }
+}
+
+/// The row that versions make; `None` when nothing is left of it.
+fn merged(
+    versions: SmallVec<[Version<'_>; 4]>,
+    deletion: DeletionTime,
+    reading: &Reading<'_>,
+) -> Option<Row> {
+    if versions.len() > 1 {
+        return merge_rows(&versions, deletion, &reading.command.table);
+    }
+    let row = match versions.into_iter().next()? {
+        Version::Read(row) => row,
+        Version::InMemory(row) => row.clone(),
+    };
+    merge_row(row, deletion)
+}
+
+/// Partitions of several sources in ring order.
+struct LoneMerge<'m> {
+    sources: SmallVec<[Headed<'m>; 8]>,
+    /// Sources that have to go on before it is known which partition is next.
+    unread: SmallVec<[usize; 8]>,
+    /// The partition that was merged last, if it did not come into the page.
+    last: Option<PartitionKey>,
+}
+
+impl<'m> LoneMerge<'m> {
+    /// Has all sources stand at a partition or their end; or why one can not.
+    fn advance(&mut self) -> Result<Option<Stop>, StorageError> {
+        while let Some(index) = self.unread.last() {
+            if let Some(stop) = self.sources[*index].advance()? {
+                return Ok(Some(stop));
+            }
+            self.unread.pop();
+        }
+        Ok(None)
+    }
+
+    /// A source that stands at the least key.
+    fn least(&self) -> Option<usize> {
+        let mut least: Option<(usize, Token)> = None;
+        for (index, headed) in self.sources.iter().enumerate() {
+            let Some(token) = headed.token else { continue };
+            let order = least.map_or(Ordering::Less, |(index, least)| {
+                // Two keys of one token are rare.
+                token.cmp(&least).then_with(|| headed.key().cmp(self.sources[index].key()))
+            });
+            if order.is_lt() {
+                least = Some((index, token));
+            }
+        }
+        least.map(|(index, _)| index)
+    }
+
+    /// What all sources have of a partition, those that stand at it; they are to go on then.
+    fn versions(
+        &mut self,
+        key: &PartitionKey,
+        is_ours: bool,
+    ) -> Result<(DeletionTime, SmallVec<[Version<'m>; 4]>), StorageError> {
+        let (mut deletion, mut versions) = (DeletionTime::LIVE, SmallVec::new());
+        for (index, headed) in self.sources.iter_mut().enumerate() {
+            if headed.token != Some(key.token) || headed.key() != key.bytes {
+                continue;
+            }
+            self.unread.push(index);
+            if !is_ours {
+                continue;
+            }
+            match &mut headed.source {
+                Source::Memory(_, Some((_, lone))) => {
+                    deletion = deletion.max(lone.deletion);
+                    versions.extend(lone.row.map(Version::InMemory));
+                }
+                Source::File(scan, scopes) if scopes.as_ref().is_none_or(|all| counts(all, key.token)) => {
+                    deletion = deletion.max(scan.deletion());
+                    versions.extend(scan.row()?.map(Version::Read));
+                }
+                Source::Memory(_, None) | Source::File(..) => {}
+            }
+        }
+        Ok((deletion, versions))
+    }
+}
+
+impl Headed<'_> {
+    /// Goes on to the next partition; or why it can not.
+    fn advance(&mut self) -> Result<Option<Stop>, StorageError> {
+        self.token = match &mut self.source {
+            Source::Memory(partitions, at) => {
+                *at = match partitions.next() {
+                    None | Some((_, Lone::Absent)) => None,
+                    Some((key, Lone::Row(lone))) => Some((key, lone)),
+                    Some((_, Lone::Many)) => return Ok(Some(Stop::Unusual)),
+                };
+                at.as_ref().map(|(key, _)| key.token)
+            }
+            Source::File(scan, _) => match scan.advance()? {
+                LoneScanStep::Partition => Some(scan.token()),
+                LoneScanStep::End => None,
+                LoneScanStep::Need(need) => return Ok(Some(Stop::Need(need))),
+                LoneScanStep::Unusual => return Ok(Some(Stop::Unusual)),
+            },
+        };
+        Ok(None)
+    }
+
+    /// The key of the partition where it stands; empty at the end.
+    fn key(&self) -> &[u8] {
+        match &self.source {
+            Source::Memory(_, at) => at.as_ref().map_or(&[], |(key, _)| &key.bytes),
+            Source::File(scan, _) if self.token.is_some() => scan.key(),
+            Source::File(..) => &[],
+        }
+    }
+
+    /// The same, for keeping.
+    fn partition_key(&mut self) -> PartitionKey {
+        match &mut self.source {
+            Source::Memory(_, at) => at.as_ref().map(|(key, _)| (*key).clone()).expect("it stands at one"),
+            Source::File(scan, _) => scan.partition_key(),
+        }
+    }
+}
