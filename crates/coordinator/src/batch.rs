@@ -46,9 +46,7 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        for mutation in &mutations {
-            consistency.check(self.replication_factor(mutation.table))?;
-        }
+        self.check(&mutations, consistency)?;
         let owners = self.shard.shards();
         let is_one_shard = mutations
             .windows(2)

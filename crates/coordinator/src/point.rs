@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use rows::{Mutation, PartitionKey, Row};
+use rows::{Mutation, Row};
 use schema::TableId;
 use storage::PointReads;
+use types::Token;
 
 use crate::{Consistency, Coordinator};
 
@@ -14,9 +15,14 @@ impl Coordinator {
         consistency.check(self.replication_factor(table)).is_ok()
     }
 
-    /// The shard that owns a key.
-    pub fn owner(&self, key: &PartitionKey) -> usize {
-        self.shard.shards().owner(key.token)
+    /// How many shards there are.
+    pub fn shard_count(&self) -> usize {
+        self.shard.shards().count()
+    }
+
+    /// The shard that owns the keys of a token.
+    pub fn owner(&self, token: Token) -> usize {
+        self.shard.shards().owner(token)
     }
 
     /// Shows the live rows of partitions of a table without clustering columns, each by the index of its key, or

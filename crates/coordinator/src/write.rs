@@ -19,10 +19,22 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        for mutation in &mutations {
-            consistency.check(self.replication_factor(mutation.table))?;
-        }
+        self.check(&mutations, consistency)?;
         self.write_to_owners(mutations).await
+    }
+
+    /// Are there replicas enough for these?
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(crate) fn check(
+        &self,
+        mutations: &[Mutation],
+        consistency: Consistency,
+    ) -> Result<(), CoordinatorError> {
+        mutations
+            .chunk_by(|one, other| one.table == other.table)
+            .try_for_each(|of_table| consistency.check(self.replication_factor(of_table[0].table)))
     }
 
     pub(crate) async fn write_to_owners(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
@@ -65,9 +77,12 @@ impl Coordinator {
     }
 
     pub(crate) fn by_owner(&self, mutations: Vec<Mutation>) -> Vec<(usize, Vec<Mutation>)> {
-        let mut parts: Vec<Vec<Mutation>> = (0..self.shard.shards().count()).map(|_| Vec::new()).collect();
+        let shards = self.shard.shards();
+        let mut counts = vec![0; shards.count()];
+        mutations.iter().for_each(|mutation| counts[shards.owner(mutation.key.token)] += 1);
+        let mut parts: Vec<Vec<Mutation>> = counts.into_iter().map(Vec::with_capacity).collect();
         for mutation in mutations {
-            parts[self.shard.shards().owner(mutation.key.token)].push(mutation);
+            parts[shards.owner(mutation.key.token)].push(mutation);
         }
         parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()).collect()
     }

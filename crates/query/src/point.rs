@@ -128,7 +128,7 @@ impl Engine {
         let (plan, coordinator) = (query.plan(), self.coordinator());
         plan.point_key.as_ref()?.validate(&key).ok()?;
         let key = PartitionKey::new(key);
-        let owner = coordinator.owner(&key);
+        let owner = coordinator.owner(key.token);
         coordinator.admits(plan.table.id(), consistency).then_some(PointRead { query, key, owner })
     }
 
@@ -174,7 +174,7 @@ impl Engine {
         let coordinator = self.coordinator();
         let mutation =
             PointRequest { coordinator, consistency, timestamp }.mutation(update.plan(), values)?;
-        let owner = coordinator.owner(&mutation.key);
+        let owner = coordinator.owner(mutation.key.token);
         Some(PointWrite { mutation, owner })
     }
 

@@ -42,7 +42,7 @@ pub use live::{LiveRows, purge_row};
 pub use liveness::Liveness;
 pub use merge_cursor::MergeCursor;
 pub use merge_row::{merge_row, merge_rows, merge_to_keep};
-pub use mutation::{Mutation, MutationBuilder, MutationError};
+pub use mutation::{Mutation, MutationBuilder, MutationError, MutationMemory};
 pub use range_tombstones::{RangeTombstone, RangeTombstones};
 pub use row::{ColumnData, ColumnRef, Columns, ComplexRef, Row, RowBuilder, RowError, Shown};
 pub use selection::{Slice, Slices};

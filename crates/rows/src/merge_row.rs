@@ -75,18 +75,19 @@ fn put(builder: &mut RowBuilder, column: ColumnRef<'_>, active: DeletionTime) {
     }
 }
 
-/// [`merge_rows`] of two under no deletion, for a row that stays: in memory of its own if it is a new one, and
-/// no more than it needs. It is put together in `memory`, which serves again and again.
-pub fn merge_to_keep(left: &Row, right: &Row, table: &Table, memory: &mut Vec<u8>) -> Option<Row> {
-    let merged = match last_of(left, right) {
-        Some(last) => last.clone(),
-        None => {
-            let builder = merged_cells(left, right, table, std::mem::take(memory));
-            let (merged, used) = builder.finish_exactly();
-            *memory = used;
-            merged
-        }
-    };
+/// What a row that stays becomes when another is merged into it, under no deletion; `None` if it is that already. The
+/// new one is in memory of its own and no more than it needs, but for a large one that leaves nothing of the other
+/// and stays in the memory it came with. It is put together in `memory`, which serves again and again.
+pub fn merge_to_keep(kept: &Row, row: &Row, table: &Table, memory: &mut Vec<u8>) -> Option<Row> {
+    if row.overwrites(kept) {
+        return Some(if row.is_small() { row.copied() } else { row.clone() });
+    }
+    if kept.overwrites(row) {
+        return None;
+    }
+    let builder = merged_cells(kept, row, table, std::mem::take(memory));
+    let (merged, used) = builder.finish_exactly();
+    *memory = used;
     (!merged.is_empty()).then_some(merged)
 }
 

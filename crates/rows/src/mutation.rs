@@ -9,18 +9,29 @@
 //! ```
 //!
 //! Integers are little-endian. These bytes are what the commit log appends and what another
-//! replica will receive; the rows handed out share their memory.
+//! replica will receive; the key and the rows handed out share their memory.
+
+mod memory;
+
+use std::ops::Range;
 
 use bytes::Bytes;
 use schema::TableId;
+use smallvec::SmallVec;
+use types::Token;
 
 use crate::{
     Bound, BoundKind, Clustering, ClusteringError, DeletionTime, PartitionKey, RangeTombstone, Row,
     RowBuilder, RowError, Slice,
 };
 
+pub use memory::MutationMemory;
+
 const PARTITION_DELETION: u8 = 1;
 const STATIC_ROW: u8 = 2;
+
+/// About what is in a mutation beside its key, rows and ranges.
+const HEAD_BYTES: usize = 64;
 
 /// A change of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +44,8 @@ pub struct Mutation {
     pub deletion: DeletionTime,
     /// Change of the static row.
     pub static_row: Option<Row>,
-    /// Changed rows.
-    pub rows: Vec<Row>,
+    /// Changed rows: one of most writes, which needs no memory for the list.
+    pub rows: SmallVec<[Row; 1]>,
     /// Range tombstones, as written; they may overlap.
     pub ranges: Vec<RangeTombstone>,
     encoded: Bytes,
@@ -106,8 +117,8 @@ impl MutationBuilder {
     pub fn finish(self) -> Mutation {
         let rows_bytes: usize =
             self.rows.iter().chain(&self.static_row).map(|row| row.as_encoded().len() + 4).sum();
-        let mut out = Vec::with_capacity(64 + self.key.bytes.len() + rows_bytes);
-        push_head(&mut out, self.table, &self.key);
+        let mut out = Vec::with_capacity(HEAD_BYTES + self.key.bytes.len() + rows_bytes);
+        push_head(&mut out, self.table, &self.key.bytes);
         let mut flags = 0;
         if !self.deletion.is_live() {
             flags |= PARTITION_DELETION;
@@ -145,26 +156,25 @@ impl MutationBuilder {
 
 impl Mutation {
     /// A change of one row and nothing else, which `write` writes to where it will lie: what a
-    /// [`MutationBuilder`] makes of that row, with one buffer. `row_bytes` is about how long it will be.
+    /// [`MutationBuilder`] makes of that row, with one buffer. The key comes with its token; `row_bytes` is about how
+    /// long the row will be.
     pub fn of_row(
         table: TableId,
-        key: PartitionKey,
+        (token, key): (Token, &[u8]),
         row_bytes: usize,
         write: impl FnOnce(Vec<u8>) -> RowBuilder,
     ) -> Mutation {
-        let mut out = Vec::with_capacity(64 + key.bytes.len() + row_bytes);
-        push_head(&mut out, table, &key);
-        out.push(0);
-        push_count(&mut out, 1);
-        push_count(&mut out, 0);
-        let row_start = out.len();
-        let mut out = write(out).finish_bytes();
-        let row_end = out.len();
-        let length = u32::try_from(row_end - row_start).expect("a mutation is smaller than a frame");
-        out[row_start - 4..row_start].copy_from_slice(&length.to_le_bytes());
-        push_count(&mut out, 0);
-        let encoded = Bytes::from(out);
-        let rows = vec![Row::trusted(encoded.slice(row_start..row_end))];
+        debug_assert_eq!(token, Token::of(key), "the token of its key");
+        let out = Vec::with_capacity(HEAD_BYTES + key.len() + row_bytes);
+        let (out, place) = write_row(out, table, key, write);
+        Mutation::at(table, token, Bytes::from(out), place)
+    }
+
+    /// That of one row which is encoded in these bytes.
+    fn at(table: TableId, token: Token, encoded: Bytes, place: RowPlace) -> Mutation {
+        let key = PartitionKey { token, bytes: encoded.slice(place.key) };
+        let mut rows = SmallVec::new();
+        rows.push(Row::trusted(encoded.slice(place.row)));
         let deletion = DeletionTime::LIVE;
         Mutation { table, key, deletion, static_row: None, rows, ranges: Vec::new(), encoded }
     }
@@ -190,7 +200,7 @@ impl Mutation {
         let deletion = if flags & PARTITION_DELETION != 0 { reader.deletion()? } else { DeletionTime::LIVE };
         let static_row = if flags & STATIC_ROW != 0 { Some(reader.row()?) } else { None };
         let row_count = reader.count("row count", 4)?;
-        let mut rows = Vec::with_capacity(row_count);
+        let mut rows = SmallVec::with_capacity(row_count);
         for _ in 0..row_count {
             rows.push(reader.row()?);
         }
@@ -208,11 +218,40 @@ impl Mutation {
     }
 }
 
-fn push_head(out: &mut Vec<u8>, table: TableId, key: &PartitionKey) {
+/// Where the key and the only row of an encoded mutation are.
+struct RowPlace {
+    key: Range<usize>,
+    row: Range<usize>,
+}
+
+/// Encodes a mutation of one row behind nothing; and where its parts are.
+fn write_row(
+    mut out: Vec<u8>,
+    table: TableId,
+    key: &[u8],
+    write: impl FnOnce(Vec<u8>) -> RowBuilder,
+) -> (Vec<u8>, RowPlace) {
+    let key = push_head(&mut out, table, key);
+    out.push(0);
+    push_count(&mut out, 1);
+    push_count(&mut out, 0);
+    let row_start = out.len();
+    let mut out = write(out).finish_bytes();
+    let row = row_start..out.len();
+    let length = u32::try_from(row.len()).expect("a mutation is smaller than a frame");
+    out[row_start - 4..row_start].copy_from_slice(&length.to_le_bytes());
+    push_count(&mut out, 0);
+    (out, RowPlace { key, row })
+}
+
+/// And where the key is.
+fn push_head(out: &mut Vec<u8>, table: TableId, key: &[u8]) -> Range<usize> {
     out.extend_from_slice(table.0.as_bytes());
-    let key_bytes = u16::try_from(key.bytes.len()).expect("keys are checked to be at most 65535 bytes");
+    let key_bytes = u16::try_from(key.len()).expect("keys are checked to be at most 65535 bytes");
     out.extend_from_slice(&key_bytes.to_le_bytes());
-    out.extend_from_slice(&key.bytes);
+    let start = out.len();
+    out.extend_from_slice(key);
+    start..out.len()
 }
 
 fn push_count(out: &mut Vec<u8>, count: usize) {

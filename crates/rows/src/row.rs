@@ -32,6 +32,9 @@ const ROW_LIVENESS_TTL: u8 = 2;
 const ROW_DELETION: u8 = 4;
 const ROW_PLAIN: u8 = 8;
 
+/// What saves blocks of memory costs bytes, held by the row next to them: worth it up to here.
+pub(crate) const SMALL_ROW_BYTES_MAX: usize = 256;
+
 const CELL_COMPLEX: u8 = 1;
 const CELL_ROW_TIMESTAMP: u8 = 2;
 const CELL_ENDS: u8 = 4;
@@ -123,6 +126,16 @@ impl Row {
     pub fn copy_into(&self, memory: &mut BytesMut) -> Row {
         memory.extend_from_slice(&self.0);
         Row(memory.split().freeze())
+    }
+
+    /// Is it so small that it is rather copied than kept in the memory it came with?
+    pub fn is_small(&self) -> bool {
+        self.0.len() <= SMALL_ROW_BYTES_MAX
+    }
+
+    /// The same row in memory of its own.
+    pub(crate) fn copied(&self) -> Row {
+        Row(Bytes::copy_from_slice(&self.0))
     }
 
     /// The encoded bytes.

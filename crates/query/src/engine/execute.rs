@@ -115,9 +115,9 @@ impl Inner {
     ) -> Result<Response, QueryError> {
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, write_time(&plan.using, bindings)?);
-        let mut changes = Changes::default();
+        let mut changes = plan.changes(self.coordinator.shard_count());
         for entry in &plan.statements {
-            writer.add_entry(entry, bindings, &mut changes).await?;
+            writer.add_entry(entry, &plan.constants, bindings, &mut changes).await?;
         }
         let tables: Vec<_> = plan.tables().collect();
         self.apply_batch(plan.batch_type, changes.finish(), &tables, options.consistency).await

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use cql::ast::{Batch, BatchKind, Insert, Modification};
 use rows::Mutation;
 use schema::Table;
 
+use super::collect::Changes;
 use super::plan::{ModifyPlan, Using, plan, plan_using};
-use super::shape::Shape;
+use super::shape::{Constants, Run, Shape};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::request::BatchType;
@@ -28,6 +28,7 @@ pub(crate) struct BatchPlan {
     pub(crate) batch_type: BatchType,
     pub(crate) using: Using,
     pub(crate) statements: Vec<BatchEntry>,
+    pub(crate) constants: Constants,
 }
 
 /// A statement of a batch.
@@ -35,13 +36,19 @@ pub(crate) struct BatchPlan {
 pub(crate) struct BatchEntry {
     /// Statements that differ in their constants alone share one.
     pub(crate) plan: Rc<ModifyPlan>,
-    /// The constants, bound to markers of the plan; `None` if its markers are those of the batch.
-    pub(crate) constants: Option<Vec<Bytes>>,
+    /// Which constants of the batch are bound to markers of the plan; `None` if its markers are those of the batch.
+    pub(crate) constants: Option<Run>,
 }
 
 impl BatchPlan {
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.statements.iter().map(|entry| &entry.plan.table)
+    }
+
+    /// Nothing yet, and room for what the constants become.
+    pub(crate) fn changes(&self, shard_count: usize) -> Changes {
+        let rows = self.statements.iter().filter(|entry| entry.constants.is_some()).count();
+        Changes::of_rows(rows, self.constants.total_bytes(), shard_count)
     }
 
     /// The table of all statements, if it is one.
@@ -64,13 +71,14 @@ pub(crate) fn plan_batch(
     let names = TableNames { keyspace: "".into(), table: "".into() };
     let using = plan_using(&batch.using, &names, scope)?;
     let mut shapes: Vec<Shape<'_>> = Vec::new();
+    let mut constants = Constants::default();
     for statement in &batch.statements {
         let alike = match statement {
-            Modification::Insert(insert) => fit(insert, &mut shapes, session, scope),
+            Modification::Insert(insert) => fit(insert, &mut shapes, &mut constants, session, scope),
             _ => None,
         };
         statements.push(match alike {
-            Some((plan, constants)) => BatchEntry { plan, constants: Some(constants) },
+            Some((plan, run)) => BatchEntry { plan, constants: Some(run) },
             None => BatchEntry { plan: Rc::new(plan(statement.into(), session, scope)?), constants: None },
         });
     }
@@ -84,22 +92,23 @@ pub(crate) fn plan_batch(
     }
     let plans: Vec<&ModifyPlan> = statements.iter().map(|entry| &*entry.plan).collect();
     check(batch_type, using.timestamp.is_some(), &plans)?;
-    Ok(BatchPlan { batch_type, using, statements })
+    Ok(BatchPlan { batch_type, using, statements, constants })
 }
 
 /// The plan of an INSERT of constants, and these: by the shape of one before it, or a new one.
 fn fit<'a>(
     insert: &'a Insert,
     shapes: &mut Vec<Shape<'a>>,
+    constants: &mut Constants,
     session: Option<&str>,
     scope: &Scope<'_>,
-) -> Option<(Rc<ModifyPlan>, Vec<Bytes>)> {
-    let found = shapes.iter().find_map(|shape| shape.fit(insert, scope.now_millis));
+) -> Option<(Rc<ModifyPlan>, Run)> {
+    let found = shapes.iter().find_map(|shape| shape.fit(insert, scope.now_millis, constants));
     if found.is_some() {
         return found;
     }
     let other = Shape::of(insert, session, scope)?;
-    let fitting = other.fit(insert, scope.now_millis);
+    let fitting = other.fit(insert, scope.now_millis, constants);
     if shapes.len() == SHAPES_MAX {
         shapes.remove(0);
     }

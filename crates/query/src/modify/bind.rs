@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use bytes::Bytes;
 use coordinator::{Consistency, Coordinator};
 use rows::{
     Clustering, DeletionTime, Liveness, PartitionKey, RangeTombstone, Row, RowBuilder, Slice, Slices,
@@ -13,6 +14,7 @@ use super::cells::{Applying, PrependClock, WriteTime, apply};
 use super::collect::Changes;
 use super::operation::ColumnChange;
 use super::plan::{ModifyPlan, Using};
+use super::shape::Constants;
 use crate::QueryError;
 use crate::error::refuse;
 use crate::request::BindValue;
@@ -96,18 +98,24 @@ impl Writer<'_> {
     pub(crate) async fn add_entry(
         &self,
         entry: &BatchEntry,
+        constants: &Constants,
         bindings: &Bindings<'_>,
         changes: &mut Changes,
     ) -> Result<(), QueryError> {
         let plan = &*entry.plan;
-        let Some(constants) = &entry.constants else { return self.add(plan, bindings, changes).await };
+        let Some(run) = entry.constants else { return self.add(plan, bindings, changes).await };
         let time = self.time(plan, bindings)?;
-        if let Some(mutation) = plan.point_mutation(constants.iter().map(|value| &value[..]), || time) {
-            changes.add_row(&plan.table, mutation);
+        let mutation = plan.point_mutation(
+            constants.values(run),
+            || time,
+            |token| changes.memory(self.coordinator.owner(token)),
+        );
+        if let Some(mutation) = mutation {
+            changes.add_row(mutation);
             return Ok(());
         }
-        let values = constants.iter().cloned().map(BindValue::Set).collect();
-        let bindings = Bindings::of_markers(values, bindings.environment);
+        let value = |value| BindValue::Set(Bytes::copy_from_slice(value));
+        let bindings = Bindings::of_markers(constants.values(run).map(value).collect(), bindings.environment);
         self.add(plan, &bindings, changes).await
     }
 
@@ -135,7 +143,7 @@ impl Writer<'_> {
                 None => &[][..],
                 Some(Rows::Named(clusterings)) => clusterings,
                 Some(Rows::Slices(slices)) => {
-                    self.delete_slices(plan, key, slices, time.deletion(), changes);
+                    self.delete_slices(plan, &key, slices, time.deletion(), changes);
                     continue;
                 }
             };
@@ -143,7 +151,7 @@ impl Writer<'_> {
                 let before = self.before(plan, &plan.statics, &key, None).await?;
                 let applying = Applying { time, bindings, prepends: self.prepends, before: before.as_ref() };
                 if let Some(row) = build(Clustering::EMPTY, Liveness::NONE, &plan.statics, &applying)? {
-                    changes.partition(&plan.table, key.clone()).set_static(row);
+                    changes.partition(&plan.table, &key).set_static(&plan.table, row);
                 }
             }
             for clustering in clusterings {
@@ -167,16 +175,16 @@ impl Writer<'_> {
         let time = applying.time;
         if plan.statement == StatementType::Delete && plan.regulars.is_empty() {
             if clustering.is_empty() {
-                changes.partition(&plan.table, key.clone()).delete(time.deletion());
+                changes.partition(&plan.table, key).delete(time.deletion());
             } else {
                 let row = RowBuilder::new(clustering, Liveness::NONE, time.deletion()).finish();
-                changes.partition(&plan.table, key.clone()).add_row(row);
+                changes.partition(&plan.table, key).add_row(row);
             }
             return Ok(());
         }
         let liveness = liveness(plan.statement, &time);
         if let Some(row) = build(clustering.clone(), liveness, &plan.regulars, applying)? {
-            changes.partition(&plan.table, key.clone()).add_row(row);
+            changes.partition(&plan.table, key).add_row(row);
         }
         Ok(())
     }
@@ -184,7 +192,7 @@ impl Writer<'_> {
     fn delete_slices(
         &self,
         plan: &ModifyPlan,
-        key: PartitionKey,
+        key: &PartitionKey,
         slices: &Slices,
         deletion: DeletionTime,
         changes: &mut Changes,

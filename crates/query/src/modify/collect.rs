@@ -1,99 +1,120 @@
 //! Changes of several statements gathered into one mutation for each partition.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rows::{DeletionTime, Mutation, MutationBuilder, PartitionKey, RangeTombstone, Row, merge_rows};
+use rows::{
+    DeletionTime, Mutation, MutationBuilder, MutationMemory, PartitionKey, RangeTombstone, Row, merge_rows,
+};
 use schema::{Table, TableId};
+use types::Token;
 
 /// Mutations of one statement or batch, one for each partition of each table, in the order met.
 #[derive(Default)]
 pub(crate) struct Changes {
-    partitions: Vec<Change>,
-    /// Built when there is more than a few. A tree: it compares tokens, which costs less than hashing keys.
-    places: BTreeMap<(PartitionKey, TableId), usize>,
+    /// Several may be of one partition, until the end.
+    changes: Vec<Change>,
+    /// For mutations of one row: for each shard its own, since counts of who holds it are dear to share.
+    memory: Vec<MutationMemory>,
 }
 
 /// What changes in one partition.
 enum Change {
     /// One row, as it will be written.
-    Row(Arc<Table>, Mutation),
+    Row(Mutation),
     Parts(Partition),
 }
 
 /// Changes of one partition, put together part by part.
 pub(crate) struct Partition {
-    table: Arc<Table>,
+    table: TableId,
     key: PartitionKey,
     deletion: DeletionTime,
-    static_row: Option<Row>,
+    static_row: Option<StaticRow>,
     rows: Vec<Row>,
     ranges: Vec<RangeTombstone>,
 }
 
-/// Up to so many partitions are searched one by one.
-const SEARCHED_MAX: usize = 4;
+struct StaticRow {
+    table: Arc<Table>,
+    row: Row,
+}
+
+/// Of a mutation of one row, what is not a value.
+const MUTATION_HEAD_BYTES: usize = 80;
 
 impl Changes {
-    /// The changes of that partition.
-    pub(crate) fn partition(&mut self, table: &Arc<Table>, key: PartitionKey) -> &mut Partition {
-        let index = self.place_of(table.id(), &key);
-        if index == self.partitions.len() {
-            self.partitions.push(Change::Parts(Partition::new(table, key)));
+    /// With room for mutations of so many rows, which have values of so many bytes in all.
+    pub(crate) fn of_rows(row_count: usize, value_bytes: usize, shard_count: usize) -> Changes {
+        let bytes = value_bytes + row_count * MUTATION_HEAD_BYTES;
+        let memory = || MutationMemory::new(bytes / shard_count);
+        Changes {
+            changes: Vec::with_capacity(row_count),
+            memory: std::iter::repeat_with(memory).take(shard_count).collect(),
         }
-        self.partitions[index].parts()
+    }
+
+    /// Memory for mutations of partitions of that shard, if it was foreseen.
+    pub(crate) fn memory(&mut self, shard: usize) -> Option<&mut MutationMemory> {
+        self.memory.get_mut(shard)
+    }
+
+    /// The changes of that partition.
+    pub(crate) fn partition(&mut self, table: &Arc<Table>, key: &PartitionKey) -> &mut Partition {
+        // A statement mostly goes on in the partition it is at.
+        if self.changes.last().is_none_or(|change| change.place() != (key, table.id())) {
+            self.changes.push(Change::Parts(Partition::new(table.id(), key.clone())));
+        }
+        let last = self.changes.len() - 1;
+        self.changes[last].parts()
     }
 
     /// Adds a mutation of one row of a table without clustering columns.
-    pub(crate) fn add_row(&mut self, table: &Arc<Table>, mutation: Mutation) {
+    pub(crate) fn add_row(&mut self, mutation: Mutation) {
         debug_assert!(mutation.rows.len() == 1 && mutation.static_row.is_none(), "one row");
-        let index = self.place_of(mutation.table, &mutation.key);
-        match self.partitions.get_mut(index) {
-            Some(change) => change.parts().rows.extend(mutation.rows),
-            None => self.partitions.push(Change::Row(Arc::clone(table), mutation)),
-        }
-    }
-
-    /// Where the changes of a partition are, or where its caller puts them: behind all others.
-    fn place_of(&mut self, table: TableId, key: &PartitionKey) -> usize {
-        let next = self.partitions.len();
-        if next <= SEARCHED_MAX {
-            let found = self.partitions.iter().position(|change| change.place() == (key, table));
-            return found.unwrap_or(next);
-        }
-        if self.places.is_empty() {
-            let entry = |(index, change): (usize, &Change)| {
-                let (key, table) = change.place();
-                ((key.clone(), table), index)
-            };
-            self.places = self.partitions.iter().enumerate().map(entry).collect();
-        }
-        *self.places.entry((key.clone(), table)).or_insert(next)
+        self.changes.push(Change::Row(mutation));
     }
 
     /// The mutations; partitions that nothing changed in are left out.
-    pub(crate) fn finish(self) -> Vec<Mutation> {
+    pub(crate) fn finish(mut self) -> Vec<Mutation> {
+        for (first, other) in self.repeated() {
+            let other = self.changes[other].take();
+            self.changes[first].parts().append(other);
+        }
         let mutation = |change| match change {
-            Change::Row(_, mutation) => Some(mutation),
+            Change::Row(mutation) => Some(mutation),
             Change::Parts(partition) => partition.finish(),
         };
-        self.partitions.into_iter().filter_map(mutation).collect()
+        self.changes.into_iter().filter_map(mutation).collect()
+    }
+
+    /// Those of a partition that was met before, in the order met; each behind the first of that partition.
+    fn repeated(&self) -> Vec<(usize, usize)> {
+        let token = |(index, change): (usize, &Change)| (change.place().0.token, index);
+        let mut order: Vec<(Token, usize)> = self.changes.iter().enumerate().map(token).collect();
+        order.sort_unstable();
+        if order.windows(2).all(|two| two[0].0 != two[1].0) {
+            return Vec::new();
+        }
+        let place = |(_, index): &(Token, usize)| self.changes[*index].place();
+        order.sort_by(|one, other| place(one).cmp(&place(other)));
+        let partitions = order.chunk_by(|one, other| place(one) == place(other));
+        partitions.flat_map(|same| same[1..].iter().map(|other| (same[0].1, other.1))).collect()
     }
 }
 
 impl Change {
     fn place(&self) -> (&PartitionKey, TableId) {
         match self {
-            Change::Row(_, mutation) => (&mutation.key, mutation.table),
-            Change::Parts(partition) => (&partition.key, partition.table.id()),
+            Change::Row(mutation) => (&mutation.key, mutation.table),
+            Change::Parts(partition) => (&partition.key, partition.table),
         }
     }
 
     /// In parts, for more to come.
     fn parts(&mut self) -> &mut Partition {
-        if let Change::Row(table, mutation) = self {
-            let mut parts = Partition::new(table, mutation.key.clone());
-            parts.rows.append(&mut mutation.rows);
+        if let Change::Row(mutation) = self {
+            let mut parts = Partition::new(mutation.table, mutation.key.clone());
+            parts.rows = std::mem::take(&mut mutation.rows).into_vec();
             *self = Change::Parts(parts);
         }
         match self {
@@ -101,29 +122,31 @@ impl Change {
             Change::Row(..) => unreachable!("taken apart above"),
         }
     }
+
+    /// What changes, so that nothing is left of it here.
+    fn take(&mut self) -> Partition {
+        let parts = self.parts();
+        let nothing = Partition::new(parts.table, parts.key.clone());
+        std::mem::replace(parts, nothing)
+    }
 }
 
 impl Partition {
-    fn new(table: &Arc<Table>, key: PartitionKey) -> Partition {
-        Partition {
-            table: Arc::clone(table),
-            key,
-            deletion: DeletionTime::LIVE,
-            static_row: None,
-            rows: Vec::new(),
-            ranges: Vec::new(),
-        }
+    fn new(table: TableId, key: PartitionKey) -> Partition {
+        let (deletion, static_row) = (DeletionTime::LIVE, None);
+        Partition { table, key, deletion, static_row, rows: Vec::new(), ranges: Vec::new() }
     }
 
     pub(super) fn delete(&mut self, deletion: DeletionTime) {
         self.deletion = self.deletion.max(deletion);
     }
 
-    pub(super) fn set_static(&mut self, row: Row) {
-        self.static_row = match self.static_row.take() {
-            Some(before) => merge_rows(&[before, row], DeletionTime::LIVE, &self.table),
+    pub(super) fn set_static(&mut self, table: &Arc<Table>, row: Row) {
+        let row = match self.static_row.take() {
+            Some(before) => merge_rows(&[before.row, row], DeletionTime::LIVE, table),
             None => Some(row),
         };
+        self.static_row = row.map(|row| StaticRow { table: Arc::clone(table), row });
     }
 
     pub(super) fn add_row(&mut self, row: Row) {
@@ -134,6 +157,16 @@ impl Partition {
         self.ranges.push(range);
     }
 
+    /// Adds what changed later.
+    fn append(&mut self, mut later: Partition) {
+        self.delete(later.deletion);
+        if let Some(StaticRow { table, row }) = later.static_row {
+            self.set_static(&table, row);
+        }
+        self.rows.append(&mut later.rows);
+        self.ranges.append(&mut later.ranges);
+    }
+
     fn finish(self) -> Option<Mutation> {
         let nothing = self.deletion.is_live()
             && self.static_row.is_none()
@@ -142,11 +175,11 @@ impl Partition {
         if nothing {
             return None;
         }
-        let mut builder = MutationBuilder::new(self.table.id(), self.key);
+        let mut builder = MutationBuilder::new(self.table, self.key);
         if !self.deletion.is_live() {
             builder.partition_deletion(self.deletion);
         }
-        if let Some(row) = self.static_row {
+        if let Some(StaticRow { row, .. }) = self.static_row {
             builder.static_row(row);
         }
         for row in self.rows {
@@ -156,5 +189,66 @@ impl Partition {
             builder.range(range);
         }
         Some(builder.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use rows::{CellRef, Liveness, RowBuilder};
+    use schema::ColumnId;
+
+    use super::*;
+
+    const TABLES: [TableId; 2] = [TableId(uuid::Uuid::from_u128(1)), TableId(uuid::Uuid::from_u128(2))];
+
+    fn write(out: Vec<u8>, value: u8) -> RowBuilder {
+        let mut row = RowBuilder::appending(out, b"", Liveness::at(1), DeletionTime::LIVE);
+        row.cell(ColumnId(1), CellRef::live(1, &[value]));
+        row
+    }
+
+    /// A batch of rows with these tables, keys and values.
+    fn mutations(rows: &[(usize, u8, u8)]) -> Vec<Mutation> {
+        let mut changes = Changes::of_rows(rows.len(), 10, 2);
+        for (table, key, value) in rows {
+            let place = (Token::of(&[*key]), &[*key][..]);
+            let memory = changes.memory(usize::from(key % 2)).expect("of that shard");
+            let mutation = memory.mutation_of_row(TABLES[*table], place, 30, |out| write(out, *value));
+            changes.add_row(mutation);
+        }
+        changes.finish()
+    }
+
+    /// A mutation of one partition of these values.
+    fn mutation(table: usize, key: u8, values: &[u8]) -> Mutation {
+        let mut builder =
+            MutationBuilder::new(TABLES[table], PartitionKey::new(Bytes::copy_from_slice(&[key])));
+        for value in values {
+            builder.row(write(Vec::new(), *value).finish());
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn rows_of_a_partition_are_taken_together_in_their_order_where_the_first_was_met() {
+        let rows = [(0, 5, 1), (0, 1, 2), (1, 5, 3), (0, 5, 4), (0, 2, 5), (1, 5, 6), (0, 5, 7)];
+        let expected =
+            [mutation(0, 5, &[1, 4, 7]), mutation(0, 1, &[2]), mutation(1, 5, &[3, 6]), mutation(0, 2, &[5])];
+        assert_eq!(mutations(&rows), expected);
+    }
+
+    #[test]
+    fn one_key_in_two_tables_is_two_partitions() {
+        assert_eq!(mutations(&[(1, 5, 1), (0, 5, 2)]), [mutation(1, 5, &[1]), mutation(0, 5, &[2])]);
+    }
+
+    #[test]
+    fn what_changes_nothing_is_left_out() {
+        let mut changes = Changes::default();
+        let key = PartitionKey::new(Bytes::from_static(b"k"));
+        changes.changes.push(Change::Parts(Partition::new(TABLES[0], key)));
+        assert!(changes.finish().is_empty());
+        assert!(mutations(&[]).is_empty());
     }
 }

@@ -4,12 +4,11 @@
 //! applications write. What such a statement changes follows from the plan but for the bytes, so the
 //! values are put from the frame into the mutation, checked on the way.
 
-use bytes::Bytes;
 use coordinator::{Consistency, Coordinator};
-use rows::{DeletionTime, Mutation, PartitionKey, RowBuilder};
+use rows::{DeletionTime, Mutation, MutationMemory, RowBuilder};
 use schema::ColumnId;
 use smallvec::SmallVec;
-use types::CqlType;
+use types::{CqlType, Token};
 
 use super::bind::liveness;
 use super::cells::WriteTime;
@@ -73,11 +72,13 @@ impl ModifyPlan {
 }
 
 impl ModifyPlan {
-    /// The mutation of a write of one row of these values, if nothing about it is unusual.
-    pub(super) fn point_mutation<'v>(
+    /// The mutation of a write of one row of these values, if nothing about it is unusual. It is made in the `memory` for
+    /// those of a token, or in some of its own.
+    pub(super) fn point_mutation<'v, 'm>(
         &self,
         values: impl Iterator<Item = &'v [u8]>,
         time: impl FnOnce() -> WriteTime,
+        memory: impl FnOnce(Token) -> Option<&'m mut MutationMemory>,
     ) -> Option<Mutation> {
         let point = self.point.as_ref()?;
         let values: SmallVec<[&[u8]; 16]> = values.collect();
@@ -89,14 +90,18 @@ impl ModifyPlan {
         }
         let time = time();
         let liveness = liveness(self.statement, &time);
-        let key = PartitionKey::new(Bytes::copy_from_slice(key));
-        Some(Mutation::of_row(self.table.id(), key, row_bytes, |bytes| {
+        let write = |bytes| {
             let mut row = RowBuilder::appending(bytes, b"", liveness, DeletionTime::LIVE);
             for (id, column) in &point.columns {
                 row.cell(*id, time.live(values[column.index]));
             }
             row
-        }))
+        };
+        let (table, token) = (self.table.id(), Token::of(key));
+        Some(match memory(token) {
+            Some(memory) => memory.mutation_of_row(table, (token, key), row_bytes, write),
+            None => Mutation::of_row(table, (token, key), row_bytes, write),
+        })
     }
 }
 
@@ -119,7 +124,7 @@ impl PointRequest<'_> {
         if plan.point.is_none() || is_serial || !self.coordinator.admits(plan.table.id(), self.consistency) {
             return None;
         }
-        plan.point_mutation(values, || self.time(plan))
+        plan.point_mutation(values, || self.time(plan), |_| None)
     }
 
     fn time(&self, plan: &ModifyPlan) -> WriteTime {

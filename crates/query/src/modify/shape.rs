@@ -7,7 +7,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use cql::ast::{Ident, Insert, InsertSource, Literal, Marker, QualifiedName, Term, Using};
 use types::CqlType;
 
@@ -51,20 +50,67 @@ impl<'a> Shape<'a> {
         Some(Shape { table: &insert.table, columns, types, plan })
     }
 
-    /// The plan, and what is bound to it for this INSERT; `None` if it is of another shape, or a constant does not
-    /// fit its column.
-    pub(super) fn fit(&self, insert: &Insert, now_millis: i64) -> Option<(Rc<ModifyPlan>, Vec<Bytes>)> {
+    /// The plan, and what is bound to it for this INSERT, among the `constants`; `None` if it is of another shape, or
+    /// a constant does not fit its column.
+    pub(super) fn fit(
+        &self,
+        insert: &Insert,
+        now_millis: i64,
+        constants: &mut Constants,
+    ) -> Option<(Rc<ModifyPlan>, Run)> {
         let (columns, values) = columns_and_values(insert)?;
         let is_alike =
             insert.table == *self.table && columns == self.columns && values.len() == self.types.len();
         if !is_alike {
             return None;
         }
-        let mut bound = Vec::with_capacity(values.len());
+        let start = constants.ends.len();
         for (value, cql_type) in values.iter().zip(&self.types) {
-            bound.push(terms::plan_fitting(constant(value)?, cql_type, now_millis)?.ok()?);
+            if constants.append(constant(value), cql_type, now_millis).is_none() {
+                constants.truncate(start);
+                return None;
+            }
         }
-        Some((Rc::clone(&self.plan), bound))
+        Some((Rc::clone(&self.plan), Run { start, count: values.len() }))
+    }
+}
+
+/// Encoded constants, one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Constants {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+/// Some [`Constants`] next to each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    start: usize,
+    count: usize,
+}
+
+impl Constants {
+    fn append(&mut self, literal: Option<&Literal>, cql_type: &CqlType, now_millis: i64) -> Option<()> {
+        terms::append_fitting(literal?, cql_type, now_millis, &mut self.bytes)?.ok()?;
+        self.ends.push(self.bytes.len());
+        Some(())
+    }
+
+    /// Keeps the first so many.
+    fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    pub(crate) fn values(&self, run: Run) -> impl Iterator<Item = &[u8]> {
+        let mut at = if run.start == 0 { 0 } else { self.ends[run.start - 1] };
+        let ends = &self.ends[run.start..run.start + run.count];
+        ends.iter().map(move |end| &self.bytes[std::mem::replace(&mut at, *end)..*end])
+    }
+
+    pub(crate) fn total_bytes(&self) -> usize {
+        self.bytes.len()
     }
 }
 

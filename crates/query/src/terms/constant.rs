@@ -58,14 +58,18 @@ fn preferred_float(text: &str) -> CqlType {
 
 /// May a constant be given for that type?
 pub(super) fn test(literal: &Literal, receiver: &CqlType) -> Assignable {
-    if receiver.native_name().is_none() {
+    match fits(literal.kind, receiver) {
         // Cassandra leaves types that are neither native nor collections to their own parsers.
-        return if matches!(receiver, CqlType::Tuple(_)) { Assignable::Weakly } else { Assignable::No };
+        false if matches!(receiver, CqlType::Tuple(_)) => Assignable::Weakly,
+        false => Assignable::No,
+        true if preferred_type(literal).as_ref() == Some(receiver) => Assignable::Exactly,
+        true => Assignable::Weakly,
     }
-    if preferred_type(literal).as_ref() == Some(receiver) {
-        return Assignable::Exactly;
-    }
-    let fits = match literal.kind {
+}
+
+/// Can a constant of that kind be one of that native type?
+fn fits(kind: LiteralKind, receiver: &CqlType) -> bool {
+    match kind {
         LiteralKind::String | LiteralKind::DollarString => matches!(
             receiver,
             CqlType::Ascii
@@ -94,10 +98,9 @@ pub(super) fn test(literal: &Literal, receiver: &CqlType) -> Assignable {
         LiteralKind::Uuid => matches!(receiver, CqlType::Uuid | CqlType::Timeuuid),
         LiteralKind::Float => matches!(receiver, CqlType::Decimal | CqlType::Double | CqlType::Float),
         LiteralKind::Boolean => *receiver == CqlType::Boolean,
-        LiteralKind::Hex => *receiver == CqlType::Blob,
+        LiteralKind::Hex => matches!(receiver, CqlType::Blob | CqlType::Tinyint),
         LiteralKind::Duration => *receiver == CqlType::Duration,
-    };
-    if fits { Assignable::Weakly } else { Assignable::No }
+    }
 }
 
 /// The constant as a value of the receiver's type.
@@ -123,7 +126,22 @@ pub(crate) fn plan_fitting(
     cql_type: &CqlType,
     now_millis: i64,
 ) -> Option<Result<Bytes, QueryError>> {
-    test(literal, cql_type).is_assignable().then(|| encode(literal, cql_type, now_millis))
+    is_fitting(literal, cql_type).then(|| encode(literal, cql_type, now_millis))
+}
+
+/// The same behind other values.
+pub(crate) fn append_fitting(
+    literal: &Literal,
+    cql_type: &CqlType,
+    now_millis: i64,
+    out: &mut Vec<u8>,
+) -> Option<Result<(), QueryError>> {
+    let append = || Ok(out.extend_from_slice(Encoded::of(literal, cql_type, now_millis)?.as_bytes()));
+    is_fitting(literal, cql_type).then(append)
+}
+
+fn is_fitting(literal: &Literal, cql_type: &CqlType) -> bool {
+    fits(literal.kind, cql_type) || matches!(cql_type, CqlType::Tuple(_))
 }
 
 /// The constant as a value of a type it fits.
@@ -131,18 +149,48 @@ pub(crate) fn plan_fitting(
 /// # Errors
 /// Its text is no value of the type.
 fn encode(literal: &Literal, cql_type: &CqlType, now_millis: i64) -> Result<Bytes, QueryError> {
-    let text = literal.text.as_str();
-    if literal.kind == LiteralKind::Hex {
-        let digits = text.get(2..).unwrap_or_default();
-        return Ok(blob::parse(digits)?.into());
-    }
-    Ok(match cql_type {
-        CqlType::Text => Bytes::copy_from_slice(text.as_bytes()),
-        CqlType::Int if let Ok(number) = text.parse::<i32>() => Bytes::copy_from_slice(&number.to_be_bytes()),
-        CqlType::Bigint | CqlType::Counter if let Ok(number) = text.parse::<i64>() => {
-            Bytes::copy_from_slice(&number.to_be_bytes())
-        }
-        CqlType::Counter => CqlType::Bigint.from_text(text, now_millis)?.into(),
-        _ => cql_type.from_text(text, now_millis)?.into(),
+    Ok(match Encoded::of(literal, cql_type, now_millis)? {
+        Encoded::Other(value) => value.into(),
+        usual => Bytes::copy_from_slice(usual.as_bytes()),
     })
+}
+
+/// A constant's value, the usual ones without memory of their own.
+enum Encoded<'a> {
+    Text(&'a str),
+    Int([u8; 4]),
+    Bigint([u8; 8]),
+    Other(Vec<u8>),
+}
+
+impl<'a> Encoded<'a> {
+    /// That of a constant for a type it fits.
+    ///
+    /// # Errors
+    /// Its text is no value of the type.
+    fn of(literal: &'a Literal, cql_type: &CqlType, now_millis: i64) -> Result<Encoded<'a>, QueryError> {
+        let text = literal.text.as_str();
+        if literal.kind == LiteralKind::Hex {
+            let digits = text.get(2..).unwrap_or_default();
+            return Ok(Encoded::Other(blob::parse(digits)?));
+        }
+        Ok(match cql_type {
+            CqlType::Text => Encoded::Text(text),
+            CqlType::Int if let Ok(number) = text.parse::<i32>() => Encoded::Int(number.to_be_bytes()),
+            CqlType::Bigint | CqlType::Counter if let Ok(number) = text.parse::<i64>() => {
+                Encoded::Bigint(number.to_be_bytes())
+            }
+            CqlType::Counter => Encoded::Other(CqlType::Bigint.from_text(text, now_millis)?),
+            _ => Encoded::Other(cql_type.from_text(text, now_millis)?),
+        })
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Encoded::Text(text) => text.as_bytes(),
+            Encoded::Int(bytes) => bytes,
+            Encoded::Bigint(bytes) => bytes,
+            Encoded::Other(bytes) => bytes,
+        }
+    }
 }

@@ -18,7 +18,7 @@ use crate::request::BindValue;
 use crate::{ColumnSpec, QueryError, Values};
 
 pub(crate) use assign::{Assignable, test as test_assignment, test_type};
-pub(crate) use constant::{plan_fitting, preferred_type};
+pub(crate) use constant::{append_fitting, plan_fitting, preferred_type};
 
 /// A planned term.
 #[derive(Clone, Debug)]

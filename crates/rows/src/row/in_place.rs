@@ -1,4 +1,5 @@
-//! A later write that fits into a row as it lies: an UPDATE of columns that an UPDATE has set before.
+//! A later write that fits into a row as it lies: an INSERT over an INSERT of the same length, or an UPDATE of columns
+//! that an UPDATE has set before.
 
 use super::{Columns, ROW_PLAIN, Reader, Row};
 
@@ -8,10 +9,32 @@ const HEAD_BYTES: usize = 2 + 1 + 8 + 4;
 const NO_FLAGS: u8 = 0;
 
 impl Row {
-    /// Writes those cells of a later row over this one's that are newer and take as much room, if nobody else
-    /// holds the bytes. Were they all, so that this is the row that merging the two would make? If not,
-    /// merging the two still makes the same.
+    /// Writes a later row that leaves nothing of this one over it, or those of its cells that are newer, where they
+    /// take as much room and nobody else holds the bytes. Was that all, so that this is the row that merging the
+    /// two would make? If not, merging the two still makes the same.
     pub fn write_over(&mut self, later: &Row) -> bool {
+        if self.0.len() == later.0.len() && later.overwrites(self) {
+            return self.write_whole(later);
+        }
+        self.write_cells(later)
+    }
+
+    /// Becomes a row of the same length, if nobody else holds the bytes. Did it?
+    fn write_whole(&mut self, later: &Row) -> bool {
+        match std::mem::take(&mut self.0).try_into_mut() {
+            Ok(mut bytes) => {
+                bytes.copy_from_slice(&later.0);
+                self.0 = bytes.freeze();
+                true
+            }
+            Err(shared) => {
+                self.0 = shared;
+                false
+            }
+        }
+    }
+
+    fn write_cells(&mut self, later: &Row) -> bool {
         let is_alike = later.header().0 == ROW_PLAIN
             && self.is_plain()
             && self.encoded_clustering() == later.encoded_clustering();

@@ -127,6 +127,47 @@ fn an_update_is_written_over_the_one_before() {
     assert!(!exact.write_over(&update(3, &[(11, 9)])), "another column");
 }
 
+#[test]
+fn an_insert_is_written_over_one_of_the_same_length_that_it_leaves_nothing_of() {
+    let insert = |timestamp, values: &[(u16, u8)]| {
+        Write { timestamp, is_insert: true, values: values.iter().copied().collect() }.row()
+    };
+    let mut row = insert(2, &[(10, 1), (12, 2)]);
+    let (first, later) = (row.clone(), insert(3, &[(10, 7), (12, 8)]));
+    assert!(!row.write_over(&later), "somebody reads it");
+    drop(first);
+    let place = row.as_encoded().as_ptr();
+    for other in [
+        insert(2, &[(10, 7), (12, 8)]),
+        insert(1, &[(10, 7), (12, 8)]),
+        insert(3, &[(10, 7)]),
+        insert(3, &[(10, 7), (13, 8)]),
+    ] {
+        let before = row.clone();
+        assert!(!row.write_over(&other), "{other:?}");
+        assert_eq!(row, before);
+    }
+    assert!(row.write_over(&later));
+    assert_eq!((row.as_encoded().as_ptr(), &row), (place, &later));
+}
+
+#[test]
+fn a_small_row_is_kept_in_memory_of_its_own_and_a_large_one_in_that_it_came_with() {
+    let (table, mut scratch) = (given::table(), Vec::new());
+    for (length, is_own) in [(10, true), (300, false)] {
+        let insert = |timestamp| {
+            let mut row = RowBuilder::with_encoded(b"", Liveness::at(timestamp), DeletionTime::LIVE);
+            row.cell(ColumnId(10), CellRef::live(timestamp, &vec![1; length]));
+            row.finish()
+        };
+        let (old, new) = (insert(1), insert(2));
+        let kept = merge_to_keep(&old, &new, &table, &mut scratch).expect("another row");
+        assert_eq!(kept, new);
+        assert_eq!(kept.as_encoded().as_ptr() != new.as_encoded().as_ptr(), is_own);
+        assert_eq!(merge_to_keep(&new, &old, &table, &mut scratch), None);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 

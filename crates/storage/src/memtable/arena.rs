@@ -14,10 +14,6 @@ use rows::{PartitionKey, Row};
 const REGION_BYTES_MIN: usize = 1 << 10;
 /// Regions grow up to this as the memtable does.
 const REGION_BYTES_MAX: usize = 256 << 10;
-/// Longer rows stay in the memory they came with, which is free as soon as they are overwritten: what an arena
-/// saves is blocks and not bytes, and what is overwritten in it is held until the flush.
-const ROW_BYTES_MAX: usize = 256;
-
 /// Regions, the last of them with room.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
@@ -40,10 +36,12 @@ impl Arena {
         PartitionKey { token: key.token, bytes: room.split().freeze() }
     }
 
-    /// A copy of a row, or the row as it is; and how many bytes it takes elsewhere.
+    /// A copy of a small row, or the row as it is; and how many bytes it takes elsewhere. Longer rows stay in the memory
+    /// they came with, which is free as soon as they are overwritten: what an arena saves is blocks and not bytes,
+    /// and what is overwritten in it is held until the flush.
     pub(super) fn row(&mut self, row: &Row) -> (Row, usize) {
         let bytes = row.as_encoded().len();
-        match bytes <= ROW_BYTES_MAX {
+        match row.is_small() {
             true => (row.copy_into(self.room_for(bytes)), 0),
             false => (row.clone(), bytes),
         }

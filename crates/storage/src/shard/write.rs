@@ -7,6 +7,7 @@ use bytes::Bytes;
 use commitlog::{CommitLogError, LogPosition, SyncMode};
 use rows::Mutation;
 use runtime::trace;
+use schema::TableId;
 use smallvec::{SmallVec, smallvec};
 
 use super::{Shard, TableStore};
@@ -22,8 +23,13 @@ type Few<T> = SmallVec<[T; 2]>;
 pub(super) struct Taken {
     /// Where in the log; `None` for tables without one.
     pub(super) position: Option<LogPosition>,
-    /// Whose table each mutation went to.
-    pub(super) stores: Few<Rc<TableStore>>,
+    /// The tables that mutations next to each other went to, and how many these are.
+    pub(super) stores: Few<(Rc<TableStore>, usize)>,
+}
+
+/// Mutations of one table, next to each other.
+fn by_table(mutations: &[Mutation]) -> impl Iterator<Item = &[Mutation]> {
+    mutations.chunk_by(|one, other| one.table == other.table)
 }
 
 /// How long a write waits.
@@ -109,7 +115,7 @@ impl Shard {
             return false;
         }
         let sample = store.metrics.begin_write(clock);
-        let logged = self.is_durable(mutation).then(|| self.append_one(mutation.as_encoded()));
+        let logged = self.is_durable(mutation.table).then(|| self.append_one(mutation.as_encoded()));
         let Ok(position) = logged.transpose() else { return false };
         self.apply(store, mutation, position, place);
         sample.end(1);
@@ -119,20 +125,17 @@ impl Shard {
     /// Appends the mutations to the log and merges them into the memtables. Tells where in the log they
     /// are, if they are.
     pub(super) fn take(&self, mutations: &[Mutation]) -> Result<Taken, StorageError> {
-        let stores: Few<Rc<TableStore>> =
-            mutations.iter().map(|mutation| self.store(mutation.table)).collect::<Result<_, _>>()?;
-        let logged: Few<&Bytes> =
-            mutations.iter().filter(|mutation| self.is_durable(mutation)).map(Mutation::as_encoded).collect();
+        let store = |of_table: &[Mutation]| Ok((self.store(of_table[0].table)?, of_table.len()));
+        let stores: Few<_> = by_table(mutations).map(store).collect::<Result<_, StorageError>>()?;
+        let durable = by_table(mutations).filter(|of_table| self.is_durable(of_table[0].table)).flatten();
+        let logged: Few<&Bytes> = durable.map(Mutation::as_encoded).collect();
         if !logged.is_empty() {
             trace::note(|| "Appending to commitlog".into());
         }
         let position = if logged.is_empty() { None } else { Some(self.append(&logged)?) };
         // No await between the append and here: a flush that freezes a memtable so finds in it
         // exactly the writes below its log position.
-        let mut stores_left = stores.as_slice();
-        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
-            let store = &stores_left[0];
-            stores_left = &stores_left[of_table.len()..];
+        for (of_table, (store, _)) in by_table(mutations).zip(&stores) {
             of_table.chunks(KEYS_TOGETHER).for_each(|some| self.apply_to(store, some, position));
         }
         self.lend();
@@ -183,19 +186,18 @@ impl Shard {
         Ok(self.log.synced(position).await?)
     }
 
-    pub(super) fn count_writes(&self, stores: &[Rc<TableStore>], started: Duration) {
+    pub(super) fn count_writes(&self, stores: &[(Rc<TableStore>, usize)], started: Duration) {
         let spent = self.runtime.clock.elapsed().saturating_sub(started);
-        for store in stores {
-            TableMetrics::add(&store.metrics.write_count, 1);
-            TableMetrics::add_nanos(&store.metrics.write_nanos, spent);
+        for (store, count) in stores {
+            TableMetrics::add(&store.metrics.write_count, *count as u64);
+            let spent_by_all = spent.saturating_mul(u32::try_from(*count).unwrap_or(u32::MAX));
+            TableMetrics::add_nanos(&store.metrics.write_nanos, spent_by_all);
         }
     }
 
-    /// Does the keyspace of the mutation want it logged?
-    fn is_durable(&self, mutation: &Mutation) -> bool {
-        self.with_schema(|schema| {
-            schema.keyspace_of(mutation.table).is_none_or(|keyspace| keyspace.durable_writes)
-        })
+    /// Does the keyspace of the table want its mutations logged?
+    fn is_durable(&self, table: TableId) -> bool {
+        self.with_schema(|schema| schema.keyspace_of(table).is_none_or(|keyspace| keyspace.durable_writes))
     }
 
     fn append(&self, logged: &[&Bytes]) -> Result<LogPosition, StorageError> {
