@@ -285,6 +285,31 @@ fn a_table_of_counters_is_refused_when_it_is_made_not_when_it_is_written() {
 
 /// INSERTs of one shape share a plan; each still means what it means alone.
 #[test]
+fn a_batch_that_comes_back_to_a_partition_changes_it_as_its_statements_in_turn() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, s int static, v text, PRIMARY KEY (k, c))").await;
+        session.run("CREATE TABLE u (k int PRIMARY KEY, v text)").await;
+        session.run("INSERT INTO t (k, c, v) VALUES (3, 1, 'old') USING TIMESTAMP 1").await;
+        session
+            .run(
+                "BEGIN UNLOGGED BATCH USING TIMESTAMP 7 \
+                 INSERT INTO u (k, v) VALUES (1, 'b'); INSERT INTO u (k, v) VALUES (2, 'x'); \
+                 INSERT INTO t (k, c, v) VALUES (1, 1, 'a'); INSERT INTO t (k, c, s) VALUES (2, 1, 5); \
+                 INSERT INTO u (k, v) VALUES (1, 'c'); INSERT INTO t (k, c, s) VALUES (1, 2, 3); \
+                 DELETE FROM t WHERE k = 3; UPDATE t SET s = 4 WHERE k = 1; INSERT INTO u (k, v) VALUES (1, 'a'); \
+                 DELETE FROM t WHERE k = 2 AND c > 3; INSERT INTO t (k, c, v) VALUES (1, 1, 'b'); \
+                 UPDATE t SET v = 'gone' WHERE k = 3 AND c = 2; DELETE FROM u WHERE k = 2; APPLY BATCH",
+            )
+            .await;
+        // Of equal timestamps a deletion wins, then the greater value.
+        session.check("SELECT * FROM u", &["1 | 'c'"]).await;
+        session.check("SELECT k, c, s, v FROM t WHERE k = 1", &["1 | 1 | 4 | 'b'", "1 | 2 | 4 | null"]).await;
+        session.check("SELECT k, c, s, v FROM t WHERE k = 2", &["2 | 1 | 5 | null"]).await;
+        session.check("SELECT k, c, s, v FROM t WHERE k = 3", &[]).await;
+    });
+}
+
+#[test]
 fn inserts_of_a_batch_mean_what_they_mean_alone() {
     with_session(async |mut session| {
         session.run("CREATE TABLE t (k int PRIMARY KEY, a text, b double, s set<int>)").await;

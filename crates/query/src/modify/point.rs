@@ -72,8 +72,8 @@ impl ModifyPlan {
 }
 
 impl ModifyPlan {
-    /// The mutation of a write of one row of these values, if nothing about it is unusual. It is made in the `memory` for
-    /// those of a token, or in some of its own.
+    /// The mutation of a write of one row of these values, if nothing about it is unusual. It is made in the
+    /// `memory` for those of a token, or in some of its own.
     pub(super) fn point_mutation<'v, 'm>(
         &self,
         values: impl Iterator<Item = &'v [u8]>,

@@ -136,8 +136,11 @@ pub(crate) fn append_fitting(
     now_millis: i64,
     out: &mut Vec<u8>,
 ) -> Option<Result<(), QueryError>> {
-    let append = || Ok(out.extend_from_slice(Encoded::of(literal, cql_type, now_millis)?.as_bytes()));
-    is_fitting(literal, cql_type).then(append)
+    is_fitting(literal, cql_type).then(|| {
+        let value = Encoded::of(literal, cql_type, now_millis)?;
+        out.extend_from_slice(value.as_bytes());
+        Ok(())
+    })
 }
 
 fn is_fitting(literal: &Literal, cql_type: &CqlType) -> bool {

@@ -36,9 +36,9 @@ impl Arena {
         PartitionKey { token: key.token, bytes: room.split().freeze() }
     }
 
-    /// A copy of a small row, or the row as it is; and how many bytes it takes elsewhere. Longer rows stay in the memory
-    /// they came with, which is free as soon as they are overwritten: what an arena saves is blocks and not bytes,
-    /// and what is overwritten in it is held until the flush.
+    /// A copy of a small row, or the row as it is; and how many bytes it takes elsewhere. Longer rows stay in the
+    /// memory they came with, which is free as soon as they are overwritten: what an arena saves is blocks and not
+    /// bytes, and what is overwritten in it is held until the flush.
     pub(super) fn row(&mut self, row: &Row) -> (Row, usize) {
         let bytes = row.as_encoded().len();
         match row.is_small() {
