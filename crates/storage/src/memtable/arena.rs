@@ -14,6 +14,7 @@ use rows::{PartitionKey, Row};
 const REGION_BYTES_MIN: usize = 1 << 10;
 /// Regions grow up to this as the memtable does.
 const REGION_BYTES_MAX: usize = 256 << 10;
+
 /// Regions, the last of them with room.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
