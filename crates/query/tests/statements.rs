@@ -283,7 +283,6 @@ fn a_table_of_counters_is_refused_when_it_is_made_not_when_it_is_written() {
     });
 }
 
-/// INSERTs of one shape share a plan; each still means what it means alone.
 #[test]
 fn a_batch_that_comes_back_to_a_partition_changes_it_as_its_statements_in_turn() {
     with_session(async |mut session| {
@@ -309,6 +308,7 @@ fn a_batch_that_comes_back_to_a_partition_changes_it_as_its_statements_in_turn()
     });
 }
 
+/// INSERTs of one shape share a plan; each still means what it means alone.
 #[test]
 fn inserts_of_a_batch_mean_what_they_mean_alone() {
     with_session(async |mut session| {

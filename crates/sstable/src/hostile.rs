@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use crate::statistics::correct_checksums;
 use crate::{
-    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, LonePartition, LoneSearch,
-    RingRange, SearchKey, SstableError, TableFile, Version, table_of_header, toc,
+    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, LonePartition, LoneScanStep,
+    LoneSearch, RingRange, SearchKey, SstableError, TableFile, Version, table_of_header, toc,
 };
 
 /// Rows read of one hostile file, at most.
@@ -89,6 +89,10 @@ fn read_all(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Result<(), Sstable
     let _ = file.verify();
     let all = steps(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all()));
     let _ = steps(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::none()));
+    let mut lone = file.scan_lone(DirectChunks::new(), &RingRange::ALL);
+    while let Ok(LoneScanStep::Partition) = lone.advance() {
+        let _ = (lone.partition_key(), lone.deletion(), lone.row());
+    }
     let mut keys = vec![file.summary().first_key.clone(), file.summary().last_key.clone()];
     let mut places = Vec::new();
     for step in all.unwrap_or_default() {

@@ -145,7 +145,13 @@ impl<S: ChunkSource> LoneScan<S> {
     fn attempt(&mut self) -> Attempt<LoneScanStep> {
         let mut start = match self.next {
             Some(next) => next,
-            None => self.find_first()?,
+            None => match self.find_first()? {
+                Some(first) if first >= self.data_bytes => {
+                    let what = "the index points behind the end of Data";
+                    return Err(self.file.damaged(Component::Data, first, what).into());
+                }
+                first => first.unwrap_or(u64::MAX),
+            },
         };
         self.at = None;
         while start < self.data_bytes {
@@ -174,12 +180,12 @@ impl<S: ChunkSource> LoneScan<S> {
         Ok(LoneScanStep::End)
     }
 
-    /// Where in Data the first partition that may be in the range begins.
-    fn find_first(&mut self) -> Attempt<u64> {
+    /// Where in Data the first partition that may be in the range begins, if there is one.
+    fn find_first(&mut self) -> Attempt<Option<u64>> {
         loop {
             match &self.cursor.state {
-                State::Open(place) => return Ok(place.start),
-                State::End => return Ok(u64::MAX),
+                State::Open(place) => return Ok(Some(place.start)),
+                State::End => return Ok(None),
                 _ => _ = self.cursor.advance()?,
             }
         }

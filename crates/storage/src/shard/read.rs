@@ -387,7 +387,7 @@ impl<'a> Reading<'a> {
     fn open(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Option<Open> {
         let is_ours = self.shard.sharding.shard_of(header.key.token) == self.shard.index;
         let static_row = header.static_row.and_then(|row| self.visible(row));
-        self.page.tombstone_count += u64::from(!header.deletion.is_live());
+        self.page.tombstone_count += u64::from(is_ours && !header.deletion.is_live());
         let rows = PartitionRows { key: header.key, static_row, rows: RowList::new() };
         let (row_count, is_resumed) = (resumed.unwrap_or(0), resumed.is_some());
         is_ours.then_some(Open { rows, row_count, is_resumed })

@@ -8,15 +8,18 @@
 //!
 //! A merge of cursors has a head of each source made before it knows whose turn it is, and hands every part of
 //! a partition on as a step. Here a partition is one thing; the keys are held against each other where they lie,
-//! and only what the page takes is read. Nothing is waited for in between: when a chunk is lacking, or it is
-//! time to let others on the shard go first, the walk ends behind the last partition and begins there anew.
+//! and only what the page takes is read. Nothing is waited for in between: when it is time to let others on the
+//! shard go first, the walk ends behind the last partition and begins there anew; when a chunk is lacking, cursors go
+//! on with the rest of the page, which keep their places while they wait, and read ahead.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use bytes::BytesMut;
 use rows::{DeletionTime, PartitionKey, Row, merge_row, merge_rows};
+use schema::Table;
 use smallvec::SmallVec;
-use sstable::{ChunkNeed, LoneScan, LoneScanStep, RingPlace};
+use sstable::{LoneScan, LoneScanStep, RingPlace};
 use types::Token;
 
 use super::fetch::HeldChunks;
@@ -31,12 +34,15 @@ const PARTITIONS_PER_TURN: u32 = 512;
 /// Partitions for which there is room in a page before they come, at most.
 const PARTITIONS_RESERVED_MAX: u32 = 128;
 
+/// Memory for copies that is taken at a time.
+const COPIED_BYTES: usize = 16 << 10;
+
 /// How a scan of partitions of one row ended.
 pub(super) enum LoneScanned {
     /// The page is full, or the range is at its end.
     Whole,
-    /// Something else than partitions of one row is there, behind this key or from the range's start. A
-    /// merge of cursors goes on.
+    /// Something has to be waited for, or is more than a row, behind this key or from the range's start. A merge of
+    /// cursors goes on.
     Rest(Option<PartitionKey>),
 }
 
@@ -44,8 +50,8 @@ pub(super) enum LoneScanned {
 enum Stop {
     PageIsFull,
     End,
-    Need(ChunkNeed),
     Turn,
+    /// Not for a walk to tell.
     Unusual,
 }
 
@@ -90,7 +96,6 @@ impl Reading<'_> {
             match stop {
                 Stop::PageIsFull | Stop::End => return Ok(LoneScanned::Whole),
                 Stop::Unusual => return Ok(LoneScanned::Rest(after)),
-                Stop::Need(need) => Box::pin(self.shard.fetch(need, &self.chunks)).await?,
                 Stop::Turn => tokio::task::yield_now().await,
             }
         }
@@ -123,6 +128,7 @@ impl Reading<'_> {
             sources: in_memory.chain(in_files).map(headed).collect(),
             unread: SmallVec::new(),
             last: None,
+            copied: BytesMut::new(),
         };
         merge.unread.extend(0..merge.sources.len());
         let given_count = self.page.partitions.len();
@@ -147,10 +153,10 @@ impl Reading<'_> {
 
     /// Adds the partition at which a source stands, and perhaps others, to the page; is the page full by that?
     fn take_partition(&mut self, merge: &mut LoneMerge<'_>, first: usize) -> Result<bool, StorageError> {
-        let key = merge.sources[first].partition_key();
+        let key = merge.key_at(first);
         let is_ours = self.shard.sharding.shard_of(key.token) == self.shard.index;
         let (deletion, versions) = merge.versions(&key, is_ours)?;
-        let row = merged(versions, deletion, self);
+        let row = merge.merged(versions, deletion, &self.command.table);
         let mut key = Some(key);
         let is_full = is_ours && self.take_only_row(deletion, row, || key.take().expect("asked for once"));
         // What is in the page need not be remembered.
@@ -159,20 +165,12 @@ impl Reading<'_> {
     }
 }
 
-/// The row that versions make; `None` when nothing is left of it.
-fn merged(
-    versions: SmallVec<[Version<'_>; 4]>,
-    deletion: DeletionTime,
-    reading: &Reading<'_>,
-) -> Option<Row> {
-    if versions.len() > 1 {
-        return merge_rows(&versions, deletion, &reading.command.table);
+/// Memory with room for so many bytes more.
+fn room_for(memory: &mut BytesMut, bytes: usize) -> &mut BytesMut {
+    if memory.capacity() < bytes {
+        *memory = BytesMut::with_capacity(bytes.max(COPIED_BYTES));
     }
-    let row = match versions.into_iter().next()? {
-        Version::Read(row) => row,
-        Version::InMemory(row) => row.clone(),
-    };
-    merge_row(row, deletion)
+    memory
 }
 
 /// Partitions of several sources in ring order.
@@ -182,9 +180,41 @@ struct LoneMerge<'m> {
     unread: SmallVec<[usize; 8]>,
     /// The partition that was merged last, if it did not come into the page.
     last: Option<PartitionKey>,
+    /// Memory for keys and rows of memtables: a page must not keep a memtable's own.
+    copied: BytesMut,
 }
 
 impl<'m> LoneMerge<'m> {
+    /// The key at which a source stands, for keeping.
+    fn key_at(&mut self, index: usize) -> PartitionKey {
+        match &mut self.sources[index].source {
+            Source::Memory(_, at) => {
+                let (key, _) = at.as_ref().expect("it stands at a partition");
+                let room = room_for(&mut self.copied, key.bytes.len());
+                room.extend_from_slice(&key.bytes);
+                PartitionKey { token: key.token, bytes: room.split().freeze() }
+            }
+            Source::File(scan, _) => scan.partition_key(),
+        }
+    }
+
+    /// The row that versions make; `None` when nothing is left of it.
+    fn merged(
+        &mut self,
+        versions: SmallVec<[Version<'_>; 4]>,
+        deletion: DeletionTime,
+        table: &Table,
+    ) -> Option<Row> {
+        if versions.len() > 1 {
+            return merge_rows(&versions, deletion, table);
+        }
+        let row = match versions.into_iter().next()? {
+            Version::Read(row) => row,
+            Version::InMemory(row) => row.copy_into(room_for(&mut self.copied, row.as_encoded().len())),
+        };
+        merge_row(row, deletion)
+    }
+
     /// Has all sources stand at a partition or their end; or why one can not.
     fn advance(&mut self) -> Result<Option<Stop>, StorageError> {
         while let Some(index) = self.unread.last() {
@@ -258,8 +288,7 @@ impl Headed<'_> {
             Source::File(scan, _) => match scan.advance()? {
                 LoneScanStep::Partition => Some(scan.token()),
                 LoneScanStep::End => None,
-                LoneScanStep::Need(need) => return Ok(Some(Stop::Need(need))),
-                LoneScanStep::Unusual => return Ok(Some(Stop::Unusual)),
+                LoneScanStep::Need(_) | LoneScanStep::Unusual => return Ok(Some(Stop::Unusual)),
             },
         };
         Ok(None)
@@ -271,14 +300,6 @@ impl Headed<'_> {
             Source::Memory(_, at) => at.as_ref().map_or(&[], |(key, _)| &key.bytes),
             Source::File(scan, _) if self.token.is_some() => scan.key(),
             Source::File(..) => &[],
-        }
-    }
-
-    /// The same, for keeping.
-    fn partition_key(&mut self) -> PartitionKey {
-        match &mut self.source {
-            Source::Memory(_, at) => at.as_ref().map(|(key, _)| (*key).clone()).expect("it stands at one"),
-            Source::File(scan, _) => scan.partition_key(),
         }
     }
 }
