@@ -1,7 +1,8 @@
 //! Tokens to trees, by recursive descent: a function for each construct of the language.
 //!
 //! Nothing is read twice on the way to a tree, with two exceptions: the type in `(type) value` is
-//! looked over before it is known to be one, and a batch is tried statement by statement first ([`alike`]). Looking ahead also decides how an error reads: Cassandra's
+//! looked over before it is known to be one, and a batch is tried statement by statement first (see
+//! `alike`). Looking ahead also decides how an error reads: Cassandra's
 //! parser chooses between alternatives by as many tokens as that takes, and its message names the
 //! token that left no choice and shows the place where the choice began. `kind_at` remembers how
 //! far was looked, because the message quotes the text up to there.
