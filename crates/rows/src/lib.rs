@@ -29,6 +29,7 @@ mod mutation;
 mod range_tombstones;
 mod row;
 mod selection;
+mod shared;
 mod unfiltered;
 
 pub use cell::CellRef;
@@ -46,4 +47,5 @@ pub use mutation::{Mutation, MutationBuilder, MutationError, MutationMemory};
 pub use range_tombstones::{RangeTombstone, RangeTombstones};
 pub use row::{ColumnData, ColumnRef, Columns, ComplexRef, Row, RowBuilder, RowError, Shown};
 pub use selection::{Slice, Slices};
+pub use shared::room_for;
 pub use unfiltered::{Marker, PartitionHeader, Unfiltered};

@@ -69,9 +69,7 @@ impl ModifyPlan {
         let value_count = 1 + columns.len();
         Some(PointChange { key, columns, value_count })
     }
-}
 
-impl ModifyPlan {
     /// The mutation of a write of one row of these values, if nothing about it is unusual. It is made in the
     /// `memory` for those of a token, or in some of its own.
     pub(super) fn point_mutation<'v, 'm>(

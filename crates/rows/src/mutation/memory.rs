@@ -5,8 +5,8 @@ use schema::TableId;
 use types::Token;
 
 use super::{Mutation, write_row};
-use crate::RowBuilder;
 use crate::row::SMALL_ROW_BYTES_MAX;
+use crate::{RowBuilder, room_for};
 
 /// Makes mutations of one row that are written together and forgotten together. Those of small rows lie one
 /// behind the other in memory that they share; who takes their rows in copies them ([`crate::Row::is_small`]).
@@ -50,11 +50,9 @@ impl MutationMemory {
 
     /// A copy in shared memory.
     fn share(&mut self, bytes: &[u8]) -> Bytes {
-        if self.shared.capacity() < bytes.len() {
-            self.shared = BytesMut::with_capacity(bytes.len().max(self.likely_bytes));
-        }
-        self.shared.extend_from_slice(bytes);
-        self.shared.split().freeze()
+        let room = room_for(&mut self.shared, bytes.len(), self.likely_bytes);
+        room.extend_from_slice(bytes);
+        room.split().freeze()
     }
 }
 

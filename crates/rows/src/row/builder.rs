@@ -7,7 +7,7 @@ use super::{
     CELL_COMPLEX, CELL_COMPLEX_DELETION, CELL_ENDS, CELL_EXPIRING, CELL_ROW_TIMESTAMP, EncodedRun,
     ROW_DELETION, ROW_LIVENESS, ROW_LIVENESS_TTL, ROW_PLAIN, Row,
 };
-use crate::{CellRef, Clustering, DeletionTime, Liveness, NO_DELETION_TIME};
+use crate::{CellRef, Clustering, DeletionTime, Liveness, NO_DELETION_TIME, room_for};
 
 /// Writes a row, column by column, ascending by id.
 #[derive(Debug)]
@@ -229,11 +229,9 @@ impl RowBuilder {
     /// shared memory is used up, as much as `likely_bytes` is taken for this row and the next ones.
     pub fn finish_into(mut self, shared: &mut BytesMut, likely_bytes: usize) -> (Row, Vec<u8>) {
         self.mark();
-        if shared.capacity() < self.bytes.len() {
-            *shared = BytesMut::with_capacity(self.bytes.len().max(likely_bytes));
-        }
-        shared.extend_from_slice(&self.bytes);
-        (Row(shared.split().freeze()), self.bytes)
+        let room = room_for(shared, self.bytes.len(), likely_bytes);
+        room.extend_from_slice(&self.bytes);
+        (Row(room.split().freeze()), self.bytes)
     }
 
     fn mark(&mut self) {

@@ -6,7 +6,7 @@ use rows::{Bound, DeletionTime, Marker, Row, Unfiltered};
 
 use super::chunks::{Attempt, Chunks};
 use crate::data::{Decoder, Head, HeadKind, Layout, ParseError, pass_rows};
-use crate::{ChunkSource, Component, TableFile};
+use crate::{ChunkSource, Component, SstableError, TableFile};
 
 /// Reads items.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Items {
     ) -> Attempt<Option<Row>> {
         let body = body(chunks, position, head)?;
         let parsed = self.decoder.row(self.file.layout(), head, is_static, body);
-        parsed.map_err(|error| damaged(chunks, position, error))
+        parsed.map_err(|error| damaged(chunks.file(), position, error).into())
     }
 
     /// The marker whose head was read last.
@@ -71,7 +71,7 @@ impl Items {
     ) -> Attempt<Marker> {
         let body = body(chunks, position, head)?;
         let parsed = self.decoder.marker(self.file.layout(), kind, body);
-        parsed.map_err(|error| damaged(chunks, position, error))
+        parsed.map_err(|error| damaged(chunks.file(), position, error).into())
     }
 
     /// The item whose head was read last, whichever it is. A marker changes what is open.
@@ -102,10 +102,10 @@ fn body<'a, S: ChunkSource>(chunks: &'a mut Chunks<S>, position: u64, head: &Hea
 }
 
 /// A body has all its bytes at hand, so one that ends too soon is damaged too.
-fn damaged<S: ChunkSource>(chunks: &Chunks<S>, position: u64, error: ParseError) -> super::Interrupt {
+pub(super) fn damaged(file: &TableFile, position: u64, error: ParseError) -> SstableError {
     let what = match error {
         ParseError::Short { .. } => "a row or marker reaches beyond its end",
         ParseError::Malformed(what) => what,
     };
-    chunks.file().damaged(Component::Data, position, what).into()
+    file.damaged(Component::Data, position, what)
 }

@@ -12,9 +12,10 @@ use stdx::cursor::Cursor;
 use types::Token;
 
 use super::chunks::{Attempt, Interrupt};
+use super::items::damaged;
 use super::{FileCursor, State};
 use crate::data::{Decoder, END_OF_PARTITION, Head, HeadKind, Layout, ParseError, read_partition_head};
-use crate::{ChunkNeed, ChunkSource, Component, RingRange, SstableError, TableFile, Version};
+use crate::{ChunkSource, Component, RingRange, SstableError, TableFile, Version};
 
 /// A scan of a file of a table without clustering and static columns.
 #[derive(Debug)]
@@ -36,11 +37,9 @@ pub struct LoneScan<S> {
 pub enum LoneScanStep {
     /// A partition, about which the scan can be asked.
     Partition,
-    /// Bytes are missing; fetch them and call again.
-    Need(ChunkNeed),
     /// Nothing more.
     End,
-    /// More than a row: a [`FileCursor`] knows how to read it.
+    /// More than a row, or a chunk is lacking: for a [`FileCursor`].
     Unusual,
 }
 
@@ -71,17 +70,14 @@ impl<S: ChunkSource> LoneScan<S> {
         LoneScan { cursor, file, data_bytes, range, next: None, at: None, last_key, last_token }
     }
 
-    /// Goes on to the next partition. After `Need` the same is tried again; after `End` or an error the scan
-    /// is of no use.
+    /// Goes on to the next partition. After anything else the scan is of no use.
     ///
     /// # Errors
     /// The file is damaged, or a chunk can not be had.
     pub fn advance(&mut self) -> Result<LoneScanStep, SstableError> {
         match self.attempt() {
             Ok(step) => Ok(step),
-            Err(Interrupt::Need(id)) => {
-                Ok(LoneScanStep::Need(ChunkNeed { file: Arc::clone(&self.file), id }))
-            }
+            Err(Interrupt::Need(_)) => Ok(LoneScanStep::Unusual),
             Err(Interrupt::Failed(error)) => Err(error),
         }
     }
@@ -125,13 +121,7 @@ impl<S: ChunkSource> LoneScan<S> {
         // Behind the row there is the end of the partition.
         let body = &bytes[at.parts.row_start + head.body_start..at.parts.bytes - 1];
         let parsed = items.decoder.row(self.file.layout(), head, false, body);
-        parsed.map_err(|error| {
-            let what = match error {
-                ParseError::Short { .. } => "a row reaches beyond its end",
-                ParseError::Malformed(what) => what,
-            };
-            self.file.damaged(Component::Data, at.start + at.parts.row_start as u64, what)
-        })
+        parsed.map_err(|error| damaged(&self.file, at.start + at.parts.row_start as u64, error))
     }
 
     fn at(&self) -> &At {
@@ -155,7 +145,6 @@ impl<S: ChunkSource> LoneScan<S> {
         };
         self.at = None;
         while start < self.data_bytes {
-            self.next = Some(start);
             let Some(parts) = self.parts_at(start)? else { return Ok(LoneScanStep::Unusual) };
             self.next = Some(start + parts.bytes as u64);
             let key = &self.cursor.chunks.data_at_hand(start, parts.bytes)[parts.key.clone()];

@@ -117,10 +117,8 @@ impl MemtableCursor {
         after: Option<PartitionKey>,
         last: Token,
     ) -> Option<PartitionHeader> {
-        // The empty key sorts first among those of its token.
-        let first = PartitionKey { token: from, bytes: Bytes::new() };
-        let start = after.as_ref().map_or(RangeBound::Included(&first), RangeBound::Excluded);
-        let mut partitions = memtable.within(start, last);
+        let within = || memtable.behind(from, after.as_ref()).take_while(|(key, _)| key.token <= last);
+        let mut partitions = within();
         if self.slices.is_all() {
             let taken = take_small(&mut partitions, self.expected.clamp(FURTHER_PARTITIONS, MOST_ROWS));
             if let Some(key) = taken.last().map(|(header, _)| header.key.clone()) {
@@ -131,7 +129,7 @@ impl MemtableCursor {
                 self.row = row;
                 return Some(header);
             }
-            partitions = memtable.within(start, last);
+            partitions = within();
         }
         let (key, partition) = partitions.next()?;
         let header = self.enter(memtable, partition.header(key));

@@ -1,8 +1,5 @@
 //! Partitions of a memtable in ring order, each looked at where it lies.
 
-use std::ops::Bound as RangeBound;
-
-use bytes::Bytes;
 use rows::PartitionKey;
 use stdx::prefetch::prefetch;
 use types::Token;
@@ -35,10 +32,7 @@ impl Memtable {
         last: Token,
         expected: u32,
     ) -> LonePartitions<'_> {
-        // The empty key sorts first among those of its token.
-        let first = PartitionKey { token: from, bytes: Bytes::new() };
-        let start = after.map_or(RangeBound::Included(&first), RangeBound::Excluded);
-        let entries = self.partitions.range(start);
+        let entries = self.behind(from, after);
         LonePartitions { entries, last, taken: Vec::new(), given: 0, expected: expected as usize }
     }
 }

@@ -16,6 +16,7 @@ mod tree;
 use std::ops::Bound as RangeBound;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use commitlog::LogPosition;
 use rows::{ClusteringComparator, Mutation, PartitionHeader, PartitionKey, Unfiltered};
 use schema::Table;
@@ -29,7 +30,7 @@ pub(crate) use partition::LoneRow;
 use partition::{Context, MemoryPartition};
 pub(crate) use slot::MemtableSlot;
 pub use tree::KEYS_TOGETHER;
-use tree::{NODE_BYTES_PER_ENTRY, PartitionTree};
+use tree::{Entries, NODE_BYTES_PER_ENTRY, PartitionTree};
 pub(crate) use tree::{Place, Places};
 
 /// Of a partition beside its bytes: itself in the tree, and its part of the nodes above it.
@@ -165,13 +166,11 @@ impl Memtable {
         self.partitions.get(key)
     }
 
-    /// Partitions from a place up to a token.
-    fn within(
-        &self,
-        start: RangeBound<&PartitionKey>,
-        last: types::Token,
-    ) -> impl Iterator<Item = (&PartitionKey, &MemoryPartition)> {
-        self.partitions.range(start).take_while(move |(key, _)| key.token <= last)
+    /// Partitions from a token or after a key on.
+    fn behind(&self, from: types::Token, after: Option<&PartitionKey>) -> Entries<'_, MemoryPartition> {
+        // The empty key sorts first among those of its token.
+        let first = PartitionKey { token: from, bytes: Bytes::new() };
+        self.partitions.range(after.map_or(RangeBound::Included(&first), RangeBound::Excluded))
     }
 
     fn comparator(&self) -> &ClusteringComparator {

@@ -12,11 +12,12 @@
 //! shard go first, the walk ends behind the last partition and begins there anew; when a chunk is lacking, cursors go
 //! on with the rest of the page, which keep their places while they wait, and read ahead.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 use bytes::BytesMut;
-use rows::{DeletionTime, PartitionKey, Row, merge_row, merge_rows};
+use rows::{DeletionTime, PartitionKey, Row, merge_row, merge_rows, room_for};
 use schema::Table;
 use smallvec::SmallVec;
 use sstable::{LoneScan, LoneScanStep, RingPlace};
@@ -68,20 +69,8 @@ struct Headed<'m> {
     token: Option<Token>,
 }
 
-/// A row of the partition that is being merged.
-enum Version<'m> {
-    InMemory(&'m Row),
-    Read(Row),
-}
-
-impl std::borrow::Borrow<Row> for Version<'_> {
-    fn borrow(&self) -> &Row {
-        match self {
-            Version::InMemory(row) => row,
-            Version::Read(row) => row,
-        }
-    }
-}
+/// Rows of the partition that is being merged, where they lie in a memtable or as they were read.
+type Versions<'m> = SmallVec<[Cow<'m, Row>; 4]>;
 
 impl Reading<'_> {
     /// Reads the partitions of a range from its start or after a key.
@@ -143,7 +132,6 @@ impl Reading<'_> {
                 return Ok(stop);
             }
             let Some(first) = merge.least() else { return Ok(Stop::End) };
-            self.chunks.chunks.borrow_mut().clear();
             if self.take_partition(merge, first)? {
                 return Ok(Stop::PageIsFull);
             }
@@ -165,14 +153,6 @@ impl Reading<'_> {
     }
 }
 
-/// Memory with room for so many bytes more.
-fn room_for(memory: &mut BytesMut, bytes: usize) -> &mut BytesMut {
-    if memory.capacity() < bytes {
-        *memory = BytesMut::with_capacity(bytes.max(COPIED_BYTES));
-    }
-    memory
-}
-
 /// Partitions of several sources in ring order.
 struct LoneMerge<'m> {
     sources: SmallVec<[Headed<'m>; 8]>,
@@ -190,7 +170,7 @@ impl<'m> LoneMerge<'m> {
         match &mut self.sources[index].source {
             Source::Memory(_, at) => {
                 let (key, _) = at.as_ref().expect("it stands at a partition");
-                let room = room_for(&mut self.copied, key.bytes.len());
+                let room = room_for(&mut self.copied, key.bytes.len(), COPIED_BYTES);
                 room.extend_from_slice(&key.bytes);
                 PartitionKey { token: key.token, bytes: room.split().freeze() }
             }
@@ -199,18 +179,15 @@ impl<'m> LoneMerge<'m> {
     }
 
     /// The row that versions make; `None` when nothing is left of it.
-    fn merged(
-        &mut self,
-        versions: SmallVec<[Version<'_>; 4]>,
-        deletion: DeletionTime,
-        table: &Table,
-    ) -> Option<Row> {
+    fn merged(&mut self, versions: Versions<'_>, deletion: DeletionTime, table: &Table) -> Option<Row> {
         if versions.len() > 1 {
             return merge_rows(&versions, deletion, table);
         }
         let row = match versions.into_iter().next()? {
-            Version::Read(row) => row,
-            Version::InMemory(row) => row.copy_into(room_for(&mut self.copied, row.as_encoded().len())),
+            Cow::Owned(row) => row,
+            Cow::Borrowed(row) => {
+                row.copy_into(room_for(&mut self.copied, row.as_encoded().len(), COPIED_BYTES))
+            }
         };
         merge_row(row, deletion)
     }
@@ -247,7 +224,7 @@ impl<'m> LoneMerge<'m> {
         &mut self,
         key: &PartitionKey,
         is_ours: bool,
-    ) -> Result<(DeletionTime, SmallVec<[Version<'m>; 4]>), StorageError> {
+    ) -> Result<(DeletionTime, Versions<'m>), StorageError> {
         let (mut deletion, mut versions) = (DeletionTime::LIVE, SmallVec::new());
         for (index, headed) in self.sources.iter_mut().enumerate() {
             if headed.token != Some(key.token) || headed.key() != key.bytes {
@@ -260,11 +237,11 @@ impl<'m> LoneMerge<'m> {
             match &mut headed.source {
                 Source::Memory(_, Some((_, lone))) => {
                     deletion = deletion.max(lone.deletion);
-                    versions.extend(lone.row.map(Version::InMemory));
+                    versions.extend(lone.row.map(Cow::Borrowed));
                 }
                 Source::File(scan, scopes) if scopes.as_ref().is_none_or(|all| counts(all, key.token)) => {
                     deletion = deletion.max(scan.deletion());
-                    versions.extend(scan.row()?.map(Version::Read));
+                    versions.extend(scan.row()?.map(Cow::Owned));
                 }
                 Source::Memory(_, None) | Source::File(..) => {}
             }
@@ -288,7 +265,7 @@ impl Headed<'_> {
             Source::File(scan, _) => match scan.advance()? {
                 LoneScanStep::Partition => Some(scan.token()),
                 LoneScanStep::End => None,
-                LoneScanStep::Need(_) | LoneScanStep::Unusual => return Ok(Some(Stop::Unusual)),
+                LoneScanStep::Unusual => return Ok(Some(Stop::Unusual)),
             },
         };
         Ok(None)
