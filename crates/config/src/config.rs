@@ -8,7 +8,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{ConfigError, Place};
 use crate::nearest::nearest_option;
-use crate::options::{OPTIONS, OptionSpec};
+use crate::options::{MEMORY_BYTES_MIN, OPTIONS, OptionSpec};
+
+/// The default where the system does not tell how much the machine has.
+const MEMORY_BYTES_UNTOLD: u64 = 1 << 30;
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +76,10 @@ pub struct Config {
     pub listen: SocketAddr,
     /// `management`.
     pub management: SocketAddr,
-    /// `memory`.
-    pub memory_bytes: u64,
+    /// `memory`; `None` is a quarter of the machine's.
+    pub memory_limit: Option<u64>,
+    /// What the machine, or the control group, can give; `None` where the system does not tell. No option.
+    pub machine_bytes: Option<u64>,
     /// `memory_pretouch`.
     pub memory_pretouch: bool,
     /// `shards`; `None` is one per core.
@@ -122,7 +127,8 @@ impl Default for Config {
             data_file_directories: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 9042)),
             management: SocketAddr::from(([127, 0, 0, 1], 7199)),
-            memory_bytes: 0,
+            memory_limit: None,
+            machine_bytes: None,
             memory_pretouch: false,
             shards: None,
             commitlog_sync: CommitlogSync::Group,
@@ -206,20 +212,27 @@ impl Config {
         })
     }
 
+    /// The budget of the whole process in bytes: as given, or a quarter of what the machine can give.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_limit.unwrap_or_else(|| {
+            self.machine_bytes.map_or(MEMORY_BYTES_UNTOLD, |bytes| (bytes / 4).max(MEMORY_BYTES_MIN))
+        })
+    }
+
     /// How many bytes connections may hold for their clients: as given, or an eighth of the memory.
     pub fn in_flight_bytes_max(&self) -> u64 {
-        self.in_flight_bytes_limit.unwrap_or_else(|| (self.memory_bytes / 8).max(self.frame_bytes_max))
+        self.in_flight_bytes_limit.unwrap_or_else(|| (self.memory_bytes() / 8).max(self.frame_bytes_max))
     }
 
     /// Checks what only shows when everything is known.
     ///
     /// # Errors
-    /// Two options contradict each other.
+    /// Two options contradict each other, or the machine.
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |name: &'static str, bytes: u64, problem: &str| {
             Err(together(name, crate::quantity::show_size(bytes), problem.to_owned()))
         };
-        if self.frame_bytes_max > self.memory_bytes / 2 {
+        if self.frame_bytes_max > self.memory_bytes() / 2 {
             return wrong("frame_bytes_max", self.frame_bytes_max, "more than half of `memory`");
         }
         match self.in_flight_bytes_limit {
@@ -228,7 +241,7 @@ impl Config {
                     "less than `frame_bytes_max`, so that the largest request could never be served";
                 return wrong("in_flight_bytes_max", bytes, problem);
             }
-            Some(bytes) if bytes > self.memory_bytes / 2 => {
+            Some(bytes) if bytes > self.memory_bytes() / 2 => {
                 return wrong("in_flight_bytes_max", bytes, "more than half of `memory`");
             }
             _ => {}
@@ -237,21 +250,15 @@ impl Config {
             let value = self.listen.to_string();
             return Err(together("management", value, "the same as `listen`".to_owned()));
         }
-        Ok(())
-    }
-
-    /// Checks the configuration against a machine that can give the process so much memory.
-    ///
-    /// # Errors
-    /// `memory` is more than that.
-    pub fn check_machine(&self, memory_limit_bytes: u64) -> Result<(), ConfigError> {
-        if self.memory_bytes <= memory_limit_bytes {
-            return Ok(());
+        match self.machine_bytes {
+            Some(bytes) if bytes < self.memory_bytes() => {
+                let mebibytes = bytes >> 20;
+                let problem =
+                    format!("more than the {mebibytes}MiB that this machine, or the control group, can give");
+                wrong("memory", self.memory_bytes(), &problem)
+            }
+            _ => Ok(()),
         }
-        let (memory, mebibytes) = (crate::quantity::show_size(self.memory_bytes), memory_limit_bytes >> 20);
-        let problem =
-            format!("more than the {mebibytes}MiB that this machine, or the control group, can give");
-        Err(together("memory", memory, problem))
     }
 }
 
@@ -340,7 +347,7 @@ mod tests {
         let expected = Config {
             data_dir: "/var/lib/peristyle".into(),
             listen: "0.0.0.0:9042".parse().unwrap(),
-            memory_bytes: 4 << 30,
+            memory_limit: Some(4 << 30),
             shards: Some(3),
             commitlog_sync: CommitlogSync::Periodic,
             commitlog_sync_period: Duration::from_millis(500),
@@ -382,11 +389,26 @@ mod tests {
     fn more_memory_than_there_is_is_refused_with_both_figures() {
         let mut config = Config::default();
         config.apply_flag("memory", "900GiB").unwrap();
+        config.machine_bytes = Some(24_025_116 << 10);
         assert_eq!(
-            config.check_machine(24_025_116 << 10).unwrap_err().to_string(),
+            config.check().unwrap_err().to_string(),
             "configuration: `memory` = 900GiB: more than the 23462MiB that this machine, or the control group, can give"
         );
-        assert_eq!(config.check_machine(900 << 30), Ok(()));
+        config.machine_bytes = Some(900 << 30);
+        assert_eq!(config.check(), Ok(()));
+    }
+
+    #[test]
+    fn without_a_word_on_memory_it_is_a_quarter_of_the_machine() {
+        let on = |machine_bytes| Config { machine_bytes, ..Config::default() };
+        assert_eq!(on(None).memory_bytes(), 1 << 30);
+        assert_eq!(on(Some(24 << 30)).memory_bytes(), 6 << 30);
+        assert_eq!(on(Some(100 << 20)).memory_bytes(), 64 << 20);
+        assert_eq!(on(Some(100 << 20)).check(), Ok(()));
+        let error = on(Some(50 << 20)).check().unwrap_err().to_string();
+        assert!(error.contains("`memory` = 64MiB: more than the 50MiB"), "{error}");
+        let told = Config { memory_limit: Some(2 << 30), ..on(Some(24 << 30)) };
+        assert_eq!(told.memory_bytes(), 2 << 30);
     }
 
     #[test]
@@ -396,7 +418,7 @@ mod tests {
         config.apply_flag("commitlog-sync", "batch").unwrap();
         assert_eq!(config.shards, None);
         assert_eq!(config.commitlog_sync, CommitlogSync::Batch);
-        assert_eq!(config.memory_bytes, 2 << 30);
+        assert_eq!(config.memory_bytes(), 2 << 30);
     }
 
     #[test]

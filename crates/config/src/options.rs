@@ -29,7 +29,7 @@ impl OptionSpec {
 }
 
 /// Less than this does not hold the program and a memtable per shard.
-const MEMORY_BYTES_MIN: u64 = 64 << 20;
+pub(crate) const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
 /// Cassandra's largest message, and more than an `int` can count.
 const FRAME_BYTES_LIMIT: u64 = 256 << 20;
@@ -83,17 +83,19 @@ pub static OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "memory",
-        value: "SIZE",
-        default: "1GiB",
-        about: "Memory budget of the whole process, at least 64MiB: a quarter for memtables, three eighths for the \
+        value: "auto or SIZE",
+        default: "auto",
+        about: "Memory budget of the whole process, at least 64MiB; `auto` is a quarter of what the machine or the \
+                control group can give. Of it a quarter is for memtables, three eighths for the \
                 cache (and what memtables do not use, for as long as they do not), an eighth for requests \
                 (`in_flight_bytes_max`), the rest for indexes and the program itself. It is held, not aimed at. \
                 More than the machine or the control group can give is refused.",
         set: |config, text| {
-            set(
-                &mut config.memory_bytes,
-                parse_size(text).and_then(|bytes| at_least(bytes, MEMORY_BYTES_MIN)),
-            )
+            let bytes = match text.trim() {
+                "auto" => Ok(None),
+                text => parse_size(text).and_then(|bytes| at_least(bytes, MEMORY_BYTES_MIN)).map(Some),
+            };
+            set(&mut config.memory_limit, bytes)
         },
     },
     OptionSpec {
@@ -147,7 +149,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "compaction_throughput",
         value: "SIZE per second",
         default: "64MiB",
-        about: "How fast compaction may read and write, over all shards; 0 is as fast as the disk.",
+        about: "How fast compaction may read table files, over all shards and measured as they lie on the disk; 0 is as \
+                fast as the disk. Whatever it is, reads of clients that wait for the disk go first.",
         set: |config, text| {
             let text = text.trim().trim_end_matches("/s");
             set(&mut config.compaction_bytes_per_second, parse_size(text))
@@ -157,7 +160,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "concurrent_compactors",
         value: "a number",
         default: "2",
-        about: "How many compactions may run at the same time, over all shards.",
+        about: "How many compactions may run at the same time, over all shards. Each takes a core at most.",
         set: |config, text| {
             let number = text.trim().parse::<u32>().ok().filter(|number| (1..=1024).contains(number));
             let problem = || "not a whole number from 1 to 1024".to_owned();

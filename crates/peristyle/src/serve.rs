@@ -120,11 +120,8 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, ServeError> {
     for (flag, value) in &arguments.flags {
         config.apply_flag(flag, value)?;
     }
+    config.machine_bytes = runtime::memory_limit_bytes();
     config.check()?;
-    // Where the system does not tell, we believe the one who configured it.
-    if let Some(bytes) = runtime::memory_limit_bytes() {
-        config.check_machine(bytes)?;
-    }
     Ok(config)
 }
 
@@ -135,12 +132,17 @@ fn serve(
 ) -> Result<(), ServeError> {
     let started = Instant::now();
     if config.memory_pretouch {
-        let bytes = usize::try_from(config.memory_bytes).unwrap_or(usize::MAX);
-        allocator::take_ahead(bytes).map_err(|source| ServeError::Memory(config.memory_bytes, source))?;
+        let bytes = usize::try_from(config.memory_bytes()).unwrap_or(usize::MAX);
+        allocator::take_ahead(bytes).map_err(|source| ServeError::Memory(config.memory_bytes(), source))?;
     }
     let cores =
         std::thread::available_parallelism().map_or(1, |count| u16::try_from(count.get()).unwrap_or(256));
-    let options = RuntimeOptions { disk_access: disk_access(config), ..RuntimeOptions::default() };
+    let options = RuntimeOptions {
+        disk_access: disk_access(config),
+        // A flush must not wait until a merge has read its piece.
+        background_thread_count: config.concurrent_compactors as usize + 1,
+        ..RuntimeOptions::default()
+    };
     let runtime = Runtime::real(options).map_err(ServeError::Threads)?;
     let waiting =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Threads)?;

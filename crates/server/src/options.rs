@@ -41,7 +41,7 @@ impl ServerOptions {
             }
             CommitlogSync::Batch => SyncMode::Batch,
         };
-        let storage = StorageOptions::new(&config.data_dir, shard_count, to_usize(config.memory_bytes));
+        let storage = StorageOptions::new(&config.data_dir, shard_count, to_usize(config.memory_bytes()));
         ServerOptions {
             storage: StorageOptions {
                 sync,
@@ -57,7 +57,7 @@ impl ServerOptions {
             },
             listen: config.listen,
             management: Some(config.management),
-            memory_bytes: config.memory_bytes,
+            memory_bytes: config.memory_bytes(),
             cluster_name: config.cluster_name.clone(),
             data_center: config.datacenter.clone(),
             rack: config.rack.clone(),

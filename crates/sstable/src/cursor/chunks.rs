@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use stdx::prefetch::prefetch;
+
 use crate::checksums::PAGE_BYTES;
 use crate::data::ParseError;
 use crate::trie::Pages;
@@ -134,6 +136,12 @@ impl<S: ChunkSource> Chunks<S> {
     pub(crate) fn data_at_hand(&self, offset: u64, length: usize) -> &[u8] {
         let found = self.data.at_hand(offset, length).expect("nothing else was asked for");
         &found[..length]
+    }
+
+    /// Has the processor fetch what will be read of Data next, as far as the chunk at hand has it.
+    pub(crate) fn fetch_data_ahead(&self, offset: u64, byte_count: usize) {
+        let bytes = self.data.at_hand(offset, 0).unwrap_or_default();
+        prefetch(&bytes[..byte_count.min(bytes.len())]);
     }
 
     fn fill(&mut self, component: Component, offset: u64, wanted: usize) -> Attempt<()> {

@@ -17,6 +17,9 @@ use super::{FileCursor, State};
 use crate::data::{Decoder, END_OF_PARTITION, Head, HeadKind, Layout, ParseError, read_partition_head};
 use crate::{ChunkSource, Component, RingRange, SstableError, TableFile, Version};
 
+/// Of the next partition, as much is fetched ahead at most.
+const FETCHED_AHEAD_MAX: u64 = 2048;
+
 /// A scan of a file of a table without clustering and static columns.
 #[derive(Debug)]
 pub struct LoneScan<S> {
@@ -24,6 +27,8 @@ pub struct LoneScan<S> {
     cursor: FileCursor<S>,
     file: Arc<TableFile>,
     data_bytes: u64,
+    /// Bytes behind a partition that the processor is to fetch while others are looked at.
+    fetched_ahead: usize,
     range: RingRange,
     /// Where the next partition begins in Data, once the first is found.
     next: Option<u64>,
@@ -66,8 +71,19 @@ impl<S: ChunkSource> LoneScan<S> {
     pub(crate) fn new(file: Arc<TableFile>, source: S, range: RingRange) -> Self {
         let cursor = FileCursor::scan(Arc::clone(&file), source, range.clone(), rows::Slices::all());
         let data_bytes = file.component_bytes(Component::Data);
+        let fetched_ahead = file.mean_partition_bytes().min(FETCHED_AHEAD_MAX) as usize;
         let (last_key, last_token) = (Vec::new(), Token(i64::MIN));
-        LoneScan { cursor, file, data_bytes, range, next: None, at: None, last_key, last_token }
+        LoneScan {
+            cursor,
+            file,
+            data_bytes,
+            fetched_ahead,
+            range,
+            next: None,
+            at: None,
+            last_key,
+            last_token,
+        }
     }
 
     /// Goes on to the next partition. After anything else the scan is of no use.
@@ -146,7 +162,9 @@ impl<S: ChunkSource> LoneScan<S> {
         self.at = None;
         while start < self.data_bytes {
             let Some(parts) = self.parts_at(start)? else { return Ok(LoneScanStep::Unusual) };
-            self.next = Some(start + parts.bytes as u64);
+            let next = start + parts.bytes as u64;
+            self.next = Some(next);
+            self.cursor.chunks.fetch_data_ahead(next, self.fetched_ahead);
             let key = &self.cursor.chunks.data_at_hand(start, parts.bytes)[parts.key.clone()];
             let token = Token::of(key);
             if (token, key) <= (self.last_token, &self.last_key[..]) && !self.last_key.is_empty() {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use runtime::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Shared by all shards. Asked between pieces of work, never by a read or a write.
@@ -48,8 +49,16 @@ impl CompactionControl {
         *self.free_at.lock().unwrap_or_else(PoisonError::into_inner) = Duration::ZERO;
     }
 
+    /// Takes in that so many bytes were read, and waits as long as they may take.
+    pub(crate) async fn pay(&self, bytes: u64, clock: &dyn Clock) {
+        let debt = self.debt(bytes, clock.elapsed());
+        if !debt.is_zero() {
+            tokio::time::sleep(debt).await;
+        }
+    }
+
     /// Takes in that so many bytes were compacted; how long to wait before the next piece.
-    pub(crate) fn debt(&self, bytes: u64, now: Duration) -> Duration {
+    fn debt(&self, bytes: u64, now: Duration) -> Duration {
         let rate = self.rate();
         if rate == 0 {
             return Duration::ZERO;

@@ -1,9 +1,9 @@
 //! How files become fewer: who compacts what, and when.
 //!
 //! The strategy chooses (pure, `crate::compaction`), a background job merges (`merge.rs`), the shard
-//! commits and swaps (`compact/run.rs`). After a flush a *worker* is started: it waits for one of the
-//! node's slots (`concurrent_compactors`), asks the strategy, starts another worker in case there is more
-//! to do at the same time, carries its task out, and asks again.
+//! commits and swaps (`compact/run.rs`). After a flush, and when time has passed (`housekeeping.rs`), a
+//! *worker* is started: it waits for one of the node's slots (`concurrent_compactors`), asks the strategy, starts
+//! another worker in case there is more to do at the same time, carries its task out, and asks again.
 
 mod control;
 mod run;
@@ -119,6 +119,13 @@ impl Compacting {
     pub(super) fn let_go(&self, files: &[Uuid]) {
         let mut held = self.held.borrow_mut();
         files.iter().for_each(|file| _ = held.remove(file));
+    }
+}
+
+impl TableStore {
+    /// Does a worker look for something to do, or do it?
+    pub(super) fn is_compacting(&self) -> bool {
+        self.compacting.workers.get() > 0
     }
 }
 

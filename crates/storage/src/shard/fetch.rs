@@ -13,6 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use runtime::{ColdReader, ColdStats};
 use sstable::{Chunk, ChunkId, ChunkNeed, ChunkSource, Component, SstableError, TableFile};
@@ -27,6 +28,9 @@ use crate::metrics::TableMetrics;
 const READ_AHEAD_BYTES_MAX: usize = crate::chunk_length::READ_AHEAD_BYTES_MAX as usize;
 /// Of the cache's memory, one part in so many is left to chunks however much is pinned.
 const CACHE_PART_MIN: usize = 8;
+/// Who lets reads go first looks so often whether they are done, and waits so long each time.
+const PATIENCE: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(1);
 /// So much must memtables grow or shrink before the cache borrows less or more.
 const LENDING_STEP_BYTES: usize = 1 << 20;
 
@@ -124,9 +128,14 @@ impl Fetcher {
         Fetcher { reader, flights: RefCell::new(HashMap::new()) }
     }
 
-    /// Does nobody wait for a chunk?
-    pub(super) fn is_idle(&self) -> bool {
-        self.flights.borrow().is_empty()
+    /// For who reads much and is in no hurry: waits, a while at most, until nobody waits for a chunk.
+    pub(super) async fn let_reads_go_first(&self) {
+        for _ in 0..PATIENCE {
+            if self.flights.borrow().is_empty() {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     fn stats(&self) -> ColdStats {

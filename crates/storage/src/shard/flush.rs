@@ -177,6 +177,7 @@ impl Shard {
         }
         let next = MemtableSlot::active(Memtable::new(store.table()));
         let slot = store.active.replace(next);
+        store.active_since.set(self.runtime.clock.elapsed());
         let memtable = slot.freeze();
         let frozen = Frozen { slot, memtable, flushed_to: self.log.end(), written: None };
         store.frozen.borrow_mut().push(frozen);

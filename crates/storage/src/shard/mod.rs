@@ -14,6 +14,7 @@
 //! | how does a memtable become a file? | `flush.rs` |
 //! | how do files become fewer? | `compact.rs` |
 //! | how do files come from elsewhere? | `import.rs` |
+//! | what happens as time goes by? | `housekeeping.rs` |
 //! | what when the disk fails? | `faults.rs` |
 //! | how are files looked through and mended? | `scrub.rs` |
 //! | how are files kept, as snapshots and backups? | `snapshot.rs` |
@@ -25,6 +26,7 @@ mod compact;
 mod faults;
 mod fetch;
 mod flush;
+mod housekeeping;
 mod import;
 mod lone;
 mod merge;
@@ -112,6 +114,8 @@ pub struct Shard {
     /// Files that `best_effort` has left out of answers and that are to be set aside.
     left_out: RefCell<Vec<(Rc<TableStore>, Arc<TableFile>)>>,
     has_left_out: Rc<Notify>,
+    /// Told when a table may have another `memtable_flush_period_in_ms` than before.
+    has_new_periods: Rc<Notify>,
     /// The log segment of the last write.
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
@@ -182,6 +186,8 @@ impl ShardContext {
 pub(crate) struct TableStore {
     table: RefCell<Arc<Table>>,
     active: RefCell<Rc<MemtableSlot>>,
+    /// The memtable's age counts from here, on the node's clock.
+    active_since: Cell<Duration>,
     /// Memtables on their way to disk, oldest first.
     frozen: RefCell<Vec<Frozen>>,
     /// Files that count, an immutable value swapped whole.
@@ -204,7 +210,7 @@ pub(crate) struct TableStore {
 }
 
 impl TableStore {
-    fn new(table: Arc<Table>, seed: Option<TableSeed>, health: &Health) -> Rc<Self> {
+    fn new(table: Arc<Table>, seed: Option<TableSeed>, health: &Health, now: Duration) -> Rc<Self> {
         let seed = seed.unwrap_or_else(|| TableSeed::new(Memtable::new(Arc::clone(&table))));
         let TableSeed { memtable, files, scopes, damage } = seed;
         Rc::new(TableStore {
@@ -212,6 +218,7 @@ impl TableStore {
             chunk_length: AutoChunkLength::of_files(&files),
             prefetch: prefetch::PrefetchProgress::default(),
             active: RefCell::new(MemtableSlot::active(memtable)),
+            active_since: Cell::new(now),
             frozen: RefCell::new(Vec::new()),
             files: RefCell::new(Rc::new(files)),
             scopes,
@@ -308,8 +315,9 @@ impl Shard {
         let mut seeds = seed.tables;
         let mut tables = IdMap::default();
         let mut memtable_bytes = 0;
+        let now = runtime.clock.elapsed();
         for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
-            let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()), &health);
+            let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()), &health, now);
             memtable_bytes += store.active.borrow().with(Memtable::memory_bytes);
             tables.insert(table.id(), store);
         }
@@ -346,6 +354,7 @@ impl Shard {
             retries_flush: Cell::new(false),
             left_out: RefCell::default(),
             has_left_out: Rc::default(),
+            has_new_periods: Rc::default(),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
             compactions: compact::Compactions::new(compaction),
@@ -356,6 +365,7 @@ impl Shard {
         shard.watch_log();
         shard.watch_left_out();
         shard.flush_replayed();
+        shard.keep_house();
         Ok(shard)
     }
 

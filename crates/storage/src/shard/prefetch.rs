@@ -29,9 +29,6 @@ use crate::state_file::{read_state, write_state};
 
 /// How many uncompressed bytes are read at once, if that is more than a chunk.
 const PIECE_BYTES: usize = 128 << 10;
-/// While reads wait for the disk, a piece waits for them so often and so long at most.
-const PATIENCE: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(1);
 /// What is hot is written down so often.
 const NOTE_EVERY: Duration = Duration::from_secs(600);
 /// Of how many runs of chunks at most.
@@ -213,7 +210,8 @@ impl Shard {
     ) -> Result<bool, StorageError> {
         let id = ChunkId { file: run.file.number(), component: run.component, index: run.first };
         let need = ChunkNeed { file: Arc::clone(&run.file), id };
-        self.give_way(need.extent(count)?.bytes as u64).await;
+        self.compactions.control.pay(need.extent(count)?.bytes as u64, &*self.runtime.clock).await;
+        self.fetcher.let_reads_go_first().await;
         if !has(store, &run.file) {
             return Ok(false);
         }
@@ -234,20 +232,6 @@ impl Shard {
         run.first = run.first.saturating_add(read);
         run.count = run.count.saturating_sub(read.max(1));
         Ok(true)
-    }
-
-    /// Waits for its turn to read so many bytes.
-    async fn give_way(&self, bytes: u64) {
-        let debt = self.compactions.control.debt(bytes, self.runtime.clock.elapsed());
-        if !debt.is_zero() {
-            tokio::time::sleep(debt).await;
-        }
-        for _ in 0..PATIENCE {
-            if self.fetcher.is_idle() {
-                return;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
     }
 
     async fn read_hot(&self) -> Result<Option<HotRecord>, StorageError> {

@@ -27,12 +27,14 @@ impl Shard {
             let known = self.tables.borrow().get(&table.id()).cloned();
             match known {
                 None => {
-                    let store = TableStore::new(Arc::clone(table), None, &self.health);
+                    let store =
+                        TableStore::new(Arc::clone(table), None, &self.health, self.runtime.clock.elapsed());
                     self.tables.borrow_mut().insert(table.id(), store);
                 }
                 Some(store) => self.redefine(&store, table),
             }
         }
+        self.has_new_periods.notify_one();
         *self.schema.borrow_mut() = Arc::clone(&schema);
         let is_gone = |store: &Rc<TableStore>| schema.table_by_id(store.table().id()).is_none();
         let mut result = Ok(());
@@ -48,11 +50,16 @@ impl Shard {
         }
         // A memtable keeps to one definition.
         self.freeze(store);
+        store.active_since.set(self.runtime.clock.elapsed());
         *store.table.borrow_mut() = Arc::clone(table);
         store.chunk_length.go_on_from(&store.files());
         *store.active.borrow_mut() = MemtableSlot::active(Memtable::new(Arc::clone(table)));
         if !store.frozen.borrow().is_empty() {
             self.spawn_flush(Rc::clone(store));
+        }
+        if !store.files.borrow().is_empty() {
+            // Another strategy may want something else of the files.
+            self.start_compaction(store);
         }
     }
 

@@ -14,23 +14,22 @@ use crate::given::{self, Node, insert, key, options, run};
 const PACKAGE: &str = "org.apache.cassandra.db.compaction.";
 
 /// The schema, with `k.t` compacted by a strategy.
-fn schema_with(class: &str, pairs: &[(&str, &str)], gc_grace_seconds: u32, epoch: u64) -> Arc<Schema> {
-    let base = given::schema();
-    let mut keyspaces: Vec<_> = base.keyspaces().values().map(|keyspace| (**keyspace).clone()).collect();
-    for keyspace in &mut keyspaces {
-        let table = keyspace.tables.get_mut("t").expect("k.t");
-        let mut builder = table.to_builder();
-        builder.options.compaction = CompactionOptions {
+pub(crate) fn schema_with(
+    class: &str,
+    pairs: &[(&str, &str)],
+    gc_grace_seconds: u32,
+    epoch: u64,
+) -> Arc<Schema> {
+    given::schema_with(epoch, |options| {
+        options.compaction = CompactionOptions {
             class: format!("{PACKAGE}{class}"),
             options: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         };
-        builder.options.gc_grace_seconds = gc_grace_seconds;
-        *table = Arc::new(builder.build().expect("a sound table"));
-    }
-    Arc::new(Schema::new(epoch, keyspaces))
+        options.gc_grace_seconds = gc_grace_seconds;
+    })
 }
 
-const STRATEGIES: [(&str, &[(&str, &str)]); 4] = [
+pub(crate) const STRATEGIES: [(&str, &[(&str, &str)]); 4] = [
     ("SizeTieredCompactionStrategy", &[]),
     ("LeveledCompactionStrategy", &[("sstable_size_in_mb", "1"), ("single_sstable_uplevel", "true")]),
     ("TimeWindowCompactionStrategy", &[("compaction_window_unit", "MINUTES")]),
@@ -44,7 +43,7 @@ fn deleted_long_ago(table: &Table, pk: i32, timestamp: i64) -> rows::Mutation {
 }
 
 /// Lets tasks of the background run until nothing changes any more.
-async fn settle(shard: &Rc<Shard>, table: &Table) -> u64 {
+pub(crate) async fn settle(shard: &Rc<Shard>, table: &Table) -> u64 {
     let mut last = u64::MAX;
     for _ in 0..200 {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

@@ -57,6 +57,19 @@ pub(crate) fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(1, [keyspace]))
 }
 
+/// [`schema`] at another epoch, with other options for `k.t`.
+pub(crate) fn schema_with(epoch: u64, set: impl Fn(&mut TableOptions)) -> Arc<Schema> {
+    let base = schema();
+    let mut keyspaces: Vec<_> = base.keyspaces().values().map(|keyspace| (**keyspace).clone()).collect();
+    for keyspace in &mut keyspaces {
+        let table = keyspace.tables.get_mut("t").expect("k.t");
+        let mut builder = table.to_builder();
+        set(&mut builder.options);
+        *table = Arc::new(builder.build().expect("a sound table"));
+    }
+    Arc::new(Schema::new(epoch, keyspaces))
+}
+
 /// The table most tests use.
 pub(crate) fn table() -> Arc<Table> {
     Arc::clone(schema().table("k", "t").expect("there is k.t"))

@@ -12,6 +12,7 @@
 //! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
 //! | `replaying.rs` | what when the log is larger than the memory it is replayed into? |
+//! | `housekeeping.rs` | what does a node do as time goes by? |
 //! | `importing.rs` | do files from elsewhere become part of a table, and do snapshots keep it? |
 //! | `starting.rs` | what when a shard can not start? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
@@ -25,6 +26,7 @@ mod directories;
 mod errands;
 mod failing;
 mod given;
+mod housekeeping;
 mod importing;
 mod prefetching;
 mod pressure;

@@ -1,7 +1,8 @@
 //! How one compaction is carried out.
 //!
 //! 1. Inputs that hold nothing any more go without being read.
-//! 2. The others are merged, piece by piece, at the rate that compaction may take of the disk.
+//! 2. The others are merged, piece by piece, at the rate that compaction may take of the disk; when clients wait for
+//!    the disk, they go first.
 //! 3. The manifest names the result instead of the inputs, in one step; then the inputs are deleted.
 //!
 //! The result is thrown away when an input is gone by then (truncation, drop).
@@ -283,10 +284,8 @@ impl Shard {
             let read_bytes = active.watch.read_bytes();
             let bytes = ((read_bytes - paid_bytes) as f64 * ratio) as u64;
             paid_bytes = read_bytes;
-            let debt = self.compactions.control.debt(bytes, self.runtime.clock.elapsed());
-            if !debt.is_zero() {
-                tokio::time::sleep(debt).await;
-            }
+            self.compactions.control.pay(bytes, &*self.runtime.clock).await;
+            self.fetcher.let_reads_go_first().await;
         }
     }
 
