@@ -15,6 +15,8 @@ pub(crate) const HEADER_BYTES: usize = 32;
 pub(crate) const FRAME_HEADER_BYTES: usize = 12;
 /// Frames begin at multiples of this.
 pub(crate) const ALIGNMENT: usize = 4;
+/// What stands behind the last frame: of a segment that is written again, something may follow.
+pub(crate) const BLANK: [u8; FRAME_HEADER_BYTES] = [0; FRAME_HEADER_BYTES];
 /// Length of the frames that say how much was synced.
 pub(crate) const MARKER_BYTES: usize = FRAME_HEADER_BYTES + 4;
 /// Kept free behind every record: a marker and the end.
@@ -56,9 +58,24 @@ impl SegmentName {
 
     /// Reads a name back; anything that [`SegmentName::file_name`] would not write is not ours.
     pub(crate) fn parse(file_name: &str) -> Option<SegmentName> {
-        let (stream, id) = file_name.strip_prefix("commitlog-")?.strip_suffix(".log")?.split_once('-')?;
-        let name = SegmentName { stream: stream.parse().ok()?, id: id.parse().ok()? };
+        let name = SegmentName::parse_with(file_name, ".log")?;
         (name.file_name() == file_name).then_some(name)
+    }
+
+    /// The name of the file once the segment is needed no more and kept to be written again.
+    pub(crate) fn spare_file_name(self) -> String {
+        format!("commitlog-{}-{}.spare", self.stream, self.id)
+    }
+
+    /// What a spare was.
+    pub(crate) fn parse_spare(file_name: &str) -> Option<SegmentName> {
+        let name = SegmentName::parse_with(file_name, ".spare")?;
+        (name.spare_file_name() == file_name).then_some(name)
+    }
+
+    fn parse_with(file_name: &str, suffix: &str) -> Option<SegmentName> {
+        let (stream, id) = file_name.strip_prefix("commitlog-")?.strip_suffix(suffix)?.split_once('-')?;
+        Some(SegmentName { stream: stream.parse().ok()?, id: id.parse().ok()? })
     }
 }
 

@@ -11,7 +11,8 @@
 //! - [`CommitLog::append`] never blocks and never waits: it frames the record into memory and gives its
 //!   [`LogPosition`].
 //! - [`CommitLog::synced`] waits as the [`SyncMode`] says. All who wait while one sync runs share the next.
-//! - [`CommitLog::discard_below`] deletes segments whose records live in table files by now.
+//! - [`CommitLog::discard_below`] lets go of segments whose records live in table files by now; some are
+//!   kept and written again.
 //! - [`replay()`] reads every stream back, and tells a torn tail (a power cut while writing: nothing that
 //!   was acknowledged is in it) from damage (bytes that were known to be durable have changed).
 //!
@@ -32,6 +33,7 @@ mod position;
 mod replay;
 mod segment_reader;
 mod segment_writer;
+mod spares;
 
 pub use error::CommitLogError;
 pub use group::Synced;

@@ -22,6 +22,7 @@ use crate::options::{CommitLogOptions, SyncMode};
 use crate::position::LogPosition;
 use crate::replay::{list_segments, seal_last_segment};
 use crate::segment_writer::{Chunk, SegmentWriter};
+use crate::spares::Spares;
 
 /// Pending bytes at which they are written out, even if nobody waits for a sync.
 pub(crate) const WRITE_OUT_BYTES: usize = 256 * 1024;
@@ -41,6 +42,7 @@ const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub struct CommitLog {
     shared: Rc<Shared>,
+    spares: Arc<Spares>,
 }
 
 /// What a log did since it was opened.
@@ -56,6 +58,8 @@ pub struct Statistics {
     pub segment_count: u64,
     /// The disk space these take.
     pub retained_bytes: u64,
+    /// Segment files beside these that are kept to be written again.
+    pub spare_count: u64,
     /// Bytes that are framed and not yet written.
     pub pending_bytes: u64,
 }
@@ -177,15 +181,20 @@ impl CommitLog {
             abandoned: Cell::new(false),
             listener: Listener::default(),
         });
+        let disk = Arc::clone(&runtime.disk);
+        let count_max = options.spare_segments_max;
+        let spares = Spares::find(disk, directory, stream, options.segment_bytes, count_max);
+        let spares = Arc::new(spares.map_err(CommitLogError::disk("open"))?);
         let writer = SegmentWriter {
             disk: Arc::clone(&runtime.disk),
             directory: directory.to_owned(),
             stream,
             segment_bytes: options.segment_bytes,
+            spares: Arc::clone(&spares),
             file: None,
         };
         tokio::task::spawn_local(driver::drive(Rc::clone(&shared), writer));
-        Ok(CommitLog { shared })
+        Ok(CommitLog { shared, spares })
     }
 
     /// Has the owner told of what it should know at once. Called on the owner's thread, between its tasks.
@@ -300,7 +309,7 @@ impl CommitLog {
         record_bytes_max(self.shared.options.segment_bytes)
     }
 
-    /// Tells that no record below `position` is needed any more. Deletes the segments that hold only
+    /// Tells that no record below `position` is needed any more. Lets go of the segments that hold only
     /// such records, and gives how many; the one being written stays.
     ///
     /// # Cancel safety
@@ -317,12 +326,21 @@ impl CommitLog {
         if unneeded.is_empty() {
             return Ok(0);
         }
-        let (disk, directory, stream) = (Arc::clone(&shared.disk), shared.directory.clone(), shared.stream);
-        let ids = unneeded.clone();
-        let removed = shared.io.run(move || remove_segments(&*disk, &directory, stream, &ids)).await;
-        removed.map_err(CommitLogError::disk("discard segments"))?;
+        let (spares, ids) = (Arc::clone(&self.spares), unneeded.clone());
+        let retired = shared.io.run(move || spares.retire(ids)).await;
+        retired.map_err(CommitLogError::disk("discard segments"))?;
         shared.state.borrow_mut().segments.retain(|id, _| !unneeded.contains(id));
         Ok(unneeded.len())
+    }
+
+    /// Deletes what is kept to be written again: the disk is full.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn give_up_spares(&self) -> Result<(), CommitLogError> {
+        let spares = Arc::clone(&self.spares);
+        let gone = self.shared.io.run(move || spares.give_up()).await;
+        gone.map_err(CommitLogError::disk("delete spare segments"))
     }
 
     /// Makes everything durable, writes the segment's end, and takes nothing more.
@@ -346,6 +364,7 @@ impl CommitLog {
         Statistics {
             segment_count: state.segments.len() as u64,
             retained_bytes: state.segments.values().sum(),
+            spare_count: self.spares.count() as u64,
             pending_bytes: state.pending_bytes as u64,
             ..state.statistics
         }
@@ -378,16 +397,6 @@ pub(crate) fn seal_stream(
         None => _ = segments.remove(&id),
     }
     Ok((id, segments))
-}
-
-fn remove_segments(disk: &dyn Disk, directory: &Path, stream: u32, ids: &BTreeSet<u64>) -> io::Result<()> {
-    for id in ids {
-        match disk.remove_file(&SegmentName { stream, id: *id }.path(directory)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    disk.sync_dir(directory)
 }
 
 impl State {

@@ -36,6 +36,9 @@ pub struct CommitLogOptions {
     /// After a failed write or sync: end the segment as a start would and go on in a new one, as soon as
     /// the disk lets us. Otherwise the log takes nothing more.
     pub goes_on_after_failure: bool,
+    /// How many segments that are needed no more are kept to be written again: a sync of what has been
+    /// written once is cheaper.
+    pub spare_segments_max: usize,
 }
 
 /// Smallest useful segment: room for a record of a kilobyte.
@@ -48,6 +51,7 @@ impl Default for CommitLogOptions {
             sync: SyncMode::Group { window: Duration::ZERO },
             segment_above: 0,
             goes_on_after_failure: false,
+            spare_segments_max: 4,
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct TornTail {
     pub path: PathBuf,
     /// Where the torn frame begins.
     pub offset: u32,
-    /// How many bytes from there hold anything.
+    /// How many bytes from there hold anything, if only what another segment has left.
     pub dropped_bytes: u32,
 }
 

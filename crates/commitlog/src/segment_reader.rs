@@ -95,18 +95,23 @@ impl SegmentReader {
     }
 
     fn nothing(&mut self) -> Option<Item> {
+        if self.is_last && self.offset >= self.known_synced {
+            // Behind the end there may be what another segment has left in the file.
+            if find_sound_frame(&self.segment, self.name, self.offset + 1).is_some() {
+                return self.torn(self.offset);
+            }
+            self.finished = true;
+            return None;
+        }
         if !self.is_zero_from(self.offset) {
             return self.bad(0, 0, None);
         }
         self.finished = true;
-        if self.is_last && self.offset >= self.known_synced {
-            return None;
-        }
         Some(Item::Damage(CommitLogError::Truncated { path: self.path.clone(), offset: self.offset as u64 }))
     }
 
-    /// Nothing but zeros may follow the end frame: what was reserved, if cutting it off was not
-    /// durable yet, and the torn tail of a crash before this one.
+    /// Nothing but zeros may follow the end frame; in the last segment what was reserved, if cutting it off
+    /// was not durable yet, and the torn tail of a crash before this one.
     fn end(&mut self, end: usize) -> Option<Item> {
         self.finished = true;
         if self.is_zero_from(end) || self.is_last {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use runtime::{Disk, DiskFile, OpenMode};
 
-use crate::format::{HEADER_BYTES, SegmentName, encode_header};
+use crate::format::{BLANK, HEADER_BYTES, SegmentName, encode_header};
+use crate::spares::Spares;
 
 /// Bytes for one segment.
 #[derive(Debug, Default)]
@@ -26,6 +27,7 @@ pub(crate) struct SegmentWriter {
     pub(crate) directory: PathBuf,
     pub(crate) stream: u32,
     pub(crate) segment_bytes: u32,
+    pub(crate) spares: Arc<Spares>,
     /// The segment being written.
     pub(crate) file: Option<Arc<dyn DiskFile>>,
 }
@@ -52,7 +54,7 @@ impl SegmentWriter {
     /// Creates the segment that the first record will need, so that it does not have to wait for that.
     /// What goes wrong is told when the segment is written to.
     pub(crate) fn prepare(&mut self, id: u64) {
-        self.file = self.create(id).ok();
+        self.file = self.begin(id).ok();
     }
 
     /// Writes the chunks in order.
@@ -61,7 +63,7 @@ impl SegmentWriter {
         let mut buffers = Vec::with_capacity(chunks.len());
         while let Some(mut chunk) = chunks.next() {
             if self.file.is_none() {
-                match self.create(chunk.segment) {
+                match self.begin(chunk.segment) {
                     Ok(file) => self.file = Some(file),
                     Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                         let left = std::iter::once(chunk).chain(chunks).collect();
@@ -70,7 +72,7 @@ impl SegmentWriter {
                     Err(error) => return failed(error),
                 }
             }
-            match self.write_chunk(&chunk) {
+            match self.write_chunk(&mut chunk) {
                 Ok(()) => {}
                 // Where space can not be reserved; the same bytes at the same place can be written again.
                 Err(error) if error.kind() == io::ErrorKind::StorageFull && !chunk.seals => {
@@ -86,19 +88,34 @@ impl SegmentWriter {
     }
 
     /// A segment's end is durable before the next segment exists; replay relies on it.
-    fn write_chunk(&mut self, chunk: &Chunk) -> io::Result<()> {
+    fn write_chunk(&mut self, chunk: &mut Chunk) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        file.write_all_at(&chunk.bytes, u64::from(chunk.offset))?;
+        let framed_bytes = chunk.bytes.len();
+        let end = u64::from(chunk.offset) + framed_bytes as u64;
+        if !chunk.seals {
+            let room = u64::from(self.segment_bytes).saturating_sub(end).min(BLANK.len() as u64);
+            chunk.bytes.extend_from_slice(&BLANK[..room as usize]);
+        }
+        let written = file.write_all_at(&chunk.bytes, u64::from(chunk.offset));
+        chunk.bytes.truncate(framed_bytes);
+        written?;
         if chunk.seals {
-            file.set_len(u64::from(chunk.offset) + chunk.bytes.len() as u64)?;
+            file.set_len(end)?;
             file.sync_data()?;
             self.file = None;
         }
         Ok(())
     }
 
-    /// Creates a segment, reserved and with its header durable, so that what is later found behind
+    /// Begins a segment, reserved and with its header durable, so that what is later found behind
     /// a bad header is known to be damage.
+    fn begin(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
+        match self.spares.use_again(id)? {
+            Some(file) => Ok(file),
+            None => self.create(id),
+        }
+    }
+
     fn create(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
         let name = SegmentName { stream: self.stream, id };
         let path = name.path(&self.directory);

@@ -51,7 +51,7 @@ fn any_act() -> impl Strategy<Value = Act> {
         12 => (0..2_u32, prop_oneof![0..80_usize, 400..1900_usize])
             .prop_map(|(stream, record_bytes)| Act::Append { stream, record_bytes }),
         4 => prop_oneof![Just(1_u64), 1..8_u64, Just(40)].prop_map(|millis| Act::Sleep { millis }),
-        1 => (0..2_u32, 1..3_u64).prop_map(|(stream, segments)| Act::Discard { stream, segments }),
+        2 => (0..2_u32, 1..3_u64).prop_map(|(stream, segments)| Act::Discard { stream, segments }),
         1 => (0..2_u32).prop_map(|stream| Act::Close { stream }),
     ]
 }
@@ -151,6 +151,9 @@ proptest! {
     }
 }
 
+/// The head of a frame, or of none.
+const BLANK_BYTES: u64 = 12;
+
 /// A log of two finished segments and one under way, whose last group has no marker behind it.
 fn a_log() -> (MemoryDisk, Vec<(LogPosition, Vec<u8>)>) {
     let disk = MemoryDisk::new();
@@ -170,7 +173,10 @@ fn a_log() -> (MemoryDisk, Vec<(LogPosition, Vec<u8>)>) {
 #[test]
 fn every_flipped_byte_is_reported_and_never_returned() {
     let (disk, records) = a_log();
-    assert_eq!(records.last().expect("records").0.segment, 3);
+    let (last, payload) = records.last().expect("records");
+    assert_eq!(last.segment, 3);
+    // Behind the last frame there is a blank one, and then whatever was in the file.
+    let end = u64::from(last.offset) + BLANK_BYTES + payload.len().next_multiple_of(4) as u64;
     for segment in 1..=3_u64 {
         let path = Path::new(DIRECTORY).join(format!("commitlog-0-{segment}.log"));
         let file_bytes = runtime::Disk::file_bytes(&disk, &path).expect("length");
@@ -179,6 +185,10 @@ fn every_flipped_byte_is_reported_and_never_returned() {
             image.flip_bits(&path, offset, 1 << (offset % 8)).expect("flip");
             let found = read_all(&image);
             let context = format!("byte {offset} of segment {segment}");
+            if segment == 3 && offset >= end + BLANK_BYTES {
+                assert_eq!(found.records.len(), records.len(), "{context} is nothing that was written");
+                continue;
+            }
             assert!(!found.errors.is_empty() || !found.torn.is_empty(), "{context} is not reported");
             for record in &found.records {
                 assert!(

@@ -16,6 +16,7 @@ const SMALL: CommitLogOptions = CommitLogOptions {
     sync: SyncMode::Group { window: Duration::ZERO },
     segment_above: 0,
     goes_on_after_failure: false,
+    spare_segments_max: 2,
 };
 
 fn open(disk: &MemoryDisk, stream: u32, options: CommitLogOptions) -> CommitLog {
@@ -176,6 +177,83 @@ fn discarded_segments_go_and_ids_never_repeat() {
         let other = open(&disk, 1, CommitLogOptions { segment_above: 40, ..SMALL });
         assert_eq!(other.append(b"first").expect("append").segment, 41);
     });
+}
+
+/// The names of segments that are kept to be written again.
+fn spares(disk: &MemoryDisk) -> Vec<String> {
+    let names = disk.list(Path::new(DIRECTORY)).expect("list").into_iter().map(|entry| entry.name);
+    names.filter(|name| name.ends_with(".spare")).collect()
+}
+
+#[test]
+fn segments_are_written_again_and_what_they_held_does_not_come_back() {
+    let disk = MemoryDisk::new();
+    let fill = async |log: &CommitLog, mark: u8, count: usize| {
+        for _ in 0..count {
+            log.synced(log.append(&[mark; 700]).expect("append")).await.expect("durable");
+        }
+    };
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        fill(&log, 1, 20).await;
+        let end = log.end().segment;
+        assert!(end >= 4);
+        log.discard_below(log.end()).await.expect("discarded");
+        assert_eq!(spares(&disk).len(), 2, "as many as are wanted");
+        assert_eq!(log.statistics().spare_count, 2);
+        fill(&log, 2, 5).await;
+        assert_eq!((spares(&disk).len(), log.statistics().spare_count), (1, 1), "one is written again");
+    });
+    for image in [disk.kill(), disk.crash(1)] {
+        let found = read_all(&image);
+        assert!(found.errors.is_empty() && found.torn.is_empty(), "{found:?}");
+        assert_eq!(found.records.iter().filter(|record| record.payload[0] == 2).count(), 5);
+    }
+    in_virtual_time(async {
+        // The next life finds the other one.
+        let log = open(&disk, 0, SMALL);
+        fill(&log, 3, 1).await;
+        assert_eq!(log.statistics().spare_count, 0);
+        fill(&log, 3, 9).await;
+        log.discard_below(log.end()).await.expect("discarded");
+        assert_eq!(log.statistics().spare_count, 2);
+        log.give_up_spares().await.expect("deleted");
+        assert_eq!((spares(&disk).len(), log.statistics().spare_count), (0, 0));
+    });
+    in_virtual_time(async {
+        let log = open(&disk, 0, CommitLogOptions { spare_segments_max: 0, ..SMALL });
+        fill(&log, 4, 10).await;
+        log.discard_below(log.end()).await.expect("discarded");
+        assert_eq!(spares(&disk).len(), 0, "none are wanted");
+    });
+}
+
+#[test]
+fn a_full_disk_leaves_a_spare_what_it_is() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        for _ in 0..9 {
+            log.synced(log.append(&[1; 1300]).expect("append")).await.expect("durable");
+        }
+        log.discard_below(log.end()).await.expect("discarded");
+        assert_eq!(log.statistics().spare_count, 2);
+        // The spares were cut behind their ends: to be written again they have to grow.
+        disk.faults().set_capacity_bytes(1);
+        let mut full = None;
+        for _ in 0..3 {
+            full = log.append(&[2; 1300]).err();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(matches!(full, Some(CommitLogError::DiskFull { .. })), "{full:?}");
+        assert_eq!(log.statistics().spare_count, 2);
+        disk.faults().set_capacity_bytes(u64::MAX);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        log.synced(log.append(&[3; 1300]).expect("room again")).await.expect("durable");
+        assert!(log.statistics().spare_count < 2);
+    });
+    let found = read_all(&disk.crash(3));
+    assert!(found.errors.is_empty() && found.torn.is_empty(), "{found:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A log that was written as logs are, then hurt in one place: what comes back is known exactly.
 //!
 //! ```text
-//!   u8 kind of harm | u8 segment | u16 LE place | u8 how much | acts…
+//!   u8 kind of harm, and what is behind the end | u8 segment | u16 LE place | u8 how much | acts…
 //!   act   0..=199: a record of so many bytes, times four      200..=239: a sync and its frame
 //!         240..=255: the segment is full, a new one begins
 //! ```
@@ -15,11 +15,15 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::{DIRECTORY, Reading, check_floors, check_sealed, check_settled, disk_of};
-use crate::format::{HEADER_BYTES, Kind, SegmentName, encode_frame, encode_header};
+use crate::format::{BLANK, HEADER_BYTES, Kind, SegmentName, encode_frame, encode_header};
 use crate::position::LogPosition;
 
 const STREAM: u32 = 1;
 const ACT_COUNT_MAX: usize = 256;
+/// In the kind of harm.
+const IS_WRITTEN_AGAIN: u8 = 4;
+/// The id of a segment whose file is written again.
+const LEFT_ID: u64 = 1 << 40;
 
 /// A frame of the log.
 struct Written {
@@ -74,15 +78,14 @@ pub(super) fn read(bytes: &[u8]) {
         .map(|segment| (SegmentName { stream: STREAM, id: segment.id }.file_name(), segment.bytes.clone()))
         .collect();
     files[index].1.clone_from(&hurt);
-    // What was reserved and not written.
     if index + 1 < segments.len() || *harm % 4 != 2 {
-        let reserved = files.last_mut();
-        reserved.into_iter().for_each(|(_, file)| file.resize(file.len() + 64, 0));
+        let last = files.last_mut();
+        last.into_iter().for_each(|(_, file)| leave_behind(file, *harm & IS_WRITTEN_AGAIN != 0));
     }
     let disk = disk_of(&files);
     let reading = Reading::of(&disk);
     reading.check_places(&files);
-    let expected = expect(&segments, index, &hurt);
+    let expected = expect(&segments, &files);
     assert_eq!(reading.records, expected.records, "records");
     let first = reading.damage.first().map(|(path, offset, _)| (path.clone(), *offset));
     assert_eq!(first, expected.damage, "the first damage");
@@ -90,6 +93,21 @@ pub(super) fn read(bytes: &[u8]) {
     check_floors(&disk, &reading);
     check_settled(&files, &reading);
     check_sealed(&disk, &reading);
+}
+
+/// Behind what was written there are zeros that were reserved; or in a segment that is written again a blank, and
+/// what another of the stream has left.
+fn leave_behind(file: &mut Vec<u8>, is_written_again: bool) {
+    let end = file.len();
+    file.resize(end + 64, 0);
+    if is_written_again {
+        let mut left = Segment::new(LEFT_ID);
+        while left.bytes.len() < end + 200 {
+            left.push(Kind::Record, vec![7; 44]);
+        }
+        file.truncate(end + BLANK.len());
+        file.extend_from_slice(&left.bytes[file.len()..]);
+    }
 }
 
 fn write_log(acts: &[u8]) -> Vec<Segment> {
@@ -134,10 +152,9 @@ struct Expected {
     torn: Option<(PathBuf, u64)>,
 }
 
-fn expect(segments: &[Segment], hurt_index: usize, hurt: &[u8]) -> Expected {
+fn expect(segments: &[Segment], files: &[(String, Vec<u8>)]) -> Expected {
     let mut expected = Expected { records: Vec::new(), damage: None, torn: None };
-    for (index, segment) in segments.iter().enumerate() {
-        let bytes = if index == hurt_index { hurt } else { &segment.bytes };
+    for (index, (segment, (_, bytes))) in segments.iter().zip(files).enumerate() {
         expect_segment(&mut expected, segment, bytes, index + 1 == segments.len());
     }
     expected
@@ -168,7 +185,11 @@ fn expect_segment(expected: &mut Expected, segment: &Segment, bytes: &[u8], is_l
             continue;
         }
         if is_last && frame.offset >= known_synced {
-            expected.torn = holds_any(frame.offset).then(|| (segment.path(), frame.offset as u64));
+            // Blank, it is the end, unless more of the segment follows.
+            let head = bytes.get(frame.offset..).unwrap_or_default();
+            let is_blank = head.iter().take(BLANK.len()).all(|byte| *byte == 0);
+            let follows = segment.frames.iter().any(|other| other.offset > frame.offset && whole(&other));
+            expected.torn = (!is_blank || follows).then(|| (segment.path(), frame.offset as u64));
             return;
         }
         damaged(frame.offset);

@@ -63,17 +63,25 @@ impl Shard {
     /// A flush failed: what the disk has to do with it, and when to try again.
     pub(super) fn flush_failed(self: &Rc<Self>, error: &StorageError) {
         let is_full_log = matches!(error, StorageError::CommitLog(CommitLogError::DiskFull { .. }));
-        match self.health.note("flush", error) {
+        let kind = self.health.note("flush", error);
+        match kind {
             Some(FaultKind::Full | FaultKind::Write) => {}
             _ if is_full_log => {}
             _ => return,
         }
+        let is_full = kind == Some(FaultKind::Full);
         // Nobody may write to the table again, least of all while the disk is full.
         if self.retries_flush.replace(true) {
             return;
         }
         let this = Rc::downgrade(self);
         tokio::task::spawn_local(async move {
+            if let Some(shard) = Weak::upgrade(&this)
+                && is_full
+                && let Err(error) = shard.log.give_up_spares().await
+            {
+                tracing::warn!(%error, "log segments that are kept to be written again were not deleted");
+            }
             tokio::time::sleep(RETRY_FLUSH_AFTER).await;
             let Some(shard) = Weak::upgrade(&this) else { return };
             shard.retries_flush.set(false);

@@ -80,6 +80,10 @@ pub use point::PointReads;
 pub use prefetch::{PrefetchState, PrefetchStats};
 pub use scrub::{FileVerdict, ScrubbedFile};
 
+/// Of what the log may take, one part in so many may be segments that are kept to be written again.
+const LOG_PART_SPARE: u64 = 4;
+const SPARE_SEGMENTS_MAX: u64 = 16;
+
 /// One shard of a node. Lives on its own thread.
 pub struct Shard {
     index: usize,
@@ -286,6 +290,12 @@ impl TableStore {
     }
 }
 
+/// How many segments of its log a shard keeps to write them again.
+fn spare_segments_max(options: &StorageOptions, sharding: Sharding) -> usize {
+    let share = options.log_bytes / sharding.shard_count() as u64 / LOG_PART_SPARE;
+    (share / u64::from(options.segment_bytes)).clamp(1, SPARE_SEGMENTS_MAX) as usize
+}
+
 impl Shard {
     /// Starts a shard from what recovery found. Must be called on the shard's own thread.
     pub(crate) fn start(
@@ -309,6 +319,7 @@ impl Shard {
             sync: options.sync,
             segment_above: seed.manifest.segment_max(),
             goes_on_after_failure: options.commit_failure_policy == CommitFailurePolicy::Ignore,
+            spare_segments_max: spare_segments_max(&options, sharding),
         };
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
