@@ -1,4 +1,5 @@
-//! What a row of a scan or of a slice allocates: nothing of its own; and a row of a text batch: next to nothing.
+//! What a row of a scan or of a slice allocates: nothing of its own; a row of a text batch, and one that is read or
+//! written by its key: next to nothing.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,10 +11,14 @@ mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::ops::ControlFlow;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use common::{Session, int, text, with_node};
-use query::{BindValue, QueryOptions, ResponseKind, RowSink, Values};
+use common::{Session, int, text, with_node, with_periodic_node};
+use query::{
+    BindValue, Consistency, POINTS_MAX, PointRead, PointStatement, PointWrite, QueryOptions, ResponseKind,
+    RowSink, Values,
+};
 
 struct Counting;
 
@@ -121,4 +126,75 @@ fn a_row_of_a_text_batch_allocates_its_constants_list_and_its_long_text_and_noth
             assert!(many < few + 2 * 500 + 60, "{few} for 100 rows, {many} for 600");
         });
     }
+}
+
+/// How much is allocated for as many rows as are read together by their keys, in memory or in the cache.
+async fn read_allocations(session: &Session) -> u64 {
+    let statement = "SELECT * FROM narrow WHERE id = ?";
+    let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
+    let Some(PointStatement::Read(query)) = session.engine.point_statement(&prepared.id) else {
+        panic!("of one row by one key")
+    };
+    let mut reads: Vec<PointRead> = Vec::with_capacity(POINTS_MAX);
+    let mut output = Output(BytesMut::with_capacity(1 << 20));
+    let mut least = u64::MAX;
+    for _ in 0..3 {
+        let keys: Vec<Bytes> = (0..POINTS_MAX as i32).map(|key| key.to_be_bytes().to_vec().into()).collect();
+        reads.clear();
+        output.0.clear();
+        let (before, mut count) = (COUNT.get(), 0);
+        let read = |key| session.engine.point_read(query.clone(), key, Consistency::One, Some(5000)).unwrap();
+        reads.extend(keys.into_iter().map(read));
+        session.engine.point_reads(&reads, |_, row| {
+            count += row.write(&mut output);
+            ControlFlow::Continue(())
+        });
+        least = least.min(COUNT.get() - before);
+        assert_eq!(count, POINTS_MAX, "all are found at once");
+    }
+    least
+}
+
+/// And for as many that are written.
+async fn write_allocations(session: &Session, field: &[u8]) -> u64 {
+    let statement = "UPDATE narrow SET a = ? WHERE id = ?";
+    let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
+    let Some(PointStatement::Write(update)) = session.engine.point_statement(&prepared.id) else {
+        panic!("of one row by one key")
+    };
+    let mut writes: Vec<PointWrite> = Vec::with_capacity(POINTS_MAX);
+    let mut least = u64::MAX;
+    for _ in 0..3 {
+        writes.clear();
+        let (before, mut count) = (COUNT.get(), 0);
+        for key in 0..POINTS_MAX as i32 {
+            let key = key.to_be_bytes();
+            let write =
+                session.engine.point_write(&update, [field, &key].into_iter(), Consistency::One, None);
+            writes.push(write.unwrap());
+        }
+        session.engine.point_writes(&writes, |_| count += 1);
+        least = least.min(COUNT.get() - before);
+        assert_eq!(count, POINTS_MAX, "all are written at once");
+    }
+    least
+}
+
+#[test]
+fn rows_that_are_read_and_written_by_their_keys_allocate_next_to_nothing() {
+    with_periodic_node(async |mut session: Session| {
+        session.run("CREATE TABLE narrow (id int PRIMARY KEY, a text, b text)").await;
+        for number in 0..100 {
+            let field = || BindValue::Set(Bytes::from_static(&[b'x'; 300]));
+            let insert = "INSERT INTO narrow (id, a, b) VALUES (?, ?, ?)";
+            session.execute(insert, vec![int(number), field(), field()]).await.unwrap();
+        }
+        assert_eq!(read_allocations(&session).await, 0, "reads from memory");
+        let written = write_allocations(&session, &[b'y'; 300]).await;
+        assert!(written <= 2 * POINTS_MAX as u64, "{written} for the memory of a mutation and its count");
+        session.flush().await;
+        session.run("SELECT * FROM narrow").await;
+        let read = read_allocations(&session).await;
+        assert!(read <= 3 * POINTS_MAX as u64 + 8, "{read} for a row, its count and the path of its key");
+    });
 }
