@@ -7,13 +7,11 @@
 //!
 //! With `auto` the node chooses: the table is read for a while, then compacted again, which is when it has its say.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::arguments::Arguments;
-use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::node::{Node, NodeOptions, fresh_folder, metric};
 use crate::process::{cargo, root};
 use crate::report::{Failure, Tally};
 use crate::wire::{Answer, Connection, Request};
@@ -285,16 +283,9 @@ struct Counters {
 
 impl Counters {
     fn of(node: &Node) -> Result<Counters, Failure> {
-        let mut socket = TcpStream::connect(("127.0.0.1", node.management_port))?;
-        socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        socket.read_to_string(&mut text)?;
-        let metric = |name: &str| {
-            let value =
-                text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
-            value.ok_or_else(|| Failure::new(format!("no metric {name}")))
-        };
-        let mebibytes = |name: &str| metric(name).map(|bytes: f64| bytes / f64::from(1 << 20));
+        let metrics = node.metrics()?;
+        let metric = |name: &str| metric(&metrics, name);
+        let mebibytes = |name: &str| metric(name).map(|bytes| bytes / f64::from(1 << 20));
         let text = format!(
             "cache {:.1} of {:.1} MiB, index pages {:.1}, pinned beside it {:.1}, resident {:.1}",
             mebibytes("peristyle_cache_used_bytes")?,

@@ -35,6 +35,7 @@ mod startup;
 mod tail;
 mod test;
 mod tidy;
+mod wide;
 mod wire;
 
 use std::process::ExitCode;
@@ -131,6 +132,12 @@ const COMMANDS: &[Command] = &[
         options: "[--rounds N] [--size MIB] [--seed S] [--no-tests] [--keep]",
         about: "a full disk and a failing one below real processes: refused with the right code, recovered from, no loss",
         run: faults::run,
+    },
+    Command {
+        name: "wide",
+        options: "[--short] [--gigabytes N]",
+        about: "a partition far larger than memory: slices either way by its row index, and all of it page by page",
+        run: wide::run,
     },
     Command {
         name: "coldreads",

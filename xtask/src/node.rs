@@ -1,7 +1,7 @@
 //! A Peristyle node for the judges: started in a folder of its own, ended with its folder.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -101,6 +101,15 @@ impl Node {
         crate::peers::output(&mut command)
     }
 
+    /// What it tells collectors of metrics.
+    pub(crate) fn metrics(&self) -> Result<String, Failure> {
+        let mut socket = TcpStream::connect(("127.0.0.1", self.management_port))?;
+        socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        socket.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
     /// The code that the process ends with by itself, if it does in time.
     pub(crate) fn exit_code(&mut self, within: Duration) -> Result<Option<i32>, Failure> {
         let asked = Instant::now();
@@ -139,6 +148,12 @@ impl Drop for Node {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A figure of [`Node::metrics`].
+pub(crate) fn metric(metrics: &str, name: &str) -> Result<f64, Failure> {
+    let found = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    found.ok_or_else(|| Failure::new(format!("no metric {name}")))
 }
 
 /// A folder under `target/` that is empty now.

@@ -11,6 +11,7 @@ use crate::process::{cargo, cargo_tests, step};
 use crate::report::{Failure, Tally, complain, complaints};
 use crate::{
     bless, check, compaction_cost, crash, drivers, faults, flip, formats, fuzz, limits, overload, startup,
+    wide,
 };
 
 /// One rung of the ladder.
@@ -39,6 +40,7 @@ const STEPS: &[Step] = &[
     Step { name: "load", run: test_load },
     Step { name: "limits", run: || limits::run(&words("--short")?) },
     Step { name: "startup", run: || startup::run(&words("--short")?) },
+    Step { name: "wide", run: || wide::run(&words("--short")?) },
     Step { name: "compaction", run: || compaction_cost::run(&words("--short")?) },
     Step { name: "overload", run: || overload::run(&words("--short")?) },
     Step { name: "fuzz", run: || fuzz::run(&words("--seconds 10")?) },

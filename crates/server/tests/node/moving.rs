@@ -1,6 +1,8 @@
 //! Data moves in and out of a node over its management port.
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -85,4 +87,74 @@ fn what_only_a_snapshot_holds_is_counted_for_its_table() {
     assert!(held(&node) > lists, "the files before the compaction");
     assert_eq!(node.post("/v1/snapshots/clear", r#"{"tag": "s"}"#).0, 200);
     assert_eq!(held(&node), 0);
+}
+
+/// Files somewhere below a folder whose paths hold both words.
+fn files(folder: &Path, one: &str, other: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let text = path.display().to_string();
+        if path.is_dir() {
+            found.extend(files(&path, one, other));
+        } else if text.contains(one) && text.contains(other) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Data of the table `t` that counts, and that is in the folders of a name beside it.
+fn data_of(node: &Node, folder: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let all = files(node.directory(), "/t-", "-Data.db");
+    let is_in = |path: &PathBuf| path.display().to_string().contains(&format!("/{folder}/"));
+    let (kept, live): (Vec<_>, Vec<_>) = all.into_iter().partition(is_in);
+    let is_live = |path: &PathBuf| {
+        ["backups", "snapshots"].iter().all(|word| !path.display().to_string().contains(word))
+    };
+    (live.into_iter().filter(is_live).collect(), kept)
+}
+
+fn inodes(files: &[PathBuf]) -> Vec<u64> {
+    let mut inodes: Vec<u64> = files.iter().map(|file| fs::metadata(file).expect("there").ino()).collect();
+    inodes.sort_unstable();
+    inodes
+}
+
+#[test]
+fn snapshots_and_backups_are_links_to_files_and_what_is_put_back_is_refreshed() {
+    let node = with_keyspace();
+    node.client().query("CREATE TABLE k.t (a int PRIMARY KEY, b text)");
+    assert_eq!(node.get("/v1/backups"), (200, json!({"enabled": false})));
+    assert_eq!(node.post("/v1/backups", r#"{"enabled": true}"#), (200, json!({"enabled": true})));
+    (0..20).for_each(|key| drop(node.client().query(&format!("INSERT INTO k.t (a, b) VALUES ({key}, 'b')"))));
+    assert_eq!(node.post("/v1/flush", r#"{"keyspace": "k"}"#).0, 200);
+    let (live, backups) = data_of(&node, "backups");
+    assert!(!live.is_empty());
+    assert_eq!(inodes(&live), inodes(&backups), "links, not copies");
+    assert_eq!(node.post("/v1/snapshot", r#"{"tag": "s", "keyspaces": ["k"], "table": "t"}"#).0, 200);
+    let (_, kept) = data_of(&node, "snapshots");
+    assert_eq!(inodes(&live), inodes(&kept));
+    let (_, listed) = node.get("/v1/snapshots");
+    let facts = &listed["snapshots"][0];
+    assert_eq!((&facts["tag"], &facts["keyspace"], &facts["table"]), (&json!("s"), &json!("k"), &json!("t")));
+    assert!(facts["disk_bytes"].as_u64() > Some(0), "{facts}");
+
+    node.client().query("TRUNCATE k.t");
+    assert!(node.client().rows("SELECT a FROM k.t").is_empty());
+    let directory = live[0].parent().expect("the table's").to_owned();
+    for file in files(node.directory(), "/t-", "/backups/") {
+        fs::copy(&file, directory.join(file.file_name().expect("a name"))).expect("put back");
+    }
+    let (status, done) = node.post("/v1/refresh", r#"{"keyspace": "k", "table": "t"}"#);
+    assert_eq!((status, &done["file_count"]), (200, &json!(live.len())), "{done}");
+    assert_eq!(node.client().rows("SELECT a FROM k.t").len(), 20);
+    let node = node.restart();
+    assert_eq!(node.client().rows("SELECT a FROM k.t").len(), 20);
+    assert_eq!(node.post("/v1/snapshots/clear", r#"{"all": true}"#).0, 200);
+    assert_eq!(node.get("/v1/snapshots").1["snapshots"], json!([]));
+    assert!(data_of(&node, "snapshots").1.is_empty());
+    assert_eq!(node.post("/v1/snapshots/clear", "{}").0, 400);
+    assert_eq!(node.post("/v1/refresh", r#"{"keyspace": "k", "table": "no"}"#).0, 404);
 }

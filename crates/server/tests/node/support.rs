@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
 use protocol::{
@@ -59,6 +60,11 @@ impl Node {
         stop(self.server.take());
         self.server = Some(start(&self.directory));
         self
+    }
+
+    /// Where its files are.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     pub(crate) fn server(&self) -> &Server {

@@ -130,12 +130,21 @@ impl Node {
         options: StorageOptions,
         delay: Duration,
     ) -> Result<Node, StorageError> {
+        Node::start_with(disk, options, |runtime| runtime.io = Io::delayed(delay))
+    }
+
+    /// A node whose outside is like that.
+    pub(crate) fn start_with(
+        disk: &MemoryDisk,
+        options: StorageOptions,
+        set: impl FnOnce(&mut Runtime),
+    ) -> Result<Node, StorageError> {
         let clock = Arc::new(ManualClock::default());
         // Lives of a node must not draw the same file ids.
         static LIFE: AtomicU64 = AtomicU64::new(1);
         let seed = LIFE.fetch_add(1, Ordering::Relaxed);
         let mut runtime = Runtime::in_memory(Arc::new(disk.clone()), seed);
-        runtime.io = Io::delayed(delay);
+        set(&mut runtime);
         runtime.clock = Arc::<ManualClock>::clone(&clock);
         let shards = Directory::open(&runtime, options)?.recover(&schema())?.start_local(&schema())?;
         Ok(Node { shards, clock })

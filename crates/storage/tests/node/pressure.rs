@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runtime::memory_disk::{Fault, Operation};
-use runtime::{Disk, MemoryDisk};
+use runtime::{Background, Disk, MemoryDisk};
 use storage::{StorageError, StorageOptions};
 
 use crate::given::*;
@@ -36,6 +36,28 @@ fn memtables_keep_to_their_budget_while_writers_come_from_all_sides() {
         }
         assert!(node.shard(0).table_stats(table.id()).expect("stats").memtable_switch_count > 3);
         assert_eq!(node.all(&table, 100).await.len(), 1_600);
+    });
+}
+
+#[test]
+fn writers_go_on_beside_a_flush_until_the_budget_is_spent() {
+    run(async {
+        let flush = Duration::from_secs(60);
+        let slow = |runtime: &mut runtime::Runtime| runtime.background = Background::tasks(flush);
+        let node = Node::start_with(&MemoryDisk::new(), tight(1), slow).expect("starts");
+        let (table, shard, long) = (table(), node.shard(0), "x".repeat(1_000));
+        let (mut waited_beside, mut written_beside) = (0, 0);
+        for pk in 0..600 {
+            let before = shard.memtable_bytes();
+            let started = tokio::time::Instant::now();
+            node.write(pk, insert(&table, pk, 0, &long, 1)).await.expect("written");
+            let has_waited = started.elapsed() >= Duration::from_secs(1);
+            assert!(!has_waited || before > BUDGET, "{before} of {BUDGET} bytes, and a write waited");
+            waited_beside += usize::from(has_waited);
+            written_beside += usize::from(before > BUDGET / 2 && !has_waited);
+        }
+        assert!(written_beside > 100, "{written_beside} writes came while a flush went on");
+        assert!(waited_beside > 0, "a disk as slow as that can not keep up");
     });
 }
 
