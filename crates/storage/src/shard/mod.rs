@@ -82,7 +82,7 @@ pub use scrub::{FileVerdict, ScrubbedFile};
 
 /// Of what the log may take, one part in so many may be segments that are kept to be written again.
 const LOG_PART_SPARE: u64 = 4;
-const SPARE_SEGMENTS_MAX: u64 = 16;
+const SPARE_SEGMENTS_MAX: u64 = 8;
 
 /// One shard of a node. Lives on its own thread.
 pub struct Shard {
