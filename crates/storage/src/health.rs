@@ -74,6 +74,8 @@ pub enum FaultKind {
     Log,
     /// There is no space.
     Full,
+    /// A table's options ask for files that can not be written: the disk has nothing to do with it.
+    Options,
 }
 
 impl FaultKind {
@@ -85,6 +87,7 @@ impl FaultKind {
             FaultKind::Damage => "damage",
             FaultKind::Log => "commit log",
             FaultKind::Full => "no space",
+            FaultKind::Options => "options",
         }
     }
 }
@@ -206,6 +209,11 @@ impl Health {
         Some(kind)
     }
 
+    /// Takes in that files of a table can not be written as its options ask, whatever the disk does.
+    pub(crate) fn note_options(&self, act: &'static str, error: &StorageError) {
+        self.record(FaultKind::Options, act, error);
+    }
+
     /// Takes in that the log of schema changes could not be written: the policy is that of manifests.
     pub fn note_schema(&self, error: &io::Error) {
         if let Some(kind) = kind_of_io(error) {
@@ -217,7 +225,7 @@ impl Health {
     /// What the policy for files makes of a failure at a path.
     fn answer(&self, kind: FaultKind, path: Option<&Path>) {
         match (kind, self.disk_policy) {
-            (FaultKind::Full, _) | (_, DiskFailurePolicy::Ignore) => {}
+            (FaultKind::Full | FaultKind::Options, _) | (_, DiskFailurePolicy::Ignore) => {}
             (_, DiskFailurePolicy::Die) => self.ask_for(Demand::Die, "disk_failure_policy is die"),
             (FaultKind::Damage, DiskFailurePolicy::Stop | DiskFailurePolicy::BestEffort) => {}
             (FaultKind::Read, DiskFailurePolicy::BestEffort) => {}

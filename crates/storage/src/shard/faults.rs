@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use commitlog::{CommitLogError, LogEvent};
 use schema::Table;
-use sstable::{Descriptor, TableFile};
+use sstable::{Descriptor, SstableError, TableFile};
 use uuid::Uuid;
 
 use super::flush::RETRY_FLUSH_AFTER;
@@ -62,6 +62,10 @@ impl Shard {
 
     /// A flush failed: what the disk has to do with it, and when to try again.
     pub(super) fn flush_failed(self: &Rc<Self>, error: &StorageError) {
+        // Tried again by each flush that is asked for, and when the table is altered: not by itself.
+        if let StorageError::TableFile(SstableError::Unsupported { .. }) = error {
+            return self.health.note_options("flush", error);
+        }
         let is_full_log = matches!(error, StorageError::CommitLog(CommitLogError::DiskFull { .. }));
         let kind = self.health.note("flush", error);
         match kind {
@@ -136,7 +140,7 @@ fn culprit(error: &StorageError) -> Option<(Uuid, FaultKind)> {
     let kind = kind_of(error)?;
     match kind {
         FaultKind::Damage | FaultKind::Read => {}
-        FaultKind::Write | FaultKind::Log | FaultKind::Full => return None,
+        FaultKind::Write | FaultKind::Log | FaultKind::Full | FaultKind::Options => return None,
     }
     let (descriptor, _) = Descriptor::from_path(path_of(error)?).ok()?;
     Some((descriptor.id, kind))

@@ -20,7 +20,7 @@ pub(crate) fn schema_with(
     gc_grace_seconds: u32,
     epoch: u64,
 ) -> Arc<Schema> {
-    given::schema_with(epoch, |options| {
+    given::altered(epoch, |options| {
         options.compaction = CompactionOptions {
             class: format!("{PACKAGE}{class}"),
             options: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),

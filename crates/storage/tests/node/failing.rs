@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Disk, MemoryDisk};
+use schema::ChunkLength;
 use storage::{
     CommitFailurePolicy, Demand, DiskFailurePolicy, FaultKind, ReadTarget, StorageError, StorageOptions,
 };
@@ -363,5 +364,30 @@ fn scrub_sets_a_file_aside_that_can_not_be_opened() {
     run(async {
         let node = Node::start(&disk.crash(1), options(1)).expect("starts again");
         assert_eq!(node.all(&table(), 10).await.len(), 1);
+    });
+}
+
+/// Nobody was told: the table's rows stayed in memory, and the log grew.
+#[test]
+fn a_flush_that_the_table_s_options_make_impossible_is_told_and_works_once_they_are_mended() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let shard = node.shard(0);
+        let with_chunks = |epoch, bytes| {
+            altered(epoch, |options| options.compression.chunk_length = ChunkLength::Fixed(bytes))
+        };
+        shard.take_schema(with_chunks(2, 1 << 29)).await.expect("altered");
+        node.write(1, insert(&table(), 1, 0, "v", 1)).await.expect("written");
+        shard.flush(table().id()).await.expect_err("can not be written");
+        let (faults, _) = node.shards.handles()[0].shards().health().faults();
+        let [fault] = &faults[..] else { panic!("{faults:?}") };
+        assert_eq!((fault.kind, fault.act), (FaultKind::Options, "flush"));
+        assert!(fault.what.contains("chunks of 536870912 bytes"), "{}", fault.what);
+        assert_eq!(asked(&node), Demand::Serve, "the disk is sound");
+        assert_eq!(node.all(&table(), 10).await.len(), 1);
+        shard.take_schema(with_chunks(3, 8192)).await.expect("altered");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let stats = shard.table_stats(table().id()).expect("stats");
+        assert_eq!((stats.sstable_count, stats.pending_flushes), (1, 0));
     });
 }

@@ -57,14 +57,14 @@ pub(crate) fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(1, [keyspace]))
 }
 
-/// [`schema`] at another epoch, with other options for `k.t`.
-pub(crate) fn schema_with(epoch: u64, set: impl Fn(&mut TableOptions)) -> Arc<Schema> {
+/// The schema, with other options of `k.t`.
+pub(crate) fn altered(epoch: u64, change: impl Fn(&mut TableOptions)) -> Arc<Schema> {
     let base = schema();
     let mut keyspaces: Vec<_> = base.keyspaces().values().map(|keyspace| (**keyspace).clone()).collect();
     for keyspace in &mut keyspaces {
         let table = keyspace.tables.get_mut("t").expect("k.t");
         let mut builder = table.to_builder();
-        set(&mut builder.options);
+        change(&mut builder.options);
         *table = Arc::new(builder.build().expect("a sound table"));
     }
     Arc::new(Schema::new(epoch, keyspaces))

@@ -41,7 +41,7 @@ fn a_memtable_is_written_out_when_its_period_is_over() {
     run(async {
         let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
         let table = given::table();
-        let periodic = given::schema_with(7, |options| options.memtable_flush_period_in_ms = 1_000);
+        let periodic = given::altered(7, |options| options.memtable_flush_period_in_ms = 1_000);
         node.shard(0).take_schema(periodic).await.expect("another period");
         // Of an empty one the time begins anew.
         pass(&node, 50, STEP).await;
@@ -53,7 +53,7 @@ fn a_memtable_is_written_out_when_its_period_is_over() {
         assert_eq!(flushed(&node), (1, 1));
         pass(&node, 21, STEP).await;
         assert_eq!(flushed(&node), (2, 2));
-        let never = given::schema_with(8, |options| options.memtable_flush_period_in_ms = 0);
+        let never = given::altered(8, |options| options.memtable_flush_period_in_ms = 0);
         node.shard(0).take_schema(never).await.expect("no period");
         node.write(1, insert(&table, 1, 3, "x", 1)).await.expect("written");
         pass(&node, 50, STEP).await;

@@ -19,6 +19,9 @@ const COMPRESSORS: [(&str, &[&str]); 5] = [
     ("ZstdCompressor", &["compression_level"]),
 ];
 
+/// The longest chunk: each read of a row decompresses a whole one, and memory holds whole ones.
+const CHUNK_KIB_MAX: u32 = 16 << 10;
+
 /// The levels of the Zstandard library.
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
 
@@ -136,6 +139,10 @@ fn check_ranges(chunk_length: ChunkLength, ratio: f64) -> Result<(), QueryError>
     if chunk_bytes & (chunk_bytes - 1) != 0 {
         return refuse("chunk_length_in_kb must be a power of 2");
     }
+    if chunk_bytes / 1024 > CHUNK_KIB_MAX {
+        let kilobytes = chunk_bytes / 1024;
+        return refuse(&format!("chunk_length_in_kb must not be above {CHUNK_KIB_MAX}, and is {kilobytes}"));
+    }
     let limit = (f64::from(chunk_bytes) / ratio).min(f64::from(i32::MAX)).ceil();
     if limit < 0.0 {
         return refuse("Invalid negative min_compress_ratio");
@@ -205,6 +212,12 @@ mod tests {
             with("chunk_length_in_kb", "2097152"),
             "Value of chunk_length_in_kb is too large (2097152)"
         );
+        assert_eq!(
+            with("chunk_length_in_kb", "32768"),
+            "chunk_length_in_kb must not be above 16384, and is 32768"
+        );
+        let longest = read(&[("class", "LZ4Compressor"), ("chunk_length_in_kb", "16384")]);
+        assert_eq!(longest.map(|options| options.chunk_length), Ok(ChunkLength::Fixed(16 << 20)));
         assert_eq!(with("min_compress_ratio", "-1"), "Invalid negative min_compress_ratio");
     }
 }
