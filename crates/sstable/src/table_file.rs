@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rows::{PartitionKey, Slices};
 use runtime::{Disk, OpenMode};
-use schema::Table;
+use schema::{CompressionOptions, Table};
 
 use crate::big::{BigIndex, Summary};
 use crate::bloom::{BloomFilter, KeyHash};
 use crate::checksums::{Checksums, PAGE_BYTES};
 use crate::chunk::Fetch;
-use crate::compression::DataFile;
+use crate::compression::{CompressionParameters, DataFile};
 use crate::cursor::{FileCursor, LoneScan};
 use crate::data::Layout;
 use crate::index_file::{IndexFile, Pinned, read_footer};
@@ -384,6 +384,13 @@ impl TableFile {
     /// How many bytes a chunk of that component holds at most.
     pub fn chunk_bytes(&self, component: Component) -> usize {
         if component == Component::Data { self.data.chunk_bytes() as usize } else { PAGE_BYTES }
+    }
+
+    /// Would Data that is written by these options be compressed as it is? Options that nothing can be written
+    /// by are no reason to write it anew.
+    pub fn is_compressed_as(&self, options: &CompressionOptions) -> bool {
+        let wanted = CompressionParameters::from_options(options, &self.descriptor.path(Component::Data));
+        wanted.map_or(true, |wanted| wanted.as_ref() == self.data.parameters())
     }
 
     /// The components of its index that are read by chunks.

@@ -200,11 +200,9 @@ impl AutoChunkLength {
         options
     }
 
-    /// Would Data of that file be written with other chunks now?
+    /// Would that file be compressed in another way, were it written now?
     pub(crate) fn is_out_of_date(&self, options: &CompressionOptions, file: &TableFile) -> bool {
-        options.class.is_some()
-            && options.chunk_length == ChunkLength::Auto
-            && self.settle(options).chunk_length.bytes() as usize != file.chunk_bytes(Component::Data)
+        !file.is_compressed_as(&self.settle(options))
     }
 
     /// What is chosen and why; `None` when it is not for us to choose.
@@ -214,6 +212,18 @@ impl AutoChunkLength {
         let shards_by_bytes = BTreeMap::from([(cold_reads.choose(self.present.get()), 1)]);
         is_auto.then_some(ChunkLengthStats { shards_by_bytes, cold_reads })
     }
+}
+
+/// Is a file compressed as its table's options ask? Where they leave the length of chunks to us, each that we
+/// may choose is right: a new choice alone does not make a whole table be written anew (decision 0009).
+pub(crate) fn is_as_asked(options: &CompressionOptions, file: &TableFile) -> bool {
+    let mut asked = options.clone();
+    if asked.chunk_length == ChunkLength::Auto {
+        let present = u32::try_from(file.chunk_bytes(Component::Data)).ok();
+        let chosen = present.filter(|present| CHOICES.contains(present));
+        asked.chunk_length = ChunkLength::Fixed(chosen.unwrap_or(ChunkLength::DEFAULT_BYTES));
+    }
+    file.is_compressed_as(&asked)
 }
 
 /// What is chosen for a table with `'chunk_length_in_kb': 'auto'`, and from what.

@@ -42,7 +42,8 @@ pub use cache::CacheStats;
 pub use chunk_length::{ChunkLengthStats, ColdReads};
 pub use commitlog::SyncMode;
 pub use compaction::{
-    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals,
+    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,
+    RewriteRequest,
 };
 pub use error::StorageError;
 pub use health::{

@@ -297,6 +297,8 @@ pub struct TableStats {
     pub index_summary_bytes: u64,
     pub compression_metadata_bytes: u64,
     pub old_sstable_count: u64,
+    pub current_sstable_count: u64,
+    pub current_compressed_bytes: u64,
     pub sstable_bytes_max: u64,
     pub repaired_bytes: u64,
     pub pending_repair_bytes: u64,
@@ -339,6 +341,8 @@ impl TableStats {
         self.index_summary_bytes += other.index_summary_bytes;
         self.compression_metadata_bytes += other.compression_metadata_bytes;
         self.old_sstable_count += other.old_sstable_count;
+        self.current_sstable_count += other.current_sstable_count;
+        self.current_compressed_bytes += other.current_compressed_bytes;
         self.sstable_bytes_max = self.sstable_bytes_max.max(other.sstable_bytes_max);
         self.repaired_bytes += other.repaired_bytes;
         self.pending_repair_bytes += other.pending_repair_bytes;

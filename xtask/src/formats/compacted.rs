@@ -27,11 +27,12 @@ const STRATEGIES: [(&str, &str); 4] = [
         "{'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L4, N, T4', 'base_shard_count': '4', 'min_sstable_size': '0B', 'target_sstable_size': '1MiB'}",
     ),
 ];
-const COMPRESSORS: [(&str, &str); 5] = [
+const COMPRESSORS: [(&str, &str); 6] = [
     ("lz4", "{'class': 'LZ4Compressor'}"),
     ("snappy", "{'class': 'SnappyCompressor', 'chunk_length_in_kb': '64'}"),
     ("deflate", "{'class': 'DeflateCompressor', 'chunk_length_in_kb': '4'}"),
     ("zstd", "{'class': 'ZstdCompressor', 'compression_level': '1'}"),
+    ("noop", "{'class': 'NoopCompressor', 'chunk_length_in_kb': '8'}"),
     ("none", "{'enabled': 'false'}"),
 ];
 

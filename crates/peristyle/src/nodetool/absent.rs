@@ -19,7 +19,7 @@ const ABSENT: &[&str] = &[
     "invalidatejmxpermissionscache", "invalidatekeycache", "invalidatenetworkpermissionscache",
     "invalidatepermissionscache", "invalidaterolescache", "invalidaterowcache", "join", "listpendinghints",
     "move", "netstats", "pausehandoff", "profileload", "proxyhistograms", "rangekeysample", "rebuild",
-    "rebuild_index", "recompress_sstables", "refreshsizeestimates", "reloadcidrgroupscache",
+    "rebuild_index", "refreshsizeestimates", "reloadcidrgroupscache",
     "reloadlocalschema", "reloadseeds", "reloadtriggers", "relocatesstables", "removenode", "repair",
     "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema", "resumehandoff", "ring",
     "setauthcacheconfig", "setautorepairconfig", "setbatchlogreplaythrottle", "setcachecapacity",
@@ -29,7 +29,7 @@ const ABSENT: &[&str] = &[
     "setsnapshotthrottle", "setstreamthroughput", "settimeout", "settraceprobability", "sjk",
     "sstablerepairedset", "statusautocompaction", "statusbinary", "statusgossip", "statushandoff",
     "stopdaemon", "tablehistograms", "toppartitions", "tpstats", "truncatehints", "updatecidrgroup",
-    "upgradesstables", "viewbuildstatus",
+    "viewbuildstatus",
 ];
 
 /// Has Cassandra 5 a command of that name which is not built here?

@@ -102,6 +102,9 @@ pub(super) struct Table {
     pub(super) is_index: bool,
     pub(super) sstable_count: u64,
     pub(super) old_sstable_count: u64,
+    /// Files in the form that the table asks for; a node that does not say so has no others.
+    pub(super) current_sstable_count: Option<u64>,
+    pub(super) current_compressed_bytes: u64,
     pub(super) sstable_size_max_bytes: u64,
     pub(super) space_live_bytes: u64,
     pub(super) space_total_bytes: u64,

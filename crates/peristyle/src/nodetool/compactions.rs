@@ -121,6 +121,12 @@ pub(super) fn compact(management: &Management, arguments: &CompactArguments) -> 
     management.post("/v1/compact", &body)
 }
 
+/// How many compactions may run at once on the node.
+pub(super) fn concurrent_compactors(management: &Management) -> Result<u64, NodetoolError> {
+    let stats: Stats = management.get("/v1/compactions", &[])?;
+    Ok(stats.concurrent_compactors)
+}
+
 pub(super) fn stats(
     management: &Management,
     arguments: &StatsArguments,
@@ -359,7 +365,7 @@ pub(super) fn set_auto(
     management.post("/v1/compactions/auto", &body)
 }
 
-/// What Cassandra can stop. Of these there is only compaction here.
+/// What Cassandra can stop. Of these there are compactions and files written anew here.
 const STOPPABLE: [&str; 17] = [
     "COMPACTION",
     "VALIDATION",
@@ -391,10 +397,19 @@ pub(super) fn stop(management: &Management, id: Option<&str>, kind: &str) -> Res
             Err(NodetoolError::BadUse(format!("{id} is not the id of a compaction")))
         }
         Some(id) => management.post("/v1/compactions/stop", &json!({ "id": id })),
-        None if kind.contains("COMPACTION") && kind != "ANTICOMPACTION" => {
-            management.post("/v1/compactions/stop", &json!({}))
-        }
-        None => Ok(()),
+        None => match stopped_kind(&kind) {
+            Some(kind) => management.post("/v1/compactions/stop", &json!({ "kind": kind })),
+            None => Ok(()),
+        },
+    }
+}
+
+/// As the management port calls it; there is nothing of the others to stop.
+fn stopped_kind(kind: &str) -> Option<&'static str> {
+    match kind {
+        "COMPACTION" | "TOMBSTONE_COMPACTION" | "MAJOR_COMPACTION" => Some("compaction"),
+        "UPGRADE_SSTABLES" => Some("upgrade_sstables"),
+        _ => None,
     }
 }
 
@@ -449,6 +464,12 @@ mod tests {
         assert!(lines.iter().any(|line| line.starts_with("mean rate") && line.ends_with("10.00/hour")));
         assert!(lines.iter().any(|line| line.ends_with("25.00%")));
         assert!(lines.last().is_some_and(|line| line.ends_with("0h00m00s")));
+    }
+
+    #[test]
+    fn what_is_stopped_is_of_the_kind_that_is_named() {
+        let known: Vec<_> = STOPPABLE.iter().filter_map(|kind| stopped_kind(kind)).collect();
+        assert_eq!(known, ["compaction", "upgrade_sstables", "compaction", "compaction"]);
     }
 
     #[test]

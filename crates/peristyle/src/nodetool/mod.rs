@@ -6,11 +6,14 @@
 mod absent;
 mod answer;
 mod compactions;
+#[cfg(test)]
+mod end_to_end;
 mod faults;
 mod http;
 mod info;
 mod moving;
 mod numbers;
+mod rewrites;
 mod status;
 mod tablestats;
 
@@ -108,6 +111,9 @@ enum NodetoolCommand {
         #[arg(short = 'T', long)]
         tokens: bool,
     },
+    /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
+    #[command(name = "recompress_sstables")]
+    RecompressSstables(rewrites::RecompressArguments),
     /// Scrub (rebuild sstables for) one or more tables: damaged files are rewritten and set aside
     Scrub {
         /// The keyspace followed by one or many tables
@@ -132,13 +138,16 @@ enum NodetoolCommand {
         /// Use -id to stop a compaction by the specified id
         #[arg(long = "compaction-id", visible_alias = "id", value_name = "compaction_id")]
         id: Option<String>,
-        /// The kind to stop: COMPACTION, TOMBSTONE_COMPACTION, MAJOR_COMPACTION, ...
+        /// The kind to stop: COMPACTION, TOMBSTONE_COMPACTION, MAJOR_COMPACTION, UPGRADE_SSTABLES, ...
         #[arg(default_value = "COMPACTION")]
         kind: String,
     },
     /// Print statistics on tables
     #[command(alias = "cfstats")]
     Tablestats(tablestats::TablestatsArguments),
+    /// Rewrite sstables (for the requested tables) that are not on the current version (thus upgrading them to said
+    /// current version)
+    Upgradesstables(rewrites::UpgradeArguments),
     /// Verify (check data checksum for) one or more tables
     Verify {
         /// The keyspace followed by one or many tables
@@ -286,6 +295,8 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         NodetoolCommand::Faults => faults::print(&management.get("/v1/faults", &[])?, out),
         NodetoolCommand::Scrub { names } => faults::scrub(&management, &target(names), out),
         NodetoolCommand::Verify { names } => faults::verify(&management, &target(names), out),
+        NodetoolCommand::RecompressSstables(wanted) => rewrites::recompress(&management, wanted, out),
+        NodetoolCommand::Upgradesstables(wanted) => rewrites::upgrade(&management, wanted, out),
         NodetoolCommand::Info { tokens } => info::print(&management.get("/v1/info", &[])?, *tokens, out),
         NodetoolCommand::Status { resolve_ip, keyspace } => {
             let query: Vec<(&str, &str)> =

@@ -236,10 +236,19 @@ fn lines(table: &Table, human: bool) -> Vec<(&'static str, String)> {
         lines.push(("Chunk length (auto)", chosen_length(length)));
         lines.push(("Chunk length chosen from", reason_of_length(length)));
     }
+    if let Some(current) = table.current_sstable_count.filter(|current| *current < table.sstable_count) {
+        lines.push(("Rewritten as the table asks", rewritten(table, current)));
+    }
     if let Some(prefetch) = &table.prefetch {
         lines.push(("Prefetch", progress(prefetch)));
     }
     lines
+}
+
+/// How many files are compressed as the table's options say, in the current version; the others are written anew.
+fn rewritten(table: &Table, current: u64) -> String {
+    let (bytes, all) = (file_size(table.current_compressed_bytes), file_size(table.compressed_bytes));
+    format!("{current} of {} files, {bytes} of {all}", table.sstable_count)
 }
 
 /// How much of a table came into memory after the start.
@@ -414,6 +423,21 @@ mod tests {
         let table = Table { prefetch: Some(prefetch), ..Table::default() };
         let line = lines(&table, false).pop();
         assert_eq!(line, Some(("Prefetch", "HOT, going on: 4 of 9 chunks, 16 KiB".to_owned())));
+    }
+
+    #[test]
+    fn files_that_are_not_as_the_table_asks_are_told_of_until_there_is_none() {
+        let of = |current_sstable_count| {
+            let (current_compressed_bytes, compressed_bytes) = (3 << 19, 6 << 20);
+            let table =
+                Table { sstable_count: 4, compressed_bytes, current_compressed_bytes, ..Table::default() };
+            lines(&Table { current_sstable_count, ..table }, false).pop()
+        };
+        let line = ("Rewritten as the table asks", "1 of 4 files, 1.5 MiB of 6 MiB".to_owned());
+        assert_eq!(of(Some(1)), Some(line));
+        for none in [Some(4), None] {
+            assert_eq!(of(none).map(|(label, _)| label), Some("Chunk cache hit ratio"));
+        }
     }
 
     #[test]

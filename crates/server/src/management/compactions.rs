@@ -5,7 +5,9 @@ use axum::Json;
 use schema::TableId;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use storage::{ActiveCompaction, CompactionRecord, CompactionRequest, CompactionTotals, StorageError};
+use storage::{
+    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, StorageError,
+};
 use types::Token;
 use uuid::Uuid;
 
@@ -179,13 +181,36 @@ pub(super) async fn set_auto(state: &ManagementState, wanted: Auto) -> Answer {
 #[serde(default)]
 pub(super) struct Stop {
     id: Option<Uuid>,
+    kind: Option<StopKind>,
+}
+
+/// What can be told apart of what goes on.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StopKind {
+    /// Whatever makes fewer files of several, or less of one.
+    Compaction,
+    /// Files that are written anew as they are.
+    UpgradeSstables,
+}
+
+impl StopKind {
+    fn kinds(self) -> &'static [CompactionKind] {
+        use CompactionKind::{Compaction, MajorCompaction, TombstoneCompaction, UpgradeSstables};
+        match self {
+            StopKind::Compaction => &[Compaction, TombstoneCompaction, MajorCompaction],
+            StopKind::UpgradeSstables => &[UpgradeSstables],
+        }
+    }
 }
 
 pub(super) async fn stop(state: &ManagementState, wanted: Stop) -> Answer {
+    let kinds = wanted.kind.map_or(CompactionKind::ALL.as_slice(), StopKind::kinds);
     let mut stopped = 0;
     for shard in 0..state.shards.count() {
-        stopped +=
-            state.shards.on(shard, move |shard| async move { shard.stop_compactions(wanted.id) }).await?;
+        let stop =
+            state.shards.on(shard, move |shard| async move { shard.stop_compactions(wanted.id, kinds) });
+        stopped += stop.await?;
     }
     Ok(Json(json!({ "stopped": stopped })))
 }

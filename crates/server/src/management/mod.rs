@@ -11,6 +11,7 @@
 //! | what can be done to it? | `actions.rs` |
 //! | how does data come in and go out? | `moving.rs` |
 //! | what of its compactions? | `compactions.rs` |
+//! | how do files come into the form that tables ask for? | `rewrites.rs` |
 //! | how are its disks? | `faults.rs` |
 
 mod actions;
@@ -19,6 +20,7 @@ mod compactions;
 mod faults;
 mod info;
 mod moving;
+mod rewrites;
 mod routes;
 mod status;
 mod table_stats;

@@ -51,6 +51,7 @@ pub(super) fn router(state: ManagementState) -> Router {
         )
         .merge(super::moving::routes())
         .merge(super::faults::routes())
+        .merge(super::rewrites::routes())
         .fallback(|| async { Refusal::missing("no such path") })
         .method_not_allowed_fallback(|| async { Refusal::wrong("this path takes another method") })
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX))

@@ -132,6 +132,8 @@ fn table_json(name: &str, stats: &TableStats, snapshot_bytes: u64) -> Value {
     });
     // One macro call takes no more.
     table["file_memory_bytes"] = stats.file_memory_bytes.into();
+    table["current_sstable_count"] = stats.current_sstable_count.into();
+    table["current_compressed_bytes"] = stats.current_compressed_bytes.into();
     table["cache_hits"] = stats.cache_hit_count.into();
     table["cache_misses"] = stats.cache_miss_count.into();
     table["prefetch"] = stats.prefetch.as_ref().map_or(Value::Null, prefetch_json);
@@ -176,7 +178,7 @@ fn chunk_length_json(stats: &ChunkLengthStats) -> Value {
 type Figure = fn(&TableStats) -> f64;
 
 /// Name, kind, help and source of each metric of a table.
-const METRICS: [(&str, &str, &str, Figure); 10] = [
+const METRICS: [(&str, &str, &str, Figure); 11] = [
     ("peristyle_table_reads_total", "counter", "Reads on shards.", |stats| stats.read_count as f64),
     ("peristyle_table_read_seconds_total", "counter", "Time spent in reads.", |stats| {
         stats.read_nanos as f64 / 1e9
@@ -186,6 +188,9 @@ const METRICS: [(&str, &str, &str, Figure); 10] = [
         stats.write_nanos as f64 / 1e9
     }),
     ("peristyle_table_files", "gauge", "Live table files.", |stats| stats.sstable_count as f64),
+    ("peristyle_table_current_files", "gauge", "Of them, those in the form the table asks for.", |stats| {
+        stats.current_sstable_count as f64
+    }),
     ("peristyle_table_live_bytes", "gauge", "Bytes of live table files.", |stats| {
         stats.space_used_live as f64
     }),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, reason = "tests say what they expect")]
 
+mod compactions;
 mod failing;
 mod management;
 mod moving;

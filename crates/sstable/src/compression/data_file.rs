@@ -6,7 +6,7 @@ use std::sync::Arc;
 use runtime::DiskFile;
 
 use super::info::ChunkPlace;
-use super::{CRC_BYTES, CompressionInfo};
+use super::{CRC_BYTES, CompressionInfo, CompressionParameters};
 use crate::chunk::Fetch;
 use crate::{Chunk, Extent, SstableError};
 
@@ -100,6 +100,14 @@ impl DataFile {
 
     pub(crate) fn is_compressed(&self) -> bool {
         matches!(self.layout, Layout::Compressed(_))
+    }
+
+    /// How it is compressed, if it is.
+    pub(crate) fn parameters(&self) -> Option<&CompressionParameters> {
+        match &self.layout {
+            Layout::Compressed(info) => Some(&info.parameters),
+            Layout::Plain { .. } => None,
+        }
     }
 
     /// How many chunks there are.

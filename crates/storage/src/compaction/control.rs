@@ -12,6 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct CompactionControl {
     slots: Arc<Semaphore>,
     slot_count: usize,
+    /// One file at a time is written anew in the background. It takes no slot, so compactions never wait for it.
+    rewrite_turn: Arc<Semaphore>,
     /// Bytes a second of all compactions together; 0 is without limit.
     bytes_per_second: AtomicU64,
     /// When the next piece may begin, on the node's clock.
@@ -24,6 +26,7 @@ impl CompactionControl {
         Arc::new(CompactionControl {
             slots: Arc::new(Semaphore::new(slot_count)),
             slot_count,
+            rewrite_turn: Arc::new(Semaphore::new(1)),
             bytes_per_second: AtomicU64::new(bytes_per_second),
             free_at: Mutex::new(Duration::ZERO),
         })
@@ -37,6 +40,11 @@ impl CompactionControl {
     /// Waits until one more may run; it may until the permit is dropped.
     pub(crate) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).acquire_owned().await.ok()
+    }
+
+    /// Waits until a file may be written anew in the background; it may until the permit is dropped.
+    pub(crate) async fn rewrite_turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.rewrite_turn).acquire_owned().await.ok()
     }
 
     pub(crate) fn rate(&self) -> u64 {
@@ -58,7 +66,7 @@ impl CompactionControl {
     }
 
     /// Takes in that so many bytes were compacted; how long to wait before the next piece.
-    fn debt(&self, bytes: u64, now: Duration) -> Duration {
+    pub(crate) fn debt(&self, bytes: u64, now: Duration) -> Duration {
         let rate = self.rate();
         if rate == 0 {
             return Duration::ZERO;

@@ -39,7 +39,10 @@ pub(crate) use expired::fully_expired;
 pub(crate) use facts::{FileFacts, Picture, Repair};
 pub(crate) use options::Settings;
 pub(crate) use report::History;
-pub use report::{ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals};
+pub use report::{
+    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,
+    RewriteRequest,
+};
 
 /// Levels that the leveled strategy can have, the 0th included.
 pub(crate) const LEVEL_COUNT: usize = 9;
@@ -66,6 +69,17 @@ impl Task {
 
     pub(crate) fn of(files: &[&FileFacts]) -> Self {
         Task::merge(files.iter().map(|file| file.id).collect())
+    }
+
+    /// The file alone, written anew with all that is in it.
+    pub(crate) fn rewrite(file: &FileFacts) -> Self {
+        let kind = CompactionKind::UpgradeSstables;
+        Task { level: file.level, kind, ..Task::merge(vec![file.id]) }
+    }
+
+    /// Does all of the inputs stay that is not hidden by others of them?
+    pub(crate) fn keeps_tombstones(&self) -> bool {
+        self.kind == CompactionKind::UpgradeSstables
     }
 
     fn tombstones(file: &FileFacts) -> Self {

@@ -18,15 +18,26 @@ pub enum CompactionKind {
     TombstoneCompaction,
     /// Somebody asked for it.
     MajorCompaction,
+    /// One file, written anew in the form that the table asks for now; nothing of it goes.
+    UpgradeSstables,
 }
 
 impl CompactionKind {
+    /// All of them.
+    pub const ALL: [CompactionKind; 4] = [
+        CompactionKind::Compaction,
+        CompactionKind::TombstoneCompaction,
+        CompactionKind::MajorCompaction,
+        CompactionKind::UpgradeSstables,
+    ];
+
     /// Cassandra's name of it.
     pub fn name(self) -> &'static str {
         match self {
             CompactionKind::Compaction => "Compaction",
             CompactionKind::TombstoneCompaction => "Tombstone Compaction",
             CompactionKind::MajorCompaction => "Major compaction",
+            CompactionKind::UpgradeSstables => "Upgrade sstables",
         }
     }
 }
@@ -128,6 +139,26 @@ impl CompactionRequest {
     pub fn file_id(name: &str) -> Option<Uuid> {
         sstable::Descriptor::from_path(std::path::Path::new(name)).ok().map(|(descriptor, _)| descriptor.id)
     }
+}
+
+/// Which files somebody wants to be written anew, one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewriteFiles {
+    /// Those of a version that we do not write.
+    OldVersion,
+    /// Those that are compressed in another way than they would be now.
+    OtherCompression,
+    /// All.
+    All,
+}
+
+/// What somebody wants to be written anew (`nodetool upgradesstables`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RewriteRequest {
+    /// Which files.
+    pub files: RewriteFiles,
+    /// Of them, those that were made by then, ms since 1970.
+    pub created_max_ms: Option<u64>,
 }
 
 /// The last compactions that ended.

@@ -6,6 +6,7 @@
 //! another worker in case there is more to do at the same time, carries its task out, and asks again.
 
 mod control;
+mod rewrite;
 mod run;
 
 use std::cell::{Cell, RefCell};
@@ -80,6 +81,7 @@ pub(super) struct Compacting {
     /// Files that were found damaged: left alone until the next start.
     suspects: RefCell<HashSet<Uuid>>,
     memory: RefCell<Memory>,
+    rewriting: rewrite::Rewriting,
 }
 
 impl Default for Compacting {
@@ -94,6 +96,7 @@ impl Default for Compacting {
             rest: Notify::new(),
             suspects: RefCell::default(),
             memory: RefCell::default(),
+            rewriting: rewrite::Rewriting::default(),
         }
     }
 }
@@ -251,8 +254,10 @@ impl Shard {
 
     /// Starts a worker for a table in the background, unless there are enough.
     pub(super) fn start_compaction(self: &Rc<Self>, store: &Rc<TableStore>) {
-        if store.compacting.workers.get() >= self.compactions.control.slot_count() || !self.may_compact(store)
-        {
+        if !self.may_compact(store) {
+            return self.forget_pending(store);
+        }
+        if store.compacting.workers.get() >= self.compactions.control.slot_count() {
             return;
         }
         let worker = Worker::new(store);
@@ -273,9 +278,13 @@ impl Shard {
         loop {
             let Some(_slot) = self.compactions.control.slot().await else { return Ok(()) };
             if !self.may_compact(store) {
+                self.forget_pending(store);
                 return Ok(());
             }
-            let Some(task) = self.choose(store) else { return Ok(()) };
+            let Some(task) = self.choose(store) else {
+                self.start_rewriting(store);
+                return Ok(());
+            };
             let taken = Taken::new(store, task);
             self.start_compaction(store);
             if matches!(self.carry_out(&taken).await?, Outcome::Stopped) {
@@ -304,6 +313,13 @@ impl Shard {
             count => _ = pending.insert(name, count),
         }
         choice.task
+    }
+
+    /// What was left to do for a table is not any more: it is gone, or left alone.
+    pub(super) fn forget_pending(&self, store: &TableStore) {
+        let table = store.table();
+        let name = (table.keyspace().to_owned(), table.name().to_owned());
+        self.compactions.totals.borrow_mut().pending.remove(&name);
     }
 
     /// What strategies know of the files of a table.

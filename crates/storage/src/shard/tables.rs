@@ -57,10 +57,8 @@ impl Shard {
         if !store.frozen.borrow().is_empty() {
             self.spawn_flush(Rc::clone(store));
         }
-        if !store.files.borrow().is_empty() {
-            // Another strategy may want something else of the files.
-            self.start_compaction(store);
-        }
+        // Another strategy may have something to do, and files may not be as they are to be any more.
+        self.start_compaction(store);
     }
 
     async fn drop_table(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
@@ -72,6 +70,7 @@ impl Shard {
         }
         store.is_dropped.set(true);
         let id = store.table().id();
+        self.forget_pending(store);
         self.tables.borrow_mut().remove(&id);
         self.freeze(store);
         self.forget_frozen(store, |_| true);
@@ -131,6 +130,7 @@ impl Shard {
         let in_memory = |of: fn(&Memtable) -> u64| memtables.iter().map(|slot| slot.with(of)).sum::<u64>();
         let metrics = &store.metrics;
         let (live_rows_per_read, tombstones_per_read) = metrics.slices(self.runtime.clock.elapsed());
+        let (current_sstable_count, current_compressed_bytes) = store.files_as_asked();
         stats.estimated_partition_count += in_memory(|memtable| memtable.partition_count() as u64);
         Ok(TableStats {
             read_count: metrics.read_count.get(),
@@ -146,6 +146,8 @@ impl Shard {
             cache_miss_count: metrics.cache_miss_count.get(),
             live_rows_per_read,
             tombstones_per_read,
+            current_sstable_count,
+            current_compressed_bytes,
             chunk_length: store.chunk_length.stats(&store.table().options().compression),
             prefetch: store.prefetch.stats(&store.table()),
             damaged_files: store.damage.borrow().iter().map(|damaged| damaged.reason.clone()).collect(),

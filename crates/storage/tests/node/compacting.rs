@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rows::{DeletionTime, MutationBuilder};
 use runtime::MemoryDisk;
 use schema::{CompactionOptions, Schema, Table};
-use storage::{CompactionRequest, Shard};
+use storage::{CompactionKind, CompactionRequest, Shard, StorageOptions};
 
 use crate::given::{self, Node, insert, key, options, run};
 
@@ -199,5 +199,96 @@ fn files_can_be_compacted_by_their_tokens() {
         shard.compact_as(table.id(), &request).await.expect("compacted");
         assert_eq!(shard.table_stats(table.id()).expect("stats").sstable_count, 2);
         assert_eq!(shard.compaction_history()[0].rows_merged, BTreeMap::from([(1, 2)]));
+    });
+}
+
+#[test]
+fn one_file_is_compacted_for_its_tombstones_once_it_is_old_enough() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let (shard, table) = (node.shard(0), given::table());
+        let pairs = [("tombstone_compaction_interval", "3600"), ("tombstone_threshold", "0.3")];
+        shard.take_schema(schema_with(STRATEGIES[0].0, &pairs, 0, 9)).await.expect("no grace");
+        for pk in 0..20 {
+            node.write(pk, deleted_long_ago(&table, pk, 10)).await.expect("deleted");
+            node.write(pk + 100, insert(&table, pk + 100, 1, "stays", 10)).await.expect("written");
+        }
+        shard.flush(table.id()).await.expect("flushed");
+        assert_eq!(settle(shard, &table).await, 1);
+        let stats = || shard.table_stats(table.id()).expect("stats");
+        assert!(stats().droppable_tombstone_ratio() > 0.3, "{}", stats().droppable_tombstone_ratio());
+        assert_eq!(shard.compaction_history(), [], "it is too young");
+        node.clock.advance(std::time::Duration::from_secs(3_601));
+        // Something that lets it be looked at.
+        shard.flush(table.id()).await.expect("nothing to flush");
+        settle(shard, &table).await;
+        let history = shard.compaction_history();
+        assert_eq!(history.len(), 1, "{history:?}");
+        assert_eq!(history[0].properties["compaction_type"], "Tombstone Compaction");
+        assert_eq!((stats().sstable_count, stats().estimated_partition_count), (1, 20));
+        assert_eq!(stats().droppable_tombstone_ratio(), 0.0);
+        assert_eq!(node.all(&table, 100).await.len(), 20);
+        node.clock.advance(std::time::Duration::from_secs(7_200));
+        shard.flush(table.id()).await.expect("nothing to flush");
+        settle(shard, &table).await;
+        assert_eq!(shard.compaction_history().len(), 1, "once is enough");
+    });
+}
+
+/// A table with more to do than is done: a merge goes on, slowly.
+async fn busy_node() -> Node {
+    // The only slot is taken: nobody asks again how much is left.
+    let options = StorageOptions { concurrent_compactors: 1, ..options(1) };
+    let node = Node::start(&MemoryDisk::new(), options).expect("starts");
+    let (shard, table) = (node.shard(0), given::table());
+    let few = [("max_threshold", "4")];
+    shard.take_schema(schema_with(STRATEGIES[0].0, &few, 864_000, 8)).await.expect("four at a time");
+    shard.set_auto_compaction(table.id(), false).expect("off");
+    for file in 0..8 {
+        for pk in 0..200 {
+            node.write(pk, insert(&table, pk, file, &"v".repeat(2_000), 1)).await.expect("written");
+        }
+        shard.flush(table.id()).await.expect("flushed");
+    }
+    shard.set_compaction_rate(1);
+    shard.set_auto_compaction(table.id(), true).expect("on");
+    while shard.active_compactions().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let pending = shard.compaction_totals().pending;
+    assert!(pending.get(&("k".to_owned(), "t".to_owned())).is_some_and(|count| *count > 0), "{pending:?}");
+    node
+}
+
+/// The estimate of a table that nobody asked about again stood for good.
+#[test]
+fn nothing_is_pending_for_a_table_that_is_turned_off_or_gone() {
+    run(async {
+        let node = busy_node().await;
+        let (shard, table) = (node.shard(0), given::table());
+        shard.set_auto_compaction(table.id(), false).expect("off");
+        settle(shard, &table).await;
+        assert!(shard.compaction_totals().pending.is_empty(), "turned off by hand");
+    });
+    run(async {
+        let node = busy_node().await;
+        let (shard, table) = (node.shard(0), given::table());
+        let options = [("enabled", "false")];
+        shard.take_schema(schema_with(STRATEGIES[0].0, &options, 864_000, 9)).await.expect("altered");
+        shard.stop_compactions(None, &CompactionKind::ALL);
+        settle(shard, &table).await;
+        assert!(shard.compaction_totals().pending.is_empty(), "turned off by its options");
+    });
+    run(async {
+        let node = busy_node().await;
+        let mut keyspaces: Vec<_> =
+            given::schema().keyspaces().values().map(|keyspace| (**keyspace).clone()).collect();
+        keyspaces.iter_mut().for_each(|keyspace| _ = keyspace.tables.remove("t"));
+        let shard = node.shard(0);
+        shard.take_schema(Arc::new(Schema::new(9, keyspaces))).await.expect("dropped");
+        while !shard.active_compactions().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_secs(3_600)).await;
+        }
+        assert!(shard.compaction_totals().pending.is_empty(), "dropped");
     });
 }

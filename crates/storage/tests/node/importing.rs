@@ -10,7 +10,8 @@ use runtime::{Disk, DiskAccess, ManualClock, MemoryDisk, OsDisk, Runtime};
 use schema::{Keyspace, Replication, Schema, Table};
 use sstable::{Component, Descriptor, table_of_header};
 use storage::{
-    ClearFilter, Directory, ImportOptions, LocalShards, ReadTarget, RingRange, StorageError, StorageOptions,
+    ClearFilter, Directory, ImportOptions, LocalShards, ReadTarget, RewriteFiles, RewriteRequest, RingRange,
+    StorageError, StorageOptions,
 };
 
 use crate::given::{command, delete, insert, options, pages, run, table as plain_table};
@@ -274,6 +275,9 @@ fn files_placed_in_the_directory_of_a_table_stay_through_a_start_and_are_refresh
     place(&disk, &fixtures("oa", "many"), &directory);
     run(async {
         let shards = start(&disk, options(2), &table).expect("starts");
+        // Else each shard would write its part of the old file anew.
+        let off = |handle: &storage::ShardHandle| handle.local().set_auto_compaction(table.id(), false);
+        shards.handles().iter().for_each(|handle| off(handle).expect("off"));
         assert!(all(&shards, &table).await.is_empty());
         let refresh = || shards.handles()[0].shards().refresh(table.id(), ImportOptions::default());
         assert_eq!(refresh().await.expect("refreshes").file_count, 1);
@@ -283,6 +287,41 @@ fn files_placed_in_the_directory_of_a_table_stay_through_a_start_and_are_refresh
     });
     let tocs = names(&disk, &directory).iter().filter(|name| name.ends_with("TOC.txt")).count();
     assert_eq!(tocs, 1);
+}
+
+/// On demand while compaction is off; else in the background.
+#[test]
+fn files_of_an_older_version_are_written_anew_in_ours() {
+    for (version, is_asked) in [("nb", true), ("oa", true), ("nb", false)] {
+        let (disk, table) = (MemoryDisk::new(), table_of(version, "many"));
+        place(&disk, &fixtures(version, "many"), "/brought");
+        run(async {
+            let shards = start(&disk, options(2), &table).expect("starts");
+            let shard = |index: usize| shards.handles()[index].local();
+            (0..2).for_each(|index| shard(index).set_auto_compaction(table.id(), !is_asked).expect("set"));
+            import(&shards, &table, "/brought").await.expect("imports");
+            let before = all(&shards, &table).await;
+            assert_eq!(before.len(), 3000);
+            let is_current = |index: usize| {
+                let stats = shard(index).table_stats(table.id()).expect("stats");
+                assert_eq!(stats.sstable_count, 1);
+                stats.current_sstable_count == 1
+            };
+            for index in 0..2 {
+                let request = RewriteRequest { files: RewriteFiles::OldVersion, created_max_ms: None };
+                match is_asked {
+                    true => assert!(shard(index).rewrite(table.id(), request).await.expect("rewritten")),
+                    false => tokio::time::sleep(std::time::Duration::from_secs(10)).await,
+                }
+            }
+            assert!(is_current(0) && is_current(1), "{version}");
+            assert!(all(&shards, &table).await == before, "{version}: rows differ");
+            let live = names(&disk, &live_directory(&table));
+            let data: Vec<_> = live.iter().filter(|name| name.ends_with("-Data.db")).collect();
+            assert!(data.len() == 2 && data.iter().all(|name| name.starts_with("da-")), "{data:?}");
+            shards.stop(true).await.expect("stops");
+        });
+    }
 }
 
 fn with_snapshots(shard_count: u16) -> StorageOptions {

@@ -14,6 +14,7 @@
 //! | `replaying.rs` | what when the log is larger than the memory it is replayed into? |
 //! | `housekeeping.rs` | what does a node do as time goes by? |
 //! | `importing.rs` | do files from elsewhere become part of a table, and do snapshots keep it? |
+//! | `rewriting.rs` | do files become what the table asks for? |
 //! | `starting.rs` | what when a shard can not start? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
 
@@ -33,6 +34,7 @@ mod pressure;
 mod reading;
 mod replaying;
 mod restarts;
+mod rewriting;
 mod scanning;
 mod starting;
 mod visits;

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use schema::TableId;
 use uuid::Uuid;
 
 use crate::StorageError;
-use crate::compaction::{ActiveCompaction, CompactionRecord, CompactionTotals};
+use crate::compaction::{ActiveCompaction, CompactionKind, CompactionRecord, CompactionTotals};
 use crate::shard::{Shard, TableStore};
+
+/// A compaction that waits for its turn at the rate looks so often whether it should go on waiting.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl Shard {
     /// Compactions that go on here.
@@ -46,11 +50,13 @@ impl Shard {
         }
     }
 
-    /// Stops compactions that go on here, or the one of that id; their inputs stay. How many were there?
-    pub fn stop_compactions(&self, id: Option<Uuid>) -> usize {
+    /// Stops compactions of these kinds that go on here, or the one of that id; their inputs stay. How many
+    /// were there?
+    pub fn stop_compactions(&self, id: Option<Uuid>, kinds: &[CompactionKind]) -> usize {
         let active = self.compactions.active.borrow();
-        let stopped = active.iter().filter(|active| id.is_none_or(|id| active.id == id));
-        stopped.inspect(|active| active.watch.stop()).count()
+        let is_meant =
+            |active: &&Rc<super::Active>| kinds.contains(&active.kind) && id.is_none_or(|id| active.id == id);
+        active.iter().filter(is_meant).inspect(|active| active.watch.stop()).count()
     }
 
     /// Bytes a second that all compactions of the node may read; 0 is without limit. One rate for all
@@ -69,6 +75,7 @@ impl Shard {
         if is_on {
             self.start_compaction(&store);
         } else {
+            self.forget_pending(&store);
             self.stop_active_of(&store);
         }
         Ok(())
@@ -94,6 +101,23 @@ impl Shard {
             }
         }
         tables
+    }
+
+    /// Waits for as long as so many bytes take at the rate that compaction may have; no longer than until
+    /// the compaction is to be given up, or the rate is another.
+    pub(super) async fn pay(&self, bytes: u64, store: &TableStore, active: &super::Active) {
+        let control = &self.compactions.control;
+        let rate = control.rate();
+        let mut left = control.debt(bytes, self.runtime.clock.elapsed());
+        let goes_on = || {
+            let is_over = store.is_dropped.get() || self.is_stopping.get() || active.watch.is_stopped();
+            !is_over && control.rate() == rate
+        };
+        while !left.is_zero() && goes_on() {
+            let step = left.min(LOOK_EVERY);
+            tokio::time::sleep(step).await;
+            left -= step;
+        }
     }
 
     fn stop_active_of(&self, store: &Rc<TableStore>) {

@@ -136,7 +136,10 @@ impl Shard {
         let is_input = |file: &&Arc<TableFile>| task.inputs.contains(&file.descriptor().id);
         let inputs: Vec<Arc<TableFile>> = files.iter().filter(is_input).cloned().collect();
         let settings = Settings::of(&store.table().options().compaction);
-        let (expired, merged) = self.without_expired(store, inputs.clone(), settings.only_purge_repaired);
+        let (expired, merged) = match task.keeps_tombstones() {
+            true => (Vec::new(), inputs.clone()),
+            false => self.without_expired(store, inputs.clone(), settings.only_purge_repaired),
+        };
         if let ([file], true, true) = (merged.as_slice(), expired.is_empty(), task.is_move)
             && self.owns_all(file)
         {
@@ -145,6 +148,7 @@ impl Shard {
         let uncompressed_bytes = merged.iter().map(|file| file.summary().uncompressed_bytes).sum::<u64>();
         let spare = self.spare_for(usize::try_from(uncompressed_bytes).unwrap_or(usize::MAX));
         let job = self.job(store, task, &settings, &merged, spare.bytes())?;
+        let compression = job.compression.clone();
         let mut handing = Handing::new(spare, &job);
         let active = self.list(taken, &job);
         let Some(Merged { files: outputs, partitions }) =
@@ -152,6 +156,9 @@ impl Shard {
         else {
             return Ok(Outcome::Stopped);
         };
+        if task.keeps_tombstones() {
+            store.compacting.rewriting.check(&outputs, &compression);
+        }
         let record = CompactionRecord {
             id: active.active.id,
             keyspace: store.table().keyspace().to_owned(),
@@ -212,6 +219,7 @@ impl Shard {
         let files = store.files();
         let others = files.iter().filter(|file| !task.inputs.contains(&file.descriptor().id)).cloned();
         let is_repaired = merged.iter().all(|file| file.summary().repaired_at != 0);
+        let keeps_all = task.keeps_tombstones() || settings.only_purge_repaired && !is_repaired;
         Ok(MergeJob {
             disk: Arc::clone(&self.runtime.disk),
             random: Arc::clone(&self.runtime.random),
@@ -223,7 +231,7 @@ impl Shard {
             others: others.collect(),
             memtable_timestamp_min: oldest_in_memory(store),
             now: self.now_seconds(),
-            gc_before: if settings.only_purge_repaired && !is_repaired { 0 } else { self.gc_before(store) },
+            gc_before: if keeps_all { 0 } else { self.gc_before(store) },
             sharding: self.sharding,
             shard: self.index,
             watch: Arc::default(),
@@ -284,7 +292,7 @@ impl Shard {
             let read_bytes = active.watch.read_bytes();
             let bytes = ((read_bytes - paid_bytes) as f64 * ratio) as u64;
             paid_bytes = read_bytes;
-            self.compactions.control.pay(bytes, &*self.runtime.clock).await;
+            self.pay(bytes, store, active).await;
             self.fetcher.let_reads_go_first().await;
         }
     }

@@ -1,0 +1,94 @@
+//! Table files written anew in the form that their tables ask for now.
+
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::routing::post;
+use axum::{Json, Router};
+use futures_util::StreamExt;
+use schema::TableId;
+use serde::Deserialize;
+use serde_json::json;
+use storage::{RewriteFiles, RewriteRequest, StorageError};
+
+use super::ManagementState;
+use super::actions::Target;
+use super::answer::{Answer, Refusal};
+
+pub(super) fn routes() -> Router<ManagementState> {
+    Router::new().route("/v1/upgradesstables", post(upgrade))
+}
+
+/// What to write anew. With none of the two, files of an old version.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Wanted {
+    #[serde(flatten)]
+    target: Target,
+    /// All files.
+    include_all: bool,
+    /// Those that are compressed otherwise than the table asks for.
+    other_compression: bool,
+    /// Only files that were made by then, ms since 1970.
+    max_timestamp: Option<u64>,
+    /// How many files at once, at most; each shard writes one at a time. 0, or nothing: as many as may be.
+    jobs: usize,
+}
+
+impl Wanted {
+    fn request(&self) -> Result<RewriteRequest, Refusal> {
+        let files = match (self.include_all, self.other_compression) {
+            (true, true) => {
+                return Err(Refusal::wrong("include_all and other_compression exclude each other"));
+            }
+            (true, false) => RewriteFiles::All,
+            (false, true) => RewriteFiles::OtherCompression,
+            (false, false) => RewriteFiles::OldVersion,
+        };
+        Ok(RewriteRequest { files, created_max_ms: self.max_timestamp })
+    }
+}
+
+async fn upgrade(State(state): State<ManagementState>, given: Result<Json<Wanted>, JsonRejection>) -> Answer {
+    if state.is_draining() {
+        return Err(Refusal::conflict("the node is draining"));
+    }
+    let wanted = match given {
+        Err(JsonRejection::MissingJsonContentType(_)) => Wanted::default(),
+        given => given.map(|Json(wanted)| wanted).map_err(|error| Refusal::wrong(error.body_text()))?,
+    };
+    let request = wanted.request()?;
+    let schema = state.schema().await?;
+    let tables = wanted.target.resolve(&schema)?;
+    let shard_count = state.shards.count();
+    let at_once = if wanted.jobs == 0 { shard_count } else { wanted.jobs.min(shard_count) };
+    let rewriting = (0..shard_count).map(|shard| rewrite(&state, shard, tables.clone(), request));
+    let done: Vec<_> = futures_util::stream::iter(rewriting).buffer_unordered(at_once).collect().await;
+    let mut aborted = std::collections::BTreeSet::new();
+    for of_shard in done {
+        let keyspaces = of_shard?.into_iter().filter_map(|table| schema.table_by_id(table));
+        aborted.extend(keyspaces.map(|table| table.keyspace().to_owned()));
+    }
+    Ok(Json(json!({ "table_count": tables.len(), "aborted_keyspaces": aborted })))
+}
+
+/// On one shard, table after table; gives those where somebody stopped it.
+async fn rewrite(
+    state: &ManagementState,
+    shard: usize,
+    tables: Vec<TableId>,
+    request: RewriteRequest,
+) -> Result<Vec<TableId>, StorageError> {
+    let done = state.shards.on(shard, move |shard| async move {
+        let mut aborted = Vec::new();
+        for table in tables {
+            match shard.rewrite(table, request).await {
+                // Dropped in the meantime: nothing is left to do.
+                Ok(true) | Err(StorageError::NoTable { .. }) => {}
+                Ok(false) => aborted.push(table),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(aborted)
+    });
+    done.await?
+}
