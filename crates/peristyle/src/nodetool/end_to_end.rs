@@ -76,7 +76,8 @@ fn files_of_an_altered_table_are_told_of_and_written_anew_on_demand() {
     assert_eq!(progress(&node).as_deref(), Some("Rewritten as the table asks: 0 of 2 files"));
     assert_eq!(node.nodetool("recompress_sstables -j 1 k t"), "");
     assert_eq!(progress(&node), None);
-    let warning = "jobs (9) is bigger than configured concurrent_compactors (2) on the host, using at most 2 threads\n";
+    let warning =
+        "jobs (9) is bigger than configured concurrent_compactors (2) on the host, using at most 2 threads\n";
     assert_eq!(node.nodetool("upgradesstables -a -j 9 k t"), warning);
     let history = node.nodetool("compactionhistory");
     assert_eq!(history.matches("{compaction_type:Upgrade sstables}").count(), 4, "{history}");

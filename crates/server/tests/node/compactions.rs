@@ -29,8 +29,9 @@ fn with_files() -> Node {
     run(&mut client, "CREATE TABLE k.t (a int PRIMARY KEY, b blob)");
     for half in 0..2 {
         for key in 0..KEYS {
-            let blob: String =
-                (0..12_800u64).map(|at| format!("{:016x}", stir(at + 12_800 * (key + KEYS * half)))).collect();
+            let blob: String = (0..12_800u64)
+                .map(|at| format!("{:016x}", stir(at + 12_800 * (key + KEYS * half))))
+                .collect();
             run(&mut client, &format!("INSERT INTO k.t (a, b) VALUES ({key}, 0x{blob})"));
         }
         assert_eq!(node.post("/v1/flush", TABLE).0, 200);
