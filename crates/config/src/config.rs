@@ -98,6 +98,10 @@ pub struct Config {
     pub auto_snapshot: bool,
     /// `incremental_backups`.
     pub incremental_backups: bool,
+    /// `tombstone_warn_threshold`.
+    pub tombstone_warn_threshold: u64,
+    /// `tombstone_failure_threshold`.
+    pub tombstone_failure_threshold: u64,
     /// `disk_access`.
     pub disk_access: DiskAccess,
     /// `disk_failure_policy`.
@@ -138,6 +142,8 @@ impl Default for Config {
             concurrent_compactors: 2,
             auto_snapshot: true,
             incremental_backups: false,
+            tombstone_warn_threshold: 1_000,
+            tombstone_failure_threshold: 100_000,
             disk_access: DiskAccess::Auto,
             disk_failure_policy: DiskFailurePolicy::Stop,
             commit_failure_policy: CommitFailurePolicy::Stop,

@@ -184,6 +184,22 @@ pub static OPTIONS: &[OptionSpec] = &[
         set: |config, text| set(&mut config.incremental_backups, parse_switch(text)),
     },
     OptionSpec {
+        name: "tombstone_warn_threshold",
+        value: "a number",
+        default: "1000",
+        about: "A read that comes upon more tombstones than this warns its client, and the log. Counted as in \
+                Cassandra: for each partition read by its key and for a scan as a whole, page by page.",
+        set: |config, text| set(&mut config.tombstone_warn_threshold, parse_count(text)),
+    },
+    OptionSpec {
+        name: "tombstone_failure_threshold",
+        value: "a number",
+        default: "100000",
+        about: "A read that comes upon more tombstones than this is ended with an error: deleted rows are not \
+                answered, but they have to be passed.",
+        set: |config, text| set(&mut config.tombstone_failure_threshold, parse_count(text)),
+    },
+    OptionSpec {
         name: "disk_access",
         value: "auto, io_uring, pread or buffered",
         default: "auto",
@@ -314,6 +330,11 @@ fn at_most(bytes: u64, maximum: u64) -> Result<u64, String> {
         true => Err(format!("must be at most {}", show_size(maximum))),
         false => Ok(bytes),
     }
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    let number = text.trim().parse::<u32>().map(u64::from);
+    number.map_err(|_| format!("not a whole number from 0 to {}", u32::MAX))
 }
 
 /// An address of this machine; `localhost` is looked up nowhere.

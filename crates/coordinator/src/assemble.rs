@@ -31,11 +31,16 @@ impl Part {
 }
 
 pub(crate) fn assemble(pages: Vec<ReadPage>, order: Order, command: &ReadCommand) -> ReadPage {
-    let tombstone_count = pages.iter().map(|page| page.tombstone_count).sum();
     let partition_count = pages.iter().map(|page| page.partitions.len()).sum();
-    let part = |page: ReadPage| Part { partitions: page.partitions.into_iter(), next: page.next };
+    let mut page = ReadPage { partitions: Vec::with_capacity(partition_count), ..ReadPage::default() };
+    let part = |part: ReadPage| {
+        match order {
+            Order::Keys(_) => page.tombstones.extend(part.tombstones),
+            Order::Ring => page.add_tombstones_of_range(part.tombstones),
+        }
+        Part { partitions: part.partitions.into_iter(), next: part.next }
+    };
     let mut parts: Vec<Part> = pages.into_iter().map(part).collect();
-    let mut page = ReadPage { partitions: Vec::with_capacity(partition_count), tombstone_count, next: None };
     let mut row_count = 0;
     match order {
         Order::Ring => {

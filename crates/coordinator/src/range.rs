@@ -47,7 +47,7 @@ impl Coordinator {
             let limits = ReadLimits { row_count: missing, ..command.limits };
             let whole = ReadCommand { target: ReadTarget::Range(stretch), limits, ..command.clone() };
             let read = self.read_stretch(whole, stretch, share).await?;
-            page.tombstone_count += read.tombstone_count;
+            page.add_tombstones_of_range(read.tombstones);
             let given: usize = read.partitions.iter().map(|partition| partition.rows.len().max(1)).sum();
             page.partitions.extend(read.partitions);
             page.next = read.next;

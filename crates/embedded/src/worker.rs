@@ -209,7 +209,7 @@ impl From<Kept> for Answer {
 
 impl From<Response> for Answer {
     fn from(response: Response) -> Self {
-        let Response { kind, warnings } = response;
+        let Response { kind, warnings, tombstones: _ } = response;
         let mut answer =
             Answer { page: Page::empty(), prepared: None, keyspace: None, schema_change: None, warnings };
         match kind {

@@ -6,6 +6,8 @@
 use coordinator::{Consistency, CoordinatorError};
 use storage::StorageError;
 
+use crate::response::TombstoneWarning;
+
 /// Why a statement was refused, or failed. Each kind has a code of the native protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "fields are the facts the protocol carries, under its names")]
@@ -51,6 +53,11 @@ pub enum QueryError {
     /// 0x1300: a file that the answer needs can not be read.
     #[error("Operation failed - received 0 responses and 1 failures: {what}")]
     ReadFailure { consistency: Consistency, what: String },
+    /// 0x1300 too: a read came upon more tombstones than `tombstone_failure_threshold`.
+    #[error(
+        "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /127.0.0.1:7000"
+    )]
+    TooManyTombstones(Box<TombstoneFailure>),
     /// 0x1500: the commit log failed; what was written may or may not be there after a restart.
     #[error("Operation failed - received 0 responses and 1 failures: {what}")]
     WriteFailure { consistency: Consistency, write_type: WriteType, what: String },
@@ -63,6 +70,19 @@ pub enum QueryError {
     /// 0x0000: our fault.
     #[error("{0}")]
     Server(String),
+}
+
+/// A read that was ended because of tombstones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TombstoneFailure {
+    /// The level it was asked for.
+    pub consistency: Consistency,
+    /// What the log is to say.
+    pub what: String,
+    /// What the client should know beside the error.
+    pub warnings: Vec<String>,
+    /// Which of the warnings whoever runs the node should know of, too.
+    pub tombstones: Vec<TombstoneWarning>,
 }
 
 /// What kind of write timed out or failed.
@@ -94,6 +114,12 @@ impl QueryError {
         QueryError::Invalid(format!("{what} is not supported yet"))
     }
 
+    /// The end of a read that came upon too many tombstones, in the words of the log.
+    pub(crate) fn too_many_tombstones(consistency: Consistency, what: String) -> Self {
+        let (warnings, tombstones) = (Vec::new(), Vec::new());
+        QueryError::TooManyTombstones(Box::new(TombstoneFailure { consistency, what, warnings, tombstones }))
+    }
+
     /// The code of the native protocol.
     pub fn code(&self) -> i32 {
         match self {
@@ -104,7 +130,7 @@ impl QueryError {
             QueryError::Truncate(_) => 0x1003,
             QueryError::WriteTimeout { .. } => 0x1100,
             QueryError::ReadTimeout { .. } => 0x1200,
-            QueryError::ReadFailure { .. } => 0x1300,
+            QueryError::ReadFailure { .. } | QueryError::TooManyTombstones(_) => 0x1300,
             QueryError::FunctionFailure { .. } => 0x1400,
             QueryError::WriteFailure { .. } => 0x1500,
             QueryError::Syntax(_) => 0x2000,
@@ -130,6 +156,9 @@ impl QueryError {
             }
             CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
             CoordinatorError::NoTable { .. } => QueryError::invalid(error.to_string()),
+            CoordinatorError::Storage(StorageError::TooManyTombstones(_)) => {
+                QueryError::too_many_tombstones(consistency, error.to_string())
+            }
             CoordinatorError::Storage(StorageError::CommitLog(_)) => {
                 QueryError::WriteFailure { consistency, write_type, what: error.to_string() }
             }

@@ -35,13 +35,13 @@ pub use coordinator::Consistency;
 pub use ddl::create_table_from_cql;
 pub use describe::table_to_cql;
 pub use engine::Engine;
-pub use error::{QueryError, WriteType};
+pub use error::{QueryError, TombstoneFailure, WriteType};
 pub use point::{POINTS_MAX, PointQuery, PointRead, PointStatement, PointUpdate, PointWrite};
 pub use prepare::PreparedTexts;
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};
 pub use response::{
     ChangeTarget, ChangeType, ColumnSpec, PreparedInfo, Response, ResponseKind, RowSink, RowsResult,
-    SchemaChange,
+    SchemaChange, TombstoneWarning,
 };
 pub use select::PointRow;
 pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualTables};

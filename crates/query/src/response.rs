@@ -18,6 +18,19 @@ pub struct Response {
     pub kind: ResponseKind,
     /// What the client should know although nothing failed.
     pub warnings: Vec<String>,
+    /// Which of the warnings whoever runs the node should know of, too.
+    pub tombstones: Vec<TombstoneWarning>,
+}
+
+/// A read came upon more tombstones than `tombstone_warn_threshold`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TombstoneWarning {
+    /// Keyspace and table.
+    pub table: String,
+    /// The partition, of a range the last one that was looked at: the values of its key as CQL.
+    pub key: String,
+    /// The warning.
+    pub text: String,
 }
 
 impl Response {
@@ -28,7 +41,7 @@ impl Response {
 
 impl From<ResponseKind> for Response {
     fn from(kind: ResponseKind) -> Self {
-        Response { kind, warnings: Vec::new() }
+        Response { kind, warnings: Vec::new(), tombstones: Vec::new() }
     }
 }
 

@@ -134,7 +134,7 @@ impl Row {
     }
 
     /// The same row in memory of its own.
-    pub(crate) fn copied(&self) -> Row {
+    pub fn copied(&self) -> Row {
         Row(Bytes::copy_from_slice(&self.0))
     }
 

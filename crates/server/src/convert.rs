@@ -172,6 +172,13 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
             failures: vec![this_node_failed()],
             data_present: false,
         },
+        QueryError::TooManyTombstones(failure) => ErrorKind::ReadFailure {
+            consistency: consistency_answered(failure.consistency),
+            received: 0,
+            block_for: 1,
+            failures: vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::ReadTooManyTombstones)],
+            data_present: false,
+        },
         QueryError::WriteFailure { consistency, write_type, .. } => ErrorKind::WriteFailure {
             consistency: consistency_answered(consistency),
             received: 0,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use config::{CommitlogSync, Config};
-use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode};
+use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode, TombstoneThresholds};
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -48,6 +48,10 @@ impl ServerOptions {
                 data_directories: config.data_file_directories.clone(),
                 auto_snapshot: config.auto_snapshot,
                 incremental_backups: config.incremental_backups,
+                tombstones: TombstoneThresholds {
+                    warn: config.tombstone_warn_threshold,
+                    failure: config.tombstone_failure_threshold,
+                },
                 disk_failure_policy: disk_failure_policy(config),
                 commit_failure_policy: commit_failure_policy(config),
                 spell_table: Some(query::table_to_cql),

@@ -116,10 +116,10 @@ impl Partition {
 
     fn read(&self, table: &Table, key: &PartitionKey, view: &View<'_>) -> Option<PartitionRows> {
         let comparator = ClusteringComparator::new(table.clustering_types().clone());
-        let live = LiveRows { now: view.now };
+        let live = LiveRows { now: view.now, gc_before: 0 };
         let visible = |row: &Row, active: DeletionTime| {
             let merged = merge_rows(std::slice::from_ref(row), active, table)?;
-            known(&live.filter(merged)?, table)
+            known(&live.filter(merged, &mut 0)?, table)
         };
         let static_row = self.static_row.as_ref().and_then(|row| visible(row, self.deletion));
         let is_in = |row: &&Row| {

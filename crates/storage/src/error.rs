@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use commitlog::CommitLogError;
-use rows::MutationError;
+use rows::{Clustering, MutationError, PartitionKey};
 use schema::TableId;
 use sstable::SstableError;
 
@@ -46,4 +46,19 @@ pub enum StorageError {
     SnapshotExists { tag: String },
     #[error("data directory {path} can not be used: {what}", path = .path.display())]
     Directory { path: PathBuf, what: String },
+    #[error("the read came upon {} tombstones, more than tombstone_failure_threshold", .0.tombstone_count)]
+    TooManyTombstones(Box<TooManyTombstones>),
+}
+
+/// How far a read came that ended because of tombstones.
+#[derive(Clone, Debug)]
+pub struct TooManyTombstones {
+    /// So many it came upon.
+    pub tombstone_count: u64,
+    /// Live rows before; of keys, those of the one where it ended.
+    pub live_count: u64,
+    /// The partition where it ended.
+    pub key: PartitionKey,
+    /// The row or the edge of a range there.
+    pub clustering: Option<Clustering>,
 }

@@ -45,7 +45,7 @@ pub use compaction::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,
     RewriteRequest,
 };
-pub use error::StorageError;
+pub use error::{StorageError, TooManyTombstones};
 pub use health::{
     CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultKind, FaultRecord, Health,
 };
@@ -56,7 +56,8 @@ pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
 pub use read::{
-    PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
+    PartitionRows, PartitionTombstones, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget,
+    RingRange, RowList, TombstoneThresholds,
 };
 pub use shard::{FileVerdict, PointReads, PrefetchState, PrefetchStats, ScrubbedFile, Shard};
 pub use snapshots::{ClearFilter, SnapshotFacts};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use commitlog::SyncMode;
 
-use crate::{CommitFailurePolicy, DiskFailurePolicy};
+use crate::{CommitFailurePolicy, DiskFailurePolicy, TombstoneThresholds};
 
 /// How a node keeps its data.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct StorageOptions {
     pub auto_snapshot: bool,
     /// Is each flushed file kept in `backups` too? Can be changed while the node runs.
     pub incremental_backups: bool,
+    /// Tombstones that a read may come upon.
+    pub tombstones: TombstoneThresholds,
     /// What to do when table files or their directories fail.
     pub disk_failure_policy: DiskFailurePolicy,
     /// What to do when the commit log fails.
@@ -67,6 +69,7 @@ impl StorageOptions {
             mailbox_messages: 16 * 1024,
             auto_snapshot: false,
             incremental_backups: false,
+            tombstones: TombstoneThresholds::default(),
             disk_failure_policy: DiskFailurePolicy::default(),
             commit_failure_policy: CommitFailurePolicy::default(),
             spell_table: None,

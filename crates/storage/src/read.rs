@@ -110,6 +110,56 @@ pub struct ReadPage {
     pub partitions: Vec<PartitionRows>,
     /// Where to go on; `None` when there is nothing more.
     pub next: Option<ReadPosition>,
-    /// Tombstones passed on the way: deleted or expired cells and rows, and range markers.
-    pub tombstone_count: u64,
+    /// Tombstones passed on the way, as Cassandra counts them: of keys, those of each partition that has any; of a
+    /// range, all together.
+    pub tombstones: Vec<PartitionTombstones>,
+}
+
+impl ReadPage {
+    /// All tombstones passed on the way.
+    pub fn tombstone_count(&self) -> u64 {
+        self.tombstones.iter().map(|partition| partition.count).sum()
+    }
+
+    /// Adds what a further part of a range had.
+    pub fn add_tombstones_of_range(&mut self, more: Vec<PartitionTombstones>) {
+        for part in more {
+            match self.tombstones.last_mut() {
+                None => self.tombstones.push(part),
+                Some(all) => {
+                    all.count += part.count;
+                    all.key = part.key.max(all.key.clone());
+                }
+            }
+        }
+    }
+}
+
+/// How many tombstones a read came upon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionTombstones {
+    /// In which partition; of a range, the last one that was looked at.
+    pub key: PartitionKey,
+    /// So many.
+    pub count: u64,
+}
+
+/// How many tombstones a read may come upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TombstoneThresholds {
+    /// Above this the client and the log are told.
+    pub warn: u64,
+    /// Above this the read fails.
+    pub failure: u64,
+}
+
+impl TombstoneThresholds {
+    /// As many as there are.
+    pub const NONE: TombstoneThresholds = TombstoneThresholds { warn: u64::MAX, failure: u64::MAX };
+}
+
+impl Default for TombstoneThresholds {
+    fn default() -> Self {
+        TombstoneThresholds { warn: 1_000, failure: 100_000 }
+    }
 }

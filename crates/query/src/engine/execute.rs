@@ -1,6 +1,6 @@
 //! Carrying out planned statements.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use coordinator::Consistency;
@@ -16,7 +16,7 @@ use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, Sessio
 use crate::response::{Response, ResponseKind};
 use crate::select::{self, Reader, SelectPlan};
 use crate::terms::Bindings;
-use crate::{ColumnSpec, QueryError, WriteType};
+use crate::{ColumnSpec, QueryError, TombstoneFailure, WriteType};
 
 impl Inner {
     /// Carries out a statement. `keyspace` is that of its unqualified names.
@@ -52,18 +52,21 @@ impl Inner {
             coordinator: &self.coordinator,
             virtual_tables: &*self.virtual_tables,
             consistency: options.consistency,
+            told: RefCell::default(),
         };
-        let rows = select::execute(plan, &reader, bindings, options).await?;
-        let mut response = Response::from(ResponseKind::Rows(rows));
-        if plan.is_aggregate() {
-            if plan.restrictions.is_key_range {
-                response.warnings.push("Aggregation query used without partition key".into());
-            } else if plan.restrictions.key_is_in() {
-                let text = "Aggregation query used on multiple partition keys (IN restriction)";
-                response.warnings.push(text.into());
+        let result = select::execute(plan, &reader, bindings, options).await;
+        let tombstones = reader.told.into_inner();
+        let aggregated = aggregate_warning(plan).map(str::to_owned);
+        let warnings =
+            aggregated.into_iter().chain(tombstones.iter().map(|told| told.text.clone())).collect();
+        match result {
+            Ok(rows) => Ok(Response { kind: ResponseKind::Rows(rows), warnings, tombstones }),
+            Err(QueryError::TooManyTombstones(failure)) => {
+                let failure = TombstoneFailure { warnings, tombstones, ..*failure };
+                Err(QueryError::TooManyTombstones(Box::new(failure)))
             }
+            Err(error) => Err(error),
         }
-        Ok(response)
     }
 
     fn writer(&self, options: &QueryOptions, timestamp: Option<i64>) -> Writer<'_> {
@@ -252,4 +255,17 @@ fn bind<'a>(
             false => "Invalid amount of bind variables".to_owned(),
         })
     })
+}
+
+/// What the client should know of an aggregate.
+fn aggregate_warning(plan: &SelectPlan) -> Option<&'static str> {
+    if !plan.is_aggregate() {
+        return None;
+    }
+    if plan.restrictions.is_key_range {
+        return Some("Aggregation query used without partition key");
+    }
+    plan.restrictions
+        .key_is_in()
+        .then_some("Aggregation query used on multiple partition keys (IN restriction)")
 }

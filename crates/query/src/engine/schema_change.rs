@@ -32,10 +32,10 @@ impl Inner {
                 self.coordinator.now_millis().saturating_mul(1000),
             )?;
             let Some(change) = planned.change else {
-                return Ok(Response { kind: planned.response, warnings: planned.warnings });
+                return Ok(Response { warnings: planned.warnings, ..planned.response.into() });
             };
             match self.coordinator.change_schema(change, schema.epoch()).await {
-                Ok(_) => return Ok(Response { kind: planned.response, warnings: planned.warnings }),
+                Ok(_) => return Ok(Response { warnings: planned.warnings, ..planned.response.into() }),
                 Err(CoordinatorError::SchemaMoved { .. } | CoordinatorError::Schema(_)) => {}
                 Err(error @ CoordinatorError::Storage(_)) => {
                     return Err(QueryError::Server(error.to_string()));

@@ -57,7 +57,7 @@ impl Restrictions {
         (!columns.is_empty()).then_some(Filter { columns })
     }
 
-    fn filtered(&self) -> impl Iterator<Item = &Restriction> {
+    pub(super) fn filtered(&self) -> impl Iterator<Item = &Restriction> {
         let keys: &[Restriction] = if self.filters_partition_key { &self.partition } else { &[] };
         keys.iter().chain(self.unsliced()).chain(&self.other)
     }

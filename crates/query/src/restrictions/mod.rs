@@ -10,6 +10,7 @@ mod merge;
 mod partition;
 mod relation;
 mod restriction;
+mod spelled;
 
 use cql::ast::Relation;
 use schema::{Column, ColumnKind, Table};
@@ -23,6 +24,7 @@ pub(crate) use clustering::Rows;
 pub(crate) use filter::RowFilter;
 pub(crate) use partition::{Partitions, check_key_length};
 pub(crate) use relation::existing_column;
+pub(crate) use spelled::{after, before, spell_token_of_key};
 
 use partition::TokenRestriction;
 use relation::Relations;

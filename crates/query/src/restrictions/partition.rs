@@ -147,7 +147,7 @@ fn check_columns(relations: &Relations<'_>, columns: &[Ident]) -> Result<String,
     refuse!("The token function arguments must be in the partition key order: {names}");
 }
 
-fn bind_token(term: &Term, bindings: &Bindings<'_>) -> Result<Token, QueryError> {
+pub(super) fn bind_token(term: &Term, bindings: &Bindings<'_>) -> Result<Token, QueryError> {
     let value = match term.bind(bindings)? {
         Value::Set(value) => value,
         Value::Null => refuse!("Invalid null token value"),

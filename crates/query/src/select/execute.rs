@@ -1,23 +1,26 @@
 //! Carrying out a SELECT: page after page from storage, filtered, cut, computed.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
-use coordinator::{Consistency, Coordinator};
+use coordinator::{Consistency, Coordinator, CoordinatorError};
 use rows::{Row, Slices};
 use runtime::trace;
-use storage::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget};
+use storage::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, StorageError};
 
 use super::aggregate::Groups;
 use super::paging::PagingState;
+use super::passed::{Tallies, too_many};
 use super::plan::{Limit, SelectPlan};
 use super::plan_selector::source_of;
 use super::rows::{ComputedRows, RowView, StoredRows, gives_static_row_alone};
 use super::selector::Evaluation;
+use super::spelled::Spelled;
 use super::virtual_read;
 use crate::catalog::Home;
 use crate::error::refuse;
 use crate::request::QueryOptions;
-use crate::response::{RowSink, RowsBody, RowsResult};
+use crate::response::{RowSink, RowsBody, RowsResult, TombstoneWarning};
 use crate::restrictions::{Partitions, RowFilter, Rows};
 use crate::terms::{Bindings, Value};
 use crate::{QueryError, VirtualTables};
@@ -30,6 +33,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) coordinator: &'a Coordinator,
     pub(crate) virtual_tables: &'a dyn VirtualTables,
     pub(crate) consistency: Consistency,
+    /// What is to be said of tombstones, when the read is over.
+    pub(crate) told: RefCell<Vec<TombstoneWarning>>,
 }
 
 impl Reader<'_> {
@@ -37,7 +42,7 @@ impl Reader<'_> {
         &self,
         plan: &SelectPlan,
         command: &ReadCommand,
-    ) -> Result<ReadPage, QueryError> {
+    ) -> Result<ReadPage, CoordinatorError> {
         if plan.home == Home::MadeUp {
             trace::note(|| format!("Making up rows of {}", plan.table.name()));
             if let Some(gathering) = self.virtual_tables.gather(&plan.table) {
@@ -50,8 +55,7 @@ impl Reader<'_> {
             };
             return Ok(virtual_read::read(rows, command, order));
         }
-        let read = self.coordinator.read(command, self.consistency).await;
-        read.map_err(|error| QueryError::from_coordinator(error, self.consistency))
+        self.coordinator.read(command, self.consistency).await
     }
 }
 
@@ -145,8 +149,20 @@ pub(crate) async fn execute(
     };
     let amounts = Amounts { left, per_partition, page: page_size.unwrap_or(u32::MAX) };
     let is_one_row = is_one_row && matches!(&command.target, ReadTarget::Keys(keys) if keys.len() == 1);
-    let mut scan =
-        Scan { plan, reader, command: Some(command), filter, is_done: has_none, is_one_row, has_read: false };
+    let started_at = command.resume.clone();
+    let mut scan = Scan {
+        plan,
+        reader,
+        bindings,
+        amounts,
+        started_at,
+        tallies: Tallies::new(reader.coordinator.shard().local().tombstone_thresholds(&plan.table)),
+        command: Some(command),
+        filter,
+        is_done: has_none,
+        is_one_row,
+        has_read: false,
+    };
     if plan.is_aggregate() {
         return Box::pin(Groups::new(plan, bindings, now).run(&mut scan, amounts)).await;
     }
@@ -157,6 +173,7 @@ pub(crate) async fn execute(
     } else {
         scan.collect(amounts).await?
     };
+    scan.tell();
     let paging_state = read.next.map(|state| state.encode());
     finish(plan, read.rows, bindings, now, paging_state)
 }
@@ -222,6 +239,11 @@ pub(super) fn write_row(
 pub(super) struct Scan<'a> {
     pub(super) plan: &'a SelectPlan,
     reader: &'a Reader<'a>,
+    bindings: &'a Bindings<'a>,
+    amounts: Amounts,
+    /// Where the client's page begins.
+    started_at: Option<ReadPosition>,
+    tallies: Tallies,
     /// Taken by the last read.
     command: Option<ReadCommand>,
     filter: Option<RowFilter>,
@@ -265,7 +287,8 @@ impl Scan<'_> {
         if self.plan.is_distinct && self.filter.is_none() {
             command.limits.rows_per_partition = 1;
         }
-        let mut page = self.reader.read(self.plan, &command).await?;
+        let read = self.reader.read(self.plan, &command).await;
+        let mut page = self.tally(read, &command)?;
         let shows_alone = self.plan.projection.static_rows_alone;
         page.partitions.retain(|partition| {
             !partition.rows.is_empty()
@@ -284,6 +307,50 @@ impl Scan<'_> {
             page.partitions.iter_mut().for_each(|partition| partition.rows.truncate(1));
         }
         Ok(Some(page.partitions))
+    }
+
+    /// Counts the tombstones of a page.
+    ///
+    /// # Errors
+    /// They are too many, or it could not be read.
+    fn tally(
+        &mut self,
+        read: Result<ReadPage, CoordinatorError>,
+        command: &ReadCommand,
+    ) -> Result<ReadPage, QueryError> {
+        let is_aggregate = self.plan.is_aggregate();
+        let spelled = Spelled {
+            plan: self.plan,
+            bindings: self.bindings,
+            target: &command.target,
+            slices: &command.slices,
+            resume: if is_aggregate { command.resume.as_ref() } else { self.started_at.as_ref() },
+            amounts: self.amounts,
+        };
+        let found = match read {
+            Ok(page) => match self.tallies.add(&page, &spelled) {
+                Some(found) => found,
+                None => {
+                    if is_aggregate {
+                        self.tell();
+                    }
+                    return Ok(page);
+                }
+            },
+            Err(CoordinatorError::Storage(StorageError::TooManyTombstones(found))) => {
+                self.tallies.add_failed(&found, &spelled);
+                *found
+            }
+            Err(error) => return Err(QueryError::from_coordinator(error, self.reader.consistency)),
+        };
+        let what = too_many(&found, &spelled);
+        self.tell();
+        Err(QueryError::too_many_tombstones(self.reader.consistency, what))
+    }
+
+    /// Says what there is to say of the tombstones counted so far.
+    fn tell(&mut self) {
+        self.reader.told.borrow_mut().extend(self.tallies.take_warnings(&self.plan.table));
     }
 
     /// Rows up to the page or the limit.

@@ -12,11 +12,13 @@
 mod aggregate;
 mod execute;
 mod paging;
+mod passed;
 mod plan;
 mod plan_selector;
 mod point;
 mod rows;
 mod selector;
+mod spelled;
 mod virtual_read;
 
 pub(crate) use execute::{Reader, execute};

@@ -35,6 +35,8 @@ pub(crate) struct SelectPlan {
     pub(crate) selectors: Option<Vec<Selector>>,
     pub(crate) aggregates: Vec<Aggregate>,
     pub(crate) group_by: Option<GroupBy>,
+    /// Is every column asked for, by `*`?
+    pub(crate) is_wildcard: bool,
     pub(crate) is_json: bool,
     pub(crate) is_distinct: bool,
     pub(crate) is_reversed: bool,
@@ -200,6 +202,7 @@ pub(crate) fn plan(
         selectors: (!is_plain).then_some(planned),
         aggregates,
         group_by,
+        is_wildcard,
         is_json: select.is_json,
         is_distinct: select.is_distinct,
         is_reversed,

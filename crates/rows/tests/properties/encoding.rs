@@ -36,7 +36,7 @@ fn walk(row: &Row) {
         DeletionTime { timestamp: 2, local_deletion_time: 2 },
         &table,
     );
-    _ = LiveRows { now: given::NOW }.filter(row.clone());
+    _ = LiveRows { now: given::NOW, gc_before: 0 }.filter(row.clone(), &mut 0);
     _ = purge_row(row, given::NOW, 45, |_| true);
 }
 

@@ -234,14 +234,14 @@ proptest! {
         (now, later) in (46..54u32, 0..6u32),
         gc_before in 38..54u32,
     ) {
-        let live = LiveRows { now: now + later };
+        let live = LiveRows { now: now + later, gc_before: 0 };
         let timestamp_min = others.iter().map(oldest).min().unwrap_or(i64::MAX);
         let all: Vec<Row> = compacted.iter().chain(&others).cloned().collect();
-        let expected = merge(&all).and_then(|row| live.filter(row));
+        let expected = merge(&all).and_then(|row| live.filter(row, &mut 0));
         let kept = merge(&compacted)
             .and_then(|row| purge_row(&row, now, gc_before.min(now), |timestamp| timestamp < timestamp_min));
         let left: Vec<Row> = kept.into_iter().chain(others).collect();
-        prop_assert_eq!(merge(&left).and_then(|row| live.filter(row)), expected);
+        prop_assert_eq!(merge(&left).and_then(|row| live.filter(row, &mut 0)), expected);
     }
 
     #[test]

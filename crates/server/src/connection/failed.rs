@@ -1,12 +1,13 @@
 //! Requests that failed through no fault of the client's: a line in the log each, with the statement, so that
 //! whoever runs the node learns of a damaged file even if nobody reads the client's log.
 //!
-//! The statement's text goes there, not the values bound to it, which are not ours to tell.
+//! The statement's text goes there, not the values bound to it, which are not ours to tell. So do reads that came upon
+//! many tombstones, as in Cassandra with the key: it says which partition is to be looked after.
 
 use std::cell::Cell;
 
 use protocol::{ErrorKind, ErrorResponse, Request};
-use query::Engine;
+use query::{Engine, TombstoneFailure, TombstoneWarning};
 use storage::StorageError;
 
 use super::ShardServer;
@@ -19,7 +20,7 @@ const WINDOW_MILLIS: i64 = 10_000;
 const STATEMENT_CHARS_MAX: usize = 400;
 const BATCH_STATEMENTS_MAX: usize = 3;
 
-/// How many failures were logged of late.
+/// How many lines of one kind were logged of late.
 #[derive(Debug, Default)]
 pub(super) struct FailureLog {
     window_start: Cell<Option<i64>>,
@@ -66,6 +67,30 @@ pub(super) fn note(server: &ShardServer, keyspace: Option<&str>, request: &Reque
         let statement = statement(&server.engine, request);
         let keyspace = keyspace.unwrap_or_default();
         tracing::error!(error = %error.message, %statement, keyspace, left_out, "a statement failed");
+    }
+}
+
+/// Counts and logs a read that came upon too many tombstones. Its words show the partition's key: without it nobody
+/// finds the table's user.
+pub(super) fn note_too_many_tombstones(server: &ShardServer, request: &Request, failure: &TombstoneFailure) {
+    server.clients.count_exception();
+    note_tombstones(server, request, &failure.tombstones);
+    let now_millis = server.tracer.coordinator.now_millis();
+    if let Some(left_out) = server.failures.admit(now_millis) {
+        let statement = statement(&server.engine, request);
+        tracing::error!(%statement, left_out, "{}", failure.what);
+    }
+}
+
+/// Logs reads that came upon many tombstones, with the partitions' keys.
+pub(super) fn note_tombstones(server: &ShardServer, request: &Request, met: &[TombstoneWarning]) {
+    for warning in met {
+        let Some(left_out) = server.tombstones.admit(server.tracer.coordinator.now_millis()) else {
+            continue;
+        };
+        let TombstoneWarning { table, key, text } = warning;
+        let statement = statement(&server.engine, request);
+        tracing::warn!(%table, %key, %statement, left_out, "{text}");
     }
 }
 

@@ -9,7 +9,7 @@ use protocol::{
     ErrorKind, ErrorResponse, Event, Prepared, PreparedMetadata, QueryParameters, Request, RequestEnvelope,
     Response, ResponseEnvelope, ResultMetadata,
 };
-use query::{ResponseKind, SessionState};
+use query::{QueryError, ResponseKind, SessionState};
 use runtime::trace;
 
 use super::ShardServer;
@@ -98,7 +98,19 @@ impl Job {
         response: Result<query::Response, query::QueryError>,
         wanted: Wanted<'_>,
     ) -> Result<Answer, ErrorResponse> {
-        let query::Response { kind, warnings } = response.map_err(convert::error)?;
+        let request = &self.envelope.request;
+        let query::Response { kind, warnings, tombstones } = match response {
+            Ok(response) => response,
+            Err(QueryError::TooManyTombstones(failure)) => {
+                failed::note_too_many_tombstones(&self.server, request, &failure);
+                let warnings = failure.warnings.clone();
+                let error = convert::error(QueryError::TooManyTombstones(failure));
+                let response = Response::Error(error);
+                return Ok(Answer::Envelope(Box::new(ResponseEnvelope { warnings, ..response.into() })));
+            }
+            Err(error) => return Err(convert::error(error)),
+        };
+        failed::note_tombstones(&self.server, request, &tombstones);
         let response = match kind {
             ResponseKind::Void => Response::Void,
             ResponseKind::SetKeyspace(keyspace) => {

@@ -57,6 +57,8 @@ pub(crate) struct ShardServer {
     too_late: ErrorResponse,
     metadata: MetadataCache,
     failures: FailureLog,
+    /// Reads that came upon many tombstones, and went well.
+    tombstones: FailureLog,
 }
 
 impl ShardServer {
@@ -84,6 +86,7 @@ impl ShardServer {
             too_late: overloaded("the request has waited for too long"),
             metadata: MetadataCache::default(),
             failures: FailureLog::default(),
+            tombstones: FailureLog::default(),
         })
     }
 }

@@ -9,4 +9,5 @@ mod moving;
 mod overload;
 mod support;
 mod system_tables;
+mod tombstones;
 mod traces;

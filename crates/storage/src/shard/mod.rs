@@ -9,6 +9,7 @@
 //! | how is a write taken? | `write.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how are rows read that are in memory, by their keys? | `point.rs`, `lone.rs` |
+//! | how are tombstones counted? | `tombstones.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how do they come before anybody asks? | `prefetch.rs` |
 //! | how does a memtable become a file? | `flush.rs` |
@@ -37,6 +38,7 @@ mod scan;
 mod scrub;
 mod snapshot;
 mod tables;
+mod tombstones;
 mod truncation;
 mod visit;
 mod write;

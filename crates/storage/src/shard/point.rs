@@ -3,17 +3,17 @@
 //! When a row is in one memtable alone, and plain, it is shown where it lies; else its versions are merged
 //! as for every read. When it can not be told at once, because a chunk is not in memory or there is more than a
 //! row, it is not shown, and [`Shard::read`] begins from the start: it can wait, and it knows what to say of
-//! errors.
+//! errors and of many tombstones.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rows::{LiveRows, PartitionKey, Row};
+use rows::{PartitionKey, Row};
 use schema::Table;
 
 use super::Shard;
 use super::lone::LoneFound;
-use super::read::LoneVersions;
+use super::read::{LoneVersions, live_rows};
 
 /// Reads of the only rows that partitions can have.
 #[derive(Clone, Copy, Debug)]
@@ -44,18 +44,20 @@ impl Shard {
         let now = clock.elapsed_roughly();
         let mut shown_count = 0;
         store.each_lone(&self.cache, reads.keys, |index, found| {
-            let mut tombstone_count = u64::from(!found.versions.deletion.is_live());
+            let mut tombstone_count = 0;
             let merged;
             let row = match found.plain_row() {
                 Some(row) => Some(row).filter(|row| !row.is_empty()),
                 None => {
+                    let live = live_rows(reads.now, reads.table);
                     let whole = found.into_versions().merge(reads.table);
-                    tombstone_count += u64::from(whole.is_some());
-                    merged = whole.and_then(|row| LiveRows { now: reads.now }.filter(row));
-                    tombstone_count -= u64::from(merged.is_some());
+                    merged = whole.and_then(|row| live.filter(row, &mut tombstone_count));
                     merged.as_ref()
                 }
             };
+            if self.is_to_be_told(tombstone_count, reads.table) {
+                return ControlFlow::Continue(());
+            }
             store.metrics.note_slice(now, u64::from(row.is_some()), tombstone_count);
             shown_count += 1;
             show(index, row)

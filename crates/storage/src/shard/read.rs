@@ -16,6 +16,7 @@ use sstable::{ChunkNeed, ChunkSource, FileCursor, KeyHash, RingPlace, SstableErr
 
 use super::fetch::HeldChunks;
 use super::scan::LoneScanned;
+use super::tombstones::Passed;
 use super::{Shard, TableStore};
 use crate::memtable::{Lone, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::scope::Scoped;
@@ -45,13 +46,15 @@ impl Shard {
             ReadTarget::Range(range) => Box::pin(reading.range(*range)).await,
         };
         reading.note_cold(0);
+        reading.tell_passed_of_range();
         if let Err(error) = outcome {
             return Box::pin(self.read_failed(&store, command, error)).await;
         }
         let page = reading.page;
         let live_count = page.partitions.iter().map(|partition| partition.rows.len() as u64).sum();
-        store.metrics.note_read(started, self.runtime.clock.elapsed(), live_count, page.tombstone_count);
-        trace::note(|| format!("Read {live_count} live rows and {} tombstone cells", page.tombstone_count));
+        let tombstone_count = page.tombstone_count();
+        store.metrics.note_read(started, self.runtime.clock.elapsed(), live_count, tombstone_count);
+        trace::note(|| format!("Read {live_count} live rows and {tombstone_count} tombstone cells"));
         Ok(page)
     }
 }
@@ -82,7 +85,8 @@ pub(super) struct Reading<'a> {
     pub(super) shard: &'a Shard,
     pub(super) store: &'a TableStore,
     pub(super) command: &'a ReadCommand,
-    live: LiveRows,
+    pub(super) live: LiveRows,
+    pub(super) passed: Passed,
     pub(super) chunks: Rc<HeldChunks>,
     /// Do partitions read backwards? Only those asked for by key can.
     reversed: bool,
@@ -98,7 +102,8 @@ impl<'a> Reading<'a> {
             shard,
             store,
             command,
-            live: LiveRows { now: command.now },
+            live: live_rows(command.now, &command.table),
+            passed: Passed::default(),
             chunks: Rc::new(HeldChunks::new(&shard.cache, &store.metrics)),
             reversed: command.reversed && matches!(command.target, ReadTarget::Keys(_)),
             page: ReadPage::default(),
@@ -113,8 +118,12 @@ impl<'a> Reading<'a> {
         if let Some(resume) = &self.command.resume {
             let place = keys.iter().position(|key| *key == resume.key);
             keys = place.map_or(&[][..], |place| &keys[place + 1..]);
-            if place.is_some() && Box::pin(self.rest_of_partition(resume)).await? {
-                return Ok(());
+            if place.is_some() {
+                let is_full = Box::pin(self.rest_of_partition(resume)).await?;
+                self.tell_passed(&resume.key);
+                if is_full {
+                    return Ok(());
+                }
             }
         }
         for keys in keys.chunks(KEYS_TOGETHER) {
@@ -138,13 +147,14 @@ impl<'a> Reading<'a> {
             found => found,
         };
         let is_full = match lone {
-            Some(lone) => self.take_lone(key, lone),
+            Some(lone) => self.take_lone(key, lone)?,
             None => {
                 let cursor = self.partition_cursor(key, &self.command.slices);
                 Box::pin(self.drive(cursor, None, true)).await?
             }
         };
         self.note_cold(bytes_before);
+        self.tell_passed(key);
         Ok(is_full)
     }
 
@@ -224,29 +234,18 @@ impl<'a> Reading<'a> {
         Ok(is_whole)
     }
 
-    /// Adds the one row of a partition to the page; is the page full by that?
-    fn take_lone(&mut self, key: &PartitionKey, versions: LoneVersions) -> bool {
-        let deletion = versions.deletion;
-        let row = versions.merge(&self.command.table);
-        self.take_only_row(deletion, row, || key.clone())
+    /// Adds the one row of a partition to the page, if it lives; is the page full by that?
+    fn take_lone(&mut self, key: &PartitionKey, versions: LoneVersions) -> Result<bool, StorageError> {
+        let Some(row) = versions.merge(&self.command.table) else { return Ok(false) };
+        let row = self.visible(row, key)?;
+        Ok(row.is_some_and(|row| self.take_only_row(row, key.clone())))
     }
 
-    /// Adds a partition of one merged row, or none, to the page; is the page full by that?
-    pub(super) fn take_only_row(
-        &mut self,
-        deletion: DeletionTime,
-        row: Option<Row>,
-        key: impl FnOnce() -> PartitionKey,
-    ) -> bool {
-        self.page.tombstone_count += u64::from(!deletion.is_live());
-        let Some(row) = row else { return false };
-        let Some(row) = self.visible(row) else {
-            self.page.tombstone_count += 1;
-            return false;
-        };
+    /// Adds a partition of one live row to the page; is the page full by that?
+    pub(super) fn take_only_row(&mut self, row: Row, key: PartitionKey) -> bool {
         self.bytes += row.as_encoded().len();
         self.row_count += 1;
-        let (key, is_full) = (key(), self.is_full());
+        let is_full = self.is_full();
         if is_full && self.page.next.is_none() {
             let clustering = Some(row.clustering());
             self.page.next = Some(ReadPosition { key: key.clone(), clustering, row_count: 1 });
@@ -355,10 +354,9 @@ impl<'a> Reading<'a> {
                     if self.close(partition.take()) {
                         return Ok(true);
                     }
-                    partition = self.open(header, resumed);
+                    partition = self.open(header, resumed)?;
                 }
-                Step::Item(Unfiltered::Marker(_)) => self.page.tombstone_count += 1,
-                Step::Item(Unfiltered::Row(row)) => {
+                Step::Item(item) => {
                     let Some(open) = partition.as_mut() else { continue };
                     if open.row_count >= limits.rows_per_partition {
                         if is_alone {
@@ -366,7 +364,7 @@ impl<'a> Reading<'a> {
                         }
                         continue;
                     }
-                    self.take_row(row, open);
+                    self.take_item(item, open)?;
                     if self.is_full() {
                         return Ok(self.close(partition.take()));
                     }
@@ -384,25 +382,31 @@ impl<'a> Reading<'a> {
     }
 
     /// Begins a partition; `None` when it is another shard's.
-    fn open(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Option<Open> {
-        let is_ours = self.shard.sharding.shard_of(header.key.token) == self.shard.index;
-        let static_row = header.static_row.and_then(|row| self.visible(row));
-        self.page.tombstone_count += u64::from(is_ours && !header.deletion.is_live());
+    fn open(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Result<Option<Open>, StorageError> {
+        if self.shard.sharding.shard_of(header.key.token) != self.shard.index {
+            return Ok(None);
+        }
+        let static_row = match header.static_row {
+            Some(row) => self.visible(row, &header.key)?,
+            None => None,
+        };
         let rows = PartitionRows { key: header.key, static_row, rows: RowList::new() };
-        let (row_count, is_resumed) = (resumed.unwrap_or(0), resumed.is_some());
-        is_ours.then_some(Open { rows, row_count, is_resumed })
+        Ok(Some(Open { rows, row_count: resumed.unwrap_or(0), is_resumed: resumed.is_some() }))
     }
 
     /// Adds what is visible of a merged row to its partition.
-    fn take_row(&mut self, row: Row, open: &mut Open) {
-        let Some(row) = self.visible(row) else {
-            self.page.tombstone_count += 1;
-            return;
+    fn take_item(&mut self, item: Unfiltered, open: &mut Open) -> Result<(), StorageError> {
+        let row = match item {
+            Unfiltered::Row(row) => row,
+            Unfiltered::Marker(marker) => return self.pass_marker(&marker, &open.rows.key),
         };
-        self.bytes += row.as_encoded().len();
-        self.row_count += 1;
-        open.row_count += 1;
-        open.rows.rows.push(row);
+        if let Some(row) = self.visible(row, &open.rows.key)? {
+            self.bytes += row.as_encoded().len();
+            self.row_count += 1;
+            open.row_count += 1;
+            open.rows.rows.push(row);
+        }
+        Ok(())
     }
 
     fn is_full(&self) -> bool {
@@ -414,6 +418,7 @@ impl<'a> Reading<'a> {
         let Some(open) = partition else { return false };
         if open.rows.rows.is_empty() {
             if open.rows.static_row.is_none() || open.is_resumed {
+                self.pass_partition(open.rows.key);
                 return false;
             }
             self.row_count += 1;
@@ -428,14 +433,18 @@ impl<'a> Reading<'a> {
     }
 
     /// What a client may see of a merged row.
-    fn visible(&self, row: Row) -> Option<Row> {
-        let live = self.live.filter(row)?;
+    pub(super) fn visible(&mut self, row: Row, key: &PartitionKey) -> Result<Option<Row>, StorageError> {
+        let live = self.live_row(row, key)?;
         if self.command.table.dropped_columns().is_empty() {
-            Some(live)
-        } else {
-            without_dropped(&live, &self.command.table)
+            return Ok(live);
         }
+        Ok(live.and_then(|live| without_dropped(&live, &self.command.table)))
     }
+}
+
+/// What is live of a table at a moment.
+pub(super) fn live_rows(now: u32, table: &Table) -> LiveRows {
+    LiveRows { now, gc_before: now.saturating_sub(table.options().gc_grace_seconds) }
 }
 
 /// What all places have of a partition of at most one row.

@@ -144,12 +144,20 @@ impl Reading<'_> {
         let key = merge.key_at(first);
         let is_ours = self.shard.sharding.shard_of(key.token) == self.shard.index;
         let (deletion, versions) = merge.versions(&key, is_ours)?;
-        let row = merge.merged(versions, deletion, &self.command.table);
-        let mut key = Some(key);
-        let is_full = is_ours && self.take_only_row(deletion, row, || key.take().expect("asked for once"));
+        let live = match merge.merged(versions, deletion, &self.command.table) {
+            Some(row) => self.visible(row, &key)?,
+            None => None,
+        };
+        let Some(row) = live else {
+            if is_ours {
+                self.pass_partition(key.clone());
+            }
+            merge.last = Some(key);
+            return Ok(false);
+        };
         // What is in the page need not be remembered.
-        merge.last = key;
-        Ok(is_full)
+        merge.last = None;
+        Ok(self.take_only_row(row, key))
     }
 }
 

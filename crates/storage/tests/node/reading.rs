@@ -204,7 +204,7 @@ fn a_lone_row_is_read_by_key_as_by_its_token() {
                     let by_token = shard.read(&by_token).await.expect("reads");
                     assert_eq!(by_key.partitions, by_token.partitions, "key {pk}, {place}");
                     assert_eq!(by_key.next, by_token.next, "key {pk}, {place}");
-                    assert_eq!(by_key.tombstone_count, by_token.tombstone_count, "key {pk}, {place}");
+                    assert_eq!(by_key.tombstone_count(), by_token.tombstone_count(), "key {pk}, {place}");
                 }
             }
             shard.flush(table.id()).await.expect("flushes");

@@ -67,7 +67,7 @@ async fn by_keys(node: &Node, range: RingRange) -> (Vec<PartitionRows>, u64) {
         let page =
             node.owner(pk).read(&command(&lone(), ReadTarget::Keys(vec![key(pk)]))).await.expect("reads");
         found.extend(page.partitions);
-        tombstone_count += page.tombstone_count;
+        tombstone_count += page.tombstone_count();
     }
     found.sort_by(|one, other| one.key.cmp(&other.key));
     (found, tombstone_count)
@@ -91,7 +91,7 @@ async fn check(node: &Node, picks: &mut Picks, seed: u64) {
     let mut scanned = 0;
     for handle in node.shards.handles() {
         let scan = command(&lone(), ReadTarget::Range(RingRange::ALL));
-        scanned += handle.local().read(&scan).await.expect("reads").tombstone_count;
+        scanned += handle.local().read(&scan).await.expect("reads").tombstone_count();
     }
     assert_eq!(scanned, tombstone_count, "seed {seed}");
     for page_rows in [1, 7, 1000] {
