@@ -91,28 +91,84 @@ impl RangeTombstones {
     /// The edges within a slice, in clustering order: ranges are cut to it, and neighbours that
     /// touch share one marker.
     pub fn markers(&self, slice: &Slice, comparator: &ClusteringComparator) -> Vec<Marker> {
-        let first = self.0.partition_point(|t| comparator.compare_bounds(&t.slice.end, &slice.start).is_le());
-        let mut markers: Vec<Marker> = Vec::new();
-        for tombstone in &self.0[first..] {
-            if comparator.compare_bounds(&tombstone.slice.start, &slice.end).is_ge() {
-                break;
-            }
-            let start = as_start(greatest(&tombstone.slice.start, &slice.start, comparator));
-            let end = as_end(least(&tombstone.slice.end, &slice.end, comparator));
-            match markers.last_mut() {
-                Some(last) if comparator.compare_bounds(&last.end_bound(), &start).is_eq() => {
-                    last.right = tombstone.deletion;
-                    if last.left == last.right {
-                        // The same deletion goes on: no edge.
-                        markers.pop();
-                    }
-                }
-                _ => markers.push(Marker::at(&start, tombstone.deletion)),
-            }
-            markers.push(Marker::at(&end, tombstone.deletion));
-        }
-        markers
+        edges(self.within(slice, comparator), slice, comparator)
     }
+
+    /// The edges of so many ranges within a slice as a reader comes to them, and the rest of the slice, if there are
+    /// more. An edge at which the rest begins may come with both.
+    pub fn some_markers(
+        &self,
+        slice: &Slice,
+        reversed: bool,
+        range_count: usize,
+        comparator: &ClusteringComparator,
+    ) -> (Vec<Marker>, Option<Slice>) {
+        let within = self.within(slice, comparator);
+        let Some(left_count) = within.len().checked_sub(range_count).filter(|count| *count > 0) else {
+            let mut markers = edges(within, slice, comparator);
+            if reversed {
+                markers.reverse();
+            }
+            return (markers, None);
+        };
+        let mut rest = slice.clone();
+        let (taken, next) = match reversed {
+            false => {
+                let (taken, left) = within.split_at(range_count);
+                rest.start = as_start(&left[0].slice.start);
+                (taken, &left[0])
+            }
+            true => {
+                let (left, taken) = within.split_at(left_count);
+                rest.end = as_end(&left[left_count - 1].slice.end);
+                (taken, &left[left_count - 1])
+            }
+        };
+        let mut markers = edges(taken, slice, comparator);
+        if reversed {
+            markers.reverse();
+        }
+        // What touches the last range is entered there.
+        if let Some(last) = markers.last_mut() {
+            let place = if reversed { as_start(&rest.end) } else { rest.start.clone() };
+            if comparator.compare_bounds(&last.start_bound(), &place).is_eq() {
+                *(if reversed { &mut last.left } else { &mut last.right }) = next.deletion;
+            }
+            if last.left == last.right {
+                markers.pop();
+            }
+        }
+        (markers, Some(rest))
+    }
+
+    /// The ranges that have a part in a slice.
+    fn within(&self, slice: &Slice, comparator: &ClusteringComparator) -> &[RangeTombstone] {
+        let order = |a: &Bound, b: &Bound| comparator.compare_bounds(a, b);
+        let first = self.0.partition_point(|range| order(&range.slice.end, &slice.start).is_le());
+        let behind = &self.0[first..];
+        &behind[..behind.partition_point(|range| order(&range.slice.start, &slice.end).is_lt())]
+    }
+}
+
+/// The edges of ranges, cut to a slice.
+fn edges(ranges: &[RangeTombstone], slice: &Slice, comparator: &ClusteringComparator) -> Vec<Marker> {
+    let mut markers: Vec<Marker> = Vec::new();
+    for tombstone in ranges {
+        let start = as_start(greatest(&tombstone.slice.start, &slice.start, comparator));
+        let end = as_end(least(&tombstone.slice.end, &slice.end, comparator));
+        match markers.last_mut() {
+            Some(last) if comparator.compare_bounds(&last.end_bound(), &start).is_eq() => {
+                last.right = tombstone.deletion;
+                if last.left == last.right {
+                    // The same deletion goes on: no edge.
+                    markers.pop();
+                }
+            }
+            _ => markers.push(Marker::at(&start, tombstone.deletion)),
+        }
+        markers.push(Marker::at(&end, tombstone.deletion));
+    }
+    markers
 }
 
 fn as_start(bound: &Bound) -> Bound {

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rows::{DeletionTime, RangeTombstone, RangeTombstones, Slice, Slices};
+use rows::{DeletionTime, Marker, RangeTombstone, RangeTombstones, Slice, Slices};
 
 use crate::given::{self, Place, all_places, clustering, comparator};
 
@@ -91,6 +91,37 @@ proptest! {
             let told = passed.map_or(DeletionTime::LIVE, |marker| marker.right);
             prop_assert_eq!(told, naive_covering(&ranges, place), "{:?}", place);
         }
+    }
+
+    #[test]
+    fn markers_taken_a_few_at_a_time_tell_the_same(
+        ranges in vec(given::range(given::any_timestamp()), 0..8),
+        slice in given::slice(),
+        reversed: bool,
+        range_count in 1..4usize,
+    ) {
+        let comparator = comparator();
+        prop_assume!(!slice.is_empty(&comparator));
+        let laid = laid_over(&ranges);
+        let mut expected = laid.markers(&slice, &comparator);
+        if reversed {
+            expected.reverse();
+        }
+        let entered = |marker: &Marker| (marker.start_bound(), marker.entered(reversed));
+        let expected: Vec<_> = expected.iter().map(entered).collect();
+        let (mut told, mut inside, mut left) = (Vec::new(), DeletionTime::LIVE, Some(slice));
+        while let Some(slice) = left {
+            let (markers, rest) = laid.some_markers(&slice, reversed, range_count, &comparator);
+            prop_assert!(markers.len() <= 2 * range_count);
+            for (place, deletion) in markers.iter().map(entered) {
+                // The edge at which a stretch begins may have come with the one before.
+                if std::mem::replace(&mut inside, deletion) != deletion {
+                    told.push((place, deletion));
+                }
+            }
+            left = rest;
+        }
+        prop_assert_eq!(told, expected);
     }
 
     #[test]

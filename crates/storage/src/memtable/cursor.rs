@@ -1,8 +1,8 @@
 //! Reads a memtable step by step while writes to it go on.
 //!
 //! The cursor holds no borrow between steps: it remembers the last row it gave and seeks from
-//! there, a batch of rows at a time. A write that lands ahead of it is seen, one behind it is not; the
-//! first batch is taken together with the partition's header, so that of a partition that fits into
+//! there, a batch of rows and of range tombstones at a time. A write that lands ahead of it is seen, one behind it is
+//! not; the first batch is taken together with the partition's header, so that of a partition that fits into
 //! one a write is seen whole or not at all. Of a range, partitions of one row are taken many at a time.
 
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use rows::{
-    Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, PartitionKey, Row, Slices, Step,
-    Unfiltered, UnfilteredCursor,
+    Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, PartitionKey, Row, Slice, Slices,
+    Step, Unfiltered, UnfilteredCursor,
 };
 use stdx::prefetch::prefetch;
 use types::Token;
@@ -24,6 +24,8 @@ use super::{Memtable, MemtableSlot};
 /// Rows of a partition taken out in one go: that many, and more when they are small and wanted.
 const LEAST_ROWS: usize = 64;
 const MOST_ROWS: usize = 256;
+/// Range tombstones of a partition taken out in one go.
+const RANGES_AT_ONCE: usize = 128;
 /// A batch of more rows or partitions ends when it holds so much.
 const BATCH_BYTES: usize = 64 << 10;
 /// Partitions taken beyond those that were expected to do.
@@ -71,6 +73,8 @@ struct InSlice {
     expected: usize,
     /// In reading order.
     markers: VecDeque<Marker>,
+    /// Where there are more, if anywhere.
+    markers_left: Option<Slice>,
 }
 
 impl MemtableCursor {
@@ -218,27 +222,36 @@ impl InSlice {
         index: usize,
         reversed: bool,
     ) -> Self {
-        let (key, expected) = (&partition.key, partition.expected);
         let slice = &slices.as_slice()[index];
         let comparator = memtable.comparator();
-        let mut markers: VecDeque<Marker> = memtable
-            .partition(key)
-            .map_or_else(Vec::new, |partition| partition.markers(slice, comparator))
-            .into();
-        if reversed {
-            markers.make_contiguous().reverse();
-        }
-        InSlice {
+        let mut opened = InSlice {
             low: range_bound(&slice.start, comparator),
             high: range_bound(&slice.end, comparator),
             rows: VecDeque::new(),
             rows_are_over: false,
-            expected,
-            markers,
+            expected: partition.expected,
+            markers: VecDeque::new(),
+            markers_left: Some(slice.clone()),
+        };
+        opened.take_markers(memtable, &partition.key, reversed);
+        opened
+    }
+
+    /// Takes markers until there are some or no more.
+    fn take_markers(&mut self, memtable: &Memtable, key: &PartitionKey, reversed: bool) {
+        while self.markers.is_empty()
+            && let Some(left) = self.markers_left.take()
+        {
+            let Some(ranges) = memtable.partition(key).and_then(MemoryPartition::ranges) else { return };
+            let some = ranges.some_markers(&left, reversed, RANGES_AT_ONCE, memtable.comparator());
+            (self.markers, self.markers_left) = (some.0.into(), some.1);
         }
     }
 
     fn next(&mut self, memtable: &Memtable, key: &PartitionKey, reversed: bool) -> Option<Unfiltered> {
+        if self.markers_left.is_some() {
+            self.take_markers(memtable, key, reversed);
+        }
         if self.rows.is_empty() && !self.rows_are_over {
             self.fill(memtable, key, reversed);
         }

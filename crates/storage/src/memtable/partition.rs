@@ -171,8 +171,13 @@ impl MemoryPartition {
     }
 
     /// Markers within a slice, in clustering order.
-    pub(super) fn markers(&self, slice: &Slice, comparator: &ClusteringComparator) -> Vec<Marker> {
+    fn markers(&self, slice: &Slice, comparator: &ClusteringComparator) -> Vec<Marker> {
         self.ranges.as_ref().map_or_else(Vec::new, |ranges| ranges.markers(slice, comparator))
+    }
+
+    /// Range tombstones, if there are any.
+    pub(super) fn ranges(&self) -> Option<&RangeTombstones> {
+        self.ranges.as_deref()
     }
 
     /// A batch of rows between two order keys, from the end when `reversed`; and is that all of them?
