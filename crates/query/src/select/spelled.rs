@@ -174,12 +174,13 @@ fn spell_column(table: &Table, index: usize, slices: &[Slice]) -> Option<Vec<Str
             _ => format!("{name} IN ({})", values.join(", ")),
         }]);
     }
-    let (of_start, of_end): (fn(bool) -> _, fn(bool) -> _) =
-        if is_reversed { (before, after) } else { (after, before) };
-    let edges = [
-        (start, of_start(first.start.kind == BoundKind::InclusiveStart)),
-        (end, of_end(first.end.kind == BoundKind::InclusiveEnd)),
-    ];
+    let starts_with = first.start.kind == BoundKind::InclusiveStart;
+    let ends_with = first.end.kind == BoundKind::InclusiveEnd;
+    let [of_start, of_end] = match is_reversed {
+        true => [before(starts_with), after(ends_with)],
+        false => [after(starts_with), before(ends_with)],
+    };
+    let edges = [(start, of_start), (end, of_end)];
     let clause = |(value, operator): (Option<String>, &str)| Some(format!("{name} {operator} {}", value?));
     Some(edges.into_iter().filter_map(clause).collect())
 }
