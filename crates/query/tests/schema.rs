@@ -79,7 +79,7 @@ fn change(change: &SchemaChange) -> String {
 
 fn answer(answer: Result<Response, QueryError>) -> Vec<String> {
     let (kind, warnings) = match answer {
-        Ok(Response { kind, warnings }) => (kind, warnings),
+        Ok(Response { kind, warnings, .. }) => (kind, warnings),
         Err(error) => {
             let place = match &error {
                 QueryError::AlreadyExists { keyspace, table, .. } => format!(" [{keyspace}.{table}]"),
