@@ -46,6 +46,7 @@ fn stir(number: u64) -> u64 {
 }
 
 /// Asks again until the answer is as it should become. Fails after long.
+#[expect(clippy::disallowed_methods, reason = "a node on threads of its own is waited for")]
 fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
