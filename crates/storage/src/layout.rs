@@ -152,6 +152,11 @@ impl Layout {
         self.root.join("hot").join(format!("shard-{shard}.json"))
     }
 
+    /// Which compactions of a shard have ended.
+    pub(crate) fn compaction_history(&self, shard: usize) -> PathBuf {
+        self.root.join("history").join(format!("shard-{shard}.json"))
+    }
+
     /// Which table is being emptied.
     pub(crate) fn truncating(&self) -> PathBuf {
         self.root.join("truncating.json")

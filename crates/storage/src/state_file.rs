@@ -45,6 +45,22 @@ pub fn read_state<T: serde::de::DeserializeOwned>(
     serde_json::from_str(body).map(Some).map_err(|error| damaged(error.to_string()))
 }
 
+/// As [`write_state`]; the directory is made if it is not there.
+///
+/// # Errors
+/// As [`write_state`].
+pub(crate) fn write_state_below<T: Serialize>(
+    disk: &dyn Disk,
+    path: &Path,
+    state: &T,
+) -> Result<(), StorageError> {
+    if let Some(directory) = path.parent() {
+        let fail = |source| StorageError::Disk { act: "create directory of state files", source };
+        disk.create_dir_all(directory).map_err(fail)?;
+    }
+    write_state(disk, path, state)
+}
+
 /// Writes a state file so that a power cut leaves the old or the new one.
 ///
 /// # Errors

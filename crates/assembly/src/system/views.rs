@@ -78,7 +78,7 @@ pub(super) fn tells_of_compactions(table: &Table) -> bool {
     )
 }
 
-/// The rows of `system.compaction_history`: of this life of the node.
+/// The rows of `system.compaction_history`.
 pub(super) fn compaction_rows(table: &Table, compactions: &NodeCompactions) -> Vec<PartitionRows> {
     let mut rows = MadeUpRows::new(table);
     for record in &compactions.history {

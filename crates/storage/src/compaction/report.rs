@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use types::Token;
 use uuid::Uuid;
 
 /// Finished compactions that a shard remembers.
 const HISTORY_MAX: usize = 1_000;
+/// And for how long, as in Cassandra.
+const HISTORY_MS: i64 = 7 * 86_400_000;
 
 /// What a compaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +69,7 @@ pub struct ActiveCompaction {
 }
 
 /// A compaction that ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// Its own: a UUID of version 1.
     pub id: Uuid,
@@ -168,14 +171,58 @@ pub(crate) struct History {
 }
 
 impl History {
+    /// Goes on from what is remembered, the oldest first, as far as it is not too long ago.
+    pub(crate) fn of(records: Vec<CompactionRecord>, now_ms: i64) -> Self {
+        let mut history = History { records: records.into() };
+        history.forget(now_ms, HISTORY_MAX);
+        history
+    }
+
     pub(crate) fn push(&mut self, record: CompactionRecord) {
-        if self.records.len() == HISTORY_MAX {
+        self.forget(record.finished_ms, HISTORY_MAX - 1);
+        self.records.push_back(record);
+    }
+
+    fn forget(&mut self, now_ms: i64, count_max: usize) {
+        let is_old = |record: &CompactionRecord| record.finished_ms < now_ms.saturating_sub(HISTORY_MS);
+        while self.records.len() > count_max || self.records.front().is_some_and(is_old) {
             self.records.pop_front();
         }
-        self.records.push_back(record);
     }
 
     pub(crate) fn records(&self) -> Vec<CompactionRecord> {
         self.records.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(finished_ms: i64) -> CompactionRecord {
+        CompactionRecord {
+            id: Uuid::from_u128(finished_ms as u128),
+            keyspace: "k".into(),
+            table: "t".into(),
+            finished_ms,
+            bytes_in: 2,
+            bytes_out: 1,
+            rows_merged: BTreeMap::from([(2, 5)]),
+            properties: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_week_is_remembered_and_no_more_than_so_many() {
+        let mut history = History::of(vec![record(1), record(2), record(HISTORY_MS)], HISTORY_MS + 2);
+        assert_eq!(history.records(), [record(2), record(HISTORY_MS)]);
+        history.push(record(2 * HISTORY_MS));
+        assert_eq!(history.records(), [record(HISTORY_MS), record(2 * HISTORY_MS)]);
+        for _ in 0..2 * HISTORY_MAX {
+            history.push(record(3 * HISTORY_MS));
+        }
+        assert_eq!(history.records().len(), HISTORY_MAX);
+        let many = History::of([history.records(), history.records()].concat(), 0);
+        assert_eq!(many.records().len(), HISTORY_MAX);
     }
 }

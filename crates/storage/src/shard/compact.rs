@@ -6,6 +6,7 @@
 //! another worker in case there is more to do at the same time, carries its task out, and asks again.
 
 mod control;
+mod history;
 mod rewrite;
 mod run;
 
@@ -26,6 +27,7 @@ use crate::compaction::{
     Picture, Settings, Split, Task,
 };
 use crate::memtable::Memtable;
+pub(super) use history::read_history;
 use run::{Active, Outcome};
 
 /// What a shard knows of its compactions.
@@ -33,15 +35,18 @@ pub(super) struct Compactions {
     pub(super) control: Arc<CompactionControl>,
     active: RefCell<Vec<Rc<Active>>>,
     history: RefCell<History>,
+    /// Held by whoever writes it down.
+    history_turn: tokio::sync::Mutex<()>,
     totals: RefCell<CompactionTotals>,
 }
 
 impl Compactions {
-    pub(super) fn new(control: Arc<CompactionControl>) -> Self {
+    pub(super) fn new(control: Arc<CompactionControl>, history: History) -> Self {
         Compactions {
             control,
             active: RefCell::default(),
-            history: RefCell::default(),
+            history: RefCell::new(history),
+            history_turn: tokio::sync::Mutex::new(()),
             totals: RefCell::default(),
         }
     }

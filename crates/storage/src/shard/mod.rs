@@ -337,6 +337,7 @@ impl Shard {
         let shard_count = sharding.shard_count();
         let reader = ColdReader::start(&*runtime.disk, &runtime.io)
             .map_err(|source| StorageError::Disk { act: "set up io_uring", source })?;
+        let history = compact::read_history(&runtime, &layout, index);
         let shard = Rc::new(Shard {
             index,
             sharding,
@@ -370,7 +371,7 @@ impl Shard {
             has_new_periods: Rc::default(),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
-            compactions: compact::Compactions::new(compaction),
+            compactions: compact::Compactions::new(compaction, history),
             is_hurried: Cell::new(false),
             visit_count: Cell::new(0),
         });

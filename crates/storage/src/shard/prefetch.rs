@@ -17,7 +17,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::Disk;
 use schema::{Prefetch, Table};
 use serde::{Deserialize, Serialize};
 use sstable::{ChunkId, ChunkNeed, Component, TableFile};
@@ -25,7 +24,7 @@ use uuid::Uuid;
 
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::state_file::{read_state, write_state};
+use crate::state_file::{read_state, write_state_below};
 
 /// How many uncompressed bytes are read at once, if that is more than a chunk.
 const PIECE_BYTES: usize = 128 << 10;
@@ -249,7 +248,7 @@ impl Shard {
         let files: Vec<_> = stores.iter().flat_map(|store| store.files().to_vec()).collect();
         let record = HotRecord::of(&files, self.cache.asked_again());
         let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.hot(self.index));
-        let written = self.runtime.io.run(move || record.write(&*disk, &path)).await;
+        let written = self.runtime.io.run(move || write_state_below(&*disk, &path, &record)).await;
         if let Err(error) = written {
             tracing::warn!(%error, "what is hot is not kept for the next start");
         }
@@ -337,13 +336,5 @@ impl HotRecord {
             first: *first,
             count: (*count).min(chunk_count.saturating_sub(*first)),
         })
-    }
-
-    fn write(&self, disk: &dyn Disk, path: &std::path::Path) -> Result<(), StorageError> {
-        if let Some(directory) = path.parent() {
-            let fail = |source| StorageError::Disk { act: "create directory of what is hot", source };
-            disk.create_dir_all(directory).map_err(fail)?;
-        }
-        write_state(disk, path, self)
     }
 }

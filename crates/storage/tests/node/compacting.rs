@@ -292,3 +292,39 @@ fn nothing_is_pending_for_a_table_that_is_turned_off_or_gone() {
         assert!(shard.compaction_totals().pending.is_empty(), "dropped");
     });
 }
+
+#[test]
+fn compactions_that_ended_are_remembered_over_starts_for_a_week() {
+    let mut disk = MemoryDisk::new();
+    let compact = async |node: &Node, round: i32| {
+        let (shard, table) = (node.shard(0), given::table());
+        for c in 0..2 {
+            node.write(1, insert(&table, 1, c, "v", i64::from(round))).await.expect("written");
+            shard.flush(table.id()).await.expect("flushed");
+        }
+        shard.compact(table.id()).await.expect("compacted");
+    };
+    let mut remembered = Vec::new();
+    for round in 1..4 {
+        run(async {
+            let node = Node::start(&disk, options(1)).expect("starts");
+            node.clock.advance(std::time::Duration::from_secs(round as u64));
+            assert_eq!(node.shard(0).compaction_history(), remembered);
+            compact(&node, round).await;
+            remembered = node.shard(0).compaction_history();
+            assert_eq!(remembered.len(), round as usize);
+        });
+        disk = disk.crash(round as u64);
+    }
+    let path = std::path::Path::new("/node/history/shard-0.json");
+    disk.flip_bits(path, 100, 4).expect("flips");
+    run(async {
+        let node = Node::start(&disk, options(1)).expect("starts without it");
+        assert_eq!(node.shard(0).compaction_history(), []);
+        compact(&node, 9).await;
+        node.clock.advance(std::time::Duration::from_secs(8 * 86_400));
+        assert_eq!(node.shard(0).compaction_history().len(), 1);
+        compact(&node, 10).await;
+        assert_eq!(node.shard(0).compaction_history().len(), 1, "the one of last week is forgotten");
+    });
+}

@@ -66,8 +66,8 @@ async fn by_keys(node: &Node, range: RingRange) -> (Vec<PartitionRows>, u64) {
     for pk in (0..KEY_COUNT).filter(|pk| range.contains(key(*pk).token)) {
         let page =
             node.owner(pk).read(&command(&lone(), ReadTarget::Keys(vec![key(pk)]))).await.expect("reads");
-        found.extend(page.partitions);
         tombstone_count += page.tombstone_count();
+        found.extend(page.partitions);
     }
     found.sort_by(|one, other| one.key.cmp(&other.key));
     (found, tombstone_count)

@@ -35,7 +35,7 @@ impl Shard {
         active.iter().map(tell).collect()
     }
 
-    /// Compactions that ended here since the start, the oldest first.
+    /// Compactions that ended here in the last week, also before the start; the oldest first.
     pub fn compaction_history(&self) -> Vec<CompactionRecord> {
         self.compactions.history.borrow().records()
     }

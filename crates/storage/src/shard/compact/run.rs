@@ -187,6 +187,7 @@ impl Shard {
         drop(active);
         self.delete_files(&gone).await;
         self.cache_written(handing.spare, &outputs);
+        self.write_history().await;
         Ok(Outcome::Done)
     }
 
