@@ -244,6 +244,11 @@ impl Frame {
 pub(crate) fn find_sound_frame(segment: &[u8], name: SegmentName, offset: usize) -> Option<usize> {
     let mut offset = offset.max(HEADER_BYTES).next_multiple_of(ALIGNMENT);
     while offset < segment.len() {
+        // Most places are told apart by their first word, without a check.
+        if !may_begin_frame(segment, offset) {
+            offset += ALIGNMENT;
+            continue;
+        }
         if let Found::Frame(frame) = find_frame(segment, name, offset)
             && frame.check_payload(segment).is_ok()
         {
@@ -252,6 +257,21 @@ pub(crate) fn find_sound_frame(segment: &[u8], name: SegmentName, offset: usize)
         offset += ALIGNMENT;
     }
     None
+}
+
+/// May there be a frame of a known kind that fits, by its word alone?
+fn may_begin_frame(segment: &[u8], offset: usize) -> bool {
+    let rest = &segment[offset..];
+    if rest.len() < FRAME_HEADER_BYTES {
+        return false;
+    }
+    let word = u32_at(rest, 0);
+    let payload_bytes = (word & LENGTH_MASK) as usize;
+    match word >> KIND_SHIFT {
+        1 => frame_bytes(payload_bytes) <= rest.len(),
+        2 | 3 => frame_bytes(payload_bytes) == MARKER_BYTES && MARKER_BYTES <= rest.len(),
+        _ => false,
+    }
 }
 
 /// Sets the checks of a frame right, if its word may stand for one there; for hostile input.

@@ -21,8 +21,16 @@ pub(crate) struct Spares {
     stream: u32,
     segment_bytes: u32,
     count_max: usize,
-    /// What the segments were.
-    ids: Mutex<Vec<u64>>,
+    known: Mutex<Known>,
+}
+
+/// What the segments were.
+#[derive(Debug, Default)]
+struct Known {
+    ids: Vec<u64>,
+    /// Renamed, and the names not known to be durable: a name that came back after a power cut must not stand for
+    /// another segment's bytes.
+    unsynced: Vec<u64>,
 }
 
 impl Spares {
@@ -40,7 +48,7 @@ impl Spares {
             stream,
             segment_bytes,
             count_max,
-            ids: Mutex::default(),
+            known: Mutex::default(),
         };
         for entry in spares.disk.list(directory)? {
             let name = SegmentName::parse_spare(&entry.name);
@@ -51,14 +59,14 @@ impl Spares {
             if entry.file_bytes > u64::from(segment_bytes) || spares.count() >= count_max {
                 spares.disk.remove_file(&spares.path(name.id))?;
             } else {
-                spares.with_ids(|ids| ids.push(name.id));
+                spares.with(|known| known.ids.push(name.id));
             }
         }
         Ok(spares)
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.with_ids(|ids| ids.len())
+        self.with(|known| known.ids.len() + known.unsynced.len())
     }
 
     /// Takes segments that are needed no more out of the log: makes spares of them, or deletes them.
@@ -66,20 +74,18 @@ impl Spares {
     /// # Errors
     /// The disk failed; what is left can be tried again.
     pub(crate) fn retire(&self, ids: impl IntoIterator<Item = u64>) -> io::Result<()> {
-        let mut kept = Vec::new();
         for id in ids {
             let segment = self.name(id).path(&self.directory);
-            let room = self.count_max.saturating_sub(self.count() + kept.len());
-            let gone = if room > 0 {
-                self.disk.rename(&segment, &self.path(id)).map(|()| kept.push(id))
+            let gone = if self.count() < self.count_max {
+                let renamed = self.disk.rename(&segment, &self.path(id));
+                renamed.map(|()| self.with(|known| known.unsynced.push(id)))
             } else {
                 self.disk.remove_file(&segment)
             };
             gone.or_else(only_if_there)?;
         }
-        // A name that came back after a power cut must not stand for another segment's bytes.
         self.disk.sync_dir(&self.directory)?;
-        self.with_ids(|ids| ids.extend(kept));
+        self.with(|known| known.ids.append(&mut known.unsynced));
         Ok(())
     }
 
@@ -88,36 +94,38 @@ impl Spares {
     /// # Errors
     /// The disk failed, or has no room ([`io::ErrorKind::StorageFull`]; then the spare is still one).
     pub(crate) fn use_again(&self, id: u64) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        let Some(spare) = self.with_ids(Vec::pop) else { return Ok(None) };
-        let begun = self.begin(spare, id);
-        if matches!(&begun, Err(error) if error.kind() == io::ErrorKind::StorageFull) {
-            self.with_ids(|ids| ids.push(spare));
-        }
-        begun
+        let Some(spare) = self.with(|known| known.ids.pop()) else { return Ok(None) };
+        let file = match self.begin(spare, id) {
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                self.with(|known| known.ids.push(spare));
+                return Err(error);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            begun => begun?,
+        };
+        self.disk.rename(&self.path(spare), &self.name(id).path(&self.directory))?;
+        self.disk.sync_dir(&self.directory)?;
+        Ok(Some(file))
     }
 
     /// Deletes all of them.
     pub(crate) fn give_up(&self) -> io::Result<()> {
-        while let Some(id) = self.with_ids(Vec::pop) {
+        while let Some(id) = self.with(|known| known.ids.pop().or_else(|| known.unsynced.pop())) {
             self.disk.remove_file(&self.path(id)).or_else(only_if_there)?;
         }
         self.disk.sync_dir(&self.directory)
     }
 
-    fn begin(&self, spare: u64, id: u64) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        let file = match self.disk.open(&self.path(spare), OpenMode::ReadWrite) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
+    /// Makes a spare ready to be the segment of an id, under its old name.
+    fn begin(&self, spare: u64, id: u64) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.open(&self.path(spare), OpenMode::ReadWrite)?;
         // What was cut off behind its end.
         file.allocate(u64::from(self.segment_bytes))?;
         let mut head = [0; HEADER_BYTES + BLANK.len()];
         head[..HEADER_BYTES].copy_from_slice(&encode_header(self.name(id), self.segment_bytes));
         file.write_all_at(&head, 0)?;
         file.sync_all()?;
-        self.disk.rename(&self.path(spare), &self.name(id).path(&self.directory))?;
-        self.disk.sync_dir(&self.directory)?;
-        Ok(Some(file))
+        Ok(file)
     }
 
     fn name(&self, id: u64) -> SegmentName {
@@ -128,8 +136,8 @@ impl Spares {
         self.directory.join(self.name(id).spare_file_name())
     }
 
-    fn with_ids<T>(&self, act: impl FnOnce(&mut Vec<u64>) -> T) -> T {
-        act(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
+        act(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

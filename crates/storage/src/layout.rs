@@ -5,9 +5,10 @@
 //!   node.json                          host id, sharding rule, generation of the manifests
 //!   lock                               held while a node runs here
 //!   schema.log                         the metadata log
-//!   commitlog/commitlog-<stream>-<id>.log
+//!   commitlog/commitlog-<stream>-<id>.log      (.spare: to be written again)
 //!   manifest/<generation>/shard-<n>.json
 //!   truncating.json                    the table that is being emptied, while it is (`crate::shard`, truncation)
+//!   history/shard-<n>.json             which compactions have ended (`crate::shard`, compact/history)
 //!   hot/shard-<n>.json                 which chunks its cache held (`crate::shard`, prefetch)
 //!   data/<keyspace>/<table>-<table id>/da-<file id>-bti-<component>
 //!                                     /snapshots/… /backups/… /quarantine/…

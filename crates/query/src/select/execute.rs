@@ -27,6 +27,8 @@ use crate::{QueryError, VirtualTables};
 
 /// Rows asked of storage at once where the client's page says nothing, or most are filtered out.
 const ROWS_AT_ONCE: u32 = 5_000;
+/// Of tombstones a client hears so often for one statement, at most.
+const WARNINGS_MAX: usize = 100;
 
 /// What a SELECT is carried out with.
 pub(crate) struct Reader<'a> {
@@ -350,7 +352,9 @@ impl Scan<'_> {
 
     /// Says what there is to say of the tombstones counted so far.
     fn tell(&mut self) {
-        self.reader.told.borrow_mut().extend(self.tallies.take_warnings(&self.plan.table));
+        let mut told = self.reader.told.borrow_mut();
+        let room = WARNINGS_MAX.saturating_sub(told.len());
+        told.extend(self.tallies.take_warnings(&self.plan.table).into_iter().take(room));
     }
 
     /// Rows up to the page or the limit.

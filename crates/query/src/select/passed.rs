@@ -4,19 +4,20 @@
 //! client's page takes to read; an aggregate's reads are each for themselves. The words are those of Cassandra 5's
 //! `ReadCommand` and `TombstoneOverwhelmingException`.
 
+use std::collections::{BTreeMap, HashMap};
+
 use rows::PartitionKey;
 use storage::{PartitionRows, ReadPage, ReadTarget, TombstoneThresholds, TooManyTombstones};
 
 use super::spelled::{Spelled, clustering_literals, key_literals};
 use crate::response::TombstoneWarning;
 
-/// The query is shown up to that many characters.
-const QUERY_CHARS_MAX: usize = 512;
+/// Queries and keys are shown up to that many characters.
+const CHARS_MAX: usize = 512;
 
 /// What was counted for one partition or range.
+#[derive(Default)]
 struct Tally {
-    /// The partition, of a range the last one.
-    key: PartitionKey,
     live_count: u64,
     tombstone_count: u64,
     /// The query, once the client is to hear of it.
@@ -26,66 +27,67 @@ struct Tally {
 /// What was counted for one page of a client's.
 pub(super) struct Tallies {
     pub(super) thresholds: TombstoneThresholds,
-    all: Vec<Tally>,
+    /// By partition, of a range by the last one.
+    all: BTreeMap<PartitionKey, Tally>,
     /// Live rows of reads that came upon no tombstone, if they are all about one thing.
     live_count: u64,
 }
 
 impl Tallies {
     pub(super) fn new(thresholds: TombstoneThresholds) -> Self {
-        Tallies { thresholds, all: Vec::new(), live_count: 0 }
+        Tallies { thresholds, all: BTreeMap::new(), live_count: 0 }
     }
 
     /// Counts a page of storage's; the first partition of which there were too many.
     pub(super) fn add(&mut self, page: &ReadPage, spelled: &Spelled<'_>) -> Option<TooManyTombstones> {
-        let is_one = match spelled.target {
-            ReadTarget::Keys(keys) => keys.len() == 1,
-            ReadTarget::Range(_) => true,
-        };
+        let is_range = matches!(spelled.target, ReadTarget::Range(_));
+        let is_one = is_range || matches!(spelled.target, ReadTarget::Keys(keys) if keys.len() == 1);
         if page.tombstones.is_empty() {
-            // There is nothing to add to on the last page, as most are.
-            if is_one && page.next.is_some() {
+            // With nothing before and nothing to come, as most reads are, nobody will ask.
+            if is_one && (page.next.is_some() || !self.all.is_empty()) {
                 let live_count = live_rows(&page.partitions);
-                match self.all.last_mut() {
+                match self.all.values_mut().next_back() {
                     Some(tally) => tally.live_count += live_count,
                     None => self.live_count += live_count,
                 }
             }
             return None;
         }
+        let of_keys = if is_range { &[][..] } else { &page.partitions[..] };
+        let of_keys: HashMap<_, _> = of_keys.iter().map(|one| (&one.key, live_rows([one]))).collect();
         for met in &page.tombstones {
-            let of_key = |partition: &&PartitionRows| partition.key == met.key;
-            let (key, live_count) = match spelled.target {
-                ReadTarget::Range(_) => {
+            let (key, live_count) = match is_range {
+                true => {
                     let last = page.partitions.last().map(|partition| &partition.key);
                     (last.max(Some(&met.key)).unwrap_or(&met.key), live_rows(&page.partitions))
                 }
-                ReadTarget::Keys(_) => {
-                    (&met.key, page.partitions.iter().find(of_key).map_or(0, |one| live_rows([one])))
-                }
+                false => (&met.key, of_keys.get(&met.key).copied().unwrap_or(0)),
             };
-            let found = self.all.iter_mut().rev().find(|tally| is_one || tally.key == *key);
-            let tally = match found {
-                Some(tally) => tally,
-                None => {
-                    let live_count = if is_one { std::mem::take(&mut self.live_count) } else { 0 };
-                    let key = key.clone();
-                    self.all.push(Tally { key, live_count, tombstone_count: 0, query: None });
-                    self.all.last_mut()?
-                }
-            };
-            tally.key = key.clone();
+            let mut tally = self.take(key, is_one);
             tally.live_count += live_count;
             tally.tombstone_count += met.count;
-            if tally.tombstone_count > self.thresholds.warn && tally.query.is_none() {
+            let tombstone_count = tally.tombstone_count;
+            if tombstone_count > self.thresholds.warn && tally.query.is_none() {
                 tally.query = Some(spelled.spell(key));
             }
-            if tally.tombstone_count > self.thresholds.failure {
-                let (tombstone_count, key) = (tally.tombstone_count, tally.key.clone());
+            self.all.insert(key.clone(), tally);
+            if tombstone_count > self.thresholds.failure {
+                let key = key.clone();
                 return Some(TooManyTombstones { tombstone_count, key, clustering: None, live_count: 0 });
             }
         }
         None
+    }
+
+    /// What was counted of a partition before; of the only thing that is read, whatever its last key was.
+    fn take(&mut self, key: &PartitionKey, is_one: bool) -> Tally {
+        match is_one {
+            true => self.all.pop_first().map(|(_, tally)| tally).unwrap_or_else(|| Tally {
+                live_count: std::mem::take(&mut self.live_count),
+                ..Tally::default()
+            }),
+            false => self.all.remove(key).unwrap_or_default(),
+        }
     }
 
     /// Counts a read that storage ended.
@@ -98,30 +100,36 @@ impl Tallies {
             ..ReadPage::default()
         };
         let _ = self.add(&page, spelled);
-        let tally = self.all.iter_mut().rev().find(|tally| tally.key == found.key);
-        tally.into_iter().for_each(|tally| tally.live_count += found.live_count);
+        if let Some(tally) = self.all.get_mut(&found.key) {
+            tally.live_count += found.live_count;
+        }
     }
 
-    /// What the client is to hear; counting begins anew.
+    /// What the client is to hear, in the order of the partitions; counting begins anew.
     pub(super) fn take_warnings(&mut self, table: &schema::Table) -> Vec<TombstoneWarning> {
         self.live_count = 0;
-        let mut all = std::mem::take(&mut self.all);
-        all.sort_by(|one, other| one.key.cmp(&other.key));
-        all.into_iter().filter_map(|tally| tally.warning(table)).collect()
+        let all = std::mem::take(&mut self.all);
+        all.into_iter().filter_map(|(key, tally)| tally.warning(key, table)).collect()
     }
 }
 
 impl Tally {
-    fn warning(self, table: &schema::Table) -> Option<TombstoneWarning> {
-        let Tally { key, live_count, tombstone_count, query } = self;
+    fn warning(self, key: PartitionKey, table: &schema::Table) -> Option<TombstoneWarning> {
+        let Tally { live_count, tombstone_count, query } = self;
         let (query, token) = (query?, key.token.0);
-        let shown = query.char_indices().nth(QUERY_CHARS_MAX).map_or(&*query, |(end, _)| &query[..end]);
+        let shown = shortened(&query);
         let text = format!(
             "Read {live_count} live rows and {tombstone_count} tombstone cells for query {shown}; token {token} (see tombstone_warn_threshold)"
         );
         let table_name = format!("{}.{}", table.keyspace(), table.name());
-        Some(TombstoneWarning { table: table_name, key: key_literals(table, &key).join(", "), text })
+        let key = shortened(&key_literals(table, &key).join(", ")).to_owned();
+        Some(TombstoneWarning { table: table_name, key, text })
     }
+}
+
+/// The beginning of what may be as long as a client's frame.
+fn shortened(text: &str) -> &str {
+    text.char_indices().nth(CHARS_MAX).map_or(text, |(end, _)| &text[..end])
 }
 
 /// What the log says of a read that was ended.
@@ -136,8 +144,10 @@ pub(super) fn too_many(found: &TooManyTombstones, spelled: &Spelled<'_>) -> Stri
         _ => key,
     };
     format!(
-        "Scanned over {} tombstones during query '{query}' (last scanned row token was {token} and partion key was ({place})); query aborted",
-        found.tombstone_count
+        "Scanned over {} tombstones during query '{}' (last scanned row token was {token} and partion key was ({})); query aborted",
+        found.tombstone_count,
+        shortened(&query),
+        shortened(&place)
     )
 }
 

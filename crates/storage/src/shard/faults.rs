@@ -34,7 +34,11 @@ impl Shard {
         self.log.listen(move |event| {
             let Some(shard) = Weak::upgrade(&this) else { return };
             match event {
-                LogEvent::Failed(error) | LogEvent::Full(error) => shard.health.note_log(&error),
+                LogEvent::Failed(error) => shard.health.note_log(&error),
+                LogEvent::Full(error) => {
+                    shard.health.note_log(&error);
+                    tokio::task::spawn_local(async move { shard.give_up_spares().await });
+                }
                 LogEvent::HasRoom => {}
                 // What was acknowledged by `periodic` and not on the disk yet is in memory alone.
                 LogEvent::GoesOn => shard.stores().into_iter().for_each(|store| shard.spawn_flush(store)),
@@ -80,11 +84,8 @@ impl Shard {
         }
         let this = Rc::downgrade(self);
         tokio::task::spawn_local(async move {
-            if let Some(shard) = Weak::upgrade(&this)
-                && is_full
-                && let Err(error) = shard.log.give_up_spares().await
-            {
-                tracing::warn!(%error, "log segments that are kept to be written again were not deleted");
+            if let Some(shard) = Weak::upgrade(&this).filter(|_| is_full) {
+                shard.give_up_spares().await;
             }
             tokio::time::sleep(RETRY_FLUSH_AFTER).await;
             let Some(shard) = Weak::upgrade(&this) else { return };
@@ -95,6 +96,13 @@ impl Shard {
             let waiting = shard.stores().into_iter().filter(|store| !store.frozen.borrow().is_empty());
             waiting.for_each(|store| shard.spawn_flush(store));
         });
+    }
+
+    /// The disk is full: what the log keeps to be written again is room.
+    async fn give_up_spares(&self) {
+        if let Err(error) = self.log.give_up_spares().await {
+            tracing::warn!(%error, "log segments that are kept to be written again were not deleted");
+        }
     }
 
     /// A read failed. Under `best_effort` it is tried again without the file that is to blame.

@@ -28,8 +28,11 @@ use crate::metrics::TableMetrics;
 const READ_AHEAD_BYTES_MAX: usize = crate::chunk_length::READ_AHEAD_BYTES_MAX as usize;
 /// Of the cache's memory, one part in so many is left to chunks however much is pinned.
 const CACHE_PART_MIN: usize = 8;
-/// Who lets reads go first looks so often whether they are done, and waits so long each time.
-const PATIENCE: u32 = 20;
+/// How often who lets reads go first looks whether they are done: nobody waits for a prefetch; a merge that falls
+/// behind makes reads dearer.
+pub(super) const PATIENCE_OF_PREFETCH: u32 = 20;
+pub(super) const PATIENCE_OF_MERGES: u32 = 4;
+/// How long it waits each time.
 const PAUSE: Duration = Duration::from_millis(1);
 /// So much must memtables grow or shrink before the cache borrows less or more.
 const LENDING_STEP_BYTES: usize = 1 << 20;
@@ -129,8 +132,8 @@ impl Fetcher {
     }
 
     /// For who reads much and is in no hurry: waits, a while at most, until nobody waits for a chunk.
-    pub(super) async fn let_reads_go_first(&self) {
-        for _ in 0..PATIENCE {
+    pub(super) async fn let_reads_go_first(&self, patience: u32) {
+        for _ in 0..patience {
             if self.flights.borrow().is_empty() {
                 return;
             }

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use sstable::{ChunkId, ChunkNeed, Component, TableFile};
 use uuid::Uuid;
 
+use super::fetch::PATIENCE_OF_PREFETCH;
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::state_file::{read_state, write_state_below};
@@ -210,7 +211,7 @@ impl Shard {
         let id = ChunkId { file: run.file.number(), component: run.component, index: run.first };
         let need = ChunkNeed { file: Arc::clone(&run.file), id };
         self.compactions.control.pay(need.extent(count)?.bytes as u64, &*self.runtime.clock).await;
-        self.fetcher.let_reads_go_first().await;
+        self.fetcher.let_reads_go_first(PATIENCE_OF_PREFETCH).await;
         if !has(store, &run.file) {
             return Ok(false);
         }

@@ -394,7 +394,7 @@ impl<'a> Reading<'a> {
         Ok(Some(Open { rows, row_count: resumed.unwrap_or(0), is_resumed: resumed.is_some() }))
     }
 
-    /// Adds what is visible of a merged row to its partition.
+    /// Adds what is visible of a merged row to its partition; counts an edge of a range tombstone.
     fn take_item(&mut self, item: Unfiltered, open: &mut Open) -> Result<(), StorageError> {
         let row = match item {
             Unfiltered::Row(row) => row,

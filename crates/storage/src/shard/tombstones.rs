@@ -52,11 +52,12 @@ impl Shard {
         }
     }
 
-    /// Are they so many that the client is to hear of them?
+    /// Are they so many that the client is to hear of them, or that the read is to end?
     pub(super) fn is_to_be_told(&self, tombstone_count: u64, table: &Table) -> bool {
+        let least = |thresholds: TombstoneThresholds| thresholds.warn.min(thresholds.failure);
         // The table is asked only when it matters.
-        tombstone_count > self.options.tombstones.warn
-            && tombstone_count > self.tombstone_thresholds(table).warn
+        tombstone_count > least(self.options.tombstones)
+            && tombstone_count > least(self.tombstone_thresholds(table))
     }
 }
 

@@ -423,3 +423,27 @@ fn a_rewrite_can_be_stopped_and_other_kinds_are_left_alone() {
         assert_eq!(node.all(&table(), 100).await.len(), 400);
     });
 }
+
+#[test]
+fn a_disk_that_has_no_room_for_a_file_twice_is_left_alone_until_it_has() {
+    run(async {
+        let disk = MemoryDisk::new();
+        let node = Node::start(&disk, options(1)).expect("starts");
+        let shard = node.shard(0);
+        fill(&node, 1).await;
+        let before = ids(&files(&disk, &table()));
+        disk.faults().set_capacity_bytes(1);
+        shard.take_schema(altered(7, |options| options.compression = zstd())).await.expect("altered");
+        for _ in 0..30 {
+            node.clock.advance(Duration::from_secs(10));
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+        assert_eq!(ids(&files(&disk, &table())), before);
+        assert_eq!(shard.compaction_totals().aborted, 0, "nothing was begun");
+        disk.faults().set_capacity_bytes(u64::MAX);
+        node.clock.advance(Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        settle(&node).await;
+        assert!(ids(&files(&disk, &table())).is_disjoint(&before));
+    });
+}

@@ -11,6 +11,7 @@
 //! ```
 //!
 //! It is a merge of one file that keeps its level, its state of repair and all its tombstones, as in Cassandra.
+//! One that is larger than half of the free disk waits until there is more room.
 //! Nothing is noted anywhere: which files are left is seen from the files, after a crash, too.
 
 use std::cell::{Cell, RefCell};
@@ -34,8 +35,9 @@ use crate::shard::{Shard, TableStore};
 pub(super) struct Rewriting {
     /// Is there a task that writes files anew in the background?
     is_going: Cell<bool>,
-    /// Files that came out of it and are not as they should be.
-    odd: RefCell<HashSet<Uuid>>,
+    /// Files that are left alone until the next start: they came out of it and are not as they should be, or
+    /// could not be written anew.
+    left_alone: RefCell<HashSet<Uuid>>,
 }
 
 impl Rewriting {
@@ -45,7 +47,7 @@ impl Rewriting {
         for file in outputs.iter().filter(|file| is_old(file) || !file.is_compressed_as(compression)) {
             let id = file.descriptor().id;
             tracing::error!(%id, "a table file was written anew and is not as it should be: it is left alone");
-            self.odd.borrow_mut().insert(id);
+            self.left_alone.borrow_mut().insert(id);
         }
     }
 }
@@ -134,7 +136,7 @@ impl Shard {
     /// Starts to write files of a table anew in the background, if there is one to be.
     pub(in crate::shard) fn start_rewriting(self: &Rc<Self>, store: &Rc<TableStore>) {
         let is_going = store.compacting.rewriting.is_going.get();
-        if is_going || !self.may_compact(store) || self.next_rewrite(store).is_none() {
+        if is_going || !self.may_compact(store) || self.next_rewrite(store, u64::MAX).is_none() {
             return;
         }
         let rewriter = Rewriter::new(store);
@@ -157,18 +159,38 @@ impl Shard {
             if !self.may_compact(store) {
                 return Ok(());
             }
-            let Some(task) = self.next_rewrite(store) else { return Ok(()) };
+            let room = self.room_on_disk(store).await;
+            let Some(task) = self.next_rewrite(store, room) else { return Ok(()) };
             let taken = Taken::new(store, task);
-            if matches!(self.carry_out(&taken).await?, Outcome::Stopped) {
+            let outcome = self.carry_out(&taken).await;
+            if let Err(error) = &outcome
+                && !matches!(error, StorageError::ShuttingDown)
+            {
+                store.compacting.rewriting.left_alone.borrow_mut().extend(&taken.task.inputs);
+            }
+            if matches!(outcome?, Outcome::Stopped) {
                 return Ok(());
             }
         }
     }
 
-    fn next_rewrite(&self, store: &TableStore) -> Option<Task> {
-        let odd = store.compacting.rewriting.odd.borrow();
-        let is_due =
-            |file: &TableFile, facts: &FileFacts| !odd.contains(&facts.id) && !store.is_as_asked(file);
+    /// Bytes that a rewrite may take of the disk: nobody has asked for it now, so it leaves what it can not
+    /// know others to need.
+    async fn room_on_disk(&self, store: &TableStore) -> u64 {
+        let Ok(directory) = self.table_directory(&store.table()) else { return 0 };
+        let disk = Arc::clone(&self.runtime.disk);
+        let free = self.runtime.io.run(move || disk.free_space(&directory)).await;
+        // Where the disk does not tell, the rewrite will.
+        free.map_or(u64::MAX, |bytes| bytes / 2)
+    }
+
+    fn next_rewrite(&self, store: &TableStore, room: u64) -> Option<Task> {
+        let left_alone = store.compacting.rewriting.left_alone.borrow();
+        let is_due = |file: &TableFile, facts: &FileFacts| {
+            !left_alone.contains(&facts.id)
+                && !store.is_as_asked(file)
+                && file.summary().uncompressed_bytes <= room
+        };
         self.rewrites(store, is_due).into_iter().next()
     }
 

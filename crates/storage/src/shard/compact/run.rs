@@ -21,6 +21,7 @@ use crate::StorageError;
 use crate::cache::Reservation;
 use crate::compaction::control::MergeWatch;
 use crate::compaction::{CompactionKind, CompactionRecord, FileFacts, Settings, Task, fully_expired};
+use crate::shard::fetch::PATIENCE_OF_MERGES;
 use crate::shard::flush::{FileChange, Removed, ids};
 use crate::shard::merge::{Ahead, Merge, MergeJob, Merged, Progress};
 use crate::shard::{Shard, TableStore};
@@ -294,7 +295,7 @@ impl Shard {
             let bytes = ((read_bytes - paid_bytes) as f64 * ratio) as u64;
             paid_bytes = read_bytes;
             self.pay(bytes, store, active).await;
-            self.fetcher.let_reads_go_first().await;
+            self.fetcher.let_reads_go_first(PATIENCE_OF_MERGES).await;
         }
     }
 
