@@ -143,6 +143,9 @@ fn kind(kept: &Kept) -> Option<String> {
     match name {
         // The number of a process that is gone: nothing of it is read.
         "LOCK" => None,
+        // Nothing of a segment that is kept to be written again is read either, and what is remembered of
+        // compactions is for people to look at.
+        _ if name.ends_with(".spare") || kept.path.parent()?.ends_with("history") => None,
         "node.json" | "schema.log" | "schema.head" => Some(name.to_owned()),
         _ if name.starts_with("shard-") => Some("manifest".to_owned()),
         _ if name.starts_with("commitlog-") => Some("commit log segment".to_owned()),
