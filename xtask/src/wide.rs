@@ -3,7 +3,8 @@
 //! A partition of `--gigabytes` (10) is written in rows of 10 KB, flushed and compacted into one file. Then slices
 //! at places all along it are read forward and backward, and all of it page by page in either order. What is
 //! checked: every row is there, in order and with its bytes; a slice finds its place by the row index, so that no
-//! more is read from the disk than some chunks; and the server holds no more than its budget, give or take a quarter, while it does.
+//! more is read from the disk than some chunks; and the server holds no more than its budget, give or take a
+//! quarter, while it does.
 
 use std::time::Instant;
 
