@@ -200,11 +200,6 @@ impl AutoChunkLength {
         options
     }
 
-    /// Would that file be compressed in another way, were it written now?
-    pub(crate) fn is_out_of_date(&self, options: &CompressionOptions, file: &TableFile) -> bool {
-        !file.is_compressed_as(&self.settle(options))
-    }
-
     /// What is chosen and why; `None` when it is not for us to choose.
     pub(crate) fn stats(&self, options: &CompressionOptions) -> Option<ChunkLengthStats> {
         let is_auto = options.class.is_some() && options.chunk_length == ChunkLength::Auto;

@@ -7,6 +7,9 @@ use std::time::Duration;
 use runtime::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// Who waits for its turn at the rate looks so often whether to go on waiting.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// Shared by all shards. Asked between pieces of work, never by a read or a write.
 #[derive(Debug)]
 pub(crate) struct CompactionControl {
@@ -57,16 +60,20 @@ impl CompactionControl {
         *self.free_at.lock().unwrap_or_else(PoisonError::into_inner) = Duration::ZERO;
     }
 
-    /// Takes in that so many bytes were read, and waits as long as they may take.
-    pub(crate) async fn pay(&self, bytes: u64, clock: &dyn Clock) {
-        let debt = self.debt(bytes, clock.elapsed());
-        if !debt.is_zero() {
-            tokio::time::sleep(debt).await;
+    /// Takes in that so many bytes were read, and waits as long as they may take; no longer than until the work
+    /// is to be given up, or the rate is another.
+    pub(crate) async fn pay(&self, bytes: u64, clock: &dyn Clock, is_over: impl Fn() -> bool) {
+        let rate = self.rate();
+        let mut left = self.debt(bytes, clock.elapsed());
+        while !left.is_zero() && self.rate() == rate && !is_over() {
+            let step = left.min(LOOK_EVERY);
+            tokio::time::sleep(step).await;
+            left -= step;
         }
     }
 
     /// Takes in that so many bytes were compacted; how long to wait before the next piece.
-    pub(crate) fn debt(&self, bytes: u64, now: Duration) -> Duration {
+    fn debt(&self, bytes: u64, now: Duration) -> Duration {
         let rate = self.rate();
         if rate == 0 {
             return Duration::ZERO;

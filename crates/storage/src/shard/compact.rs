@@ -253,7 +253,7 @@ impl Shard {
                 && (may_be_cut
                     || !self.owns_all(file)
                     || self.has_garbage(store, file)
-                    || store.chunk_length.is_out_of_date(&store.table().options().compression, file))
+                    || !file.is_compressed_as(&store.compression()))
         })
     }
 
@@ -270,12 +270,7 @@ impl Shard {
         tokio::task::spawn_local(async move {
             let compacted = shard.compact_while_due(&store).await;
             drop(worker);
-            if let Err(error) = compacted
-                && !matches!(error, StorageError::ShuttingDown)
-            {
-                let table = store.table();
-                tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "compaction failed");
-            }
+            store.log_failure("compaction", compacted);
         });
     }
 

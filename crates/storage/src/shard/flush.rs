@@ -146,12 +146,7 @@ impl Shard {
             let flushed = shard.flush_store(&store).await;
             shard.flush_count.set(shard.flush_count.get() - 1);
             shard.room.notify_waiters();
-            if let Err(error) = flushed
-                && !matches!(error, StorageError::ShuttingDown)
-            {
-                let table = store.table();
-                tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "flush failed");
-            }
+            store.log_failure("flush", flushed);
         });
     }
 

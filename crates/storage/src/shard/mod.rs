@@ -279,6 +279,15 @@ impl TableStore {
         self.memtables().iter().filter_map(|slot| slot.with(Memtable::first_position)).min()
     }
 
+    /// Logs that background work on the table failed, unless that is the stop of the node.
+    fn log_failure(&self, act: &str, done: Result<(), StorageError>) {
+        let Err(error) = done else { return };
+        if !matches!(error, StorageError::ShuttingDown) {
+            let table = self.table();
+            tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "{act} failed");
+        }
+    }
+
     fn check_readable(&self) -> Result<(), StorageError> {
         match self.damage.borrow().first() {
             None => Ok(()),

@@ -210,7 +210,8 @@ impl Shard {
     ) -> Result<bool, StorageError> {
         let id = ChunkId { file: run.file.number(), component: run.component, index: run.first };
         let need = ChunkNeed { file: Arc::clone(&run.file), id };
-        self.compactions.control.pay(need.extent(count)?.bytes as u64, &*self.runtime.clock).await;
+        let (bytes, is_over) = (need.extent(count)?.bytes as u64, || self.is_stopping.get());
+        self.compactions.control.pay(bytes, &*self.runtime.clock, is_over).await;
         self.fetcher.let_reads_go_first(PATIENCE_OF_PREFETCH).await;
         if !has(store, &run.file) {
             return Ok(false);

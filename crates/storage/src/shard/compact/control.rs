@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Duration;
 
 use schema::TableId;
 use uuid::Uuid;
@@ -10,9 +9,6 @@ use uuid::Uuid;
 use crate::StorageError;
 use crate::compaction::{ActiveCompaction, CompactionKind, CompactionRecord, CompactionTotals};
 use crate::shard::{Shard, TableStore};
-
-/// A compaction that waits for its turn at the rate looks so often whether it should go on waiting.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl Shard {
     /// Compactions that go on here.
@@ -101,23 +97,6 @@ impl Shard {
             }
         }
         tables
-    }
-
-    /// Waits for as long as so many bytes take at the rate that compaction may have; no longer than until
-    /// the compaction is to be given up, or the rate is another.
-    pub(super) async fn pay(&self, bytes: u64, store: &TableStore, active: &super::Active) {
-        let control = &self.compactions.control;
-        let rate = control.rate();
-        let mut left = control.debt(bytes, self.runtime.clock.elapsed());
-        let goes_on = || {
-            let is_over = store.is_dropped.get() || self.is_stopping.get() || active.watch.is_stopped();
-            !is_over && control.rate() == rate
-        };
-        while !left.is_zero() && goes_on() {
-            let step = left.min(LOOK_EVERY);
-            tokio::time::sleep(step).await;
-            left -= step;
-        }
     }
 
     fn stop_active_of(&self, store: &Rc<TableStore>) {

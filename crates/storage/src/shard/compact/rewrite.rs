@@ -134,7 +134,7 @@ impl Shard {
     }
 
     /// Starts to write files of a table anew in the background, if there is one to be.
-    pub(in crate::shard) fn start_rewriting(self: &Rc<Self>, store: &Rc<TableStore>) {
+    pub(super) fn start_rewriting(self: &Rc<Self>, store: &Rc<TableStore>) {
         let is_going = store.compacting.rewriting.is_going.get();
         if is_going || !self.may_compact(store) || self.next_rewrite(store, u64::MAX).is_none() {
             return;
@@ -144,12 +144,7 @@ impl Shard {
         tokio::task::spawn_local(async move {
             let rewritten = shard.rewrite_while_due(&store).await;
             drop(rewriter);
-            if let Err(error) = rewritten
-                && !matches!(error, StorageError::ShuttingDown)
-            {
-                let table = store.table();
-                tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "rewrite failed");
-            }
+            store.log_failure("rewrite", rewritten);
         });
     }
 

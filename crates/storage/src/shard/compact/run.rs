@@ -286,7 +286,8 @@ impl Shard {
             }) else {
                 return Ok(None);
             };
-            if store.is_dropped.get() || self.is_stopping.get() || active.watch.is_stopped() {
+            let is_over = || store.is_dropped.get() || self.is_stopping.get() || active.watch.is_stopped();
+            if is_over() {
                 self.runtime.io.run(move || going.abandon()).await;
                 return if active.watch.is_stopped() { Ok(None) } else { Err(StorageError::ShuttingDown) };
             }
@@ -294,7 +295,7 @@ impl Shard {
             let read_bytes = active.watch.read_bytes();
             let bytes = ((read_bytes - paid_bytes) as f64 * ratio) as u64;
             paid_bytes = read_bytes;
-            self.pay(bytes, store, active).await;
+            self.compactions.control.pay(bytes, &*self.runtime.clock, is_over).await;
             self.fetcher.let_reads_go_first(PATIENCE_OF_MERGES).await;
         }
     }
