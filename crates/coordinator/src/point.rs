@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use rows::{Mutation, Row};
+use rows::{Mutation, PartitionKey, Row};
 use schema::TableId;
-use storage::PointReads;
+use storage::{PointReads, PointReadsSent};
 use types::Token;
 
-use crate::{Consistency, Coordinator};
+use crate::{Consistency, Coordinator, CoordinatorError};
 
 impl Coordinator {
     /// Can a table be read and written with that consistency?
@@ -27,14 +27,47 @@ impl Coordinator {
 
     /// Shows the live rows of partitions of a table without clustering columns, each by the index of its key, or
     /// that there is none; until it is told to stop. All are of that owner. [`Coordinator::read`] is for
-    /// those that are not shown, and for a consistency that is not admitted.
+    /// those that are not shown, and for a consistency that is not admitted. `false` when the owner is at work:
+    /// nothing was asked, and [`Coordinator::send_point_reads`] does.
     pub fn point_reads(
         &self,
         owner: usize,
         reads: PointReads<'_>,
         show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()> + Send,
-    ) {
-        self.shard.point_reads(owner, reads, show);
+    ) -> bool {
+        self.shard.point_reads(owner, reads, show)
+    }
+
+    /// As [`Coordinator::point_reads`] on the owner's own thread, where `show` puts what it sees into `seen`.
+    ///
+    /// # Errors
+    /// The owner is too busy, or gone: nothing was read.
+    pub async fn send_point_reads<T, Show>(
+        &self,
+        owner: usize,
+        reads: PointReadsSent,
+        seen: T,
+        show: Show,
+    ) -> Result<T, CoordinatorError>
+    where
+        T: Send + 'static,
+        Show: FnMut(&mut T, usize, &PartitionKey, Option<&Row>) -> ControlFlow<()> + Send + 'static,
+    {
+        Ok(self.shard.send_point_reads(owner, reads, seen, show).await?)
+    }
+
+    /// As [`Coordinator::write`] of each mutation by itself, but that all wait together until they are durable. All are
+    /// of that owner, no more than [`storage::KEYS_TOGETHER`], and the consistency is admitted. How many were
+    /// written? The others, from the first that was not, are for [`Coordinator::write`].
+    ///
+    /// # Errors
+    /// The log failed: each write may or may not survive. Or the owner is too busy, or gone.
+    pub async fn write_each(
+        &self,
+        owner: usize,
+        mutations: Vec<Mutation>,
+    ) -> Result<usize, CoordinatorError> {
+        Ok(self.shard.write_each(owner, mutations).await?)
     }
 
     /// As [`Coordinator::write`] of each mutation by itself, if that needs no waiting; tells those that were written.

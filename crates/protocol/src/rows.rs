@@ -42,6 +42,11 @@ impl<'a> RowsWriter<'a> {
         put_cell(self.out, value);
     }
 
+    /// Appends cells as [`put_cell`] writes them.
+    pub fn cells(&mut self, cells: &[u8]) {
+        self.out.extend_from_slice(cells);
+    }
+
     /// Appends a cell whose bytes `write` appends, for values that are put together on the way.
     pub fn cell_with(&mut self, write: impl FnOnce(&mut BytesMut)) {
         let length_position = self.out.len();

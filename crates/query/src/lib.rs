@@ -36,7 +36,9 @@ pub use ddl::create_table_from_cql;
 pub use describe::table_to_cql;
 pub use engine::Engine;
 pub use error::{QueryError, TombstoneFailure, WriteType};
-pub use point::{POINTS_MAX, PointQuery, PointRead, PointStatement, PointUpdate, PointWrite};
+pub use point::{
+    POINTS_MAX, PointGroups, PointQuery, PointRead, PointSet, PointStatement, PointUpdate, PointWrite,
+};
 pub use prepare::PreparedTexts;
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};
 pub use response::{

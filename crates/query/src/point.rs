@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coordinator::Consistency;
-use rows::{Mutation, PartitionKey};
+use rows::{Mutation, PartitionKey, Row};
 use smallvec::SmallVec;
-use storage::PointReads;
+use storage::{PointReads, PointReadsSent};
 
 use crate::modify::{ModifyPlan, PointRequest};
 use crate::prepare::{Body, Planned};
@@ -53,6 +53,13 @@ pub struct PointWrite {
 
 /// As many as are read or written in one go.
 pub const POINTS_MAX: usize = storage::KEYS_TOGETHER;
+
+/// Some of up to [`POINTS_MAX`] statements, by their index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PointSet(u32);
+
+/// Statements that go to a shard together, group by group.
+pub type PointGroups = SmallVec<[PointSet; 2]>;
 
 /// A prepared INSERT or UPDATE of one row, all of it bound.
 #[derive(Clone, Debug)]
@@ -133,7 +140,8 @@ impl Engine {
     }
 
     /// Shows rows that are in memory, by the index of their reads and in any order, until it is told to stop.
-    /// Those that are not shown are for [`Engine::execute`].
+    /// Gives back those whose shard is at work: each group is for [`Engine::send_point_reads`]. Others that are not
+    /// shown are for [`Engine::execute`].
     ///
     /// # Panics
     /// When there are more than [`POINTS_MAX`].
@@ -141,12 +149,13 @@ impl Engine {
         &self,
         reads: &[PointRead],
         mut show: impl FnMut(usize, PointRow<'_>) -> ControlFlow<()> + Send,
-    ) {
+    ) -> PointGroups {
         let now = self.coordinator().now_seconds();
+        let mut left = PointGroups::new();
         let mut is_stopped = false;
         for group in groups(reads, PointRead::goes_with) {
             if is_stopped {
-                return;
+                break;
             }
             let first = &reads[group[0]];
             let keys: SmallVec<[&PartitionKey; POINTS_MAX]> =
@@ -154,11 +163,40 @@ impl Engine {
             let plan = first.query.plan();
             let (keys, projection): (&[&PartitionKey], &Projection) = (&keys, &plan.projection);
             let asked = PointReads { table: &plan.table, keys, now };
-            self.coordinator().point_reads(first.owner, asked, |index, row| {
+            let is_asked = self.coordinator().point_reads(first.owner, asked, |index, row| {
                 let shown = show(group[index], PointRow { key: &keys[index].bytes, row, projection });
                 is_stopped |= shown.is_break();
                 shown
             });
+            if !is_asked {
+                left.push(PointSet::of(&group));
+            }
+        }
+        left
+    }
+
+    /// Shows the rows of a group that [`Engine::point_reads`] gave back on the thread of their shard, by their index in
+    /// the group and in any order, until it is told to stop. `show` puts what it sees into `seen`, which comes back;
+    /// `None` when the shard takes no more. What is not shown is for [`Engine::execute`].
+    ///
+    /// # Panics
+    /// When the group is empty.
+    pub fn send_point_reads<T: Send + 'static>(
+        &self,
+        reads: Vec<PointRead>,
+        seen: T,
+        mut show: impl FnMut(&mut T, usize, PointRow<'_>) -> ControlFlow<()> + Send + 'static,
+    ) -> impl Future<Output = Option<T>> + 'static {
+        let coordinator = self.coordinator().clone();
+        let (plan, owner) = (reads[0].query.plan(), reads[0].owner);
+        let (table, projection) = (Arc::clone(&plan.table), Arc::clone(&plan.projection));
+        let keys = reads.into_iter().map(|read| read.key).collect();
+        let sent = PointReadsSent { table, keys, now: coordinator.now_seconds() };
+        async move {
+            let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<&Row>| {
+                show(seen, index, PointRow { key: &key.bytes, row, projection: &projection })
+            };
+            coordinator.send_point_reads(owner, sent, seen, show).await.ok()
         }
     }
 
@@ -179,18 +217,65 @@ impl Engine {
     }
 
     /// Writes rows, each durable in the sense of the sync mode, and tells those that are written, by their index.
-    /// The others have to be waited for, or can not be written: nothing of them was, and they are for
-    /// [`Engine::execute`].
+    /// Gives back the others, of which nothing was written: each group is for [`Engine::send_point_writes`].
     ///
     /// # Panics
     /// When there are more than [`POINTS_MAX`].
-    pub fn point_writes(&self, writes: &[PointWrite], mut tell: impl FnMut(usize) + Send) {
+    pub fn point_writes(&self, writes: &[PointWrite], mut tell: impl FnMut(usize) + Send) -> PointGroups {
+        let mut left = PointGroups::new();
         for group in groups(writes, |one, other| one.owner == other.owner) {
             let mutations: SmallVec<[&Mutation; POINTS_MAX]> =
                 group.iter().map(|index| &writes[*index].mutation).collect();
             let owner = writes[group[0]].owner;
-            self.coordinator().write_at_once(owner, &mutations, |index| tell(group[index]));
+            let mut written = 0;
+            self.coordinator().write_at_once(owner, &mutations, |index| {
+                written = index + 1;
+                tell(group[index]);
+            });
+            if written < group.len() {
+                left.push(PointSet::of(&group[written..]));
+            }
         }
+        left
+    }
+
+    /// Writes rows of a group that [`Engine::point_writes`] gave back, and waits until they are durable in the sense of
+    /// the sync mode. How many were? The others, from the first that was not, are for [`Engine::execute`], which also
+    /// says what is wrong; to write a row again that was written does no harm.
+    ///
+    /// # Panics
+    /// When the group is empty.
+    pub fn send_point_writes(&self, writes: Vec<PointWrite>) -> impl Future<Output = usize> + 'static {
+        let coordinator = self.coordinator().clone();
+        let owner = writes[0].owner;
+        let mutations = writes.into_iter().map(|write| write.mutation).collect();
+        async move { coordinator.write_each(owner, mutations).await.unwrap_or(0) }
+    }
+}
+
+impl PointSet {
+    fn of(indexes: &[usize]) -> Self {
+        PointSet(indexes.iter().fold(0, |bits, index| bits | 1 << index))
+    }
+
+    /// Adds the statement of that index.
+    pub fn insert(&mut self, index: usize) {
+        self.0 |= 1 << index;
+    }
+
+    /// Is the statement of that index among them?
+    pub fn contains(self, index: usize) -> bool {
+        self.0 >> index & 1 == 1
+    }
+
+    /// How many they are.
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Are there none?
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
     }
 }
 

@@ -3,7 +3,6 @@
 //! Rows of a plain selection are handed on as they are stored: the server's encoder is a
 //! [`RowSink`] that is given each cell in place ([`RowsResult::write_rows`]).
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -129,7 +128,7 @@ pub struct RowsResult {
 
 #[derive(Debug)]
 pub(crate) enum RowsBody {
-    Stored(StoredRows, Rc<Projection>),
+    Stored(StoredRows, Arc<Projection>),
     Computed(ComputedRows),
 }
 

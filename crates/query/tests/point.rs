@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use common::{Session, int, text, with_node, with_periodic_node};
 use query::{
-    BindValue, Consistency, POINTS_MAX, PointQuery, PointRead, PointStatement, PointUpdate, QueryOptions,
-    ResponseKind, RowSink, RowsResult, Values,
+    BindValue, Consistency, POINTS_MAX, PointGroups, PointQuery, PointRead, PointRow, PointStatement,
+    PointUpdate, QueryOptions, ResponseKind, RowSink, RowsResult, Values,
 };
 
 const TABLE: &str = "CREATE TABLE rows (k text PRIMARY KEY, z int, a text, m map<text, int>, l list<int>)";
@@ -433,5 +433,96 @@ fn what_would_be_refused_or_waited_for_is_not_written_at_once() {
         let update = point_update(&session, insert).await.unwrap();
         assert!(!write(&session, &update, &good, Consistency::One));
         session.check("SELECT * FROM rows", &[]).await;
+    });
+}
+
+/// Sends groups of reads to their shards, and takes no more of each than `most`; what was seen of each key.
+async fn sent(
+    session: &Session,
+    reads: &[PointRead],
+    groups: PointGroups,
+    most: usize,
+) -> Vec<(usize, usize, Cells)> {
+    let mut all = Vec::new();
+    for group in groups {
+        let indexes: Vec<usize> = (0..reads.len()).filter(|index| group.contains(*index)).collect();
+        assert_eq!(indexes.len(), group.len());
+        let of_group = indexes.iter().map(|index| reads[*index].clone()).collect();
+        let show = move |seen: &mut Vec<_>, index: usize, row: PointRow<'_>| {
+            let mut cells = Cells::default();
+            seen.push((index, row.write(&mut cells), cells));
+            if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let seen = session.engine.send_point_reads(of_group, Vec::new(), show).await.unwrap();
+        all.extend(seen.into_iter().map(|(index, count, cells)| (indexes[index], count, cells)));
+    }
+    all
+}
+
+#[test]
+fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
+    // Where writes wait for the disk, all of them are sent.
+    with_node(2, 64 << 20, async |mut session: Session| {
+        session.run("CREATE TABLE numbers (k int PRIMARY KEY, v text)").await;
+        let keys: Vec<[u8; 4]> = (0..POINTS_MAX as i32).map(i32::to_be_bytes).collect();
+        let update = point_update(&session, "INSERT INTO numbers (k, v) VALUES (?, ?)").await.unwrap();
+        let write = |key: &[u8; 4]| {
+            let values: [&[u8]; 2] = [key, &[b'v'; 3]];
+            session.engine.point_write(&update, values.into_iter(), Consistency::One, None).unwrap()
+        };
+        // The last two are not there.
+        let writes: Vec<_> = keys[..keys.len() - 2].iter().map(write).collect();
+        let groups = session.engine.point_writes(&writes, |index| panic!("{index} is not durable"));
+        assert_eq!(groups.iter().map(|group| group.len()).sum::<usize>(), writes.len());
+        for group in groups {
+            let of_group = (0..writes.len()).filter(|index| group.contains(*index));
+            let of_group: Vec<_> = of_group.map(|index| writes[index].clone()).collect();
+            assert_eq!(session.engine.send_point_writes(of_group).await, group.len());
+        }
+        session.check("SELECT count(*) FROM numbers", &["14"]).await;
+
+        let query = point_query(&session, "SELECT k, v FROM numbers WHERE k = ?").await.unwrap();
+        let read = |key: &[u8; 4]| {
+            let key = Bytes::copy_from_slice(key);
+            session.engine.point_read(query.clone(), key, Consistency::One, Some(5000)).unwrap()
+        };
+        let reads: Vec<PointRead> = keys.iter().map(read).collect();
+        let mut seen = Vec::new();
+        let groups = session.engine.point_reads(&reads, |index, row| {
+            let mut cells = Cells::default();
+            seen.push((index, row.write(&mut cells), cells));
+            ControlFlow::Continue(())
+        });
+        let here = seen.len();
+        assert!(here > 0 && here < reads.len(), "each shard has some: {here}");
+        assert_eq!(sent(&session, &reads, groups.clone(), 2).await.len(), 2, "no more than what was wanted");
+        seen.extend(sent(&session, &reads, groups, usize::MAX).await);
+        seen.sort_by_key(|(index, ..)| *index);
+        for (number, (index, row_count, cells)) in seen.into_iter().enumerate() {
+            let value = [Some(Bytes::copy_from_slice(&keys[index])), Some(Bytes::from_static(b"vvv"))];
+            let expected = if index < 14 { (1, value.to_vec()) } else { (0, Vec::new()) };
+            assert_eq!((number, row_count, cells.0), (index, expected.0, expected.1));
+        }
+    });
+}
+
+#[test]
+fn what_a_shard_can_not_write_is_left_to_the_long_way() {
+    with_node(2, 64 << 20, async |mut session: Session| {
+        session.run("CREATE TABLE gone (k int PRIMARY KEY, v text)").await;
+        let update = point_update(&session, "INSERT INTO gone (k, v) VALUES (?, ?)").await.unwrap();
+        let query = point_query(&session, "SELECT v FROM gone WHERE k = ?").await.unwrap();
+        let key = 7i32.to_be_bytes();
+        let values: [&[u8]; 2] = [&key, b"v"];
+        let write = session.engine.point_write(&update, values.into_iter(), Consistency::One, None).unwrap();
+        let key = Bytes::copy_from_slice(&key);
+        let read = session.engine.point_read(query, key, Consistency::One, None).unwrap();
+        session.run("DROP TABLE gone").await;
+        assert_eq!(session.engine.send_point_writes(vec![write]).await, 0);
+        let show = |seen: &mut usize, _: usize, _: PointRow<'_>| {
+            *seen += 1;
+            ControlFlow::Continue(())
+        };
+        assert_eq!(session.engine.send_point_reads(vec![read], 0, show).await, Some(0));
     });
 }

@@ -179,10 +179,10 @@ impl Budget {
         if self.held_bytes() <= self.bytes_max { READ_BYTES } else { READ_BYTES_MIN }
     }
 
-    /// Counts a request that waits, with its frame and the answer it is likely to get.
-    pub(crate) fn hold_request(self: &Rc<Self>, frame_bytes: usize) -> Held {
+    /// Counts requests that wait, with their frames and the answers they are likely to get.
+    pub(crate) fn hold_requests(self: &Rc<Self>, count: usize, frame_bytes: usize) -> Held {
         let expected = self.answer_bytes.get().min(self.bytes_max / 4);
-        self.hold(frame_bytes + REQUEST_BYTES + expected, Until::Ended)
+        self.hold(frame_bytes + count * (REQUEST_BYTES + expected), Until::Ended)
     }
 
     /// Counts what waits for a client; see [`Held::set`].
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn who_waits_is_called_in_order_as_requests_end() {
         let budget = budget(100);
-        let mut requests: Vec<_> = (0..5).map(|_| budget.hold_request(12 * KIB)).collect();
+        let mut requests: Vec<_> = (0..5).map(|_| budget.hold_requests(1, 12 * KIB)).collect();
         assert!(!budget.is_open());
         let mut tickets: Vec<Ticket> = (0..3).map(|_| Ticket::default()).collect();
         for ticket in &mut tickets {
@@ -391,7 +391,7 @@ mod tests {
         assert!(first.is_some());
         assert!(poll(&budget, &mut tickets[1], Want::Turn).is_none());
         drop(first);
-        let request = budget.hold_request(KIB);
+        let request = budget.hold_requests(1, KIB);
         let second = poll(&budget, &mut tickets[1], Want::Turn);
         assert!(second.is_some(), "it was called before the request began");
         drop(second);
@@ -415,14 +415,14 @@ mod tests {
     #[test]
     fn answers_are_expected_to_be_as_large_as_those_before() {
         let budget = budget(1000);
-        assert_eq!(budget.hold_request(0).bytes(), REQUEST_BYTES);
+        assert_eq!(budget.hold_requests(1, 0).bytes(), REQUEST_BYTES);
         budget.learn_answer(100 * KIB);
-        assert!(budget.hold_request(0).bytes() > 100 * KIB);
+        assert!(budget.hold_requests(1, 0).bytes() > 100 * KIB);
         for _ in 0..200 {
             budget.learn_answer(100);
         }
-        assert_eq!(budget.hold_request(0).bytes(), REQUEST_BYTES);
+        assert_eq!(budget.hold_requests(1, 0).bytes(), REQUEST_BYTES);
         budget.learn_answer(1 << 30);
-        assert!(budget.hold_request(0).bytes() < 300 * KIB, "a budget for several, whatever was seen");
+        assert!(budget.hold_requests(1, 0).bytes() < 300 * KIB, "a budget for several, whatever was seen");
     }
 }

@@ -7,10 +7,10 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use rows::{Mutation, Row};
+use rows::{Mutation, PartitionKey, Row};
 
 use crate::shard::Rest;
-use crate::{PointReads, ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
+use crate::{PointReads, PointReadsSent, ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
 impl ShardHandle {
@@ -30,18 +30,41 @@ impl ShardHandle {
     }
 
     /// Shows rows that the owner has in memory, each by the index of its key: the live one, or that there is
-    /// none; until it is told to stop. Those that are not shown are for [`ShardHandle::read`].
+    /// none; until it is told to stop. Those that are not shown are for [`ShardHandle::read`]. `false` when the owner
+    /// is awake: nothing was asked, and [`ShardHandle::send_point_reads`] does.
     pub fn point_reads(
         &self,
         owner: usize,
         reads: PointReads<'_>,
         show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()> + Send,
-    ) {
+    ) -> bool {
         if owner == self.local().index() {
             self.local().point_reads(reads, show);
-        } else {
-            self.visit(owner, |shard| shard.visiting_point_reads(reads, show));
+            return true;
         }
+        self.visit(owner, |shard| shard.visiting_point_reads(reads, show)).is_some()
+    }
+
+    /// As [`ShardHandle::point_reads`] on the owner's own thread, where `show` puts what it sees into `seen`.
+    ///
+    /// # Errors
+    /// `ShardBusy` or `ShardGone`.
+    pub async fn send_point_reads<T, Show>(
+        &self,
+        owner: usize,
+        reads: PointReadsSent,
+        mut seen: T,
+        mut show: Show,
+    ) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        Show: FnMut(&mut T, usize, &PartitionKey, Option<&Row>) -> ControlFlow<()> + Send + 'static,
+    {
+        let read = move |shard: Rc<Shard>| async move {
+            shard.sent_point_reads(&reads, |index, row| show(&mut seen, index, &reads.keys[index], row));
+            seen
+        };
+        self.on(owner, read).await
     }
 
     /// As [`ShardHandle::write`] of each mutation by itself, if that needs no waiting; tells those that were
@@ -52,6 +75,19 @@ impl ShardHandle {
         } else {
             self.visit(owner, |shard| shard.visiting_write_at_once(mutations, tell));
         }
+    }
+
+    /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, but that all wait
+    /// together until they are durable. How many were written? The others, from the first that was not, are for
+    /// [`ShardHandle::write`].
+    ///
+    /// # Errors
+    /// The log failed: each write may or may not survive. Or `ShardBusy` or `ShardGone`.
+    ///
+    /// # Cancel safety
+    /// As [`crate::Shard::write`].
+    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> Result<usize, StorageError> {
+        self.on(owner, move |shard| async move { shard.write_each(&mutations).await }).await?
     }
 
     /// [`crate::Shard::write`] on the shard that owns the mutations.

@@ -1,7 +1,7 @@
 //! Carrying out a SELECT: page after page from storage, filtered, cut, computed.
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
 use rows::{Row, Slices};
@@ -188,7 +188,7 @@ fn finish(
     paging_state: Option<bytes::Bytes>,
 ) -> Result<RowsResult, QueryError> {
     let body = match &plan.selectors {
-        None => RowsBody::Stored(rows, Rc::clone(&plan.projection)),
+        None => RowsBody::Stored(rows, Arc::clone(&plan.projection)),
         Some(selectors) => {
             let mut computed = ComputedRows::default();
             let mut view = RowView::new(&plan.projection);

@@ -1,7 +1,6 @@
 //! The plan of a SELECT: everything that does not depend on bound values.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use cql::ast::{IntegerValue, Select, Selection, Selector as Written};
@@ -30,7 +29,7 @@ pub(crate) struct SelectPlan {
     /// Are rows to be filtered?
     pub(crate) is_filtered: bool,
     /// The cells that are read; of a plain selection, the result.
-    pub(crate) projection: Rc<Projection>,
+    pub(crate) projection: Arc<Projection>,
     /// What is computed; `None` for a plain selection.
     pub(crate) selectors: Option<Vec<Selector>>,
     pub(crate) aggregates: Vec<Aggregate>,
@@ -198,7 +197,7 @@ pub(crate) fn plan(
         home,
         is_filtered: filter.is_some(),
         restrictions,
-        projection: Rc::new(projection),
+        projection: Arc::new(projection),
         selectors: (!is_plain).then_some(planned),
         aggregates,
         group_by,

@@ -112,6 +112,13 @@ impl Described {
 /// Where rows are written into an answer.
 pub(super) struct Sink<'a>(RowsWriter<'a>);
 
+impl Sink<'_> {
+    /// Appends rows that were written into [`Cells`].
+    pub(super) fn encoded(&mut self, cells: &[u8]) {
+        self.0.cells(cells);
+    }
+}
+
 impl RowSink for Sink<'_> {
     fn cell(&mut self, value: Option<&[u8]>) {
         self.0.cell(value);
@@ -122,7 +129,8 @@ impl RowSink for Sink<'_> {
     }
 }
 
-struct Cells<'a>(&'a mut BytesMut);
+/// Where rows are written that become part of an answer later.
+pub(super) struct Cells<'a>(pub(super) &'a mut BytesMut);
 
 impl RowSink for Cells<'_> {
     fn cell(&mut self, value: Option<&[u8]>) {

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   frame ─ PlainExecute ─ point_statement ─┬─ point_read ──┬─► Together ─┬─ point_writes ─► done ──┬─► output
-//!              │ unusual      │ not such    └─ point_write ─┘             └─ point_reads ─► cells ──┘
-//!              │              │                  │ unusual                     │ not at once
-//!              └──────────────┴──────────────────┴─────────────────────────────┴──► a request as every other
+//!              │ unusual      │ not such    └─ point_write ─┘             ├─ point_reads ─► cells ──┘
+//!              │              │                  │ unusual                ├──► sent to their shard (`sent.rs`)
+//!              │              │                  │                        │ not in memory
+//!              └──────────────┴──────────────────┴────────────────────────┴──► a request as every other
 //! ```
 //!
 //! What each has to wait for is memory, and the waits of several go on at the same time
@@ -12,11 +13,12 @@
 
 use std::ops::ControlFlow;
 
-use protocol::{Flags, Frame, Opcode, PlainExecute, Response, ResponseEnvelope, Stage};
-use query::{POINTS_MAX, PointQuery, PointRead, PointStatement, PointWrite};
+use protocol::{Flags, Frame, Opcode, PlainExecute, Stage};
+use query::{POINTS_MAX, PointQuery, PointRead, PointSet, PointStatement, PointWrite};
 
 use super::answer::{Described, Wanted};
 use super::drive::Connection;
+use super::sent::frame_bytes;
 use crate::clients::PanicCount;
 use crate::convert;
 
@@ -33,16 +35,16 @@ pub(super) struct Together {
 }
 
 /// Statements of one kind, and what is needed to answer each.
-struct Gathered<S, A> {
+pub(super) struct Gathered<S, A> {
     /// Invariant: as many of both.
-    statements: Vec<S>,
-    answers: Vec<A>,
+    pub(super) statements: Vec<S>,
+    pub(super) answers: Vec<A>,
 }
 
 /// How a read is to be answered.
-struct Asked {
-    frame: Frame,
-    described: Described,
+pub(super) struct Asked {
+    pub(super) frame: Frame,
+    pub(super) described: Described,
 }
 
 /// What became of a frame.
@@ -69,19 +71,24 @@ impl<S, A> Gathered<S, A> {
         self.answers.push(answer);
     }
 
-    /// Leaves those of which the bit is not set.
-    fn take_done(&mut self, done: u32) {
-        retain_unset(&mut self.statements, done);
-        retain_unset(&mut self.answers, done);
+    /// Takes out those that are done, and gives back those of each group.
+    fn take_out(&mut self, done: PointSet, groups: &[PointSet]) -> Vec<Self> {
+        let mut taken: Vec<Self> = groups.iter().map(|_| Gathered::default()).collect();
+        if done.len() == self.statements.len() {
+            self.statements.clear();
+            self.answers.clear();
+            return taken;
+        }
+        let Gathered { statements, answers } = std::mem::take(self);
+        for (index, (statement, answer)) in statements.into_iter().zip(answers).enumerate() {
+            match groups.iter().position(|group| group.contains(index)) {
+                Some(group) => taken[group].push(statement, answer),
+                None if done.contains(index) => {}
+                None => self.push(statement, answer),
+            }
+        }
+        taken
     }
-}
-
-fn retain_unset<T>(things: &mut Vec<T>, bits: u32) {
-    let mut index = 0;
-    things.retain(|_| {
-        index += 1;
-        bits >> (index - 1) & 1 == 0
-    });
 }
 
 impl Together {
@@ -102,7 +109,7 @@ impl Together {
             *self = Together::default();
         }
         let frames = self.writes.answers.iter().chain(self.reads.answers.iter().map(|asked| &asked.frame));
-        frames.map(|frame| protocol::HEADER_BYTES + frame.body.len()).sum()
+        frames.map(frame_bytes).sum()
     }
 }
 
@@ -150,14 +157,15 @@ impl Connection {
         Some((read, described))
     }
 
-    /// Does what was gathered and answers it, until there is much to write; gives back the frames of what has to
-    /// be answered as every other request. To be called until nothing is left.
+    /// Does what was gathered and answers it, until there is much to write, or sends it to its shard; gives back the
+    /// frames of what has to be answered as every other request. To be called until nothing is left.
     pub(super) fn do_together(&mut self) -> Vec<Frame> {
         let server = std::rc::Rc::clone(&self.server);
         let _counted = PanicCount(&server.clients);
         let mut together = std::mem::take(&mut self.together);
         together.frame_bytes = 0;
-        let mut unusual = self.do_writes(&mut together.writes);
+        self.do_writes(&mut together.writes);
+        let mut unusual = Vec::new();
         if self.do_reads(&mut together.reads).is_continue() {
             together.reads.statements.clear();
             unusual.extend(together.reads.answers.drain(..).map(|asked| asked.frame));
@@ -166,47 +174,39 @@ impl Connection {
         unusual
     }
 
-    /// Does and answers writes; gives back the frames of those that are not done.
-    fn do_writes(&mut self, writes: &mut Gathered<PointWrite, Frame>) -> Vec<Frame> {
+    /// Does and answers writes, or sends them to their shard.
+    fn do_writes(&mut self, writes: &mut Gathered<PointWrite, Frame>) {
         if writes.statements.is_empty() {
-            return Vec::new();
+            return;
         }
-        let mut done = 0u32;
-        self.server.engine.point_writes(&writes.statements, |index| done |= 1 << index);
-        let envelope = ResponseEnvelope::from(Response::Void);
-        writes.statements.clear();
-        let mut unusual = Vec::new();
-        for (index, frame) in writes.answers.drain(..).enumerate() {
-            if done >> index & 1 == 0 {
-                unusual.push(frame);
-                continue;
-            }
-            self.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
-            self.client.count_request();
-        }
-        unusual
+        let mut done = PointSet::default();
+        let left = self.server.engine.point_writes(&writes.statements, |index| done.insert(index));
+        let is_done = |(index, _): &(usize, &Frame)| done.contains(*index);
+        writes.answers.iter().enumerate().filter(is_done).for_each(|(_, frame)| self.put_void(frame));
+        writes.take_out(done, &left).into_iter().for_each(|group| self.send_writes(group));
     }
 
-    /// Does and answers reads, until there is much to write: then there are more.
+    /// Does and answers reads, until there is much to write: then there are more. Those of a shard that is at work are
+    /// sent there; what is left are reads for others to answer.
     fn do_reads(&mut self, reads: &mut Gathered<PointRead, Asked>) -> ControlFlow<()> {
         if reads.statements.is_empty() {
             return ControlFlow::Continue(());
         }
         let (encoder, most_bytes) = (&mut self.encoder, self.server.budget.output_bytes());
-        let (mut done, mut is_stopped) = (0u32, false);
+        let (mut done, mut is_stopped) = (PointSet::default(), false);
         let asked = &reads.answers;
-        self.server.engine.point_reads(&reads.statements, |index, row| {
+        let left = self.server.engine.point_reads(&reads.statements, |index, row| {
             let Asked { frame, described } = &asked[index];
             let (version, stream) = (frame.header.version, frame.header.stream);
             encoder.append_with(version, stream, Opcode::Result, Flags::NONE, |out| {
                 described.write_rows(out, version, None, |sink| row.write(sink));
             });
-            done |= 1 << index;
+            done.insert(index);
             is_stopped = encoder.pending_bytes() > most_bytes;
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        (0..done.count_ones()).for_each(|_| self.client.count_request());
-        reads.take_done(done);
+        (0..done.len()).for_each(|_| self.client.count_request());
+        reads.take_out(done, &left).into_iter().for_each(|group| self.send_reads(group));
         if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

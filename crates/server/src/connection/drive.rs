@@ -24,18 +24,34 @@ use super::answer::Answer;
 use super::at_once::{AtOnce, Together};
 use super::handle::Job;
 use super::intake::{Intake, Taken};
+use super::sent::{SentReads, SentWrites};
 use crate::budget::Held;
 use crate::clients::Registration;
 
 /// A client that has taken nothing and sent nothing for so long, while it holds what others wait for, is let go.
 const STALL: Duration = Duration::from_secs(30);
 
-/// An answer on its way.
-type Done = (i16, Version, Answer);
+/// What requests that waited have come to.
+pub(super) enum Done {
+    Answer(i16, Version, Answer),
+    Reads(SentReads),
+    Writes(SentWrites),
+}
 
-/// A request that waits, and what it holds meanwhile.
+impl Done {
+    /// How many requests.
+    fn len(&self) -> usize {
+        match self {
+            Done::Answer(..) => 1,
+            Done::Reads(reads) => reads.len(),
+            Done::Writes(writes) => writes.len(),
+        }
+    }
+}
+
+/// Requests that wait, one by itself or several together, and what they hold meanwhile.
 struct Pending {
-    answer: Pin<Box<dyn Future<Output = Done>>>,
+    done: Pin<Box<dyn Future<Output = Done>>>,
     _held: Held,
 }
 
@@ -43,7 +59,7 @@ impl Future for Pending {
     type Output = Done;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
-        self.answer.as_mut().poll(context)
+        self.done.as_mut().poll(context)
     }
 }
 
@@ -56,6 +72,8 @@ pub(super) struct Connection {
     session: Rc<RefCell<SessionState>>,
     pub(super) client: Rc<Registration>,
     pending: FuturesUnordered<Pending>,
+    /// Requests in `pending`.
+    pending_count: usize,
     /// Empty between turns, unless the client takes no answers.
     pub(super) together: Together,
     events: Option<broadcast::Receiver<Event>>,
@@ -72,7 +90,7 @@ pub(super) struct Connection {
 
 /// What a connection was woken by.
 enum Woken {
-    Answer(Done),
+    Done(Done),
     Event(Option<Event>),
     /// Frames to take.
     Taken(Taken),
@@ -92,6 +110,7 @@ pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>,
         session: Rc::default(),
         client: Rc::new(server.clients.enter(peer)),
         pending: FuturesUnordered::new(),
+        pending_count: 0,
         together: Together::default(),
         events: None,
         registered: Vec::new(),
@@ -128,7 +147,7 @@ impl Connection {
     fn may_take(&self) -> bool {
         !self.is_closing
             && !self.is_blocked
-            && self.pending.len() + self.together.len() < self.server.limits.requests_per_connection
+            && self.pending_count + self.together.len() < self.server.limits.requests_per_connection
     }
 
     /// Waits for something to do.
@@ -143,7 +162,7 @@ impl Connection {
         let (mut reader, writer) = stream.split();
         tokio::select! {
             biased;
-            Some(done) = pending.next(), if has_pending => Ok(Woken::Answer(done)),
+            Some(done) = pending.next(), if has_pending => Ok(Woken::Done(done)),
             event = next_event(events) => Ok(Woken::Event(event)),
             writable = writer.writable(), if is_blocked => writable.map(|()| Woken::Writable),
             taken = poll_fn(|context| intake.poll(&mut reader, decoder, server, context)), if may_take => {
@@ -159,7 +178,7 @@ impl Connection {
         match woken {
             Woken::Taken(Taken::End) => return Ok(false),
             Woken::Taken(_) => takes_frames = true,
-            Woken::Answer((stream, version, answer)) => self.put_late(stream, version, answer),
+            Woken::Done(done) => self.put_late(done),
             Woken::Event(event) => self.put_event(event),
             Woken::Writable => self.is_blocked = false,
             Woken::Stalled if self.server.budget.is_wanted() => {
@@ -176,8 +195,8 @@ impl Connection {
             self.take_frames()?;
         }
         self.take_together()?;
-        while let Some(Some((stream, version, answer))) = self.pending.next().now_or_never() {
-            self.put_late(stream, version, answer);
+        while let Some(Some(done)) = self.pending.next().now_or_never() {
+            self.put_late(done);
             self.write_much()?;
         }
         self.put_events();
@@ -242,7 +261,7 @@ impl Connection {
     }
 
     /// Takes a frame whatever it is.
-    fn take_whole(&mut self, frame: Result<Frame, FrameError>) {
+    pub(super) fn take_whole(&mut self, frame: Result<Frame, FrameError>) {
         let request = frame.and_then(|frame| {
             let envelope = self.decoder.decode_request(&frame)?;
             Ok((frame, envelope))
@@ -310,15 +329,25 @@ impl Connection {
             envelope,
             uses_metadata_ids: version.uses_segments(),
         };
-        let mut answer: Pin<Box<dyn Future<Output = Done>>> =
-            Box::pin(async move { (stream, version, job.run().await) });
+        let mut done: Pin<Box<dyn Future<Output = Done>>> =
+            Box::pin(async move { Done::Answer(stream, version, job.run().await) });
         // One that is not over is polled again by `pending`, which is when it learns whom to wake.
-        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready((stream, version, answer)) => self.put(stream, version, answer),
-            Poll::Pending => {
-                self.pending.push(Pending { answer, _held: self.server.budget.hold_request(bytes) });
-            }
+        match done.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => self.put_done(done),
+            Poll::Pending => self.await_done(1, bytes, done),
         }
+    }
+
+    /// Keeps so many requests until they are done.
+    pub(super) fn await_done(
+        &mut self,
+        request_count: usize,
+        frame_bytes: usize,
+        done: Pin<Box<dyn Future<Output = Done>>>,
+    ) {
+        let held = self.server.budget.hold_requests(request_count, frame_bytes);
+        self.pending.push(Pending { done, _held: held });
+        self.pending_count += request_count;
     }
 
     /// Answers a request that is not carried out.
@@ -330,11 +359,20 @@ impl Connection {
         self.encoder.append_error(version, stream, error);
     }
 
-    /// Puts an answer that was waited for.
-    fn put_late(&mut self, stream: i16, version: Version, answer: Answer) {
-        let before = self.encoder.pending_bytes();
-        self.put(stream, version, answer);
-        self.server.budget.learn_answer(self.encoder.pending_bytes() - before);
+    /// Puts the answers to requests that waited.
+    fn put_late(&mut self, done: Done) {
+        let (count, before) = (done.len(), self.encoder.pending_bytes());
+        self.pending_count -= count;
+        self.put_done(done);
+        self.server.budget.learn_answer((self.encoder.pending_bytes() - before) / count.max(1));
+    }
+
+    fn put_done(&mut self, done: Done) {
+        match done {
+            Done::Answer(stream, version, answer) => self.put(stream, version, answer),
+            Done::Reads(reads) => self.put_reads(reads),
+            Done::Writes(writes) => self.put_writes(writes),
+        }
     }
 
     fn put(&mut self, stream: i16, version: Version, answer: Answer) {

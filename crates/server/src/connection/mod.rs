@@ -14,6 +14,7 @@ mod drive;
 mod failed;
 mod handle;
 mod intake;
+mod sent;
 mod traced;
 
 use std::cell::RefCell;

@@ -7,6 +7,7 @@ mod failing;
 mod management;
 mod moving;
 mod overload;
+mod pipelined;
 mod support;
 mod system_tables;
 mod tombstones;

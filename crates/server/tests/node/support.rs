@@ -181,6 +181,11 @@ impl Client {
         self.socket.write_all(bytes).expect("write");
     }
 
+    /// Its end of the connection once more, for another thread.
+    pub(crate) fn socket(&self) -> TcpStream {
+        self.socket.try_clone().expect("a descriptor")
+    }
+
     /// Where the client is, as the node sees it.
     pub(crate) fn address(&self) -> SocketAddr {
         self.socket.local_addr().expect("an address")

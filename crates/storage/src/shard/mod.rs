@@ -78,7 +78,7 @@ use flush::Frozen;
 pub(crate) use flush::write_memtable;
 pub(crate) use visit::Rest;
 
-pub use point::PointReads;
+pub use point::{PointReads, PointReadsSent};
 pub use prefetch::{PrefetchState, PrefetchStats};
 pub use scrub::{FileVerdict, ScrubbedFile};
 

@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use rows::{PartitionKey, Row};
 use schema::Table;
+use smallvec::SmallVec;
 
 use super::Shard;
 use super::lone::LoneFound;
 use super::read::{LoneVersions, live_rows};
+use crate::memtable::KEYS_TOGETHER;
 
 /// Reads of the only rows that partitions can have.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +28,28 @@ pub struct PointReads<'a> {
     pub now: u32,
 }
 
+/// The same, to be sent to the shard that owns the keys.
+#[derive(Clone, Debug)]
+pub struct PointReadsSent {
+    /// As [`PointReads::table`].
+    pub table: Arc<Table>,
+    /// As [`PointReads::keys`].
+    pub keys: Vec<PartitionKey>,
+    /// As [`PointReads::now`].
+    pub now: u32,
+}
+
 impl Shard {
+    /// [`Shard::point_reads`] of what another shard has sent.
+    pub(crate) fn sent_point_reads(
+        &self,
+        reads: &PointReadsSent,
+        show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()>,
+    ) {
+        let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = reads.keys.iter().collect();
+        self.point_reads(PointReads { table: &reads.table, keys: &keys, now: reads.now }, show);
+    }
+
     /// Shows the live row of each partition, by the index of its key, or that there is none, until it is
     /// told to stop; those of which that can not be told at once are passed over. How many were shown?
     pub(crate) fn point_reads(

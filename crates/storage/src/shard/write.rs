@@ -108,6 +108,41 @@ impl Shard {
         written_count as u64
     }
 
+    /// As [`Shard::write`] of each of up to [`KEYS_TOGETHER`] mutations by itself, but that all wait together until
+    /// they are durable. How many were written? What stands in the way of the first that was not is for
+    /// [`Shard::write`] to find, and the others stay behind it.
+    ///
+    /// # Errors
+    /// The log failed: each write may or may not survive.
+    ///
+    /// # Cancel safety
+    /// As [`Shard::write`].
+    pub(crate) async fn write_each(self: &Rc<Self>, mutations: &[Mutation]) -> Result<usize, StorageError> {
+        let started = self.runtime.clock.elapsed();
+        let mut written_count = self.write_all_at_once(mutations);
+        let (mut last, mut stores) = (None, Few::new());
+        for mutation in &mutations[written_count..] {
+            if self.wait_for_room().await.is_err() {
+                break;
+            }
+            let Ok(taken) = self.take(std::slice::from_ref(mutation)) else { break };
+            self.after_append(taken.position);
+            last = taken.position.or(last);
+            taken.stores.into_iter().for_each(|(store, count)| add_to(&mut stores, store, count));
+            written_count += 1;
+        }
+        if let Some(position) = last {
+            self.log.synced(position).await?;
+        }
+        self.count_writes(&stores, started);
+        Ok(written_count)
+    }
+
+    fn write_all_at_once(&self, mutations: &[Mutation]) -> usize {
+        let mutations: SmallVec<[_; KEYS_TOGETHER]> = mutations.iter().collect();
+        self.write_at_once(&mutations, |_| ()) as usize
+    }
+
     fn write_one_at_once(&self, store: &TableStore, mutation: &Mutation, place: Option<Place>) -> bool {
         let clock = &*self.runtime.clock;
         let record_bytes = LogRecord::bytes(mutation.as_encoded());
@@ -266,6 +301,14 @@ fn places_of<'a>(store: &TableStore, mutations: impl Iterator<Item = &'a Mutatio
         // One alone is looked for when it is merged.
         [_] => smallvec![None],
         keys => store.active.borrow().with(|memtable| memtable.places_of(keys)),
+    }
+}
+
+/// Counts writes of a table, which mostly is that of those before.
+fn add_to(stores: &mut Few<(Rc<TableStore>, usize)>, store: Rc<TableStore>, count: usize) {
+    match stores.last_mut() {
+        Some((last, sum)) if Rc::ptr_eq(last, &store) => *sum += count,
+        _ => stores.push((store, count)),
     }
 }
 

@@ -1,0 +1,100 @@
+//! Many requests in flight on several connections: every answer is the one to its request, whichever shard gave it.
+
+#![allow(clippy::disallowed_methods, reason = "clients are outside of the simulated world")]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use protocol::{
+    Consistency, Execute, Prepare, Prepared, QueryParameters, Request, RequestEnvelope, Response, Value,
+    Values,
+};
+
+use crate::support::{Client, Node};
+
+const CLIENTS: i32 = 6;
+const ROWS: i32 = 400;
+
+fn prepare(client: &mut Client, text: &str) -> Prepared {
+    let request = Request::Prepare(Prepare { query: text.into(), keyspace: None });
+    match client.call(request.into()).response {
+        Response::Prepared(prepared) => prepared,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+fn execute(prepared: &Prepared, values: &[&[u8]]) -> RequestEnvelope {
+    let values = Values::pack(values.iter().map(|value| Value::Bytes(value)));
+    let parameters = QueryParameters { values, ..QueryParameters::at(Consistency::One) };
+    Request::Execute(Execute { id: prepared.id.clone(), result_metadata_id: None, parameters }).into()
+}
+
+/// The value of a row: mostly short, sometimes more than what is sent over at once.
+fn value(row: i32) -> Vec<u8> {
+    let length = if row % 37 == 0 { 90_000 } else { row as usize % 300 };
+    vec![b'a' + (row % 26) as u8; length]
+}
+
+/// Sends all, and gives back the answers by their streams.
+fn all(client: &mut Client, requests: impl Iterator<Item = RequestEnvelope>) -> BTreeMap<i16, Response> {
+    let mut count = 0;
+    let mut bytes = Vec::new();
+    for request in requests {
+        bytes.extend(client.encoded(count, request));
+        count += 1;
+    }
+    // Answers are taken while requests are sent, or both sides would wait for each other.
+    let mut socket = client.socket();
+    let sending = std::thread::spawn(move || socket.write_all(&bytes).expect("write"));
+    let answers: BTreeMap<_, _> =
+        (0..count).map(|_| client.receive()).map(|(stream, envelope)| (stream, envelope.response)).collect();
+    sending.join().expect("sent");
+    assert_eq!(answers.len(), count as usize, "every stream is answered once");
+    answers
+}
+
+fn drive(mut client: Client, first: i32) {
+    let insert = prepare(&mut client, "INSERT INTO k.t (id, v) VALUES (?, ?)");
+    let select = prepare(&mut client, "SELECT v FROM k.t WHERE id = ?");
+    let rows = || first..first + ROWS;
+    let inserts = rows().map(|row| execute(&insert, &[&row.to_be_bytes(), &value(row)]));
+    for (stream, answer) in all(&mut client, inserts) {
+        assert_eq!(answer, Response::Void, "{stream}");
+    }
+    // Every fourth is not there.
+    let key = |row: i32| if row % 4 == 3 { -row } else { row };
+    let selects = rows().map(|row| execute(&select, &[&key(row).to_be_bytes()]));
+    for (row, (stream, answer)) in rows().zip(all(&mut client, selects)) {
+        let Response::Rows(found) = answer else { panic!("{stream}: {answer:?}") };
+        let mut expected = Vec::new();
+        if row % 4 != 3 {
+            expected.extend_from_slice(&(value(row).len() as u32).to_be_bytes());
+            expected.extend_from_slice(&value(row));
+        }
+        assert_eq!(found.row_count, u32::from(row % 4 != 3), "{row}");
+        assert!(found.cells == expected, "the value of {row}");
+    }
+}
+
+fn all_get_theirs(node: &Node) {
+    let mut client = node.client();
+    client.query("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.query("CREATE TABLE k.t (id int PRIMARY KEY, v text)");
+    let clients = (0..CLIENTS).map(|number| (node.client(), 1 + number * ROWS));
+    let driving: Vec<_> =
+        clients.map(|(client, first)| std::thread::spawn(move || drive(client, first))).collect();
+    driving.into_iter().for_each(|driven| driven.join().expect("right answers"));
+    let count = CLIENTS * ROWS;
+    assert_eq!(client.rows("SELECT count(*) FROM k.t"), [count.to_string()]);
+}
+
+#[test]
+fn every_answer_is_the_one_to_its_request_when_writes_wait_for_the_disk() {
+    all_get_theirs(&Node::start());
+}
+
+#[test]
+fn every_answer_is_the_one_to_its_request_when_they_do_not() {
+    let sync = storage::SyncMode::Periodic { period: std::time::Duration::from_secs(10) };
+    all_get_theirs(&Node::on_disk(&runtime::MemoryDisk::default(), |options| options.sync = sync));
+}
