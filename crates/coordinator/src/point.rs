@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use rows::{Mutation, PartitionKey, Row};
 use schema::TableId;
-use storage::{PointReads, PointReadsSent};
+use storage::{PointReads, PointReadsSent, WrittenEach};
 use types::Token;
 
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -57,21 +57,14 @@ impl Coordinator {
     }
 
     /// As [`Coordinator::write`] of each mutation by itself, but that all wait together until they are durable. All are
-    /// of that owner, no more than [`storage::KEYS_TOGETHER`], and the consistency is admitted. How many were
-    /// written? The others, from the first that was not, are for [`Coordinator::write`].
-    ///
-    /// # Errors
-    /// The log failed: each write may or may not survive. Or the owner is too busy, or gone.
-    pub async fn write_each(
-        &self,
-        owner: usize,
-        mutations: Vec<Mutation>,
-    ) -> Result<usize, CoordinatorError> {
-        Ok(self.shard.write_each(owner, mutations).await?)
+    /// of that owner, no more than [`storage::KEYS_TOGETHER`], and the consistency is admitted. Those of which
+    /// nothing was written are for [`Coordinator::write`].
+    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> WrittenEach {
+        self.shard.write_each(owner, mutations).await
     }
 
     /// As [`Coordinator::write`] of each mutation by itself, if that needs no waiting; tells those that were written.
-    /// All are of that owner, and the consistency is admitted. The others are for [`Coordinator::write`].
+    /// All are of that owner, and the consistency is admitted. The others are for [`Coordinator::write_each`].
     pub fn write_at_once(&self, owner: usize, mutations: &[&Mutation], tell: impl FnMut(usize) + Send) {
         self.shard.write_at_once(owner, mutations, tell);
     }

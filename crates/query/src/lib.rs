@@ -38,6 +38,7 @@ pub use engine::Engine;
 pub use error::{QueryError, TombstoneFailure, WriteType};
 pub use point::{
     POINTS_MAX, PointGroups, PointQuery, PointRead, PointSet, PointStatement, PointUpdate, PointWrite,
+    PointsWritten,
 };
 pub use prepare::PreparedTexts;
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};

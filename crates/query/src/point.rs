@@ -1,9 +1,11 @@
-//! Prepared statements that read or write one row by its key, done at once.
+//! Prepared statements that read or write one row by its key, done at once or in groups.
 //!
 //! Most of what applications execute is `SELECT … WHERE key = ?` of a row that is in memory, or an INSERT or
-//! UPDATE that only memory and the log's buffer take part in. For that a request needs no future, no page
-//! and no result. Whatever is unusual about statement, values, row or moment is not done here, and
-//! [`Engine::execute`] does it from the start, errors included: this way only ever succeeds.
+//! UPDATE that only memory and the log take part in. For that a request needs no page and no result, and where
+//! there is nothing to wait for no future. A group of them has one, when their shard is at work or writes wait
+//! for the disk (`send_…`). Whatever is unusual about statement, values, row or moment is not done here, and
+//! [`Engine::execute`] does it from the start and knows what to say of it. The one error that is told here is that
+//! of a log which has taken writes and then failed: to write them again could undo what came after them.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -13,13 +15,13 @@ use bytes::Bytes;
 use coordinator::Consistency;
 use rows::{Mutation, PartitionKey, Row};
 use smallvec::SmallVec;
-use storage::{PointReads, PointReadsSent};
+use storage::{PointReads, PointReadsSent, StorageError, WrittenEach};
 
 use crate::modify::{ModifyPlan, PointRequest};
 use crate::prepare::{Body, Planned};
 use crate::restrictions::check_key_length;
 use crate::select::{PointRow, Projection, SelectPlan};
-use crate::{ColumnSpec, Engine};
+use crate::{ColumnSpec, Engine, QueryError, WriteType};
 
 /// A prepared statement about one row.
 #[derive(Clone, Debug)]
@@ -49,10 +51,22 @@ pub struct PointWrite {
     mutation: Mutation,
     /// The shard that is to have it.
     owner: usize,
+    consistency: Consistency,
+}
+
+/// How far writes that were sent have come, in their order.
+#[derive(Debug)]
+pub struct PointsWritten {
+    /// The first so many are written.
+    pub written_count: usize,
+    /// So many after them may or may not survive, and what their clients are told. Of the rest nothing was written,
+    /// and they are for [`Engine::execute`].
+    pub doubtful: Option<(usize, QueryError)>,
 }
 
 /// As many as are read or written in one go.
 pub const POINTS_MAX: usize = storage::KEYS_TOGETHER;
+const _: () = assert!(POINTS_MAX <= u32::BITS as usize, "a bit of a PointSet for each");
 
 /// Some of up to [`POINTS_MAX`] statements, by their index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +114,13 @@ impl PointRead {
     /// Can both be read in one go?
     fn goes_with(&self, other: &PointRead) -> bool {
         self.owner == other.owner && Rc::ptr_eq(&self.query.0, &other.query.0)
+    }
+}
+
+impl PointWrite {
+    /// Can both be written in one go?
+    fn goes_with(&self, other: &PointWrite) -> bool {
+        self.owner == other.owner && self.consistency == other.consistency
     }
 }
 
@@ -180,13 +201,15 @@ impl Engine {
     /// `None` when the shard takes no more. What is not shown is for [`Engine::execute`].
     ///
     /// # Panics
-    /// When the group is empty.
+    /// When they are none, or more than [`POINTS_MAX`].
     pub fn send_point_reads<T: Send + 'static>(
         &self,
         reads: Vec<PointRead>,
         seen: T,
         mut show: impl FnMut(&mut T, usize, PointRow<'_>) -> ControlFlow<()> + Send + 'static,
     ) -> impl Future<Output = Option<T>> + 'static {
+        assert!((1..=POINTS_MAX).contains(&reads.len()), "a group");
+        debug_assert!(reads.iter().all(|read| read.goes_with(&reads[0])), "one group");
         let coordinator = self.coordinator().clone();
         let (plan, owner) = (reads[0].query.plan(), reads[0].owner);
         let (table, projection) = (Arc::clone(&plan.table), Arc::clone(&plan.projection));
@@ -213,7 +236,7 @@ impl Engine {
         let mutation =
             PointRequest { coordinator, consistency, timestamp }.mutation(update.plan(), values)?;
         let owner = coordinator.owner(mutation.key.token);
-        Some(PointWrite { mutation, owner })
+        Some(PointWrite { mutation, owner, consistency })
     }
 
     /// Writes rows, each durable in the sense of the sync mode, and tells those that are written, by their index.
@@ -223,33 +246,42 @@ impl Engine {
     /// When there are more than [`POINTS_MAX`].
     pub fn point_writes(&self, writes: &[PointWrite], mut tell: impl FnMut(usize) + Send) -> PointGroups {
         let mut left = PointGroups::new();
-        for group in groups(writes, |one, other| one.owner == other.owner) {
+        for group in groups(writes, PointWrite::goes_with) {
             let mutations: SmallVec<[&Mutation; POINTS_MAX]> =
                 group.iter().map(|index| &writes[*index].mutation).collect();
             let owner = writes[group[0]].owner;
-            let mut written = 0;
+            let mut written_count = 0;
             self.coordinator().write_at_once(owner, &mutations, |index| {
-                written = index + 1;
+                written_count = index + 1;
                 tell(group[index]);
             });
-            if written < group.len() {
-                left.push(PointSet::of(&group[written..]));
+            if written_count < group.len() {
+                left.push(PointSet::of(&group[written_count..]));
             }
         }
         left
     }
 
     /// Writes rows of a group that [`Engine::point_writes`] gave back, and waits until they are durable in the sense of
-    /// the sync mode. How many were? The others, from the first that was not, are for [`Engine::execute`], which also
-    /// says what is wrong; to write a row again that was written does no harm.
+    /// the sync mode.
     ///
     /// # Panics
-    /// When the group is empty.
-    pub fn send_point_writes(&self, writes: Vec<PointWrite>) -> impl Future<Output = usize> + 'static {
+    /// When they are none, or more than [`POINTS_MAX`].
+    pub fn send_point_writes(
+        &self,
+        writes: Vec<PointWrite>,
+    ) -> impl Future<Output = PointsWritten> + 'static {
+        assert!((1..=POINTS_MAX).contains(&writes.len()), "a group");
+        debug_assert!(writes.iter().all(|write| write.goes_with(&writes[0])), "one group");
         let coordinator = self.coordinator().clone();
-        let owner = writes[0].owner;
+        let (owner, consistency) = (writes[0].owner, writes[0].consistency);
         let mutations = writes.into_iter().map(|write| write.mutation).collect();
-        async move { coordinator.write_each(owner, mutations).await.unwrap_or(0) }
+        async move {
+            let WrittenEach { written_count, doubtful } = coordinator.write_each(owner, mutations).await;
+            let error =
+                |error: StorageError| QueryError::of_write(error.into(), consistency, WriteType::Simple);
+            PointsWritten { written_count, doubtful: doubtful.map(|(count, why)| (count, error(why))) }
+        }
     }
 }
 
@@ -258,8 +290,9 @@ impl PointSet {
         PointSet(indexes.iter().fold(0, |bits, index| bits | 1 << index))
     }
 
-    /// Adds the statement of that index.
+    /// Adds the statement of that index, which is below [`POINTS_MAX`].
     pub fn insert(&mut self, index: usize) {
+        debug_assert!(index < POINTS_MAX, "one of so many");
         self.0 |= 1 << index;
     }
 

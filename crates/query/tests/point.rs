@@ -477,7 +477,9 @@ fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
         for group in groups {
             let of_group = (0..writes.len()).filter(|index| group.contains(*index));
             let of_group: Vec<_> = of_group.map(|index| writes[index].clone()).collect();
-            assert_eq!(session.engine.send_point_writes(of_group).await, group.len());
+            let written = session.engine.send_point_writes(of_group).await;
+            assert_eq!(written.written_count, group.len());
+            assert!(written.doubtful.is_none());
         }
         session.check("SELECT count(*) FROM numbers", &["14"]).await;
 
@@ -518,7 +520,8 @@ fn what_a_shard_can_not_write_is_left_to_the_long_way() {
         let key = Bytes::copy_from_slice(&key);
         let read = session.engine.point_read(query, key, Consistency::One, None).unwrap();
         session.run("DROP TABLE gone").await;
-        assert_eq!(session.engine.send_point_writes(vec![write]).await, 0);
+        let written = session.engine.send_point_writes(vec![write]).await;
+        assert!(written.written_count == 0 && written.doubtful.is_none(), "nothing was written: {written:?}");
         let show = |seen: &mut usize, _: usize, _: PointRow<'_>| {
             *seen += 1;
             ControlFlow::Continue(())

@@ -179,10 +179,12 @@ impl Budget {
         if self.held_bytes() <= self.bytes_max { READ_BYTES } else { READ_BYTES_MIN }
     }
 
-    /// Counts requests that wait, with their frames and the answers they are likely to get.
+    /// Counts requests that wait together, with their frames and the answers they are likely to get: several come back
+    /// with no more than is written out at once, and one answer beyond it.
     pub(crate) fn hold_requests(self: &Rc<Self>, count: usize, frame_bytes: usize) -> Held {
         let expected = self.answer_bytes.get().min(self.bytes_max / 4);
-        self.hold(frame_bytes + count * (REQUEST_BYTES + expected), Until::Ended)
+        let each = count * (REQUEST_BYTES + expected);
+        self.hold(frame_bytes + each.min(REQUEST_BYTES + OUTPUT_BYTES + expected), Until::Ended)
     }
 
     /// Counts what waits for a client; see [`Held::set`].

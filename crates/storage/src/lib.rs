@@ -59,5 +59,7 @@ pub use read::{
     PartitionRows, PartitionTombstones, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget,
     RingRange, RowList, TombstoneThresholds,
 };
-pub use shard::{FileVerdict, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard};
+pub use shard::{
+    FileVerdict, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard, WrittenEach,
+};
 pub use snapshots::{ClearFilter, SnapshotFacts};

@@ -32,9 +32,9 @@ impl TableMetrics {
         Sample::begin(&self.read_count, &self.read_nanos, &self.read_sample, count, clock)
     }
 
-    /// The same for a write.
-    pub(crate) fn begin_write<'a>(&'a self, clock: &'a dyn Clock) -> Sample<'a> {
-        Sample::begin(&self.write_count, &self.write_nanos, &self.write_sample, 1, clock)
+    /// The same for writes.
+    pub(crate) fn begin_writes<'a>(&'a self, count: usize, clock: &'a dyn Clock) -> Sample<'a> {
+        Sample::begin(&self.write_count, &self.write_nanos, &self.write_sample, count, clock)
     }
 
     /// Notes what a read came upon; `now` is since the start of the process.

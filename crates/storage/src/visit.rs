@@ -10,7 +10,9 @@ use std::rc::Rc;
 use rows::{Mutation, PartitionKey, Row};
 
 use crate::shard::Rest;
-use crate::{PointReads, PointReadsSent, ReadCommand, ReadPage, Shard, ShardHandle, StorageError};
+use crate::{
+    PointReads, PointReadsSent, ReadCommand, ReadPage, Shard, ShardHandle, StorageError, WrittenEach,
+};
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
 impl ShardHandle {
@@ -68,7 +70,7 @@ impl ShardHandle {
     }
 
     /// As [`ShardHandle::write`] of each mutation by itself, if that needs no waiting; tells those that were
-    /// written. The others are for [`ShardHandle::write`].
+    /// written. The others are for [`ShardHandle::write`] or [`ShardHandle::write_each`].
     pub fn write_at_once(&self, owner: usize, mutations: &[&Mutation], tell: impl FnMut(usize) + Send) {
         if owner == self.local().index() {
             self.local().write_at_once(mutations, tell);
@@ -78,16 +80,18 @@ impl ShardHandle {
     }
 
     /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, but that all wait
-    /// together until they are durable. How many were written? The others, from the first that was not, are for
-    /// [`ShardHandle::write`].
-    ///
-    /// # Errors
-    /// The log failed: each write may or may not survive. Or `ShardBusy` or `ShardGone`.
+    /// together until they are durable. Those of which nothing was written are for [`ShardHandle::write`].
     ///
     /// # Cancel safety
     /// As [`crate::Shard::write`].
-    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> Result<usize, StorageError> {
-        self.on(owner, move |shard| async move { shard.write_each(&mutations).await }).await?
+    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> WrittenEach {
+        let count = mutations.len();
+        let writing = self.on(owner, move |shard| async move { shard.write_each(&mutations).await });
+        writing.await.unwrap_or_else(|error| match error {
+            StorageError::ShardBusy { .. } => WrittenEach::default(),
+            // It has ended, or a panic has ended this: before, after or between writes.
+            error => WrittenEach { written_count: 0, doubtful: Some((count, error)) },
+        })
     }
 
     /// [`crate::Shard::write`] on the shard that owns the mutations.

@@ -114,7 +114,7 @@ pub(super) struct Sink<'a>(RowsWriter<'a>);
 
 impl Sink<'_> {
     /// Appends rows that were written into [`Cells`].
-    pub(super) fn encoded(&mut self, cells: &[u8]) {
+    pub(super) fn put_encoded(&mut self, cells: &[u8]) {
         self.0.cells(cells);
     }
 }

@@ -11,6 +11,7 @@
 //! What each has to wait for is memory, and the waits of several go on at the same time
 //! ([`query::Engine::point_reads`]). So those that are in the input together are done together.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use protocol::{Flags, Frame, Opcode, PlainExecute, Stage};
@@ -31,6 +32,8 @@ const GATHERED_BYTES: usize = 64 << 10;
 pub(super) struct Together {
     reads: Gathered<PointRead, Asked>,
     writes: Gathered<PointWrite, Frame>,
+    /// Frames that have turned out to be requests by themselves.
+    alone: VecDeque<Frame>,
     frame_bytes: usize,
 }
 
@@ -62,10 +65,13 @@ impl<S, A> Default for Gathered<S, A> {
 }
 
 impl<S, A> Gathered<S, A> {
+    fn with_capacity(count: usize) -> Self {
+        Gathered { statements: Vec::with_capacity(count), answers: Vec::with_capacity(count) }
+    }
+
     fn push(&mut self, statement: S, answer: A) {
         if self.statements.capacity() == 0 {
-            self.statements.reserve(POINTS_MAX);
-            self.answers.reserve(POINTS_MAX);
+            *self = Gathered::with_capacity(POINTS_MAX);
         }
         self.statements.push(statement);
         self.answers.push(answer);
@@ -73,13 +79,19 @@ impl<S, A> Gathered<S, A> {
 
     /// Takes out those that are done, and gives back those of each group.
     fn take_out(&mut self, done: PointSet, groups: &[PointSet]) -> Vec<Self> {
-        let mut taken: Vec<Self> = groups.iter().map(|_| Gathered::default()).collect();
-        if done.len() == self.statements.len() {
-            self.statements.clear();
-            self.answers.clear();
-            return taken;
+        let count = self.statements.len();
+        match groups {
+            [group] if group.len() == count => return vec![std::mem::take(self)],
+            [] if done.is_empty() => return Vec::new(),
+            _ if done.len() == count => {
+                self.statements.clear();
+                self.answers.clear();
+                return Vec::new();
+            }
+            _ => {}
         }
-        let Gathered { statements, answers } = std::mem::take(self);
+        let mut taken: Vec<Self> = groups.iter().map(|group| Gathered::with_capacity(group.len())).collect();
+        let Gathered { statements, answers } = std::mem::replace(self, Gathered::with_capacity(0));
         for (index, (statement, answer)) in statements.into_iter().zip(answers).enumerate() {
             match groups.iter().position(|group| group.contains(index)) {
                 Some(group) => taken[group].push(statement, answer),
@@ -100,7 +112,17 @@ impl Together {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.reads.statements.len() + self.writes.statements.len()
+        self.reads.statements.len() + self.writes.statements.len() + self.alone.len()
+    }
+
+    /// Leaves a frame to be a request by itself.
+    pub(super) fn leave(&mut self, frame: Frame) {
+        self.alone.push_back(frame);
+    }
+
+    /// The next frame that is a request by itself.
+    pub(super) fn next_alone(&mut self) -> Option<Frame> {
+        self.alone.pop_front()
     }
 
     /// At the end of a turn: what is left over waits, and takes so many bytes.
@@ -108,8 +130,8 @@ impl Together {
         if self.len() == 0 {
             *self = Together::default();
         }
-        let frames = self.writes.answers.iter().chain(self.reads.answers.iter().map(|asked| &asked.frame));
-        frames.map(frame_bytes).sum()
+        let gathered = self.writes.answers.iter().chain(self.reads.answers.iter().map(|asked| &asked.frame));
+        gathered.chain(&self.alone).map(frame_bytes).sum()
     }
 }
 
@@ -157,21 +179,19 @@ impl Connection {
         Some((read, described))
     }
 
-    /// Does what was gathered and answers it, until there is much to write, or sends it to its shard; gives back the
-    /// frames of what has to be answered as every other request. To be called until nothing is left.
-    pub(super) fn do_together(&mut self) -> Vec<Frame> {
+    /// Does what was gathered and answers it, until there is much to write, or sends it to its shard; leaves what has
+    /// to be answered as every other request. To be called until nothing is left.
+    pub(super) fn do_together(&mut self) {
         let server = std::rc::Rc::clone(&self.server);
         let _counted = PanicCount(&server.clients);
         let mut together = std::mem::take(&mut self.together);
         together.frame_bytes = 0;
         self.do_writes(&mut together.writes);
-        let mut unusual = Vec::new();
         if self.do_reads(&mut together.reads).is_continue() {
             together.reads.statements.clear();
-            unusual.extend(together.reads.answers.drain(..).map(|asked| asked.frame));
+            together.alone.extend(together.reads.answers.drain(..).map(|asked| asked.frame));
         }
         self.together = together;
-        unusual
     }
 
     /// Does and answers writes, or sends them to their shard.

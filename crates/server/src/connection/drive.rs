@@ -31,9 +31,12 @@ use crate::clients::Registration;
 /// A client that has taken nothing and sent nothing for so long, while it holds what others wait for, is let go.
 const STALL: Duration = Duration::from_secs(30);
 
+/// The answer to a request, on its stream.
+type Answered = (i16, Version, Answer);
+
 /// What requests that waited have come to.
 pub(super) enum Done {
-    Answer(i16, Version, Answer),
+    Answer(Answered),
     Reads(SentReads),
     Writes(SentWrites),
 }
@@ -42,7 +45,7 @@ impl Done {
     /// How many requests.
     fn len(&self) -> usize {
         match self {
-            Done::Answer(..) => 1,
+            Done::Answer(_) => 1,
             Done::Reads(reads) => reads.len(),
             Done::Writes(writes) => writes.len(),
         }
@@ -66,10 +69,10 @@ impl Future for Pending {
 pub(super) struct Connection {
     pub(super) server: Rc<ShardServer>,
     stream: TcpStream,
-    decoder: Decoder,
+    pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
     pub(super) stage: Stage,
-    session: Rc<RefCell<SessionState>>,
+    pub(super) session: Rc<RefCell<SessionState>>,
     pub(super) client: Rc<Registration>,
     pending: FuturesUnordered<Pending>,
     /// Requests in `pending`.
@@ -198,6 +201,7 @@ impl Connection {
         while let Some(Some(done)) = self.pending.next().now_or_never() {
             self.put_late(done);
             self.write_much()?;
+            self.take_together()?;
         }
         self.put_events();
         self.write()?;
@@ -217,9 +221,9 @@ impl Connection {
     /// Does what was gathered, as long as the client takes answers.
     fn take_together(&mut self) -> io::Result<()> {
         while self.together.len() > 0 && !self.is_blocked {
-            for frame in self.do_together() {
-                self.take_whole(Ok(frame));
-                self.write_much()?;
+            match self.together.next_alone() {
+                Some(frame) => self.take_whole(Ok(frame)),
+                None => self.do_together(),
             }
             self.write_much()?;
         }
@@ -261,7 +265,7 @@ impl Connection {
     }
 
     /// Takes a frame whatever it is.
-    pub(super) fn take_whole(&mut self, frame: Result<Frame, FrameError>) {
+    fn take_whole(&mut self, frame: Result<Frame, FrameError>) {
         let request = frame.and_then(|frame| {
             let envelope = self.decoder.decode_request(&frame)?;
             Ok((frame, envelope))
@@ -329,12 +333,12 @@ impl Connection {
             envelope,
             uses_metadata_ids: version.uses_segments(),
         };
-        let mut done: Pin<Box<dyn Future<Output = Done>>> =
-            Box::pin(async move { Done::Answer(stream, version, job.run().await) });
+        let mut answer: Pin<Box<dyn Future<Output = Answered>>> =
+            Box::pin(async move { (stream, version, job.run().await) });
         // One that is not over is polled again by `pending`, which is when it learns whom to wake.
-        match done.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(done) => self.put_done(done),
-            Poll::Pending => self.await_done(1, bytes, done),
+        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready((stream, version, answer)) => self.put(stream, version, answer),
+            Poll::Pending => self.await_done(1, bytes, Box::pin(answer.map(Done::Answer))),
         }
     }
 
@@ -361,15 +365,13 @@ impl Connection {
 
     /// Puts the answers to requests that waited.
     fn put_late(&mut self, done: Done) {
-        let (count, before) = (done.len(), self.encoder.pending_bytes());
-        self.pending_count -= count;
-        self.put_done(done);
-        self.server.budget.learn_answer((self.encoder.pending_bytes() - before) / count.max(1));
-    }
-
-    fn put_done(&mut self, done: Done) {
+        self.pending_count -= done.len();
         match done {
-            Done::Answer(stream, version, answer) => self.put(stream, version, answer),
+            Done::Answer((stream, version, answer)) => {
+                let before = self.encoder.pending_bytes();
+                self.put(stream, version, answer);
+                self.server.budget.learn_answer(self.encoder.pending_bytes() - before);
+            }
             Done::Reads(reads) => self.put_reads(reads),
             Done::Writes(writes) => self.put_writes(writes),
         }

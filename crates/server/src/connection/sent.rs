@@ -3,7 +3,8 @@
 //! ```text
 //!   Together ─┬─ done at once ──────────────────────────────────────────────────────────► output
 //!             └─ group of a shard ─► pending ─► its thread: rows as cells ─► pending ─┬─► output
-//!                                                            writes, durable          └─► a request by itself
+//!                       ▲                             or writes, durable              │
+//!                       └────────────── what was too much for one answer ─────────────┼─► a request by itself
 //! ```
 //!
 //! A message to another thread costs more than a read from memory, so a group is one message and one answer, and
@@ -12,12 +13,17 @@
 use std::ops::ControlFlow;
 
 use bytes::BytesMut;
-use protocol::{Flags, Frame, HEADER_BYTES, Opcode, Response, ResponseEnvelope};
-use query::{PointRead, PointRow, PointSet, PointWrite};
+use protocol::{ErrorResponse, Flags, Frame, HEADER_BYTES, Opcode, Response, ResponseEnvelope};
+use query::{PointRead, PointRow, PointSet, PointWrite, PointsWritten};
 
 use super::answer::Cells;
-use super::at_once::{Asked, Gathered};
+use super::at_once::{Asked, AtOnce, Gathered};
 use super::drive::{Connection, Done};
+use super::failed;
+use crate::convert;
+
+/// A shard that is asked for rows goes on until it has so much, however little room there is.
+const SEEN_BYTES_MIN: usize = 4 << 10;
 
 /// A group of reads that came back.
 pub(super) struct SentReads {
@@ -28,8 +34,7 @@ pub(super) struct SentReads {
 /// A group of writes that came back.
 pub(super) struct SentWrites {
     frames: Vec<Frame>,
-    /// The first so many are written.
-    written_count: usize,
+    written: PointsWritten,
 }
 
 /// Rows as their shard has encoded them, one after the other.
@@ -37,6 +42,8 @@ pub(super) struct SentWrites {
 struct Seen {
     cells: BytesMut,
     rows: Vec<SeenRow>,
+    /// Was there too much for one answer?
+    is_stopped: bool,
 }
 
 /// What one read saw.
@@ -71,14 +78,14 @@ impl Connection {
     /// Has the shard of a group read it.
     pub(super) fn send_reads(&mut self, group: Gathered<PointRead, Asked>) {
         let Gathered { statements, answers: asked } = group;
-        let frame_bytes = asked.iter().map(|asked| frame_bytes(&asked.frame)).sum();
-        let most_bytes = self.server.budget.output_bytes();
-        let seen = Seen { cells: BytesMut::new(), rows: Vec::with_capacity(asked.len()) };
+        let (count, frame_bytes) = (asked.len(), asked.iter().map(|asked| frame_bytes(&asked.frame)).sum());
+        let most_bytes = self.server.budget.output_bytes().max(SEEN_BYTES_MIN);
+        let seen = Seen { rows: Vec::with_capacity(count), ..Seen::default() };
         let reading = self.server.engine.send_point_reads(statements, seen, move |seen, index, row| {
             seen.add(index, row);
-            if seen.cells.len() > most_bytes { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            seen.is_stopped = seen.cells.len() > most_bytes;
+            if seen.is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        let count = asked.len();
         let done = async move { Done::Reads(SentReads { asked, seen: reading.await.unwrap_or_default() }) };
         self.await_done(count, frame_bytes, Box::pin(done));
     }
@@ -86,47 +93,74 @@ impl Connection {
     /// Has the shard of a group write it.
     pub(super) fn send_writes(&mut self, group: Gathered<PointWrite, Frame>) {
         let Gathered { statements, answers: frames } = group;
-        let frame_bytes = frames.iter().map(frame_bytes).sum();
+        let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
         let writing = self.server.engine.send_point_writes(statements);
-        let count = frames.len();
-        let done = async move { Done::Writes(SentWrites { frames, written_count: writing.await }) };
+        let done = async move { Done::Writes(SentWrites { frames, written: writing.await }) };
         self.await_done(count, frame_bytes, Box::pin(done));
     }
 
-    /// Answers a group of reads; what was not seen becomes a request by itself.
+    /// Answers a group of reads. What was not seen is asked again with others if there was too much to see, and else
+    /// becomes a request by itself.
     pub(super) fn put_reads(&mut self, reads: SentReads) {
-        let SentReads { asked, seen: Seen { cells, rows } } = reads;
+        let SentReads { asked, seen: Seen { cells, rows, is_stopped } } = reads;
         let (mut answered, mut begin) = (PointSet::default(), 0);
         for row in rows {
-            let Asked { frame, described } = &asked[row.index];
-            let (version, stream) = (frame.header.version, frame.header.stream);
-            let of_row = &cells[begin..row.cells_end];
-            self.encoder.append_with(version, stream, Opcode::Result, Flags::NONE, |out| {
-                described.write_rows(out, version, None, |sink| {
-                    sink.encoded(of_row);
-                    row.row_count
-                });
-            });
-            self.client.count_request();
+            self.put_seen(&asked[row.index], &cells[begin..row.cells_end], row.row_count);
             answered.insert(row.index);
             begin = row.cells_end;
         }
         let left = asked.into_iter().enumerate().filter(|(index, _)| !answered.contains(*index));
-        left.for_each(|(_, asked)| self.take_whole(Ok(asked.frame)));
+        for (_, Asked { frame, .. }) in left {
+            let left = if is_stopped && !self.together.is_full() {
+                self.gather(frame)
+            } else {
+                AtOnce::Unusual(frame)
+            };
+            if let AtOnce::Unusual(frame) = left {
+                self.together.leave(frame);
+            }
+        }
     }
 
-    /// Answers a group of writes; what was not written becomes a request by itself.
+    fn put_seen(&mut self, asked: &Asked, cells: &[u8], row_count: usize) {
+        let (version, stream) = (asked.frame.header.version, asked.frame.header.stream);
+        let put = |out: &mut BytesMut| {
+            asked.described.write_rows(out, version, None, |sink| {
+                sink.put_encoded(cells);
+                row_count
+            });
+        };
+        self.encoder.append_with(version, stream, Opcode::Result, Flags::NONE, put);
+        self.server.budget.learn_answer(cells.len());
+        self.client.count_request();
+    }
+
+    /// Answers a group of writes. Those of which nothing was written become requests by themselves.
     pub(super) fn put_writes(&mut self, writes: SentWrites) {
-        let SentWrites { mut frames, written_count } = writes;
-        let left = frames.split_off(written_count);
-        frames.iter().for_each(|frame| self.put_void(frame));
-        left.into_iter().for_each(|frame| self.take_whole(Ok(frame)));
+        let SentWrites { frames, written: PointsWritten { written_count, doubtful } } = writes;
+        let mut frames = frames.into_iter();
+        frames.by_ref().take(written_count).for_each(|frame| self.put_void(&frame));
+        if let Some((count, error)) = doubtful {
+            let error = convert::error(error);
+            frames.by_ref().take(count).for_each(|frame| self.put_failure(&frame, &error));
+        }
+        frames.for_each(|frame| self.together.leave(frame));
     }
 
     /// Answers a write.
     pub(super) fn put_void(&mut self, frame: &Frame) {
         let envelope = ResponseEnvelope::from(Response::Void);
         self.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
+        self.client.count_request();
+    }
+
+    fn put_failure(&mut self, frame: &Frame, error: &ErrorResponse) {
+        // It was parsed when it was gathered.
+        if let Ok(envelope) = self.decoder.decode_request(frame) {
+            let session = self.session.borrow();
+            failed::note(&self.server, session.keyspace.as_deref(), &envelope.request, error);
+        }
+        self.encoder.append_error(frame.header.version, frame.header.stream, error);
         self.client.count_request();
     }
 }

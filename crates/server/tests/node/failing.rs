@@ -1,5 +1,6 @@
 //! What clients and the management port see of a failing or full disk.
 
+use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use runtime::memory_disk::{Fault, Operation};
 use serde_json::json;
 use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions};
 
-use super::support::{Client, Node};
+use super::support::{Client, Node, execute};
 
 const ROW_BYTES: usize = 20_000;
 
@@ -191,4 +192,48 @@ fn verify_finds_damage_and_scrub_sets_it_aside_over_the_management_port() {
     let (_, faults) = node.get("/v1/faults");
     assert_eq!(faults["quarantined"].as_array().map(Vec::len), Some(1), "{faults}");
     assert!(client.rows("SELECT a FROM k.t").len() < 10, "the rest is read");
+}
+
+#[test]
+fn a_full_disk_refuses_only_writes_of_which_nothing_was_taken() {
+    const TOGETHER: i32 = 16;
+    let disk = MemoryDisk::new();
+    let node = Node::on_disk(&disk, small);
+    let mut client = with_rows(&node);
+    let insert = client.prepare("INSERT INTO k.t (a, b) VALUES (?, ?)");
+    disk.faults().set_capacity_bytes(disk.used_bytes() + (512 << 10));
+    let value = "x".repeat(ROW_BYTES);
+    let mut answers = BTreeMap::new();
+    // Until the disk has been full for as many as come together.
+    while answers.values().rev().take(TOGETHER as usize).any(|answer| *answer == Response::Void)
+        || answers.is_empty()
+    {
+        let first = 100 + answers.len() as i32;
+        for stream in 0..TOGETHER {
+            let key = (first + stream).to_be_bytes();
+            client.send(stream as i16, execute(&insert, &[&key, value.as_bytes()]));
+        }
+        for _ in 0..TOGETHER {
+            let (stream, answer) = client.receive();
+            answers.insert(first + i32::from(stream), answer.response);
+        }
+        assert!(answers.len() < 1_000, "the disk is never full");
+    }
+    let mut doubtful_count = 0;
+    for (key, answer) in &answers {
+        let is_there = !client.rows(&format!("SELECT a FROM k.t WHERE a = {key}")).is_empty();
+        match answer {
+            Response::Void => assert!(is_there, "{key} was acknowledged"),
+            answer if matches!(kind(answer), ErrorKind::Overloaded) => {
+                assert!(!is_there, "{key} was refused")
+            }
+            answer => {
+                assert!(matches!(kind(answer), ErrorKind::WriteFailure { .. }), "{answer:?}");
+                doubtful_count += 1;
+            }
+        }
+    }
+    assert!(doubtful_count > 0, "some were in the log when the disk was full");
+    disk.faults().clear();
+    node.abandon();
 }

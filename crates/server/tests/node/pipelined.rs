@@ -5,29 +5,12 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use protocol::{
-    Consistency, Execute, Prepare, Prepared, QueryParameters, Request, RequestEnvelope, Response, Value,
-    Values,
-};
+use protocol::{RequestEnvelope, Response};
 
-use crate::support::{Client, Node};
+use crate::support::{Client, Node, execute};
 
 const CLIENTS: i32 = 6;
 const ROWS: i32 = 400;
-
-fn prepare(client: &mut Client, text: &str) -> Prepared {
-    let request = Request::Prepare(Prepare { query: text.into(), keyspace: None });
-    match client.call(request.into()).response {
-        Response::Prepared(prepared) => prepared,
-        other => panic!("{text}: {other:?}"),
-    }
-}
-
-fn execute(prepared: &Prepared, values: &[&[u8]]) -> RequestEnvelope {
-    let values = Values::pack(values.iter().map(|value| Value::Bytes(value)));
-    let parameters = QueryParameters { values, ..QueryParameters::at(Consistency::One) };
-    Request::Execute(Execute { id: prepared.id.clone(), result_metadata_id: None, parameters }).into()
-}
 
 /// The value of a row: mostly short, sometimes more than what is sent over at once.
 fn value(row: i32) -> Vec<u8> {
@@ -54,8 +37,8 @@ fn all(client: &mut Client, requests: impl Iterator<Item = RequestEnvelope>) -> 
 }
 
 fn drive(mut client: Client, first: i32) {
-    let insert = prepare(&mut client, "INSERT INTO k.t (id, v) VALUES (?, ?)");
-    let select = prepare(&mut client, "SELECT v FROM k.t WHERE id = ?");
+    let insert = client.prepare("INSERT INTO k.t (id, v) VALUES (?, ?)");
+    let select = client.prepare("SELECT v FROM k.t WHERE id = ?");
     let rows = || first..first + ROWS;
     let inserts = rows().map(|row| execute(&insert, &[&row.to_be_bytes(), &value(row)]));
     for (stream, answer) in all(&mut client, inserts) {

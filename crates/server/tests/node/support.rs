@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use protocol::{
-    CellReader, Consistency, Decoder, Encoder, Query, QueryParameters, Request, RequestEnvelope, Response,
-    ResponseEnvelope, Rows, Version,
+    CellReader, Consistency, Decoder, Encoder, Execute, Prepare, Prepared, Query, QueryParameters, Request,
+    RequestEnvelope, Response, ResponseEnvelope, Rows, Value as Bound, Values, Version,
 };
 use runtime::{MemoryDisk, Runtime, RuntimeOptions};
 use serde_json::Value;
@@ -212,6 +212,14 @@ impl Client {
         matches!(self.socket.read(&mut [0; 16]), Ok(0) | Err(_))
     }
 
+    pub(crate) fn prepare(&mut self, text: &str) -> Prepared {
+        let request = Request::Prepare(Prepare { query: text.into(), keyspace: None });
+        match self.call(request.into()).response {
+            Response::Prepared(prepared) => prepared,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
     pub(crate) fn query(&mut self, text: &str) -> Response {
         self.call(request(text).into()).response
     }
@@ -244,6 +252,13 @@ impl Client {
 
 pub(crate) fn request(text: &str) -> Request {
     Request::Query(Query { query: text.into(), parameters: QueryParameters::at(Consistency::One) })
+}
+
+/// Runs a prepared statement with these values.
+pub(crate) fn execute(prepared: &Prepared, values: &[&[u8]]) -> RequestEnvelope {
+    let values = Values::pack(values.iter().map(|value| Bound::Bytes(value)));
+    let parameters = QueryParameters { values, ..QueryParameters::at(Consistency::One) };
+    Request::Execute(Execute { id: prepared.id.clone(), result_metadata_id: None, parameters }).into()
 }
 
 fn lines(rows: &Rows) -> Vec<String> {

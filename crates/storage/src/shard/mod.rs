@@ -81,6 +81,7 @@ pub(crate) use visit::Rest;
 pub use point::{PointReads, PointReadsSent};
 pub use prefetch::{PrefetchState, PrefetchStats};
 pub use scrub::{FileVerdict, ScrubbedFile};
+pub use write::WrittenEach;
 
 /// Of what the log may take, one part in so many may be segments that are kept to be written again.
 const LOG_PART_SPARE: u64 = 4;

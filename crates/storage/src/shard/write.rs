@@ -19,12 +19,24 @@ use crate::record::LogRecord;
 /// A list that needs no memory of its own for the one or two mutations of most writes.
 type Few<T> = SmallVec<[T; 2]>;
 
+/// The tables that mutations next to each other went to, and how many these are.
+pub(super) type Stores = Few<(Rc<TableStore>, usize)>;
+
 /// A write that stands in the log and the memtables.
 pub(super) struct Taken {
     /// Where in the log; `None` for tables without one.
     pub(super) position: Option<LogPosition>,
-    /// The tables that mutations next to each other went to, and how many these are.
-    pub(super) stores: Few<(Rc<TableStore>, usize)>,
+    pub(super) stores: Stores,
+}
+
+/// How far writes that were made together, but each by itself, have come, in their order.
+#[derive(Debug, Default)]
+pub struct WrittenEach {
+    /// The first so many are durable in the sense of the sync mode.
+    pub written_count: usize,
+    /// So many after them may or may not survive, and why. Of the rest nothing was written: what stands in the way
+    /// is for a write by itself to find.
+    pub doubtful: Option<(usize, StorageError)>,
 }
 
 /// Mutations of one table, next to each other.
@@ -93,15 +105,21 @@ impl Shard {
     /// is for [`Shard::write`] to find, and the others stay behind it. How many were written?
     pub(crate) fn write_at_once(&self, mutations: &[&Mutation], mut tell: impl FnMut(usize)) -> u64 {
         let mut written_count = 0;
-        'all: for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
-            let Ok(store) = self.store(of_table[0].table) else { break 'all };
-            let places = places_of(&store, of_table.iter().copied());
-            for (mutation, place) in of_table.iter().zip(places) {
-                if !self.write_one_at_once(&store, mutation, place) {
-                    break 'all;
-                }
+        // Asked before anything is looked for: under most sync modes it is no for all.
+        if !mutations.first().is_some_and(|first| self.takes_at_once(first)) {
+            return 0;
+        }
+        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
+            let Ok(store) = self.store(of_table[0].table) else { break };
+            let sample = store.metrics.begin_writes(of_table.len(), &*self.runtime.clock);
+            let takes = |mutation: &Mutation| self.takes_at_once(mutation);
+            let taken_count = self.take_each(&store, of_table, takes, |_| {
                 tell(written_count);
                 written_count += 1;
+            });
+            sample.end(taken_count as u64);
+            if taken_count < of_table.len() {
+                break;
             }
         }
         self.lend();
@@ -109,59 +127,89 @@ impl Shard {
     }
 
     /// As [`Shard::write`] of each of up to [`KEYS_TOGETHER`] mutations by itself, but that all wait together until
-    /// they are durable. How many were written? What stands in the way of the first that was not is for
-    /// [`Shard::write`] to find, and the others stay behind it.
-    ///
-    /// # Errors
-    /// The log failed: each write may or may not survive.
+    /// they are durable.
     ///
     /// # Cancel safety
     /// As [`Shard::write`].
-    pub(crate) async fn write_each(self: &Rc<Self>, mutations: &[Mutation]) -> Result<usize, StorageError> {
+    pub(crate) async fn write_each(self: &Rc<Self>, mutations: &[Mutation]) -> WrittenEach {
         let started = self.runtime.clock.elapsed();
-        let mut written_count = self.write_all_at_once(mutations);
-        let (mut last, mut stores) = (None, Few::new());
-        for mutation in &mutations[written_count..] {
-            if self.wait_for_room().await.is_err() {
-                break;
-            }
-            let Ok(taken) = self.take(std::slice::from_ref(mutation)) else { break };
-            self.after_append(taken.position);
-            last = taken.position.or(last);
-            taken.stores.into_iter().for_each(|(store, count)| add_to(&mut stores, store, count));
-            written_count += 1;
+        let mutations: SmallVec<[_; KEYS_TOGETHER]> = mutations.iter().collect();
+        let written_count = self.write_at_once(&mutations, |_| ()) as usize;
+        let rest = &mutations[written_count..];
+        if rest.is_empty() || self.wait_for_room().await.is_err() {
+            return WrittenEach { written_count, doubtful: None };
         }
-        if let Some(position) = last {
-            self.log.synced(position).await?;
+        let (stores, last) = self.take_while_there_is_room(rest);
+        let taken_count = stores.iter().map(|(_, count)| count).sum();
+        // No await since the first append: a log that fails and begins anew fails all of them or none.
+        let synced = match last {
+            Some(position) => self.log.synced(position).await,
+            None => Ok(()),
+        };
+        if let Err(error) = synced {
+            return WrittenEach { written_count, doubtful: Some((taken_count, error.into())) };
         }
         self.count_writes(&stores, started);
-        Ok(written_count)
+        WrittenEach { written_count: written_count + taken_count, doubtful: None }
     }
 
-    fn write_all_at_once(&self, mutations: &[Mutation]) -> usize {
-        let mutations: SmallVec<[_; KEYS_TOGETHER]> = mutations.iter().collect();
-        self.write_at_once(&mutations, |_| ()) as usize
-    }
-
-    fn write_one_at_once(&self, store: &TableStore, mutation: &Mutation, place: Option<Place>) -> bool {
-        let clock = &*self.runtime.clock;
-        let record_bytes = LogRecord::bytes(mutation.as_encoded());
-        if self.is_short_of_room() || !self.log.takes_at_once(record_bytes, clock.elapsed_roughly()) {
-            return false;
+    /// Takes mutations, the first in any case, until the budget is spent. Tells the tables that those which were
+    /// taken went to, and where the last of them is in the log.
+    fn take_while_there_is_room(self: &Rc<Self>, mutations: &[&Mutation]) -> (Stores, Option<LogPosition>) {
+        let (mut stores, mut last) = (Stores::new(), None);
+        let mut is_first = true;
+        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
+            let Ok(store) = self.store(of_table[0].table) else { break };
+            let has_room = |_: &Mutation| {
+                std::mem::take(&mut is_first) || self.memtable_bytes.get() <= self.memtable_budget()
+            };
+            let taken_count = self.take_each(&store, of_table, has_room, |position| {
+                self.after_append(position);
+                last = position.or(last);
+            });
+            stores.push((store, taken_count));
+            if taken_count < of_table.len() {
+                break;
+            }
         }
-        let sample = store.metrics.begin_write(clock);
-        let logged = self.is_durable(mutation.table).then(|| self.append_one(mutation.as_encoded()));
-        let Ok(position) = logged.transpose() else { return false };
-        self.apply(store, mutation, position, place);
-        sample.end(1);
-        true
+        self.lend();
+        (stores, last)
+    }
+
+    /// Logs mutations of a table, each by itself, and merges them into the memtable, until one is not to be taken
+    /// or the log does not take it; tells where each is in the log. How many were taken?
+    fn take_each(
+        &self,
+        store: &TableStore,
+        mutations: &[&Mutation],
+        mut takes: impl FnMut(&Mutation) -> bool,
+        mut tell: impl FnMut(Option<LogPosition>),
+    ) -> usize {
+        let places = places_of(store, mutations.iter().copied());
+        for (index, (mutation, place)) in mutations.iter().zip(places).enumerate() {
+            if !takes(mutation) {
+                return index;
+            }
+            let logged = self.is_durable(mutation.table).then(|| self.append_one(mutation.as_encoded()));
+            let Ok(position) = logged.transpose() else { return index };
+            self.apply(store, mutation, position, place);
+            tell(position);
+        }
+        mutations.len()
+    }
+
+    /// Would a write of it neither wait nor have anything done beside it?
+    fn takes_at_once(&self, mutation: &Mutation) -> bool {
+        let record_bytes = LogRecord::bytes(mutation.as_encoded());
+        let now = self.runtime.clock.elapsed_roughly();
+        !self.is_short_of_room() && self.log.takes_at_once(record_bytes, now)
     }
 
     /// Appends the mutations to the log and merges them into the memtables. Tells where in the log they
     /// are, if they are.
     pub(super) fn take(&self, mutations: &[Mutation]) -> Result<Taken, StorageError> {
         let store = |of_table: &[Mutation]| Ok((self.store(of_table[0].table)?, of_table.len()));
-        let stores: Few<_> = by_table(mutations).map(store).collect::<Result<_, StorageError>>()?;
+        let stores: Stores = by_table(mutations).map(store).collect::<Result<_, StorageError>>()?;
         let durable = by_table(mutations).filter(|of_table| self.is_durable(of_table[0].table)).flatten();
         let logged: Few<&Bytes> = durable.map(Mutation::as_encoded).collect();
         if !logged.is_empty() {
@@ -301,14 +349,6 @@ fn places_of<'a>(store: &TableStore, mutations: impl Iterator<Item = &'a Mutatio
         // One alone is looked for when it is merged.
         [_] => smallvec![None],
         keys => store.active.borrow().with(|memtable| memtable.places_of(keys)),
-    }
-}
-
-/// Counts writes of a table, which mostly is that of those before.
-fn add_to(stores: &mut Few<(Rc<TableStore>, usize)>, store: Rc<TableStore>, count: usize) {
-    match stores.last_mut() {
-        Some((last, sum)) if Rc::ptr_eq(last, &store) => *sum += count,
-        _ => stores.push((store, count)),
     }
 }
 
