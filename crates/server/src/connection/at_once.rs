@@ -14,10 +14,10 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use protocol::{Flags, Frame, Opcode, PlainExecute, Stage};
+use protocol::{Encoder, Flags, Frame, Opcode, PlainExecute, Stage};
 use query::{POINTS_MAX, PointQuery, PointRead, PointSet, PointStatement, PointWrite};
 
-use super::answer::{Described, Wanted};
+use super::answer::{Described, Sink, Wanted};
 use super::drive::Connection;
 use super::sent::frame_bytes;
 use crate::clients::PanicCount;
@@ -47,7 +47,7 @@ pub(super) struct Gathered<S, A> {
 /// How a read is to be answered.
 pub(super) struct Asked {
     pub(super) frame: Frame,
-    pub(super) described: Described,
+    described: Described,
 }
 
 /// What became of a frame.
@@ -58,9 +58,19 @@ pub(super) enum AtOnce {
     Unusual(Frame),
 }
 
+impl Asked {
+    /// Appends the answer, whose rows are given to the sink and counted.
+    pub(super) fn append_answer(&self, encoder: &mut Encoder, rows: impl FnOnce(&mut Sink<'_>) -> usize) {
+        let (version, stream) = (self.frame.header.version, self.frame.header.stream);
+        encoder.append_with(version, stream, Opcode::Result, Flags::NONE, |out| {
+            self.described.write_rows(out, version, None, rows);
+        });
+    }
+}
+
 impl<S, A> Default for Gathered<S, A> {
     fn default() -> Self {
-        Gathered { statements: Vec::new(), answers: Vec::new() }
+        Gathered::with_capacity(0)
     }
 }
 
@@ -91,7 +101,7 @@ impl<S, A> Gathered<S, A> {
             _ => {}
         }
         let mut taken: Vec<Self> = groups.iter().map(|group| Gathered::with_capacity(group.len())).collect();
-        let Gathered { statements, answers } = std::mem::replace(self, Gathered::with_capacity(0));
+        let Gathered { statements, answers } = std::mem::take(self);
         for (index, (statement, answer)) in statements.into_iter().zip(answers).enumerate() {
             match groups.iter().position(|group| group.contains(index)) {
                 Some(group) => taken[group].push(statement, answer),
@@ -216,11 +226,7 @@ impl Connection {
         let (mut done, mut is_stopped) = (PointSet::default(), false);
         let asked = &reads.answers;
         let left = self.server.engine.point_reads(&reads.statements, |index, row| {
-            let Asked { frame, described } = &asked[index];
-            let (version, stream) = (frame.header.version, frame.header.stream);
-            encoder.append_with(version, stream, Opcode::Result, Flags::NONE, |out| {
-                described.write_rows(out, version, None, |sink| row.write(sink));
-            });
+            asked[index].append_answer(encoder, |sink| row.write(sink));
             done.insert(index);
             is_stopped = encoder.pending_bytes() > most_bytes;
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

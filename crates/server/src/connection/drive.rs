@@ -24,7 +24,7 @@ use super::answer::Answer;
 use super::at_once::{AtOnce, Together};
 use super::handle::Job;
 use super::intake::{Intake, Taken};
-use super::sent::{SentReads, SentWrites};
+use super::sent::{SentReads, SentWrites, frame_bytes};
 use crate::budget::Held;
 use crate::clients::Registration;
 
@@ -299,8 +299,7 @@ impl Connection {
                 self.put(stream, version, Response::Ready.into());
             }
             _ => {
-                let bytes = frame.body.len() + protocol::HEADER_BYTES;
-                self.begin(version, stream, envelope, bytes);
+                self.begin(version, stream, envelope, frame_bytes(frame));
             }
         }
     }

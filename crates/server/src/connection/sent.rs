@@ -13,7 +13,7 @@
 use std::ops::ControlFlow;
 
 use bytes::BytesMut;
-use protocol::{ErrorResponse, Flags, Frame, HEADER_BYTES, Opcode, Response, ResponseEnvelope};
+use protocol::{ErrorResponse, Frame, HEADER_BYTES, Response, ResponseEnvelope};
 use query::{PointRead, PointRow, PointSet, PointWrite, PointsWritten};
 
 use super::answer::Cells;
@@ -123,14 +123,10 @@ impl Connection {
     }
 
     fn put_seen(&mut self, asked: &Asked, cells: &[u8], row_count: usize) {
-        let (version, stream) = (asked.frame.header.version, asked.frame.header.stream);
-        let put = |out: &mut BytesMut| {
-            asked.described.write_rows(out, version, None, |sink| {
-                sink.put_encoded(cells);
-                row_count
-            });
-        };
-        self.encoder.append_with(version, stream, Opcode::Result, Flags::NONE, put);
+        asked.append_answer(&mut self.encoder, |sink| {
+            sink.put_encoded(cells);
+            row_count
+        });
         self.server.budget.learn_answer(cells.len());
         self.client.count_request();
     }

@@ -1,5 +1,6 @@
 //! How a write is taken: one log record, then the memtables, then wait until it is durable.
 
+use std::borrow::Borrow;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -40,8 +41,8 @@ pub struct WrittenEach {
 }
 
 /// Mutations of one table, next to each other.
-fn by_table(mutations: &[Mutation]) -> impl Iterator<Item = &[Mutation]> {
-    mutations.chunk_by(|one, other| one.table == other.table)
+fn by_table<M: Borrow<Mutation>>(mutations: &[M]) -> impl Iterator<Item = &[M]> {
+    mutations.chunk_by(|one, other| one.borrow().table == other.borrow().table)
 }
 
 /// How long a write waits.
@@ -109,7 +110,7 @@ impl Shard {
         if !mutations.first().is_some_and(|first| self.takes_at_once(first)) {
             return 0;
         }
-        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
+        for of_table in by_table(mutations) {
             let Ok(store) = self.store(of_table[0].table) else { break };
             let sample = store.metrics.begin_writes(of_table.len(), &*self.runtime.clock);
             let takes = |mutation: &Mutation| self.takes_at_once(mutation);
@@ -158,7 +159,7 @@ impl Shard {
     fn take_while_there_is_room(self: &Rc<Self>, mutations: &[&Mutation]) -> (Stores, Option<LogPosition>) {
         let (mut stores, mut last) = (Stores::new(), None);
         let mut is_first = true;
-        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
+        for of_table in by_table(mutations) {
             let Ok(store) = self.store(of_table[0].table) else { break };
             let has_room = |_: &Mutation| {
                 std::mem::take(&mut is_first) || self.memtable_bytes.get() <= self.memtable_budget()
