@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use rows::{Mutation, PartitionKey, Row};
+use rows::{Mutation, PartitionKey, RowInPlace};
 use schema::TableId;
 use storage::{PointReads, PointReadsSent, WrittenEach};
 use types::Token;
@@ -33,7 +33,7 @@ impl Coordinator {
         &self,
         owner: usize,
         reads: PointReads<'_>,
-        show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()> + Send,
+        show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()> + Send,
     ) -> bool {
         self.shard.point_reads(owner, reads, show)
     }
@@ -51,7 +51,7 @@ impl Coordinator {
     ) -> Result<T, CoordinatorError>
     where
         T: Send + 'static,
-        Show: FnMut(&mut T, usize, &PartitionKey, Option<&Row>) -> ControlFlow<()> + Send + 'static,
+        Show: FnMut(&mut T, usize, &PartitionKey, Option<RowInPlace<'_>>) -> ControlFlow<()> + Send + 'static,
     {
         Ok(self.shard.send_point_reads(owner, reads, seen, show).await?)
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coordinator::Consistency;
-use rows::{Mutation, PartitionKey, Row};
+use rows::{Mutation, PartitionKey, RowInPlace};
 use smallvec::SmallVec;
 use storage::{PointReads, PointReadsSent, StorageError, WrittenEach};
 
@@ -216,7 +216,7 @@ impl Engine {
         let keys = reads.into_iter().map(|read| read.key).collect();
         let sent = PointReadsSent { table, keys, now: coordinator.now_seconds() };
         async move {
-            let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<&Row>| {
+            let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {
                 show(seen, index, PointRow { key: &key.bytes, row, projection: &projection })
             };
             coordinator.send_point_reads(owner, sent, seen, show).await.ok()

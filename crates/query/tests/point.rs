@@ -10,7 +10,7 @@ use bytes::Bytes;
 use common::{Session, int, text, with_node, with_periodic_node};
 use query::{
     BindValue, Consistency, POINTS_MAX, PointGroups, PointQuery, PointRead, PointRow, PointStatement,
-    PointUpdate, QueryOptions, ResponseKind, RowSink, RowsResult, Values,
+    PointUpdate, PreparedInfo, QueryOptions, ResponseKind, RowSink, RowsResult, Values,
 };
 
 const TABLE: &str = "CREATE TABLE rows (k text PRIMARY KEY, z int, a text, m map<text, int>, l list<int>)";
@@ -37,6 +37,16 @@ fn cells_of(rows: &RowsResult) -> (usize, Cells) {
 
 async fn point_query(session: &Session, statement: &str) -> Option<PointQuery> {
     let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
+    point_query_of(session, &prepared)
+}
+
+/// The same of a statement whose columns may not be there.
+async fn point_query_if_any(session: &Session, statement: &str) -> Option<PointQuery> {
+    let prepared = session.engine.prepare(&session.state, statement, None).await.ok()?;
+    point_query_of(session, &prepared)
+}
+
+fn point_query_of(session: &Session, prepared: &PreparedInfo) -> Option<PointQuery> {
     match session.engine.point_statement(&prepared.id) {
         Some(PointStatement::Read(query)) => Some(query),
         _ => None,
@@ -115,6 +125,58 @@ fn the_row_is_the_same_whatever_was_written_and_wherever_it_lies() {
                 }
             }
         });
+    }
+}
+
+/// Rows of single cells, in the order of their columns' names, are shown where they lie in a file. Whatever else
+/// there is to say of such a row, or of another place, is not to be overlooked.
+#[test]
+fn a_row_of_single_cells_is_the_same_wherever_it_lies() {
+    let selections = [
+        "SELECT * FROM cells WHERE k = ?",
+        "SELECT d, a, k, d FROM cells WHERE k = ?",
+        "SELECT b FROM cells WHERE k = ?",
+        "SELECT c FROM cells WHERE k = ?",
+    ];
+    let whole = "INSERT INTO cells (k, a, b, d) VALUES ('p', 'one', 1, 2)";
+    let then = [
+        "INSERT INTO cells (k, a, b, d) VALUES ('q', 'other', 3, 4)",
+        "INSERT INTO cells (k, a, b) VALUES ('p', '', 1)",
+        "INSERT INTO cells (k, a, b, d) VALUES ('p', null, 1, 2)",
+        "UPDATE cells SET a = 'two' WHERE k = 'p'",
+        "UPDATE cells USING TTL 1000 SET d = 5 WHERE k = 'p'",
+        "INSERT INTO cells (k, a, b, d) VALUES ('p', 'two', 6, 7) USING TTL 1000",
+        "DELETE a FROM cells WHERE k = 'p'",
+        "DELETE FROM cells WHERE k = 'p'",
+        "DELETE FROM cells USING TIMESTAMP 1 WHERE k = 'p'",
+        "ALTER TABLE cells ADD c text",
+        "ALTER TABLE cells DROP b",
+    ];
+    for step in then {
+        for (is_flushed_between, is_flushed_after) in [(true, false), (true, true), (false, true)] {
+            with_node(1, 64 << 20, async |mut session: Session| {
+                session.run("CREATE TABLE cells (k text PRIMARY KEY, a text, b int, d bigint)").await;
+                session.run(whole).await;
+                if is_flushed_between {
+                    session.flush().await;
+                }
+                session.run(step).await;
+                if is_flushed_after {
+                    session.flush().await;
+                }
+                let mut found_count = 0;
+                for statement in selections {
+                    let Some(query) = point_query_if_any(&session, statement).await else { continue };
+                    for key in ["p", "q"] {
+                        let expected = the_long_way(&mut session, statement, key).await;
+                        let found = at_once(&session, &query, key);
+                        found_count += usize::from(found.is_some());
+                        assert!(found.is_none_or(|found| found == expected), "{statement} of {key}: {step}");
+                    }
+                }
+                assert!(found_count > 0 || step.contains("DROP"), "{step}: none was told at once");
+            });
+        }
     }
 }
 

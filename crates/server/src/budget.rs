@@ -69,10 +69,14 @@ pub(crate) struct Budget {
     ending_count: Cell<usize>,
     /// Frames that have room set aside.
     frame_count: Cell<usize>,
-    /// What an answer that was waited for has taken of late.
-    answer_bytes: Cell<usize>,
+    /// Of all its connections.
+    answer_size: Cell<AnswerSize>,
     line: RefCell<VecDeque<Rc<Place>>>,
 }
+
+/// How large answers that were waited for have been of late, in bytes beyond what is counted for each request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AnswerSize(usize);
 
 /// What a connection stands in line for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +123,13 @@ impl std::fmt::Debug for Budget {
     }
 }
 
+impl AnswerSize {
+    fn learn(&mut self, bytes: usize) {
+        let beyond = bytes.saturating_sub(REQUEST_BYTES / 2);
+        self.0 = beyond.max(self.0 - self.0.div_ceil(16));
+    }
+}
+
 impl Want {
     fn bytes(self) -> usize {
         match self {
@@ -135,7 +146,7 @@ impl Budget {
             figures,
             ending_count: Cell::new(0),
             frame_count: Cell::new(0),
-            answer_bytes: Cell::new(0),
+            answer_size: Cell::default(),
             line: RefCell::default(),
         })
     }
@@ -179,10 +190,11 @@ impl Budget {
         if self.held_bytes() <= self.bytes_max { READ_BYTES } else { READ_BYTES_MIN }
     }
 
-    /// Counts requests that wait together, with their frames and the answers they are likely to get: several come back
-    /// with no more than is written out at once, and one answer beyond it.
-    pub(crate) fn hold_requests(self: &Rc<Self>, count: usize, frame_bytes: usize) -> Held {
-        let expected = self.answer_bytes.get().min(self.bytes_max / 4);
+    /// Counts requests of a connection that wait together, with their frames and the answers they are likely to get:
+    /// several come back with no more than is written out at once, and one answer beyond it. A connection whose own
+    /// answers are large is not expected to need less because those of others are small.
+    pub(crate) fn hold_requests(self: &Rc<Self>, count: usize, frame_bytes: usize, own: AnswerSize) -> Held {
+        let expected = own.0.max(self.answer_size.get().0).min(self.bytes_max / 4);
         let each = count * (REQUEST_BYTES + expected);
         self.hold(frame_bytes + each.min(REQUEST_BYTES + OUTPUT_BYTES + expected), Until::Ended)
     }
@@ -207,12 +219,13 @@ impl Budget {
         counter.set(counter.get().saturating_add_signed(by));
     }
 
-    /// Learns how large the answer to a request that waited was.
-    pub(crate) fn learn_answer(&self, bytes: usize) {
-        let known = self.answer_bytes.get();
-        // What is within `REQUEST_BYTES` anyway need not be expected.
-        let beyond = bytes.saturating_sub(REQUEST_BYTES / 2);
-        self.answer_bytes.set(beyond.max(known - known.div_ceil(16)));
+    /// Learns how large the answer to a request that waited was: for its connection, and for those of which nothing
+    /// is known yet.
+    pub(crate) fn learn_answer(&self, own: &mut AnswerSize, bytes: usize) {
+        let mut shared = self.answer_size.get();
+        shared.learn(bytes);
+        self.answer_size.set(shared);
+        own.learn(bytes);
     }
 
     /// Counts a request that is refused.
@@ -357,7 +370,8 @@ mod tests {
     #[test]
     fn who_waits_is_called_in_order_as_requests_end() {
         let budget = budget(100);
-        let mut requests: Vec<_> = (0..5).map(|_| budget.hold_requests(1, 12 * KIB)).collect();
+        let mut requests: Vec<_> =
+            (0..5).map(|_| budget.hold_requests(1, 12 * KIB, AnswerSize::default())).collect();
         assert!(!budget.is_open());
         let mut tickets: Vec<Ticket> = (0..3).map(|_| Ticket::default()).collect();
         for ticket in &mut tickets {
@@ -393,7 +407,7 @@ mod tests {
         assert!(first.is_some());
         assert!(poll(&budget, &mut tickets[1], Want::Turn).is_none());
         drop(first);
-        let request = budget.hold_requests(1, KIB);
+        let request = budget.hold_requests(1, KIB, AnswerSize::default());
         let second = poll(&budget, &mut tickets[1], Want::Turn);
         assert!(second.is_some(), "it was called before the request began");
         drop(second);
@@ -417,14 +431,22 @@ mod tests {
     #[test]
     fn answers_are_expected_to_be_as_large_as_those_before() {
         let budget = budget(1000);
-        assert_eq!(budget.hold_requests(1, 0).bytes(), REQUEST_BYTES);
-        budget.learn_answer(100 * KIB);
-        assert!(budget.hold_requests(1, 0).bytes() > 100 * KIB);
+        let (mut large, mut small) = (AnswerSize::default(), AnswerSize::default());
+        let held_bytes = |own: AnswerSize| budget.hold_requests(1, 0, own).bytes();
+        assert_eq!(held_bytes(large), REQUEST_BYTES);
+        budget.learn_answer(&mut large, 100 * KIB);
+        assert!(held_bytes(large) > 100 * KIB);
+        assert!(held_bytes(small) > 100 * KIB, "of a new connection the least is known");
         for _ in 0..200 {
-            budget.learn_answer(100);
+            budget.learn_answer(&mut small, 100);
         }
-        assert_eq!(budget.hold_requests(1, 0).bytes(), REQUEST_BYTES);
-        budget.learn_answer(1 << 30);
-        assert!(budget.hold_requests(1, 0).bytes() < 300 * KIB, "a budget for several, whatever was seen");
+        assert_eq!(held_bytes(small), REQUEST_BYTES);
+        assert!(held_bytes(large) > 100 * KIB, "what others are answered says nothing of this one");
+        for _ in 0..200 {
+            budget.learn_answer(&mut large, 100);
+        }
+        assert_eq!(held_bytes(large), REQUEST_BYTES);
+        budget.learn_answer(&mut large, 1 << 30);
+        assert!(held_bytes(large) < 300 * KIB, "a budget for several, whatever was seen");
     }
 }

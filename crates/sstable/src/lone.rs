@@ -11,12 +11,14 @@
 //! chunk. What else there is, damage included, is [`LoneSearch::Unusual`], and for a cursor to tell.
 
 use rows::{DeletionTime, PartitionKey, Row};
+use schema::ColumnId;
+use smallvec::SmallVec;
 use stdx::cursor::Cursor;
 use stdx::prefetch::prefetch;
 
 use crate::bloom::KeyHash;
 use crate::checksums::PAGE_BYTES;
-use crate::data::{Decoder, HeadKind, read_partition_head};
+use crate::data::{Decoder, Head, HeadKind, read_partition_head};
 use crate::partition_index::{PartitionPlace, form_of, place_at_end};
 use crate::trie::follow_in_page;
 use crate::{Chunk, ChunkId, Component, TableFile};
@@ -76,6 +78,17 @@ pub enum LonePartition {
     Unusual,
 }
 
+/// Values of the only row of a partition, ascending by column.
+pub type LoneValues<'c> = SmallVec<[(ColumnId, &'c [u8]); 16]>;
+
+/// The first item of a partition without clustering columns.
+struct LoneItem<'c> {
+    deletion: DeletionTime,
+    head: Head,
+    /// Behind the head, of a row.
+    body: &'c [u8],
+}
+
 impl TableFile {
     /// Looks for a partition in what is always in memory. Does not ask the filter: see
     /// [`TableFile::may_contain`].
@@ -129,6 +142,23 @@ impl TableFile {
         }
     }
 
+    /// Finds the values of the only row of a partition where they lie in the chunk that was wanted. `None` when
+    /// there is anything else to be said of row and partition, and for [`TableFile::read_lone`].
+    pub fn lone_values<'c>(
+        &'c self,
+        key: &SearchKey<'_>,
+        chunk: &'c Chunk,
+        offset: usize,
+    ) -> Option<LoneValues<'c>> {
+        let mut decoder = Decoder::default();
+        let item = self.lone_item(&mut decoder, key, chunk.as_slice().get(offset..)?)??;
+        let is_row = item.head.kind == HeadKind::Row && item.deletion.is_live();
+        let mut values = LoneValues::new();
+        let put = |id, value| values.push((id, value));
+        is_row.then(|| Decoder::values(self.layout(), &item.head, item.body, put)).flatten()?;
+        Some(values)
+    }
+
     fn follow_path(
         &self,
         key: &SearchKey<'_>,
@@ -163,26 +193,37 @@ impl TableFile {
 
     /// `None` when there is more than that, or it is not all in these bytes.
     fn parse_lone(&self, key: &SearchKey<'_>, bytes: &[u8]) -> Option<LonePartition> {
+        let mut decoder = Decoder::default();
+        let Some(item) = self.lone_item(&mut decoder, key, bytes)? else {
+            return Some(LonePartition::Absent);
+        };
+        let row = match item.head.kind {
+            HeadKind::End => None,
+            HeadKind::Marker(_) => return None,
+            HeadKind::Row => decoder.row(self.layout(), &item.head, false, item.body).ok()?,
+        };
+        Some(LonePartition::Row(item.deletion, row))
+    }
+
+    /// `None` when it is not all in these bytes, `Some(None)` when they begin another partition.
+    fn lone_item<'c>(
+        &self,
+        decoder: &mut Decoder,
+        key: &SearchKey<'_>,
+        bytes: &'c [u8],
+    ) -> Option<Option<LoneItem<'c>>> {
         let layout = self.layout();
         let mut input = Cursor::new(bytes);
         let (key_bytes, deletion) = read_partition_head(self.descriptor().version, &mut input).ok()?;
         if key_bytes != key.key.bytes {
-            return Some(LonePartition::Absent);
+            return Some(None);
         }
         if !layout.statics.list.is_empty() || !layout.clustering.is_empty() {
             return None;
         }
         let item = &bytes[input.position()..];
-        let mut decoder = Decoder::default();
         let head = decoder.head(layout, item, false).ok()?;
-        let row = match head.kind {
-            HeadKind::End => None,
-            HeadKind::Marker(_) => return None,
-            HeadKind::Row => {
-                let body = item.get(head.body_start..usize::try_from(head.item_bytes).ok()?)?;
-                decoder.row(layout, &head, false, body).ok()?
-            }
-        };
-        Some(LonePartition::Row(deletion, row))
+        let body = item.get(head.body_start..usize::try_from(head.item_bytes).ok()?)?;
+        Some(Some(LoneItem { deletion, head, body }))
     }
 }

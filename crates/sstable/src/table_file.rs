@@ -288,6 +288,13 @@ impl TableFile {
         self.number
     }
 
+    /// Has the processor fetch what [`TableFile::may_contain`] will look at.
+    pub fn fetch_filter(&self, hash: KeyHash) {
+        if let Some(filter) = &self.filter {
+            filter.fetch(hash);
+        }
+    }
+
     /// May the partition be in it? Asks key range and filter; no means no.
     /// `hash` is the key's, made once for all files that are asked.
     pub fn may_contain(&self, key: &PartitionKey, hash: KeyHash) -> bool {

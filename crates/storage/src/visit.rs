@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use rows::{Mutation, PartitionKey, Row};
+use rows::{Mutation, PartitionKey, RowInPlace};
 
 use crate::shard::Rest;
 use crate::{
@@ -38,7 +38,7 @@ impl ShardHandle {
         &self,
         owner: usize,
         reads: PointReads<'_>,
-        show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()> + Send,
+        show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()> + Send,
     ) -> bool {
         if owner == self.local().index() {
             self.local().point_reads(reads, show);
@@ -60,7 +60,7 @@ impl ShardHandle {
     ) -> Result<T, StorageError>
     where
         T: Send + 'static,
-        Show: FnMut(&mut T, usize, &PartitionKey, Option<&Row>) -> ControlFlow<()> + Send + 'static,
+        Show: FnMut(&mut T, usize, &PartitionKey, Option<RowInPlace<'_>>) -> ControlFlow<()> + Send + 'static,
     {
         let read = move |shard: Rc<Shard>| async move {
             shard.sent_point_reads(&reads, |index, row| show(&mut seen, index, &reads.keys[index], row));

@@ -1,10 +1,10 @@
 //! SELECT of one row by its key: which plans are such, and how the row is shown. See [`crate::point`].
 
-use rows::Row;
+use rows::{RowInPlace, RowValues};
 use types::CqlType;
 
 use super::plan::{Limit, SelectPlan};
-use super::rows::{Projection, write_lone};
+use super::rows::{Projection, Source, write_lone};
 use crate::catalog::Home;
 use crate::response::RowSink;
 
@@ -12,7 +12,7 @@ use crate::response::RowSink;
 #[derive(Clone, Copy, Debug)]
 pub struct PointRow<'a> {
     pub(crate) key: &'a [u8],
-    pub(crate) row: Option<&'a Row>,
+    pub(crate) row: Option<RowInPlace<'a>>,
     pub(crate) projection: &'a Projection,
 }
 
@@ -20,8 +20,34 @@ impl PointRow<'_> {
     /// Gives every cell to the sink; the number of rows.
     pub fn write(&self, sink: &mut impl RowSink) -> usize {
         let Some(row) = self.row else { return 0 };
-        write_lone(self.projection, self.key, row, sink);
+        sink.expect(4 * self.projection.sources.len() + self.key.len() + row.byte_count());
+        match row {
+            RowInPlace::Encoded(row) => write_lone(self.projection, self.key, row, sink),
+            RowInPlace::Values(values) => self.write_values(values, sink),
+        }
         1
+    }
+
+    fn write_values(&self, values: &RowValues<'_>, sink: &mut impl RowSink) {
+        let mut behind = values;
+        for source in &self.projection.sources {
+            let Source::Regular(index) = source else {
+                // Such a table has no other columns.
+                sink.cell(Some(self.key));
+                continue;
+            };
+            let wanted = self.projection.regular_columns[*index].id;
+            // Most often it is the next one.
+            if let Some(((id, value), rest)) = behind.split_first()
+                && *id == wanted
+            {
+                sink.cell(Some(value));
+                behind = rest;
+            } else {
+                let place = values.binary_search_by_key(&wanted, |(id, _)| *id);
+                sink.cell(place.ok().map(|place| values[place].1));
+            }
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use super::at_once::{AtOnce, Together};
 use super::handle::Job;
 use super::intake::{Intake, Taken};
 use super::sent::{SentReads, SentWrites, frame_bytes};
-use crate::budget::Held;
+use crate::budget::{AnswerSize, Held};
 use crate::clients::Registration;
 
 /// A client that has taken nothing and sent nothing for so long, while it holds what others wait for, is let go.
@@ -77,6 +77,7 @@ pub(super) struct Connection {
     pending: FuturesUnordered<Pending>,
     /// Requests in `pending`.
     pending_count: usize,
+    answer_size: AnswerSize,
     /// Empty between turns, unless the client takes no answers.
     pub(super) together: Together,
     events: Option<broadcast::Receiver<Event>>,
@@ -114,6 +115,7 @@ pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>,
         client: Rc::new(server.clients.enter(peer)),
         pending: FuturesUnordered::new(),
         pending_count: 0,
+        answer_size: AnswerSize::default(),
         together: Together::default(),
         events: None,
         registered: Vec::new(),
@@ -348,7 +350,7 @@ impl Connection {
         frame_bytes: usize,
         done: Pin<Box<dyn Future<Output = Done>>>,
     ) {
-        let held = self.server.budget.hold_requests(request_count, frame_bytes);
+        let held = self.server.budget.hold_requests(request_count, frame_bytes, self.answer_size);
         self.pending.push(Pending { done, _held: held });
         self.pending_count += request_count;
     }
@@ -369,11 +371,16 @@ impl Connection {
             Done::Answer((stream, version, answer)) => {
                 let before = self.encoder.pending_bytes();
                 self.put(stream, version, answer);
-                self.server.budget.learn_answer(self.encoder.pending_bytes() - before);
+                self.learn_answer(self.encoder.pending_bytes() - before);
             }
             Done::Reads(reads) => self.put_reads(reads),
             Done::Writes(writes) => self.put_writes(writes),
         }
+    }
+
+    /// Learns how large the answer to a request that waited was.
+    pub(super) fn learn_answer(&mut self, bytes: usize) {
+        self.server.budget.learn_answer(&mut self.answer_size, bytes);
     }
 
     fn put(&mut self, stream: i16, version: Version, answer: Answer) {

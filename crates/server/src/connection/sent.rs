@@ -127,7 +127,7 @@ impl Connection {
             sink.put_encoded(cells);
             row_count
         });
-        self.server.budget.learn_answer(cells.len());
+        self.learn_answer(cells.len());
         self.client.count_request();
     }
 

@@ -83,8 +83,8 @@ fn a_client_that_does_not_read_is_no_longer_read_and_others_are_served() {
         let now = taken(&mut asker, &lazy);
         unchanged = if now == last { unchanged + 1 } else { 0 };
         last = now;
-        // How large answers are going to be is learnt from those before, and the asker's are small: so requests
-        // of a turn may be expected to need less than they do.
+        // How large a client's answers are going to be is learnt from those before: so its first requests may be
+        // expected to need less than they do.
         let held = held_bytes(&node);
         assert!(held <= 1536 * KIB as u64, "{held} bytes are held");
         assert_eq!(asker.rows("SELECT id FROM k.t WHERE id = 1"), ["1"]);

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row, RowBuilder,
 };
+use schema::ColumnId;
 use stdx::cursor::Cursor;
 use stdx::vint;
 
@@ -233,6 +234,31 @@ impl Decoder {
             }
         }
         Ok(self.built(builder))
+    }
+
+    /// Gives the values of a row whose head was read last, where they lie and ascending by column; `None` when they
+    /// are not all that is to be said of it: not all were written with the row, to stay, or not all columns are
+    /// the table's.
+    pub(crate) fn values<'b>(
+        layout: &'b Layout,
+        head: &Head,
+        body: &'b [u8],
+        mut put: impl FnMut(ColumnId, &'b [u8]),
+    ) -> Option<()> {
+        const USUAL: u8 = flags::TIMESTAMP | flags::ALL_COLUMNS;
+        let columns = &layout.regulars;
+        if head.flags & (USUAL | flags::TTL | flags::DELETION) != USUAL || !columns.is_simple_by_id {
+            return None;
+        }
+        let mut input = Cursor::new(body);
+        input.vint().ok()?;
+        let liveness = Liveness::at(layout.stats.read_timestamp(&mut input).ok()?);
+        let reader = CellReader { layout, liveness, has_complex_deletion: false, body };
+        for column in &columns.list {
+            let id = column.id_if_kept()?;
+            put(id, reader.value_of_row(column.fixed_bytes, &mut input)?);
+        }
+        Some(())
     }
 
     /// A row that was put together; `None` when nothing is in it. The first, which may be the only one, has

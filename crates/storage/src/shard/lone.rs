@@ -12,9 +12,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rows::{PartitionKey, Row, Slices};
+use rows::{DeletionTime, PartitionKey, Row, RowInPlace, Slices};
 use smallvec::SmallVec;
-use sstable::{Chunk, ChunkId, ChunkSource, LonePartition, LoneSearch, SearchKey, SstableError, TableFile};
+use sstable::{
+    Chunk, ChunkId, ChunkSource, LonePartition, LoneSearch, LoneValues, SearchKey, SstableError, TableFile,
+};
 
 use super::TableStore;
 use super::read::{LoneStep, LoneVersions};
@@ -23,16 +25,28 @@ use crate::memtable::{KEYS_TOGETHER, Lone};
 use crate::metrics::TableMetrics;
 
 /// What there is of one partition.
-pub(super) struct LoneFound<'m> {
+pub(super) struct LoneFound<'f> {
     /// The row in memtables.
-    pub(super) in_memory: SmallVec<[&'m Row; 4]>,
-    /// The deletion, wherever it is, and the row in files.
-    pub(super) versions: LoneVersions,
+    in_memory: &'f [&'f Row],
+    /// The latest deletion in memtables.
+    deletion: DeletionTime,
+    /// Which of the keys.
+    index: usize,
+    searched: &'f Searched<'f>,
+}
+
+/// How searches in files have ended.
+struct Searched<'f> {
+    keys: &'f [SearchKey<'f>],
+    probes: &'f [Probe<'f>],
+    /// For what is more than a row.
+    chunks: CachedChunks<'f>,
 }
 
 /// A key that is looked for.
 struct Wanted<'m> {
-    found: LoneFound<'m>,
+    in_memory: SmallVec<[&'m Row; 4]>,
+    deletion: DeletionTime,
     /// Can it be told?
     is_told: bool,
 }
@@ -58,9 +72,8 @@ impl TableStore {
     ) {
         let (frozen, active) = (self.frozen.borrow(), self.active.borrow());
         let active = active.look();
-        let nothing = || LoneFound { in_memory: SmallVec::new(), versions: LoneVersions::none() };
-        let mut wanted: SmallVec<[Wanted<'_>; KEYS_TOGETHER]> =
-            keys.iter().map(|_| Wanted { found: nothing(), is_told: true }).collect();
+        let nothing = || Wanted { in_memory: SmallVec::new(), deletion: DeletionTime::LIVE, is_told: true };
+        let mut wanted: SmallVec<[Wanted<'_>; KEYS_TOGETHER]> = keys.iter().map(|_| nothing()).collect();
         for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]) {
             memtable.lone_rows(keys).zip(&mut wanted).for_each(|(lone, wanted)| wanted.add(lone));
         }
@@ -72,12 +85,12 @@ impl TableStore {
             searched.iter().copied().map(SearchKey::new).collect();
         let mut probes = self.probes(&files, &searched, &wanted);
         search_all(&mut probes, &searched, &mut wanted, &view, &self.metrics);
-        for (index, wanted) in wanted.into_iter().enumerate().filter(|(_, wanted)| wanted.is_told) {
-            let mut found = wanted.found;
-            let mut own = probes.iter().filter(|probe| probe.index == index);
-            if own.all(|probe| self.take(probe, &searched[index], cache, &mut found.versions))
-                && tell(index, found).is_break()
-            {
+        let chunks = CachedChunks { cache, metrics: &self.metrics };
+        let searched = Searched { keys: &searched, probes: &probes, chunks };
+        for (index, wanted) in wanted.iter().enumerate().filter(|(_, wanted)| wanted.is_told) {
+            let Wanted { in_memory, deletion, .. } = wanted;
+            let found = LoneFound { in_memory, deletion: *deletion, index, searched: &searched };
+            if tell(index, found).is_break() {
                 return;
             }
         }
@@ -92,6 +105,9 @@ impl TableStore {
     ) -> Probes<'a> {
         let mut probes = Probes::new();
         for file in files {
+            searched.iter().for_each(|key| file.fetch_filter(key.hash));
+        }
+        for file in files {
             for (index, (key, wanted)) in searched.iter().zip(wanted).enumerate() {
                 if wanted.is_told && self.may_show(file, key.key, key.hash) {
                     let search = file.begin_search(key);
@@ -101,15 +117,12 @@ impl TableStore {
         }
         probes
     }
+}
 
+impl Searched<'_> {
     /// Adds what a search found; `false` when that cannot be told at once.
-    fn take(
-        &self,
-        probe: &Probe<'_>,
-        key: &SearchKey<'_>,
-        cache: &ChunkCache,
-        versions: &mut LoneVersions,
-    ) -> bool {
+    fn take(&self, probe: &Probe<'_>, versions: &mut LoneVersions) -> bool {
+        let key = &self.keys[probe.index];
         let found = match (probe.search, probe.chunk) {
             (LoneSearch::Absent, _) => LonePartition::Absent,
             (LoneSearch::Data { .. }, Some((chunk, offset))) => probe.file.read_lone(key, chunk, offset),
@@ -123,12 +136,46 @@ impl TableStore {
                 true
             }
             LonePartition::Unusual => {
-                let chunks = CachedChunks { cache, metrics: &self.metrics };
                 let SearchKey { key, hash, .. } = *key;
-                let mut cursor = probe.file.partition_cursor(&chunks, key, hash, &Slices::all(), false);
+                let mut cursor = probe.file.partition_cursor(&self.chunks, key, hash, &Slices::all(), false);
                 matches!(versions.take_from(&mut cursor), Ok(LoneStep::Whole))
             }
         }
+    }
+}
+
+impl<'f> LoneFound<'f> {
+    /// Searches in files that did not end with nothing.
+    fn probes(&self) -> impl Iterator<Item = &'f Probe<'f>> {
+        let (probes, index) = (self.searched.probes, self.index);
+        probes.iter().filter(move |probe| probe.index == index && probe.search != LoneSearch::Absent)
+    }
+
+    /// The row where it lies, if that is all there is and all of it counts; `values` has room for what a file has.
+    pub(super) fn in_place<'v>(&self, values: &'v mut LoneValues<'f>) -> Option<RowInPlace<'v>>
+    where
+        'f: 'v,
+    {
+        let mut probes = self.probes();
+        match (self.in_memory, probes.next(), probes.next()) {
+            _ if !self.deletion.is_live() => None,
+            ([row], None, _) if row.is_plain() => Some(RowInPlace::Encoded(row)),
+            ([], Some(Probe { file, search: LoneSearch::Data { .. }, chunk: Some(place), .. }), None) => {
+                *values = file.lone_values(&self.searched.keys[self.index], place.0, place.1)?;
+                Some(RowInPlace::Values(values))
+            }
+            _ => None,
+        }
+    }
+
+    /// All versions, in memory that they hold; `None` when they can not be told at once.
+    pub(super) fn into_versions(self) -> Option<LoneVersions> {
+        let mut versions = LoneVersions { deletion: self.deletion, ..LoneVersions::none() };
+        if !self.probes().all(|probe| self.searched.take(probe, &mut versions)) {
+            return None;
+        }
+        versions.rows.extend(self.in_memory.iter().copied().cloned());
+        Some(versions)
     }
 }
 
@@ -140,9 +187,8 @@ impl<'m> Wanted<'m> {
         match lone {
             Lone::Absent => {}
             Lone::Row(lone) => {
-                let deletion = &mut self.found.versions.deletion;
-                *deletion = lone.deletion.max(*deletion);
-                self.found.in_memory.extend(lone.row);
+                self.deletion = self.deletion.max(lone.deletion);
+                self.in_memory.extend(lone.row);
             }
             Lone::Many => self.is_told = false,
         }

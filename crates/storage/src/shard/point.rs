@@ -1,20 +1,20 @@
 //! Reading rows by their keys without waiting: what applications ask for most.
 //!
-//! When a row is in one memtable alone, and plain, it is shown where it lies; else its versions are merged
-//! as for every read. When it can not be told at once, because a chunk is not in memory or there is more than a
-//! row, it is not shown, and [`Shard::read`] begins from the start: it can wait, and it knows what to say of
-//! errors and of many tombstones.
+//! When a row is in one memtable or one file alone, and plain, it is shown where it lies; else its versions are
+//! merged as for every read. When it can not be told at once, because a chunk is not in memory or there is more
+//! than a row, it is not shown, and [`Shard::read`] begins from the start: it can wait, and it knows what to say
+//! of errors and of many tombstones.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rows::{PartitionKey, Row};
+use rows::{PartitionKey, RowInPlace};
 use schema::Table;
 use smallvec::SmallVec;
+use sstable::LoneValues;
 
 use super::Shard;
-use super::lone::LoneFound;
-use super::read::{LoneVersions, live_rows};
+use super::read::live_rows;
 use crate::memtable::KEYS_TOGETHER;
 
 /// Reads of the only rows that partitions can have.
@@ -44,7 +44,7 @@ impl Shard {
     pub(crate) fn sent_point_reads(
         &self,
         reads: &PointReadsSent,
-        show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()>,
+        show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) {
         let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = reads.keys.iter().collect();
         self.point_reads(PointReads { table: &reads.table, keys: &keys, now: reads.now }, show);
@@ -55,7 +55,7 @@ impl Shard {
     pub(crate) fn point_reads(
         &self,
         reads: PointReads<'_>,
-        mut show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()>,
+        mut show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) -> u64 {
         debug_assert!(reads.table.clustering_types().is_empty(), "a partition has one row");
         let Ok(store) = self.store(reads.table.id()) else { return 0 };
@@ -67,15 +67,17 @@ impl Shard {
         let now = clock.elapsed_roughly();
         let mut shown_count = 0;
         store.each_lone(&self.cache, reads.keys, |index, found| {
-            let mut tombstone_count = 0;
+            let (mut tombstone_count, mut values) = (0, LoneValues::new());
             let merged;
-            let row = match found.plain_row() {
-                Some(row) => Some(row).filter(|row| !row.is_empty()),
+            let row = match found.in_place(&mut values) {
+                Some(RowInPlace::Encoded(row)) if row.is_empty() => None,
+                Some(row) => Some(row),
                 None => {
+                    let Some(versions) = found.into_versions() else { return ControlFlow::Continue(()) };
                     let live = live_rows(reads.now, reads.table);
-                    let whole = found.into_versions().merge(reads.table);
-                    merged = whole.and_then(|row| live.filter(row, &mut tombstone_count));
-                    merged.as_ref()
+                    merged =
+                        versions.merge(reads.table).and_then(|row| live.filter(row, &mut tombstone_count));
+                    merged.as_ref().map(RowInPlace::Encoded)
                 }
             };
             if self.is_to_be_told(tombstone_count, reads.table) {
@@ -93,27 +95,9 @@ impl Shard {
     pub(crate) fn visiting_point_reads(
         &self,
         reads: PointReads<'_>,
-        show: impl FnMut(usize, Option<&Row>) -> ControlFlow<()>,
+        show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) {
         let shown_count = self.point_reads(reads, show);
         self.visit_count.set(self.visit_count.get() + shown_count);
-    }
-}
-
-impl<'m> LoneFound<'m> {
-    /// The row as it lies in memory, if that is all there is and all of it counts.
-    fn plain_row(&self) -> Option<&'m Row> {
-        match self.in_memory.as_slice() {
-            [row] if self.versions.rows.is_empty() && self.versions.deletion.is_live() => {
-                Some(*row).filter(|row| row.is_plain())
-            }
-            _ => None,
-        }
-    }
-
-    /// All versions, in memory that this holds.
-    pub(super) fn into_versions(mut self) -> LoneVersions {
-        self.versions.rows.extend(self.in_memory.into_iter().cloned());
-        self.versions
     }
 }

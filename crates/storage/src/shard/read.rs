@@ -166,7 +166,7 @@ impl<'a> Reading<'a> {
             let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = keys.iter().collect();
             let mut room_bytes = self.command.limits.bytes.saturating_sub(self.bytes);
             self.store.each_lone(&self.shard.cache, &keys, |index, lone| {
-                let versions = lone.into_versions();
+                let Some(versions) = lone.into_versions() else { return ControlFlow::Continue(()) };
                 let bytes: usize = versions.rows.iter().map(|row| row.as_encoded().len()).sum();
                 found[index] = Some(versions);
                 room_bytes = room_bytes.saturating_sub(bytes);
