@@ -21,6 +21,7 @@ const PURGE_DELAY: c_int = 15;
 unsafe extern "C" {
     // In the library as it is built always; the crate declares them with more than we need.
     fn mi_option_set(option: c_int, value: c_long);
+    fn mi_collect(force: bool);
 }
 
 /// Keeps memory that was freed for so long before the kernel gets it back. Memory that the kernel hands out has
@@ -29,6 +30,13 @@ pub fn keep_freed_for(time: Duration) {
     let milliseconds = c_long::try_from(time.as_millis()).unwrap_or(c_long::MAX);
     // SAFETY: the option takes any number; it is read anew whenever memory is freed.
     unsafe { mi_option_set(PURGE_DELAY, milliseconds) }
+}
+
+/// Gives the kernel what was freed and is kept ([`keep_freed_for`]), whichever thread freed it; unless all is kept for
+/// ever ([`take_ahead`]).
+pub fn give_back() {
+    // SAFETY: any thread may ask for it at any time.
+    unsafe { mi_collect(true) }
 }
 
 /// The library cuts blocks from regions of 1 GiB, which all threads and sizes share, in slices of this many bytes.
@@ -134,13 +142,19 @@ mod tests {
     static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn memory_is_kept_and_taken_ahead() {
+    fn memory_is_kept_and_given_back_and_taken_ahead() {
         let _alone = ALONE.lock();
         // SAFETY: any option may be asked for.
         let delay = || unsafe { mi_option_get(PURGE_DELAY) };
         assert_eq!(delay(), 1000, "what the library does unless told, under the number it has");
         keep_freed_for(Duration::from_secs(60));
         assert_eq!(delay(), 60_000);
+
+        let before = resident_pages();
+        drop(std::hint::black_box(vec![1u8; 100 << 20]));
+        assert!(resident_pages() >= before + ((90 << 20) >> 12), "it is kept");
+        give_back();
+        assert!(resident_pages() <= before + ((10 << 20) >> 12), "it went back");
 
         let (pages, blocks) = ((256 << 20) >> 12, 200 << 20);
         take_ahead(pages << 12).expect("memory");

@@ -16,21 +16,18 @@
 mod cqlsh;
 mod csv;
 mod demo;
+mod freed_memory;
 mod nodetool;
 mod serve;
 mod sstable;
 mod values;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
-
-/// How long a node keeps memory that it does not use at the moment.
-const KEEP_FREED: Duration = Duration::from_secs(60);
 
 /// A wide-column database that speaks CQL
 #[derive(Parser, Debug)]
@@ -63,10 +60,6 @@ fn main() -> ExitCode {
         Err(error) if is_nodetool => return nodetool::refuse(&error),
         Err(error) => error.exit(),
     };
-    if matches!(arguments.command, Command::Serve(_) | Command::Demo(_)) {
-        // Memtables, caches and buffers come and go, and take the same memory again.
-        allocator::keep_freed_for(KEEP_FREED);
-    }
     match arguments.command {
         Command::Serve(arguments) => serve::run(&arguments, |_| {}),
         Command::Demo(arguments) => demo::run(&arguments),

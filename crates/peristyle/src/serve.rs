@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::cqlsh::with_causes;
+use crate::freed_memory::FreedMemory;
 
 /// Everything is logged from here on, unless `PERISTYLE_LOG` says otherwise.
 const LOG_LEVEL: &str = "info";
@@ -24,8 +25,8 @@ const DISK_FAILED_CODE: i32 = 100;
 const REPEATED: &str = "data_file_directories";
 /// Set once the node was told to stop: what its clients in this process meet then is no failure.
 static IS_STOPPING: AtomicBool = AtomicBool::new(false);
-/// How soon a dead shard is noticed.
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// How soon a dead shard is noticed, and that there is too much memory.
+const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Flags of `serve` and `demo`: `--config FILE`, and one flag for every option of that file.
 #[derive(Clone, Debug, Default)]
@@ -131,9 +132,12 @@ fn serve(
     on_ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
     let started = Instant::now();
+    let mut freed = None;
     if config.memory_pretouch {
         let bytes = usize::try_from(config.memory_bytes()).unwrap_or(usize::MAX);
         allocator::take_ahead(bytes).map_err(|source| ServeError::Memory(config.memory_bytes(), source))?;
+    } else {
+        freed = Some(FreedMemory::keep(config.memory_bytes()));
     }
     let cores =
         std::thread::available_parallelism().map_or(1, |count| u16::try_from(count.get()).unwrap_or(256));
@@ -153,7 +157,7 @@ fn serve(
     println!("ready: CQL on {}", server.listen());
     on_ready(server.listen());
     waiting.block_on(async {
-        let reason = wait_for_the_end(&server).await?;
+        let reason = wait_for_the_end(&server, freed).await?;
         IS_STOPPING.store(true, Ordering::Relaxed);
         tracing::info!(reason, "stopping: clients are let go, memtables written out");
         let stopping = Instant::now();
@@ -201,7 +205,10 @@ fn disk_access(config: &Config) -> DiskAccess {
 
 /// Resolves at SIGTERM, at Ctrl-C or when the management port asks for it, with the one it was; an error when a
 /// shard has died.
-async fn wait_for_the_end(server: &Server) -> Result<&'static str, ServeError> {
+async fn wait_for_the_end(
+    server: &Server,
+    mut freed: Option<FreedMemory>,
+) -> Result<&'static str, ServeError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
     let mut watch = tokio::time::interval(WATCH_INTERVAL);
@@ -213,6 +220,7 @@ async fn wait_for_the_end(server: &Server) -> Result<&'static str, ServeError> {
             // At once: a disk that fails may not let anything end in order.
             () = server.disk_failed() => std::process::exit(DISK_FAILED_CODE),
             _ = watch.tick() => {
+                freed.as_mut().map(FreedMemory::look);
                 if server.has_failed() {
                     return Err(ServeError::ShardDied);
                 }

@@ -138,10 +138,11 @@ fn a_row_of_single_cells_is_the_same_wherever_it_lies() {
         "SELECT b FROM cells WHERE k = ?",
         "SELECT c FROM cells WHERE k = ?",
     ];
-    let whole = "INSERT INTO cells (k, a, b, d) VALUES ('p', 'one', 1, 2)";
+    let whole = format!("INSERT INTO cells (k, a, b, d) VALUES ('p', '{}', 1, 2)", "one".repeat(100));
     let then = [
         "INSERT INTO cells (k, a, b, d) VALUES ('q', 'other', 3, 4)",
         "INSERT INTO cells (k, a, b) VALUES ('p', '', 1)",
+        "INSERT INTO cells (k) VALUES ('q')",
         "INSERT INTO cells (k, a, b, d) VALUES ('p', null, 1, 2)",
         "UPDATE cells SET a = 'two' WHERE k = 'p'",
         "UPDATE cells USING TTL 1000 SET d = 5 WHERE k = 'p'",
@@ -156,7 +157,7 @@ fn a_row_of_single_cells_is_the_same_wherever_it_lies() {
         for (is_flushed_between, is_flushed_after) in [(true, false), (true, true), (false, true)] {
             with_node(1, 64 << 20, async |mut session: Session| {
                 session.run("CREATE TABLE cells (k text PRIMARY KEY, a text, b int, d bigint)").await;
-                session.run(whole).await;
+                session.run(&whole).await;
                 if is_flushed_between {
                     session.flush().await;
                 }

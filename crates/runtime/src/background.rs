@@ -13,6 +13,9 @@ use tokio::sync::oneshot;
 use crate::delay::Delay;
 use crate::pool::{Pool, Refused};
 
+/// A tenth of the share that a thread of a shard gets of a core that both want.
+const NICENESS: i32 = 10;
+
 /// The executor no longer takes jobs, has too many of them, or the job panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("background work is stopped")]
@@ -32,9 +35,9 @@ enum Kind {
 }
 
 impl Background {
-    /// Threads named `background-<index>`.
+    /// Threads named `background-<index>`, which give way to those that serve clients.
     pub fn pool(thread_count: usize) -> io::Result<Background> {
-        Ok(Background { kind: Kind::Pool(Arc::new(Pool::start("background", thread_count)?)) })
+        Ok(Background { kind: Kind::Pool(Arc::new(Pool::start("background", thread_count, NICENESS)?)) })
     }
 
     /// Runs each job at once, inside `spawn`. For plain tests.

@@ -26,7 +26,7 @@ enum Kind {
 impl Io {
     /// Threads named `io-<index>`.
     pub fn pool(thread_count: usize) -> io::Result<Io> {
-        Ok(Io { kind: Kind::Pool(Arc::new(Pool::start("io", thread_count)?)) })
+        Ok(Io { kind: Kind::Pool(Arc::new(Pool::start("io", thread_count, 0)?)) })
     }
 
     /// Runs the closure at once, on the caller's thread.

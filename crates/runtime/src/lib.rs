@@ -24,6 +24,7 @@ mod cold;
 mod delay;
 mod disk;
 mod gate;
+mod handle;
 mod io;
 mod mailbox;
 pub mod memory_disk;

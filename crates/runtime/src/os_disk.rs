@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cold::{DirectFile, DiskAccess};
 use crate::disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, OpenMode, path_error};
+use crate::handle::Handle;
 
 /// Name of the file whose lock stands for its directory.
 const LOCK_FILE_NAME: &str = "LOCK";
@@ -59,7 +60,7 @@ impl Disk for OsDisk {
         let act = if mode == OpenMode::CreateNew { "create" } else { "open" };
         let file = options.open(path).map_err(|error| path_error(act, path, error))?;
         let direct = OnceLock::new();
-        Ok(Arc::new(OsFile { file, path: path.to_owned(), disk: self.clone(), direct }))
+        Ok(Arc::new(OsFile { file: file.into(), path: path.to_owned(), disk: self.clone(), direct }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -191,7 +192,7 @@ fn describe(name: String, metadata: &fs::Metadata) -> DirectoryEntry {
 
 #[derive(Debug)]
 struct OsFile {
-    file: File,
+    file: Handle,
     path: PathBuf,
     disk: OsDisk,
     /// The same past the page cache, opened when it is first asked for.
@@ -238,7 +239,7 @@ impl DiskFile for OsFile {
         let wanted = buffer.len();
         let buffers = &mut [io::IoSliceMut::new(buffer)];
         // Any failure, and a part only, means the long way round, which tells what is wrong.
-        match rustix::io::preadv2(&self.file, buffers, offset, rustix::io::ReadWriteFlags::NOWAIT) {
+        match rustix::io::preadv2(&*self.file, buffers, offset, rustix::io::ReadWriteFlags::NOWAIT) {
             Ok(read) if read == wanted => Ok(()),
             _ => Err(io::ErrorKind::WouldBlock.into()),
         }
@@ -252,7 +253,7 @@ impl DiskFile for OsFile {
         let Some(bytes) = NonZeroU64::new(bytes) else { return };
         if self.disk.access != DiskAccess::Buffered {
             // It is advice: that it is refused changes nothing.
-            _ = rustix::fs::fadvise(&self.file, offset, Some(bytes), rustix::fs::Advice::DontNeed);
+            _ = rustix::fs::fadvise(&*self.file, offset, Some(bytes), rustix::fs::Advice::DontNeed);
         }
     }
 
@@ -282,7 +283,7 @@ impl DiskFile for OsFile {
         if self.len()? >= file_bytes {
             return Ok(());
         }
-        match fallocate(&self.file, FallocateFlags::empty(), 0, file_bytes) {
+        match fallocate(&*self.file, FallocateFlags::empty(), 0, file_bytes) {
             Ok(()) => Ok(()),
             // Some file systems cannot reserve; a sparse tail still gives the length.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_len(file_bytes),

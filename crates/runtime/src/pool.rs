@@ -37,15 +37,18 @@ struct Queue {
 }
 
 impl Pool {
-    /// Starts `thread_count` threads (at least one) named `<name>-<index>`.
-    pub(crate) fn start(name: &str, thread_count: usize) -> io::Result<Pool> {
+    /// Starts `thread_count` threads (at least one) named `<name>-<index>`, which leave the processor to others as
+    /// `niceness` says: from 0 to 19.
+    pub(crate) fn start(name: &str, thread_count: usize, niceness: i32) -> io::Result<Pool> {
         let queue = Mutex::new(Queue { jobs: VecDeque::new(), stopping: false });
         let shared = Arc::new(Shared { queue, arrived: Condvar::new() });
         let pool = Pool { shared: Arc::clone(&shared), threads: Mutex::new(Vec::new()) };
         for index in 0..thread_count.max(1) {
             let shared = Arc::clone(&shared);
-            let thread =
-                thread::Builder::new().name(format!("{name}-{index}")).spawn(move || work(&shared))?;
+            let thread = thread::Builder::new().name(format!("{name}-{index}")).spawn(move || {
+                be_nice(niceness);
+                work(&shared);
+            })?;
             lock(&pool.threads).push(thread);
         }
         Ok(pool)
@@ -83,6 +86,17 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Has this thread give way to others.
+fn be_nice(niceness: i32) {
+    if niceness == 0 {
+        return;
+    }
+    // On Linux that is about the calling thread alone.
+    if let Err(error) = rustix::process::setpriority_process(None, niceness) {
+        tracing::warn!(niceness, %error, "cannot lower the priority of a background thread");
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct Budget {
     ending_count: Cell<usize>,
     /// Frames that have room set aside.
     frame_count: Cell<usize>,
-    /// Of all its connections.
+    /// Over all connections.
     answer_size: Cell<AnswerSize>,
     line: RefCell<VecDeque<Rc<Place>>>,
 }
@@ -190,13 +190,22 @@ impl Budget {
         if self.held_bytes() <= self.bytes_max { READ_BYTES } else { READ_BYTES_MIN }
     }
 
-    /// Counts requests of a connection that wait together, with their frames and the answers they are likely to get:
-    /// several come back with no more than is written out at once, and one answer beyond it. A connection whose own
-    /// answers are large is not expected to need less because those of others are small.
-    pub(crate) fn hold_requests(self: &Rc<Self>, count: usize, frame_bytes: usize, own: AnswerSize) -> Held {
-        let expected = own.0.max(self.answer_size.get().0).min(self.bytes_max / 4);
-        let each = count * (REQUEST_BYTES + expected);
-        self.hold(frame_bytes + each.min(REQUEST_BYTES + OUTPUT_BYTES + expected), Until::Ended)
+    /// What the answer to a request of a connection is likely to take beyond what is counted for each request. One
+    /// whose own answers are large is not expected to need less because those of others are small.
+    pub(crate) fn expected_answer_bytes(&self, own: AnswerSize) -> usize {
+        own.0.max(self.answer_size.get().0).min(self.bytes_max / 4)
+    }
+
+    /// Counts requests that wait together, with their frames and the answers they are likely to get: several come back
+    /// with no more than is written out at once, and one answer beyond it.
+    pub(crate) fn hold_requests(
+        self: &Rc<Self>,
+        count: usize,
+        frame_bytes: usize,
+        answer_bytes: usize,
+    ) -> Held {
+        let each = count * (REQUEST_BYTES + answer_bytes);
+        self.hold(frame_bytes + each.min(REQUEST_BYTES + OUTPUT_BYTES + answer_bytes), Until::Ended)
     }
 
     /// Counts what waits for a client; see [`Held::set`].
@@ -219,8 +228,8 @@ impl Budget {
         counter.set(counter.get().saturating_add_signed(by));
     }
 
-    /// Learns how large the answer to a request that waited was: for its connection, and for those of which nothing
-    /// is known yet.
+    /// Learns how large the answer to a request that waited was: for its connection, and as the least that any is
+    /// expected to need.
     pub(crate) fn learn_answer(&self, own: &mut AnswerSize, bytes: usize) {
         let mut shared = self.answer_size.get();
         shared.learn(bytes);
@@ -370,8 +379,7 @@ mod tests {
     #[test]
     fn who_waits_is_called_in_order_as_requests_end() {
         let budget = budget(100);
-        let mut requests: Vec<_> =
-            (0..5).map(|_| budget.hold_requests(1, 12 * KIB, AnswerSize::default())).collect();
+        let mut requests: Vec<_> = (0..5).map(|_| budget.hold_requests(1, 12 * KIB, 0)).collect();
         assert!(!budget.is_open());
         let mut tickets: Vec<Ticket> = (0..3).map(|_| Ticket::default()).collect();
         for ticket in &mut tickets {
@@ -407,7 +415,7 @@ mod tests {
         assert!(first.is_some());
         assert!(poll(&budget, &mut tickets[1], Want::Turn).is_none());
         drop(first);
-        let request = budget.hold_requests(1, KIB, AnswerSize::default());
+        let request = budget.hold_requests(1, KIB, 0);
         let second = poll(&budget, &mut tickets[1], Want::Turn);
         assert!(second.is_some(), "it was called before the request began");
         drop(second);
@@ -432,16 +440,17 @@ mod tests {
     fn answers_are_expected_to_be_as_large_as_those_before() {
         let budget = budget(1000);
         let (mut large, mut small) = (AnswerSize::default(), AnswerSize::default());
-        let held_bytes = |own: AnswerSize| budget.hold_requests(1, 0, own).bytes();
+        let held_bytes =
+            |own: AnswerSize| budget.hold_requests(1, 0, budget.expected_answer_bytes(own)).bytes();
         assert_eq!(held_bytes(large), REQUEST_BYTES);
         budget.learn_answer(&mut large, 100 * KIB);
         assert!(held_bytes(large) > 100 * KIB);
-        assert!(held_bytes(small) > 100 * KIB, "of a new connection the least is known");
+        assert!(held_bytes(small) > 100 * KIB, "what others were answered counts for all");
         for _ in 0..200 {
             budget.learn_answer(&mut small, 100);
         }
         assert_eq!(held_bytes(small), REQUEST_BYTES);
-        assert!(held_bytes(large) > 100 * KIB, "what others are answered says nothing of this one");
+        assert!(held_bytes(large) > 100 * KIB, "small answers to others do not make its own small");
         for _ in 0..200 {
             budget.learn_answer(&mut large, 100);
         }

@@ -11,7 +11,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rows::{Bound, BoundKind, PartitionKey, Slice, Slices, Step, Unfiltered, UnfilteredCursor};
+use rows::{
+    Bound, BoundKind, ColumnData, DeletionTime, PartitionKey, RowValues, Slice, Slices, Step, Unfiltered,
+    UnfilteredCursor,
+};
 use runtime::{Disk, MemoryDisk, OpenMode};
 use uuid::Uuid;
 
@@ -173,10 +176,25 @@ fn lone(file: &Arc<TableFile>, key: &PartitionKey) -> Result<LonePartition, Ssta
         let chunk = file.read_chunk(id)?;
         file.fetch_wanted(search, &chunk, offset);
         if matches!(search, LoneSearch::Data { .. }) {
-            return Ok(file.read_lone(&key, &chunk, offset));
+            let found = file.read_lone(&key, &chunk, offset);
+            check_values(&found, file.lone_values(&key, &chunk, offset).as_deref());
+            return Ok(found);
         }
         search = file.go_on(search, &key, &chunk);
     }
+}
+
+/// Values that are shown where they lie are those of the row.
+fn check_values(found: &LonePartition, values: Option<&RowValues<'_>>) {
+    let Some(values) = values else { return };
+    let LonePartition::Row(DeletionTime::LIVE, Some(row)) = found else {
+        panic!("values of {found:?}");
+    };
+    let of_row = row.columns().map(|column| match column.data {
+        ColumnData::Simple(cell) if cell.timestamp == row.liveness().timestamp => (column.id, cell.value),
+        other => panic!("shown as a value: {other:?}"),
+    });
+    assert!(row.is_plain() && of_row.eq(values.iter().copied()), "{values:?} are not those of {row:?}");
 }
 
 fn steps<S: ChunkSource>(mut cursor: FileCursor<S>) -> Result<Vec<Step<()>>, SstableError> {

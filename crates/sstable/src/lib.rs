@@ -70,6 +70,8 @@ mod dump_tests;
 #[cfg(test)]
 mod fixture_tests;
 #[cfg(test)]
+mod lone_tests;
+#[cfg(test)]
 mod round_trip_tests;
 #[cfg(test)]
 mod spread_tests;

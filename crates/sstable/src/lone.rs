@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   begin ──► pages that are always in memory ──┬─► Page ── go_on ─► … ─┐
-//!                                               └───────────────────────┴─► Data ── read ─► deletion and row
+//!                                               └───────────────────────┴─► Data ── read ─► deletion, row or values
 //! ```
 //!
 //! A [`crate::FileCursor`] asks for a chunk and waits for its memory, then for the next. Here the two are
@@ -82,11 +82,15 @@ pub enum LonePartition {
 pub type LoneValues<'c> = SmallVec<[(ColumnId, &'c [u8]); 16]>;
 
 /// The first item of a partition without clustering columns.
-struct LoneItem<'c> {
-    deletion: DeletionTime,
-    head: Head,
-    /// Behind the head, of a row.
-    body: &'c [u8],
+enum LoneItem<'c> {
+    /// The partition is another.
+    OfAnother,
+    Of {
+        deletion: DeletionTime,
+        head: Head,
+        /// Behind the head, of a row.
+        body: &'c [u8],
+    },
 }
 
 impl TableFile {
@@ -151,11 +155,16 @@ impl TableFile {
         offset: usize,
     ) -> Option<LoneValues<'c>> {
         let mut decoder = Decoder::default();
-        let item = self.lone_item(&mut decoder, key, chunk.as_slice().get(offset..)?)??;
-        let is_row = item.head.kind == HeadKind::Row && item.deletion.is_live();
+        let LoneItem::Of { deletion, head, body } =
+            self.lone_item(&mut decoder, key, chunk.as_slice().get(offset..)?)?
+        else {
+            return None;
+        };
+        if head.kind != HeadKind::Row || !deletion.is_live() {
+            return None;
+        }
         let mut values = LoneValues::new();
-        let put = |id, value| values.push((id, value));
-        is_row.then(|| Decoder::values(self.layout(), &item.head, item.body, put)).flatten()?;
+        Decoder::values(self.layout(), &head, body, |id, value| values.push((id, value)))?;
         Some(values)
     }
 
@@ -194,29 +203,30 @@ impl TableFile {
     /// `None` when there is more than that, or it is not all in these bytes.
     fn parse_lone(&self, key: &SearchKey<'_>, bytes: &[u8]) -> Option<LonePartition> {
         let mut decoder = Decoder::default();
-        let Some(item) = self.lone_item(&mut decoder, key, bytes)? else {
+        let LoneItem::Of { deletion, head, body } = self.lone_item(&mut decoder, key, bytes)? else {
             return Some(LonePartition::Absent);
         };
-        let row = match item.head.kind {
+        let row = match head.kind {
             HeadKind::End => None,
             HeadKind::Marker(_) => return None,
-            HeadKind::Row => decoder.row(self.layout(), &item.head, false, item.body).ok()?,
+            HeadKind::Row => decoder.row(self.layout(), &head, false, body).ok()?,
         };
-        Some(LonePartition::Row(item.deletion, row))
+        Some(LonePartition::Row(deletion, row))
     }
 
-    /// `None` when it is not all in these bytes, `Some(None)` when they begin another partition.
+    /// `None` when it is not all in these bytes, or they are damaged, or rows here are told apart by more than the
+    /// key.
     fn lone_item<'c>(
         &self,
         decoder: &mut Decoder,
         key: &SearchKey<'_>,
         bytes: &'c [u8],
-    ) -> Option<Option<LoneItem<'c>>> {
+    ) -> Option<LoneItem<'c>> {
         let layout = self.layout();
         let mut input = Cursor::new(bytes);
         let (key_bytes, deletion) = read_partition_head(self.descriptor().version, &mut input).ok()?;
         if key_bytes != key.key.bytes {
-            return Some(None);
+            return Some(LoneItem::OfAnother);
         }
         if !layout.statics.list.is_empty() || !layout.clustering.is_empty() {
             return None;
@@ -224,6 +234,6 @@ impl TableFile {
         let item = &bytes[input.position()..];
         let head = decoder.head(layout, item, false).ok()?;
         let body = item.get(head.body_start..usize::try_from(head.item_bytes).ok()?)?;
-        Some(Some(LoneItem { deletion, head, body }))
+        Some(LoneItem::Of { deletion, head, body })
     }
 }

@@ -289,16 +289,23 @@ impl TableFile {
     }
 
     /// Has the processor fetch what [`TableFile::may_contain`] will look at.
-    pub fn fetch_filter(&self, hash: KeyHash) {
-        if let Some(filter) = &self.filter {
+    pub fn fetch_filter(&self, key: &PartitionKey, hash: KeyHash) {
+        if let Some(filter) = &self.filter
+            && self.spans(key)
+        {
             filter.fetch(hash);
         }
+    }
+
+    /// Is the key between the first and the last?
+    fn spans(&self, key: &PartitionKey) -> bool {
+        (&self.summary.first_key..=&self.summary.last_key).contains(&key)
     }
 
     /// May the partition be in it? Asks key range and filter; no means no.
     /// `hash` is the key's, made once for all files that are asked.
     pub fn may_contain(&self, key: &PartitionKey, hash: KeyHash) -> bool {
-        if *key < self.summary.first_key || *key > self.summary.last_key {
+        if !self.spans(key) {
             return false;
         }
         let Some(filter) = &self.filter else { return true };

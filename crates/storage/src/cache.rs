@@ -181,15 +181,24 @@ impl ChunkCache {
         state.slots.insert(id, Slot { chunk, frequency: Cell::new(0), is_in_main });
     }
 
-    /// Forgets the chunks of a file that is gone.
-    pub(crate) fn forget(&self, file: u64) {
-        let state = &mut *self.state.borrow_mut();
-        let gone: Vec<ChunkId> = state.slots.keys().filter(|id| id.file == file).copied().collect();
-        gone.into_iter().for_each(|id| _ = state.remove(id));
-        let State { data, index, .. } = state;
+    /// Forgets the chunks of files that are gone. They may be many: see [`ChunkCache::chunks_of`].
+    pub(crate) fn forget(&self, files: &[u64]) {
+        self.remove(&self.chunks_of(files));
+        let State { data, index, .. } = &mut *self.state.borrow_mut();
         for queue in [&mut data.small, &mut data.main, &mut index.small, &mut index.main] {
-            queue.retain(|id| id.file != file);
+            queue.retain(|id| !files.contains(&id.file));
         }
+    }
+
+    /// The chunks of some files, for [`ChunkCache::remove`] in pieces before [`ChunkCache::forget`].
+    pub(crate) fn chunks_of(&self, files: &[u64]) -> Vec<ChunkId> {
+        self.state.borrow().slots.keys().filter(|id| files.contains(&id.file)).copied().collect()
+    }
+
+    /// Gives up chunks of files that are gone. Their names stay in the queues.
+    pub(crate) fn remove(&self, chunks: &[ChunkId]) {
+        let state = &mut *self.state.borrow_mut();
+        chunks.iter().for_each(|id| _ = state.remove(*id));
     }
 
     /// Changes the budget: the cache's own, and what it may use until that is called back.

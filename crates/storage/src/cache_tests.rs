@@ -65,7 +65,7 @@ fn it_holds_its_budget_and_its_books_whatever_comes() {
             cache.insert(id, chunk(random(5000) as usize));
         }
         match random(500) {
-            0 => cache.forget(random(5)),
+            0 => cache.forget(&[random(5), random(5)]),
             1 => cache.set_capacity((1 + random(100) as usize) * 1000, random(2) as usize * 5000),
             _ => {}
         }
@@ -74,7 +74,10 @@ fn it_holds_its_budget_and_its_books_whatever_comes() {
         }
     }
     check(&cache);
-    (0..5).for_each(|file| cache.forget(file));
+    let some = cache.chunks_of(&[0, 1, 2]);
+    cache.remove(&some[..some.len() / 2]);
+    check(&cache);
+    cache.forget(&[0, 1, 2, 3, 4]);
     assert_eq!(cache.stats().entry_count, 0);
     assert_eq!(cache.stats().used_bytes, 0);
 }

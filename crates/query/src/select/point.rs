@@ -38,15 +38,13 @@ impl PointRow<'_> {
             };
             let wanted = self.projection.regular_columns[*index].id;
             // Most often it is the next one.
-            if let Some(((id, value), rest)) = behind.split_first()
-                && *id == wanted
-            {
-                sink.cell(Some(value));
-                behind = rest;
-            } else {
-                let place = values.binary_search_by_key(&wanted, |(id, _)| *id);
-                sink.cell(place.ok().map(|place| values[place].1));
-            }
+            let is_next = behind.first().is_some_and(|(id, _)| *id == wanted);
+            let place = match is_next {
+                true => Some(values.len() - behind.len()),
+                false => values.binary_search_by_key(&wanted, |(id, _)| *id).ok(),
+            };
+            sink.cell(place.map(|place| values[place].1));
+            behind = place.map_or(behind, |place| &values[place + 1..]);
         }
     }
 }

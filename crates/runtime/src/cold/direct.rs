@@ -8,6 +8,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 
+use crate::handle::Handle;
+
 use super::buffer::{AlignedBuffer, BUFFER_ALIGNMENT, ColdBytes};
 
 /// What offsets are aligned to where the kernel does not tell: a page suits any device.
@@ -16,7 +18,7 @@ const ALIGNMENT_UNTOLD: u32 = 4096;
 /// A file opened with `O_DIRECT`, for reading.
 #[derive(Debug)]
 pub struct DirectFile {
-    file: File,
+    file: Handle,
     /// What offsets and lengths of reads are multiples of. A power of two.
     alignment: u64,
 }
@@ -37,7 +39,7 @@ impl DirectFile {
             other => other?,
         };
         let alignment = alignment_of(&descriptor)?;
-        Ok(DirectFile { file: File::from(descriptor), alignment })
+        Ok(DirectFile { file: File::from(descriptor).into(), alignment })
     }
 
     /// The aligned span that holds so many bytes from an offset on: where it starts, its length, and
@@ -68,7 +70,7 @@ impl DirectFile {
                 // A read of whole blocks that ends inside one has met the end of the file.
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            let read = match rustix::io::pread(&self.file, buffer.spare(), at) {
+            let read = match rustix::io::pread(&*self.file, buffer.spare(), at) {
                 Ok((read, _)) => read.len(),
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),

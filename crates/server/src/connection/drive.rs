@@ -77,6 +77,7 @@ pub(super) struct Connection {
     pending: FuturesUnordered<Pending>,
     /// Requests in `pending`.
     pending_count: usize,
+    /// Of its answers that were waited for.
     answer_size: AnswerSize,
     /// Empty between turns, unless the client takes no answers.
     pub(super) together: Together,
@@ -339,18 +340,29 @@ impl Connection {
         // One that is not over is polled again by `pending`, which is when it learns whom to wake.
         match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready((stream, version, answer)) => self.put(stream, version, answer),
-            Poll::Pending => self.await_done(1, bytes, Box::pin(answer.map(Done::Answer))),
+            Poll::Pending => self.await_answers(1, bytes, Box::pin(answer.map(Done::Answer))),
         }
     }
 
-    /// Keeps so many requests until they are done.
-    pub(super) fn await_done(
+    /// Keeps requests until they are done, whose answers will take what they are expected to.
+    pub(super) fn await_answers(
         &mut self,
         request_count: usize,
         frame_bytes: usize,
         done: Pin<Box<dyn Future<Output = Done>>>,
     ) {
-        let held = self.server.budget.hold_requests(request_count, frame_bytes, self.answer_size);
+        let answer_bytes = self.server.budget.expected_answer_bytes(self.answer_size);
+        let held = self.server.budget.hold_requests(request_count, frame_bytes, answer_bytes);
+        self.await_done(request_count, held, done);
+    }
+
+    /// Keeps requests until they are done.
+    pub(super) fn await_done(
+        &mut self,
+        request_count: usize,
+        held: Held,
+        done: Pin<Box<dyn Future<Output = Done>>>,
+    ) {
         self.pending.push(Pending { done, _held: held });
         self.pending_count += request_count;
     }

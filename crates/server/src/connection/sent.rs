@@ -87,7 +87,7 @@ impl Connection {
             if seen.is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let done = async move { Done::Reads(SentReads { asked, seen: reading.await.unwrap_or_default() }) };
-        self.await_done(count, frame_bytes, Box::pin(done));
+        self.await_answers(count, frame_bytes, Box::pin(done));
     }
 
     /// Has the shard of a group write it.
@@ -96,7 +96,9 @@ impl Connection {
         let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
         let writing = self.server.engine.send_point_writes(statements);
         let done = async move { Done::Writes(SentWrites { frames, written: writing.await }) };
-        self.await_done(count, frame_bytes, Box::pin(done));
+        // They are answered with a few bytes.
+        let held = self.server.budget.hold_requests(count, frame_bytes, 0);
+        self.await_done(count, held, Box::pin(done));
     }
 
     /// Answers a group of reads. What was not seen is asked again with others if there was too much to see, and else

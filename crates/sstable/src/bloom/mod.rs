@@ -90,7 +90,7 @@ pub(crate) struct BloomFilter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Divisor {
     number: u64,
-    /// 2^64 over the number.
+    /// 2^64 over the number, or one less.
     reciprocal: u64,
 }
 
@@ -99,7 +99,7 @@ impl Divisor {
         Divisor { number, reciprocal: u64::MAX / number }
     }
 
-    /// What is left of a number of up to 2^63: by a multiplication, which takes a tenth of a division's time.
+    /// What is left of a number of up to 2^63: by a multiplication, since a division takes many times as long.
     fn remainder(self, of: u64) -> u64 {
         debug_assert!(of <= 1 << 63, "the quotient is short by one at most");
         let quotient = (u128::from(of) * u128::from(self.reciprocal)) >> 64;

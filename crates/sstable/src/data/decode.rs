@@ -236,11 +236,10 @@ impl Decoder {
         Ok(self.built(builder))
     }
 
-    /// Gives the values of a row whose head was read last, where they lie and ascending by column; `None` when they
-    /// are not all that is to be said of it: not all were written with the row, to stay, or not all columns are
-    /// the table's.
+    /// Gives the values of a row with that head, where they lie and ascending by column; `None` when they are not all
+    /// that is to be said of it: not all were written with the row, to stay, or not all columns are the table's.
     pub(crate) fn values<'b>(
-        layout: &'b Layout,
+        layout: &Layout,
         head: &Head,
         body: &'b [u8],
         mut put: impl FnMut(ColumnId, &'b [u8]),
@@ -252,11 +251,16 @@ impl Decoder {
         }
         let mut input = Cursor::new(body);
         input.vint().ok()?;
-        let liveness = Liveness::at(layout.stats.read_timestamp(&mut input).ok()?);
-        let reader = CellReader { layout, liveness, has_complex_deletion: false, body };
+        let timestamp = layout.stats.read_timestamp(&mut input).ok()?;
+        if Liveness::at(timestamp).is_none() {
+            return None;
+        }
         for column in &columns.list {
             let id = column.id_if_kept()?;
-            put(id, reader.value_of_row(column.fixed_bytes, &mut input)?);
+            if input.u8().ok()? != flags::CELL_ROW_TIMESTAMP {
+                return None;
+            }
+            put(id, read_value(column.fixed_bytes, &mut input).ok()?);
         }
         Some(())
     }

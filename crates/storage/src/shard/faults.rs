@@ -131,7 +131,7 @@ impl Shard {
         tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a table file is left out of all answers: disk_failure_policy is best_effort");
         store.damage.borrow_mut().push(Damaged { id, reason: error.to_string() });
         *store.files.borrow_mut() = Rc::new(rest);
-        self.cache.forget(file.number());
+        self.cache.forget(&[file.number()]);
         self.account_files();
         // One that could not be read may be well after a restart, on another disk.
         let this = self.tables.borrow().get(&table.id()).cloned();

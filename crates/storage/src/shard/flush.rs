@@ -34,6 +34,8 @@ pub(super) const RETRY_FLUSH_AFTER: Duration = Duration::from_secs(1);
 /// An index is no larger than one in so many bytes of Data, mostly, and this.
 const INDEX_PART: usize = 16;
 const INDEX_BYTES_MIN: usize = 64 << 10;
+/// Chunks that come into the cache or go, before others on the shard have their turn: a merge brings ten thousands.
+const CHUNKS_PER_TURN: usize = 512;
 
 /// A memtable on its way to disk.
 #[derive(Clone)]
@@ -201,8 +203,10 @@ impl Shard {
             match self.commit(store, change).await {
                 // One step for readers: no await between the file's coming and the memtable's going.
                 Ok(Some(_)) => {
-                    self.forget_frozen(store, |other| Rc::ptr_eq(&other.slot, &frozen.slot));
-                    self.cache_written(spare, file.as_slice());
+                    let flushed = Rc::as_ptr(&frozen.slot);
+                    drop((frozen.slot, frozen.memtable));
+                    self.forget_frozen(store, |other| Rc::as_ptr(&other.slot) == flushed);
+                    self.cache_written(spare, file.as_slice()).await;
                     self.back_up(store, file).await;
                 }
                 Ok(None) => {
@@ -237,15 +241,18 @@ impl Shard {
         self.runtime.background.run("flush", job).await.map_err(|Stopped| StorageError::ShuttingDown)?
     }
 
-    /// Lets go of frozen memtables and of their memory.
+    /// Lets go of frozen memtables and of their memory. Row by row it is given back by a background thread: of a
+    /// hundred thousand rows that takes tens of milliseconds.
     pub(super) fn forget_frozen(&self, store: &TableStore, goes: impl Fn(&Frozen) -> bool) {
-        let mut bytes = 0;
+        let mut gone = Vec::new();
         store.frozen.borrow_mut().retain(|frozen| {
-            let goes = goes(frozen);
-            bytes += if goes { frozen.memtable.memory_bytes() } else { 0 };
-            !goes
+            let stays = !goes(frozen);
+            gone.extend((!stays).then(|| Arc::clone(&frozen.memtable)));
+            stays
         });
-        self.forget_memtable_bytes(bytes);
+        self.forget_memtable_bytes(gone.iter().map(|memtable| memtable.memory_bytes()).sum());
+        // Where nothing is done in the background any more, it is given back here.
+        _ = self.runtime.background.spawn("free memtables", Box::new(move || drop(gone)));
     }
 
     pub(super) fn forget_memtable_bytes(&self, bytes: usize) {
@@ -306,10 +313,13 @@ impl Shard {
     }
 
     /// Lets the cache have what new files hold of themselves, in place of what was kept back for them.
-    pub(super) fn cache_written(&self, spare: Reservation, files: &[Arc<TableFile>]) {
+    pub(super) async fn cache_written(&self, spare: Reservation, files: &[Arc<TableFile>]) {
         drop(spare);
-        for (id, chunk) in files.iter().flat_map(|file| file.take_kept()) {
+        for (count, (id, chunk)) in files.iter().flat_map(|file| file.take_kept()).enumerate() {
             self.cache.insert_if_free(id, chunk);
+            if count % CHUNKS_PER_TURN == CHUNKS_PER_TURN - 1 {
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -324,9 +334,12 @@ impl Shard {
     /// Deletes files that no manifest of this shard names any more; those that other shards still
     /// use stay. A file that can not be deleted is left for the next start to sweep up.
     pub(super) async fn delete_files(&self, files: &[Arc<TableFile>]) {
-        for file in files {
-            self.cache.forget(file.number());
+        let numbers: Vec<u64> = files.iter().map(|file| file.number()).collect();
+        for chunks in self.cache.chunks_of(&numbers).chunks(CHUNKS_PER_TURN) {
+            self.cache.remove(chunks);
+            tokio::task::yield_now().await;
         }
+        self.cache.forget(&numbers);
         self.release_files(files).await;
     }
 

@@ -1,7 +1,7 @@
 //! What memtables and files have of several partitions of one row each.
 //!
 //! ```text
-//!   keys ─► memtables ─► filters ─► pages of indexes ─► chunks of Data ─► key by key: its versions, told
+//!   keys ─► memtables ─► filters ─► pages of indexes ─► chunks of Data ─► key by key: its row in place, or versions
 //!           └ at each step all keys, before any goes further ┘
 //! ```
 //!
@@ -63,7 +63,7 @@ struct Probe<'a> {
 
 impl TableStore {
     /// Tells what there is of up to [`KEYS_TOGETHER`] keys, each by its index, until it is told to stop. Keys of
-    /// which that can not be said at once are passed over.
+    /// which that can not be said at once are passed over; of others [`LoneFound::into_versions`] may still find so.
     pub(super) fn each_lone(
         &self,
         cache: &ChunkCache,
@@ -104,12 +104,13 @@ impl TableStore {
         wanted: &[Wanted<'_>],
     ) -> Probes<'a> {
         let mut probes = Probes::new();
+        let sought = || searched.iter().zip(wanted).enumerate().filter(|(_, (_, wanted))| wanted.is_told);
         for file in files {
-            searched.iter().for_each(|key| file.fetch_filter(key.hash));
+            sought().for_each(|(_, (key, _))| file.fetch_filter(key.key, key.hash));
         }
         for file in files {
-            for (index, (key, wanted)) in searched.iter().zip(wanted).enumerate() {
-                if wanted.is_told && self.may_show(file, key.key, key.hash) {
+            for (index, (key, _)) in sought() {
+                if self.may_show(file, key.key, key.hash) {
                     let search = file.begin_search(key);
                     probes.push(Probe { index, file, search, chunk: None });
                 }
@@ -120,11 +121,10 @@ impl TableStore {
 }
 
 impl Searched<'_> {
-    /// Adds what a search found; `false` when that cannot be told at once.
+    /// Adds what a search found that did not end with nothing; `false` when that cannot be told at once.
     fn take(&self, probe: &Probe<'_>, versions: &mut LoneVersions) -> bool {
         let key = &self.keys[probe.index];
         let found = match (probe.search, probe.chunk) {
-            (LoneSearch::Absent, _) => LonePartition::Absent,
             (LoneSearch::Data { .. }, Some((chunk, offset))) => probe.file.read_lone(key, chunk, offset),
             _ => LonePartition::Unusual,
         };

@@ -187,7 +187,7 @@ impl Shard {
         }
         drop(active);
         self.delete_files(&gone).await;
-        self.cache_written(handing.spare, &outputs);
+        self.cache_written(handing.spare, &outputs).await;
         self.write_history().await;
         Ok(Outcome::Done)
     }
@@ -322,7 +322,7 @@ impl Shard {
         let files: Vec<_> = files.iter().map(swap).collect();
         *store.files.borrow_mut() = Rc::new(files);
         drop(manifest);
-        self.cache.forget(file.number());
+        self.cache.forget(&[file.number()]);
         Ok(())
     }
 }

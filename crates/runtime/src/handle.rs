@@ -1,0 +1,73 @@
+//! Open files, and where they are closed.
+
+use std::fs::File;
+use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
+use std::thread;
+
+/// A removed file of more than this is closed elsewhere.
+const FREED_BYTES_MAX: u64 = 1 << 20;
+
+/// An open file. Whoever closes the last handle of a file that was removed waits until the file system has freed what
+/// it held, 20 ms for 100 MiB; so a thread of its own does that, whoever drops this.
+#[derive(Debug)]
+pub(crate) struct Handle(Option<File>);
+
+impl From<File> for Handle {
+    fn from(file: File) -> Self {
+        Handle(Some(file))
+    }
+}
+
+impl Deref for Handle {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        self.0.as_ref().expect("taken when it is dropped")
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let Some(file) = self.0.take() else { return };
+        let metadata = file.metadata();
+        if metadata.is_ok_and(|metadata| metadata.nlink() == 0 && metadata.len() > FREED_BYTES_MAX) {
+            // Where there is no thread to be had, it is closed here.
+            _ = thread::Builder::new().name("closer".to_owned()).spawn(move || drop(file));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+
+    /// Does this process have a file open that was removed from there?
+    fn is_open(removed: &str) -> bool {
+        let open = fs::read_dir("/proc/self/fd").expect("Linux tells").flatten();
+        open.filter_map(|entry| fs::read_link(entry.path()).ok())
+            .any(|path| path.to_string_lossy() == format!("{removed} (deleted)"))
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a file of the test's own")]
+    fn a_removed_file_is_closed_though_not_by_who_drops_it() {
+        let directory = tempfile::tempdir().expect("directory");
+        for bytes in [10, 2 * FREED_BYTES_MAX] {
+            let path = directory.path().join(bytes.to_string());
+            let mut file = File::create_new(&path).expect("created");
+            file.write_all(&vec![7; usize::try_from(bytes).expect("few")]).expect("written");
+            let handle = Handle::from(file);
+            fs::remove_file(&path).expect("removed");
+            let path = path.to_str().expect("text");
+            assert!(is_open(path));
+            drop(handle);
+            while is_open(path) {
+                thread::yield_now();
+            }
+        }
+    }
+}
