@@ -150,11 +150,13 @@ mod tests {
         keep_freed_for(Duration::from_secs(60));
         assert_eq!(delay(), 60_000);
 
-        let before = resident_pages();
-        drop(std::hint::black_box(vec![1u8; 100 << 20]));
-        assert!(resident_pages() >= before + ((90 << 20) >> 12), "it is kept");
+        // Others may have left memory that it comes from, so what counts is what is there with it.
+        let block = std::hint::black_box(vec![1u8; 100 << 20]);
+        let with_block = resident_pages();
+        drop(block);
+        assert!(resident_pages() >= with_block - ((10 << 20) >> 12), "it is kept");
         give_back();
-        assert!(resident_pages() <= before + ((10 << 20) >> 12), "it went back");
+        assert!(resident_pages() <= with_block - ((90 << 20) >> 12), "it went back");
 
         let (pages, blocks) = ((256 << 20) >> 12, 200 << 20);
         take_ahead(pages << 12).expect("memory");

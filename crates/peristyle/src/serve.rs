@@ -132,13 +132,13 @@ fn serve(
     on_ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
     let started = Instant::now();
-    let mut freed = None;
-    if config.memory_pretouch {
+    let freed = if config.memory_pretouch {
         let bytes = usize::try_from(config.memory_bytes()).unwrap_or(usize::MAX);
         allocator::take_ahead(bytes).map_err(|source| ServeError::Memory(config.memory_bytes(), source))?;
+        None
     } else {
-        freed = Some(FreedMemory::keep(config.memory_bytes()));
-    }
+        Some(FreedMemory::keep(config.memory_bytes()))
+    };
     let cores =
         std::thread::available_parallelism().map_or(1, |count| u16::try_from(count.get()).unwrap_or(256));
     let options = RuntimeOptions {
@@ -220,7 +220,9 @@ async fn wait_for_the_end(
             // At once: a disk that fails may not let anything end in order.
             () = server.disk_failed() => std::process::exit(DISK_FAILED_CODE),
             _ = watch.tick() => {
-                freed.as_mut().map(FreedMemory::look);
+                if let Some(freed) = &mut freed {
+                    freed.look();
+                }
                 if server.has_failed() {
                     return Err(ServeError::ShardDied);
                 }

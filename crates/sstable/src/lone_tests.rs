@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::{Chunk, Descriptor, LonePartition, LoneSearch, SearchKey, TableFile, TableWriter, WriterOptions};
 
 const DELETION: DeletionTime = DeletionTime { timestamp: 5, local_deletion_time: 1_700_000_000 };
+
 fn written() -> Liveness {
     Liveness::at(10)
 }

@@ -339,6 +339,7 @@ impl Shard {
             self.cache.remove(chunks);
             tokio::task::yield_now().await;
         }
+        // And what a late reader has brought in meanwhile.
         self.cache.forget(&numbers);
         self.release_files(files).await;
     }
