@@ -15,7 +15,8 @@ pub(crate) const ORACLE_PORT: u16 = 19142;
 /// Its JMX port.
 pub(crate) const ORACLE_JMX_PORT: u16 = 17199;
 
-/// `peers install`, or `peers SCRIPT WORDS…` to run one of the scripts.
+/// `peers install` installs Cassandra and YCSB; `peers oracle` prints the address of a running oracle. The scripts
+/// are called directly for everything else.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let words: Vec<&str> = arguments.positional.iter().map(String::as_str).collect();
     match words.as_slice() {

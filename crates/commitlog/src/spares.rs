@@ -84,8 +84,14 @@ impl Spares {
             };
             gone.or_else(only_if_there)?;
         }
+        // Others may rename more while this goes on.
+        let renamed = self.with(|known| known.unsynced.clone());
         self.disk.sync_dir(&self.directory)?;
-        self.with(|known| known.ids.append(&mut known.unsynced));
+        self.with(|known| {
+            let is_synced = |id: &mut u64| renamed.contains(id);
+            let synced: Vec<u64> = known.unsynced.extract_if(.., is_synced).collect();
+            known.ids.extend(synced);
+        });
         Ok(())
     }
 

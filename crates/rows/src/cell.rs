@@ -43,14 +43,19 @@ impl<'a> CellRef<'a> {
         self.ttl != 0
     }
 
+    /// Is it deleted, or will it expire?
+    pub fn ends(&self) -> bool {
+        self.local_deletion_time != NO_DELETION_TIME
+    }
+
     /// Is it a deletion?
     pub fn is_tombstone(&self) -> bool {
-        self.local_deletion_time != NO_DELETION_TIME && self.ttl == 0
+        self.ends() && self.ttl == 0
     }
 
     /// Does it hold a value at `now` (seconds)?
     pub fn is_live(&self, now: u32) -> bool {
-        self.local_deletion_time == NO_DELETION_TIME || (self.ttl != 0 && now < self.local_deletion_time)
+        !self.ends() || (self.ttl != 0 && now < self.local_deletion_time)
     }
 
     /// Which of two cells of one column and path wins, by Cassandra 5's `Cells.resolveRegular`:
@@ -59,15 +64,16 @@ impl<'a> CellRef<'a> {
     /// paths may be equal in their type's order and differ in their bytes.
     #[must_use]
     pub fn reconcile(self, other: CellRef<'a>) -> CellRef<'a> {
-        if self.rank() >= other.rank() { self } else { other }
+        let is_newer = self.timestamp > other.timestamp;
+        let wins = is_newer || (self.timestamp == other.timestamp && self.rank() >= other.rank());
+        if wins { self } else { other }
     }
 
-    fn rank(&self) -> (i64, bool, bool, u32, std::cmp::Reverse<u32>, &[u8], &[u8]) {
-        let ends = self.local_deletion_time != NO_DELETION_TIME;
+    /// Of cells of one timestamp.
+    fn rank(&self) -> (bool, bool, u32, std::cmp::Reverse<u32>, &[u8], &[u8]) {
         (
-            self.timestamp,
-            ends,
-            ends && self.ttl == 0,
+            self.ends(),
+            self.is_tombstone(),
             self.local_deletion_time,
             std::cmp::Reverse(self.ttl),
             self.value,

@@ -17,6 +17,7 @@
 //! Merging is commutative, associative and idempotent; `tests/properties` holds it to that.
 
 mod cell;
+mod cell_merge;
 mod clustering;
 mod cursor;
 mod deletion;
@@ -34,6 +35,7 @@ mod shared;
 mod unfiltered;
 
 pub use cell::CellRef;
+pub use cell_merge::CellMerge;
 pub use clustering::{
     Bound, BoundKind, Clustering, ClusteringBuilder, ClusteringComparator, ClusteringError,
 };
@@ -45,7 +47,7 @@ pub use liveness::Liveness;
 pub use merge_cursor::MergeCursor;
 pub use merge_row::{merge_row, merge_rows, merge_to_keep};
 pub use mutation::{Mutation, MutationBuilder, MutationError, MutationMemory};
-pub use place::{RowInPlace, RowValues};
+pub use place::{RowInPlace, RowValues, ValuesInPlace};
 pub use range_tombstones::{RangeTombstone, RangeTombstones};
 pub use row::{ColumnData, ColumnRef, Columns, ComplexRef, Row, RowBuilder, RowError, Shown};
 pub use selection::{Slice, Slices};

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use schema::Table;
 use types::CqlType;
 
-use crate::{CellRef, ColumnData, ColumnRef, DeletionTime, Liveness, Row, RowBuilder};
+use crate::{CellMerge, CellRef, ColumnData, ColumnRef, DeletionTime, Liveness, Row, RowBuilder};
 
 /// Merges rows that stand at one clustering, under an `active` deletion (of the partition or of
 /// a range that covers them). `None` when nothing is left.
@@ -18,6 +18,11 @@ pub fn merge_rows<R: Borrow<Row>>(rows: &[R], active: DeletionTime, table: &Tabl
     let (first, rest) = rows.split_first()?;
     if rest.is_empty() {
         return shadow(first.borrow(), active);
+    }
+    if rest.len() > 1
+        && let Some(merged) = merge_cells(rows, active)
+    {
+        return (!merged.is_empty()).then_some(merged);
     }
     let mut merged: Option<Row> = None;
     let mut left = first.borrow();
@@ -31,6 +36,17 @@ pub fn merge_rows<R: Borrow<Row>>(rows: &[R], active: DeletionTime, table: &Tabl
         return (!merged.is_empty()).then_some(merged);
     }
     shadow(&merged, active)
+}
+
+/// Merges rows of single cells in one pass; `None` when they have others.
+fn merge_cells<R: Borrow<Row>>(rows: &[R], active: DeletionTime) -> Option<Row> {
+    let mut merge = CellMerge::default();
+    for row in rows {
+        merge.encoded(row.borrow())?;
+    }
+    let clustering = rows.iter().map(|row| row.borrow().encoded_clustering()).min()?;
+    let longest = rows.iter().map(|row| row.borrow().as_encoded().len()).max()?;
+    Some(merge.build(clustering, active, Vec::with_capacity(64 + longest)).finish())
 }
 
 /// The same for a row that stands alone.
@@ -76,11 +92,17 @@ fn put(builder: &mut RowBuilder, column: ColumnRef<'_>, active: DeletionTime) {
 }
 
 /// What a row that stays becomes when another is merged into it, under no deletion; `None` if it is that already. The
-/// new one is in memory of its own and no more than it needs, but for a large one that leaves nothing of the other
-/// and stays in the memory it came with. It is put together in `memory`, which serves again and again.
-pub fn merge_to_keep(kept: &Row, row: &Row, table: &Table, memory: &mut Vec<u8>) -> Option<Row> {
+/// new one is in memory of its own and no more than it needs, but for one that leaves nothing of the other: that may
+/// stay in the memory it came with, of which `held_bytes` are held by it ([`Row::kept`]). It is put together in
+/// `memory`, which serves again and again.
+pub fn merge_to_keep(
+    kept: &Row,
+    (row, held_bytes): (&Row, usize),
+    table: &Table,
+    memory: &mut Vec<u8>,
+) -> Option<Row> {
     if row.overwrites(kept) {
-        return Some(if row.is_small() { row.copied() } else { row.clone() });
+        return Some(row.kept(held_bytes));
     }
     if kept.overwrites(row) {
         return None;

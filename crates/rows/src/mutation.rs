@@ -338,6 +338,9 @@ impl Reader<'_> {
             value => return Err(MutationError::Unknown { what: "bound kind", value }),
         };
         let length = self.u32("bound length")? as usize;
-        Ok(Bound { kind, prefix: Clustering::from_encoded(self.run(length, "bound")?)? })
+        Ok(Bound {
+            kind,
+            prefix: Clustering::from_encoded(Bytes::copy_from_slice(&self.run(length, "bound")?))?,
+        })
     }
 }

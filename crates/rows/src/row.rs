@@ -35,6 +35,9 @@ const ROW_PLAIN: u8 = 8;
 /// What saves blocks of memory costs bytes, held by the row next to them: worth it up to here.
 pub(crate) const SMALL_ROW_BYTES_MAX: usize = 256;
 
+/// Of memory that a row stays in, at most one byte in so many is not the row's.
+const UNUSED_PART: usize = 8;
+
 const CELL_COMPLEX: u8 = 1;
 const CELL_ROW_TIMESTAMP: u8 = 2;
 const CELL_ENDS: u8 = 4;
@@ -131,6 +134,17 @@ impl Row {
     /// Is it so small that it is rather copied than kept in the memory it came with?
     pub fn is_small(&self) -> bool {
         self.0.len() <= SMALL_ROW_BYTES_MAX
+    }
+
+    /// The row for keeping long, when so many bytes are held with it where it lies: there, if they are hardly more
+    /// than the row, else in memory of its own.
+    pub fn kept(&self, held_bytes: usize) -> Row {
+        let row_bytes = self.0.len();
+        if self.is_small() || held_bytes > row_bytes + row_bytes / UNUSED_PART {
+            self.copied()
+        } else {
+            self.clone()
+        }
     }
 
     /// The same row in memory of its own.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::delay::Delay;
 use crate::pool::{Pool, Refused};
@@ -29,15 +29,21 @@ pub struct Background {
 
 #[derive(Clone)]
 enum Kind {
-    Pool(Arc<Pool>),
+    /// And turns for jobs that take long: fewer than there are threads.
+    Pool(Arc<Pool>, Arc<Semaphore>),
     Inline(Arc<AtomicBool>),
-    Tasks { delay: Delay, stopped: Arc<AtomicBool> },
+    Tasks {
+        delay: Delay,
+        stopped: Arc<AtomicBool>,
+    },
 }
 
 impl Background {
     /// Threads named `background-<index>`, which give way to those that serve clients.
     pub fn pool(thread_count: usize) -> io::Result<Background> {
-        Ok(Background { kind: Kind::Pool(Arc::new(Pool::start("background", thread_count, NICENESS)?)) })
+        let pool = Arc::new(Pool::start("background", thread_count, NICENESS)?);
+        let turns = Arc::new(Semaphore::new(thread_count.saturating_sub(1).max(1)));
+        Ok(Background { kind: Kind::Pool(pool, turns) })
     }
 
     /// Runs each job at once, inside `spawn`. For plain tests.
@@ -63,7 +69,7 @@ impl Background {
     /// Starts a job. Its name shows in logs when it panics.
     pub fn spawn(&self, name: &'static str, job: Box<dyn FnOnce() + Send>) -> Result<(), Stopped> {
         match &self.kind {
-            Kind::Pool(pool) => pool.submit(name, job).map_err(|refused| match refused {
+            Kind::Pool(pool, _) => pool.submit(name, job).map_err(|refused| match refused {
                 Refused::Stopped(_) => Stopped,
                 Refused::Full(_) => {
                     tracing::error!(job = name, "too many background jobs wait, one is refused");
@@ -111,11 +117,32 @@ impl Background {
         }
     }
 
+    /// Runs a job that goes through whole files without ever stopping. Of a pool of several threads one is left for
+    /// others: a flush must not wait until such jobs have ended.
+    ///
+    /// # Cancel safety
+    /// As [`Background::run`]; a job that has not begun never does.
+    pub async fn run_long<T, Job>(&self, name: &'static str, job: Job) -> Result<T, Stopped>
+    where
+        T: Send + 'static,
+        Job: FnOnce() -> T + Send + 'static,
+    {
+        let turn = match &self.kind {
+            Kind::Pool(_, turns) => Some(Arc::clone(turns).acquire_owned().await.map_err(|_| Stopped)?),
+            Kind::Inline(_) | Kind::Tasks { .. } => None,
+        };
+        let job = move || {
+            let _turn = turn;
+            job()
+        };
+        self.run(name, job).await
+    }
+
     /// Takes no more jobs. A pool does those that wait and this returns when all have ended; tasks
     /// that have not begun are dropped.
     pub fn stop(&self) {
         match &self.kind {
-            Kind::Pool(pool) => pool.stop(),
+            Kind::Pool(pool, _) => pool.stop(),
             Kind::Inline(stopped) | Kind::Tasks { stopped, .. } => stopped.store(true, Ordering::SeqCst),
         }
     }
@@ -124,7 +151,7 @@ impl Background {
 impl fmt::Debug for Background {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            Kind::Pool(_) => "Background::pool",
+            Kind::Pool(..) => "Background::pool",
             Kind::Inline(_) => "Background::inline",
             Kind::Tasks { .. } => "Background::tasks",
         })
@@ -141,6 +168,27 @@ mod tests {
         let background = Background::pool(1).expect("threads");
         assert_eq!(background.run("panic", || panic!("on purpose")).await, Err::<(), _>(Stopped));
         assert_eq!(background.run("add", || 1 + 1).await, Ok(2));
+    }
+
+    #[tokio::test]
+    async fn long_jobs_leave_a_thread_to_others() {
+        let background = Background::pool(3).expect("threads");
+        let (enough, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let long = || {
+            let wait = Arc::clone(&wait);
+            tokio::spawn({
+                let background = background.clone();
+                async move { background.run_long("long", move || _ = wait.lock().expect("sound").recv()).await }
+            })
+        };
+        let all: Vec<_> = (0..5).map(|_| long()).collect();
+        tokio::task::yield_now().await;
+        assert_eq!(background.run("short", || 1 + 1).await, Ok(2));
+        drop(enough);
+        for one in all {
+            assert_eq!(one.await.expect("no panic"), Ok(()));
+        }
     }
 
     #[test]

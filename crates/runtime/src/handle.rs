@@ -3,13 +3,26 @@
 use std::fs::File;
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
+use std::sync::LazyLock;
+use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 /// A removed file of more than this is closed elsewhere.
 const FREED_BYTES_MAX: u64 = 1 << 20;
 
+/// Files that may wait to be closed elsewhere.
+const WAITING_COUNT_MAX: usize = 1024;
+
+/// Closes files of the whole process, one after the other, for as long as that lives; `None` where there is no thread
+/// to be had.
+static CLOSER: LazyLock<Option<SyncSender<File>>> = LazyLock::new(|| {
+    let (closer, files) = mpsc::sync_channel(WAITING_COUNT_MAX);
+    let close_all = move || files.into_iter().for_each(drop);
+    thread::Builder::new().name("closer".to_owned()).spawn(close_all).ok().map(|_| closer)
+});
+
 /// An open file. Whoever closes the last handle of a file that was removed waits until the file system has freed what
-/// it held, 20 ms for 100 MiB; so a thread of its own does that, whoever drops this.
+/// it held, 20 ms for 100 MiB; so a thread does that that nobody waits for, whoever drops this.
 #[derive(Debug)]
 pub(crate) struct Handle(Option<File>);
 
@@ -32,8 +45,8 @@ impl Drop for Handle {
         let Some(file) = self.0.take() else { return };
         let metadata = file.metadata();
         if metadata.is_ok_and(|metadata| metadata.nlink() == 0 && metadata.len() > FREED_BYTES_MAX) {
-            // Where there is no thread to be had, it is closed here.
-            _ = thread::Builder::new().name("closer".to_owned()).spawn(move || drop(file));
+            // What it does not take is closed here.
+            _ = CLOSER.as_ref().map(|closer| closer.try_send(file));
         }
     }
 }

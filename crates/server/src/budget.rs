@@ -124,6 +124,9 @@ impl std::fmt::Debug for Budget {
 }
 
 impl AnswerSize {
+    /// Of a connection that has had no answer yet: one such as fills what is written out at once.
+    pub(crate) const UNKNOWN: AnswerSize = AnswerSize(OUTPUT_BYTES);
+
     fn learn(&mut self, bytes: usize) {
         let beyond = bytes.saturating_sub(REQUEST_BYTES / 2);
         self.0 = beyond.max(self.0 - self.0.div_ceil(16));

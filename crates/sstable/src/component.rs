@@ -25,7 +25,7 @@ pub enum Component {
     Crc,
     /// Checksum of the whole of Data.
     Digest,
-    /// Checksums of all components but Data and itself; ours, Cassandra ignores it.
+    /// Checksums of all components but Data, Statistics and itself; ours, Cassandra ignores it.
     Checksums,
     /// The list of components: written last, so that a table file without one is unfinished.
     Toc,

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rows::{
-    Bound, BoundKind, ColumnData, DeletionTime, PartitionKey, RowValues, Slice, Slices, Step, Unfiltered,
-    UnfilteredCursor,
+    Bound, BoundKind, CellMerge, ColumnData, DeletionTime, PartitionKey, RowValues, Slice, Slices, Step,
+    Unfiltered, UnfilteredCursor,
 };
 use runtime::{Disk, MemoryDisk, OpenMode};
 use uuid::Uuid;
@@ -178,10 +178,21 @@ fn lone(file: &Arc<TableFile>, key: &PartitionKey) -> Result<LonePartition, Ssta
         if matches!(search, LoneSearch::Data { .. }) {
             let found = file.read_lone(&key, &chunk, offset);
             check_values(&found, file.lone_values(&key, &chunk, offset).as_deref());
+            let mut merge = CellMerge::default();
+            if file.merge_lone(&key, &chunk, offset, &mut merge).is_some() {
+                check_merged(&found, &merge);
+            }
             return Ok(found);
         }
         search = file.go_on(search, &key, &chunk);
     }
+}
+
+/// A row that is merged with nothing is the row.
+fn check_merged(found: &LonePartition, merge: &CellMerge<'_>) {
+    let LonePartition::Row(DeletionTime::LIVE, row) = found else { panic!("merged from {found:?}") };
+    let merged = merge.build(&[], DeletionTime::LIVE, Vec::new()).finish();
+    assert_eq!(Some(&merged).filter(|row| !row.is_empty()), row.as_ref());
 }
 
 /// Values that are shown where they lie are those of the row.

@@ -51,7 +51,7 @@ pub use error::SstableError;
 pub use fit::check_fits;
 pub use inspect::table_of_header;
 pub use kept::{KeptChunks, KeptRoom};
-pub use lone::{LonePartition, LoneSearch, LoneValues, SearchKey};
+pub use lone::{LonePartition, LoneSearch, SearchKey};
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
 pub use salvage::{ReadableKeys, Salvaged, copy_partition, readable_keys, salvage};

@@ -10,9 +10,7 @@
 //! and only then goes on with each. This knows the usual case, a trie of partitions and a row within one
 //! chunk. What else there is, damage included, is [`LoneSearch::Unusual`], and for a cursor to tell.
 
-use rows::{DeletionTime, PartitionKey, Row};
-use schema::ColumnId;
-use smallvec::SmallVec;
+use rows::{CellMerge, DeletionTime, PartitionKey, Row, ValuesInPlace};
 use stdx::cursor::Cursor;
 use stdx::prefetch::prefetch;
 
@@ -77,9 +75,6 @@ pub enum LonePartition {
     /// For a cursor.
     Unusual,
 }
-
-/// Values of the only row of a partition, ascending by column.
-pub type LoneValues<'c> = SmallVec<[(ColumnId, &'c [u8]); 16]>;
 
 /// The first item of a partition without clustering columns.
 enum LoneItem<'c> {
@@ -153,19 +148,42 @@ impl TableFile {
         key: &SearchKey<'_>,
         chunk: &'c Chunk,
         offset: usize,
-    ) -> Option<LoneValues<'c>> {
-        let mut decoder = Decoder::default();
-        let LoneItem::Of { deletion, head, body } =
-            self.lone_item(&mut decoder, key, chunk.as_slice().get(offset..)?)?
-        else {
-            return None;
-        };
-        if head.kind != HeadKind::Row || !deletion.is_live() {
-            return None;
-        }
-        let mut values = LoneValues::new();
+    ) -> Option<ValuesInPlace<'c>> {
+        let (head, body) = self.lone_row(&mut Decoder::default(), key, chunk, offset)?;
+        let mut values = ValuesInPlace::new();
         Decoder::values(self.layout(), &head, body, |id, value| values.push((id, value)))?;
         Some(values)
+    }
+
+    /// Adds the only row of a partition to what other versions of it have come to, where it lies in the chunk that
+    /// was wanted. `None` when there is more to be said of it than single cells, or of its partition: the merge is of
+    /// no use then.
+    pub fn merge_lone<'c>(
+        &'c self,
+        key: &SearchKey<'_>,
+        chunk: &'c Chunk,
+        offset: usize,
+        merge: &mut CellMerge<'c>,
+    ) -> Option<()> {
+        let mut decoder = Decoder::default();
+        let (head, body) = self.lone_row(&mut decoder, key, chunk, offset)?;
+        decoder.merge_into(self.layout(), &head, body, merge)
+    }
+
+    /// The head and the body of the only row of a partition that has no deletion.
+    fn lone_row<'c>(
+        &self,
+        decoder: &mut Decoder,
+        key: &SearchKey<'_>,
+        chunk: &'c Chunk,
+        offset: usize,
+    ) -> Option<(Head, &'c [u8])> {
+        match self.lone_item(decoder, key, chunk.as_slice().get(offset..)?)? {
+            LoneItem::Of { deletion: DeletionTime::LIVE, head, body } if head.kind == HeadKind::Row => {
+                Some((head, body))
+            }
+            _ => None,
+        }
     }
 
     fn follow_path(

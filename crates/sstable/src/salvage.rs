@@ -86,19 +86,24 @@ pub fn copy_partition(
     writer.end_partition()
 }
 
-/// Writes every partition that can be read whole through `writer`, which is asked for when there is one,
+/// Writes every partition that counts and can be read whole through `writer`, which is asked for when there is one,
 /// and finished. Blocks, for long.
 ///
 /// # Errors
 /// Writing fails. That reading does is told in what is given.
 pub fn salvage(
     file: &Arc<TableFile>,
+    counts: impl Fn(Token) -> bool,
     writer: impl FnOnce() -> Result<TableWriter, SstableError>,
 ) -> Result<Salvaged, SstableError> {
     let ReadableKeys { found, damage } = readable_keys(file);
-    let expected = file.summary().partition_count;
+    let mut expected = file.summary().partition_count;
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
     for key in found {
+        if !counts(key.token) {
+            expected = expected.saturating_sub(1);
+            continue;
+        }
         match is_whole(file, &key) {
             Ok(()) => kept.push(key),
             Err(error) => lost.push((key, error)),

@@ -33,11 +33,15 @@ impl Opened {
 /// Writes every partition that can be read whole.
 pub(super) fn scrub(opened: &Opened, output: Option<&Path>, out: &mut dyn Write) -> Result<(), ToolError> {
     let mut written = None;
-    let salvaged = salvage(&opened.file, || {
-        let (descriptor, writer) = opened.writer(output)?;
-        written = Some(descriptor);
-        Ok(writer)
-    })?;
+    let salvaged = salvage(
+        &opened.file,
+        |_| true,
+        || {
+            let (descriptor, writer) = opened.writer(output)?;
+            written = Some(descriptor);
+            Ok(writer)
+        },
+    )?;
     let Salvaged { kept, lost, damage, expected } = &salvaged;
     for (key, error) in lost {
         let hex: String = key.bytes.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -94,7 +94,7 @@ pub(crate) fn deletion(timestamps: impl Strategy<Value = i64>) -> impl Strategy<
     prop_oneof![2 => Just(DeletionTime::LIVE), 1 => some]
 }
 
-fn liveness(timestamps: impl Strategy<Value = i64>) -> impl Strategy<Value = Liveness> {
+pub(crate) fn liveness(timestamps: impl Strategy<Value = i64>) -> impl Strategy<Value = Liveness> {
     (timestamps, 0..4u32, 48..53u32).prop_map(|(timestamp, kind, expiration)| match kind {
         0 => Liveness::NONE,
         1 => Liveness::at(timestamp),

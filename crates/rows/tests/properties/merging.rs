@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use rows::{
-    CellRef, DeletionTime, LiveRows, Liveness, Row, RowBuilder, merge_rows, merge_to_keep, purge_row,
+    CellMerge, CellRef, DeletionTime, LiveRows, Liveness, Row, RowBuilder, merge_rows, merge_to_keep,
+    purge_row,
 };
 use schema::ColumnId;
 
@@ -17,6 +18,25 @@ fn merge(rows: &[Row]) -> Option<Row> {
 
 fn rows_of_one_place(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Row>> {
     vec(given::row_at((1, 1), given::any_timestamp()), count)
+}
+
+/// A row of single cells, as most are. Some are deleted, and some cells end.
+fn row_of_single_cells() -> impl Strategy<Value = Row> {
+    let times = given::any_timestamp;
+    let cells = btree_map(10..14u16, given::cell(times()), 0..5);
+    (given::liveness(times()), given::deletion(times()), cells).prop_map(|(liveness, deletion, cells)| {
+        let mut builder = RowBuilder::new(&given::clustering((1, 1)), liveness, deletion);
+        for (id, cell) in &cells {
+            builder.cell(ColumnId(*id), cell.as_ref());
+        }
+        builder.finish()
+    })
+}
+
+fn merged_in_place(rows: &[Row]) -> CellMerge<'_> {
+    let mut merge = CellMerge::default();
+    rows.iter().for_each(|row| merge.encoded(row).expect("single cells"));
+    merge
 }
 
 /// Timestamps that no timestamp of the other half equals.
@@ -100,7 +120,7 @@ fn take_in(rows: &[Row], is_read: bool) -> Option<Row> {
     for row in rest {
         let reader = is_read.then(|| (kept.clone(), kept.as_encoded().to_vec()));
         if !kept.write_over(row) {
-            kept = merge_to_keep(&kept, row, &table, &mut scratch).unwrap_or(kept);
+            kept = merge_to_keep(&kept, (row, row.as_encoded().len()), &table, &mut scratch).unwrap_or(kept);
         }
         assert!(reader.is_none_or(|(seen, before)| seen.as_encoded() == &before), "what is read changes");
     }
@@ -152,19 +172,19 @@ fn an_insert_is_written_over_one_of_the_same_length_that_it_leaves_nothing_of() 
 }
 
 #[test]
-fn a_small_row_is_kept_in_memory_of_its_own_and_a_large_one_in_that_it_came_with() {
+fn a_small_row_is_kept_in_memory_of_its_own_and_a_large_one_in_that_it_came_with_unless_there_is_more() {
     let (table, mut scratch) = (given::table(), Vec::new());
-    for (length, is_own) in [(10, true), (300, false)] {
+    for (length, held_bytes, is_own) in [(10, 40, true), (300, 350, false), (300, 400, true)] {
         let insert = |timestamp| {
             let mut row = RowBuilder::with_encoded(b"", Liveness::at(timestamp), DeletionTime::LIVE);
             row.cell(ColumnId(10), CellRef::live(timestamp, &vec![1; length]));
             row.finish()
         };
         let (old, new) = (insert(1), insert(2));
-        let kept = merge_to_keep(&old, &new, &table, &mut scratch).expect("another row");
+        let kept = merge_to_keep(&old, (&new, held_bytes), &table, &mut scratch).expect("another row");
         assert_eq!(kept, new);
         assert_eq!(kept.as_encoded().as_ptr() != new.as_encoded().as_ptr(), is_own);
-        assert_eq!(merge_to_keep(&new, &old, &table, &mut scratch), None);
+        assert_eq!(merge_to_keep(&new, (&old, held_bytes), &table, &mut scratch), None);
     }
 }
 
@@ -193,6 +213,40 @@ proptest! {
     fn writes_of_single_cells_merge_as_the_naive_model(writes in vec(write(), 1..5)) {
         let rows: Vec<Row> = writes.iter().map(Write::row).collect();
         prop_assert_eq!(merge(&rows), naive_merge(&writes));
+    }
+
+    #[test]
+    fn single_cells_merge_where_they_lie_as_rows_merge_two_by_two(
+        rows in vec(row_of_single_cells(), 1..6),
+        active in given::deletion(given::any_timestamp()),
+    ) {
+        let two_by_two = rows.iter().fold(None, |merged: Option<Row>, row| {
+            let both: Vec<Row> = merged.into_iter().chain([row.clone()]).collect();
+            merge(&both)
+        });
+        let expected = two_by_two.and_then(|row| merge_rows(&[row], active, &given::table()));
+        let clustering = given::clustering((1, 1));
+        let built = merged_in_place(&rows).build(clustering.as_encoded(), active, Vec::new()).finish();
+        prop_assert_eq!(Some(&built).filter(|row| !row.is_empty()), expected.as_ref());
+        prop_assert_eq!(merge_rows(&rows, active, &given::table()), expected);
+    }
+
+    #[test]
+    fn values_shown_where_they_lie_are_all_that_is_to_be_said_of_a_row(rows in vec(row_of_single_cells(), 1..5)) {
+        let merged = merge(&rows);
+        let Some(values) = merged_in_place(&rows).values() else {
+            // An empty row, or one of which more is to be said.
+            prop_assert!(merged.is_none_or(|row| !row.is_plain()));
+            return Ok(());
+        };
+        let row = merged.expect("a row");
+        prop_assert!(row.is_plain());
+        let of_row: Vec<_> = row.columns().map(|column| match column.data {
+            rows::ColumnData::Simple(cell) => (column.id, cell.value.to_vec()),
+            other => panic!("{other:?}"),
+        }).collect();
+        let shown: Vec<_> = values.iter().map(|(id, value)| (*id, value.to_vec())).collect();
+        prop_assert_eq!(of_row, shown);
     }
 
     #[test]

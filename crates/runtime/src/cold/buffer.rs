@@ -32,6 +32,18 @@ impl AlignedBuffer {
         AlignedBuffer { start, capacity: layout.size(), filled: 0 }
     }
 
+    /// One without room.
+    pub(super) fn empty() -> AlignedBuffer {
+        AlignedBuffer { start: NonNull::dangling(), capacity: 0, filled: 0 }
+    }
+
+    /// Gives one without room that of so many bytes.
+    pub(super) fn make_room(&mut self, capacity: usize) {
+        if self.capacity == 0 {
+            *self = AlignedBuffer::with_capacity(capacity);
+        }
+    }
+
     /// How many bytes hold something.
     pub(super) fn filled(&self) -> usize {
         self.filled
@@ -75,8 +87,10 @@ impl AlignedBuffer {
 impl Drop for AlignedBuffer {
     #[expect(unsafe_code, reason = "gives back what `with_capacity` took")]
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and given back once.
-        unsafe { dealloc(self.start.as_ptr(), layout(self.capacity)) };
+        if self.capacity > 0 {
+            // SAFETY: allocated with this layout, and given back once.
+            unsafe { dealloc(self.start.as_ptr(), layout(self.capacity)) };
+        }
     }
 }
 

@@ -60,7 +60,10 @@ struct Inner {
 
 struct Slot {
     file: Arc<DirectFile>,
+    /// Without room until the kernel is to have it: those that only wait take no memory.
     buffer: AlignedBuffer,
+    /// The room that it needs.
+    capacity: usize,
     /// Where in the file the buffer's first byte is.
     start: u64,
     /// Bytes of the buffer that must be filled.
@@ -127,7 +130,8 @@ impl Ring {
         let span = file.span(offset, length);
         let slot = Slot {
             file: Arc::clone(file),
-            buffer: AlignedBuffer::with_capacity(span.capacity),
+            buffer: AlignedBuffer::empty(),
+            capacity: span.capacity,
             start: span.start,
             needed: span.wanted.end,
             attempt_count: 0,
@@ -246,6 +250,7 @@ impl Inner {
                 self.free.push(index);
                 continue;
             }
+            slot.buffer.make_room(slot.capacity);
             let at = slot.start + slot.buffer.filled() as u64;
             let (start, length) = slot.buffer.rest();
             let descriptor = types::Fd(slot.file.descriptor());

@@ -7,11 +7,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rows::{DeletionTime, PartitionKey, Row};
+use rows::{CellMerge, DeletionTime, PartitionKey, Row};
 use stdx::cursor::Cursor;
 use types::Token;
 
-use super::chunks::{Attempt, Interrupt};
+use super::chunks::{Attempt, Chunks, Interrupt};
 use super::items::damaged;
 use super::{FileCursor, State};
 use crate::data::{Decoder, END_OF_PARTITION, Head, HeadKind, Layout, ParseError, read_partition_head};
@@ -133,11 +133,18 @@ impl<S: ChunkSource> LoneScan<S> {
         let at = self.at.as_ref().expect("the scan stands at a partition");
         let Some(head) = &at.parts.row else { return Ok(None) };
         let FileCursor { chunks, items, .. } = &mut self.cursor;
-        let bytes = chunks.data_at_hand(at.start, at.parts.bytes);
-        // Behind the row there is the end of the partition.
-        let body = &bytes[at.parts.row_start + head.body_start..at.parts.bytes - 1];
+        let body = at.body(chunks, head);
         let parsed = items.decoder.row(self.file.layout(), head, false, body);
         parsed.map_err(|error| damaged(&self.file, at.start + at.parts.row_start as u64, error))
+    }
+
+    /// Adds its row to what other versions of it have come to, where it lies. `None` when it has more than single
+    /// cells, or is damaged: the merge is of no use then.
+    pub fn merge_into<'s>(&'s mut self, merge: &mut CellMerge<'s>) -> Option<()> {
+        let at = self.at.as_ref().expect("the scan stands at a partition");
+        let Some(head) = &at.parts.row else { return Some(()) };
+        let FileCursor { chunks, items, .. } = &mut self.cursor;
+        items.decoder.merge_into(self.file.layout(), head, at.body(chunks, head), merge)
     }
 
     fn at(&self) -> &At {
@@ -207,6 +214,15 @@ impl<S: ChunkSource> LoneScan<S> {
         }
         let decoder = &mut items.decoder;
         chunks.parse(Component::Data, start, |bytes| Parts::read(version, layout, decoder, bytes))
+    }
+}
+
+impl At {
+    /// The body of its row.
+    fn body<'c, S: ChunkSource>(&self, chunks: &'c Chunks<S>, head: &Head) -> &'c [u8] {
+        let bytes = chunks.data_at_hand(self.start, self.parts.bytes);
+        // Behind the row there is the end of the partition.
+        &bytes[self.parts.row_start + head.body_start..self.parts.bytes - 1]
     }
 }
 

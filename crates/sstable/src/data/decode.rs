@@ -5,9 +5,11 @@
 
 use bytes::{Bytes, BytesMut};
 use rows::{
-    Bound, BoundKind, CellRef, Clustering, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row, RowBuilder,
+    Bound, BoundKind, CellMerge, CellRef, Clustering, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row,
+    RowBuilder,
 };
 use schema::ColumnId;
+use smallvec::SmallVec;
 use stdx::cursor::Cursor;
 use stdx::vint;
 
@@ -23,7 +25,7 @@ pub(crate) struct Decoder {
     /// Columns of the row being read, in the file's order.
     columns: Vec<Found>,
     /// Which columns of the file the row has, when not all.
-    subset: Vec<u16>,
+    subset: Subset,
     /// Where rows are put together.
     built: Vec<u8>,
     /// Where they lie then.
@@ -76,6 +78,9 @@ const COLUMN_OVERHEAD_BYTES: usize = 8;
 
 /// Memory that rows share, at most: as much as were read before, so that a lone row takes only its own.
 const SHARED_BYTES: usize = 32 << 10;
+
+/// Places of columns in the file's order, rising.
+type Subset = SmallVec<[u16; 32]>;
 
 type Parsed<T> = Result<T, ParseError>;
 
@@ -161,30 +166,15 @@ impl Decoder {
         is_static: bool,
         body: &[u8],
     ) -> Parsed<Option<Row>> {
-        let stats = &layout.stats;
         let columns = layout.columns(is_static);
         let mut input = Cursor::new(body);
-        input.vint()?;
-        let mut liveness = Liveness::NONE;
-        if head.flags & flags::TIMESTAMP != 0 {
-            liveness = Liveness::at(stats.read_timestamp(&mut input)?);
-            if head.flags & flags::TTL != 0 {
-                let ttl = stats.read_ttl(&mut input)?;
-                let local = stats.read_local_deletion_time(&mut input)?;
-                liveness = Liveness::expiring(liveness.timestamp, ttl, local);
-            }
-        }
-        let deletion = match head.flags & flags::DELETION {
-            0 => DeletionTime::LIVE,
-            _ => stats.read_deletion(&mut input)?,
-        };
+        let (liveness, deletion) = read_times(layout, head, &mut input)?;
         let has_all = head.flags & flags::ALL_COLUMNS != 0;
         if !has_all {
             read_subset(columns.list.len(), &mut input, &mut self.subset)?;
         }
         let count = if has_all { columns.list.len() } else { self.subset.len() };
-        let has_complex_deletion = head.flags & flags::COMPLEX_DELETION != 0;
-        let reader = CellReader { layout, liveness, has_complex_deletion, body };
+        let reader = CellReader::new(layout, head, liveness, body);
         let columns_bytes = body.len() + count * COLUMN_OVERHEAD_BYTES;
         let mut builder = if self.built_bytes == 0 {
             RowBuilder::with_capacity(&self.clustering, liveness, deletion, columns_bytes)
@@ -236,6 +226,37 @@ impl Decoder {
         Ok(self.built(builder))
     }
 
+    /// Adds a row whose head was read last to what other versions have come to, where its cells lie. `None` when it
+    /// has more than single cells, or is damaged: the merge is of no use then.
+    pub(crate) fn merge_into<'b>(
+        &mut self,
+        layout: &'b Layout,
+        head: &Head,
+        body: &'b [u8],
+        merge: &mut CellMerge<'b>,
+    ) -> Option<()> {
+        let columns = &layout.regulars;
+        if columns.has_complex {
+            return None;
+        }
+        let mut input = Cursor::new(body);
+        let (liveness, deletion) = read_times(layout, head, &mut input).ok()?;
+        merge.row(liveness, deletion);
+        let has_all = head.flags & flags::ALL_COLUMNS != 0;
+        if !has_all {
+            read_subset(columns.list.len(), &mut input, &mut self.subset).ok()?;
+        }
+        let reader = CellReader::new(layout, head, liveness, body);
+        let mut add = |column: &FileColumn| {
+            let cell = reader.read_cell(column.fixed_bytes, false, &mut input).ok()?;
+            column.id_of(&cell).map_or(Some(()), |id| merge.cell(id, cell))
+        };
+        match has_all {
+            true => columns.list.iter().try_for_each(add),
+            false => self.subset.iter().try_for_each(|slot| add(&columns.list[usize::from(*slot)])),
+        }
+    }
+
     /// Gives the values of a row with that head, where they lie and ascending by column; `None` when they are not all
     /// that is to be said of it: not all were written with the row, to stay, or not all columns are the table's.
     pub(crate) fn values<'b>(
@@ -282,10 +303,29 @@ impl Decoder {
 
 /// Puts a cell into the row, unless its column is gone or was when it was written.
 fn put_cell(builder: &mut RowBuilder, column: &FileColumn, cell: CellRef<'_>) {
-    let Some(id) = column.id else { return };
-    if column.dropped_time_us.is_none_or(|dropped| cell.timestamp > dropped) {
+    if let Some(id) = column.id_of(&cell) {
         builder.cell(id, cell);
     }
+}
+
+/// Reads what stands before the cells of a row: its liveness and its deletion.
+fn read_times(layout: &Layout, head: &Head, input: &mut Cursor<'_>) -> Parsed<(Liveness, DeletionTime)> {
+    let stats = &layout.stats;
+    input.vint()?;
+    let mut liveness = Liveness::NONE;
+    if head.flags & flags::TIMESTAMP != 0 {
+        liveness = Liveness::at(stats.read_timestamp(input)?);
+        if head.flags & flags::TTL != 0 {
+            let ttl = stats.read_ttl(input)?;
+            let local = stats.read_local_deletion_time(input)?;
+            liveness = Liveness::expiring(liveness.timestamp, ttl, local);
+        }
+    }
+    let deletion = match head.flags & flags::DELETION {
+        0 => DeletionTime::LIVE,
+        _ => stats.read_deletion(input)?,
+    };
+    Ok((liveness, deletion))
 }
 
 /// Puts a column found into the row.
@@ -324,6 +364,11 @@ struct CellReader<'a> {
 }
 
 impl<'a> CellReader<'a> {
+    fn new(layout: &'a Layout, head: &Head, liveness: Liveness, body: &'a [u8]) -> Self {
+        let has_complex_deletion = head.flags & flags::COMPLEX_DELETION != 0;
+        CellReader { layout, liveness, has_complex_deletion, body }
+    }
+
     fn find_cell(&self, column: &FileColumn, input: &mut Cursor<'a>) -> Parsed<FoundCell> {
         let cell = self.read_cell(column.fixed_bytes, false, input)?;
         let end = input.position();
@@ -414,7 +459,7 @@ impl<'a> CellReader<'a> {
 }
 
 /// Reads which columns a row has: places in the file's order, rising.
-fn read_subset(total: usize, input: &mut Cursor<'_>, subset: &mut Vec<u16>) -> Parsed<()> {
+fn read_subset(total: usize, input: &mut Cursor<'_>, subset: &mut Subset) -> Parsed<()> {
     subset.clear();
     let all = u16::try_from(total).map_err(|_| ParseError::Malformed("too many columns"))?;
     let encoded = input.vint()?;

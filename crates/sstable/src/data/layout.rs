@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rows::ClusteringComparator;
+use rows::{CellRef, ClusteringComparator};
 use schema::{Column, ColumnId, Table};
 use types::CqlType;
 
@@ -56,6 +56,12 @@ impl FileColumn {
     #[inline]
     pub(crate) fn id_if_kept(&self) -> Option<ColumnId> {
         self.id.filter(|_| self.dropped_time_us.is_none())
+    }
+
+    /// What it is in the table, unless that cell is gone: its column is, or was when it was written.
+    #[inline]
+    pub(crate) fn id_of(&self, cell: &CellRef<'_>) -> Option<ColumnId> {
+        self.id.filter(|_| self.dropped_time_us.is_none_or(|dropped| cell.timestamp > dropped))
     }
 }
 

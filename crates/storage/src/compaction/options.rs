@@ -93,8 +93,9 @@ impl Settings {
         let states: BTreeSet<Repair> = picture.all.iter().map(|file| file.repair).collect();
         let mut best = Choice::default();
         let mut pending = 0;
+        let finds_expired = !states.is_empty() && self.looks_for_expired(picture.now_ms, memory);
         for state in states {
-            let choice = self.choose_among(picture, state, memory);
+            let choice = self.choose_among(picture, state, finds_expired, memory);
             pending += choice.pending;
             if choice.task.is_some() && (best.task.is_none() || choice.pending > best.pending) {
                 best = choice;
@@ -104,33 +105,44 @@ impl Settings {
         best
     }
 
-    fn choose_among(&self, picture: Picture<'_>, state: Repair, memory: &mut Memory) -> Choice {
+    /// Is it time to look for files that hold nothing any more, of all states of repair?
+    fn looks_for_expired(&self, now_ms: u64, memory: &mut Memory) -> bool {
+        let (checked, every_ms) = match &self.strategy {
+            Strategy::SizeTiered(_) | Strategy::Leveled(_) => return false,
+            Strategy::TimeWindow(strategy) => (memory.expired_checked_ms, strategy.expired_check_ms),
+            // Cassandra looks for the first time when the interval is over once.
+            Strategy::Unified(strategy) => {
+                (Some(*memory.expired_checked_ms.get_or_insert(now_ms)), strategy.expired_check_ms)
+            }
+        };
+        let is_due = checked.is_none_or(|checked| now_ms.saturating_sub(checked) > every_ms);
+        if is_due {
+            memory.expired_checked_ms = Some(now_ms);
+        }
+        is_due
+    }
+
+    fn choose_among(
+        &self,
+        picture: Picture<'_>,
+        state: Repair,
+        finds_expired: bool,
+        memory: &mut Memory,
+    ) -> Choice {
         let group: Vec<&FileFacts> =
             picture.all.iter().filter(|file| file.repair == state && !file.is_suspect).collect();
         let free: Vec<&FileFacts> = group.iter().copied().filter(|file| file.is_free()).collect();
-        let expired = |checked: Option<u64>, every_ms: u64| -> Option<Vec<&FileFacts>> {
-            let is_due = checked.is_none_or(|checked| picture.now_ms.saturating_sub(checked) > every_ms);
-            is_due.then(|| super::fully_expired(&free, picture, self.only_purge_repaired))
+        let expired = match finds_expired {
+            true => super::fully_expired(&free, picture, self.only_purge_repaired),
+            false => Vec::new(),
         };
         match &self.strategy {
             Strategy::SizeTiered(strategy) => strategy.choose(&free, picture, &self.tombstones),
             Strategy::Leveled(strategy) => strategy.choose(&group, picture, &self.tombstones, memory),
             Strategy::TimeWindow(strategy) => {
-                let expired = expired(memory.expired_checked_ms, strategy.expired_check_ms);
-                if expired.is_some() {
-                    memory.expired_checked_ms = Some(picture.now_ms);
-                }
-                strategy.choose(&free, &expired.unwrap_or_default(), picture, &self.tombstones, memory)
+                strategy.choose(&free, &expired, picture, &self.tombstones, memory)
             }
-            Strategy::Unified(strategy) => {
-                // Cassandra looks for the first time when the interval is over once.
-                let checked = *memory.expired_checked_ms.get_or_insert(picture.now_ms);
-                let expired = expired(Some(checked), strategy.expired_check_ms);
-                if expired.is_some() {
-                    memory.expired_checked_ms = Some(picture.now_ms);
-                }
-                strategy.choose(&free, &expired.unwrap_or_default(), memory)
-            }
+            Strategy::Unified(strategy) => strategy.choose(&free, &expired, memory),
         }
     }
 

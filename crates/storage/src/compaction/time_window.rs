@@ -142,6 +142,7 @@ mod tests {
     use super::super::Settings;
     use super::super::facts::testing::*;
     use super::*;
+    use crate::compaction::Repair;
 
     const MINUTE: i64 = 60_000_000;
 
@@ -191,6 +192,23 @@ mod tests {
         assert_eq!(settings.choose(picture(&files), &mut memory).task, None);
         let later = Picture { now_ms: picture(&files).now_ms + 600_001, ..picture(&files) };
         assert!(settings.choose(later, &mut memory).task.is_some());
+    }
+
+    #[test]
+    fn expired_files_of_each_state_of_repair_go() {
+        let dead = |number, repair| FileFacts { max_local_deletion_time: 5, repair, ..at(number, 1) };
+        let files = [dead(1, Repair::Unrepaired), dead(2, Repair::Repaired)];
+        let (settings, mut memory) = (windows(&[]), Memory::default());
+        let first = settings.choose(picture(&files), &mut memory).task.expect("one is dead");
+        let (gone, left): (Vec<_>, Vec<_>) =
+            files.iter().cloned().partition(|file| first.inputs.contains(&file.id));
+        assert_eq!((gone.len(), left.len()), (1, 1));
+        let later = Picture { now_ms: picture(&left).now_ms + 600_001, ..picture(&left) };
+        assert_eq!(settings.choose(later, &mut memory).task.expect("so is the other").inputs, [left[0].id]);
+        // Where another state has files that live, too.
+        let beside = [dead(2, Repair::Repaired), at(3, 30)];
+        let task = settings.choose(picture(&beside), &mut Memory::default()).task;
+        assert_eq!(task.expect("dead").inputs, [beside[0].id]);
     }
 
     #[test]

@@ -37,14 +37,14 @@ impl Arena {
         PartitionKey { token: key.token, bytes: room.split().freeze() }
     }
 
-    /// A copy of a small row, or the row as it is; and how many bytes it takes elsewhere. Longer rows stay in the
-    /// memory they came with, which is free as soon as they are overwritten: what an arena saves is blocks and not
-    /// bytes, and what is overwritten in it is held until the flush.
-    pub(super) fn row(&mut self, row: &Row) -> (Row, usize) {
+    /// A copy of a small row, or a longer one beside the arena, and how many bytes it takes there: what an arena saves
+    /// is blocks and not bytes, and what is overwritten in it is held until the flush. Where it came with little else,
+    /// of `held_bytes` in all, a longer row stays in the memory it came with.
+    pub(super) fn row(&mut self, row: &Row, held_bytes: usize) -> (Row, usize) {
         let bytes = row.as_encoded().len();
         match row.is_small() {
             true => (row.copy_into(self.room_for(bytes)), 0),
-            false => (row.clone(), bytes),
+            false => (row.kept(held_bytes), bytes),
         }
     }
 

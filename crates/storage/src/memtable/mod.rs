@@ -1,9 +1,9 @@
 //! The memtable: what was written to a table and is not in a table file yet.
 //!
 //! Partitions lie in ring order, rows in clustering order by their byte-comparable form. A write
-//! merges with what is there; keys and small rows are copied into an arena, other rows share the memory
-//! of the mutation they came with. A memtable is *active* on its shard, then *frozen*: from then on it is
-//! immutable, read by the shard and written out by a flush job at the same time.
+//! merges with what is there; keys and small rows are copied into an arena, other rows stay in the memory
+//! of the mutation they came with where they are most of it. A memtable is *active* on its shard, then *frozen*:
+//! from then on it is immutable, read by the shard and written out by a flush job at the same time.
 
 mod ahead;
 mod arena;
@@ -108,7 +108,9 @@ impl Memtable {
             None => self.partitions.get_or_insert(key, || (arena.key(key), MemoryPartition::default())),
         };
         let scratch = &mut self.scratch;
-        let mut context = Context { table: &self.table, comparator: &self.comparator, arena, scratch };
+        let held_bytes = mutation.as_encoded().len();
+        let mut context =
+            Context { table: &self.table, comparator: &self.comparator, arena, scratch, held_bytes };
         self.other_bytes += partition.apply(mutation, &mut context);
         self.other_bytes += if is_new { PARTITION_OVERHEAD_BYTES } else { 0 };
     }

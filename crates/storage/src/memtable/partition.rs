@@ -29,6 +29,8 @@ pub(super) struct Context<'a> {
     pub(super) arena: &'a mut Arena,
     /// Where rows are merged.
     pub(super) scratch: &'a mut Vec<u8>,
+    /// Bytes that whoever keeps a row of the write where it lies keeps with it.
+    pub(super) held_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -77,7 +79,8 @@ impl MemoryPartition {
             grown += self.apply_row(row, context);
         }
         for range in &mutation.ranges {
-            grown += 2 * ROW_OVERHEAD_BYTES + range.slice.start.prefix.as_encoded().len();
+            let ends = [&range.slice.start, &range.slice.end].map(|end| end.prefix.as_encoded().len());
+            grown += 2 * ROW_OVERHEAD_BYTES + ends.iter().sum::<usize>();
             self.ranges.get_or_insert_default().insert(range.clone(), context.comparator);
         }
         grown
@@ -100,7 +103,7 @@ impl MemoryPartition {
         match rows.entry(row_key(row, context.comparator)) {
             Entry::Occupied(mut old) => merge(old.get_mut(), row, context),
             Entry::Vacant(place) => {
-                let (row, heap_bytes) = context.arena.row(row);
+                let (row, heap_bytes) = context.arena.row(row, context.held_bytes);
                 let grown = ROW_OVERHEAD_BYTES + place.key().len() + heap_bytes;
                 place.insert(row);
                 grown
@@ -261,7 +264,7 @@ fn is_backwards(between: (RangeBound<&[u8]>, RangeBound<&[u8]>)) -> bool {
 fn merge_into(slot: &mut Option<Row>, row: &Row, context: &mut Context<'_>) -> usize {
     match slot {
         None => {
-            let (row, heap_bytes) = context.arena.row(row);
+            let (row, heap_bytes) = context.arena.row(row, context.held_bytes);
             *slot = Some(row);
             heap_bytes
         }
@@ -273,7 +276,9 @@ fn merge(old: &mut Row, row: &Row, context: &mut Context<'_>) -> usize {
     if old.write_over(row) {
         return 0;
     }
-    let Some(merged) = merge_to_keep(old, row, context.table, context.scratch) else { return 0 };
+    let Some(merged) = merge_to_keep(old, (row, context.held_bytes), context.table, context.scratch) else {
+        return 0;
+    };
     context.scratch.shrink_to(SCRATCH_BYTES_MAX);
     // What lies in the arena stays there.
     let freed = if context.arena.holds(old.as_encoded()) { 0 } else { old.as_encoded().len() };

@@ -48,7 +48,7 @@ impl Shard {
 
     /// Sets aside what is left out, whoever has found it damaged: a visitor must not start a task.
     pub(super) fn watch_left_out(self: &Rc<Self>) {
-        let (this, told) = (Rc::downgrade(self), Rc::clone(&self.has_left_out));
+        let (this, told) = (Rc::downgrade(self), Rc::clone(&self.left_out_told));
         tokio::task::spawn_local(async move {
             loop {
                 told.notified().await;
@@ -137,7 +137,7 @@ impl Shard {
         let this = self.tables.borrow().get(&table.id()).cloned();
         if let (FaultKind::Damage, Some(store)) = (kind, this) {
             self.left_out.borrow_mut().push((store, Arc::clone(file)));
-            self.has_left_out.notify_one();
+            self.left_out_told.notify_one();
         }
         true
     }

@@ -86,8 +86,9 @@ impl Shard {
     /// As [`Shard::flush`]; tables after the failed one are not tried.
     pub async fn flush_all(self: &Rc<Self>) -> Result<(), StorageError> {
         for store in self.stores() {
-            self.flush_store(&store).await?;
+            self.write_out_store(&store).await?;
         }
+        self.discard_flushed_log().await;
         Ok(())
     }
 
@@ -101,11 +102,7 @@ impl Shard {
         if self.flush_count.get() == 0 {
             // Nothing is left in memory: the replay may have written all of it out on the way.
             let shard = Rc::clone(self);
-            tokio::task::spawn_local(async move {
-                if let Err(error) = shard.discard_log().await {
-                    tracing::warn!(%error, "log segments that are not needed were not deleted");
-                }
-            });
+            tokio::task::spawn_local(async move { shard.discard_flushed_log().await });
         }
     }
 
@@ -153,18 +150,25 @@ impl Shard {
     }
 
     pub(super) async fn flush_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
+        if self.write_out_store(store).await? {
+            self.discard_flushed_log().await;
+        }
+        Ok(())
+    }
+
+    /// Was there anything?
+    async fn write_out_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<bool, StorageError> {
         let _turn = store.flush_turn.lock().await;
         self.freeze(store);
-        let result = self.flush_frozen(store).await;
-        *self.flush_failure.borrow_mut() =
-            result.as_ref().err().map(|error| (self.runtime.clock.elapsed(), error.to_string()));
-        result.inspect_err(|error| self.flush_failed(error))?;
-        if let Err(error) = self.discard_log().await {
-            // Segments that stay cost space and a longer start; the next flush tries again.
-            tracing::warn!(%error, "log segments that are not needed were not deleted");
+        let has_any = !store.frozen.borrow().is_empty();
+        if has_any {
+            let result = self.flush_frozen(store).await;
+            *self.flush_failure.borrow_mut() =
+                result.as_ref().err().map(|error| (self.runtime.clock.elapsed(), error.to_string()));
+            result.inspect_err(|error| self.flush_failed(error))?;
         }
         self.start_compaction(store);
-        Ok(())
+        Ok(has_any)
     }
 
     /// Step 1.
@@ -206,8 +210,9 @@ impl Shard {
                     let flushed = Rc::as_ptr(&frozen.slot);
                     drop((frozen.slot, frozen.memtable));
                     self.forget_frozen(store, |other| Rc::as_ptr(&other.slot) == flushed);
+                    // Before it can be merged and go.
+                    self.back_up(store, file.clone()).await;
                     self.cache_written(spare, file.as_slice()).await;
-                    self.back_up(store, file).await;
                 }
                 Ok(None) => {
                     self.delete_files(file.as_slice()).await;
@@ -323,7 +328,14 @@ impl Shard {
         }
     }
 
-    /// Gives up log segments whose writes are all in files.
+    /// Gives up log segments whose writes are all in files. Those that stay cost space and a longer start; the next
+    /// flush tries again.
+    async fn discard_flushed_log(&self) {
+        if let Err(error) = self.discard_log().await {
+            tracing::warn!(%error, "log segments that are not needed were not deleted");
+        }
+    }
+
     async fn discard_log(&self) -> Result<(), StorageError> {
         let first_positions = self.stores().into_iter().filter_map(|store| store.first_position());
         let needed = first_positions.min().unwrap_or_else(|| self.log.end());

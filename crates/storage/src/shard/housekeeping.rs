@@ -18,7 +18,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 impl Shard {
     /// Starts it.
     pub(super) fn keep_house(self: &Rc<Self>) {
-        let (this, has_new_periods) = (Rc::downgrade(self), Rc::clone(&self.has_new_periods));
+        let (this, periods_changed) = (Rc::downgrade(self), Rc::clone(&self.periods_changed));
         tokio::task::spawn_local(async move {
             let mut next_look = Duration::ZERO;
             loop {
@@ -35,7 +35,7 @@ impl Shard {
                 drop(shard);
                 // Of the system's clock and the timer's either may be ahead of the other.
                 let pause = next.saturating_sub(now).max(PAUSE_MIN);
-                _ = tokio::time::timeout(pause, has_new_periods.notified()).await;
+                _ = tokio::time::timeout(pause, periods_changed.notified()).await;
             }
         });
     }

@@ -93,7 +93,7 @@ impl Shard {
             options,
             sharding: self.sharding,
         };
-        let brought = self.runtime.background.run("import", move || job.run());
+        let brought = self.runtime.background.run_long("import", move || job.run());
         let brought = brought.await.map_err(|Stopped| StorageError::ShuttingDown)??;
         let files: Vec<Uuid> = brought.iter().map(|brought| brought.file.descriptor().id).collect();
         files.iter().for_each(|file| self.registry.retain(*file));

@@ -12,11 +12,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rows::{DeletionTime, PartitionKey, Row, RowInPlace, Slices};
+use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, Slices, ValuesInPlace};
 use smallvec::SmallVec;
-use sstable::{
-    Chunk, ChunkId, ChunkSource, LonePartition, LoneSearch, LoneValues, SearchKey, SstableError, TableFile,
-};
+use sstable::{Chunk, ChunkId, ChunkSource, LonePartition, LoneSearch, SearchKey, SstableError, TableFile};
 
 use super::TableStore;
 use super::read::{LoneStep, LoneVersions};
@@ -62,8 +60,9 @@ struct Probe<'a> {
 }
 
 impl TableStore {
-    /// Tells what there is of up to [`KEYS_TOGETHER`] keys, each by its index, until it is told to stop. Keys of
-    /// which that can not be said at once are passed over; of others [`LoneFound::into_versions`] may still find so.
+    /// Tells what there is of up to [`KEYS_TOGETHER`] keys, each by its index, until it is told to stop. A key is
+    /// passed over when memtables and cached chunks do not hold the whole answer; that its row is an unusual one is
+    /// only noticed by [`LoneFound::into_versions`].
     pub(super) fn each_lone(
         &self,
         cache: &ChunkCache,
@@ -80,13 +79,13 @@ impl TableStore {
         let files = self.files.borrow();
         let view = cache.view();
         // What files look for is of no use without any.
-        let searched = if files.is_empty() { &[][..] } else { keys };
-        let searched: SmallVec<[SearchKey<'_>; KEYS_TOGETHER]> =
-            searched.iter().copied().map(SearchKey::new).collect();
-        let mut probes = self.probes(&files, &searched, &wanted);
-        search_all(&mut probes, &searched, &mut wanted, &view, &self.metrics);
+        let keys_in_files = if files.is_empty() { &[][..] } else { keys };
+        let search_keys: SmallVec<[SearchKey<'_>; KEYS_TOGETHER]> =
+            keys_in_files.iter().copied().map(SearchKey::new).collect();
+        let mut probes = self.probes(&files, &search_keys, &wanted);
+        search_all(&mut probes, &search_keys, &mut wanted, &view, &self.metrics);
         let chunks = CachedChunks { cache, metrics: &self.metrics };
-        let searched = Searched { keys: &searched, probes: &probes, chunks };
+        let searched = Searched { keys: &search_keys, probes: &probes, chunks };
         for (index, wanted) in wanted.iter().enumerate().filter(|(_, wanted)| wanted.is_told) {
             let Wanted { in_memory, deletion, .. } = wanted;
             let found = LoneFound { in_memory, deletion: *deletion, index, searched: &searched };
@@ -124,9 +123,9 @@ impl Searched<'_> {
     /// Adds what a search found that did not end with nothing; `false` when that cannot be told at once.
     fn take(&self, probe: &Probe<'_>, versions: &mut LoneVersions) -> bool {
         let key = &self.keys[probe.index];
-        let found = match (probe.search, probe.chunk) {
-            (LoneSearch::Data { .. }, Some((chunk, offset))) => probe.file.read_lone(key, chunk, offset),
-            _ => LonePartition::Unusual,
+        let found = match probe.place() {
+            Some((chunk, offset)) => probe.file.read_lone(key, chunk, offset),
+            None => LonePartition::Unusual,
         };
         match found {
             LonePartition::Absent => true,
@@ -151,21 +150,37 @@ impl<'f> LoneFound<'f> {
         probes.iter().filter(move |probe| probe.index == index && probe.search != LoneSearch::Absent)
     }
 
-    /// The row where it lies, if that is all there is and all of it counts; `values` has room for what a file has.
-    pub(super) fn in_place<'v>(&self, values: &'v mut LoneValues<'f>) -> Option<RowInPlace<'v>>
+    /// The row where it lies, if nothing was deleted of it and nothing expires; `values` has room for what lies in
+    /// files or in several places.
+    pub(super) fn in_place<'v>(&self, values: &'v mut ValuesInPlace<'f>) -> Option<RowInPlace<'v>>
     where
         'f: 'v,
     {
         let mut probes = self.probes();
-        match (self.in_memory, probes.next(), probes.next()) {
-            _ if !self.deletion.is_live() => None,
-            ([row], None, _) if row.is_plain() => Some(RowInPlace::Encoded(row)),
-            ([], Some(Probe { file, search: LoneSearch::Data { .. }, chunk: Some(place), .. }), None) => {
-                *values = file.lone_values(&self.searched.keys[self.index], place.0, place.1)?;
-                Some(RowInPlace::Values(values))
+        *values = match (self.in_memory, probes.next(), probes.next()) {
+            _ if !self.deletion.is_live() => return None,
+            ([row], None, _) if row.is_plain() => return Some(RowInPlace::Encoded(row)),
+            ([], Some(probe), None) => {
+                let (chunk, offset) = probe.place()?;
+                probe.file.lone_values(self.key(), chunk, offset).or_else(|| self.merged_in_place())?
             }
-            _ => None,
-        }
+            _ => self.merged_in_place()?,
+        };
+        Some(RowInPlace::Values(values))
+    }
+
+    fn merged_in_place(&self) -> Option<ValuesInPlace<'f>> {
+        let mut merge = CellMerge::default();
+        self.in_memory.iter().try_for_each(|row| merge.encoded(row))?;
+        self.probes().try_for_each(|probe| {
+            let (chunk, offset) = probe.place()?;
+            probe.file.merge_lone(self.key(), chunk, offset, &mut merge)
+        })?;
+        merge.values()
+    }
+
+    fn key(&self) -> &'f SearchKey<'f> {
+        &self.searched.keys[self.index]
     }
 
     /// All versions, in memory that they hold; `None` when they can not be told at once.
@@ -196,6 +211,11 @@ impl<'m> Wanted<'m> {
 }
 
 impl<'a> Probe<'a> {
+    /// Where in Data it has ended, if it has.
+    fn place(&self) -> Option<(&'a Chunk, usize)> {
+        self.chunk.filter(|_| matches!(self.search, LoneSearch::Data { .. }))
+    }
+
     /// Finds the next chunk; `false` when it is not there.
     fn ask(&mut self, chunks: &'a CacheView<'_>, metrics: &TableMetrics) -> bool {
         let Some((id, offset)) = self.file.wanted_chunk(self.search) else { return true };

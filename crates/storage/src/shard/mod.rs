@@ -120,9 +120,9 @@ pub struct Shard {
     retries_flush: Cell<bool>,
     /// Files that `best_effort` has left out of answers and that are to be set aside.
     left_out: RefCell<Vec<(Rc<TableStore>, Arc<TableFile>)>>,
-    has_left_out: Rc<Notify>,
+    left_out_told: Rc<Notify>,
     /// Told when a table may have another `memtable_flush_period_in_ms` than before.
-    has_new_periods: Rc<Notify>,
+    periods_changed: Rc<Notify>,
     /// The log segment of the last write.
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
@@ -377,8 +377,8 @@ impl Shard {
             flush_failure: RefCell::new(None),
             retries_flush: Cell::new(false),
             left_out: RefCell::default(),
-            has_left_out: Rc::default(),
-            has_new_periods: Rc::default(),
+            left_out_told: Rc::default(),
+            periods_changed: Rc::default(),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
             compactions: compact::Compactions::new(compaction, history),

@@ -1,17 +1,16 @@
 //! Reading rows by their keys without waiting: what applications ask for most.
 //!
-//! When a row is in one memtable or one file alone, and plain, it is shown where it lies; else its versions are
-//! merged as for every read. When it can not be told at once, because a chunk is not in memory or there is more
-//! than a row, it is not shown, and [`Shard::read`] begins from the start: it can wait, and it knows what to say
-//! of errors and of many tombstones.
+//! A row of which nothing was deleted and nothing expires is shown where it lies, each value in the newest of its
+//! versions; else these are merged as for every read. When it can not be told at once, because a chunk is not in
+//! memory or there is more than a row, it is not shown, and [`Shard::read`] begins from the start: it can wait, and
+//! it knows what to say of errors and of many tombstones.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rows::{PartitionKey, RowInPlace};
+use rows::{PartitionKey, RowInPlace, ValuesInPlace};
 use schema::Table;
 use smallvec::SmallVec;
-use sstable::LoneValues;
 
 use super::Shard;
 use super::read::live_rows;
@@ -67,7 +66,7 @@ impl Shard {
         let now = clock.elapsed_roughly();
         let mut shown_count = 0;
         store.each_lone(&self.cache, reads.keys, |index, found| {
-            let (mut tombstone_count, mut values) = (0, LoneValues::new());
+            let (mut tombstone_count, mut values) = (0, ValuesInPlace::new());
             let merged;
             let row = match found.in_place(&mut values) {
                 Some(RowInPlace::Encoded(row)) if row.is_empty() => None,

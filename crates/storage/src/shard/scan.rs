@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use bytes::BytesMut;
-use rows::{DeletionTime, PartitionKey, Row, merge_row, merge_rows, room_for};
+use rows::{CellMerge, DeletionTime, PartitionKey, Row, merge_row, merge_rows, room_for};
 use schema::Table;
 use smallvec::SmallVec;
 use sstable::{LoneScan, LoneScanStep, RingPlace};
@@ -118,6 +118,7 @@ impl Reading<'_> {
             unread: SmallVec::new(),
             last: None,
             copied: BytesMut::new(),
+            built: Vec::new(),
         };
         merge.unread.extend(0..merge.sources.len());
         let given_count = self.page.partitions.len();
@@ -143,8 +144,9 @@ impl Reading<'_> {
     fn take_partition(&mut self, merge: &mut LoneMerge<'_>, first: usize) -> Result<bool, StorageError> {
         let key = merge.key_at(first);
         let is_ours = self.shard.sharding.shard_of(key.token) == self.shard.index;
-        let (deletion, versions) = merge.versions(&key, is_ours)?;
-        let live = match merge.merged(versions, deletion, &self.command.table) {
+        merge.take(&key);
+        let merged = if is_ours { merge.merged(key.token, &self.command.table)? } else { None };
+        let live = match merged {
             Some(row) => self.visible(row, &key)?,
             None => None,
         };
@@ -164,12 +166,14 @@ impl Reading<'_> {
 /// Partitions of several sources in ring order.
 struct LoneMerge<'m> {
     sources: SmallVec<[Headed<'m>; 8]>,
-    /// Sources that have to go on before it is known which partition is next.
+    /// Sources that have to go on before it is known which partition is next: those of the one taken last.
     unread: SmallVec<[usize; 8]>,
     /// The partition that was merged last, if it did not come into the page.
     last: Option<PartitionKey>,
     /// Memory for keys and rows of memtables: a page must not keep a memtable's own.
     copied: BytesMut,
+    /// Where rows are put together.
+    built: Vec<u8>,
 }
 
 impl<'m> LoneMerge<'m> {
@@ -186,18 +190,47 @@ impl<'m> LoneMerge<'m> {
         }
     }
 
-    /// The row that versions make; `None` when nothing is left of it.
-    fn merged(&mut self, versions: Versions<'_>, deletion: DeletionTime, table: &Table) -> Option<Row> {
-        if versions.len() > 1 {
-            return merge_rows(&versions, deletion, table);
+    /// The row that the sources of the partition taken make; `None` when nothing is left of it.
+    fn merged(&mut self, token: Token, table: &Table) -> Result<Option<Row>, StorageError> {
+        if self.unread.len() > 1
+            && let Some(merged) = self.merged_in_place(token)
+        {
+            return Ok(merged);
         }
-        let row = match versions.into_iter().next()? {
-            Cow::Owned(row) => row,
-            Cow::Borrowed(row) => {
+        let (deletion, versions) = self.versions(token)?;
+        if versions.len() > 1 {
+            return Ok(merge_rows(&versions, deletion, table));
+        }
+        let row = match versions.into_iter().next() {
+            None => return Ok(None),
+            Some(Cow::Owned(row)) => row,
+            Some(Cow::Borrowed(row)) => {
                 row.copy_into(room_for(&mut self.copied, row.as_encoded().len(), COPIED_BYTES))
             }
         };
-        merge_row(row, deletion)
+        Ok(merge_row(row, deletion))
+    }
+
+    /// The same, put together once from cells where they lie; `None` when there are others than single ones.
+    fn merged_in_place(&mut self, token: Token) -> Option<Option<Row>> {
+        let (mut deletion, mut merge) = (DeletionTime::LIVE, CellMerge::default());
+        for source in counted(&mut self.sources, &self.unread, token) {
+            match source {
+                Source::Memory(_, Some((_, lone))) => {
+                    deletion = deletion.max(lone.deletion);
+                    lone.row.map_or(Some(()), |row| merge.encoded(row))?;
+                }
+                Source::Memory(_, None) => {}
+                Source::File(scan, _) => {
+                    deletion = deletion.max(scan.deletion());
+                    scan.merge_into(&mut merge)?;
+                }
+            }
+        }
+        let builder = merge.build(&[], deletion, std::mem::take(&mut self.built));
+        let (row, memory) = builder.finish_into(&mut self.copied, COPIED_BYTES);
+        self.built = memory;
+        Some((!row.is_empty()).then_some(row))
     }
 
     /// Has all sources stand at a partition or their end; or why one can not.
@@ -227,35 +260,46 @@ impl<'m> LoneMerge<'m> {
         least.map(|(index, _)| index)
     }
 
-    /// What all sources have of a partition, those that stand at it; they are to go on then.
-    fn versions(
-        &mut self,
-        key: &PartitionKey,
-        is_ours: bool,
-    ) -> Result<(DeletionTime, Versions<'m>), StorageError> {
+    /// Takes the partition of that key: the sources that stand at it are to go on then.
+    fn take(&mut self, key: &PartitionKey) {
+        let stands_there = |headed: &Headed<'_>| headed.token == Some(key.token) && headed.key() == key.bytes;
+        let there = self.sources.iter().enumerate().filter(|(_, headed)| stands_there(headed));
+        self.unread.extend(there.map(|(index, _)| index));
+    }
+
+    /// What the sources of the partition taken have of it.
+    fn versions(&mut self, token: Token) -> Result<(DeletionTime, Versions<'m>), StorageError> {
         let (mut deletion, mut versions) = (DeletionTime::LIVE, SmallVec::new());
-        for (index, headed) in self.sources.iter_mut().enumerate() {
-            if headed.token != Some(key.token) || headed.key() != key.bytes {
-                continue;
-            }
-            self.unread.push(index);
-            if !is_ours {
-                continue;
-            }
-            match &mut headed.source {
+        for source in counted(&mut self.sources, &self.unread, token) {
+            match source {
                 Source::Memory(_, Some((_, lone))) => {
                     deletion = deletion.max(lone.deletion);
                     versions.extend(lone.row.map(Cow::Borrowed));
                 }
-                Source::File(scan, scopes) if scopes.as_ref().is_none_or(|all| counts(all, key.token)) => {
+                Source::Memory(_, None) => {}
+                Source::File(scan, _) => {
                     deletion = deletion.max(scan.deletion());
                     versions.extend(scan.row()?.map(Cow::Owned));
                 }
-                Source::Memory(_, None) | Source::File(..) => {}
             }
         }
         Ok((deletion, versions))
     }
+}
+
+/// Those of the sources taken in which a partition counts: a file may have been brought in for others.
+fn counted<'s, 'm>(
+    sources: &'s mut [Headed<'m>],
+    taken: &'s [usize],
+    token: Token,
+) -> impl Iterator<Item = &'s mut Source<'m>> {
+    let taken = move |(index, headed): (usize, &'s mut Headed<'m>)| {
+        taken.contains(&index).then_some(&mut headed.source)
+    };
+    sources.iter_mut().enumerate().filter_map(taken).filter(move |source| match source {
+        Source::File(_, Some(scopes)) => counts(scopes, token),
+        Source::File(_, None) | Source::Memory(..) => true,
+    })
 }
 
 impl Headed<'_> {

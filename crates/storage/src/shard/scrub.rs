@@ -15,12 +15,14 @@ use std::sync::Arc;
 use runtime::{Disk, EntryKind, Stopped};
 use schema::{CompressionOptions, Table, TableId};
 use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWriter, WriterOptions};
+use types::Token;
 use uuid::Uuid;
 
 use super::flush::{FileChange, Removed};
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::manifest::Edit;
+use crate::scope::counts;
 
 /// Where damaged files are set aside, below their table's directory.
 pub(crate) const QUARANTINE: &str = "quarantine";
@@ -73,7 +75,7 @@ impl Shard {
         file: &Arc<TableFile>,
     ) -> Result<Option<String>, StorageError> {
         let to_read = Arc::clone(file);
-        let read = self.runtime.background.run("verify", move || to_read.verify()).await;
+        let read = self.runtime.background.run_long("verify", move || to_read.verify()).await;
         let Err(error) = read.map_err(|Stopped| StorageError::ShuttingDown)? else { return Ok(None) };
         let (problem, error) = (error.to_string(), StorageError::from(error));
         self.note_fault("verify", &error);
@@ -93,7 +95,7 @@ impl Shard {
         let mut scrubbed = Vec::new();
         for file in store.files().iter() {
             let to_read = Arc::clone(file);
-            let read = self.runtime.background.run("scrub", move || to_read.verify()).await;
+            let read = self.runtime.background.run_long("scrub", move || to_read.verify()).await;
             if let Err(error) = read.map_err(|Stopped| StorageError::ShuttingDown)? {
                 scrubbed.push(self.scrub_file(&store, file, &error).await?);
             }
@@ -120,9 +122,14 @@ impl Shard {
         let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
         let target = Descriptor::new(self.table_directory(&table)?, id);
         let (disk, damaged) = (Arc::clone(&self.runtime.disk), Arc::clone(file));
-        let compression = store.compression();
-        let job = move || rewrite(disk, &damaged, target, &table, compression);
-        let salvaged = self.runtime.background.run("scrub", job).await;
+        let (compression, scopes) = (store.compression(), store.scopes_of(file));
+        let (sharding, shard) = (self.sharding, self.index);
+        // What others own, or has gone from here, is told by other files.
+        let is_told = move |token| {
+            sharding.shard_of(token) == shard && scopes.as_ref().is_none_or(|scopes| counts(scopes, token))
+        };
+        let job = move || rewrite(disk, &damaged, is_told, target, &table, compression);
+        let salvaged = self.runtime.background.run_long("scrub", job).await;
         let (salvaged, new) = salvaged.map_err(|Stopped| StorageError::ShuttingDown)??;
         self.link_aside(file.descriptor().clone()).await?;
         let change = FileChange {
@@ -157,17 +164,27 @@ impl Shard {
 
     /// The same of one that can not even be opened.
     async fn set_aside_unopened(&self, store: &TableStore, id: Uuid) -> Result<PathBuf, StorageError> {
-        let (disk, layout, table) = (Arc::clone(&self.runtime.disk), self.layout.clone(), store.table());
-        let locate = move || layout.locate(&*disk, &table, id);
-        let descriptor = self.runtime.io.run(locate).await?;
+        let descriptor = self.locate(store, id).await?;
         self.link_aside(descriptor.clone()).await?;
         self.forget_in_manifest(store, id).await?;
         let path = descriptor.path(Component::Data);
-        if self.registry.release(id) {
+        self.release_unopened(descriptor).await?;
+        Ok(path)
+    }
+
+    /// Where a file of a table lies that could not be opened.
+    pub(super) async fn locate(&self, store: &TableStore, id: Uuid) -> Result<Descriptor, StorageError> {
+        let (disk, layout, table) = (Arc::clone(&self.runtime.disk), self.layout.clone(), store.table());
+        Ok(self.runtime.io.run(move || layout.locate(&*disk, &table, id)).await?)
+    }
+
+    /// Lets go of such a file; one that nobody lists or holds any more is deleted.
+    pub(super) async fn release_unopened(&self, descriptor: Descriptor) -> Result<(), StorageError> {
+        if self.registry.release(descriptor.id) {
             let disk = Arc::clone(&self.runtime.disk);
             self.runtime.io.run(move || sstable::delete_table_file(&*disk, &descriptor)).await?;
         }
-        Ok(path)
+        Ok(())
     }
 
     async fn link_aside(&self, descriptor: Descriptor) -> Result<(), StorageError> {
@@ -214,6 +231,7 @@ impl Shard {
 fn rewrite(
     disk: Arc<dyn Disk>,
     damaged: &Arc<TableFile>,
+    counts: impl Fn(Token) -> bool,
     target: Descriptor,
     table: &Arc<Table>,
     compression: CompressionOptions,
@@ -227,7 +245,7 @@ fn rewrite(
         compression,
         ..WriterOptions::for_table(table)
     };
-    let salvaged = sstable::salvage(damaged, || {
+    let salvaged = sstable::salvage(damaged, counts, || {
         disk.create_dir_all(&target.directory)?;
         TableWriter::create(Arc::clone(&disk), target.clone(), Arc::clone(table), options)
     })?;

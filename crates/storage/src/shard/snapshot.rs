@@ -4,6 +4,7 @@
 //! that ends meanwhile does not delete one before it has its second name.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,9 +12,11 @@ use std::sync::Arc;
 use runtime::Disk;
 use schema::{Table, TableId};
 use sstable::{Component, Descriptor, TableFile};
+use uuid::Uuid;
 
 use super::{Shard, TableStore};
 use crate::StorageError;
+use crate::compaction::{RewriteFiles, RewriteRequest};
 use crate::snapshots::{
     ClearFilter, SnapshotFacts, SnapshotManifest, clear, list, snapshot_directory, write_manifest,
 };
@@ -40,6 +43,23 @@ impl Shard {
         }
     }
 
+    /// Writes files anew that may hold partitions of other shards. A snapshot has files whole: with such a one it would
+    /// bring back what another shard has deleted and forgotten.
+    pub(crate) async fn part_from_others(self: &Rc<Self>, table: TableId) -> Result<(), StorageError> {
+        let store = self.store(table)?;
+        if !store.files().iter().any(|file| self.may_hold_others(&store, file)) {
+            return Ok(());
+        }
+        let request = RewriteRequest { files: RewriteFiles::Foreign, created_max_ms: None };
+        if !self.rewrite(table, request).await? {
+            tracing::warn!(
+                table = store.table().name(),
+                "a snapshot is made of files that others share: writing them anew was stopped"
+            );
+        }
+        Ok(())
+    }
+
     /// Writes the memtable out, unless told not to, and gives all files second names in the snapshot's
     /// directory. Gives the names of the data files.
     pub(crate) async fn snapshot(
@@ -52,7 +72,7 @@ impl Shard {
         if !skip_flush {
             self.flush(table).await?;
         }
-        self.link_files(&store.files(), move |table| snapshot_directory(table, &tag)).await
+        self.link_all_files(&store, move |table| snapshot_directory(table, &tag)).await
     }
 
     /// Writes what makes a directory of files a snapshot: the list of them, and the table's definition.
@@ -115,8 +135,8 @@ impl Shard {
         occasion: Occasion,
     ) -> Result<(), StorageError> {
         let table = store.table();
-        let files = store.files();
-        if !self.wants_auto_snapshot(&table) || files.is_empty() {
+        let has_none = store.files().is_empty() && store.damage.borrow().is_empty();
+        if !self.wants_auto_snapshot(&table) || has_none {
             return Ok(());
         }
         let word = match occasion {
@@ -127,7 +147,7 @@ impl Shard {
         let prefix = format!("{word}-{now_ms}-{}", table.name());
         let tag = self.registry.snapshot_tag(table.id(), word, self.index, prefix);
         let of_tag = tag.clone();
-        let names = self.link_files(&files, move |table| snapshot_directory(table, &of_tag)).await?;
+        let names = self.link_all_files(store, move |table| snapshot_directory(table, &of_tag)).await?;
         self.write_snapshot_manifest(&table, &tag, names).await
     }
 
@@ -149,6 +169,27 @@ impl Shard {
         self.runtime.io.run(move || write_manifest(&*disk, &directory, manifest, text)).await
     }
 
+    /// As [`Shard::link_files`], for all of a table; also those that can not be read, which may be well another day.
+    async fn link_all_files(
+        &self,
+        store: &TableStore,
+        directory_of: impl Fn(&Path) -> PathBuf + Clone + Send + 'static,
+    ) -> Result<Vec<String>, StorageError> {
+        let damaged: Vec<Uuid> = store.damage.borrow().iter().map(|damaged| damaged.id).collect();
+        let mut names = self.link_files(&store.files(), directory_of.clone()).await?;
+        for id in damaged {
+            let descriptor = self.locate(store, id).await?;
+            self.registry.retain(id);
+            let (disk, to_link, directory_of) =
+                (Arc::clone(&self.runtime.disk), descriptor.clone(), directory_of.clone());
+            let link = move || link_all(&*disk, &[to_link], false, directory_of);
+            let linked = self.runtime.io.run(link).await;
+            self.release_unopened(descriptor).await?;
+            names.extend(linked?);
+        }
+        Ok(names)
+    }
+
     /// Gives files second names in a directory; gives the names of their data files.
     async fn link_files(
         &self,
@@ -158,7 +199,7 @@ impl Shard {
         files.iter().for_each(|file| self.registry.retain(file.descriptor().id));
         let descriptors: Vec<Descriptor> = files.iter().map(|file| file.descriptor().clone()).collect();
         let disk = Arc::clone(&self.runtime.disk);
-        let linked = self.runtime.io.run(move || link_all(&*disk, &descriptors, directory_of)).await;
+        let linked = self.runtime.io.run(move || link_all(&*disk, &descriptors, true, directory_of)).await;
         self.release_files(files).await;
         linked
     }
@@ -167,6 +208,7 @@ impl Shard {
 fn link_all(
     disk: &dyn Disk,
     descriptors: &[Descriptor],
+    are_whole: bool,
     directory_of: impl Fn(&Path) -> PathBuf,
 ) -> Result<Vec<String>, StorageError> {
     let fail = |source| StorageError::Disk { act: "create snapshot directory", source };
@@ -177,8 +219,12 @@ fn link_all(
         if !directories.contains(&directory) {
             disk.create_dir_all(&directory).map_err(fail)?;
         }
-        sstable::link_into(disk, descriptor, &directory)?;
-        names.push(descriptor.file_name(Component::Data));
+        let linked = sstable::link_into(disk, descriptor, &directory)?;
+        if are_whole && !linked.contains(&descriptor.file_name(Component::Toc)) {
+            let path = descriptor.path(Component::Toc);
+            return Err(fail(io::Error::new(io::ErrorKind::NotFound, format!("{} is gone", path.display()))));
+        }
+        names.extend(linked.into_iter().filter(|name| *name == descriptor.file_name(Component::Data)));
         directories.insert(directory);
     }
     directories.iter().try_for_each(|directory| disk.sync_dir(directory)).map_err(fail)?;

@@ -34,7 +34,7 @@ impl Shard {
                 Some(store) => self.redefine(&store, table),
             }
         }
-        self.has_new_periods.notify_one();
+        self.periods_changed.notify_one();
         *self.schema.borrow_mut() = Arc::clone(&schema);
         let is_gone = |store: &Rc<TableStore>| schema.table_by_id(store.table().id()).is_none();
         let mut result = Ok(());

@@ -302,6 +302,25 @@ fn best_effort_sets_a_damaged_file_aside_for_good() {
     });
 }
 
+/// It may be well after a start, and what is truncated must be in the snapshot then.
+#[test]
+fn a_snapshot_has_what_is_left_out_too() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, with_disk_policy(DiskFailurePolicy::BestEffort)).expect("starts");
+        two_files(&node).await;
+        disk.faults().fail_nth(Some(Operation::Read), 0, Fault::InputOutput);
+        let of_one = command(&table(), ReadTarget::Keys(vec![key(1)]));
+        assert!(node.shard(0).read(&of_one).await.expect("answered from the rest").partitions.is_empty());
+        node.shards.handles()[0].shards().snapshot(table().id(), "all", false).await.expect("kept");
+        let directory = format!("/node/data/k/t-{}/snapshots/all", table().id().0.simple());
+        let names = disk.list(Path::new(&directory)).expect("a directory");
+        let count = |end: &str| names.iter().filter(|entry| entry.name.ends_with(end)).count();
+        assert_eq!((count("-Data.db"), count("-TOC.txt")), (2, 2));
+        assert_eq!(data_files(&disk).len(), 2, "and they are where they were");
+    });
+}
+
 #[test]
 fn scrub_keeps_what_can_be_read_and_sets_the_damaged_file_aside() {
     let disk = MemoryDisk::new();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use runtime::{Disk, DiskAccess, ManualClock, MemoryDisk, OsDisk, Runtime};
 use schema::{Keyspace, Replication, Schema, Table};
-use sstable::{Component, Descriptor, table_of_header};
+use sstable::{Component, Descriptor, TableFile, table_of_header};
 use storage::{
     ClearFilter, Directory, ImportOptions, LocalShards, ReadTarget, RewriteFiles, RewriteRequest, RingRange,
     StorageError, StorageOptions,
@@ -135,6 +135,29 @@ fn files_of_every_version_are_imported_read_compacted_and_there_after_a_start() 
             }
         }
     }
+}
+
+/// Of a file that two shards share, one has merged what is its own, and deletions may be forgotten by that.
+#[test]
+fn a_snapshot_has_each_partition_of_an_imported_file_once() {
+    let (disk, table) = (MemoryDisk::new(), table_of("da", "many"));
+    place(&disk, &fixtures("da", "many"), "/brought");
+    run(async {
+        let shards = start(&disk, options(2), &table).expect("starts");
+        import(&shards, &table, "/brought").await.expect("imports");
+        let found = all(&shards, &table).await;
+        shards.handles()[1].local().compact(table.id()).await.expect("compacts");
+        shards.handles()[0].shards().snapshot(table.id(), "one", false).await.expect("kept");
+        assert_eq!(all(&shards, &table).await, found);
+        let kept = format!("{}/snapshots/one", live_directory(&table));
+        let data = names(&disk, &kept).into_iter().filter(|name| name.ends_with("-Data.db"));
+        let counts = data.map(|name| {
+            let descriptor = Descriptor::from_path(&Path::new(&kept).join(name)).expect("a table file").0;
+            let file = TableFile::open(Arc::new(disk.clone()), descriptor, &table).expect("opens");
+            file.summary().partition_count
+        });
+        assert_eq!(counts.sum::<u64>(), found.len() as u64);
+    });
 }
 
 #[test]

@@ -155,6 +155,8 @@ struct Cut {
     split: Split,
     /// Bytes of the inputs as they lie on the disk.
     total_bytes: u64,
+    /// The first and the last of the inputs.
+    tokens: (Token, Token),
     /// Bytes on the disk by uncompressed bytes, as in the inputs.
     ratio: f64,
     level: u32,
@@ -170,11 +172,15 @@ impl Cut {
         };
         let total_bytes = sum(|summary| summary.data_file_bytes);
         let ratio = total_bytes as f64 / sum(|summary| summary.uncompressed_bytes).max(1) as f64;
-        Cut::of(job.split, job.level, total_bytes, ratio)
+        let first = job.inputs.iter().map(|(file, _)| file.summary().first_key.token).min();
+        let last = job.inputs.iter().map(|(file, _)| file.summary().last_key.token).max();
+        let tokens = (first.unwrap_or(Token(i64::MIN)), last.unwrap_or(Token(i64::MAX)));
+        Cut { tokens, ..Cut::of(job.split, job.level, total_bytes, ratio) }
     }
 
     fn of(split: Split, level: u32, total_bytes: u64, ratio: f64) -> Self {
-        Cut { split, total_bytes, ratio, level, level_bytes: 0.0, halvings: 1, part: None }
+        let tokens = (Token(i64::MIN), Token(i64::MAX));
+        Cut { split, total_bytes, tokens, ratio, level, level_bytes: 0.0, halvings: 1, part: None }
     }
 
     /// About how many files there will be.
@@ -184,7 +190,11 @@ impl Cut {
             Split::Bytes(bytes) | Split::Levels { bytes, .. } => self.total_bytes.div_ceil(bytes.max(1)),
             // The first is half of all.
             Split::Halves => 2u64.saturating_pow(self.halvings.unsigned_abs()),
-            Split::Parts(count) => u64::from(count),
+            // Of the ring, those that the inputs lie in.
+            Split::Parts(count) => {
+                let (first, last) = self.tokens;
+                u64::from(part_of(last, count).saturating_sub(part_of(first, count))) + 1
+            }
         }
     }
 
@@ -261,6 +271,17 @@ mod tests {
             cuts(Split::Halves, large, &[(0, large + 1), (1, large / 2), (2, large / 2 + 1)]),
             [true, false, true]
         );
+    }
+
+    #[test]
+    fn only_the_parts_that_the_inputs_lie_in_become_files() {
+        let count = |first, last| {
+            let tokens = (Token(first), Token(last));
+            Cut { tokens, ..Cut::of(Split::Parts(4), 0, 100, 1.0) }.file_count()
+        };
+        assert_eq!(count(i64::MIN, i64::MAX), 4);
+        assert_eq!(count(1, i64::MAX / 2), 1, "a quarter");
+        assert_eq!(count(-1, 1), 2, "two that meet");
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! Ways to read and write a row: at once, with others, and the long way.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use query::{
+    Consistency, PointGroups, PointQuery, PointRead, PointRow, PointStatement, PointUpdate, PreparedInfo,
+    ResponseKind, RowSink, RowsResult,
+};
+
+use crate::common::{Session, text};
+
+pub(crate) const TABLE: &str =
+    "CREATE TABLE rows (k text PRIMARY KEY, z int, a text, m map<text, int>, l list<int>)";
+pub(crate) const SELECTIONS: [&str; 3] = [
+    "SELECT * FROM rows WHERE k = ?",
+    "SELECT z, m, k FROM rows WHERE k = ? LIMIT 1",
+    "SELECT a FROM rows WHERE k = ?",
+];
+
+/// The cells of an answer.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Cells(pub(crate) Vec<Option<Bytes>>);
+
+impl RowSink for Cells {
+    fn cell(&mut self, value: Option<&[u8]>) {
+        self.0.push(value.map(Bytes::copy_from_slice));
+    }
+}
+
+pub(crate) fn cells_of(rows: &RowsResult) -> (usize, Cells) {
+    let mut cells = Cells::default();
+    (rows.write_rows(&mut cells), cells)
+}
+
+pub(crate) async fn point_query(session: &Session, statement: &str) -> Option<PointQuery> {
+    let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
+    point_query_of(session, &prepared)
+}
+
+/// The same of a statement whose columns may not be there.
+pub(crate) async fn point_query_if_any(session: &Session, statement: &str) -> Option<PointQuery> {
+    let prepared = session.engine.prepare(&session.state, statement, None).await.ok()?;
+    point_query_of(session, &prepared)
+}
+
+pub(crate) fn point_query_of(session: &Session, prepared: &PreparedInfo) -> Option<PointQuery> {
+    match session.engine.point_statement(&prepared.id) {
+        Some(PointStatement::Read(query)) => Some(query),
+        _ => None,
+    }
+}
+
+/// Reads keys together; `None` for those that are left to the long way.
+pub(crate) fn together(session: &Session, query: &PointQuery, keys: &[&[u8]]) -> Vec<Option<(usize, Cells)>> {
+    let read = |key: &&[u8]| {
+        let key = Bytes::copy_from_slice(key);
+        session.engine.point_read(query.clone(), key, Consistency::One, Some(5000)).unwrap()
+    };
+    let reads: Vec<PointRead> = keys.iter().map(read).collect();
+    let mut found: Vec<_> = reads.iter().map(|_| None).collect();
+    session.engine.point_reads(&reads, |index, row| {
+        let mut cells = Cells::default();
+        found[index] = Some((row.write(&mut cells), cells));
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+pub(crate) fn at_once(session: &Session, query: &PointQuery, key: &str) -> Option<(usize, Cells)> {
+    together(session, query, &[key.as_bytes()]).pop().unwrap()
+}
+
+pub(crate) async fn the_long_way(session: &mut Session, statement: &str, key: &str) -> (usize, Cells) {
+    match session.execute(statement, vec![text(key)]).await.unwrap().kind {
+        ResponseKind::Rows(rows) => cells_of(&rows),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reads every key both ways. Once the long way has brought chunks of files in, nothing is lacking.
+pub(crate) async fn check(session: &mut Session, step: &str) {
+    for statement in SELECTIONS {
+        let query = point_query(session, statement).await.expect("of one row by one key");
+        let keys = ["p", "q", "absent", "p"];
+        let found = together(session, &query, &keys.map(str::as_bytes));
+        for (key, found) in keys.into_iter().zip(found) {
+            let expected = the_long_way(session, statement, key).await;
+            // The first time, the chunks of a file may be lacking.
+            let found = found.or_else(|| at_once(session, &query, key)).expect("in memory");
+            assert_eq!(found, expected, "{statement} of {key} after {step}");
+        }
+    }
+}
+
+pub(crate) async fn point_update(session: &Session, statement: &str) -> Option<PointUpdate> {
+    let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
+    match session.engine.point_statement(&prepared.id) {
+        Some(PointStatement::Write(update)) => Some(update),
+        _ => None,
+    }
+}
+
+pub(crate) fn write_at_once<'v>(
+    session: &Session,
+    update: &PointUpdate,
+    values: impl Iterator<Item = &'v [u8]>,
+    consistency: Consistency,
+    timestamp: Option<i64>,
+) -> bool {
+    let Some(write) = session.engine.point_write(update, values, consistency, timestamp) else {
+        return false;
+    };
+    let mut is_written = false;
+    session.engine.point_writes(&[write], |_| is_written = true);
+    is_written
+}
+
+/// Sends groups of reads to their shards, and takes no more of each than `most`; what was seen of each key.
+pub(crate) async fn sent(
+    session: &Session,
+    reads: &[PointRead],
+    groups: PointGroups,
+    most: usize,
+) -> Vec<(usize, usize, Cells)> {
+    let mut all = Vec::new();
+    for group in groups {
+        let indexes: Vec<usize> = (0..reads.len()).filter(|index| group.contains(*index)).collect();
+        assert_eq!(indexes.len(), group.len());
+        let of_group = indexes.iter().map(|index| reads[*index].clone()).collect();
+        let show = move |seen: &mut Vec<_>, index: usize, row: PointRow<'_>| {
+            let mut cells = Cells::default();
+            seen.push((index, row.write(&mut cells), cells));
+            if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let seen = session.engine.send_point_reads(of_group, Vec::new(), show).await.unwrap();
+        all.extend(seen.into_iter().map(|(index, count, cells)| (indexes[index], count, cells)));
+    }
+    all
+}
