@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 
 use crate::{CellRef, ColumnData, DeletionTime, Liveness, Row, RowBuilder, ValuesInPlace};
 
-/// Columns are found by their ids, so that there must not be many.
-const COLUMN_COUNT_MAX: usize = 64;
+/// Columns are found by their ids. A table with ids from here on is left to others.
+const COLUMN_ID_END: usize = 64;
 
 /// What versions of one row have come to.
 #[derive(Debug)]
@@ -24,27 +24,42 @@ pub struct CellMerge<'a> {
     deletion: DeletionTime,
     /// By column id.
     cells: SmallVec<[Option<CellRef<'a>>; 16]>,
+    /// Is it of no use when anything was deleted or expires?
+    is_of_values: bool,
 }
 
 impl Default for CellMerge<'_> {
     fn default() -> Self {
-        CellMerge { liveness: Liveness::NONE, deletion: DeletionTime::LIVE, cells: SmallVec::new() }
+        let (liveness, deletion) = (Liveness::NONE, DeletionTime::LIVE);
+        CellMerge { liveness, deletion, cells: SmallVec::new(), is_of_values: false }
     }
 }
 
 impl<'a> CellMerge<'a> {
-    /// Adds what a version says of the row itself.
-    pub fn row(&mut self, liveness: Liveness, deletion: DeletionTime) {
-        self.liveness = self.liveness.max(liveness);
-        self.deletion = self.deletion.max(deletion);
+    /// One whose [values](CellMerge::values) are wanted: what was deleted or expires makes it of no use.
+    pub fn of_values() -> Self {
+        CellMerge { is_of_values: true, ..CellMerge::default() }
     }
 
-    /// Adds a cell of a version. `None` when there may be too many columns: the merge is of no use then.
+    /// Adds what a version says of the row itself. `None` when the merge is of no use.
+    pub fn add_row(&mut self, liveness: Liveness, deletion: DeletionTime) -> Option<()> {
+        if self.is_of_values && (liveness.is_expiring() || !deletion.is_live()) {
+            return None;
+        }
+        self.liveness = self.liveness.max(liveness);
+        self.deletion = self.deletion.max(deletion);
+        Some(())
+    }
+
+    /// Adds a cell of a version. `None` when the merge is of no use, also because there may be too many columns.
     #[inline]
-    pub fn cell(&mut self, id: ColumnId, cell: CellRef<'a>) -> Option<()> {
+    pub fn add_cell(&mut self, id: ColumnId, cell: CellRef<'a>) -> Option<()> {
         let index = usize::from(id.0);
+        if self.is_of_values && cell.ends() {
+            return None;
+        }
         if index >= self.cells.len() {
-            if index >= COLUMN_COUNT_MAX {
+            if index >= COLUMN_ID_END {
                 return None;
             }
             self.cells.resize(index + 1, None);
@@ -55,28 +70,22 @@ impl<'a> CellMerge<'a> {
     }
 
     /// Adds an encoded version. `None` when it has more than single cells: the merge is of no use then.
-    pub fn encoded(&mut self, row: &'a Row) -> Option<()> {
-        self.row(row.liveness(), row.deletion());
+    pub fn add_encoded(&mut self, row: &'a Row) -> Option<()> {
+        self.add_row(row.liveness(), row.deletion())?;
         for column in row.columns() {
             let ColumnData::Simple(cell) = column.data else { return None };
-            self.cell(column.id, cell)?;
+            self.add_cell(column.id, cell)?;
         }
         Some(())
     }
 
-    /// The values of the row where they lie, if they are all that is to be said of it: nothing was deleted, nothing
-    /// expires, and there is a row.
+    /// The values of the row where they lie; `None` when there is no row. They are all that is to be said of it.
+    ///
+    /// # Panics
+    /// When it is not a merge [of values](CellMerge::of_values).
     pub fn values(&self) -> Option<ValuesInPlace<'a>> {
-        if !self.deletion.is_live() || self.liveness.is_expiring() {
-            return None;
-        }
-        let mut values = ValuesInPlace::new();
-        for (id, cell) in self.kept() {
-            if cell.ends() {
-                return None;
-            }
-            values.push((id, cell.value));
-        }
+        assert!(self.is_of_values, "something may be deleted or expire");
+        let values: ValuesInPlace<'a> = self.kept().map(|(id, cell)| (id, cell.value)).collect();
         (!values.is_empty() || !self.liveness.is_none()).then_some(values)
     }
 
@@ -113,8 +122,8 @@ mod tests {
     fn the_newest_value_of_each_column_is_shown_where_it_lies() {
         let inserted = row(Liveness::at(1), &[(1, CellRef::live(1, b"a")), (2, CellRef::live(1, b"b"))]);
         let updated = row(Liveness::NONE, &[(2, CellRef::live(2, b"c")), (4, CellRef::live(2, b"d"))]);
-        let mut merge = CellMerge::default();
-        assert_eq!((merge.encoded(&updated), merge.encoded(&inserted)), (Some(()), Some(())));
+        let mut merge = CellMerge::of_values();
+        assert_eq!((merge.add_encoded(&updated), merge.add_encoded(&inserted)), (Some(()), Some(())));
         let expected: [(ColumnId, &[u8]); 3] =
             [(ColumnId(1), b"a"), (ColumnId(2), b"c"), (ColumnId(4), b"d")];
         assert_eq!(merge.values().as_deref(), Some(&expected[..]));
@@ -127,22 +136,22 @@ mod tests {
             row(Liveness::expiring(2, 9, 99), &[(1, alive)]),
             row(Liveness::at(1), &[(1, CellRef::tombstone(2, 99))]),
             row(Liveness::at(1), &[(2, CellRef::expiring(2, 9, 99, b"b"))]),
-            row(Liveness::NONE, &[]),
         ];
         for case in cases {
-            let mut merge = CellMerge::default();
-            assert_eq!(merge.encoded(&case), Some(()));
-            assert_eq!(merge.values(), None, "{case:?}");
+            assert_eq!(CellMerge::default().add_encoded(&case), Some(()));
+            assert_eq!(CellMerge::of_values().add_encoded(&case), None, "{case:?}");
         }
-        let mut merge = CellMerge::default();
-        merge.row(Liveness::at(1), DeletionTime { timestamp: 0, local_deletion_time: 9 });
-        assert_eq!(merge.values(), None);
+        let deleted = DeletionTime { timestamp: 0, local_deletion_time: 9 };
+        assert_eq!(CellMerge::of_values().add_row(Liveness::at(1), deleted), None);
+        let nothing = row(Liveness::NONE, &[]);
+        let mut merge = CellMerge::of_values();
+        assert_eq!((merge.add_encoded(&nothing), merge.values()), (Some(()), None), "no row");
     }
 
     #[test]
     fn a_column_of_a_great_id_is_left_to_others() {
         let mut merge = CellMerge::default();
-        assert_eq!(merge.cell(ColumnId(63), CellRef::live(1, b"")), Some(()));
-        assert_eq!(merge.cell(ColumnId(64), CellRef::live(1, b"")), None);
+        assert_eq!(merge.add_cell(ColumnId(63), CellRef::live(1, b"")), Some(()));
+        assert_eq!(merge.add_cell(ColumnId(64), CellRef::live(1, b"")), None);
     }
 }

@@ -42,7 +42,7 @@ pub fn merge_rows<R: Borrow<Row>>(rows: &[R], active: DeletionTime, table: &Tabl
 fn merge_cells<R: Borrow<Row>>(rows: &[R], active: DeletionTime) -> Option<Row> {
     let mut merge = CellMerge::default();
     for row in rows {
-        merge.encoded(row.borrow())?;
+        merge.add_encoded(row.borrow())?;
     }
     let clustering = rows.iter().map(|row| row.borrow().encoded_clustering()).min()?;
     let longest = rows.iter().map(|row| row.borrow().as_encoded().len()).max()?;

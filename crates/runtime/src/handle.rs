@@ -14,7 +14,8 @@ const FREED_BYTES_MAX: u64 = 1 << 20;
 const WAITING_COUNT_MAX: usize = 1024;
 
 /// Closes files of the whole process, one after the other, for as long as that lives; `None` where there is no thread
-/// to be had.
+/// to be had. Nobody owns it, for a handle may outlive every disk and node; and nobody need wait for it, for what it
+/// holds has no name any more.
 static CLOSER: LazyLock<Option<SyncSender<File>>> = LazyLock::new(|| {
     let (closer, files) = mpsc::sync_channel(WAITING_COUNT_MAX);
     let close_all = move || files.into_iter().for_each(drop);

@@ -67,6 +67,24 @@ pub fn readable_keys(file: &Arc<TableFile>) -> ReadableKeys {
     }
 }
 
+/// Keys of the first partitions, as many as are wanted and there. Blocks.
+///
+/// # Errors
+/// They can not be read.
+pub fn first_keys(file: &Arc<TableFile>, count: usize) -> Result<Vec<PartitionKey>, SstableError> {
+    let range = RingRange { start: RingPlace::Start, end: RingPlace::End };
+    let mut cursor = file.scan(DirectChunks::new(), &range, &Slices::none());
+    let mut keys = Vec::new();
+    while keys.len() < count {
+        match cursor.step()? {
+            Step::Header(header) => keys.push(header.key),
+            Step::End => break,
+            Step::Item(_) | Step::Need(_) => {}
+        }
+    }
+    Ok(keys)
+}
+
 /// Copies a partition.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //! After a change of the number of shards a file may hold keys of several: each lists it in its
 //! own manifest and reads its own tokens from it. It is deleted when the last of them gives it up.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,8 +14,6 @@ use uuid::Uuid;
 #[derive(Debug, Default)]
 pub(crate) struct FileRegistry {
     users: Mutex<HashMap<Uuid, usize>>,
-    /// Files that one shard has given up while others list them: what it owns of them is in other files.
-    narrowed: Mutex<HashSet<Uuid>>,
     /// Is each flushed file kept in `backups` too?
     incremental_backups: AtomicBool,
     /// The last snapshot that tables made by themselves, for shards to agree on its name: and which
@@ -65,28 +63,8 @@ impl FileRegistry {
         users.get(&file).is_some_and(|count| *count > 1)
     }
 
-    /// Has a shard given it up, since this node was started, while others listed it?
-    pub(crate) fn was_shared(&self, file: Uuid) -> bool {
-        self.narrowed.lock().unwrap_or_else(PoisonError::into_inner).contains(&file)
-    }
-
-    /// A shard is about to give up a file in favour of others.
-    pub(crate) fn note_merged(&self, file: Uuid) {
-        if self.is_shared(file) {
-            self.narrowed.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
-        }
-    }
-
     /// One shard less lists it; was it the last?
     pub(crate) fn release(&self, file: Uuid) -> bool {
-        let is_last = self.has_released_last(file);
-        if is_last {
-            self.narrowed.lock().unwrap_or_else(PoisonError::into_inner).remove(&file);
-        }
-        is_last
-    }
-
-    fn has_released_last(&self, file: Uuid) -> bool {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         match users.get_mut(&file) {
             Some(count) if *count > 1 => {

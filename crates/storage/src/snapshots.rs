@@ -65,12 +65,6 @@ impl Shards {
         let name = tag.to_owned();
         self.on_when_free(0, move |shard| async move { shard.check_new_snapshot(table, name).await })
             .await??;
-        // A file of several shards keeps what one of them has deleted since: not from here on.
-        for shard in 0..self.count() {
-            let work =
-                self.on_when_free(shard, move |shard| async move { shard.part_from_others(table).await });
-            work.await??;
-        }
         let mut files = BTreeSet::new();
         for shard in 0..self.count() {
             let name = tag.to_owned();

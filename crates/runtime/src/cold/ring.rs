@@ -63,7 +63,7 @@ struct Slot {
     /// Without room until the kernel is to have it: those that only wait take no memory.
     buffer: AlignedBuffer,
     /// The room that it needs.
-    capacity: usize,
+    capacity_bytes: usize,
     /// Where in the file the buffer's first byte is.
     start: u64,
     /// Bytes of the buffer that must be filled.
@@ -131,7 +131,7 @@ impl Ring {
         let slot = Slot {
             file: Arc::clone(file),
             buffer: AlignedBuffer::empty(),
-            capacity: span.capacity,
+            capacity_bytes: span.capacity,
             start: span.start,
             needed: span.wanted.end,
             attempt_count: 0,
@@ -250,7 +250,7 @@ impl Inner {
                 self.free.push(index);
                 continue;
             }
-            slot.buffer.make_room(slot.capacity);
+            slot.buffer.make_room(slot.capacity_bytes);
             let at = slot.start + slot.buffer.filled() as u64;
             let (start, length) = slot.buffer.rest();
             let descriptor = types::Fd(slot.file.descriptor());

@@ -21,7 +21,7 @@ fn slot(file: &Arc<DirectFile>, needed: usize) -> Slot {
     Slot {
         file: Arc::clone(file),
         buffer: AlignedBuffer::with_capacity(64 * 1024),
-        capacity: 64 * 1024,
+        capacity_bytes: 64 * 1024,
         start: 0,
         needed,
         attempt_count: 0,

@@ -226,8 +226,8 @@ impl Decoder {
         Ok(self.built(builder))
     }
 
-    /// Adds a row whose head was read last to what other versions have come to, where its cells lie. `None` when it
-    /// has more than single cells, or is damaged: the merge is of no use then.
+    /// Adds a row whose head was read last to what other versions have come to, where its cells lie. `None` when the
+    /// merge is of no use: it has more than single cells, say, or is damaged.
     pub(crate) fn merge_into<'b>(
         &mut self,
         layout: &'b Layout,
@@ -241,7 +241,7 @@ impl Decoder {
         }
         let mut input = Cursor::new(body);
         let (liveness, deletion) = read_times(layout, head, &mut input).ok()?;
-        merge.row(liveness, deletion);
+        merge.add_row(liveness, deletion)?;
         let has_all = head.flags & flags::ALL_COLUMNS != 0;
         if !has_all {
             read_subset(columns.list.len(), &mut input, &mut self.subset).ok()?;
@@ -249,7 +249,7 @@ impl Decoder {
         let reader = CellReader::new(layout, head, liveness, body);
         let mut add = |column: &FileColumn| {
             let cell = reader.read_cell(column.fixed_bytes, false, &mut input).ok()?;
-            column.id_of(&cell).map_or(Some(()), |id| merge.cell(id, cell))
+            column.id_of(&cell).map_or(Some(()), |id| merge.add_cell(id, cell))
         };
         match has_all {
             true => columns.list.iter().try_for_each(add),

@@ -93,20 +93,31 @@ impl Settings {
         let states: BTreeSet<Repair> = picture.all.iter().map(|file| file.repair).collect();
         let mut best = Choice::default();
         let mut pending = 0;
-        let finds_expired = !states.is_empty() && self.looks_for_expired(picture.now_ms, memory);
+        let looks_for_expired = !states.is_empty() && self.is_expired_check_due(picture.now_ms, memory);
+        let (mut expired_state_count, mut best_has_expired) = (0, false);
         for state in states {
-            let choice = self.choose_among(picture, state, finds_expired, memory);
+            let group: Vec<&FileFacts> =
+                picture.all.iter().filter(|file| file.repair == state && !file.is_suspect).collect();
+            let expired = if looks_for_expired { self.expired_among(&group, picture) } else { Vec::new() };
+            let has_expired = !expired.is_empty();
+            expired_state_count += usize::from(has_expired);
+            let choice = self.choose_among(picture, &group, &expired, memory);
             pending += choice.pending;
-            if choice.task.is_some() && (best.task.is_none() || choice.pending > best.pending) {
-                best = choice;
+            let is_better = (has_expired, choice.pending) > (best_has_expired, best.pending);
+            if choice.task.is_some() && (best.task.is_none() || is_better) {
+                (best, best_has_expired) = (choice, has_expired);
             }
+        }
+        // Those that were passed over now are looked for again at once.
+        if looks_for_expired && expired_state_count == usize::from(best_has_expired) {
+            memory.expired_checked_ms = Some(picture.now_ms);
         }
         best.pending = pending;
         best
     }
 
-    /// Is it time to look for files that hold nothing any more, of all states of repair?
-    fn looks_for_expired(&self, now_ms: u64, memory: &mut Memory) -> bool {
+    /// Is it time to look for files that hold nothing any more?
+    fn is_expired_check_due(&self, now_ms: u64, memory: &mut Memory) -> bool {
         let (checked, every_ms) = match &self.strategy {
             Strategy::SizeTiered(_) | Strategy::Leveled(_) => return false,
             Strategy::TimeWindow(strategy) => (memory.expired_checked_ms, strategy.expired_check_ms),
@@ -115,34 +126,29 @@ impl Settings {
                 (Some(*memory.expired_checked_ms.get_or_insert(now_ms)), strategy.expired_check_ms)
             }
         };
-        let is_due = checked.is_none_or(|checked| now_ms.saturating_sub(checked) > every_ms);
-        if is_due {
-            memory.expired_checked_ms = Some(now_ms);
-        }
-        is_due
+        checked.is_none_or(|checked| now_ms.saturating_sub(checked) > every_ms)
+    }
+
+    fn expired_among<'a>(&self, group: &[&'a FileFacts], picture: Picture<'a>) -> Vec<&'a FileFacts> {
+        let free: Vec<&FileFacts> = group.iter().copied().filter(|file| file.is_free()).collect();
+        super::fully_expired(&free, picture, self.only_purge_repaired)
     }
 
     fn choose_among(
         &self,
         picture: Picture<'_>,
-        state: Repair,
-        finds_expired: bool,
+        group: &[&FileFacts],
+        expired: &[&FileFacts],
         memory: &mut Memory,
     ) -> Choice {
-        let group: Vec<&FileFacts> =
-            picture.all.iter().filter(|file| file.repair == state && !file.is_suspect).collect();
         let free: Vec<&FileFacts> = group.iter().copied().filter(|file| file.is_free()).collect();
-        let expired = match finds_expired {
-            true => super::fully_expired(&free, picture, self.only_purge_repaired),
-            false => Vec::new(),
-        };
         match &self.strategy {
             Strategy::SizeTiered(strategy) => strategy.choose(&free, picture, &self.tombstones),
-            Strategy::Leveled(strategy) => strategy.choose(&group, picture, &self.tombstones, memory),
+            Strategy::Leveled(strategy) => strategy.choose(group, picture, &self.tombstones, memory),
             Strategy::TimeWindow(strategy) => {
-                strategy.choose(&free, &expired, picture, &self.tombstones, memory)
+                strategy.choose(&free, expired, picture, &self.tombstones, memory)
             }
-            Strategy::Unified(strategy) => strategy.choose(&free, &expired, memory),
+            Strategy::Unified(strategy) => strategy.choose(&free, expired, memory),
         }
     }
 

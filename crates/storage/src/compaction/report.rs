@@ -151,8 +151,6 @@ pub enum RewriteFiles {
     OldVersion,
     /// Those that are compressed in another way than they would be now.
     OtherCompression,
-    /// Those that may hold partitions that are not their shard's, or are no more.
-    Foreign,
     /// All.
     All,
 }

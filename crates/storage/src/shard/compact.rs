@@ -366,17 +366,6 @@ impl Shard {
                 || !self.registry.is_shared(file.descriptor().id))
     }
 
-    /// May a file hold partitions of other shards, or some that are told by other files by now? Shards interleave, so
-    /// that of a file of several the first or the last is likely another's.
-    pub(super) fn may_hold_others(&self, store: &TableStore, file: &TableFile) -> bool {
-        let summary = file.summary();
-        let is_foreign = |key: &rows::PartitionKey| self.sharding.shard_of(key.token) != self.index;
-        let was_shared = self.registry.is_shared(file.descriptor().id)
-            || self.registry.was_shared(file.descriptor().id)
-            || store.scopes_of(file).is_some();
-        was_shared || is_foreign(&summary.first_key) || is_foreign(&summary.last_key)
-    }
-
     fn has_garbage(&self, store: &TableStore, file: &TableFile) -> bool {
         file.summary().droppable_tombstone_ratio(self.gc_before(store)) > 0.0
     }

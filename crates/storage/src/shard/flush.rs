@@ -85,11 +85,15 @@ impl Shard {
     /// # Errors
     /// As [`Shard::flush`]; tables after the failed one are not tried.
     pub async fn flush_all(self: &Rc<Self>) -> Result<(), StorageError> {
+        let mut written = Ok(());
         for store in self.stores() {
-            self.write_out_store(&store).await?;
+            written = self.write_out_store(&store).await.map(|_| ());
+            if written.is_err() {
+                break;
+            }
         }
         self.discard_flushed_log().await;
-        Ok(())
+        written
     }
 
     /// Flushes what recovery replayed, so that the old log segments can go.
@@ -156,7 +160,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Was there anything?
+    /// Writes out what a table has in memory, and has the strategy look at what there is now. Was there anything?
+    /// The log is for the caller to shorten.
     async fn write_out_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<bool, StorageError> {
         let _turn = store.flush_turn.lock().await;
         self.freeze(store);

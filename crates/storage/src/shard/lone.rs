@@ -159,7 +159,7 @@ impl<'f> LoneFound<'f> {
         let mut probes = self.probes();
         *values = match (self.in_memory, probes.next(), probes.next()) {
             _ if !self.deletion.is_live() => return None,
-            ([row], None, _) if row.is_plain() => return Some(RowInPlace::Encoded(row)),
+            ([row], None, _) => return row.is_plain().then_some(RowInPlace::Encoded(row)),
             ([], Some(probe), None) => {
                 let (chunk, offset) = probe.place()?;
                 probe.file.lone_values(self.key(), chunk, offset).or_else(|| self.merged_in_place())?
@@ -170,8 +170,8 @@ impl<'f> LoneFound<'f> {
     }
 
     fn merged_in_place(&self) -> Option<ValuesInPlace<'f>> {
-        let mut merge = CellMerge::default();
-        self.in_memory.iter().try_for_each(|row| merge.encoded(row))?;
+        let mut merge = CellMerge::of_values();
+        self.in_memory.iter().try_for_each(|row| merge.add_encoded(row))?;
         self.probes().try_for_each(|probe| {
             let (chunk, offset) = probe.place()?;
             probe.file.merge_lone(self.key(), chunk, offset, &mut merge)

@@ -218,7 +218,7 @@ impl<'m> LoneMerge<'m> {
             match source {
                 Source::Memory(_, Some((_, lone))) => {
                     deletion = deletion.max(lone.deletion);
-                    lone.row.map_or(Some(()), |row| merge.encoded(row))?;
+                    lone.row.map_or(Some(()), |row| merge.add_encoded(row))?;
                 }
                 Source::Memory(_, None) => {}
                 Source::File(scan, _) => {
@@ -262,6 +262,7 @@ impl<'m> LoneMerge<'m> {
 
     /// Takes the partition of that key: the sources that stand at it are to go on then.
     fn take(&mut self, key: &PartitionKey) {
+        debug_assert!(self.unread.is_empty(), "those of the one before have gone on");
         let stands_there = |headed: &Headed<'_>| headed.token == Some(key.token) && headed.key() == key.bytes;
         let there = self.sources.iter().enumerate().filter(|(_, headed)| stands_there(headed));
         self.unread.extend(there.map(|(index, _)| index));

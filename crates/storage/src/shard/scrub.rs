@@ -91,13 +91,19 @@ impl Shard {
     /// A new file or the manifest can not be written; what is not done yet is as before.
     pub async fn scrub(self: &Rc<Self>, table: TableId) -> Result<Vec<ScrubbedFile>, StorageError> {
         let store = self.store(table)?;
-        let _at_rest = store.compact_turn.lock().await;
-        let mut scrubbed = Vec::new();
+        let mut damaged = Vec::new();
         for file in store.files().iter() {
             let to_read = Arc::clone(file);
             let read = self.runtime.background.run_long("scrub", move || to_read.verify()).await;
             if let Err(error) = read.map_err(|Stopped| StorageError::ShuttingDown)? {
-                scrubbed.push(self.scrub_file(&store, file, &error).await?);
+                damaged.push((Arc::clone(file), error));
+            }
+        }
+        let _at_rest = store.compact_turn.lock().await;
+        let mut scrubbed = Vec::new();
+        for (file, error) in damaged {
+            if store.files().iter().any(|other| other.number() == file.number()) {
+                scrubbed.push(self.scrub_file(&store, &file, &error).await?);
             }
         }
         let unreadable = store.damage.borrow().clone();
@@ -118,19 +124,9 @@ impl Shard {
         file: &Arc<TableFile>,
         problem: &SstableError,
     ) -> Result<ScrubbedFile, StorageError> {
-        let table = store.table();
         let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
-        let target = Descriptor::new(self.table_directory(&table)?, id);
-        let (disk, damaged) = (Arc::clone(&self.runtime.disk), Arc::clone(file));
-        let (compression, scopes) = (store.compression(), store.scopes_of(file));
-        let (sharding, shard) = (self.sharding, self.index);
-        // What others own, or has gone from here, is told by other files.
-        let is_told = move |token| {
-            sharding.shard_of(token) == shard && scopes.as_ref().is_none_or(|scopes| counts(scopes, token))
-        };
-        let job = move || rewrite(disk, &damaged, is_told, target, &table, compression);
-        let salvaged = self.runtime.background.run_long("scrub", job).await;
-        let (salvaged, new) = salvaged.map_err(|Stopped| StorageError::ShuttingDown)??;
+        let target = Descriptor::new(self.table_directory(&store.table())?, id);
+        let (salvaged, new) = self.salvage(store, file, target).await?;
         self.link_aside(file.descriptor().clone()).await?;
         let change = FileChange {
             added: new.clone().into_iter().collect(),
@@ -148,6 +144,25 @@ impl Shard {
             kept: salvaged.kept,
             lost: salvaged.lost_count(),
         })
+    }
+
+    /// Writes what can be read of a file and is this shard's to a new one, which is `None` when there is nothing. What
+    /// others own, or has gone from this file, is told by other files.
+    pub(super) async fn salvage(
+        &self,
+        store: &TableStore,
+        file: &Arc<TableFile>,
+        target: Descriptor,
+    ) -> Result<(Salvaged, Option<Arc<TableFile>>), StorageError> {
+        let (disk, file, table) = (Arc::clone(&self.runtime.disk), Arc::clone(file), store.table());
+        let (compression, scopes) = (store.compression(), store.scopes_of(&file));
+        let (sharding, shard) = (self.sharding, self.index);
+        let is_told = move |token| {
+            sharding.shard_of(token) == shard && scopes.as_ref().is_none_or(|scopes| counts(scopes, token))
+        };
+        let job = move || rewrite(disk, &file, is_told, target, &table, compression);
+        let salvaged = self.runtime.background.run_long("salvage", job).await;
+        salvaged.map_err(|Stopped| StorageError::ShuttingDown)?
     }
 
     /// Sets a file aside that readers do not use any more.

@@ -16,10 +16,13 @@ use uuid::Uuid;
 
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::compaction::{RewriteFiles, RewriteRequest};
 use crate::snapshots::{
     ClearFilter, SnapshotFacts, SnapshotManifest, clear, list, snapshot_directory, write_manifest,
 };
+
+/// Partitions of a file that are looked at to tell whether others have some of it: that so many of a file of two shards
+/// are all of one has a chance of 1 in 65,536.
+const KEYS_LOOKED_AT: usize = 16;
 
 /// Why a table is snapshot by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,23 +44,6 @@ impl Shard {
             true => Err(StorageError::SnapshotExists { tag }),
             false => Ok(()),
         }
-    }
-
-    /// Writes files anew that may hold partitions of other shards. A snapshot has files whole: with such a one it would
-    /// bring back what another shard has deleted and forgotten.
-    pub(crate) async fn part_from_others(self: &Rc<Self>, table: TableId) -> Result<(), StorageError> {
-        let store = self.store(table)?;
-        if !store.files().iter().any(|file| self.may_hold_others(&store, file)) {
-            return Ok(());
-        }
-        let request = RewriteRequest { files: RewriteFiles::Foreign, created_max_ms: None };
-        if !self.rewrite(table, request).await? {
-            tracing::warn!(
-                table = store.table().name(),
-                "a snapshot is made of files that others share: writing them anew was stopped"
-            );
-        }
-        Ok(())
     }
 
     /// Writes the memtable out, unless told not to, and gives all files second names in the snapshot's
@@ -169,25 +155,90 @@ impl Shard {
         self.runtime.io.run(move || write_manifest(&*disk, &directory, manifest, text)).await
     }
 
-    /// As [`Shard::link_files`], for all of a table; also those that can not be read, which may be well another day.
+    /// As [`Shard::link_files`], for all of a table. Of files that hold partitions of other shards, those of this one
+    /// are copied: whole they would bring back what another has deleted and forgotten. Files that can not be read,
+    /// which may be well another day, are linked as far as that goes.
     async fn link_all_files(
         &self,
         store: &TableStore,
         directory_of: impl Fn(&Path) -> PathBuf + Clone + Send + 'static,
     ) -> Result<Vec<String>, StorageError> {
         let damaged: Vec<Uuid> = store.damage.borrow().iter().map(|damaged| damaged.id).collect();
-        let mut names = self.link_files(&store.files(), directory_of.clone()).await?;
+        damaged.iter().for_each(|id| self.registry.retain(*id));
+        let mut names = Vec::new();
+        for file in store.files().iter() {
+            let copied = match self.holds_others(store, file).await {
+                true => self.copy_own(store, file, directory_of(&file.descriptor().directory)).await?,
+                false => None,
+            };
+            names.extend(match copied {
+                Some(name) => Vec::from_iter(name),
+                None => self.link_files(std::slice::from_ref(file), directory_of.clone()).await?,
+            });
+        }
         for id in damaged {
-            let descriptor = self.locate(store, id).await?;
-            self.registry.retain(id);
-            let (disk, to_link, directory_of) =
-                (Arc::clone(&self.runtime.disk), descriptor.clone(), directory_of.clone());
-            let link = move || link_all(&*disk, &[to_link], false, directory_of);
-            let linked = self.runtime.io.run(link).await;
-            self.release_unopened(descriptor).await?;
-            names.extend(linked?);
+            match self.link_unopened(store, id, directory_of.clone()).await {
+                Ok(linked) => names.extend(linked),
+                // Nor does a TRUNCATE wait for it.
+                Err(error) => {
+                    tracing::warn!(%id, %error, "a file that can not be read is not in the snapshot")
+                }
+            }
         }
         Ok(names)
+    }
+
+    /// Does a file hold partitions of other shards, or may some of its own be told by other files by now? What can not
+    /// be read of it counts as the shard's own.
+    async fn holds_others(&self, store: &TableStore, file: &Arc<TableFile>) -> bool {
+        if store.scopes_of(file).is_some() {
+            return true;
+        }
+        if self.sharding.shard_count() == 1 {
+            return false;
+        }
+        let to_read = Arc::clone(file);
+        let keys = self.runtime.io.run(move || sstable::first_keys(&to_read, KEYS_LOOKED_AT)).await;
+        keys.unwrap_or_default().iter().any(|key| self.sharding.shard_of(key.token) != self.index)
+    }
+
+    /// Writes what a file has of this shard to a directory, and gives the name of its Data, or none where there is
+    /// nothing; `None` when not all of it can be read.
+    async fn copy_own(
+        &self,
+        store: &TableStore,
+        file: &Arc<TableFile>,
+        directory: PathBuf,
+    ) -> Result<Option<Option<String>>, StorageError> {
+        let copy = Descriptor::new(directory, self.runtime.random.uuid_v1(&*self.runtime.clock));
+        let (salvaged, written) = self.salvage(store, file, copy.clone()).await?;
+        if salvaged.lost_count() == 0 {
+            return Ok(Some(written.map(|_| copy.file_name(Component::Data))));
+        }
+        tracing::warn!(path = %file.descriptor().path(Component::Data).display(), "a damaged file is in the snapshot as it is, also with what other shards may have deleted");
+        if written.is_some() {
+            let disk = Arc::clone(&self.runtime.disk);
+            self.runtime.io.run(move || sstable::delete_table_file(&*disk, &copy)).await?;
+        }
+        Ok(None)
+    }
+
+    /// Links a file that could not be opened and is held until then.
+    async fn link_unopened(
+        &self,
+        store: &TableStore,
+        id: Uuid,
+        directory_of: impl Fn(&Path) -> PathBuf + Send + 'static,
+    ) -> Result<Vec<String>, StorageError> {
+        let located = self.locate(store, id).await;
+        let Ok(descriptor) = located else {
+            self.registry.release(id);
+            return located.map(|_| Vec::new());
+        };
+        let (disk, to_link) = (Arc::clone(&self.runtime.disk), descriptor.clone());
+        let linked = self.runtime.io.run(move || link_all(&*disk, &[to_link], directory_of)).await;
+        self.release_unopened(descriptor).await?;
+        linked
     }
 
     /// Gives files second names in a directory; gives the names of their data files.
@@ -199,16 +250,35 @@ impl Shard {
         files.iter().for_each(|file| self.registry.retain(file.descriptor().id));
         let descriptors: Vec<Descriptor> = files.iter().map(|file| file.descriptor().clone()).collect();
         let disk = Arc::clone(&self.runtime.disk);
-        let linked = self.runtime.io.run(move || link_all(&*disk, &descriptors, true, directory_of)).await;
+        let linked = self.runtime.io.run(move || link_whole(&*disk, &descriptors, directory_of)).await;
         self.release_files(files).await;
         linked
     }
 }
 
+/// As [`link_all`], for files that must be there as a whole.
+fn link_whole(
+    disk: &dyn Disk,
+    descriptors: &[Descriptor],
+    directory_of: impl Fn(&Path) -> PathBuf,
+) -> Result<Vec<String>, StorageError> {
+    let names = link_all(disk, descriptors, &directory_of)?;
+    let toc = |descriptor: &Descriptor| {
+        directory_of(&descriptor.directory).join(descriptor.file_name(Component::Toc))
+    };
+    let fail = |source| StorageError::Disk { act: "create snapshot", source };
+    for toc in descriptors.iter().map(toc) {
+        if !disk.exists(&toc).map_err(fail)? {
+            return Err(fail(io::Error::new(io::ErrorKind::NotFound, format!("no {}", toc.display()))));
+        }
+    }
+    Ok(names)
+}
+
+/// Gives files second names, as far as they are there; gives the names of their data files.
 fn link_all(
     disk: &dyn Disk,
     descriptors: &[Descriptor],
-    are_whole: bool,
     directory_of: impl Fn(&Path) -> PathBuf,
 ) -> Result<Vec<String>, StorageError> {
     let fail = |source| StorageError::Disk { act: "create snapshot directory", source };
@@ -220,10 +290,6 @@ fn link_all(
             disk.create_dir_all(&directory).map_err(fail)?;
         }
         let linked = sstable::link_into(disk, descriptor, &directory)?;
-        if are_whole && !linked.contains(&descriptor.file_name(Component::Toc)) {
-            let path = descriptor.path(Component::Toc);
-            return Err(fail(io::Error::new(io::ErrorKind::NotFound, format!("{} is gone", path.display()))));
-        }
         names.extend(linked.into_iter().filter(|name| *name == descriptor.file_name(Component::Data)));
         directories.insert(directory);
     }

@@ -106,7 +106,6 @@ impl Shard {
             let is_wanted = match request.files {
                 RewriteFiles::OldVersion => is_old(file),
                 RewriteFiles::OtherCompression => !file.is_compressed_as(&store.compression()),
-                RewriteFiles::Foreign => self.may_hold_others(&store, file),
                 RewriteFiles::All => true,
             };
             is_wanted && request.created_max_ms.is_none_or(|max| facts.created_ms <= max)

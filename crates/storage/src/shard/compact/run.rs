@@ -186,7 +186,6 @@ impl Shard {
             self.compactions.history.borrow_mut().push(record);
         }
         drop(active);
-        gone.iter().for_each(|file| self.registry.note_merged(file.descriptor().id));
         self.delete_files(&gone).await;
         self.cache_written(handing.spare, &outputs).await;
         self.write_history().await;
