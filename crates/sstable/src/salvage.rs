@@ -72,8 +72,7 @@ pub fn readable_keys(file: &Arc<TableFile>) -> ReadableKeys {
 /// # Errors
 /// They can not be read.
 pub fn first_keys(file: &Arc<TableFile>, count: usize) -> Result<Vec<PartitionKey>, SstableError> {
-    let range = RingRange { start: RingPlace::Start, end: RingPlace::End };
-    let mut cursor = file.scan(DirectChunks::new(), &range, &Slices::none());
+    let mut cursor = file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::none());
     let mut keys = Vec::new();
     while keys.len() < count {
         match cursor.step()? {

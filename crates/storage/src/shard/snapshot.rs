@@ -163,19 +163,14 @@ impl Shard {
         store: &TableStore,
         directory_of: impl Fn(&Path) -> PathBuf + Clone + Send + 'static,
     ) -> Result<Vec<String>, StorageError> {
+        let files = store.files();
         let damaged: Vec<Uuid> = store.damage.borrow().iter().map(|damaged| damaged.id).collect();
-        damaged.iter().for_each(|id| self.registry.retain(*id));
+        // All of them from here on: one may be merged with others while another is looked at.
+        let ids = files.iter().map(|file| file.descriptor().id).chain(damaged.iter().copied());
+        ids.for_each(|id| self.registry.retain(id));
+        let linked = self.link_or_copy(store, &files, directory_of.clone()).await;
+        self.release_files(&files).await;
         let mut names = Vec::new();
-        for file in store.files().iter() {
-            let copied = match self.holds_others(store, file).await {
-                true => self.copy_own(store, file, directory_of(&file.descriptor().directory)).await?,
-                false => None,
-            };
-            names.extend(match copied {
-                Some(name) => Vec::from_iter(name),
-                None => self.link_files(std::slice::from_ref(file), directory_of.clone()).await?,
-            });
-        }
         for id in damaged {
             match self.link_unopened(store, id, directory_of.clone()).await {
                 Ok(linked) => names.extend(linked),
@@ -185,6 +180,28 @@ impl Shard {
                 }
             }
         }
+        names.extend(linked?);
+        Ok(names)
+    }
+
+    async fn link_or_copy(
+        &self,
+        store: &TableStore,
+        files: &[Arc<TableFile>],
+        directory_of: impl Fn(&Path) -> PathBuf + Send + 'static,
+    ) -> Result<Vec<String>, StorageError> {
+        let (mut whole, mut names) = (Vec::new(), Vec::new());
+        for file in files {
+            let copied = match self.holds_others(store, file).await {
+                true => self.copy_own(store, file, directory_of(&file.descriptor().directory)).await?,
+                false => None,
+            };
+            match copied {
+                Some(name) => names.extend(name),
+                None => whole.push(Arc::clone(file)),
+            }
+        }
+        names.extend(self.link_files(&whole, directory_of).await?);
         Ok(names)
     }
 
