@@ -102,7 +102,8 @@ pub struct CompactionTotals {
     pub aborted: u64,
     /// Files that went without being read.
     pub dropped_files: u64,
-    /// What the strategies think is left to do, by keyspace and table.
+    /// What the strategies think is left to do and what goes on, by keyspace and table: as in Cassandra's
+    /// `pending tasks`, 0 says that a table is at rest.
     pub pending: BTreeMap<(String, String), u64>,
     /// How many may run at once on the node.
     pub concurrent: u64,

@@ -415,6 +415,8 @@ fn a_rewrite_can_be_stopped_and_other_kinds_are_left_alone() {
         let asked = tokio::task::spawn_local(async move { asked.rewrite(table().id(), ALL).await });
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(shard.active_compactions().len(), 1);
+        let pending: u64 = shard.compaction_totals().pending.values().sum();
+        assert_eq!(pending, 1, "what goes on is not over, though the strategy wants nothing");
         assert_eq!(shard.stop_compactions(None, &[CompactionKind::MajorCompaction]), 0);
         assert_eq!(shard.stop_compactions(None, &[CompactionKind::UpgradeSstables]), 1);
         assert!(!asked.await.expect("ends").expect("without an error"), "it was not gone through to its end");

@@ -39,10 +39,16 @@ impl Shard {
     /// What compactions did here since the start.
     pub fn compaction_totals(&self) -> CompactionTotals {
         let control = &self.compactions.control;
+        let mut totals = self.compactions.totals.borrow().clone();
+        for active in self.compactions.active.borrow().iter() {
+            let table = active.store.table();
+            let name = (table.keyspace().to_owned(), table.name().to_owned());
+            *totals.pending.entry(name).or_default() += 1;
+        }
         CompactionTotals {
             concurrent: control.slot_count() as u64,
             bytes_per_second: control.rate(),
-            ..self.compactions.totals.borrow().clone()
+            ..totals
         }
     }
 
