@@ -196,6 +196,14 @@ fn verify_finds_damage_and_scrub_sets_it_aside_over_the_management_port() {
 
 #[test]
 fn a_full_disk_refuses_only_writes_of_which_nothing_was_taken() {
+    // Whether the log or a flush finds the disk full first is a matter of time.
+    let found = (0..20).map(|_| doubtful_writes_on_a_full_disk()).find(|count| *count > 0);
+    assert!(found.is_some(), "some were in the log when the disk was full");
+}
+
+/// Fills a disk by writes that come together, holds every answer against what is there, and gives how many were
+/// neither taken nor refused.
+fn doubtful_writes_on_a_full_disk() -> usize {
     const TOGETHER: i32 = 16;
     let disk = MemoryDisk::new();
     let node = Node::on_disk(&disk, small);
@@ -233,7 +241,7 @@ fn a_full_disk_refuses_only_writes_of_which_nothing_was_taken() {
             }
         }
     }
-    assert!(doubtful_count > 0, "some were in the log when the disk was full");
     disk.faults().clear();
     node.abandon();
+    doubtful_count
 }
