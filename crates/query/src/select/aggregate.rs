@@ -3,7 +3,8 @@
 use rows::Row;
 use storage::{PartitionRows, ReadPosition};
 
-use super::execute::{Amounts, Scan, write_row};
+use super::execute::{Scan, write_row};
+use super::page::Amounts;
 use super::paging::PagingState;
 use super::plan::SelectPlan;
 use super::rows::{ComputedRows, RowView, gives_static_row_alone};

@@ -4,11 +4,13 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
-use rows::{Row, Slices};
+use rows::Slices;
 use runtime::trace;
+use schema::ColumnKind;
 use storage::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, StorageError};
 
 use super::aggregate::Groups;
+use super::page::{Amounts, Filling, Page};
 use super::paging::PagingState;
 use super::passed::{Tallies, too_many};
 use super::plan::{Limit, SelectPlan};
@@ -27,6 +29,8 @@ use crate::{QueryError, VirtualTables};
 
 /// Rows asked of storage at once where the client's page says nothing, or most are filtered out.
 const ROWS_AT_ONCE: u32 = 5_000;
+/// And at least so many where some are filtered out.
+const ROWS_AT_LEAST: u32 = 100;
 /// Of tombstones a client hears so often for one statement, at most.
 const WARNINGS_MAX: usize = 100;
 
@@ -80,16 +84,6 @@ fn bind_limit(limit: &Option<Limit>, bindings: &Bindings<'_>) -> Result<u32, Que
     limit.as_ref().map_or(Ok(u32::MAX), |limit| limit.bind(bindings))
 }
 
-/// How much is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Amounts {
-    /// Rows that LIMIT allows from here on.
-    pub(super) left: u32,
-    pub(super) per_partition: u32,
-    /// Rows of this page.
-    pub(super) page: u32,
-}
-
 /// Carries out a SELECT.
 ///
 /// # Errors
@@ -110,68 +104,20 @@ pub(crate) async fn execute(
         );
     }
     let state = options.paging_state.as_ref().map(PagingState::decode).transpose()?;
-    let left = state.as_ref().map_or(limit, |state| state.left);
     let now = match options.now_in_seconds {
         Some(now) => u32::try_from(now).unwrap_or(0),
         None => reader.coordinator.now_seconds(),
     };
-    let target = match plan.restrictions.bind_partitions(bindings)? {
-        Partitions::Keys(keys) => ReadTarget::Keys(keys),
-        Partitions::Range(range) => ReadTarget::Range(range),
-    };
-    let (slices, is_one_row) = match plan.comparator.types().is_empty() {
-        true => (Slices::all(), true),
-        false => {
-            let rows = plan.restrictions.bind_rows(&plan.comparator, bindings)?;
-            let is_one_row = matches!(&rows, Rows::Named(names) if names.len() == 1);
-            (rows.into_slices(&plan.comparator), is_one_row)
-        }
-    };
-    let filter = match plan.is_filtered {
-        true => {
-            let source = |id| {
-                let kind =
-                    plan.table.column_by_id(id).map_or(schema::ColumnKind::Regular, |column| column.kind);
-                source_of(&plan.projection, id, kind)
-            };
-            Some(plan.restrictions.bind_filter(source, bindings)?)
-        }
-        false => None,
-    };
-    let has_none =
-        matches!(&target, ReadTarget::Keys(keys) if keys.is_empty()) || slices.as_slice().is_empty();
-    let command = ReadCommand {
-        table: plan.table.clone(),
-        target,
-        slices,
-        reversed: plan.is_reversed,
-        limits: ReadLimits::PAGE,
-        now,
-        resume: state.map(|state| state.position),
-    };
+    let left = state.as_ref().map_or(limit, |state| state.left);
     let amounts = Amounts { left, per_partition, page: page_size.unwrap_or(u32::MAX) };
-    let is_one_row = is_one_row && matches!(&command.target, ReadTarget::Keys(keys) if keys.len() == 1);
-    let started_at = command.resume.clone();
-    let mut scan = Scan {
-        plan,
-        reader,
-        bindings,
-        amounts,
-        started_at,
-        tallies: Tallies::new(reader.coordinator.shard().local().tombstone_thresholds(&plan.table)),
-        command: Some(command),
-        filter,
-        is_done: has_none,
-        is_one_row,
-        has_read: false,
-    };
+    let mut scan = Scan::new(plan, reader, bindings, amounts, now, state.map(|state| state.position))?;
     if plan.is_aggregate() {
         return Box::pin(Groups::new(plan, bindings, now).run(&mut scan, amounts)).await;
     }
     let read = if is_sorted {
         let everything = Amounts { left: u32::MAX, page: u32::MAX, ..amounts };
         let all = Box::pin(scan.collect(everything)).await?;
-        Collected { rows: sort(plan, all.rows, left), next: None }
+        Page { rows: sort(plan, all.rows, left), next: None }
     } else {
         scan.collect(amounts).await?
     };
@@ -256,12 +202,55 @@ pub(super) struct Scan<'a> {
     has_read: bool,
 }
 
-struct Collected {
-    rows: StoredRows,
-    next: Option<PagingState>,
-}
+impl<'a> Scan<'a> {
+    /// A scan of what is asked for, from the start or from where a page before ended.
+    ///
+    /// # Errors
+    /// A bound value is wrong.
+    fn new(
+        plan: &'a SelectPlan,
+        reader: &'a Reader<'a>,
+        bindings: &'a Bindings<'a>,
+        amounts: Amounts,
+        now: u32,
+        resume: Option<ReadPosition>,
+    ) -> Result<Self, QueryError> {
+        let target = match plan.restrictions.bind_partitions(bindings)? {
+            Partitions::Keys(keys) => ReadTarget::Keys(keys),
+            Partitions::Range(range) => ReadTarget::Range(range),
+        };
+        let (slices, is_named_row) = bind_slices(plan, bindings)?;
+        let filter = plan.is_filtered.then(|| bind_filter(plan, bindings)).transpose()?;
+        let key_count = match &target {
+            ReadTarget::Keys(keys) => Some(keys.len()),
+            ReadTarget::Range(_) => None,
+        };
+        let is_done = key_count == Some(0) || slices.as_slice().is_empty();
+        let started_at = resume.clone();
+        let command = ReadCommand {
+            table: plan.table.clone(),
+            target,
+            slices,
+            reversed: plan.is_reversed,
+            limits: ReadLimits::PAGE,
+            now,
+            resume,
+        };
+        Ok(Scan {
+            plan,
+            reader,
+            bindings,
+            amounts,
+            started_at,
+            tallies: Tallies::new(reader.coordinator.shard().local().tombstone_thresholds(&plan.table)),
+            command: Some(command),
+            filter,
+            is_done,
+            is_one_row: is_named_row && key_count == Some(1),
+            has_read: false,
+        })
+    }
 
-impl Scan<'_> {
     /// Where the scan stands.
     pub(super) fn resumed_at(&self) -> Option<&ReadPosition> {
         self.command.as_ref().and_then(|command| command.resume.as_ref())
@@ -358,115 +347,39 @@ impl Scan<'_> {
     }
 
     /// Rows up to the page or the limit.
-    async fn collect(&mut self, amounts: Amounts) -> Result<Collected, QueryError> {
-        let wanted = amounts.page.min(amounts.left);
-        let mut out = StoredRows::default();
-        let mut have: u32 = 0;
-        // Rows that the last partition in `out` has given, on this page and those before.
-        let mut given = self.resumed_at().map(|position| (position.key.clone(), position.row_count));
-        loop {
-            let missing = wanted - have;
-            let ask = if self.filter.is_some() {
-                missing.clamp(100, ROWS_AT_ONCE)
-            } else {
-                missing.min(ROWS_AT_ONCE * 2)
+    async fn collect(&mut self, amounts: Amounts) -> Result<Page, QueryError> {
+        let mut filling = Filling::new(amounts, self.resumed_at());
+        while filling.missing() > 0 {
+            let row_count = match self.filter {
+                Some(_) => filling.missing().clamp(ROWS_AT_LEAST, ROWS_AT_ONCE),
+                None => filling.missing().min(ROWS_AT_ONCE * 2),
             };
-            let Some(partitions) = self.next(ask, amounts.per_partition).await? else { break };
-            let count = rows_of(&partitions);
-            if amounts.per_partition == u32::MAX && count <= u64::from(missing) {
-                // All of them, as most pages.
-                have += u32::try_from(count).unwrap_or(u32::MAX);
-                given = take_all(&mut out, partitions, given);
-                if have >= wanted {
-                    return Ok(self.stop(out, given, amounts, have));
-                }
-                continue;
-            }
-            for mut partition in partitions {
-                let before = match &given {
-                    Some((key, count)) if *key == partition.key => *count,
-                    _ => 0,
-                };
-                let allowed = amounts.per_partition.saturating_sub(before).min(wanted - have);
-                if allowed == 0 && wanted > have {
-                    continue;
-                }
-                let was = partition.rows.len();
-                partition.rows.truncate(allowed as usize);
-                let alone = was == 0;
-                if wanted == have {
-                    // One more than was wanted: the page ends before it.
-                    return Ok(self.stop(out, given, amounts, have));
-                }
-                let count = if alone { 1 } else { u32::try_from(partition.rows.len()).unwrap_or(u32::MAX) };
-                have += count;
-                given = Some((partition.key.clone(), before.saturating_add(count)));
-                let cut = was > partition.rows.len() && wanted == have;
-                merge_into(&mut out, partition);
-                if cut {
-                    return Ok(self.stop(out, given, amounts, have));
-                }
-            }
-            if have >= wanted {
-                // Even when nothing comes after it: a full page has a next one, as Cassandra's.
-                return Ok(self.stop(out, given, amounts, have));
-            }
+            let Some(partitions) = self.next(row_count, amounts.per_partition).await? else {
+                return Ok(filling.last());
+            };
+            filling.take(partitions);
         }
-        Ok(Collected { rows: out, next: None })
-    }
-
-    /// The page is full.
-    fn stop(
-        &self,
-        rows: StoredRows,
-        given: Option<(rows::PartitionKey, u32)>,
-        amounts: Amounts,
-        have: u32,
-    ) -> Collected {
-        let left = if amounts.left == u32::MAX { u32::MAX } else { amounts.left - have };
-        let last = rows.partitions.last();
-        let next = match (last, given) {
-            (Some(last), Some((key, row_count))) if left > 0 => Some(PagingState {
-                left,
-                position: ReadPosition { key, clustering: last.rows.last().map(Row::clustering), row_count },
-            }),
-            _ => None,
-        };
-        Collected { rows, next }
+        // Even when nothing comes after it: a full page has a next one, as Cassandra's.
+        Ok(filling.full())
     }
 }
 
-/// How many rows of an answer those partitions are.
-fn rows_of(partitions: &[PartitionRows]) -> u64 {
-    partitions.iter().map(|partition| partition.rows.len().max(1) as u64).sum()
+/// Which rows of its partitions are asked for; is it one, by its whole key?
+fn bind_slices(plan: &SelectPlan, bindings: &Bindings<'_>) -> Result<(Slices, bool), QueryError> {
+    if plan.comparator.types().is_empty() {
+        return Ok((Slices::all(), true));
+    }
+    let rows = plan.restrictions.bind_rows(&plan.comparator, bindings)?;
+    let is_named_row = matches!(&rows, Rows::Named(names) if names.len() == 1);
+    Ok((rows.into_slices(&plan.comparator), is_named_row))
 }
 
-/// Takes partitions over without a look at each; the last one, and how many rows it has given.
-fn take_all(
-    out: &mut StoredRows,
-    partitions: Vec<PartitionRows>,
-    given: Option<(rows::PartitionKey, u32)>,
-) -> Option<(rows::PartitionKey, u32)> {
-    let Some(last) = partitions.last() else { return given };
-    let before = given.filter(|(key, _)| *key == last.key).map_or(0, |(_, count)| count);
-    let count = u32::try_from(last.rows.len().max(1)).unwrap_or(u32::MAX);
-    let given = (last.key.clone(), before.saturating_add(count));
-    if out.partitions.is_empty() {
-        out.partitions = partitions;
-    } else {
-        let mut partitions = partitions.into_iter();
-        partitions.next().into_iter().for_each(|first| merge_into(out, first));
-        out.partitions.extend(partitions);
-    }
-    Some(given)
-}
-
-/// A partition that goes on from the page before joins what is there.
-fn merge_into(out: &mut StoredRows, partition: PartitionRows) {
-    match out.partitions.last_mut() {
-        Some(last) if last.key == partition.key => last.rows.extend(partition.rows),
-        _ => out.partitions.push(partition),
-    }
+fn bind_filter(plan: &SelectPlan, bindings: &Bindings<'_>) -> Result<RowFilter, QueryError> {
+    let source = |id| {
+        let kind = plan.table.column_by_id(id).map_or(ColumnKind::Regular, |column| column.kind);
+        source_of(&plan.projection, id, kind)
+    };
+    plan.restrictions.bind_filter(source, bindings)
 }
 
 /// Leaves only rows that pass.

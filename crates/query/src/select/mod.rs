@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod execute;
+mod page;
 mod paging;
 mod passed;
 mod plan;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cql::ast::{IntegerValue, Select, Selection, Selector as Written};
+use cql::ast::{IntegerValue, Select, SelectItem, Selection, Selector as Written};
 use rows::ClusteringComparator;
 use schema::{Column, ColumnId, ColumnKind, Table};
 use types::CqlType;
@@ -122,20 +122,10 @@ pub(crate) fn plan(
     projection.static_rows_alone = restrictions.queries_full_partitions();
     let mut selectors =
         Selectors { table: &table, names: names.clone(), projection: &projection, aggregates: Vec::new() };
-    let mut columns = Vec::new();
-    let mut planned = Vec::new();
-    if is_wildcard {
-        for column in table.columns() {
-            columns.push(Receiver::column(&names, column).spec());
-            planned.push(Selector::Column(source_of(&projection, column.id, column.kind)));
-        }
-    }
-    for item in &items {
-        let one = selectors.plan(&item.selector, None, scope)?;
-        let name = item.alias.as_ref().map_or(one.name.as_str(), |alias| alias.as_str());
-        columns.push(Receiver::new(&names, name, one.cql_type).spec());
-        planned.push(one.selector);
-    }
+    let (columns, planned) = match is_wildcard {
+        true => plan_wildcard(&table, &names, &projection),
+        false => plan_items(&items, &names, &mut selectors, scope)?,
+    };
     let aggregates = std::mem::take(&mut selectors.aggregates);
     if select.is_distinct {
         if select.per_partition_limit.is_some() {
@@ -152,11 +142,11 @@ pub(crate) fn plan(
         false => is_reversed(&table, &order, &restrictions)?,
     };
     let sort = match restrictions.key_is_in() {
-        true => sort_keys(&table, &projection, &order, is_reversed),
+        true => sort_keys(&projection, &order, is_reversed),
         false => Vec::new(),
     };
-    if !select.allow_filtering
-        && !context.filters_freely
+    let may_filter = select.allow_filtering || context.filters_freely;
+    if !may_filter
         && restrictions.is_key_range
         && (restrictions.needs_filtering() || restrictions.has_clustering())
     {
@@ -168,28 +158,19 @@ pub(crate) fn plan(
     };
     let per_partition_limit = limit(&select.per_partition_limit, "[per_partition_limit]")?;
     let limit = limit(&select.limit, "[limit]")?;
-    let json_columns = match select.is_json {
-        true => columns.iter().map(|spec| (spec.name.to_string(), spec.cql_type.clone())).collect(),
-        false => Vec::new(),
+    let (columns, json_columns) = match select.is_json {
+        true => (vec![Receiver::new(&names, "[json]", CqlType::Text).spec()], columns),
+        false => (columns, Vec::new()),
     };
-    if select.is_json {
-        columns = vec![Receiver::new(&names, "[json]", CqlType::Text).spec()];
-    }
-    let is_plain = !select.is_json
-        && aggregates.is_empty()
-        && group_by.is_none()
-        && planned.iter().all(|selector| matches!(selector, Selector::Column(_)));
-    if is_plain {
-        projection.put_sources(
-            planned
-                .iter()
-                .filter_map(|selector| match selector {
-                    Selector::Column(source) => Some(*source),
-                    _ => None,
-                })
-                .collect(),
-        );
-    }
+    let json_columns = json_columns.into_iter().map(|spec| (spec.name.to_string(), spec.cql_type)).collect();
+    let is_computed = select.is_json || !aggregates.is_empty() || group_by.is_some();
+    let selectors = match sources_of(&planned).filter(|_| !is_computed) {
+        Some(sources) => {
+            projection.put_sources(sources);
+            None
+        }
+        None => Some(planned),
+    };
     let columns: Arc<[ColumnSpec]> = columns.into();
     let plan = SelectPlan {
         comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
@@ -198,7 +179,7 @@ pub(crate) fn plan(
         is_filtered: filter.is_some(),
         restrictions,
         projection: Arc::new(projection),
-        selectors: (!is_plain).then_some(planned),
+        selectors,
         aggregates,
         group_by,
         is_wildcard,
@@ -215,6 +196,43 @@ pub(crate) fn plan(
     };
     let point_key = plan.find_point_key();
     Ok(SelectPlan { point_key, ..plan })
+}
+
+/// Every column, as `*` asks for them.
+fn plan_wildcard(
+    table: &Table,
+    names: &TableNames,
+    projection: &Projection,
+) -> (Vec<ColumnSpec>, Vec<Selector>) {
+    let one = |column: &Column| {
+        let source = source_of(projection, column.id, column.kind);
+        (Receiver::column(names, column).spec(), Selector::Column(source))
+    };
+    table.columns().iter().map(one).unzip()
+}
+
+/// The items of a SELECT that names what it wants, each with the column of the result that it makes.
+fn plan_items(
+    items: &[&SelectItem],
+    names: &TableNames,
+    selectors: &mut Selectors<'_>,
+    scope: &mut Scope<'_>,
+) -> Result<(Vec<ColumnSpec>, Vec<Selector>), QueryError> {
+    let one = |item: &&SelectItem| {
+        let planned = selectors.plan(&item.selector, None, scope)?;
+        let name = item.alias.as_ref().map_or(planned.name.as_str(), |alias| alias.as_str());
+        Ok((Receiver::new(names, name, planned.cql_type).spec(), planned.selector))
+    };
+    items.iter().map(one).collect::<Result<Vec<_>, _>>().map(|planned| planned.into_iter().unzip())
+}
+
+/// Where the values of selectors lie, if all are plain columns.
+fn sources_of(selectors: &[Selector]) -> Option<Vec<Source>> {
+    let source = |selector: &Selector| match selector {
+        Selector::Column(source) => Some(*source),
+        _ => None,
+    };
+    selectors.iter().map(source).collect()
 }
 
 fn selects_only_static(read: &[&Column]) -> bool {
@@ -298,7 +316,6 @@ fn is_reversed(
 }
 
 fn sort_keys(
-    _table: &Table,
     projection: &Projection,
     order: &[(&Column, bool)],
     is_reversed: bool,

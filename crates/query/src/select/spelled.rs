@@ -8,7 +8,7 @@ use rows::{Bound, BoundKind, Clustering, PartitionKey, Slice, Slices};
 use schema::{Column, Table};
 use storage::{ReadPosition, ReadTarget};
 
-use super::execute::Amounts;
+use super::page::Amounts;
 use super::plan::SelectPlan;
 use crate::restrictions::{after, before, spell_token_of_key};
 use crate::terms::Bindings;

@@ -138,19 +138,19 @@ impl TableStore {
 }
 
 /// Files that are being compacted by whoever holds this.
-struct Taken {
+struct Claim {
     store: Rc<TableStore>,
     task: Task,
 }
 
-impl Taken {
+impl Claim {
     fn new(store: &Rc<TableStore>, task: Task) -> Self {
         store.compacting.busy.borrow_mut().extend(&task.inputs);
-        Taken { store: Rc::clone(store), task }
+        Claim { store: Rc::clone(store), task }
     }
 }
 
-impl Drop for Taken {
+impl Drop for Claim {
     fn drop(&mut self) {
         let mut busy = self.store.compacting.busy.borrow_mut();
         self.task.inputs.iter().for_each(|id| _ = busy.remove(id));
@@ -214,8 +214,8 @@ impl Shard {
         self.stop_table(&store).await;
         for task in self.requested(&store, request) {
             let Some(_slot) = self.compactions.control.slot().await else { break };
-            let taken = Taken::new(&store, task);
-            if matches!(self.carry_out(&taken).await?, Outcome::Stopped) {
+            let claim = Claim::new(&store, task);
+            if matches!(self.carry_out(&claim).await?, Outcome::Stopped) {
                 break;
             }
         }
@@ -285,9 +285,9 @@ impl Shard {
                 self.start_rewriting(store);
                 return Ok(());
             };
-            let taken = Taken::new(store, task);
+            let claim = Claim::new(store, task);
             self.start_compaction(store);
-            if matches!(self.carry_out(&taken).await?, Outcome::Stopped) {
+            if matches!(self.carry_out(&claim).await?, Outcome::Stopped) {
                 return Ok(());
             }
         }

@@ -1,5 +1,6 @@
 //! A shard's part in what the node does when its disk fails; the policies are in `crate::health`.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -7,12 +8,20 @@ use std::sync::Arc;
 use commitlog::{CommitLogError, LogEvent};
 use schema::Table;
 use sstable::{Descriptor, SstableError, TableFile};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::flush::RETRY_FLUSH_AFTER;
 use super::{Damaged, Shard, TableStore};
 use crate::health::{FaultKind, kind_of, path_of};
 use crate::{Layout, ReadCommand, ReadPage, StorageError};
+
+/// Files that `best_effort` has left out of answers and that are to be set aside.
+#[derive(Default)]
+pub(super) struct LeftOut {
+    files: RefCell<Vec<(Rc<TableStore>, Arc<TableFile>)>>,
+    told: Rc<Notify>,
+}
 
 impl Shard {
     /// Takes in that an act of this shard failed.
@@ -48,12 +57,12 @@ impl Shard {
 
     /// Sets aside what is left out, whoever has found it damaged: a visitor must not start a task.
     pub(super) fn watch_left_out(self: &Rc<Self>) {
-        let (this, told) = (Rc::downgrade(self), Rc::clone(&self.left_out_told));
+        let (this, told) = (Rc::downgrade(self), Rc::clone(&self.left_out.told));
         tokio::task::spawn_local(async move {
             loop {
                 told.notified().await;
                 let Some(shard) = Weak::upgrade(&this) else { return };
-                let left_out = std::mem::take(&mut *shard.left_out.borrow_mut());
+                let left_out = std::mem::take(&mut *shard.left_out.files.borrow_mut());
                 for (store, file) in left_out {
                     if let Err(error) = shard.set_aside(&store, &file).await {
                         shard.note_fault("set a damaged file aside", &error);
@@ -79,7 +88,7 @@ impl Shard {
         }
         let is_full = kind == Some(FaultKind::Full);
         // Nobody may write to the table again, least of all while the disk is full.
-        if self.retries_flush.replace(true) {
+        if self.flushing.is_tried_again.replace(true) {
             return;
         }
         let this = Rc::downgrade(self);
@@ -89,7 +98,7 @@ impl Shard {
             }
             tokio::time::sleep(RETRY_FLUSH_AFTER).await;
             let Some(shard) = Weak::upgrade(&this) else { return };
-            shard.retries_flush.set(false);
+            shard.flushing.is_tried_again.set(false);
             if shard.is_stopping.get() {
                 return;
             }
@@ -136,8 +145,8 @@ impl Shard {
         // One that could not be read may be well after a restart, on another disk.
         let this = self.tables.borrow().get(&table.id()).cloned();
         if let (FaultKind::Damage, Some(store)) = (kind, this) {
-            self.left_out.borrow_mut().push((store, Arc::clone(file)));
-            self.left_out_told.notify_one();
+            self.left_out.files.borrow_mut().push((store, Arc::clone(file)));
+            self.left_out.told.notify_one();
         }
         true
     }

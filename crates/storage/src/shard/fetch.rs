@@ -37,6 +37,15 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// So much must memtables grow or shrink before the cache borrows less or more.
 const LENDING_STEP_BYTES: usize = 1 << 20;
 
+/// What the cache's share of memory depends on.
+#[derive(Default)]
+pub(super) struct CacheShare {
+    /// Memory that table files hold as long as they are open.
+    pinned_bytes: Cell<usize>,
+    /// What memtables held when the cache last borrowed what they left.
+    lent_beside: Cell<usize>,
+}
+
 impl Shard {
     /// Gets a chunk that a cursor lacks to where it finds it.
     pub(super) async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
@@ -69,7 +78,7 @@ impl Shard {
     pub fn cache_stats(&self) -> CacheStats {
         let reads = self.fetcher.stats();
         CacheStats {
-            pinned_bytes: self.pinned_bytes.get() as u64,
+            pinned_bytes: self.cache_share.pinned_bytes.get() as u64,
             disk_read_count: reads.read_count,
             disk_read_bytes: reads.read_bytes,
             ..self.cache.stats()
@@ -86,14 +95,15 @@ impl Shard {
             .values()
             .flat_map(|store| store.files().iter().map(bytes_of).collect::<Vec<_>>())
             .fold(0, usize::saturating_add);
-        self.pinned_bytes.set(pinned);
+        self.cache_share.pinned_bytes.set(pinned);
         self.size_cache();
     }
 
     /// Gives the cache what memtables do not use, or takes it back. To be called when their size has
     /// changed.
     pub(super) fn lend(&self) {
-        let is_step = self.memtable_bytes.get().abs_diff(self.lent_beside.get()) >= LENDING_STEP_BYTES;
+        let is_step =
+            self.memtable_bytes.get().abs_diff(self.cache_share.lent_beside.get()) >= LENDING_STEP_BYTES;
         if is_step && self.options.cache_borrows {
             self.size_cache();
         }
@@ -102,12 +112,12 @@ impl Shard {
     fn size_cache(&self) {
         let budget = self.options.cache_bytes / self.sharding.shard_count();
         let memtable_bytes = self.memtable_bytes.get();
-        self.lent_beside.set(memtable_bytes);
+        self.cache_share.lent_beside.set(memtable_bytes);
         let borrowed = match self.options.cache_borrows {
             true => self.memtable_budget().saturating_sub(memtable_bytes + LENDING_STEP_BYTES),
             false => 0,
         };
-        let own = budget.saturating_sub(self.pinned_bytes.get()).max(budget / CACHE_PART_MIN);
+        let own = budget.saturating_sub(self.cache_share.pinned_bytes.get()).max(budget / CACHE_PART_MIN);
         self.cache.set_capacity(own, borrowed);
     }
 }

@@ -10,6 +10,7 @@
 //! A flush that fails leaves the memtable frozen, still read, still in the log; the next one tries
 //! it again.
 
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use rows::{DeletionTime, Unfiltered, merge_row};
 use runtime::{Disk, Stopped};
 use schema::{CompressionOptions, Table, TableId};
 use sstable::{Descriptor, KeptRoom, TableFile, TableWriter, WriterOptions};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::{Shard, TableStore};
@@ -70,6 +72,19 @@ pub(super) enum Removed {
     All,
 }
 
+/// How the flushes of a shard stand.
+#[derive(Default)]
+pub(super) struct Flushing {
+    /// Those that the shard started by itself and that have not ended.
+    pub(super) count: Cell<usize>,
+    /// When and why the last one failed, if none went well since.
+    pub(super) failure: RefCell<Option<(Duration, String)>>,
+    /// Is one that failed to be tried again soon?
+    pub(super) is_tried_again: Cell<bool>,
+    /// Told when memtables shrink or a flush fails: writers may be waiting for room.
+    pub(super) room: Notify,
+}
+
 impl Shard {
     /// Writes a table's memtable out and waits for it.
     ///
@@ -103,7 +118,7 @@ impl Shard {
                 self.spawn_flush(store);
             }
         }
-        if self.flush_count.get() == 0 {
+        if self.flushing.count.get() == 0 {
             // Nothing is left in memory: the replay may have written all of it out on the way.
             let shard = Rc::clone(self);
             tokio::task::spawn_local(async move { shard.discard_flushed_log().await });
@@ -121,7 +136,7 @@ impl Shard {
     /// than it may be. Without it a table that is hardly written to would keep the whole log.
     pub(super) fn shorten_log(self: &Rc<Self>) {
         let log = self.log.statistics();
-        if log.retained_bytes <= self.log_budget() || self.flush_count.get() > 0 {
+        if log.retained_bytes <= self.log_budget() || self.flushing.count.get() > 0 {
             return;
         }
         let oldest = self.stores().iter().filter_map(|store| store.first_position()).min();
@@ -136,19 +151,19 @@ impl Shard {
 
     /// Why flushes fail at the moment; `None` when they do not, or when it is time to try again.
     pub(super) fn recent_flush_failure(&self) -> Option<String> {
-        let failure = self.flush_failure.borrow();
+        let failure = self.flushing.failure.borrow();
         let (since, reason) = failure.as_ref()?;
         let is_recent = self.runtime.clock.elapsed().saturating_sub(*since) < RETRY_FLUSH_AFTER;
         is_recent.then(|| reason.clone())
     }
 
     pub(super) fn spawn_flush(self: &Rc<Self>, store: Rc<TableStore>) {
-        self.flush_count.set(self.flush_count.get() + 1);
+        self.flushing.count.set(self.flushing.count.get() + 1);
         let shard = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let flushed = shard.flush_store(&store).await;
-            shard.flush_count.set(shard.flush_count.get() - 1);
-            shard.room.notify_waiters();
+            shard.flushing.count.set(shard.flushing.count.get() - 1);
+            shard.flushing.room.notify_waiters();
             store.log_failure("flush", flushed);
         });
     }
@@ -168,7 +183,7 @@ impl Shard {
         let has_any = !store.frozen.borrow().is_empty();
         if has_any {
             let result = self.flush_frozen(store).await;
-            *self.flush_failure.borrow_mut() =
+            *self.flushing.failure.borrow_mut() =
                 result.as_ref().err().map(|error| (self.runtime.clock.elapsed(), error.to_string()));
             result.inspect_err(|error| self.flush_failed(error))?;
         }
@@ -268,7 +283,7 @@ impl Shard {
     pub(super) fn forget_memtable_bytes(&self, bytes: usize) {
         self.memtable_bytes.set(self.memtable_bytes.get().saturating_sub(bytes));
         self.lend();
-        self.room.notify_waiters();
+        self.flushing.room.notify_waiters();
     }
 
     /// Makes a change of a table's files durable and then true for readers, in one step: nobody

@@ -100,36 +100,22 @@ pub struct Shard {
     timestamps: Timestamps,
     cache: Rc<ChunkCache>,
     fetcher: Fetcher,
-    /// What memtables held when the cache last borrowed what they left.
-    lent_beside: Cell<usize>,
-    /// Memory that table files hold as long as they are open.
-    pinned_bytes: Cell<usize>,
+    cache_share: fetch::CacheShare,
     schema: RefCell<Arc<Schema>>,
     tables: RefCell<IdMap<TableId, Rc<TableStore>>>,
     /// Held while an edit of the manifest is on its way to the disk.
     manifest: tokio::sync::Mutex<Manifest>,
     /// Bytes in all memtables, active and frozen.
     memtable_bytes: Cell<usize>,
-    /// Told when memtables shrink or a flush fails: writers may be waiting for room.
-    room: Notify,
-    /// Flushes that the shard started by itself and that have not ended.
-    flush_count: Cell<usize>,
-    /// When and why the last flush failed, if none went well since.
-    flush_failure: RefCell<Option<(Duration, String)>>,
-    /// Is a failed flush to be tried again soon?
-    retries_flush: Cell<bool>,
-    /// Files that `best_effort` has left out of answers and that are to be set aside.
-    left_out: RefCell<Vec<(Rc<TableStore>, Arc<TableFile>)>>,
-    left_out_told: Rc<Notify>,
+    flushing: flush::Flushing,
+    left_out: faults::LeftOut,
     /// Told when a table may have another `memtable_flush_period_in_ms` than before.
     periods_changed: Rc<Notify>,
     /// The log segment of the last write.
     log_segment: Cell<u64>,
     is_stopping: Cell<bool>,
     compactions: compact::Compactions,
-    /// Is what runs to give up rather than wait?
-    is_hurried: Cell<bool>,
-    visit_count: Cell<u64>,
+    visits: visit::Visits,
 }
 
 /// What a shard is started with: the outcome of recovery.
@@ -353,8 +339,7 @@ impl Shard {
             sharding,
             cache: Rc::new(ChunkCache::new(options.cache_bytes / shard_count)),
             fetcher: Fetcher::new(reader),
-            lent_beside: Cell::new(0),
-            pinned_bytes: Cell::new(0),
+            cache_share: fetch::CacheShare::default(),
             timestamps: Timestamps::new(
                 Arc::clone(&runtime.clock),
                 index,
@@ -372,18 +357,13 @@ impl Shard {
             tables: RefCell::new(tables),
             manifest: tokio::sync::Mutex::new(seed.manifest),
             memtable_bytes: Cell::new(memtable_bytes),
-            room: Notify::new(),
-            flush_count: Cell::new(0),
-            flush_failure: RefCell::new(None),
-            retries_flush: Cell::new(false),
-            left_out: RefCell::default(),
-            left_out_told: Rc::default(),
+            flushing: flush::Flushing::default(),
+            left_out: faults::LeftOut::default(),
             periods_changed: Rc::default(),
             log_segment: Cell::new(0),
             is_stopping: Cell::new(false),
             compactions: compact::Compactions::new(compaction, history),
-            is_hurried: Cell::new(false),
-            visit_count: Cell::new(0),
+            visits: visit::Visits::default(),
         });
         shard.account_files();
         shard.watch_log();

@@ -97,6 +97,6 @@ impl Shard {
         show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) {
         let shown_count = self.point_reads(reads, show);
-        self.visit_count.set(self.visit_count.get() + shown_count);
+        self.visits.add(shown_count);
     }
 }

@@ -161,7 +161,7 @@ impl Shard {
     /// The disk failed; the log has what is not in files.
     pub async fn drain(self: &Rc<Self>) -> Result<(), StorageError> {
         self.is_stopping.set(true);
-        self.room.notify_waiters();
+        self.flushing.room.notify_waiters();
         self.flush_all().await?;
         self.note_hot().await;
         self.log.close().await?;
@@ -175,7 +175,7 @@ impl Shard {
     pub async fn stop(self: &Rc<Self>, flush_first: bool) -> Result<(), StorageError> {
         let flushed = if flush_first { self.flush_all().await } else { Ok(()) };
         self.is_stopping.set(true);
-        self.room.notify_waiters();
+        self.flushing.room.notify_waiters();
         self.note_hot().await;
         let closed = self.log.close().await;
         flushed.and(closed.map_err(StorageError::from))

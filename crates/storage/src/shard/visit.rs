@@ -4,6 +4,7 @@
 //! the visitor's thread, and what waits would wait there. A visitor that finds that more is needed
 //! gives up, or leaves the rest, and sends an errand.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -22,13 +23,28 @@ pub(crate) enum Rest {
     Finish(LogPosition),
 }
 
+/// The visits of other shards' threads.
+#[derive(Default)]
+pub(super) struct Visits {
+    /// Reads and writes that they have done.
+    count: Cell<u64>,
+    /// Is what runs to give up rather than wait?
+    is_hurried: Cell<bool>,
+}
+
+impl Visits {
+    pub(super) fn add(&self, count: u64) {
+        self.count.set(self.count.get() + count);
+    }
+}
+
 impl Shard {
     /// [`Shard::read`] for a visitor; `None` when it would wait, for the disk or for others' turns.
     pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
         let _hurry = Hurry::begin(self);
         let reading = pin!(self.read(command));
         let Poll::Ready(page) = reading.poll(&mut Context::from_waker(Waker::noop())) else { return None };
-        self.visit_count.set(self.visit_count.get() + 1);
+        self.visits.add(1);
         Some(page)
     }
 
@@ -44,7 +60,7 @@ impl Shard {
             Err(error) => return Some(Err(error)),
         };
         self.count_writes(&taken.stores, started);
-        self.visit_count.set(self.visit_count.get() + 1);
+        self.visits.add(1);
         let is_unfinished = |position: &LogPosition| {
             position.segment != self.log_segment.get() || !self.log.is_synced(*position)
         };
@@ -54,17 +70,17 @@ impl Shard {
     /// [`Shard::write_at_once`] for a visitor.
     pub(crate) fn visiting_write_at_once(&self, mutations: &[&Mutation], tell: impl FnMut(usize)) {
         let written_count = self.write_at_once(mutations, tell);
-        self.visit_count.set(self.visit_count.get() + written_count);
+        self.visits.add(written_count);
     }
 
     /// Reads and writes that other shards' threads have done here.
     pub fn visit_count(&self) -> u64 {
-        self.visit_count.get()
+        self.visits.count.get()
     }
 
-    /// Is what runs to give up rather than wait?
+    /// Is it a visit that runs?
     pub(super) fn is_hurried(&self) -> bool {
-        self.is_hurried.get()
+        self.visits.is_hurried.get()
     }
 }
 
@@ -73,13 +89,13 @@ struct Hurry<'a>(&'a Shard);
 
 impl<'a> Hurry<'a> {
     fn begin(shard: &'a Shard) -> Self {
-        shard.is_hurried.set(true);
+        shard.visits.is_hurried.set(true);
         Hurry(shard)
     }
 }
 
 impl Drop for Hurry<'_> {
     fn drop(&mut self) {
-        self.0.is_hurried.set(false);
+        self.0.visits.is_hurried.set(false);
     }
 }

@@ -306,7 +306,7 @@ impl Shard {
     /// Would a write have to wait for room, or to start a flush?
     pub(super) fn is_short_of_room(&self) -> bool {
         let (bytes, budget) = (self.memtable_bytes.get(), self.memtable_budget());
-        bytes > budget || (bytes > budget / 2 && self.flush_count.get() == 0) || self.is_stopping.get()
+        bytes > budget || (bytes > budget / 2 && self.flushing.count.get() == 0) || self.is_stopping.get()
     }
 
     /// Starts flushes when memtables grow, and holds writers back only when the budget is spent.
@@ -321,14 +321,14 @@ impl Shard {
         if self.memtable_bytes.get() <= budget / 2 {
             return Ok(());
         }
-        if self.flush_count.get() == 0 && self.recent_flush_failure().is_none() {
+        if self.flushing.count.get() == 0 && self.recent_flush_failure().is_none() {
             self.flush_largest();
         }
         while self.memtable_bytes.get() > budget {
             if self.is_stopping.get() {
                 return Err(StorageError::ShuttingDown);
             }
-            if self.flush_count.get() == 0 {
+            if self.flushing.count.get() == 0 {
                 if let Some(reason) = self.recent_flush_failure() {
                     return Err(StorageError::NoRoom { reason });
                 }
@@ -337,7 +337,7 @@ impl Shard {
                     return Ok(());
                 }
             }
-            self.room.notified().await;
+            self.flushing.room.notified().await;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use schema::{CompressionOptions, TableId};
 use sstable::TableFile;
 use uuid::Uuid;
 
-use super::{Outcome, Pause, Taken};
+use super::{Claim, Outcome, Pause};
 use crate::StorageError;
 use crate::chunk_length::is_as_asked;
 use crate::compaction::{FileFacts, RewriteFiles, RewriteRequest, Task};
@@ -111,22 +111,22 @@ impl Shard {
             is_wanted && request.created_max_ms.is_none_or(|max| facts.created_ms <= max)
         });
         // All of them now: strategies go on with the others meanwhile.
-        let taken: Vec<Taken> = tasks.into_iter().map(|task| Taken::new(&store, task)).collect();
+        let claims: Vec<Claim> = tasks.into_iter().map(|task| Claim::new(&store, task)).collect();
         drop(pause);
-        let done = self.carry_all_out(taken).await;
+        let done = self.carry_all_out(claims).await;
         self.start_compaction(&store);
         done
     }
 
-    async fn carry_all_out(self: &Rc<Self>, all: Vec<Taken>) -> Result<bool, StorageError> {
-        for taken in all {
+    async fn carry_all_out(self: &Rc<Self>, all: Vec<Claim>) -> Result<bool, StorageError> {
+        for claim in all {
             let Some(_slot) = self.compactions.control.slot().await else { return Ok(false) };
-            let is_there = |file: &Arc<TableFile>| taken.task.inputs.contains(&file.descriptor().id);
+            let is_there = |file: &Arc<TableFile>| claim.task.inputs.contains(&file.descriptor().id);
             // Truncated meanwhile.
-            if !taken.store.files().iter().any(is_there) {
+            if !claim.store.files().iter().any(is_there) {
                 continue;
             }
-            if matches!(self.carry_out(&taken).await?, Outcome::Stopped) {
+            if matches!(self.carry_out(&claim).await?, Outcome::Stopped) {
                 return Ok(false);
             }
         }
@@ -156,12 +156,12 @@ impl Shard {
             }
             let room = self.room_on_disk(store).await;
             let Some(task) = self.next_rewrite(store, room) else { return Ok(()) };
-            let taken = Taken::new(store, task);
-            let outcome = self.carry_out(&taken).await;
+            let claim = Claim::new(store, task);
+            let outcome = self.carry_out(&claim).await;
             if let Err(error) = &outcome
                 && !matches!(error, StorageError::ShuttingDown)
             {
-                store.compacting.rewriting.left_alone.borrow_mut().extend(&taken.task.inputs);
+                store.compacting.rewriting.left_alone.borrow_mut().extend(&claim.task.inputs);
             }
             if matches!(outcome?, Outcome::Stopped) {
                 return Ok(());

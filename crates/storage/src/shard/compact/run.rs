@@ -16,7 +16,7 @@ use sstable::{
 };
 use uuid::Uuid;
 
-use super::{Taken, oldest_in_memory, properties};
+use super::{Claim, oldest_in_memory, properties};
 use crate::StorageError;
 use crate::cache::Reservation;
 use crate::compaction::control::MergeWatch;
@@ -112,8 +112,8 @@ impl Handing {
 
 impl Shard {
     /// Carries a task out.
-    pub(super) async fn carry_out(self: &Rc<Self>, taken: &Taken) -> Result<Outcome, StorageError> {
-        let result = self.carry_out_counted(taken).await;
+    pub(super) async fn carry_out(self: &Rc<Self>, claim: &Claim) -> Result<Outcome, StorageError> {
+        let result = self.replace_inputs(claim).await;
         let is_aborted = !matches!(result, Ok(Outcome::Done) | Err(StorageError::ShuttingDown));
         if is_aborted {
             self.compactions.totals.borrow_mut().aborted += 1;
@@ -121,75 +121,85 @@ impl Shard {
         if let Err(error) = &result {
             self.note_fault("compaction", error);
             if let StorageError::TableFile(error) = error {
-                suspect(&taken.store, error);
+                suspect(&claim.store, error);
             }
             if self.health.answers_from_the_rest() {
-                self.leave_out(&taken.store, error);
+                self.leave_out(&claim.store, error);
             }
         }
         result
     }
 
-    async fn carry_out_counted(self: &Rc<Self>, taken: &Taken) -> Result<Outcome, StorageError> {
-        let Taken { store, task } = taken;
+    /// Has the inputs of a task replaced by what they come to.
+    async fn replace_inputs(self: &Rc<Self>, claim: &Claim) -> Result<Outcome, StorageError> {
+        let Claim { store, task } = claim;
         let _at_work = store.compact_turn.share().await;
         let files = store.files();
         let is_input = |file: &&Arc<TableFile>| task.inputs.contains(&file.descriptor().id);
         let inputs: Vec<Arc<TableFile>> = files.iter().filter(is_input).cloned().collect();
         let settings = Settings::of(&store.table().options().compaction);
-        let (expired, merged) = match task.keeps_tombstones() {
+        let (expired, to_merge) = match task.keeps_tombstones() {
             true => (Vec::new(), inputs.clone()),
             false => self.without_expired(store, inputs.clone(), settings.only_purge_repaired),
         };
-        if let ([file], true, true) = (merged.as_slice(), expired.is_empty(), task.is_move)
+        if let ([file], true, true) = (to_merge.as_slice(), expired.is_empty(), task.is_move)
             && self.owns_all(file)
         {
             return self.move_level(store, file, task.level).await.map(|()| Outcome::Done);
         }
-        let uncompressed_bytes = merged.iter().map(|file| file.summary().uncompressed_bytes).sum::<u64>();
+        let uncompressed_bytes = to_merge.iter().map(|file| file.summary().uncompressed_bytes).sum::<u64>();
         let spare = self.spare_for(usize::try_from(uncompressed_bytes).unwrap_or(usize::MAX));
-        let job = self.job(store, task, &settings, &merged, spare.bytes())?;
+        let job = self.job(store, task, &settings, &to_merge, spare.bytes())?;
         let compression = job.compression.clone();
         let mut handing = Handing::new(spare, &job);
-        let active = self.list(taken, &job);
-        let Some(Merged { files: outputs, partitions }) =
-            self.merge(store, job, &active.active, &mut handing).await?
-        else {
+        let active = self.list(claim, &job);
+        let Some(merged) = self.merge(store, job, &active.active, &mut handing).await? else {
             return Ok(Outcome::Stopped);
         };
+        let outputs = &merged.files;
         if task.keeps_tombstones() {
-            store.compacting.rewriting.check(&outputs, &compression);
+            store.compacting.rewriting.check(outputs, &compression);
         }
-        let record = CompactionRecord {
-            id: active.active.id,
-            keyspace: store.table().keyspace().to_owned(),
-            table: store.table().name().to_owned(),
-            finished_ms: self.runtime.clock.now_micros() / 1_000,
-            bytes_in: data_bytes(&inputs),
-            bytes_out: data_bytes(&outputs),
-            rows_merged: partitions,
-            properties: properties(task),
-        };
         let change =
             FileChange { added: outputs.clone(), removed: Removed::These(ids(&inputs)), flushed: None };
         let Some(gone) = self.commit(store, change).await? else {
             // Truncated or dropped meanwhile: the result holds what should be gone.
-            self.delete_files(&outputs).await;
+            self.delete_files(outputs).await;
             return Ok(Outcome::Done);
         };
-        {
-            let mut totals = self.compactions.totals.borrow_mut();
-            totals.completed += 1;
-            totals.bytes += active.active.total_bytes;
-            totals.compressed_bytes += active.active.total_compressed_bytes;
-            totals.dropped_files += expired.len() as u64;
-            self.compactions.history.borrow_mut().push(record);
-        }
+        self.note_done(task, &active.active, &inputs, expired.len() as u64, &merged);
         drop(active);
         self.delete_files(&gone).await;
-        self.cache_written(handing.spare, &outputs).await;
+        self.cache_written(handing.spare, outputs).await;
         self.write_history().await;
         Ok(Outcome::Done)
+    }
+
+    /// Counts a compaction that has replaced its inputs, and puts it into the history.
+    fn note_done(
+        &self,
+        task: &Task,
+        active: &Active,
+        inputs: &[Arc<TableFile>],
+        expired_count: u64,
+        merged: &Merged,
+    ) {
+        let table = active.store.table();
+        self.compactions.history.borrow_mut().push(CompactionRecord {
+            id: active.id,
+            keyspace: table.keyspace().to_owned(),
+            table: table.name().to_owned(),
+            finished_ms: self.runtime.clock.now_micros() / 1_000,
+            bytes_in: data_bytes(inputs),
+            bytes_out: data_bytes(&merged.files),
+            rows_merged: merged.partitions.clone(),
+            properties: properties(task),
+        });
+        let mut totals = self.compactions.totals.borrow_mut();
+        totals.completed += 1;
+        totals.bytes += active.total_bytes;
+        totals.compressed_bytes += active.total_compressed_bytes;
+        totals.dropped_files += expired_count;
     }
 
     /// Splits the inputs into those that hold nothing any more and those that must be merged.
@@ -244,14 +254,14 @@ impl Shard {
         })
     }
 
-    fn list<'a>(&'a self, taken: &Taken, job: &MergeJob) -> Listed<'a> {
+    fn list<'a>(&'a self, claim: &Claim, job: &MergeJob) -> Listed<'a> {
         let sum = |of: fn(&sstable::TableSummary) -> u64| -> u64 {
             job.inputs.iter().map(|(file, _)| of(file.summary())).sum()
         };
         let active = Rc::new(Active {
             id: self.runtime.random.uuid_v1(&*self.runtime.clock),
-            kind: taken.task.kind,
-            store: Rc::clone(&taken.store),
+            kind: claim.task.kind,
+            store: Rc::clone(&claim.store),
             total_bytes: sum(|summary| summary.uncompressed_bytes),
             total_compressed_bytes: sum(|summary| summary.data_file_bytes),
             file_count: job.inputs.len() as u64,
