@@ -19,6 +19,9 @@ use storage::{Directory, RunningShards, ShardHandle, Shards};
 use crate::system::{NodeView, SystemTables, base_schema};
 use crate::{AssemblyError, Clients, NodeOptions};
 
+/// One answer may gather one part in so many of all memory.
+const ANSWER_PART: usize = 8;
+
 /// What a shard's thread is given to serve with.
 pub struct Seat {
     /// Which shard this is.
@@ -144,7 +147,8 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
         _ = report.send(finish_what_was_cut_off(&coordinator).await);
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
-    let engine = Engine::new(coordinator.clone(), system_tables, texts);
+    let answer_bytes_max = usize::try_from(view.options.memory_bytes).unwrap_or(usize::MAX) / ANSWER_PART;
+    let engine = Engine::new(coordinator.clone(), system_tables, texts, answer_bytes_max);
     // From here on requests are answered; what comes now gives way to them.
     shard.start_prefetch();
     Seat { index, view, coordinator, engine }

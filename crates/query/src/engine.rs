@@ -37,6 +37,7 @@ struct Inner {
     texts: Arc<PreparedTexts>,
     plans: RefCell<PlanCache>,
     prepends: PrependClock,
+    answer_bytes_max: usize,
 }
 
 impl std::fmt::Debug for Engine {
@@ -46,15 +47,18 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine over that coordinator. `texts` is shared by the engines of all shards of a node.
+    /// An engine over that coordinator. `texts` is shared by the engines of all shards of a node. A SELECT is refused
+    /// that would gather more than `answer_bytes_max` bytes of rows for one answer.
     pub fn new(
         coordinator: Coordinator,
         virtual_tables: Rc<dyn VirtualTables>,
         texts: Arc<PreparedTexts>,
+        answer_bytes_max: usize,
     ) -> Self {
         let plans = RefCell::new(PlanCache::new(PLANS_MAX));
         let prepends = PrependClock::default();
-        Engine { inner: Rc::new(Inner { coordinator, virtual_tables, texts, plans, prepends }) }
+        let inner = Inner { coordinator, virtual_tables, texts, plans, prepends, answer_bytes_max };
+        Engine { inner: Rc::new(inner) }
     }
 
     /// Executes the statement of that text.

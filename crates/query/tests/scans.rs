@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{Session, int, show, with_node};
-use query::{QueryOptions, ResponseKind};
+use common::{ANSWER_BYTES_MAX, Session, int, show, with_node};
+use query::{BindValue, QueryOptions, ResponseKind};
 
 /// All rows of a statement, page by page.
 async fn paged(session: &mut Session, statement: &str, page_size: i32) -> Vec<String> {
@@ -85,4 +85,24 @@ fn pages_and_limits_of_a_scan_give_the_same_rows_in_ring_order() {
             session.check("SELECT id FROM t WHERE token(id) > 5 AND token(id) < 5", &[]).await;
         });
     }
+}
+
+/// Without pages an answer is as large as a table, and a node that gathers all of it has no memory left for others.
+#[test]
+fn an_answer_that_would_take_too_much_memory_is_refused_and_can_be_had_by_pages() {
+    const ROWS: i32 = 1_200;
+    with_node(2, 64 << 20, async |mut session| {
+        session.run("CREATE TABLE large (id int PRIMARY KEY, v text)").await;
+        let value = "x".repeat(ANSWER_BYTES_MAX / 1_000);
+        for id in 0..ROWS {
+            let insert = "INSERT INTO large (id, v) VALUES (?, ?)";
+            session.execute(insert, vec![int(id), BindValue::Set(value.clone().into())]).await.unwrap();
+        }
+        let refused = "The answer would take more than the 8388608 bytes of memory that one may have: ask for pages, or for fewer rows";
+        session.refuses("SELECT id, v FROM large", refused).await;
+        session.refuses("SELECT id, v FROM large WHERE v > 'a' ALLOW FILTERING", refused).await;
+        assert_eq!(session.rows("SELECT id, v FROM large LIMIT 800").await.len(), 800);
+        assert_eq!(session.rows("SELECT count(*) FROM large").await, [ROWS.to_string()]);
+        assert_eq!(paged(&mut session, "SELECT id, v FROM large", 500).await.len(), ROWS as usize);
+    });
 }

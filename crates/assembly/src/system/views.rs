@@ -177,6 +177,13 @@ fn add_tables<const N: usize>(
     }
 }
 
+fn data_directories(storage: &storage::StorageOptions) -> String {
+    let layout = storage::Layout::of_options(storage);
+    let shown: Vec<String> =
+        layout.data_directories().iter().map(|path| path.display().to_string()).collect();
+    shown.join(", ")
+}
+
 /// Settings under the names that Cassandra has for the same things.
 fn settings(view: &NodeView) -> Vec<(&'static str, String)> {
     let options = &view.options;
@@ -194,7 +201,7 @@ fn settings(view: &NodeView) -> Vec<(&'static str, String)> {
         ("cluster_name", options.cluster_name.clone()),
         ("commitlog_segment_size", mebibytes(u64::from(storage.segment_bytes))),
         ("commitlog_sync", sync.into()),
-        ("data_file_directories", format!("[{}]", storage.directory.display())),
+        ("data_file_directories", format!("[{}]", data_directories(storage))),
         ("endpoint_snitch", "SimpleSnitch".into()),
         ("file_cache_size", mebibytes(storage.cache_bytes as u64)),
         ("listen_address", address.clone()),

@@ -52,6 +52,7 @@ impl Inner {
             coordinator: &self.coordinator,
             virtual_tables: &*self.virtual_tables,
             consistency: options.consistency,
+            answer_bytes_max: self.answer_bytes_max,
             told: RefCell::default(),
         };
         let result = select::execute(plan, &reader, bindings, options).await;

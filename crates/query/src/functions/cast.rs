@@ -3,10 +3,9 @@
 use bigdecimal::{BigDecimal, FromPrimitive, RoundingMode};
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
-use types::{CqlType, date, decimal, varint};
+use types::{CqlType, date, decimal, timestamp, uuid, varint};
 
 use super::ScalarFunction;
-use super::native::millis_of;
 use crate::QueryError;
 
 /// The numeric types in the order of their width.
@@ -201,4 +200,14 @@ fn cast(name: &str, from: CqlType, to: CqlType) -> ScalarFunction {
             _ => Number::decode(&source, value).map(|number| number.encode(&target)).transpose(),
         }
     })
+}
+
+/// Milliseconds since 1970 of a value of a temporal type.
+pub(super) fn millis_of(cql_type: &CqlType, value: &[u8]) -> Option<i64> {
+    match cql_type {
+        CqlType::Timestamp => timestamp::decode(value),
+        CqlType::Date => date::to_millis(value),
+        CqlType::Timeuuid => uuid::unix_millis(value),
+        _ => None,
+    }
 }

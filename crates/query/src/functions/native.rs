@@ -1,10 +1,10 @@
 //! The scalar functions that have fixed arguments: time, identifiers, blobs, tokens, JSON.
 
 use schema::Table;
-use types::{CqlType, Token, blob, date, encoding, timestamp, uuid};
+use types::{CqlType, Token, blob, date, encoding, uuid};
 
 use super::ScalarFunction;
-use super::cast::{self, Number};
+use super::cast::{self, Number, millis_of};
 use crate::QueryError;
 
 /// The types `…AsBlob` and `blobAs…` know.
@@ -83,16 +83,6 @@ pub(super) fn named(name: &str) -> Vec<ScalarFunction> {
             cast::NUMERIC.iter().filter_map(|of| math(name, of)).collect()
         }
         _ => blob_conversion(name).into_iter().collect(),
-    }
-}
-
-/// Milliseconds since 1970 of a value of a temporal type.
-pub(super) fn millis_of(cql_type: &CqlType, value: &[u8]) -> Option<i64> {
-    match cql_type {
-        CqlType::Timestamp => timestamp::decode(value),
-        CqlType::Date => date::to_millis(value),
-        CqlType::Timeuuid => uuid::unix_millis(value),
-        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
-use rows::Slices;
+use rows::{Row, Slices};
 use runtime::trace;
 use schema::ColumnKind;
 use storage::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, StorageError};
@@ -27,10 +27,11 @@ use crate::restrictions::{Partitions, RowFilter, Rows};
 use crate::terms::{Bindings, Value};
 use crate::{QueryError, VirtualTables};
 
-/// Rows asked of storage at once where the client's page says nothing, or most are filtered out.
-const ROWS_AT_ONCE: u32 = 5_000;
-/// And at least so many where some are filtered out.
-const ROWS_AT_LEAST: u32 = 100;
+/// Rows asked of storage at once at most, where the client's page says nothing.
+const ROWS_AT_ONCE: u32 = 10_000;
+/// And where some are filtered out, at least and at most.
+const ROWS_FILTERED_MIN: u32 = 100;
+const ROWS_FILTERED_MAX: u32 = 5_000;
 /// Of tombstones a client hears so often for one statement, at most.
 const WARNINGS_MAX: usize = 100;
 
@@ -39,6 +40,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) coordinator: &'a Coordinator,
     pub(crate) virtual_tables: &'a dyn VirtualTables,
     pub(crate) consistency: Consistency,
+    /// Rows of more bytes are not gathered for one answer.
+    pub(crate) answer_bytes_max: usize,
     /// What is to be said of tombstones, when the read is over.
     pub(crate) told: RefCell<Vec<TombstoneWarning>>,
 }
@@ -349,18 +352,26 @@ impl<'a> Scan<'a> {
     /// Rows up to the page or the limit.
     async fn collect(&mut self, amounts: Amounts) -> Result<Page, QueryError> {
         let mut filling = Filling::new(amounts, self.resumed_at());
+        let mut bytes = 0;
         while filling.missing() > 0 {
             let row_count = match self.filter {
-                Some(_) => filling.missing().clamp(ROWS_AT_LEAST, ROWS_AT_ONCE),
-                None => filling.missing().min(ROWS_AT_ONCE * 2),
+                Some(_) => filling.missing().clamp(ROWS_FILTERED_MIN, ROWS_FILTERED_MAX),
+                None => filling.missing().min(ROWS_AT_ONCE),
             };
             let Some(partitions) = self.next(row_count, amounts.per_partition).await? else {
-                return Ok(filling.last());
+                return Ok(filling.into_last());
             };
+            bytes += partitions.iter().map(bytes_of).sum::<usize>();
             filling.take(partitions);
+            if filling.missing() > 0 && bytes > self.reader.answer_bytes_max {
+                refuse!(
+                    "The answer would take more than the {} bytes of memory that one may have: ask for pages, or for fewer rows",
+                    self.reader.answer_bytes_max
+                );
+            }
         }
         // Even when nothing comes after it: a full page has a next one, as Cassandra's.
-        Ok(filling.full())
+        Ok(filling.into_full())
     }
 }
 
@@ -380,6 +391,13 @@ fn bind_filter(plan: &SelectPlan, bindings: &Bindings<'_>) -> Result<RowFilter, 
         source_of(&plan.projection, id, kind)
     };
     plan.restrictions.bind_filter(source, bindings)
+}
+
+/// What the rows of a partition take in memory, about.
+fn bytes_of(partition: &PartitionRows) -> usize {
+    let row_bytes = |row: &Row| size_of::<Row>() + row.as_encoded().len();
+    size_of::<PartitionRows>()
+        + partition.rows.iter().chain(&partition.static_row).map(row_bytes).sum::<usize>()
 }
 
 /// Leaves only rows that pass.

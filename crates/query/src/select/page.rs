@@ -98,12 +98,12 @@ impl Filling {
     }
 
     /// The page, nothing coming after it.
-    pub(super) fn last(self) -> Page {
+    pub(super) fn into_last(self) -> Page {
         Page { rows: self.rows, next: None }
     }
 
     /// The page, as many rows as were asked for: another begins after it if LIMIT allows more.
-    pub(super) fn full(self) -> Page {
+    pub(super) fn into_full(self) -> Page {
         let left = match self.amounts.left {
             u32::MAX => u32::MAX,
             left => left - self.row_count,
@@ -155,14 +155,14 @@ mod tests {
         let mut first = Filling::new(Amounts { page: 4, left: 10, ..NO_LIMIT }, None);
         first.take(vec![partition("a", 0..3), partition("b", 0..5)]);
         assert_eq!(first.missing(), 0);
-        let first = first.full();
+        let first = first.into_full();
         assert_eq!(told(&first), ("a3 b1".to_owned(), Some((6, 1))));
 
         let resumed_at = first.next.map(|next| next.position);
         let amounts = Amounts { page: 4, left: 6, per_partition: 3 };
         let mut second = Filling::new(amounts, resumed_at.as_ref());
         second.take(vec![partition("b", 1..5), partition("c", 0..1)]);
-        assert_eq!(told(&second.last()), ("b2 c1".to_owned(), None), "b has given one before");
+        assert_eq!(told(&second.into_last()), ("b2 c1".to_owned(), None), "b has given one before");
     }
 
     #[test]
@@ -171,13 +171,13 @@ mod tests {
         page.take(vec![partition("a", 0..3)]);
         page.take(vec![partition("a", 3..5), partition("b", 0..0)]);
         assert_eq!(page.missing(), 4, "a static row alone counts as one");
-        assert_eq!(told(&page.last()), ("a5 b0".to_owned(), None));
+        assert_eq!(told(&page.into_last()), ("a5 b0".to_owned(), None));
     }
 
     #[test]
     fn nothing_comes_after_the_limit() {
         let mut page = Filling::new(Amounts { page: 10, left: 2, ..NO_LIMIT }, None);
         page.take(vec![partition("a", 0..3)]);
-        assert_eq!(told(&page.full()), ("a2".to_owned(), None));
+        assert_eq!(told(&page.into_full()), ("a2".to_owned(), None));
     }
 }

@@ -31,6 +31,9 @@ pub struct Session {
     _shards: Rc<LocalShards>,
 }
 
+/// So much one answer may gather.
+pub const ANSWER_BYTES_MAX: usize = 8 << 20;
+
 /// Runs a test with a session in keyspace `ks`.
 pub fn with_session<Test: AsyncFnOnce(Session)>(test: Test) {
     with_node(2, 64 << 20, test);
@@ -59,7 +62,7 @@ fn with_options<Test: AsyncFnOnce(Session)>(options: StorageOptions, test: Test)
         let shards = Rc::new(directory.recover(&schema).unwrap().start_local(&schema).unwrap());
         let coordinator = Coordinator::new(Node::new(metadata), shards.handles()[0].clone());
         let texts = Arc::new(PreparedTexts::new(1 << 20));
-        let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts);
+        let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts, ANSWER_BYTES_MAX);
         let (state, options) = (SessionState::default(), QueryOptions::default());
         let mut session = Session { engine, state, options, _shards: shards };
         session

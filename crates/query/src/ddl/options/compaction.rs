@@ -3,12 +3,11 @@
 //! All of them can be asked for and are kept as they were written, so that a schema of Cassandra's
 //! is taken and given back unchanged.
 
-use std::collections::BTreeMap;
-
 use schema::CompactionOptions;
 
 use super::super::properties::{double, double_text};
 use super::unified;
+use super::written::{Map, integer, is_boolean, refuse};
 use crate::QueryError;
 
 /// Classes without a dot are here.
@@ -44,8 +43,6 @@ const TIME_WINDOW: [&str; 5] = [
 
 /// Levels a leveled strategy can have.
 const LEVEL_COUNT_MAX: u32 = 9;
-
-pub(super) type Map = BTreeMap<String, String>;
 
 /// The map as it was written, its class found and thresholds filled in.
 pub(super) fn read(map: &[(&str, &str)]) -> Result<CompactionOptions, QueryError> {
@@ -109,23 +106,6 @@ pub(super) fn validate(compaction: &CompactionOptions) -> Result<(), QueryError>
         return refuse(format!("Properties specified [{unknown}] are not understood by {strategy}"));
     }
     check_thresholds(options)
-}
-
-pub(super) fn refuse<T>(message: String) -> Result<T, QueryError> {
-    Err(QueryError::Config(message))
-}
-
-fn is_boolean(text: &str) -> bool {
-    text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false")
-}
-
-/// The option as a whole number.
-pub(super) fn integer<T: std::str::FromStr>(options: &Map, name: &str) -> Result<Option<T>, QueryError> {
-    match options.get(name).map(|text| text.parse().map_err(|_| text)) {
-        None => Ok(None),
-        Some(Ok(number)) => Ok(Some(number)),
-        Some(Err(text)) => refuse(format!("{text} is not a parsable int (base10) for {name}")),
-    }
 }
 
 fn check_common(options: &Map) -> Result<(), QueryError> {

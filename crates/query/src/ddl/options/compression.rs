@@ -1,10 +1,9 @@
 //! `compression = {'class': …, 'chunk_length_in_kb': …}`.
 
-use std::collections::BTreeMap;
-
 use schema::{ChunkLength, CompressionOptions};
 
 use super::super::properties::{double, double_text};
+use super::written::Map;
 use crate::QueryError;
 
 /// Classes without a dot are here.
@@ -24,8 +23,6 @@ const CHUNK_KIB_MAX: u32 = 16 << 10;
 
 /// The levels of the Zstandard library.
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
-
-type Map = BTreeMap<String, String>;
 
 /// The map as it was written, checked and normalised.
 pub(super) fn read(map: &[(&str, &str)]) -> Result<CompressionOptions, QueryError> {

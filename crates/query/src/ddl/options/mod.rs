@@ -9,6 +9,7 @@ mod compression;
 mod human_size;
 mod speculative_retry;
 mod unified;
+mod written;
 
 use schema::{Fraction, SpeculativeRetry, TableOptions};
 

@@ -1,8 +1,8 @@
 //! Options of `UnifiedCompactionStrategy`.
 
 use super::super::properties::double;
-use super::compaction::{Map, integer, refuse};
 use super::human_size::{pretty, size};
+use super::written::{Map, integer, is_boolean, refuse};
 use crate::QueryError;
 
 pub(super) const KNOWN: [&str; 10] = [
@@ -95,7 +95,6 @@ fn check_expiration(options: &Map) -> Result<(), QueryError> {
         _ => {}
     }
     let name = "unsafe_aggressive_sstable_expiration";
-    let is_boolean = |text: &str| text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
     match options.get(name).filter(|text| !is_boolean(text)) {
         Some(text) => refuse(format!("{name} should either be 'true' or 'false', not {text}")),
         None => Ok(()),
