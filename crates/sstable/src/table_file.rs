@@ -407,6 +407,12 @@ impl TableFile {
         wanted.map_or(true, |wanted| wanted.as_ref() == self.data.parameters())
     }
 
+    /// Options by which Data is written as it is here.
+    pub fn compression(&self) -> CompressionOptions {
+        let none = || CompressionOptions { class: None, ..CompressionOptions::default() };
+        self.data.parameters().map_or_else(none, CompressionParameters::to_options)
+    }
+
     /// The components of its index that are read by chunks.
     pub fn index_components(&self) -> &'static [Component] {
         match &self.index {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use runtime::{OsRandom, Random, SystemClock};
 use sstable::{
-    Component, Descriptor, ReadableKeys, Salvaged, SstableError, TableWriter, WriterOptions, copy_partition,
-    readable_keys, salvage,
+    Component, Descriptor, ReadableKeys, Salvaged, SstableError, StatisticsChange, TableWriter,
+    WriterOptions, change_statistics, copy_partition, readable_keys, salvage,
 };
 
 use super::{Opened, ToolError};
@@ -23,10 +23,20 @@ impl Opened {
             encoding_stats: summary.encoding_stats,
             repaired_at: summary.repaired_at,
             level: summary.level,
+            compression: self.file.compression(),
             ..WriterOptions::for_table(&self.table)
         };
         let table = Arc::clone(&self.table);
         Ok((descriptor.clone(), TableWriter::create(Arc::clone(&self.disk), descriptor, table, options)?))
+    }
+
+    /// Puts a new file into the session of repair of the old one, if that is in one, and names it.
+    fn told(&self, new: &Descriptor, out: &mut dyn Write) -> Result<(), ToolError> {
+        if let Some(session) = self.file.summary().pending_repair {
+            let change = StatisticsChange { pending_repair: Some(Some(session)), ..Default::default() };
+            change_statistics(&*self.disk, new, change)?;
+        }
+        Ok(writeln!(out, "{}", new.path(Component::Data).display())?)
     }
 }
 
@@ -53,7 +63,7 @@ pub(super) fn scrub(opened: &Opened, output: Option<&Path>, out: &mut dyn Write)
         }
     }
     if let Some(descriptor) = written {
-        writeln!(out, "{}", descriptor.path(Component::Data).display())?;
+        opened.told(&descriptor, out)?;
     }
     let lost_count = salvaged.lost_count();
     writeln!(out, "{kept} partitions kept, {lost_count} lost")?;
@@ -80,17 +90,20 @@ pub(super) fn split(
             Some(current) => current,
             None => opened.writer(output)?,
         };
-        copy_partition(&opened.file, key, &mut writer)?;
+        if let Err(error) = copy_partition(&opened.file, key, &mut writer) {
+            _ = writer.abort();
+            return Err(error.into());
+        }
         if writer.data_bytes_written() >= bytes {
             writer.finish()?;
-            writeln!(out, "{}", descriptor.path(Component::Data).display())?;
+            opened.told(&descriptor, out)?;
         } else {
             current = Some((descriptor, writer));
         }
     }
     if let Some((descriptor, writer)) = current {
         writer.finish()?;
-        writeln!(out, "{}", descriptor.path(Component::Data).display())?;
+        opened.told(&descriptor, out)?;
     }
     Ok(())
 }
@@ -146,9 +159,15 @@ mod tests {
 
     #[test]
     fn a_sound_file_is_the_same_after_scrub_and_split_in_every_version() {
-        for folder in
-            ["cassandra-da/tombstones", "cassandra-big/nb/every_type", "cassandra-big/oa/user_types"]
-        {
+        for folder in [
+            "cassandra-da/tombstones",
+            "cassandra-da/compressed_none",
+            "cassandra-da/compressed_ratio",
+            "cassandra-da/compressed_zstd",
+            "cassandra-big/nb/every_type",
+            "cassandra-big/nb/compressed_snappy",
+            "cassandra-big/oa/user_types",
+        ] {
             let (directory, path) = copied(folder);
             let output = directory.path().join("out");
             let opened = Opened::open(&path).expect("opens");
@@ -157,7 +176,10 @@ mod tests {
                 run(|out| split(&opened, 1 << 30, Some(&output), out)),
             ] {
                 assert!(is_well && files.len() == 1, "{folder}: {words:?}");
-                Opened::open(&files[0]).expect("opens").file.verify().expect("is sound");
+                let new = Opened::open(&files[0]).expect("opens").file;
+                new.verify().expect("is sound");
+                assert!(new.is_compressed_as(&opened.file.compression()), "{folder}");
+                assert_eq!(new.summary().pending_repair, opened.file.summary().pending_repair);
                 assert_eq!(dumped(&files[0]), dumped(&path), "{folder}");
             }
         }

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use schema::CompressionOptions;
+use schema::{ChunkLength, CompressionOptions};
 use stdx::cursor::{Cursor, EndOfInput};
 
 use super::Codec;
@@ -69,6 +69,23 @@ impl CompressionParameters {
         let own = options.options.iter().filter(|(key, _)| !NOT_OF_THE_COMPRESSOR.contains(&key.as_str()));
         let options = own.map(|(key, value)| (key.clone(), value.clone())).collect();
         Ok(Some(CompressionParameters { codec, options, chunk_bytes, compressed_bytes_max }))
+    }
+
+    /// Options that say the same: [`CompressionParameters::from_options`] of them gives these.
+    pub(crate) fn to_options(&self) -> CompressionOptions {
+        let mut options = self.options.clone();
+        if self.compressed_bytes_max != RATIO_NONE {
+            // Of the ratios that are rounded up to that length, one in the middle.
+            let compressed_bytes = f64::from(self.compressed_bytes_max.max(1)) - 0.5;
+            let ratio = f64::from(self.chunk_bytes) / compressed_bytes;
+            options.insert("min_compress_ratio".into(), ratio.to_string());
+        }
+        CompressionOptions {
+            class: Some(self.codec.class().to_owned()),
+            // Cassandra writes no others.
+            chunk_length: ChunkLength::Fixed(self.chunk_bytes.next_power_of_two()),
+            options,
+        }
     }
 }
 

@@ -14,7 +14,10 @@ use std::sync::Arc;
 
 use runtime::{Disk, EntryKind, Stopped};
 use schema::{CompressionOptions, Table, TableId};
-use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWriter, WriterOptions};
+use sstable::{
+    Component, Descriptor, Salvaged, SstableError, StatisticsChange, TableFile, TableWriter, WriterOptions,
+    change_statistics,
+};
 use types::Token;
 use uuid::Uuid;
 
@@ -133,10 +136,8 @@ impl Shard {
             removed: Removed::These(vec![file.descriptor().id]),
             flushed: None,
         };
-        match self.commit(store, change).await? {
-            Some(gone) => self.delete_files(&gone).await,
-            // Truncated or dropped meanwhile.
-            None => self.delete_files(new.as_slice()).await,
+        if let Some(gone) = self.commit_new(store, change).await? {
+            self.delete_files(&gone).await;
         }
         Ok(ScrubbedFile {
             path: file.descriptor().path(Component::Data),
@@ -266,6 +267,10 @@ fn rewrite(
     })?;
     if salvaged.kept == 0 {
         return Ok((salvaged, None));
+    }
+    if let Some(session) = summary.pending_repair {
+        let change = StatisticsChange { pending_repair: Some(Some(session)), ..StatisticsChange::default() };
+        change_statistics(&*disk, &target, change)?;
     }
     let file = TableFile::open(Arc::clone(&disk), target, table)?;
     Ok((salvaged, Some(file)))
