@@ -83,6 +83,27 @@ impl Sharding {
         (start..start + touched).map(move |shard| shard % count)
     }
 
+    /// The first token, from `from` on, that another shard than `shard` owns.
+    pub fn next_of_others(self, from: Token, shard: usize) -> Option<Token> {
+        if self.shard_of(from) != shard {
+            return Some(from);
+        }
+        let here = self.piece_of(from);
+        if self.shard_count == 1 || self.piece_of(Token(i64::MAX)) == here {
+            return None;
+        }
+        // Neighbouring pieces are of different shards.
+        let (mut own, mut other) = (from.0, i64::MAX);
+        while other.abs_diff(own) > 1 {
+            let middle = own + (other.abs_diff(own) / 2) as i64;
+            match self.piece_of(Token(middle)) == here {
+                true => own = middle,
+                false => other = middle,
+            }
+        }
+        Some(Token(other))
+    }
+
     /// The piece a token lies in, counted from the lowest token.
     fn piece_of(self, token: Token) -> u64 {
         let biased = (token.0 as u64) ^ (1 << 63);
@@ -149,6 +170,29 @@ mod tests {
             }
             assert_eq!(sharding.shards_within(Token(5), Token(4)).count(), 0);
         }
+    }
+
+    #[test]
+    fn the_next_token_of_another_shard_is_where_the_piece_ends() {
+        for (count, ignored) in [(2, 12), (3, 12), (5, 0), (4, 3)] {
+            let sharding = Sharding::new(count, ignored).expect("valid");
+            for step in 0..2_000i64 {
+                let from = Token::of(&step.to_be_bytes());
+                let shard = sharding.shard_of(from);
+                assert_eq!(sharding.next_of_others(from, shard + 1), Some(from));
+                match sharding.next_of_others(from, shard) {
+                    Some(next) => {
+                        assert!(next > from);
+                        assert_eq!(sharding.piece_count(from, next), 2, "the piece behind it");
+                        assert_eq!(sharding.piece_count(from, Token(next.0 - 1)), 1, "and no token before");
+                        assert_ne!(sharding.shard_of(next), shard);
+                    }
+                    None => assert_eq!(sharding.piece_count(from, Token(i64::MAX)), 1, "the last piece"),
+                }
+            }
+        }
+        let alone = Sharding::new(1, 12).expect("valid");
+        assert_eq!(alone.next_of_others(Token(0), 0), None);
     }
 
     #[test]

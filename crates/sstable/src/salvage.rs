@@ -67,12 +67,17 @@ pub fn readable_keys(file: &Arc<TableFile>) -> ReadableKeys {
     }
 }
 
-/// Keys of the first partitions, as many as are wanted and there. Blocks.
+/// Keys of the first partitions from a place on, as many as are wanted and there. Blocks.
 ///
 /// # Errors
 /// They can not be read.
-pub fn first_keys(file: &Arc<TableFile>, count: usize) -> Result<Vec<PartitionKey>, SstableError> {
-    let mut cursor = file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::none());
+pub fn keys_from(
+    file: &Arc<TableFile>,
+    start: RingPlace,
+    count: usize,
+) -> Result<Vec<PartitionKey>, SstableError> {
+    let range = RingRange { start, end: RingPlace::End };
+    let mut cursor = file.scan(DirectChunks::new(), &range, &Slices::none());
     let mut keys = Vec::new();
     while keys.len() < count {
         match cursor.step()? {

@@ -32,6 +32,10 @@ pub enum StorageError {
     NoRoom { reason: String },
     #[error("the disk is full: writes are refused until there is space, reads are served ({reason})")]
     DiskFull { reason: String },
+    #[error(
+        "not enough space for compaction of {table}: {file_count} files of {needed_bytes} bytes, {free_bytes} bytes are free"
+    )]
+    NoSpaceForCompaction { table: String, file_count: usize, needed_bytes: u64, free_bytes: u64 },
     #[error("no directory is left that table files may be written to")]
     NoDirectory,
     #[error("shard {shard} died while it was starting; its thread has said why")]

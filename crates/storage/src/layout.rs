@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use sstable::{Component, Descriptor, SstableError};
 use uuid::Uuid;
 
-use crate::StorageError;
 use crate::directories::distinct;
 use crate::state_file::{read_state, write_state};
+use crate::{StorageError, StorageOptions};
 
 /// Paths below a data directory.
 #[derive(Clone, Debug)]
@@ -60,9 +60,9 @@ impl Layout {
         Layout { data: vec![root.join("data")], root }
     }
 
-    /// The same with other directories for table files, if there are any.
-    pub(crate) fn with_data(root: &Path, data: &[PathBuf]) -> Self {
-        let layout = Layout::new(root);
+    /// Of a node with these options.
+    pub fn of_options(options: &StorageOptions) -> Self {
+        let (layout, data) = (Layout::new(&options.directory), &options.data_directories);
         if data.is_empty() { layout } else { Layout { data: distinct(data), ..layout } }
     }
 

@@ -99,6 +99,14 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// What the disk has of it now.
+    ///
+    /// # Errors
+    /// As [`Manifest::open`].
+    pub(crate) fn read_again(&self) -> Result<Self, StorageError> {
+        Manifest::open(Arc::clone(&self.disk), self.path.clone())
+    }
+
     pub(crate) fn state(&self) -> &ManifestState {
         &self.state
     }

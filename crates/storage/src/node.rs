@@ -53,7 +53,7 @@ impl Directory {
     /// # Errors
     /// Another process has it, the disk fails, or `node.json` is damaged.
     pub fn open(runtime: &Runtime, options: StorageOptions) -> Result<Directory, StorageError> {
-        let layout = Layout::with_data(&options.directory, &options.data_directories);
+        let layout = Layout::of_options(&options);
         let fail = |act| move |source| StorageError::Disk { act, source };
         runtime.disk.create_dir_all(layout.root()).map_err(fail("create data directory"))?;
         let lock = take_directory(runtime, layout.root())?;

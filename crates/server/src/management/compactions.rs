@@ -36,6 +36,8 @@ pub(super) async fn answer(state: &ManagementState) -> Answer {
         "compacted_compressed_bytes": totals.compressed_bytes,
         "aborted": totals.aborted,
         "dropped_files": totals.dropped_files,
+        "reduced": totals.reduced,
+        "left_out_files": totals.left_out_files,
         "completed_in_15_minutes": history.iter().filter(is_recent).count(),
         "uptime_seconds": uptime_seconds,
         "active": active.iter().map(active_json).collect::<Vec<_>>(),
@@ -233,7 +235,7 @@ pub(super) fn metrics(totals: &CompactionTotals) -> [(&'static str, &'static str
         (
             "peristyle_compactions_pending",
             "gauge",
-            "Compactions left to do, by estimate.",
+            "Compactions that go on, and that are left to do by estimate.",
             totals.pending.values().sum::<u64>() as f64,
         ),
         (

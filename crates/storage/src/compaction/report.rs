@@ -102,8 +102,12 @@ pub struct CompactionTotals {
     pub aborted: u64,
     /// Files that went without being read.
     pub dropped_files: u64,
-    /// What the strategies think is left to do and what goes on, by keyspace and table: as in Cassandra's
-    /// `pending tasks`, 0 says that a table is at rest.
+    /// How many went without some of their inputs, since there was no room on the disk for all.
+    pub reduced: u64,
+    /// How many inputs that were.
+    pub left_out_files: u64,
+    /// What strategies last thought was left to do and what goes on or is about to, by keyspace and table, as in
+    /// Cassandra's `pending tasks`.
     pub pending: BTreeMap<(String, String), u64>,
     /// How many may run at once on the node.
     pub concurrent: u64,
@@ -119,6 +123,8 @@ impl CompactionTotals {
         self.compressed_bytes += other.compressed_bytes;
         self.aborted += other.aborted;
         self.dropped_files += other.dropped_files;
+        self.reduced += other.reduced;
+        self.left_out_files += other.left_out_files;
         for (table, count) in &other.pending {
             *self.pending.entry(table.clone()).or_default() += count;
         }

@@ -16,7 +16,7 @@ use super::{Choice, FileFacts, Memory, Picture, Task};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeWindow {
     window_seconds: i64,
-    /// Timestamps in a millisecond; below 0: milliseconds in a timestamp.
+    /// What the table's timestamps count.
     resolution: Resolution,
     /// How often files that are fully expired are looked for.
     pub(crate) expired_check_ms: u64,

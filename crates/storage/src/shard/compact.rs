@@ -8,6 +8,7 @@
 mod control;
 mod history;
 mod rewrite;
+mod room;
 mod run;
 
 use std::cell::{Cell, RefCell};
@@ -77,8 +78,10 @@ pub(super) struct Compacting {
     paused: Cell<usize>,
     /// `nodetool disableautocompaction`.
     is_off: Cell<bool>,
-    /// Files that are being compacted.
+    /// Files that are being compacted, or are about to be.
     busy: RefCell<HashSet<Uuid>>,
+    /// How many tasks they are the inputs of.
+    claim_count: Cell<u64>,
     /// Files of an import that is not over: not compacted until it is.
     held: RefCell<HashSet<Uuid>>,
     /// Told when a file is busy no more.
@@ -97,6 +100,7 @@ impl Default for Compacting {
             paused: Cell::new(0),
             is_off: Cell::new(false),
             busy: RefCell::default(),
+            claim_count: Cell::new(0),
             held: RefCell::default(),
             rest: Notify::new(),
             suspects: RefCell::default(),
@@ -137,7 +141,7 @@ impl TableStore {
     }
 }
 
-/// Files that are being compacted by whoever holds this.
+/// A task, the inputs of which are left to whoever holds this.
 struct Claim {
     store: Rc<TableStore>,
     task: Task,
@@ -146,15 +150,18 @@ struct Claim {
 impl Claim {
     fn new(store: &Rc<TableStore>, task: Task) -> Self {
         store.compacting.busy.borrow_mut().extend(&task.inputs);
+        store.compacting.claim_count.set(store.compacting.claim_count.get() + 1);
         Claim { store: Rc::clone(store), task }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut busy = self.store.compacting.busy.borrow_mut();
+        let state = &self.store.compacting;
+        let mut busy = state.busy.borrow_mut();
         self.task.inputs.iter().for_each(|id| _ = busy.remove(id));
-        self.store.compacting.rest.notify_waiters();
+        state.claim_count.set(state.claim_count.get().saturating_sub(1));
+        state.rest.notify_waiters();
     }
 }
 

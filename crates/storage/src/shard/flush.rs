@@ -332,6 +332,35 @@ impl Shard {
         Ok(Some(removed))
     }
 
+    /// As [`Shard::commit`], for files that others can be made in place of: they go when the change does not
+    /// fit any more (the table was truncated or dropped, and they hold what should be gone), and when it
+    /// fails, lest each try leave one on a disk that is full.
+    pub(super) async fn commit_new(
+        &self,
+        store: &TableStore,
+        change: FileChange,
+    ) -> Result<Option<Vec<Arc<TableFile>>>, StorageError> {
+        let added = change.added.clone();
+        let committed = self.commit(store, change).await;
+        let is_unnamed = match &committed {
+            Ok(gone) => gone.is_none(),
+            // It may have failed when the disk had it already.
+            Err(_) => !self.is_any_named(store, &added).await,
+        };
+        if is_unnamed {
+            self.delete_files(&added).await;
+        }
+        committed
+    }
+
+    /// Does the manifest that is on the disk name any of those files, as far as can be told?
+    async fn is_any_named(&self, store: &TableStore, files: &[Arc<TableFile>]) -> bool {
+        let manifest = self.manifest.lock().await.clone();
+        let (table, ids) = (store.table().id(), ids(files));
+        let read = self.runtime.io.run(move || manifest.read_again()).await;
+        read.map_or(true, |on_disk| on_disk.files(table).iter().any(|id| ids.contains(id)))
+    }
+
     /// Keeps memory of the cache back for a file of so many uncompressed bytes and its index.
     pub(super) fn spare_for(&self, data_bytes: usize) -> Reservation {
         self.cache.reserve(data_bytes.saturating_add(data_bytes / INDEX_PART).saturating_add(INDEX_BYTES_MIN))

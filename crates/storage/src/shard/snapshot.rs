@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ring::Sharding;
+use rows::PartitionKey;
 use runtime::Disk;
 use schema::{Table, TableId};
-use sstable::{Component, Descriptor, TableFile};
+use sstable::{Component, Descriptor, RingPlace, SstableError, TableFile};
+use types::Token;
 use uuid::Uuid;
 
 use super::{Shard, TableStore};
@@ -20,9 +23,11 @@ use crate::snapshots::{
     ClearFilter, SnapshotFacts, SnapshotManifest, clear, list, snapshot_directory, write_manifest,
 };
 
-/// Partitions of a file that are looked at to tell whether others have some of it: that so many of a file of two shards
-/// are all of one has a chance of 1 in 65,536.
-const KEYS_LOOKED_AT: usize = 16;
+/// A file of so many partitions is looked through to tell whether other shards have some of it.
+const KEYS_LOOKED_THROUGH: usize = 1_024;
+/// A larger one is looked at in so many places where others' partitions ought to be. That a file of two shards has none
+/// at any of them has a chance of 1 in 65,536 where partitions are few, and none where there are many.
+const PLACES_LOOKED_AT: u64 = 16;
 
 /// Why a table is snapshot by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,9 +219,8 @@ impl Shard {
         if self.sharding.shard_count() == 1 {
             return false;
         }
-        let to_read = Arc::clone(file);
-        let keys = self.runtime.io.run(move || sstable::first_keys(&to_read, KEYS_LOOKED_AT)).await;
-        keys.unwrap_or_default().iter().any(|key| self.sharding.shard_of(key.token) != self.index)
+        let (file, sharding, shard) = (Arc::clone(file), self.sharding, self.index);
+        self.runtime.io.run(move || tells_of_others(&file, sharding, shard)).await.unwrap_or(false)
     }
 
     /// Writes what a file has of this shard to a directory, and gives the name of its Data, or none where there is
@@ -273,6 +277,25 @@ impl Shard {
     }
 }
 
+/// Has a file partitions of other shards than this one? Blocks.
+fn tells_of_others(file: &Arc<TableFile>, sharding: Sharding, shard: usize) -> Result<bool, SstableError> {
+    let is_of_other = |key: &PartitionKey| sharding.shard_of(key.token) != shard;
+    let (first, last) = (file.summary().first_key.token, file.summary().last_key.token);
+    if file.summary().partition_count <= KEYS_LOOKED_THROUGH as u64 {
+        let keys = sstable::keys_from(file, RingPlace::Start, KEYS_LOOKED_THROUGH)?;
+        return Ok(keys.iter().any(is_of_other));
+    }
+    let step = usize::try_from(last.0.abs_diff(first.0) / PLACES_LOOKED_AT).unwrap_or(usize::MAX).max(1);
+    for place in (first.0..=last.0).step_by(step) {
+        let Some(start) = sharding.next_of_others(Token(place), shard) else { break };
+        let found = sstable::keys_from(file, RingPlace::BeforeToken(start), 1)?;
+        if found.iter().any(is_of_other) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// As [`link_all`], for files that must be there as a whole.
 fn link_whole(
     disk: &dyn Disk,
@@ -317,4 +340,57 @@ fn link_all(
 /// Tables of the node itself are not kept: they are made anew.
 fn is_system(table: &Table) -> bool {
     table.keyspace() == "system" || table.keyspace().starts_with("system_")
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use rows::MutationBuilder;
+    use runtime::MemoryDisk;
+    use schema::{ColumnKind, TableBuilder};
+
+    use super::*;
+    use crate::memtable::Memtable;
+    use crate::shard::write_memtable;
+
+    const PARTITIONS: i32 = 5_000;
+
+    /// A file of those of the partitions that are wanted.
+    fn file_of(is_wanted: impl Fn(Token) -> bool) -> Arc<TableFile> {
+        let (disk, id) = (Arc::new(MemoryDisk::new()), TableId(Uuid::from_u128(7)));
+        let table = TableBuilder::new(id, "k", "t")
+            .column("pk", ColumnKind::PartitionKey(0), types::CqlType::Int)
+            .build()
+            .expect("a table");
+        let table = Arc::new(table);
+        let mut memtable = Memtable::new(Arc::clone(&table));
+        for pk in 0..PARTITIONS {
+            let key = PartitionKey::new(Bytes::copy_from_slice(&pk.to_be_bytes()));
+            if is_wanted(key.token) {
+                let mut mutation = MutationBuilder::new(id, key);
+                mutation.partition_deletion(rows::DeletionTime { timestamp: 1, local_deletion_time: 1 });
+                memtable.apply(&mutation.finish(), None, None);
+            }
+        }
+        let descriptor = Descriptor::new("/files", Uuid::from_u128(1));
+        let compression = table.options().compression.clone();
+        let written = write_memtable(disk, descriptor, table, compression, &memtable, 0);
+        written.expect("written").expect("partitions")
+    }
+
+    /// Where shards own long runs of tokens, the first partitions of a file are all of one.
+    #[test]
+    fn a_file_that_several_shards_share_is_told_from_one_of_a_shard_alone() {
+        for (count, ignored) in [(2, 0), (2, 1), (3, 4), (2, 12)] {
+            let sharding = Sharding::new(count, ignored).expect("valid");
+            let shared = file_of(|_| true);
+            let own = file_of(|token| sharding.shard_of(token) == 0);
+            let few = file_of(|token| token.0 % 16 == 0);
+            for shard in 0..usize::from(count) {
+                let told = |file| tells_of_others(file, sharding, shard).expect("read");
+                assert!(told(&shared) && told(&few), "{count} shards, {ignored} bits");
+                assert_eq!(told(&own), shard != 0, "{count} shards, {ignored} bits");
+            }
+        }
+    }
 }

@@ -1,15 +1,19 @@
 //! Compaction under every strategy: what is read stays the same, and files become few.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use rows::{DeletionTime, MutationBuilder};
 use runtime::MemoryDisk;
 use schema::{CompactionOptions, Schema, Table};
+use sstable::Descriptor;
 use storage::{CompactionKind, CompactionRequest, Shard, StorageOptions};
 
+use crate::failing::data_files;
 use crate::given::{self, Node, insert, key, options, run};
+use crate::rewriting::noise;
 
 const PACKAGE: &str = "org.apache.cassandra.db.compaction.";
 
@@ -159,7 +163,8 @@ fn files_of_expired_rows_go_without_being_read() {
 #[test]
 fn a_tombstone_stays_while_a_memtable_or_another_file_has_what_it_hides() {
     run(async {
-        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let disk = MemoryDisk::new();
+        let node = Node::start(&disk, options(1)).expect("starts");
         let (shard, table) = (node.shard(0), given::table());
         shard
             .take_schema(schema_with(STRATEGIES[0].0, &[("enabled", "false")], 0, 9))
@@ -167,20 +172,67 @@ fn a_tombstone_stays_while_a_memtable_or_another_file_has_what_it_hides() {
             .expect("no grace");
         node.write(1, insert(&table, 1, 1, "old", 5)).await.expect("written");
         shard.flush(table.id()).await.expect("flushed");
+        let first = data_files(&disk);
         node.write(1, deleted_long_ago(&table, 1, 10)).await.expect("deleted");
         node.write(2, insert(&table, 2, 1, "other", 10)).await.expect("written");
         shard.flush(table.id()).await.expect("flushed");
-        // A late write that is older than the deletion, in memory while only the second file is merged.
-        node.write(1, insert(&table, 1, 2, "late", 6)).await.expect("written");
+        let others = [(2, 1, "other".to_owned())];
         let newest = shard.compaction_history().len();
-        let request = CompactionRequest { split_output: true, ..CompactionRequest::default() };
+        // The second file alone: the first has what the deletion hides.
+        let of_second = |path: &String| !first.contains(path);
+        let second = data_files(&disk).into_iter().find(of_second).expect("the second");
+        let (second, _) = Descriptor::from_path(Path::new(&second)).expect("a table file");
+        let request = CompactionRequest { files: Some(vec![second.id]), ..Default::default() };
         shard.compact_as(table.id(), &request).await.expect("compacted");
         assert_eq!(shard.compaction_history().len(), newest + 1);
-        assert_eq!(node.all(&table, 100).await, [(2, 1, "other".to_owned())]);
+        assert_eq!(node.all(&table, 100).await, others);
+        // A late write that is older than the deletion, in memory while both files are merged.
+        node.write(1, insert(&table, 1, 2, "late", 6)).await.expect("written");
+        let request = CompactionRequest { split_output: true, ..CompactionRequest::default() };
+        shard.compact_as(table.id(), &request).await.expect("compacted");
+        assert_eq!(shard.compaction_history().len(), newest + 2);
+        assert_eq!(node.all(&table, 100).await, others);
         shard.flush(table.id()).await.expect("flushed");
         shard.compact(table.id()).await.expect("compacted");
         assert_eq!(node.all(&table, 100).await, [(2, 1, "other".to_owned())]);
         assert_eq!(shard.table_stats(table.id()).expect("stats").estimated_partition_count, 1);
+    });
+}
+
+#[test]
+fn a_compaction_without_room_goes_without_its_largest_inputs_or_is_not_begun() {
+    run(async {
+        let disk = MemoryDisk::new();
+        let node = Node::start(&disk, options(1)).expect("starts");
+        let (shard, table) = (node.shard(0), given::table());
+        let options = [("enabled", "false")];
+        shard.take_schema(schema_with(STRATEGIES[0].0, &options, 864_000, 8)).await.expect("by hand");
+        // Noise, that compression leaves as it is: 32, 160 and 32 KB.
+        for (pk, row_count) in [(1, 4), (2, 20), (3, 4)] {
+            for row in 0..row_count {
+                node.write(pk, insert(&table, pk, row, &noise((pk * 100 + row) as u64), 1))
+                    .await
+                    .expect("written");
+            }
+            shard.flush(table.id()).await.expect("flushed");
+        }
+        let before = node.all(&table, 100).await;
+        let counts = || {
+            let totals = shard.compaction_totals();
+            (totals.completed, totals.reduced, totals.left_out_files, totals.aborted)
+        };
+        disk.faults().set_capacity_bytes(disk.used_bytes() + 40_000);
+        let refused = shard.compact(table.id()).await.expect_err("no room for two").to_string();
+        assert!(refused.contains("not enough space for compaction of k.t: 3 files of"), "{refused}");
+        assert_eq!(counts(), (0, 0, 0, 1));
+        disk.faults().set_capacity_bytes(disk.used_bytes() + 100_000);
+        shard.compact(table.id()).await.expect("the two small ones");
+        assert_eq!(counts(), (1, 1, 1, 1));
+        assert_eq!(shard.table_stats(table.id()).expect("stats").sstable_count, 2);
+        disk.faults().clear();
+        shard.compact(table.id()).await.expect("all");
+        assert_eq!(counts(), (2, 1, 1, 1));
+        assert_eq!(node.all(&table, 100).await, before);
     });
 }
 
@@ -256,7 +308,10 @@ async fn busy_node() -> Node {
         tokio::task::yield_now().await;
     }
     let pending = shard.compaction_totals().pending;
-    assert!(pending.get(&("k".to_owned(), "t".to_owned())).is_some_and(|count| *count > 0), "{pending:?}");
+    assert!(
+        pending.get(&("k".to_owned(), "t".to_owned())).is_some_and(|count| *count > 1),
+        "{pending:?}: more than what goes on"
+    );
     node
 }
 

@@ -46,7 +46,7 @@ async fn two_files(node: &Node) {
 }
 
 /// Data of the table's files, by name.
-fn data_files(disk: &MemoryDisk) -> Vec<String> {
+pub(crate) fn data_files(disk: &MemoryDisk) -> Vec<String> {
     let directory = format!("/node/data/k/t-{}", table().id().0.simple());
     let names = disk.list(Path::new(&directory)).expect("a directory");
     let data = names.into_iter().map(|entry| entry.name).filter(|name| name.ends_with("-Data.db"));
@@ -203,24 +203,68 @@ fn a_file_that_can_not_be_opened_ends_the_start_of_the_paranoid_alone() {
 }
 
 #[test]
-fn a_compaction_that_fails_leaves_its_inputs_and_is_answered_by_the_policy() {
-    for operation in [Operation::Read, Operation::Write, Operation::Sync, Operation::Rename] {
-        let disk = MemoryDisk::new();
-        run(async {
-            let node = Node::start(&disk, with_disk_policy(DiskFailurePolicy::Stop)).expect("starts");
-            two_files(&node).await;
-            disk.faults().fail_nth(Some(operation), 0, Fault::InputOutput);
-            let failed = node.shard(0).compact(table().id()).await;
-            assert!(failed.is_err(), "{operation:?}");
-            assert_eq!(asked(&node), Demand::StopClients, "{operation:?}");
-            assert_eq!(node.all(&table(), 10).await.len(), 2);
-            node.shard(0).compact(table().id()).await.expect("the next one goes well");
-            assert_eq!(node.all(&table(), 10).await.len(), 2);
-        });
-        run(async {
-            let node = Node::start(&disk.crash(3), options(1)).expect("starts again");
-            assert_eq!(node.all(&table(), 10).await.len(), 2);
-        });
+fn a_compaction_that_fails_leaves_its_inputs_alone_and_is_answered_by_the_policy() {
+    // The first that is read of the disk is how much of it is free.
+    for (operation, nth) in
+        [(Operation::Read, 1), (Operation::Write, 0), (Operation::Sync, 0), (Operation::Rename, 0)]
+    {
+        for policy in DISK_POLICIES {
+            let (disk, about) = (MemoryDisk::new(), format!("{operation:?} {policy:?}"));
+            // Without the file that can not be read there is nothing to try again.
+            let is_left_out = policy == DiskFailurePolicy::BestEffort && operation == Operation::Read;
+            run(async {
+                let node = Node::start(&disk, with_disk_policy(policy)).expect("starts");
+                two_files(&node).await;
+                disk.faults().fail_nth(Some(operation), nth, Fault::InputOutput);
+                let failed = node.shard(0).compact(table().id()).await;
+                assert!(failed.is_err(), "{about}");
+                let expected = match policy {
+                    DiskFailurePolicy::Ignore => Demand::Serve,
+                    DiskFailurePolicy::Die => Demand::Die,
+                    DiskFailurePolicy::BestEffort if is_left_out => Demand::Serve,
+                    _ => Demand::StopClients,
+                };
+                assert_eq!(asked(&node), expected, "{about}");
+                assert_eq!(data_files(&disk).len(), 2, "{about}: nothing of the result stays");
+                assert_eq!(node.all(&table(), 10).await.len(), if is_left_out { 1 } else { 2 }, "{about}");
+                if policy != DiskFailurePolicy::BestEffort {
+                    node.shard(0).compact(table().id()).await.expect("the next one goes well");
+                    assert_eq!(node.all(&table(), 10).await.len(), 2, "{about}");
+                }
+            });
+            run(async {
+                let node = Node::start(&disk.crash(3), options(1)).expect("starts again");
+                assert_eq!(node.all(&table(), 10).await.len(), 2, "{about}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_truncation_that_fails_is_answered_by_the_policy_and_is_whole_or_absent_after_a_start() {
+    for operation in [Operation::Write, Operation::Sync, Operation::Rename] {
+        for policy in DISK_POLICIES {
+            let (disk, about) = (MemoryDisk::new(), format!("{operation:?} {policy:?}"));
+            run(async {
+                let storage = StorageOptions { auto_snapshot: false, ..with_disk_policy(policy) };
+                let node = Node::start(&disk, storage).expect("starts");
+                two_files(&node).await;
+                disk.faults().fail_all(Some(operation), Fault::InputOutput);
+                assert!(node.shard(0).truncate(table().id()).await.is_err(), "{about}");
+                let expected = match policy {
+                    DiskFailurePolicy::Ignore => Demand::Serve,
+                    DiskFailurePolicy::Die => Demand::Die,
+                    _ => Demand::StopClients,
+                };
+                assert_eq!(asked(&node), expected, "{about}");
+                assert_eq!(node.all(&table(), 10).await.len(), 2, "{about}");
+                disk.faults().clear();
+            });
+            run(async {
+                let node = Node::start(&disk.crash(3), options(1)).expect("starts again");
+                assert_eq!(node.all(&table(), 10).await.len(), 2, "{about}");
+            });
+        }
     }
 }
 

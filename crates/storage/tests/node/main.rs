@@ -11,6 +11,9 @@
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
+//! | `failing.rs` | what when the disk fails? |
+//! | `directories.rs` | what are several data directories good for? |
+//! | `compacting.rs` | do files become fewer, and stay what they were? |
 //! | `replaying.rs` | what when the log is larger than the memory it is replayed into? |
 //! | `housekeeping.rs` | what does a node do as time goes by? |
 //! | `importing.rs` | do files from elsewhere become part of a table, and do snapshots keep it? |

@@ -40,10 +40,13 @@ impl Shard {
     pub fn compaction_totals(&self) -> CompactionTotals {
         let control = &self.compactions.control;
         let mut totals = self.compactions.totals.borrow().clone();
-        for active in self.compactions.active.borrow().iter() {
-            let table = active.store.table();
-            let name = (table.keyspace().to_owned(), table.name().to_owned());
-            *totals.pending.entry(name).or_default() += 1;
+        for store in self.stores() {
+            let claim_count = store.compacting.claim_count.get();
+            if claim_count > 0 {
+                let table = store.table();
+                let name = (table.keyspace().to_owned(), table.name().to_owned());
+                *totals.pending.entry(name).or_default() += claim_count;
+            }
         }
         CompactionTotals {
             concurrent: control.slot_count() as u64,

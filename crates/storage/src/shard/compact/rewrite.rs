@@ -154,7 +154,9 @@ impl Shard {
             if !self.may_compact(store) {
                 return Ok(());
             }
-            let room = self.room_on_disk(store).await;
+            // Nobody has asked for it now, so it leaves what it can not know others to need. Where the disk does not
+            // tell, the rewrite will.
+            let room = self.free_bytes().await.map_or(u64::MAX, |bytes| bytes / 2);
             let Some(task) = self.next_rewrite(store, room) else { return Ok(()) };
             let claim = Claim::new(store, task);
             let outcome = self.carry_out(&claim).await;
@@ -167,16 +169,6 @@ impl Shard {
                 return Ok(());
             }
         }
-    }
-
-    /// Bytes that a rewrite may take of the disk: nobody has asked for it now, so it leaves what it can not
-    /// know others to need.
-    async fn room_on_disk(&self, store: &TableStore) -> u64 {
-        let Ok(directory) = self.table_directory(&store.table()) else { return 0 };
-        let disk = Arc::clone(&self.runtime.disk);
-        let free = self.runtime.io.run(move || disk.free_space(&directory)).await;
-        // Where the disk does not tell, the rewrite will.
-        free.map_or(u64::MAX, |bytes| bytes / 2)
     }
 
     fn next_rewrite(&self, store: &TableStore, room: u64) -> Option<Task> {

@@ -132,13 +132,14 @@ impl Shard {
 
     /// Has the inputs of a task replaced by what they come to.
     async fn replace_inputs(self: &Rc<Self>, claim: &Claim) -> Result<Outcome, StorageError> {
-        let Claim { store, task } = claim;
+        let store = &claim.store;
+        let mut task = claim.task.clone();
         let _at_work = store.compact_turn.share().await;
         let files = store.files();
         let is_input = |file: &&Arc<TableFile>| task.inputs.contains(&file.descriptor().id);
-        let inputs: Vec<Arc<TableFile>> = files.iter().filter(is_input).cloned().collect();
+        let mut inputs: Vec<Arc<TableFile>> = files.iter().filter(is_input).cloned().collect();
         let settings = Settings::of(&store.table().options().compaction);
-        let (expired, to_merge) = match task.keeps_tombstones() {
+        let (expired, mut to_merge) = match task.keeps_tombstones() {
             true => (Vec::new(), inputs.clone()),
             false => self.without_expired(store, inputs.clone(), settings.only_purge_repaired),
         };
@@ -147,9 +148,13 @@ impl Shard {
         {
             return self.move_level(store, file, task.level).await.map(|()| Outcome::Done);
         }
+        let left_out = self.fit_to_disk(store, &task, &mut to_merge).await?;
+        self.note_reduced(&task, &left_out);
+        inputs.retain(|file| !left_out.iter().any(|out| Arc::ptr_eq(out, file)));
+        task.inputs = ids(&inputs);
         let uncompressed_bytes = to_merge.iter().map(|file| file.summary().uncompressed_bytes).sum::<u64>();
         let spare = self.spare_for(usize::try_from(uncompressed_bytes).unwrap_or(usize::MAX));
-        let job = self.job(store, task, &settings, &to_merge, spare.bytes())?;
+        let job = self.job(store, &task, &settings, &to_merge, spare.bytes())?;
         let compression = job.compression.clone();
         let mut handing = Handing::new(spare, &job);
         let active = self.list(claim, &job);
@@ -162,17 +167,30 @@ impl Shard {
         }
         let change =
             FileChange { added: outputs.clone(), removed: Removed::These(ids(&inputs)), flushed: None };
-        let Some(gone) = self.commit(store, change).await? else {
-            // Truncated or dropped meanwhile: the result holds what should be gone.
-            self.delete_files(outputs).await;
-            return Ok(Outcome::Done);
-        };
-        self.note_done(task, &active.active, &inputs, expired.len() as u64, &merged);
+        let Some(gone) = self.commit_new(store, change).await? else { return Ok(Outcome::Done) };
+        self.note_done(&task, &active.active, &inputs, expired.len() as u64, &merged);
         drop(active);
         self.delete_files(&gone).await;
         self.cache_written(handing.spare, outputs).await;
         self.write_history().await;
         Ok(Outcome::Done)
+    }
+
+    /// Counts a compaction that goes without some of its inputs, for want of room.
+    fn note_reduced(&self, task: &Task, left_out: &[Arc<TableFile>]) {
+        if left_out.is_empty() {
+            return;
+        }
+        let (file_count, left_out_bytes) = (left_out.len(), data_bytes(left_out));
+        tracing::warn!(
+            inputs = task.inputs.len(),
+            file_count,
+            left_out_bytes,
+            "a compaction goes without its largest inputs: there is no room on the disk for all"
+        );
+        let mut totals = self.compactions.totals.borrow_mut();
+        totals.reduced += 1;
+        totals.left_out_files += file_count as u64;
     }
 
     /// Counts a compaction that has replaced its inputs, and puts it into the history.
