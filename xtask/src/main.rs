@@ -177,7 +177,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "sim",
-        options: "[--seeds N] [--from S] [--seed S] [--events N] [--once]",
+        options: "[--seeds N] [--from S] [--seed S] [--events N] [--once] [--release]",
         about: "the whole node under seeds, with power cuts: every answer checked, every run repeated",
         run: sim::run,
     },

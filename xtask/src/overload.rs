@@ -39,6 +39,8 @@ struct Plan {
     seconds: u64,
     warmup: u64,
     deadline_ms: u64,
+    /// Requests that each connection of the open loop may have outstanding: 1,024 as in the stock Java driver.
+    streams: u16,
     /// The option of the node; its own default if empty.
     request_wait_max: String,
     memory: String,
@@ -77,6 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         "seconds",
         "warmup",
         "deadline-ms",
+        "streams",
         "request-wait-max",
         "memory",
         "crowd-memory",
@@ -96,6 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         seconds: arguments.value("seconds", pick(15, 3))?,
         warmup: arguments.value("warmup", pick(5, 2))?,
         deadline_ms: arguments.value("deadline-ms", 1000)?,
+        streams: arguments.value("streams", 1024)?,
         request_wait_max: text("request-wait-max", ""),
         memory: text("memory", "1GiB"),
         crowd_memory: text("crowd-memory", "512MiB"),
@@ -181,6 +185,7 @@ fn curve(plan: &Plan, statement: &str, folder: &Path) -> Result<Tally, Failure> 
         let mut words = vec!["open".to_owned(), "connections=64".to_owned()];
         words.push(format!("rate={:.0}", saturation * times));
         words.push(format!("deadline_ms={}", plan.deadline_ms));
+        words.push(format!("window={}", plan.streams));
         words.extend(common.iter().chain(&seconds).cloned());
         let point = Point { times: *times, result: on_cores(&cores, &words)? };
         println!("{}", line(&point));

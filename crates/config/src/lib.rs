@@ -4,6 +4,7 @@
 //! entry of it, so that they cannot differ; `docs/configuration.md` is rendered from it, so that
 //! it cannot be forgotten. Defaults need no file. Reading the file from disk is up to the caller.
 
+mod choices;
 mod config;
 mod document;
 mod error;
@@ -11,7 +12,8 @@ mod nearest;
 mod options;
 mod quantity;
 
-pub use config::{CommitFailurePolicy, CommitlogSync, Config, DiskAccess, DiskFailurePolicy};
+pub use choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy};
+pub use config::Config;
 pub use document::render_document;
 pub use error::{ConfigError, Place};
 pub use options::{OPTIONS, OptionSpec};

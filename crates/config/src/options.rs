@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::config::{CommitFailurePolicy, CommitlogSync, Config, DiskAccess, DiskFailurePolicy};
+use crate::choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy};
+use crate::config::Config;
 use crate::quantity::{parse_size, parse_time, show_size};
 
 /// One option.
