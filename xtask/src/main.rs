@@ -141,7 +141,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "coldreads",
-        options: "[--chunks KB,auto] [--rows N] [--memory SIZE] [--access HOW] [--window N] [--seconds N] [--turns N]",
+        options: "[--chunks KB,auto] [--rows N] [--memory SIZE] [--access HOW] [--window N] [--seconds N] [--turns N] [--short]",
         about: "random rows of data larger than memory, beside a plain io_uring program on the same file",
         run: coldreads::run,
     },

@@ -80,6 +80,11 @@ pub(crate) fn oracle_address() -> Result<String, Failure> {
     Ok(format!("127.0.0.1:{ORACLE_PORT}"))
 }
 
+/// Stops the oracle.
+pub(crate) fn stop_oracle() -> Result<(), Failure> {
+    succeed(script("cassandra").arg("stop"))
+}
+
 /// A Python with the driver and cqlsh from PyPI.
 pub(crate) fn install_python() -> Result<(), Failure> {
     let folder = home().join("python");

@@ -2,16 +2,18 @@
 //!
 //! Steps are independent commands in their short form; each has a long form of its own (more rounds,
 //! more seeds, more minutes). A step that fails does not stop the others; what failed is told again at
-//! the end, where the last line counts all.
+//! the end, where the last line counts all. Left out is `tail`, whose load generator takes ten minutes to build, and
+//! `sim`, whose short form is a test of its crate.
 
 use std::time::Instant;
 
 use crate::arguments::Arguments;
+use crate::peers::stop_oracle;
 use crate::process::{cargo, cargo_tests, step};
 use crate::report::{Failure, Tally, complain, complaints};
 use crate::{
-    bless, check, compaction_cost, crash, drivers, faults, flip, formats, fuzz, limits, overload, startup,
-    wide,
+    bless, check, coldreads, compaction_cost, compare, crash, differ, drivers, faults, flip, formats, fuzz,
+    limits, overload, startup, wide,
 };
 
 /// One rung of the ladder.
@@ -43,6 +45,9 @@ const STEPS: &[Step] = &[
     Step { name: "wide", run: || wide::run(&words("--short")?) },
     Step { name: "compaction", run: || compaction_cost::run(&words("--short")?) },
     Step { name: "overload", run: || overload::run(&words("--short")?) },
+    Step { name: "coldreads", run: || coldreads::run(&words("--short")?) },
+    Step { name: "differ", run: test_differ },
+    Step { name: "compare", run: || compare::run(&words("--short")?) },
     Step { name: "fuzz", run: || fuzz::run(&words("--seconds 10")?) },
 ];
 
@@ -86,6 +91,13 @@ fn test_load() -> Result<Tally, Failure> {
     let mut command = cargo();
     command.args(["test", "--quiet", "--manifest-path", "lab/load/Cargo.toml", "--target-dir", "target/lab"]);
     cargo_tests("load programs", &mut command)
+}
+
+/// The Cassandra that is asked goes afterwards: no other step wants it.
+fn test_differ() -> Result<Tally, Failure> {
+    let found = differ::run(&words("--seeds 1 --steps 600")?);
+    stop_oracle()?;
+    found
 }
 
 /// Arguments from one line of text.

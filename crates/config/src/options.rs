@@ -151,7 +151,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "SIZE per second",
         default: "64MiB",
         about: "How fast compaction may read table files, over all shards and measured as they lie on the disk; 0 is as \
-                fast as the disk. Whatever it is, reads of clients that wait for the disk go first.",
+                fast as the disk. Whatever it is, it gives way to reads of the same shard that wait for the disk, for \
+                up to 4 ms at each MiB.",
         set: |config, text| {
             let text = text.trim().trim_end_matches("/s");
             set(&mut config.compaction_bytes_per_second, parse_size(text))

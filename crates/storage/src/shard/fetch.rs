@@ -57,6 +57,7 @@ impl Shard {
         HeldChunks::count(&held.metrics.cache_miss_count);
         let id = need.id;
         held.note_cold(id);
+        let _waiting = Waiting::begin(&self.fetcher);
         let chunk_count = held.count_to_read(&need);
         if chunk_count == 1 {
             let chunk = self.fetcher.chunk(need, &self.cache).await?;
@@ -127,6 +128,8 @@ pub(super) struct Fetcher {
     reader: ColdReader,
     /// Chunks being read.
     flights: RefCell<HashMap<ChunkId, Rc<Flight>>>,
+    /// How many requests wait for the disk.
+    waiting_count: Cell<usize>,
 }
 
 /// A chunk being read.
@@ -138,13 +141,14 @@ struct Flight {
 
 impl Fetcher {
     pub(super) fn new(reader: ColdReader) -> Self {
-        Fetcher { reader, flights: RefCell::new(HashMap::new()) }
+        Fetcher { reader, flights: RefCell::default(), waiting_count: Cell::new(0) }
     }
 
-    /// For who reads much and is in no hurry: waits, a while at most, until nobody waits for a chunk.
+    /// For who reads much and is in no hurry: waits until no request waits for the disk, `patience` times
+    /// [`PAUSE`] at most.
     pub(super) async fn let_reads_go_first(&self, patience: u32) {
         for _ in 0..patience {
-            if self.flights.borrow().is_empty() {
+            if self.waiting_count.get() == 0 {
                 return;
             }
             tokio::time::sleep(PAUSE).await;
@@ -183,6 +187,22 @@ impl Fetcher {
         let raw = self.reader.read(&extent.file, extent.offset, extent.bytes).await;
         let raw = raw.map_err(SstableError::Disk)?;
         Ok(need.decode(&extent, &raw)?)
+    }
+}
+
+/// The time in which a request waits for the disk.
+struct Waiting<'a>(&'a Fetcher);
+
+impl<'a> Waiting<'a> {
+    fn begin(fetcher: &'a Fetcher) -> Self {
+        fetcher.waiting_count.set(fetcher.waiting_count.get() + 1);
+        Waiting(fetcher)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting_count.set(self.0.waiting_count.get().saturating_sub(1));
     }
 }
 
