@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rows::{PartitionKey, Slices, Step, UnfilteredCursor};
+use rows::{PartitionHeader, PartitionKey, Slices, Step, Unfiltered, UnfilteredCursor};
 use types::Token;
 
 use crate::{DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, TableWriter};
@@ -108,16 +108,19 @@ pub fn copy_partition(
     writer.end_partition()
 }
 
-/// Writes every partition that counts and can be read whole through `writer`, which is asked for when there is one,
-/// and finished. Blocks, for long.
+/// Writes every partition that counts and can be read whole through `writer`, which is asked for when there is one
+/// (again, if the file turns out to be damaged), and finished. Blocks, for long.
 ///
 /// # Errors
 /// Writing fails. That reading does is told in what is given.
 pub fn salvage(
     file: &Arc<TableFile>,
     counts: impl Fn(Token) -> bool,
-    writer: impl FnOnce() -> Result<TableWriter, SstableError>,
+    mut writer: impl FnMut() -> Result<TableWriter, SstableError>,
 ) -> Result<Salvaged, SstableError> {
+    if let Some(kept) = copy_sound(file, &counts, &mut writer)? {
+        return Ok(Salvaged { kept, lost: Vec::new(), damage: Vec::new(), expected: kept });
+    }
     let ReadableKeys { found, damage } = readable_keys(file);
     let mut expected = file.summary().partition_count;
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
@@ -140,6 +143,97 @@ pub fn salvage(
         writer.finish()?;
     }
     Ok(Salvaged { kept: kept.len() as u64, lost, damage, expected })
+}
+
+/// Copies what counts of a sound file as it comes, and gives how many partitions that were; `None`, and nothing is
+/// left of the copy, when some of it can not be read.
+fn copy_sound(
+    file: &Arc<TableFile>,
+    counts: impl Fn(Token) -> bool,
+    mut new_writer: impl FnMut() -> Result<TableWriter, SstableError>,
+) -> Result<Option<u64>, SstableError> {
+    let mut copy = SoundCopy { writer: None, is_open: false, kept: 0 };
+    let mut met = 0;
+    let mut cursor = file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all());
+    let is_sound = loop {
+        let step = match cursor.step() {
+            Ok(Step::End) => break met == file.summary().partition_count,
+            Ok(step) => step,
+            Err(_) => break false,
+        };
+        let written = match step {
+            Step::Header(header) => {
+                met += 1;
+                copy.begin(&header, counts(header.key.token), &mut new_writer)
+            }
+            Step::Item(item) => copy.append(&item),
+            Step::Need(_) | Step::End => Ok(()),
+        };
+        if let Err(error) = written {
+            copy.abort();
+            return Err(error);
+        }
+    };
+    if !is_sound {
+        copy.abort();
+        return Ok(None);
+    }
+    copy.finish().map(Some)
+}
+
+/// A copy of a file as it grows.
+struct SoundCopy {
+    writer: Option<TableWriter>,
+    /// Is a partition being written?
+    is_open: bool,
+    kept: u64,
+}
+
+impl SoundCopy {
+    fn begin(
+        &mut self,
+        header: &PartitionHeader,
+        counts: bool,
+        new_writer: impl FnOnce() -> Result<TableWriter, SstableError>,
+    ) -> Result<(), SstableError> {
+        self.end()?;
+        if !counts {
+            return Ok(());
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert(new_writer()?),
+        };
+        (self.is_open, self.kept) = (true, self.kept + 1);
+        writer.start_partition(header)
+    }
+
+    fn append(&mut self, item: &Unfiltered) -> Result<(), SstableError> {
+        match &mut self.writer {
+            Some(writer) if self.is_open => writer.append(item),
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self) -> Result<(), SstableError> {
+        match &mut self.writer {
+            Some(writer) if std::mem::take(&mut self.is_open) => writer.end_partition(),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<u64, SstableError> {
+        self.end()?;
+        if let Some(writer) = self.writer {
+            writer.finish()?;
+        }
+        Ok(self.kept)
+    }
+
+    fn abort(self) {
+        // What is left of it is swept up at the next start.
+        self.writer.into_iter().for_each(|writer| _ = writer.abort());
+    }
 }
 
 /// Can the first partition behind a place be read (or is there none)?

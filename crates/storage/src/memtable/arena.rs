@@ -2,7 +2,7 @@
 //!
 //! What comes with a write is copied here, so that the write's own memory is free again at once, for the next
 //! one, while the processor still has it at hand. A key or row so needs no block of its own, none is freed one
-//! by one when the memtable goes, and what the memtable takes is known to the byte. Rows that are merged from
+//! by one when the memtable goes, and what the arena takes is known to the byte. Rows that are merged from
 //! several lie on the heap: the next merge frees them.
 
 use std::collections::BTreeMap;

@@ -35,7 +35,7 @@ pub(crate) use tree::{Place, Places};
 
 /// Of a partition beside its bytes: itself in the tree, and its part of the nodes above it.
 const PARTITION_OVERHEAD_BYTES: usize = size_of::<(PartitionKey, MemoryPartition)>() + NODE_BYTES_PER_ENTRY;
-/// Rough cost of a row in a partition of many.
+/// Of a row in a partition of many, about: its entry in the map and its part of the map's nodes.
 const ROW_OVERHEAD_BYTES: usize = 96;
 
 /// What a memtable has of a partition.

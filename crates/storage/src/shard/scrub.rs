@@ -263,7 +263,7 @@ fn rewrite(
     };
     let salvaged = sstable::salvage(damaged, counts, || {
         disk.create_dir_all(&target.directory)?;
-        TableWriter::create(Arc::clone(&disk), target.clone(), Arc::clone(table), options)
+        TableWriter::create(Arc::clone(&disk), target.clone(), Arc::clone(table), options.clone())
     })?;
     if salvaged.kept == 0 {
         return Ok((salvaged, None));
