@@ -54,7 +54,9 @@ pub use kept::{KeptChunks, KeptRoom};
 pub use lone::{LonePartition, LoneSearch, SearchKey};
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
-pub use salvage::{ReadableKeys, Salvaged, copy_partition, keys_from, readable_keys, salvage};
+pub use salvage::{
+    ReadableKeys, Salvaged, copy_or_salvage, copy_partition, keys_from, readable_keys, salvage,
+};
 pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
 pub use table_file::{FilterCounts, TableFile, delete_table_file};

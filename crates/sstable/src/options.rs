@@ -2,8 +2,9 @@
 
 use rows::NO_DELETION_TIME;
 use schema::{CompressionOptions, Table};
+use uuid::Uuid;
 
-use crate::KeptRoom;
+use crate::{KeptRoom, TableSummary};
 
 /// How to write a table file.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct WriterOptions {
     pub row_index_block_bytes: u32,
     /// Milliseconds since 1970 when the content was repaired; 0 when it was not.
     pub repaired_at: u64,
+    /// The repair session that holds the file, if one does.
+    pub pending_repair: Option<Uuid>,
     /// Level of the leveled compaction strategy.
     pub level: u32,
     /// What timestamps and the like are stored relative to.
@@ -37,9 +40,23 @@ impl WriterOptions {
             estimated_partitions: 1024,
             row_index_block_bytes: 4 * 1024,
             repaired_at: 0,
+            pending_repair: None,
             level: 0,
             encoding_stats: EncodingStats::NONE,
             kept_room: KeptRoom::default(),
+        }
+    }
+
+    /// As the table's options say, for what a file has that is written anew: it stays what it was to repair and
+    /// compaction.
+    pub fn for_file_of(table: &Table, summary: &TableSummary) -> Self {
+        WriterOptions {
+            estimated_partitions: summary.partition_count,
+            encoding_stats: summary.encoding_stats,
+            repaired_at: summary.repaired_at,
+            pending_repair: summary.pending_repair,
+            level: summary.level,
+            ..WriterOptions::for_table(table)
         }
     }
 }

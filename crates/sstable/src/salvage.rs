@@ -108,19 +108,32 @@ pub fn copy_partition(
     writer.end_partition()
 }
 
-/// Writes every partition that counts and can be read whole through `writer`, which is asked for when there is one
-/// (again, if the file turns out to be damaged), and finished. Blocks, for long.
+/// As [`salvage`], for a file that may well be sound: then it is read once, and no list is made of its keys. `writer`
+/// is asked for again if it turns out not to be.
+///
+/// # Errors
+/// As [`salvage`].
+pub fn copy_or_salvage(
+    file: &Arc<TableFile>,
+    counts: impl Fn(Token) -> bool,
+    mut writer: impl FnMut() -> Result<TableWriter, SstableError>,
+) -> Result<Salvaged, SstableError> {
+    match copy_sound(file, &counts, &mut writer)? {
+        Some(kept) => Ok(Salvaged { kept, lost: Vec::new(), damage: Vec::new(), expected: kept }),
+        None => salvage(file, counts, writer),
+    }
+}
+
+/// Writes every partition that counts and can be read whole through `writer`, which is asked for when there is one,
+/// and finished. Blocks, for long.
 ///
 /// # Errors
 /// Writing fails. That reading does is told in what is given.
 pub fn salvage(
     file: &Arc<TableFile>,
     counts: impl Fn(Token) -> bool,
-    mut writer: impl FnMut() -> Result<TableWriter, SstableError>,
+    writer: impl FnOnce() -> Result<TableWriter, SstableError>,
 ) -> Result<Salvaged, SstableError> {
-    if let Some(kept) = copy_sound(file, &counts, &mut writer)? {
-        return Ok(Salvaged { kept, lost: Vec::new(), damage: Vec::new(), expected: kept });
-    }
     let ReadableKeys { found, damage } = readable_keys(file);
     let mut expected = file.summary().partition_count;
     let (mut kept, mut lost) = (Vec::new(), Vec::new());

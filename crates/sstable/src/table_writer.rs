@@ -384,6 +384,7 @@ impl TableWriter {
         stats.compression_ratio = data.compression_ratio;
         stats.level = self.options.level;
         stats.repaired_at = self.options.repaired_at;
+        stats.pending_repair = self.options.pending_repair;
         stats.clustering_types = clustering_names(&self.table);
         stats.first_key = first_key.bytes.clone();
         stats.last_key = last_key.bytes.clone();

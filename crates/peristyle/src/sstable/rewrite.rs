@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use runtime::{OsRandom, Random, SystemClock};
 use sstable::{
-    Component, Descriptor, ReadableKeys, Salvaged, SstableError, StatisticsChange, TableWriter,
-    WriterOptions, change_statistics, copy_partition, readable_keys, salvage,
+    Component, Descriptor, ReadableKeys, Salvaged, SstableError, TableWriter, WriterOptions, copy_or_salvage,
+    copy_partition, readable_keys,
 };
 
 use super::{Opened, ToolError};
@@ -17,33 +17,19 @@ impl Opened {
         let directory = output.unwrap_or(&self.file.descriptor().directory);
         self.disk.create_dir_all(directory)?;
         let descriptor = Descriptor::new(directory, OsRandom::new()?.uuid_v1(&SystemClock::new()));
-        let summary = self.file.summary();
         let options = WriterOptions {
-            estimated_partitions: summary.partition_count,
-            encoding_stats: summary.encoding_stats,
-            repaired_at: summary.repaired_at,
-            level: summary.level,
             compression: self.file.compression(),
-            ..WriterOptions::for_table(&self.table)
+            ..WriterOptions::for_file_of(&self.table, self.file.summary())
         };
         let table = Arc::clone(&self.table);
         Ok((descriptor.clone(), TableWriter::create(Arc::clone(&self.disk), descriptor, table, options)?))
-    }
-
-    /// Puts a new file into the session of repair of the old one, if that is in one, and names it.
-    fn told(&self, new: &Descriptor, out: &mut dyn Write) -> Result<(), ToolError> {
-        if let Some(session) = self.file.summary().pending_repair {
-            let change = StatisticsChange { pending_repair: Some(Some(session)), ..Default::default() };
-            change_statistics(&*self.disk, new, change)?;
-        }
-        Ok(writeln!(out, "{}", new.path(Component::Data).display())?)
     }
 }
 
 /// Writes every partition that can be read whole.
 pub(super) fn scrub(opened: &Opened, output: Option<&Path>, out: &mut dyn Write) -> Result<(), ToolError> {
     let mut written = None;
-    let salvaged = salvage(
+    let salvaged = copy_or_salvage(
         &opened.file,
         |_| true,
         || {
@@ -63,7 +49,7 @@ pub(super) fn scrub(opened: &Opened, output: Option<&Path>, out: &mut dyn Write)
         }
     }
     if let Some(descriptor) = written {
-        opened.told(&descriptor, out)?;
+        writeln!(out, "{}", descriptor.path(Component::Data).display())?;
     }
     let lost_count = salvaged.lost_count();
     writeln!(out, "{kept} partitions kept, {lost_count} lost")?;
@@ -96,14 +82,14 @@ pub(super) fn split(
         }
         if writer.data_bytes_written() >= bytes {
             writer.finish()?;
-            opened.told(&descriptor, out)?;
+            writeln!(out, "{}", descriptor.path(Component::Data).display())?;
         } else {
             current = Some((descriptor, writer));
         }
     }
     if let Some((descriptor, writer)) = current {
         writer.finish()?;
-        opened.told(&descriptor, out)?;
+        writeln!(out, "{}", descriptor.path(Component::Data).display())?;
     }
     Ok(())
 }

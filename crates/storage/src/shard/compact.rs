@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use schema::TableId;
+use schema::{Table, TableId};
 use sstable::TableFile;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -313,7 +313,7 @@ impl Shard {
         let mut memory = store.compacting.memory.borrow_mut();
         let settings = Settings::of(&table.options().compaction);
         let choice = settings.choose(self.picture(store, &facts), &mut memory);
-        let name = (table.keyspace().to_owned(), table.name().to_owned());
+        let name = name_of(&table);
         let pending = &mut self.compactions.totals.borrow_mut().pending;
         match choice.pending as u64 {
             0 => _ = pending.remove(&name),
@@ -324,9 +324,7 @@ impl Shard {
 
     /// What was left to do for a table is not any more: it is gone, or left alone.
     pub(super) fn forget_pending(&self, store: &TableStore) {
-        let table = store.table();
-        let name = (table.keyspace().to_owned(), table.name().to_owned());
-        self.compactions.totals.borrow_mut().pending.remove(&name);
+        self.compactions.totals.borrow_mut().pending.remove(&name_of(&store.table()));
     }
 
     /// What strategies know of the files of a table.
@@ -376,6 +374,11 @@ impl Shard {
     fn has_garbage(&self, store: &TableStore, file: &TableFile) -> bool {
         file.summary().droppable_tombstone_ratio(self.gc_before(store)) > 0.0
     }
+}
+
+/// How a table is told among what is pending.
+fn name_of(table: &Table) -> (String, String) {
+    (table.keyspace().to_owned(), table.name().to_owned())
 }
 
 /// The oldest write in any memtable. What is in files that can not be read may be as old as can be.

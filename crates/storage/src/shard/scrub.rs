@@ -14,10 +14,7 @@ use std::sync::Arc;
 
 use runtime::{Disk, EntryKind, Stopped};
 use schema::{CompressionOptions, Table, TableId};
-use sstable::{
-    Component, Descriptor, Salvaged, SstableError, StatisticsChange, TableFile, TableWriter, WriterOptions,
-    change_statistics,
-};
+use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWriter, WriterOptions};
 use types::Token;
 use uuid::Uuid;
 
@@ -50,6 +47,13 @@ pub struct ScrubbedFile {
     pub kept: u64,
     /// Partitions that could not be read.
     pub lost: u64,
+}
+
+/// What is known of a file that is to be written anew.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Soundness {
+    Damaged,
+    Unknown,
 }
 
 impl Shard {
@@ -129,7 +133,7 @@ impl Shard {
     ) -> Result<ScrubbedFile, StorageError> {
         let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
         let target = Descriptor::new(self.table_directory(&store.table())?, id);
-        let (salvaged, new) = self.salvage(store, file, target).await?;
+        let (salvaged, new) = self.salvage(store, file, Soundness::Damaged, target).await?;
         self.link_aside(file.descriptor().clone()).await?;
         let change = FileChange {
             added: new.clone().into_iter().collect(),
@@ -153,6 +157,7 @@ impl Shard {
         &self,
         store: &TableStore,
         file: &Arc<TableFile>,
+        soundness: Soundness,
         target: Descriptor,
     ) -> Result<(Salvaged, Option<Arc<TableFile>>), StorageError> {
         let (disk, file, table) = (Arc::clone(&self.runtime.disk), Arc::clone(file), store.table());
@@ -161,7 +166,7 @@ impl Shard {
         let is_told = move |token| {
             sharding.shard_of(token) == shard && scopes.as_ref().is_none_or(|scopes| counts(scopes, token))
         };
-        let job = move || rewrite(disk, &file, is_told, target, &table, compression);
+        let job = move || rewrite(disk, (&file, soundness), is_told, target, &table, compression);
         let salvaged = self.runtime.background.run_long("salvage", job).await;
         salvaged.map_err(|Stopped| StorageError::ShuttingDown)?
     }
@@ -246,31 +251,23 @@ impl Shard {
 /// On a background thread: what can be read of a file, in a new one; `None` when nothing can be.
 fn rewrite(
     disk: Arc<dyn Disk>,
-    damaged: &Arc<TableFile>,
+    (file, soundness): (&Arc<TableFile>, Soundness),
     counts: impl Fn(Token) -> bool,
     target: Descriptor,
     table: &Arc<Table>,
     compression: CompressionOptions,
 ) -> Result<(Salvaged, Option<Arc<TableFile>>), StorageError> {
-    let summary = damaged.summary();
-    let options = WriterOptions {
-        estimated_partitions: summary.partition_count,
-        encoding_stats: summary.encoding_stats,
-        repaired_at: summary.repaired_at,
-        level: summary.level,
-        compression,
-        ..WriterOptions::for_table(table)
-    };
-    let salvaged = sstable::salvage(damaged, counts, || {
+    let options = WriterOptions { compression, ..WriterOptions::for_file_of(table, file.summary()) };
+    let writer = || {
         disk.create_dir_all(&target.directory)?;
         TableWriter::create(Arc::clone(&disk), target.clone(), Arc::clone(table), options.clone())
-    })?;
+    };
+    let salvaged = match soundness {
+        Soundness::Damaged => sstable::salvage(file, counts, writer)?,
+        Soundness::Unknown => sstable::copy_or_salvage(file, counts, writer)?,
+    };
     if salvaged.kept == 0 {
         return Ok((salvaged, None));
-    }
-    if let Some(session) = summary.pending_repair {
-        let change = StatisticsChange { pending_repair: Some(Some(session)), ..StatisticsChange::default() };
-        change_statistics(&*disk, &target, change)?;
     }
     let file = TableFile::open(Arc::clone(&disk), target, table)?;
     Ok((salvaged, Some(file)))

@@ -17,6 +17,7 @@ use sstable::{Component, Descriptor, RingPlace, SstableError, TableFile};
 use types::Token;
 use uuid::Uuid;
 
+use super::scrub::Soundness;
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::snapshots::{
@@ -232,7 +233,7 @@ impl Shard {
         directory: PathBuf,
     ) -> Result<Option<Option<String>>, StorageError> {
         let copy = Descriptor::new(directory, self.runtime.random.uuid_v1(&*self.runtime.clock));
-        let (salvaged, written) = self.salvage(store, file, copy.clone()).await?;
+        let (salvaged, written) = self.salvage(store, file, Soundness::Unknown, copy.clone()).await?;
         if salvaged.lost_count() == 0 {
             return Ok(Some(written.map(|_| copy.file_name(Component::Data))));
         }

@@ -43,9 +43,7 @@ impl Shard {
         for store in self.stores() {
             let claim_count = store.compacting.claim_count.get();
             if claim_count > 0 {
-                let table = store.table();
-                let name = (table.keyspace().to_owned(), table.name().to_owned());
-                *totals.pending.entry(name).or_default() += claim_count;
+                *totals.pending.entry(super::name_of(&store.table())).or_default() += claim_count;
             }
         }
         CompactionTotals {

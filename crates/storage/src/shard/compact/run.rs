@@ -165,8 +165,11 @@ impl Shard {
         if task.keeps_tombstones() {
             store.compacting.rewriting.check(outputs, &compression);
         }
-        let change =
-            FileChange { added: outputs.clone(), removed: Removed::These(ids(&inputs)), flushed: None };
+        let change = FileChange {
+            added: outputs.clone(),
+            removed: Removed::These(task.inputs.clone()),
+            flushed: None,
+        };
         let Some(gone) = self.commit_new(store, change).await? else { return Ok(Outcome::Done) };
         self.note_done(&task, &active.active, &inputs, expired.len() as u64, &merged);
         drop(active);

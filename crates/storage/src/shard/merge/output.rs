@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use rows::{PartitionHeader, Unfiltered};
-use sstable::{
-    Descriptor, EncodingStats, StatisticsChange, TableFile, TableWriter, WriterOptions, change_statistics,
-    delete_table_file,
-};
+use sstable::{Descriptor, EncodingStats, TableFile, TableWriter, WriterOptions, delete_table_file};
 use types::Token;
 
 use super::MergeJob;
@@ -106,6 +103,8 @@ impl Output {
                 .reduce(EncodingStats::merge)
                 .unwrap_or(EncodingStats::NONE),
             repaired_at: summaries().map(|summary| summary.repaired_at).min().unwrap_or(0),
+            // Files of different sessions are not merged.
+            pending_repair: summaries().next().and_then(|summary| summary.pending_repair),
             level: self.cut.level,
             kept_room: job.kept_room.clone(),
             compression: job.compression.clone(),
@@ -124,28 +123,16 @@ impl Output {
         let Some((writer, descriptor)) = self.writer.take() else { return Ok(()) };
         let kept = writer.finish_keeping()?;
         let job = &self.job;
-        let opened = self
-            .keep_session(&descriptor)
-            .and_then(|()| Ok(TableFile::open(Arc::clone(&job.disk), descriptor.clone(), &job.table)?))
-            .and_then(|file| Ok(file.keep(kept).map(|()| file)?));
+        let opened = TableFile::open(Arc::clone(&job.disk), descriptor.clone(), &job.table)
+            .and_then(|file| file.keep(kept).map(|()| file));
         match opened {
             Ok(file) => self.files.push(file),
             Err(error) => {
                 _ = delete_table_file(&*job.disk, &descriptor);
-                return Err(error);
+                return Err(error.into());
             }
         }
         Ok(())
-    }
-
-    /// What belonged to a session of repair before still does.
-    fn keep_session(&self, descriptor: &Descriptor) -> Result<(), StorageError> {
-        let session = self.job.inputs.first().and_then(|(file, _)| file.summary().pending_repair);
-        if session.is_none() {
-            return Ok(());
-        }
-        let change = StatisticsChange { pending_repair: Some(session), ..StatisticsChange::default() };
-        Ok(change_statistics(&*self.job.disk, descriptor, change)?)
     }
 }
 
