@@ -11,16 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::MetadataLog;
 use coordinator::{Coordinator, CoordinatorError, Node};
-use query::{Engine, PreparedTexts};
+use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts};
 use runtime::Runtime;
 use schema::Schema;
 use storage::{Directory, RunningShards, ShardHandle, Shards};
 
 use crate::system::{NodeView, SystemTables, base_schema};
 use crate::{AssemblyError, Clients, NodeOptions};
-
-/// One answer may gather one part in so many of all memory.
-const ANSWER_PART: usize = 8;
 
 /// What a shard's thread is given to serve with.
 pub struct Seat {
@@ -50,6 +47,7 @@ struct Parts {
     view: NodeView,
     clients: Arc<dyn Clients>,
     texts: Arc<PreparedTexts>,
+    large_answer: Arc<LargeAnswer>,
     /// Taken by the first shard.
     batches_replayed: Arc<Mutex<Option<ReplayReport>>>,
 }
@@ -74,6 +72,7 @@ where
     let schema: Arc<Schema> = Arc::clone(metadata.schema());
     let recovered = directory.recover(&schema)?;
     let texts = Arc::new(PreparedTexts::new(prepared_texts_bytes(options.memory_bytes)));
+    let options_answers = options.answers;
     let view = NodeView::new(options, recovered.facts(), runtime)?;
     let (batches_replayed, replayed) = std::sync::mpsc::channel();
     let parts = Parts {
@@ -81,6 +80,7 @@ where
         view: view.clone(),
         clients,
         texts,
+        large_answer: LargeAnswer::new(options_answers.largest_bytes),
         batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
     };
     let shards = recovered.start(&schema, move |handle| {
@@ -138,7 +138,7 @@ async fn finish_what_was_cut_off(coordinator: &Coordinator) -> Result<u64, Coord
 
 /// What a shard has above storage.
 async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
-    let Parts { node, view, clients, texts, batches_replayed } = parts;
+    let Parts { node, view, clients, texts, large_answer, batches_replayed } = parts;
     let (index, shard) = (handle.local().index(), Rc::clone(handle.local()));
     let coordinator = Coordinator::new(node, handle);
     // Taken, so that whoever waits for it hears of it when this task dies.
@@ -147,8 +147,8 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
         _ = report.send(finish_what_was_cut_off(&coordinator).await);
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
-    let answer_bytes_max = usize::try_from(view.options.memory_bytes).unwrap_or(usize::MAX) / ANSWER_PART;
-    let engine = Engine::new(coordinator.clone(), system_tables, texts, answer_bytes_max);
+    let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.shard_count(), large_answer);
+    let engine = Engine::new(coordinator.clone(), system_tables, texts, answers);
     // From here on requests are answered; what comes now gives way to them.
     shard.start_prefetch();
     Seat { index, view, coordinator, engine }

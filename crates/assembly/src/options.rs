@@ -4,6 +4,26 @@ use std::net::SocketAddr;
 
 use storage::StorageOptions;
 
+/// Memory for answers while they are put together, and until clients take them.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerOptions {
+    /// Bytes of all together.
+    pub bytes: usize,
+    /// Bytes of rows in an answer that is not given in pages. There is one such answer at a time.
+    pub largest_bytes: usize,
+}
+
+impl AnswerOptions {
+    /// One part in so many of all memory is for answers, and as much for the largest one.
+    const PART: usize = 16;
+
+    /// What is for answers of so much memory.
+    pub fn of_memory(memory_bytes: u64) -> Self {
+        let bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / Self::PART;
+        AnswerOptions { bytes, largest_bytes: bytes }
+    }
+}
+
 /// What a node is put together with.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
@@ -13,6 +33,8 @@ pub struct NodeOptions {
     pub listen: SocketAddr,
     /// The whole memory budget in bytes.
     pub memory_bytes: u64,
+    /// What of it is for answers.
+    pub answers: AnswerOptions,
     /// Name that drivers check to be the same on all nodes.
     pub cluster_name: String,
     /// This node's data centre.

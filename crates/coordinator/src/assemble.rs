@@ -130,7 +130,7 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use rows::{DeletionTime, Liveness, RowBuilder, Slices};
+    use rows::{DeletionTime, Liveness, RowBuilder};
     use schema::{ColumnKind, TableBuilder, TableId};
     use storage::{ReadLimits, ReadTarget};
     use types::CqlType;
@@ -147,7 +147,7 @@ mod tests {
             .build();
         let limits = ReadLimits { row_count, ..ReadLimits::PAGE };
         let table = Arc::new(table.unwrap_or_else(|error| panic!("{error}")));
-        ReadCommand { table, target, slices: Slices::all(), reversed: false, limits, now: 0, resume: None }
+        ReadCommand { limits, ..ReadCommand::new(table, target, 0) }
     }
 
     fn row() -> Row {

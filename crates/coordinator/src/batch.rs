@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 use rows::{
-    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder, Slices,
+    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder,
 };
 use runtime::trace;
 use schema::{ColumnId, Table};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage::{PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange};
+use storage::{PartitionRows, ReadCommand, ReadTarget, RingRange};
 use uuid::Uuid;
 
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -117,15 +117,8 @@ impl Coordinator {
     pub async fn replay_batches(&self) -> Result<u64, CoordinatorError> {
         let log = BatchLog::of(self)?;
         let mut count = 0;
-        let mut command = ReadCommand {
-            table: Arc::clone(&log.table),
-            target: ReadTarget::Range(RingRange::ALL),
-            slices: Slices::all(),
-            reversed: false,
-            limits: ReadLimits::PAGE,
-            now: self.now_seconds(),
-            resume: None,
-        };
+        let (table, all) = (Arc::clone(&log.table), ReadTarget::Range(RingRange::ALL));
+        let mut command = ReadCommand::new(table, all, self.now_seconds());
         loop {
             let page = self.read(&command, Consistency::One).await?;
             for batch in &page.partitions {

@@ -12,7 +12,7 @@
 //! a stretch has to be is estimated from the partitions on this shard; when it gave too little, a
 //! longer one follows. The answer never depends on the estimate.
 
-use storage::{ReadCommand, ReadLimits, ReadPage, ReadTarget, RingRange};
+use storage::{ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, StorageError};
 use types::Token;
 
 use crate::assemble::Order;
@@ -36,7 +36,7 @@ impl Coordinator {
         let mut first = resumed.map_or(range.first, |token| token.max(range.first));
         let mut page = ReadPage::default();
         let mut missing = command.limits.row_count;
-        let mut widening = 1;
+        let (mut gathered_bytes, mut widening) = (0, 1);
         loop {
             let length = stretch_tokens(missing, partition_count).saturating_mul(widening);
             let last = end_of(first, length).min(range.last);
@@ -44,14 +44,30 @@ impl Coordinator {
             let owners = sharding.shards_within(first, last).count();
             let is_even = sharding.piece_count(first, last) >= EVEN_PIECES * owners as u64;
             let share = if is_even { share_of(missing, owners) } else { missing };
-            let limits = ReadLimits { row_count: missing, ..command.limits };
+            let limits = ReadLimits {
+                row_count: missing,
+                bytes: command.limits.bytes.saturating_sub(gathered_bytes),
+                bytes_max: command.limits.bytes_max.saturating_sub(gathered_bytes),
+                ..command.limits
+            };
             let whole = ReadCommand { target: ReadTarget::Range(stretch), limits, ..command.clone() };
-            let read = self.read_stretch(whole, stretch, share).await?;
+            let read = match self.read_stretch(whole, stretch, share).await {
+                Err(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) if gathered_bytes > 0 => {
+                    page.next = end_after(&page);
+                    return Ok(page);
+                }
+                read => read?,
+            };
+            gathered_bytes += read.memory_bytes();
             page.add_tombstones_of_range(read.tombstones);
             let given: usize = read.partitions.iter().map(|partition| partition.rows.len().max(1)).sum();
             page.partitions.extend(read.partitions);
             page.next = read.next;
             if page.next.is_some() || last == range.last || first > range.last {
+                return Ok(page);
+            }
+            if gathered_bytes >= command.limits.bytes {
+                page.next = end_after(&page);
                 return Ok(page);
             }
             missing = missing.saturating_sub(u32::try_from(given).unwrap_or(u32::MAX)).max(1);
@@ -78,6 +94,12 @@ impl Coordinator {
         let parts = owners.into_iter().map(part).collect();
         self.read_parts(&whole, parts, Order::Ring).await
     }
+}
+
+/// Where a page goes on that ends with its last partition.
+fn end_after(page: &ReadPage) -> Option<ReadPosition> {
+    let last = page.partitions.last()?;
+    Some(ReadPosition { key: last.key.clone(), clustering: None, row_count: 0 })
 }
 
 /// How many tokens are likely to hold that many rows, if every partition has one. Two standard

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use rows::PartitionKey;
 use runtime::trace;
-use storage::{ReadCommand, ReadPage, ReadTarget};
+use storage::{ReadCommand, ReadPage, ReadTarget, StorageError};
 
 use crate::assemble::{Order, assemble};
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -61,13 +61,18 @@ impl Coordinator {
         order: Order,
     ) -> Result<ReadPage, CoordinatorError> {
         trace::note(|| format!("Submitting reads to {} shards", parts.len()));
+        let part_count = parts.len();
+        for (_, part) in &mut parts {
+            part.limits.bytes_max /= part_count;
+            part.limits.bytes = part.limits.bytes.min(part.limits.bytes_max);
+        }
         // This shard's own part goes last: the others work meanwhile.
         let here = self.shard.local().index();
         parts.sort_by_key(|(owner, _)| *owner == here);
         let reads = parts.into_iter().map(|(owner, part)| async move { self.read_from(owner, &part).await });
         let mut pages = Vec::new();
         for page in join_all(reads).await {
-            pages.push(page?);
+            pages.push(page.map_err(|error| of_all(error, part_count))?);
         }
         Ok(assemble(pages, order, command))
     }
@@ -84,6 +89,16 @@ impl Coordinator {
             (owner, ReadCommand { target: ReadTarget::Keys(keys), resume, ..command.clone() })
         };
         parts.into_iter().enumerate().filter(|(_, keys)| !keys.is_empty()).map(of_owner).collect()
+    }
+}
+
+/// What has to be allowed for a row that is too large for one of several parts: as much for each.
+fn of_all(error: CoordinatorError, part_count: usize) -> CoordinatorError {
+    match error {
+        CoordinatorError::Storage(StorageError::RowTooLarge { bytes }) => {
+            CoordinatorError::Storage(StorageError::RowTooLarge { bytes: bytes.saturating_mul(part_count) })
+        }
+        error => error,
     }
 }
 

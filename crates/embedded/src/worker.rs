@@ -120,9 +120,11 @@ async fn answer(engine: &Engine, request: Request) {
     let Request { keyspace, work, options, reply } = request;
     let mut session = SessionState { keyspace };
     let answer = match &work {
-        Work::Query(text) => {
-            engine.query(&mut session, text, &options).await.map(Answer::from).map_err(Error::from)
-        }
+        Work::Query(text) => engine
+            .query(&mut session, text, &options, &mut engine.answers().room_of_its_own())
+            .await
+            .map(Answer::from)
+            .map_err(Error::from),
         Work::Prepare(text) => prepare(engine, &session, text).await.map(Answer::from).map_err(Error::from),
         Work::Execute(kept) => execute(engine, kept, &options).await,
         Work::Batch(batch_type, parts) => batch(engine, &mut session, *batch_type, parts, &options).await,
@@ -155,10 +157,13 @@ async fn prepare_again(engine: &Engine, kept: &Kept) -> Result<(), Error> {
 async fn execute(engine: &Engine, kept: &Kept, options: &QueryOptions) -> Result<Answer, Error> {
     // It knows its keyspace.
     let mut session = SessionState::default();
-    match engine.execute(&mut session, &kept.id, options).await {
+    match engine.execute(&mut session, &kept.id, options, &mut engine.answers().room_of_its_own()).await {
         Err(QueryError::Unprepared { .. }) => {
             prepare_again(engine, kept).await?;
-            Ok(engine.execute(&mut session, &kept.id, options).await?.into())
+            Ok(engine
+                .execute(&mut session, &kept.id, options, &mut engine.answers().room_of_its_own())
+                .await?
+                .into())
         }
         answered => Ok(answered?.into()),
     }
@@ -172,14 +177,20 @@ async fn batch(
     options: &QueryOptions,
 ) -> Result<Answer, Error> {
     let statements: Vec<BatchStatement> = parts.iter().map(BatchPart::to_statement).collect();
-    match engine.batch(session, batch_type, &statements, options).await {
+    match engine
+        .batch(session, batch_type, &statements, options, &mut engine.answers().room_of_its_own())
+        .await
+    {
         Err(QueryError::Unprepared { .. }) => {
             for part in parts {
                 if let BatchPartStatement::Prepared(kept) = &part.statement {
                     prepare_again(engine, kept).await?;
                 }
             }
-            Ok(engine.batch(session, batch_type, &statements, options).await?.into())
+            Ok(engine
+                .batch(session, batch_type, &statements, options, &mut engine.answers().room_of_its_own())
+                .await?
+                .into())
         }
         answered => Ok(answered?.into()),
     }

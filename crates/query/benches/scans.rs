@@ -89,7 +89,15 @@ fn run(case: Case) {
                     page_size: Some(5000),
                     ..QueryOptions::default()
                 };
-                let answer = session.engine.execute(&mut session.state, &prepared.id, &options).await;
+                let answer = session
+                    .engine
+                    .execute(
+                        &mut session.state,
+                        &prepared.id,
+                        &options,
+                        &mut session.engine.answers().room_of_its_own(),
+                    )
+                    .await;
                 let ResponseKind::Rows(rows) = answer.unwrap().kind else { panic!("no rows") };
                 output.0.clear();
                 row_count += rows.write_rows(&mut output);

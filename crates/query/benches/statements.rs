@@ -52,7 +52,15 @@ fn run(
                     let values = values((round % 1000) as i32);
                     let options =
                         QueryOptions { values: Values::Positional(values), ..QueryOptions::default() };
-                    let answer = session.engine.execute(&mut session.state, &prepared.id, &options).await;
+                    let answer = session
+                        .engine
+                        .execute(
+                            &mut session.state,
+                            &prepared.id,
+                            &options,
+                            &mut session.engine.answers().room_of_its_own(),
+                        )
+                        .await;
                     if let ResponseKind::Rows(rows) = answer.unwrap().kind {
                         let mut count = Count(0);
                         rows.write_rows(&mut count);

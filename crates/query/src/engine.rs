@@ -13,6 +13,7 @@ use runtime::trace;
 use schema::Schema;
 
 use crate::catalog::Catalog;
+use crate::memory::{AnswerMemory, AnswerRoom};
 use crate::modify::PrependClock;
 use crate::prepare::{self, PlanCache, Planned, Prepared, PreparedText, is_qualified, statement_id};
 use crate::request::{BatchStatement, BatchType, QueryOptions, SessionState};
@@ -37,7 +38,7 @@ struct Inner {
     texts: Arc<PreparedTexts>,
     plans: RefCell<PlanCache>,
     prepends: PrependClock,
-    answer_bytes_max: usize,
+    answers: Rc<AnswerMemory>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -47,21 +48,26 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine over that coordinator. `texts` is shared by the engines of all shards of a node. A SELECT is refused
-    /// that would gather more than `answer_bytes_max` bytes of rows for one answer.
+    /// An engine over that coordinator. `texts` is shared by the engines of all shards of a node; `answers` is what
+    /// requests on this shard may gather.
     pub fn new(
         coordinator: Coordinator,
         virtual_tables: Rc<dyn VirtualTables>,
         texts: Arc<PreparedTexts>,
-        answer_bytes_max: usize,
+        answers: Rc<AnswerMemory>,
     ) -> Self {
         let plans = RefCell::new(PlanCache::new(PLANS_MAX));
         let prepends = PrependClock::default();
-        let inner = Inner { coordinator, virtual_tables, texts, plans, prepends, answer_bytes_max };
+        let inner = Inner { coordinator, virtual_tables, texts, plans, prepends, answers };
         Engine { inner: Rc::new(inner) }
     }
 
-    /// Executes the statement of that text.
+    /// What requests may gather for their answers.
+    pub fn answers(&self) -> &Rc<AnswerMemory> {
+        &self.inner.answers
+    }
+
+    /// Executes the statement of that text; what it gathers counts in `room`.
     ///
     /// # Errors
     /// [`QueryError`], as Cassandra would answer.
@@ -70,6 +76,7 @@ impl Engine {
         session: &mut SessionState,
         text: &str,
         options: &QueryOptions,
+        room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
         trace::note(|| format!("Parsing {text}"));
         let statement = cql::parse_statement(text)?;
@@ -78,7 +85,7 @@ impl Engine {
         self.inner.check_keyspace(&schema, options.keyspace.as_deref())?;
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
         let planned = self.inner.plan(&schema, &statement, keyspace)?;
-        let response = self.inner.execute(&statement, &planned, keyspace, options, false).await?;
+        let response = self.inner.execute(&statement, &planned, keyspace, options, room, false).await?;
         Ok(remember_keyspace(session, response))
     }
 
@@ -120,10 +127,12 @@ impl Engine {
         session: &mut SessionState,
         id: &[u8; 16],
         options: &QueryOptions,
+        room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
         let prepared = self.inner.prepared(id)?;
         let Prepared { statement, keyspace, planned } = &prepared;
-        let response = self.inner.execute(statement, planned, keyspace.as_deref(), options, true).await?;
+        let response =
+            self.inner.execute(statement, planned, keyspace.as_deref(), options, room, true).await?;
         Ok(remember_keyspace(session, response))
     }
 
@@ -153,8 +162,9 @@ impl Engine {
         batch_type: BatchType,
         statements: &[BatchStatement],
         options: &QueryOptions,
+        room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        self.inner.batch(session, batch_type, statements, options).await
+        self.inner.batch(session, batch_type, statements, options, room).await
     }
 }
 

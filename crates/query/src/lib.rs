@@ -20,6 +20,7 @@ mod describe;
 mod engine;
 mod error;
 mod functions;
+mod memory;
 mod modify;
 mod point;
 mod prepare;
@@ -36,6 +37,7 @@ pub use ddl::create_table_from_cql;
 pub use describe::table_to_cql;
 pub use engine::Engine;
 pub use error::{QueryError, TombstoneFailure, WriteType};
+pub use memory::{AnswerMemory, AnswerRoom, Lane, LargeAnswer, UntakenRoom};
 pub use point::{
     POINTS_MAX, PointGroups, PointQuery, PointRead, PointSet, PointStatement, PointUpdate, PointWrite,
     PointsWritten,

@@ -62,7 +62,16 @@ async fn allocations(session: &mut Session, statement: &str, row_count: i32) -> 
             QueryOptions { values: Values::Positional(vec![int(row_count)]), ..QueryOptions::default() };
         output.0.clear();
         let before = COUNT.get();
-        let answer = session.engine.execute(&mut session.state, &prepared.id, &options).await.unwrap();
+        let answer = session
+            .engine
+            .execute(
+                &mut session.state,
+                &prepared.id,
+                &options,
+                &mut session.engine.answers().room_of_its_own(),
+            )
+            .await
+            .unwrap();
         let ResponseKind::Rows(rows) = answer.kind else { panic!("no rows") };
         assert_eq!(rows.write_rows(&mut output), row_count as usize);
         drop(rows);

@@ -4,21 +4,28 @@
 
 mod common;
 
+use bytes::Bytes;
 use common::{ANSWER_BYTES_MAX, Session, int, show, with_node};
 use query::{BindValue, QueryOptions, ResponseKind};
+
+/// With about so many bytes a page ends however few its rows.
+const PAGE_BYTES: usize = 700_000;
 
 /// All rows of a statement, page by page.
 async fn paged(session: &mut Session, statement: &str, page_size: i32) -> Vec<String> {
     let mut rows = Vec::new();
     let mut options = QueryOptions { page_size: Some(page_size as u32), ..QueryOptions::default() };
     loop {
-        let answer = session.engine.query(&mut session.state, statement, &options).await.unwrap();
+        let answer = session
+            .engine
+            .query(&mut session.state, statement, &options, &mut session.engine.answers().room_of_its_own())
+            .await
+            .unwrap();
         let ResponseKind::Rows(page) = answer.kind else { panic!("no rows") };
         assert!(page.row_count() <= page_size as usize, "{statement}: page too large");
-        assert!(
-            page.paging_state.is_none() || page.row_count() == page_size as usize,
-            "{statement}: short page"
-        );
+        let cell_bytes: usize = page.to_cells().iter().flatten().flatten().map(Bytes::len).sum();
+        let is_full = page.row_count() == page_size as usize || cell_bytes > PAGE_BYTES;
+        assert!(page.paging_state.is_none() || is_full, "{statement}: short page");
         rows.extend(show(&page));
         match page.paging_state {
             None => return rows,
@@ -98,11 +105,64 @@ fn an_answer_that_would_take_too_much_memory_is_refused_and_can_be_had_by_pages(
             let insert = "INSERT INTO large (id, v) VALUES (?, ?)";
             session.execute(insert, vec![int(id), BindValue::Set(value.clone().into())]).await.unwrap();
         }
-        let refused = "The answer would take more than the 8388608 bytes of memory that one may have: ask for pages, or for fewer rows";
+        let refused = "The answer would take more than the 8388608 bytes of memory that one may have: ask for pages, for fewer rows or for fewer columns";
         session.refuses("SELECT id, v FROM large", refused).await;
         session.refuses("SELECT id, v FROM large WHERE v > 'a' ALLOW FILTERING", refused).await;
         assert_eq!(session.rows("SELECT id, v FROM large LIMIT 800").await.len(), 800);
         assert_eq!(session.rows("SELECT count(*) FROM large").await, [ROWS.to_string()]);
         assert_eq!(paged(&mut session, "SELECT id, v FROM large", 500).await.len(), ROWS as usize);
     });
+}
+
+/// Pages of 5,000 rows of 4 KiB were refused, or took 20 MB each.
+#[test]
+fn a_page_ends_by_bytes_and_columns_that_are_not_selected_cost_nothing() {
+    for shard_count in [1, 2] {
+        with_node(shard_count, 64 << 20, async |mut session| {
+            session.run("CREATE TABLE t (p int, c int, v text, w text, PRIMARY KEY (p, c))").await;
+            session.run("CREATE TABLE one (p int PRIMARY KEY, v text, w text)").await;
+            let value = || BindValue::Set(vec![b'x'; 20_000].into());
+            for number in 0..200 {
+                let insert = "INSERT INTO t (p, c, v, w) VALUES (?, ?, ?, 'w')";
+                session.execute(insert, vec![int(number / 50), int(number), value()]).await.unwrap();
+                let insert = "INSERT INTO one (p, v, w) VALUES (?, ?, 'w')";
+                session.execute(insert, vec![int(number), value()]).await.unwrap();
+            }
+            for place in ["memory", "files"] {
+                for (wide, narrow) in [
+                    ("SELECT * FROM t", "SELECT c FROM t"),
+                    ("SELECT * FROM one", "SELECT p, w FROM one"),
+                    ("SELECT * FROM t WHERE p IN (3, 1, 0, 2)", "SELECT w FROM t WHERE p IN (3, 1, 0, 2)"),
+                ] {
+                    let pages = page_lengths(&mut session, wide, 5_000).await;
+                    assert_eq!(pages.iter().sum::<usize>(), 200, "{wide}, {place}");
+                    let most = pages.iter().max().copied().unwrap_or_default();
+                    assert!((20..=55).contains(&most), "{wide}, {place}: about 1 MiB each, {pages:?}");
+                    let pages = page_lengths(&mut session, narrow, 5_000).await;
+                    assert_eq!(pages, [200], "{narrow}, {place}");
+                }
+                let json = page_lengths(&mut session, "SELECT JSON * FROM t WHERE p = 1", 30).await;
+                assert_eq!(json, [30, 20, 0][..json.len()], "the page's rows end it first, {place}");
+                let backwards = paged(&mut session, "SELECT c FROM t WHERE p = 1 ORDER BY c DESC", 7).await;
+                assert!(backwards.first().is_some_and(|row| row == "99") && backwards.len() == 50);
+                session.flush().await;
+            }
+        });
+    }
+}
+
+/// How many rows each page of a statement has.
+async fn page_lengths(session: &mut Session, statement: &str, page_size: u32) -> Vec<usize> {
+    let mut options = QueryOptions { page_size: Some(page_size), ..session.options.clone() };
+    let mut lengths = Vec::new();
+    loop {
+        let mut room = session.engine.answers().room_of_its_own();
+        let answer = session.engine.query(&mut session.state, statement, &options, &mut room).await.unwrap();
+        let ResponseKind::Rows(rows) = answer.kind else { panic!("no rows") };
+        lengths.push(rows.row_count());
+        match rows.paging_state {
+            Some(state) => options.paging_state = Some(state),
+            None => return lengths,
+        }
+    }
 }

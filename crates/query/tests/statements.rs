@@ -92,8 +92,16 @@ fn pages_join_to_the_whole() {
                 let mut options = QueryOptions { page_size: Some(page_size), ..session.options.clone() };
                 let mut joined = Vec::new();
                 for _ in 0..200 {
-                    let response =
-                        session.engine.query(&mut session.state, statement, &options).await.unwrap();
+                    let response = session
+                        .engine
+                        .query(
+                            &mut session.state,
+                            statement,
+                            &options,
+                            &mut session.engine.answers().room_of_its_own(),
+                        )
+                        .await
+                        .unwrap();
                     let ResponseKind::Rows(rows) = response.kind else { panic!("{statement}") };
                     assert!(rows.row_count() <= page_size as usize, "{statement}");
                     joined.extend(show(&rows));
@@ -127,11 +135,38 @@ fn prepared_statements_take_values_and_follow_the_schema() {
             values: Values::Named(vec![("a".into(), int(1)), ("b".into(), text("x"))]),
             ..QueryOptions::default()
         };
-        session.engine.execute(&mut session.state, &prepared.id, &options).await.unwrap();
+        session
+            .engine
+            .execute(
+                &mut session.state,
+                &prepared.id,
+                &options,
+                &mut session.engine.answers().room_of_its_own(),
+            )
+            .await
+            .unwrap();
         session.run("CREATE TABLE other (k int PRIMARY KEY)").await;
-        session.engine.execute(&mut session.state, &prepared.id, &options).await.unwrap();
+        session
+            .engine
+            .execute(
+                &mut session.state,
+                &prepared.id,
+                &options,
+                &mut session.engine.answers().room_of_its_own(),
+            )
+            .await
+            .unwrap();
         session.run("ALTER TABLE t ADD w int").await;
-        let gone = session.engine.execute(&mut session.state, &prepared.id, &options).await.unwrap_err();
+        let gone = session
+            .engine
+            .execute(
+                &mut session.state,
+                &prepared.id,
+                &options,
+                &mut session.engine.answers().room_of_its_own(),
+            )
+            .await
+            .unwrap_err();
         assert_eq!(gone, QueryError::Unprepared { id: prepared.id });
     });
 }
@@ -252,7 +287,16 @@ fn a_paging_state_that_nobody_gave_is_refused_or_harmless() {
             session.run(&format!("INSERT INTO t (k, c) VALUES (1, {c})")).await;
         }
         let mut options = QueryOptions { page_size: Some(2), ..session.options.clone() };
-        let first = session.engine.query(&mut session.state, "SELECT * FROM t", &options).await.unwrap();
+        let first = session
+            .engine
+            .query(
+                &mut session.state,
+                "SELECT * FROM t",
+                &options,
+                &mut session.engine.answers().room_of_its_own(),
+            )
+            .await
+            .unwrap();
         let ResponseKind::Rows(rows) = first.kind else { panic!("no rows") };
         let state = rows.paging_state.unwrap().to_vec();
         for at in 0..state.len() {
@@ -260,7 +304,15 @@ fn a_paging_state_that_nobody_gave_is_refused_or_harmless() {
                 let mut damaged = state.clone();
                 damaged[at] = value;
                 options.paging_state = Some(damaged.into());
-                let _ = session.engine.query(&mut session.state, "SELECT * FROM t", &options).await;
+                let _ = session
+                    .engine
+                    .query(
+                        &mut session.state,
+                        "SELECT * FROM t",
+                        &options,
+                        &mut session.engine.answers().room_of_its_own(),
+                    )
+                    .await;
             }
         }
     });

@@ -23,18 +23,17 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 /// A turn reads at most so much from a socket.
 pub(crate) const READ_BYTES: usize = 32 << 10;
 /// Beyond the budget a turn reads this much, and a begun frame of so much needs no room set aside.
 pub(crate) const READ_BYTES_MIN: usize = 4 << 10;
-/// What a request holds beside its frame while it waits: its future, and an answer of a row or two.
-const REQUEST_BYTES: usize = 8 << 10;
-/// Output is written out when it has grown to this, even if more requests are at hand.
-const OUTPUT_BYTES: usize = 64 << 10;
+/// What a request holds beside its frame while it waits: its future. Its answer is counted by
+/// [`query::AnswerMemory`].
+const REQUEST_BYTES: usize = 4 << 10;
 
 /// What can be told of a shard's budget from other threads.
 #[derive(Debug, Default)]
@@ -42,11 +41,23 @@ pub(crate) struct Figures {
     held_bytes: AtomicUsize,
     waiting_count: AtomicUsize,
     overloaded_count: AtomicU64,
+    /// Set once the shard serves.
+    answer_bytes: OnceLock<Arc<AtomicUsize>>,
 }
 
 impl Figures {
     pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// What answers hold, too.
+    pub(crate) fn held_bytes_with_answers(&self) -> usize {
+        self.held_bytes() + self.answer_bytes.get().map_or(0, |bytes| bytes.load(Ordering::Relaxed))
+    }
+
+    /// Where it stands what answers hold.
+    pub(crate) fn tell_answers(&self, bytes: Arc<AtomicUsize>) {
+        _ = self.answer_bytes.set(bytes);
     }
 
     /// Connections in line.
@@ -69,14 +80,8 @@ pub(crate) struct Budget {
     ending_count: Cell<usize>,
     /// Frames that have room set aside.
     frame_count: Cell<usize>,
-    /// Over all connections.
-    answer_size: Cell<AnswerSize>,
     line: RefCell<VecDeque<Rc<Place>>>,
 }
-
-/// How large answers that were waited for have been of late, in bytes beyond what is counted for each request.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AnswerSize(usize);
 
 /// What a connection stands in line for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,16 +128,6 @@ impl std::fmt::Debug for Budget {
     }
 }
 
-impl AnswerSize {
-    /// Of a connection that has had no answer yet: one such as fills what is written out at once.
-    pub(crate) const UNKNOWN: AnswerSize = AnswerSize(OUTPUT_BYTES);
-
-    fn learn(&mut self, bytes: usize) {
-        let beyond = bytes.saturating_sub(REQUEST_BYTES / 2);
-        self.0 = beyond.max(self.0 - self.0.div_ceil(16));
-    }
-}
-
 impl Want {
     fn bytes(self) -> usize {
         match self {
@@ -149,7 +144,6 @@ impl Budget {
             figures,
             ending_count: Cell::new(0),
             frame_count: Cell::new(0),
-            answer_size: Cell::default(),
             line: RefCell::default(),
         })
     }
@@ -182,33 +176,14 @@ impl Budget {
         !self.line.borrow().is_empty()
     }
 
-    /// How much output may be gathered before it is written: the less room there is, the less a client that
-    /// does not read can keep.
-    pub(crate) fn output_bytes(&self) -> usize {
-        (self.bytes_max.saturating_sub(self.held_bytes()) / 8).min(OUTPUT_BYTES)
-    }
-
     /// How much a turn may read.
     pub(crate) fn read_bytes(&self) -> usize {
         if self.held_bytes() <= self.bytes_max { READ_BYTES } else { READ_BYTES_MIN }
     }
 
-    /// What the answer to a request of a connection is likely to take beyond what is counted for each request. One
-    /// whose own answers are large is not expected to need less because those of others are small.
-    pub(crate) fn expected_answer_bytes(&self, own: AnswerSize) -> usize {
-        own.0.max(self.answer_size.get().0).min(self.bytes_max / 4)
-    }
-
-    /// Counts requests that wait together, with their frames and the answers they are likely to get: several come back
-    /// with no more than is written out at once, and one answer beyond it.
-    pub(crate) fn hold_requests(
-        self: &Rc<Self>,
-        count: usize,
-        frame_bytes: usize,
-        answer_bytes: usize,
-    ) -> Held {
-        let each = count * (REQUEST_BYTES + answer_bytes);
-        self.hold(frame_bytes + each.min(REQUEST_BYTES + OUTPUT_BYTES + answer_bytes), Until::Ended)
+    /// Counts requests that wait, with their frames.
+    pub(crate) fn hold_requests(self: &Rc<Self>, count: usize, frame_bytes: usize) -> Held {
+        self.hold(frame_bytes + count * REQUEST_BYTES, Until::Ended)
     }
 
     /// Counts what waits for a client; see [`Held::set`].
@@ -229,15 +204,6 @@ impl Budget {
             Until::Taken => return,
         };
         counter.set(counter.get().saturating_add_signed(by));
-    }
-
-    /// Learns how large the answer to a request that waited was: for its connection, and as the least that any is
-    /// expected to need.
-    pub(crate) fn learn_answer(&self, own: &mut AnswerSize, bytes: usize) {
-        let mut shared = self.answer_size.get();
-        shared.learn(bytes);
-        self.answer_size.set(shared);
-        own.learn(bytes);
     }
 
     /// Counts a request that is refused.
@@ -382,7 +348,7 @@ mod tests {
     #[test]
     fn who_waits_is_called_in_order_as_requests_end() {
         let budget = budget(100);
-        let mut requests: Vec<_> = (0..5).map(|_| budget.hold_requests(1, 12 * KIB, 0)).collect();
+        let mut requests: Vec<_> = (0..5).map(|_| budget.hold_requests(1, 12 * KIB)).collect();
         assert!(!budget.is_open());
         let mut tickets: Vec<Ticket> = (0..3).map(|_| Ticket::default()).collect();
         for ticket in &mut tickets {
@@ -412,13 +378,13 @@ mod tests {
         let budget = budget(64);
         let mut unread = budget.hold_for_client();
         unread.set(500 * KIB);
-        assert_eq!((budget.output_bytes(), budget.read_bytes()), (0, READ_BYTES_MIN));
+        assert_eq!(budget.read_bytes(), READ_BYTES_MIN);
         let mut tickets: Vec<Ticket> = (0..3).map(|_| Ticket::default()).collect();
         let first = poll(&budget, &mut tickets[0], Want::Turn);
         assert!(first.is_some());
         assert!(poll(&budget, &mut tickets[1], Want::Turn).is_none());
         drop(first);
-        let request = budget.hold_requests(1, KIB, 0);
+        let request = budget.hold_requests(1, KIB);
         let second = poll(&budget, &mut tickets[1], Want::Turn);
         assert!(second.is_some(), "it was called before the request began");
         drop(second);
@@ -437,28 +403,5 @@ mod tests {
         assert!(poll(&budget, &mut turn, Want::Turn).is_some());
         drop(first);
         assert!(poll(&budget, &mut two, Want::Frame(1000 * KIB)).is_some());
-    }
-
-    #[test]
-    fn answers_are_expected_to_be_as_large_as_those_before() {
-        let budget = budget(1000);
-        let (mut large, mut small) = (AnswerSize::default(), AnswerSize::default());
-        let held_bytes =
-            |own: AnswerSize| budget.hold_requests(1, 0, budget.expected_answer_bytes(own)).bytes();
-        assert_eq!(held_bytes(large), REQUEST_BYTES);
-        budget.learn_answer(&mut large, 100 * KIB);
-        assert!(held_bytes(large) > 100 * KIB);
-        assert!(held_bytes(small) > 100 * KIB, "what others were answered counts for all");
-        for _ in 0..200 {
-            budget.learn_answer(&mut small, 100);
-        }
-        assert_eq!(held_bytes(small), REQUEST_BYTES);
-        assert!(held_bytes(large) > 100 * KIB, "small answers to others do not make its own small");
-        for _ in 0..200 {
-            budget.learn_answer(&mut large, 100);
-        }
-        assert_eq!(held_bytes(large), REQUEST_BYTES);
-        budget.learn_answer(&mut large, 1 << 30);
-        assert!(held_bytes(large) < 300 * KIB, "a budget for several, whatever was seen");
     }
 }

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use assembly::{AssembledNode, NodeOptions, Seat};
+use assembly::{AnswerOptions, AssembledNode, NodeOptions, Seat};
 use runtime::Runtime;
 use storage::Demand;
 use tokio::sync::watch;
@@ -174,6 +174,10 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
         storage: options.storage,
         listen,
         memory_bytes: options.memory_bytes,
+        answers: AnswerOptions {
+            bytes: limits.in_flight_bytes / 2,
+            ..AnswerOptions::of_memory(options.memory_bytes)
+        },
         cluster_name: options.cluster_name,
         data_center: options.data_center,
         rack: options.rack,
@@ -187,7 +191,9 @@ async fn serve_shard(door: Door, seat: Seat) {
     let shard_count = coordinator.shard().shards().count();
     let mut demand = coordinator.shard().shards().health().demand();
     let tracer = Tracer { coordinator, address: view.listen().ip() };
-    let budget = Budget::new(door.limits.in_flight_bytes / shard_count, Arc::clone(&door.figures[index]));
+    // The other half is for answers.
+    let budget = Budget::new(door.limits.in_flight_bytes / 2 / shard_count, Arc::clone(&door.figures[index]));
+    door.figures[index].tell_answers(engine.answers().held_figure());
     let server: Rc<ShardServer> =
         ShardServer::new(engine, door.events, door.clients, tracer, door.limits, budget);
     let listener = door.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();

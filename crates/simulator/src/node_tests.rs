@@ -1,9 +1,9 @@
 //! A truncation is whole or never happened, wherever the power goes.
 
 use coordinator::Consistency;
-use rows::{Clustering, DeletionTime, Liveness, MutationBuilder, RowBuilder, Slices};
+use rows::{Clustering, DeletionTime, Liveness, MutationBuilder, RowBuilder};
 use runtime::MemoryDisk;
-use storage::{ReadCommand, ReadLimits, ReadTarget, RingRange};
+use storage::{ReadCommand, ReadTarget, RingRange};
 
 use super::*;
 use crate::world::{CLIENT_COUNT, KEYS_PER_CLIENT, KEYSPACE, NARROW};
@@ -38,15 +38,8 @@ async fn truncate(runtime: Runtime, disk: MemoryDisk, change_count: u64) -> bool
 async fn count(runtime: Runtime) -> usize {
     let coordinator = start(&runtime).await.coordinator(2);
     let schema = coordinator.schema();
-    let command = ReadCommand {
-        table: schema.table(KEYSPACE, NARROW).expect("is there").clone(),
-        target: ReadTarget::Range(RingRange::ALL),
-        slices: Slices::all(),
-        reversed: false,
-        limits: ReadLimits::PAGE,
-        now: coordinator.now_seconds(),
-        resume: None,
-    };
+    let table = schema.table(KEYSPACE, NARROW).expect("is there").clone();
+    let command = ReadCommand::new(table, ReadTarget::Range(RingRange::ALL), coordinator.now_seconds());
     coordinator.read(&command, Consistency::One).await.expect("reads").partitions.len()
 }
 

@@ -269,16 +269,12 @@ impl Imagination<'_> {
             row_count: *self.dice.pick(&[1, 2, 7, 30, 5_000]),
             rows_per_partition: *self.dice.pick(&[1, 3, u32::MAX, u32::MAX, u32::MAX]),
             bytes: *self.dice.pick(&[300, 4_000, 4 << 20]),
+            // No row of this workload is as large.
+            bytes_max: *self.dice.pick(&[100_000, 1_000_000, usize::MAX]),
         };
-        ReadCommand {
-            table: Arc::clone(table),
-            reversed: matches!(target, ReadTarget::Keys(_)) && self.dice.one_in(3),
-            target,
-            slices,
-            limits,
-            now: self.coordinator.now_seconds(),
-            resume: None,
-        }
+        let reversed = matches!(target, ReadTarget::Keys(_)) && self.dice.one_in(3);
+        let command = ReadCommand::new(Arc::clone(table), target, self.coordinator.now_seconds());
+        ReadCommand { slices, reversed, limits, ..command }
     }
 }
 

@@ -50,6 +50,8 @@ pub enum StorageError {
     SnapshotExists { tag: String },
     #[error("data directory {path} can not be used: {what}", path = .path.display())]
     Directory { path: PathBuf, what: String },
+    #[error("a row takes {bytes} bytes, more than the page may have")]
+    RowTooLarge { bytes: usize },
     #[error("the read came upon {} tombstones, more than tombstone_failure_threshold", .0.tombstone_count)]
     TooManyTombstones(Box<TooManyTombstones>),
 }

@@ -56,8 +56,8 @@ pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
 pub use read::{
-    PartitionRows, PartitionTombstones, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget,
-    RingRange, RowList, TombstoneThresholds,
+    PartitionRows, PartitionTombstones, ReadColumns, ReadCommand, ReadLimits, ReadPage, ReadPosition,
+    ReadTarget, RingRange, RowList, TombstoneThresholds,
 };
 pub use shard::{
     FileVerdict, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard, WrittenEach,

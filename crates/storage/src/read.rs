@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rows::{Clustering, PartitionKey, Row, Slices};
-use schema::Table;
+use schema::{ColumnId, Table};
 use smallvec::SmallVec;
 use types::Token;
 
@@ -16,6 +16,8 @@ pub struct ReadCommand {
     pub target: ReadTarget,
     /// Which rows of each; none to get only keys and static rows.
     pub slices: Slices,
+    /// Which columns of each row.
+    pub columns: ReadColumns,
     /// Last rows of a partition first.
     pub reversed: bool,
     /// When to stop.
@@ -27,9 +29,43 @@ pub struct ReadCommand {
 }
 
 impl ReadCommand {
+    /// The first page of these partitions, whole.
+    pub fn new(table: Arc<Table>, target: ReadTarget, now: u32) -> Self {
+        ReadCommand {
+            table,
+            target,
+            slices: Slices::all(),
+            columns: ReadColumns::All,
+            reversed: false,
+            limits: ReadLimits::PAGE,
+            now,
+            resume: None,
+        }
+    }
+
     /// Is every partition asked for whole, and at most one row?
     pub(crate) fn rows_are_alone(&self) -> bool {
         self.table.clustering_types().is_empty() && self.limits.rows_per_partition > 0 && self.slices.is_all()
+    }
+}
+
+/// The static and regular columns that a read needs. A row that has none of them is answered all the same, since the
+/// others decide, too, whether it lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadColumns {
+    /// All that the table has.
+    All,
+    /// These, ascending. Cells of others are left out of rows of more than a few bytes.
+    Some(Arc<[ColumnId]>),
+}
+
+impl ReadColumns {
+    /// Is the column one of them?
+    pub fn contains(&self, id: ColumnId) -> bool {
+        match self {
+            ReadColumns::All => true,
+            ReadColumns::Some(ids) => ids.binary_search(&id).is_ok(),
+        }
     }
 }
 
@@ -68,14 +104,17 @@ pub struct ReadLimits {
     pub row_count: u32,
     /// Rows of one partition, over all pages.
     pub rows_per_partition: u32,
-    /// Bytes of rows, after which a page ends early.
+    /// Bytes of memory ([`PartitionRows::memory_bytes`]) with which a page ends early.
     pub bytes: usize,
+    /// Bytes of memory that a page never has more of: a row that would bring it above begins the next page. One that
+    /// is too large for a page of its own is [`crate::StorageError::RowTooLarge`].
+    pub bytes_max: usize,
 }
 
 impl ReadLimits {
     /// As much as one page may hold.
     pub const PAGE: ReadLimits =
-        ReadLimits { row_count: 10_000, rows_per_partition: u32::MAX, bytes: 4 << 20 };
+        ReadLimits { row_count: 10_000, rows_per_partition: u32::MAX, bytes: 4 << 20, bytes_max: usize::MAX };
 }
 
 /// The last thing a page returned.
@@ -100,6 +139,22 @@ pub struct PartitionRows {
     pub rows: RowList,
 }
 
+impl PartitionRows {
+    /// What it takes in memory without its rows, about.
+    pub const OWN_BYTES: usize = size_of::<PartitionRows>();
+
+    /// What a row of a partition takes in memory, about.
+    pub fn row_bytes(row: &Row) -> usize {
+        size_of::<Row>() + row.as_encoded().len()
+    }
+
+    /// What all of it takes in memory, about.
+    pub fn memory_bytes(&self) -> usize {
+        let rows = self.rows.iter().chain(&self.static_row).map(PartitionRows::row_bytes);
+        PartitionRows::OWN_BYTES + self.key.bytes.len() + rows.sum::<usize>()
+    }
+}
+
 /// Rows of one partition: of many partitions there is one, which needs no memory of its own.
 pub type RowList = SmallVec<[Row; 1]>;
 
@@ -116,6 +171,11 @@ pub struct ReadPage {
 }
 
 impl ReadPage {
+    /// What its rows take in memory, about.
+    pub fn memory_bytes(&self) -> usize {
+        self.partitions.iter().map(PartitionRows::memory_bytes).sum()
+    }
+
     /// All tombstones passed on the way.
     pub fn tombstone_count(&self) -> u64 {
         self.tombstones.iter().map(|partition| partition.count).sum()

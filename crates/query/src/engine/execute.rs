@@ -10,6 +10,7 @@ use rows::Mutation;
 use super::Inner;
 use crate::error::refuse;
 use crate::functions::Environment;
+use crate::memory::AnswerRoom;
 use crate::modify::{BatchPlan, Changes, ModifyPlan, Writer, check_batch, unlogged_warning, write_time};
 use crate::prepare::{Body, Planned};
 use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, SessionState, Values};
@@ -26,12 +27,16 @@ impl Inner {
         planned: &Planned,
         keyspace: Option<&str>,
         options: &QueryOptions,
+        room: &mut AnswerRoom,
         is_prepared: bool,
     ) -> Result<Response, QueryError> {
         let environment = Environment::new(&self.coordinator);
         let bindings = bind(&options.values, &planned.variables, &environment, is_prepared)?;
+        if !matches!(planned.body, Body::Select(_)) {
+            room.release();
+        }
         match &planned.body {
-            Body::Select(plan) => self.select(plan, &bindings, options).await,
+            Body::Select(plan) => self.select(plan, &bindings, options, room).await,
             Body::Modify(plan) => self.modify(plan, &bindings, options).await,
             // Boxed, so that the many reads and writes need no room for what they never do.
             Body::Batch(plan) => Box::pin(self.batch_statement(plan, &bindings, options)).await,
@@ -44,6 +49,7 @@ impl Inner {
         plan: &SelectPlan,
         bindings: &Bindings<'_>,
         options: &QueryOptions,
+        room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
         if options.consistency == Consistency::Any {
             refuse!("ANY ConsistencyLevel is only supported for writes");
@@ -52,10 +58,9 @@ impl Inner {
             coordinator: &self.coordinator,
             virtual_tables: &*self.virtual_tables,
             consistency: options.consistency,
-            answer_bytes_max: self.answer_bytes_max,
             told: RefCell::default(),
         };
-        let result = select::execute(plan, &reader, bindings, options).await;
+        let result = select::execute(plan, &reader, bindings, options, room).await;
         let tombstones = reader.told.into_inner();
         let aggregated = aggregate_warning(plan).map(str::to_owned);
         let warnings =
@@ -155,7 +160,9 @@ impl Inner {
         batch_type: BatchType,
         statements: &[BatchStatement],
         options: &QueryOptions,
+        room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
+        room.release();
         check_write_consistency(options.consistency)?;
         let schema = self.coordinator.schema();
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());

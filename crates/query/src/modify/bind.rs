@@ -225,15 +225,10 @@ impl Writer<'_> {
             Some(clustering) => Slices::new(vec![Slice::prefix(clustering.clone())], &plan.comparator),
             None => Slices::none(),
         };
-        let command = ReadCommand {
-            table: plan.table.clone(),
-            target: ReadTarget::Keys(vec![key.clone()]),
-            slices,
-            reversed: false,
-            limits: ReadLimits { row_count: 1, ..ReadLimits::PAGE },
-            now: self.now,
-            resume: None,
-        };
+        let target = ReadTarget::Keys(vec![key.clone()]);
+        let limits = ReadLimits { row_count: 1, ..ReadLimits::PAGE };
+        let command =
+            ReadCommand { slices, limits, ..ReadCommand::new(plan.table.clone(), target, self.now) };
         // Boxed: most changes read nothing first, and need no room for it.
         let page = Box::pin(self.coordinator.read(&command, self.consistency)).await;
         let page = page.map_err(|error| QueryError::from_coordinator(error, self.consistency))?;

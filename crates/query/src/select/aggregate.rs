@@ -3,7 +3,7 @@
 use rows::Row;
 use storage::{PartitionRows, ReadPosition};
 
-use super::execute::{Scan, write_row};
+use super::execute::{Next, Scan, write_row};
 use super::page::Amounts;
 use super::paging::PagingState;
 use super::plan::SelectPlan;
@@ -69,7 +69,12 @@ impl<'a> Groups<'a> {
             self.counted = Some(position.key.bytes.clone());
             self.groups_of_partition = position.row_count;
         }
-        while let Some(partitions) = scan.next(ROWS_AT_ONCE, u32::MAX).await? {
+        loop {
+            // What is read is not kept: only a page of groups can be full.
+            let partitions = match scan.next(ROWS_AT_ONCE, u32::MAX, false).await? {
+                Next::Rows(partitions) => partitions,
+                Next::PageIsFull | Next::End => break,
+            };
             let plan = self.plan;
             let mut view = RowView::new(&plan.projection);
             for partition in &partitions {
@@ -82,7 +87,9 @@ impl<'a> Groups<'a> {
                         if self.current.as_ref().is_some_and(|current| *current != key) {
                             let end = self.last.take();
                             self.finish_group(amounts.per_partition)?;
-                            if self.out.row_count() >= wanted as usize {
+                            if self.out.row_count() >= wanted as usize
+                                || scan.is_page_full(self.out.byte_count())
+                            {
                                 let row_count = self.groups_of_partition;
                                 let end = end.map(|end| ReadPosition { row_count, ..end });
                                 return Ok(self.page(end, amounts));
@@ -100,6 +107,7 @@ impl<'a> Groups<'a> {
                     self.take_in(&view)?;
                 }
             }
+            scan.room.take(self.out.byte_count().saturating_sub(scan.room.used_bytes()));
         }
         // Without GROUP BY even no row at all makes one of nothing; with it, no row makes none.
         if self.current.is_some() || self.plan.group_by.is_none() {

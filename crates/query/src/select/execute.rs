@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
-use rows::{Row, Slices};
+use rows::Slices;
 use runtime::trace;
 use schema::ColumnKind;
-use storage::{PartitionRows, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, StorageError};
+use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, StorageError};
 
 use super::aggregate::Groups;
 use super::page::{Amounts, Filling, Page};
@@ -21,6 +21,7 @@ use super::spelled::Spelled;
 use super::virtual_read;
 use crate::catalog::Home;
 use crate::error::refuse;
+use crate::memory::{AnswerRoom, ReadRoom};
 use crate::request::QueryOptions;
 use crate::response::{RowSink, RowsBody, RowsResult, TombstoneWarning};
 use crate::restrictions::{Partitions, RowFilter, Rows};
@@ -40,8 +41,6 @@ pub(crate) struct Reader<'a> {
     pub(crate) coordinator: &'a Coordinator,
     pub(crate) virtual_tables: &'a dyn VirtualTables,
     pub(crate) consistency: Consistency,
-    /// Rows of more bytes are not gathered for one answer.
-    pub(crate) answer_bytes_max: usize,
     /// What is to be said of tombstones, when the read is over.
     pub(crate) told: RefCell<Vec<TombstoneWarning>>,
 }
@@ -96,6 +95,7 @@ pub(crate) async fn execute(
     reader: &Reader<'_>,
     bindings: &Bindings<'_>,
     options: &QueryOptions,
+    room: &mut AnswerRoom,
 ) -> Result<RowsResult, QueryError> {
     let limit = bind_limit(&plan.limit, bindings)?;
     let per_partition = bind_limit(&plan.per_partition_limit, bindings)?;
@@ -113,7 +113,8 @@ pub(crate) async fn execute(
     };
     let left = state.as_ref().map_or(limit, |state| state.left);
     let amounts = Amounts { left, per_partition, page: page_size.unwrap_or(u32::MAX) };
-    let mut scan = Scan::new(plan, reader, bindings, amounts, now, state.map(|state| state.position))?;
+    let resume = state.map(|state| state.position);
+    let mut scan = Scan::new(plan, reader, bindings, amounts, Moment { now, resume }, room)?;
     if plan.is_aggregate() {
         return Box::pin(Groups::new(plan, bindings, now).run(&mut scan, amounts)).await;
     }
@@ -192,17 +193,34 @@ pub(super) struct Scan<'a> {
     reader: &'a Reader<'a>,
     bindings: &'a Bindings<'a>,
     amounts: Amounts,
+    /// What is gathered counts here.
+    pub(super) room: &'a mut AnswerRoom,
     /// Where the client's page begins.
     started_at: Option<ReadPosition>,
     tallies: Tallies,
-    /// Taken by the last read.
-    command: Option<ReadCommand>,
+    command: ReadCommand,
     filter: Option<RowFilter>,
     is_done: bool,
     /// At most one row is asked for, so that one read is the last.
     is_one_row: bool,
     /// Has a page been read?
     has_read: bool,
+}
+
+/// When a page is read, and from where.
+struct Moment {
+    now: u32,
+    resume: Option<ReadPosition>,
+}
+
+/// What comes next of a scan.
+pub(super) enum Next {
+    /// These rows, filtered.
+    Rows(Vec<PartitionRows>),
+    /// Nothing that there is room for: the client's page ends.
+    PageIsFull,
+    /// Nothing: that was all.
+    End,
 }
 
 impl<'a> Scan<'a> {
@@ -215,9 +233,10 @@ impl<'a> Scan<'a> {
         reader: &'a Reader<'a>,
         bindings: &'a Bindings<'a>,
         amounts: Amounts,
-        now: u32,
-        resume: Option<ReadPosition>,
+        moment: Moment,
+        room: &'a mut AnswerRoom,
     ) -> Result<Self, QueryError> {
+        let Moment { now, resume } = moment;
         let target = match plan.restrictions.bind_partitions(bindings)? {
             Partitions::Keys(keys) => ReadTarget::Keys(keys),
             Partitions::Range(range) => ReadTarget::Range(range),
@@ -230,23 +249,23 @@ impl<'a> Scan<'a> {
         };
         let is_done = key_count == Some(0) || slices.as_slice().is_empty();
         let started_at = resume.clone();
+        let (columns, reversed) = (plan.read_columns.clone(), plan.is_reversed);
         let command = ReadCommand {
-            table: plan.table.clone(),
-            target,
             slices,
-            reversed: plan.is_reversed,
-            limits: ReadLimits::PAGE,
-            now,
+            columns,
+            reversed,
             resume,
+            ..ReadCommand::new(plan.table.clone(), target, now)
         };
         Ok(Scan {
             plan,
             reader,
             bindings,
             amounts,
+            room,
             started_at,
             tallies: Tallies::new(reader.coordinator.shard().local().tombstone_thresholds(&plan.table)),
-            command: Some(command),
+            command,
             filter,
             is_done,
             is_one_row: is_named_row && key_count == Some(1),
@@ -256,42 +275,91 @@ impl<'a> Scan<'a> {
 
     /// Where the scan stands.
     pub(super) fn resumed_at(&self) -> Option<&ReadPosition> {
-        self.command.as_ref().and_then(|command| command.resume.as_ref())
+        self.command.resume.as_ref()
     }
 
-    /// The next page, filtered; `None` after the last.
+    /// What comes next, as far as there is room. `has_any`: the client's page has something already, so that it can end.
     pub(super) async fn next(
         &mut self,
         row_count: u32,
         per_partition: u32,
-    ) -> Result<Option<Vec<PartitionRows>>, QueryError> {
-        let kept = if self.is_one_row { self.command.take() } else { self.command.clone() };
-        let Some(mut command) = kept.filter(|_| !self.is_done) else { return Ok(None) };
-        let resumed = command.resume.clone();
+        has_any: bool,
+    ) -> Result<Next, QueryError> {
+        if self.is_done {
+            return Ok(Next::End);
+        }
         if std::mem::replace(&mut self.has_read, true) {
             // A long scan takes turns with the shard's other requests, page by page.
             tokio::task::yield_now().await;
         }
-        command.limits = ReadLimits {
-            row_count: row_count.max(1),
-            // Filtered rows are counted here, not by storage.
-            rows_per_partition: if self.filter.is_some() { u32::MAX } else { per_partition },
-            bytes: ReadLimits::PAGE.bytes,
-        };
+        self.command.limits.row_count = row_count.max(1);
+        // Filtered rows are counted here, not by storage.
+        self.command.limits.rows_per_partition = if self.filter.is_some() { u32::MAX } else { per_partition };
         if self.plan.is_distinct && self.filter.is_none() {
-            command.limits.rows_per_partition = 1;
+            self.command.limits.rows_per_partition = 1;
         }
-        let read = self.reader.read(self.plan, &command).await;
-        let mut page = self.tally(read, &command)?;
+        let read = loop {
+            let bytes = match self.room_for_read(has_any).await {
+                ReadRoom::Bytes(bytes) => bytes,
+                ReadRoom::PageIsFull => return Ok(Next::PageIsFull),
+                ReadRoom::TooMuch => return Err(self.too_much()),
+            };
+            self.command.limits.bytes = bytes;
+            self.command.limits.bytes_max = bytes;
+            match self.reader.read(self.plan, &self.command).await {
+                Err(CoordinatorError::Storage(StorageError::RowTooLarge { bytes })) => {
+                    if has_any && self.is_paged() {
+                        return Ok(Next::PageIsFull);
+                    }
+                    if !self.room.for_row(bytes).await {
+                        return Err(self.too_much());
+                    }
+                }
+                read => break read,
+            }
+        };
+        let page = self.tally(read)?;
+        Ok(Next::Rows(self.take_page(page)))
+    }
+
+    /// Is an answer of so many bytes as much as goes on a page?
+    pub(super) fn is_page_full(&self, bytes: usize) -> bool {
+        self.is_paged() && bytes >= self.room.page_bytes()
+    }
+
+    /// Can the answer be given in pages?
+    fn is_paged(&self) -> bool {
+        self.amounts.page < u32::MAX && self.plan.sort.is_empty()
+    }
+
+    async fn room_for_read(&mut self, has_any: bool) -> ReadRoom {
+        // One row at most: the first room is for it, and what it lacks is said by the read.
+        if self.is_paged() || self.is_one_row {
+            self.room.for_page(has_any)
+        } else {
+            self.room.for_all().await
+        }
+    }
+
+    fn too_much(&self) -> QueryError {
+        let bytes_max = self.room.answer_bytes_max();
+        QueryError::invalid(format!(
+            "The answer would take more than the {bytes_max} bytes of memory that one may have: ask for pages, for fewer rows or for fewer columns"
+        ))
+    }
+
+    /// Takes over what was read: where the next page begins, and the rows that pass the filter.
+    fn take_page(&mut self, mut page: ReadPage) -> Vec<PartitionRows> {
         let shows_alone = self.plan.projection.static_rows_alone;
+        let resumed = self.command.resume.as_ref();
         page.partitions.retain(|partition| {
             !partition.rows.is_empty()
                 || (shows_alone
                     && partition.static_row.is_some()
-                    && resumed.as_ref().is_none_or(|position| position.key != partition.key))
+                    && resumed.is_none_or(|position| position.key != partition.key))
         });
-        match (page.next, &mut self.command) {
-            (Some(next), Some(command)) => command.resume = Some(next),
+        match page.next {
+            Some(next) if !self.is_one_row => self.command.resume = Some(next),
             _ => self.is_done = true,
         }
         if let Some(filter) = &self.filter {
@@ -300,18 +368,15 @@ impl<'a> Scan<'a> {
         if self.plan.is_distinct {
             page.partitions.iter_mut().for_each(|partition| partition.rows.truncate(1));
         }
-        Ok(Some(page.partitions))
+        page.partitions
     }
 
     /// Counts the tombstones of a page.
     ///
     /// # Errors
     /// They are too many, or it could not be read.
-    fn tally(
-        &mut self,
-        read: Result<ReadPage, CoordinatorError>,
-        command: &ReadCommand,
-    ) -> Result<ReadPage, QueryError> {
+    fn tally(&mut self, read: Result<ReadPage, CoordinatorError>) -> Result<ReadPage, QueryError> {
+        let command = &self.command;
         let is_aggregate = self.plan.is_aggregate();
         let spelled = Spelled {
             plan: self.plan,
@@ -352,22 +417,18 @@ impl<'a> Scan<'a> {
     /// Rows up to the page or the limit.
     async fn collect(&mut self, amounts: Amounts) -> Result<Page, QueryError> {
         let mut filling = Filling::new(amounts, self.resumed_at());
-        let mut bytes = 0;
         while filling.missing() > 0 {
             let row_count = match self.filter {
                 Some(_) => filling.missing().clamp(ROWS_FILTERED_MIN, ROWS_FILTERED_MAX),
                 None => filling.missing().min(ROWS_AT_ONCE),
             };
-            let Some(partitions) = self.next(row_count, amounts.per_partition).await? else {
-                return Ok(filling.into_last());
-            };
-            bytes += partitions.iter().map(bytes_of).sum::<usize>();
-            filling.take(partitions);
-            if filling.missing() > 0 && bytes > self.reader.answer_bytes_max {
-                refuse!(
-                    "The answer would take more than the {} bytes of memory that one may have: ask for pages, or for fewer rows",
-                    self.reader.answer_bytes_max
-                );
+            match self.next(row_count, amounts.per_partition, !filling.is_empty()).await? {
+                Next::Rows(partitions) => {
+                    self.room.take(partitions.iter().map(PartitionRows::memory_bytes).sum());
+                    filling.take(partitions);
+                }
+                Next::PageIsFull => break,
+                Next::End => return Ok(filling.into_last()),
             }
         }
         // Even when nothing comes after it: a full page has a next one, as Cassandra's.
@@ -391,13 +452,6 @@ fn bind_filter(plan: &SelectPlan, bindings: &Bindings<'_>) -> Result<RowFilter, 
         source_of(&plan.projection, id, kind)
     };
     plan.restrictions.bind_filter(source, bindings)
-}
-
-/// What the rows of a partition take in memory, about.
-fn bytes_of(partition: &PartitionRows) -> usize {
-    let row_bytes = |row: &Row| size_of::<Row>() + row.as_encoded().len();
-    size_of::<PartitionRows>()
-        + partition.rows.iter().chain(&partition.static_row).map(row_bytes).sum::<usize>()
 }
 
 /// Leaves only rows that pass.

@@ -41,6 +41,11 @@ impl Filling {
         Filling { rows: StoredRows::default(), row_count: 0, amounts, given }
     }
 
+    /// Has it no row yet?
+    pub(super) fn is_empty(&self) -> bool {
+        self.row_count == 0
+    }
+
     /// How many rows are still asked for.
     pub(super) fn missing(&self) -> u32 {
         self.amounts.page.min(self.amounts.left) - self.row_count
@@ -102,7 +107,8 @@ impl Filling {
         Page { rows: self.rows, next: None }
     }
 
-    /// The page, as many rows as were asked for: another begins after it if LIMIT allows more.
+    /// The page, with as many rows as were asked for or as there is room for: another begins after it if LIMIT allows
+    /// more.
     pub(super) fn into_full(self) -> Page {
         let left = match self.amounts.left {
             u32::MAX => u32::MAX,

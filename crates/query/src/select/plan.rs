@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cql::ast::{IntegerValue, Select, SelectItem, Selection, Selector as Written};
 use rows::ClusteringComparator;
 use schema::{Column, ColumnId, ColumnKind, Table};
+use storage::ReadColumns;
 use types::CqlType;
 
 use super::plan_selector::{Selectors, columns_read, source_of};
@@ -50,6 +51,8 @@ pub(crate) struct SelectPlan {
     pub(crate) metadata_id: [u8; 16],
     /// Of one that can be answered at once ([`super::point`]), the type of the key that is bound.
     pub(crate) point_key: Option<CqlType>,
+    /// The columns that a read needs.
+    pub(crate) read_columns: ReadColumns,
 }
 
 /// How rows are grouped.
@@ -172,6 +175,7 @@ pub(crate) fn plan(
         None => Some(planned),
     };
     let columns: Arc<[ColumnSpec]> = columns.into();
+    let read_columns = read_columns(&table, &projection);
     let plan = SelectPlan {
         comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
         table,
@@ -193,9 +197,23 @@ pub(crate) fn plan(
         columns,
         json_columns,
         point_key: None,
+        read_columns,
     };
     let point_key = plan.find_point_key();
     Ok(SelectPlan { point_key, ..plan })
+}
+
+/// The columns whose cells the projection looks for.
+fn read_columns(table: &Table, projection: &Projection) -> ReadColumns {
+    let is_read = |kind| matches!(kind, ColumnKind::Static | ColumnKind::Regular);
+    let all_count = table.columns().iter().filter(|column| is_read(column.kind)).count();
+    let slots = projection.static_columns.iter().chain(&projection.regular_columns);
+    let mut ids: Vec<ColumnId> = slots.map(|slot| slot.id).collect();
+    if ids.len() == all_count {
+        return ReadColumns::All;
+    }
+    ids.sort_unstable();
+    ReadColumns::Some(ids.into())
 }
 
 /// Every column, as `*` asks for them.

@@ -17,10 +17,15 @@ pub struct PointRow<'a> {
 }
 
 impl PointRow<'_> {
+    /// About how many bytes its cells take.
+    pub fn byte_count(&self) -> usize {
+        self.row.map_or(0, |row| 4 * self.projection.sources.len() + self.key.len() + row.byte_count())
+    }
+
     /// Gives every cell to the sink; the number of rows.
     pub fn write(&self, sink: &mut impl RowSink) -> usize {
         let Some(row) = self.row else { return 0 };
-        sink.expect(4 * self.projection.sources.len() + self.key.len() + row.byte_count());
+        sink.expect(self.byte_count());
         match row {
             RowInPlace::Encoded(row) => write_lone(self.projection, self.key, row, sink),
             RowInPlace::Values(values) => self.write_values(values, sink),

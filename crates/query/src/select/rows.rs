@@ -388,6 +388,10 @@ impl ComputedRows {
         self.row_count
     }
 
+    pub(crate) fn byte_count(&self) -> usize {
+        self.cells.len()
+    }
+
     pub(crate) fn write(&self, sink: &mut impl RowSink) {
         let mut rest = self.cells.as_slice();
         while let Some((head, tail)) = rest.split_first_chunk::<4>() {

@@ -16,8 +16,8 @@ use bytes::Bytes;
 use cluster::MetadataLog;
 use coordinator::{Coordinator, Node};
 use query::{
-    BindValue, Engine, NoVirtualTables, PreparedTexts, QueryError, QueryOptions, Response, ResponseKind,
-    RowsResult, SessionState, Values,
+    AnswerMemory, BindValue, Engine, LargeAnswer, NoVirtualTables, PreparedTexts, QueryError, QueryOptions,
+    Response, ResponseKind, RowsResult, SessionState, Values,
 };
 use runtime::Runtime;
 use schema::Schema;
@@ -62,7 +62,8 @@ fn with_options<Test: AsyncFnOnce(Session)>(options: StorageOptions, test: Test)
         let shards = Rc::new(directory.recover(&schema).unwrap().start_local(&schema).unwrap());
         let coordinator = Coordinator::new(Node::new(metadata), shards.handles()[0].clone());
         let texts = Arc::new(PreparedTexts::new(1 << 20));
-        let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts, ANSWER_BYTES_MAX);
+        let answers = AnswerMemory::new(4 * ANSWER_BYTES_MAX, LargeAnswer::new(ANSWER_BYTES_MAX));
+        let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts, answers);
         let (state, options) = (SessionState::default(), QueryOptions::default());
         let mut session = Session { engine, state, options, _shards: shards };
         session
@@ -82,7 +83,9 @@ impl Session {
     }
 
     pub async fn send(&mut self, text: &str) -> Result<Response, QueryError> {
-        self.engine.query(&mut self.state, text, &self.options).await
+        self.engine
+            .query(&mut self.state, text, &self.options, &mut self.engine.answers().room_of_its_own())
+            .await
     }
 
     /// Sends a statement that must succeed.
@@ -116,7 +119,9 @@ impl Session {
     pub async fn execute(&mut self, text: &str, values: Vec<BindValue>) -> Result<Response, QueryError> {
         let prepared = self.engine.prepare(&self.state, text, None).await?;
         let options = QueryOptions { values: Values::Positional(values), ..self.options.clone() };
-        self.engine.execute(&mut self.state, &prepared.id, &options).await
+        self.engine
+            .execute(&mut self.state, &prepared.id, &options, &mut self.engine.answers().room_of_its_own())
+            .await
     }
 }
 

@@ -22,7 +22,11 @@ fn a_key_that_another_shard_owns_is_read_too() {
             let insert =
                 session.engine.prepare(&session.state, "INSERT INTO numbers (k, v) VALUES (?, ?)", None);
             let id = insert.await.unwrap().id;
-            session.engine.execute(&mut session.state, &id, &values).await.unwrap();
+            session
+                .engine
+                .execute(&mut session.state, &id, &values, &mut session.engine.answers().room_of_its_own())
+                .await
+                .unwrap();
             let BindValue::Set(bytes) = int(key) else { unreachable!("an int") };
             // Of another shard that is awake nothing can be told at once.
             if let Some((row_count, cells)) = together(&session, &query, &[&bytes]).pop().unwrap() {

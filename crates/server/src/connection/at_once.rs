@@ -26,6 +26,9 @@ use crate::convert;
 /// Frames of more than so many bytes are not gathered further: what is made of them takes memory too.
 const GATHERED_BYTES: usize = 64 << 10;
 
+/// A larger row is answered by a request of its own, which has to have room for it.
+pub(super) const ROW_BYTES_MAX: usize = 64 << 10;
+
 /// Reads and writes of rows by their keys that were taken and not yet done. Memory is theirs for a turn only:
 /// most connections of many are idle.
 #[derive(Default)]
@@ -222,10 +225,13 @@ impl Connection {
         if reads.statements.is_empty() {
             return ControlFlow::Continue(());
         }
-        let (encoder, most_bytes) = (&mut self.encoder, self.server.budget.output_bytes());
+        let (encoder, most_bytes) = (&mut self.encoder, self.server.answers().output_bytes());
         let (mut done, mut is_stopped) = (PointSet::default(), false);
         let asked = &reads.answers;
         let left = self.server.engine.point_reads(&reads.statements, |index, row| {
+            if row.byte_count() > ROW_BYTES_MAX {
+                return ControlFlow::Continue(());
+            }
             asked[index].append_answer(encoder, |sink| row.write(sink));
             done.insert(index);
             is_stopped = encoder.pending_bytes() > most_bytes;

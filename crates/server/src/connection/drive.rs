@@ -15,7 +15,7 @@ use protocol::{
     Decoder, Encoder, ErrorResponse, Event, EventKind, Fate, Frame, FrameError, Opcode, Request,
     RequestEnvelope, Response, ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
 };
-use query::SessionState;
+use query::{AnswerRoom, Lane, SessionState, UntakenRoom};
 use tokio::net::TcpStream;
 use tokio::sync::broadcast;
 
@@ -25,14 +25,14 @@ use super::at_once::{AtOnce, Together};
 use super::handle::Job;
 use super::intake::{Intake, Taken};
 use super::sent::{SentReads, SentWrites, frame_bytes};
-use crate::budget::{AnswerSize, Held};
+use crate::budget::Held;
 use crate::clients::Registration;
 
 /// A client that has taken nothing and sent nothing for so long, while it holds what others wait for, is let go.
 const STALL: Duration = Duration::from_secs(30);
 
-/// The answer to a request, on its stream.
-type Answered = (i16, Version, Answer);
+/// The answer to a request, on its stream, and the room that it has in memory.
+type Answered = (i16, Version, Answer, AnswerRoom);
 
 /// What requests that waited have come to.
 pub(super) enum Done {
@@ -77,15 +77,17 @@ pub(super) struct Connection {
     pending: FuturesUnordered<Pending>,
     /// Requests in `pending`.
     pending_count: usize,
-    /// Of its answers that were waited for.
-    answer_size: AnswerSize,
+    /// Where its requests wait for room for their answers.
+    pub(super) lane: Rc<Lane>,
     /// Empty between turns, unless the client takes no answers.
     pub(super) together: Together,
     events: Option<broadcast::Receiver<Event>>,
     registered: Vec<EventKind>,
     intake: Intake,
-    /// Frames that came in part or were not begun, and answers that the client has not taken.
+    /// Frames that came in part or were not begun.
     held: Held,
+    /// Answers that the client has not taken.
+    untaken: UntakenRoom,
     /// Does the socket take no more output for now?
     is_blocked: bool,
     /// Does the client want to be refused rather than not read?
@@ -116,12 +118,13 @@ pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>,
         client: Rc::new(server.clients.enter(peer)),
         pending: FuturesUnordered::new(),
         pending_count: 0,
-        answer_size: AnswerSize::UNKNOWN,
+        lane: Rc::default(),
         together: Together::default(),
         events: None,
         registered: Vec::new(),
         intake: Intake::default(),
         held: server.budget.hold_for_client(),
+        untaken: server.answers().hold_untaken(),
         is_blocked: false,
         throws_on_overload: false,
         is_closing: false,
@@ -186,8 +189,8 @@ impl Connection {
             Woken::Taken(_) => takes_frames = true,
             Woken::Done(done) => self.put_late(done),
             Woken::Event(event) => self.put_event(event),
-            Woken::Writable => self.is_blocked = false,
-            Woken::Stalled if self.server.budget.is_wanted() => {
+            Woken::Writable => self.set_blocked(false),
+            Woken::Stalled if self.server.is_memory_wanted() => {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     "the client neither takes its answers nor sends the rest of its request, and others wait",
@@ -217,7 +220,8 @@ impl Connection {
     fn settle(&mut self) {
         self.encoder.give_back(&mut self.server.workspace.borrow_mut());
         let input_bytes = self.intake.settle(&mut self.decoder);
-        self.held.set(input_bytes + self.together.settle() + self.encoder.pending_bytes());
+        self.held.set(input_bytes + self.together.settle());
+        self.untaken.set(self.encoder.pending_bytes());
         self.server.chunks.borrow_mut().sweep();
     }
 
@@ -333,36 +337,28 @@ impl Connection {
             session: Rc::clone(&self.session),
             client: Rc::clone(&self.client),
             envelope,
+            lane: Rc::clone(&self.lane),
             uses_metadata_ids: version.uses_segments(),
         };
-        let mut answer: Pin<Box<dyn Future<Output = Answered>>> =
-            Box::pin(async move { (stream, version, job.run().await) });
+        let mut answer: Pin<Box<dyn Future<Output = Answered>>> = Box::pin(async move {
+            let (answer, room) = job.run().await;
+            (stream, version, answer, room)
+        });
         // One that is not over is polled again by `pending`, which is when it learns whom to wake.
         match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready((stream, version, answer)) => self.put(stream, version, answer),
-            Poll::Pending => self.await_answers(1, bytes, Box::pin(answer.map(Done::Answer))),
+            Poll::Ready(answered) => self.put_answered(answered),
+            Poll::Pending => self.await_done(1, bytes, Box::pin(answer.map(Done::Answer))),
         }
-    }
-
-    /// Keeps requests until they are done, whose answers will take what they are expected to.
-    pub(super) fn await_answers(
-        &mut self,
-        request_count: usize,
-        frame_bytes: usize,
-        done: Pin<Box<dyn Future<Output = Done>>>,
-    ) {
-        let answer_bytes = self.server.budget.expected_answer_bytes(self.answer_size);
-        let held = self.server.budget.hold_requests(request_count, frame_bytes, answer_bytes);
-        self.await_done(request_count, held, done);
     }
 
     /// Keeps requests until they are done.
     pub(super) fn await_done(
         &mut self,
         request_count: usize,
-        held: Held,
+        frame_bytes: usize,
         done: Pin<Box<dyn Future<Output = Done>>>,
     ) {
+        let held = self.server.budget.hold_requests(request_count, frame_bytes);
         self.pending.push(Pending { done, _held: held });
         self.pending_count += request_count;
     }
@@ -380,19 +376,30 @@ impl Connection {
     fn put_late(&mut self, done: Done) {
         self.pending_count -= done.len();
         match done {
-            Done::Answer((stream, version, answer)) => {
-                let before = self.encoder.pending_bytes();
-                self.put(stream, version, answer);
-                self.learn_answer(self.encoder.pending_bytes() - before);
-            }
+            Done::Answer(answered) => self.put_answered(answered),
             Done::Reads(reads) => self.put_reads(reads),
             Done::Writes(writes) => self.put_writes(writes),
         }
     }
 
-    /// Learns how large the answer to a request that waited was.
-    pub(super) fn learn_answer(&mut self, bytes: usize) {
-        self.server.budget.learn_answer(&mut self.answer_size, bytes);
+    /// Puts an answer, which has its room until it is counted as the client's to take.
+    fn put_answered(&mut self, (stream, version, answer, room): Answered) {
+        self.put(stream, version, answer);
+        self.lane.learn(room.used_bytes());
+        self.count_untaken(room);
+    }
+
+    /// What was put together in a room waits for the client now.
+    pub(super) fn count_untaken(&mut self, room: AnswerRoom) {
+        self.untaken.take_over(room, self.encoder.pending_bytes());
+    }
+
+    /// Does the socket take no more? Then requests are given no room for further answers.
+    fn set_blocked(&mut self, is_blocked: bool) {
+        if is_blocked != self.is_blocked {
+            self.is_blocked = is_blocked;
+            self.server.answers().hold_back(&self.lane, is_blocked);
+        }
     }
 
     fn put(&mut self, stream: i16, version: Version, answer: Answer) {
@@ -430,7 +437,7 @@ impl Connection {
 
     /// Writes when there is much.
     fn write_much(&mut self) -> io::Result<()> {
-        if self.encoder.pending_bytes() > self.server.budget.output_bytes() {
+        if self.encoder.pending_bytes() > self.server.answers().output_bytes() {
             self.write()?;
         }
         Ok(())
@@ -451,12 +458,13 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        self.is_blocked = sent < output.len();
-        if self.is_blocked {
+        let is_blocked = sent < output.len();
+        if is_blocked {
             output.advance(sent)
         } else {
             output.clear()
         }
+        self.set_blocked(is_blocked);
         Ok(())
     }
 }

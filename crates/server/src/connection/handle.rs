@@ -9,7 +9,7 @@ use protocol::{
     ErrorKind, ErrorResponse, Event, Prepared, PreparedMetadata, QueryParameters, Request, RequestEnvelope,
     Response, ResponseEnvelope, ResultMetadata,
 };
-use query::{QueryError, ResponseKind, SessionState};
+use query::{AnswerRoom, Lane, QueryError, ResponseKind, SessionState};
 use runtime::trace;
 
 use super::ShardServer;
@@ -24,30 +24,33 @@ pub(super) struct Job {
     pub(super) server: Rc<ShardServer>,
     pub(super) session: Rc<RefCell<SessionState>>,
     pub(super) client: Rc<Registration>,
+    /// Where it waits for room.
+    pub(super) lane: Rc<Lane>,
     pub(super) envelope: RequestEnvelope,
     pub(super) uses_metadata_ids: bool,
 }
 
 impl Job {
-    /// Carries the request out.
-    pub(super) async fn run(&self) -> Answer {
+    /// Carries the request out when there is room for its answer, which has that room with it.
+    pub(super) async fn run(&self) -> (Answer, AnswerRoom) {
+        let mut room = self.server.answers().wait_for_room(&self.lane).await;
         if self.envelope.tracing {
             // Boxed, so that the many requests without a trace need no room for it.
-            return Box::pin(self.run_traced()).await;
+            return (Box::pin(self.run_traced(&mut room)).await, room);
         }
-        self.run_untraced().await
+        (self.run_untraced(&mut room).await, room)
     }
 
-    async fn run_traced(&self) -> Answer {
+    async fn run_traced(&self, room: &mut AnswerRoom) -> Answer {
         let traced = TracedRequest::begin(&self.server, &self.envelope.request, self.client.peer().ip());
-        let answer = trace::carry(Some(traced.trace()), self.run_untraced()).await;
+        let answer = trace::carry(Some(traced.trace()), self.run_untraced(room)).await;
         answer.with_trace(traced.finish(&self.server).await)
     }
 
-    async fn run_untraced(&self) -> Answer {
+    async fn run_untraced(&self, room: &mut AnswerRoom) -> Answer {
         let _counted = PanicCount(&self.server.clients);
         let request = &self.envelope.request;
-        match self.answer().await {
+        match self.answer(room).await {
             Ok(answer) => answer,
             Err(error) => {
                 failed::note(&self.server, self.session.borrow().keyspace.as_deref(), request, &error);
@@ -57,14 +60,16 @@ impl Job {
     }
 
     /// All but the most frequent kind are boxed, so that one EXECUTE needs no room for the others.
-    async fn answer(&self) -> Result<Answer, ErrorResponse> {
+    async fn answer(&self, room: &mut AnswerRoom) -> Result<Answer, ErrorResponse> {
         let session = || self.session.borrow().clone();
         let engine = &self.server.engine;
         let unwanted = || ErrorResponse::new(ErrorKind::Server, "this message is answered by the connection");
         match &self.envelope.request {
             Request::Query(query) => {
                 let options = convert::options(&query.parameters);
-                let response = Box::pin(engine.query(&mut session(), query.query.as_str(), &options)).await;
+                let mut session = session();
+                let response = engine.query(&mut session, query.query.as_str(), &options, room);
+                let response = Box::pin(response).await;
                 self.respond(response, self.wanted(&query.parameters, None))
             }
             Request::Execute(execute) => {
@@ -72,14 +77,16 @@ impl Job {
                 let options = convert::options(&execute.parameters);
                 // A prepared statement knows its keyspace; one that is a USE changes the session in `respond`.
                 let mut session = SessionState::default();
-                let response = engine.execute(&mut session, &id, &options).await;
+                let response = engine.execute(&mut session, &id, &options, room).await;
                 self.respond(response, self.wanted(&execute.parameters, execute.result_metadata_id.as_ref()))
             }
             Request::Batch(batch) => {
                 let statements = convert::batch_statements(&batch.statements)?;
                 let options = convert::options(&batch.parameters);
                 let kind = convert::batch_type(batch.kind);
-                let response = Box::pin(engine.batch(&mut session(), kind, &statements, &options)).await;
+                let mut session = session();
+                let response = engine.batch(&mut session, kind, &statements, &options, room);
+                let response = Box::pin(response).await;
                 self.respond(response, self.wanted(&batch.parameters, None))
             }
             Request::Prepare(prepare) => {

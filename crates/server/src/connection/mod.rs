@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::{ErrorKind, ErrorResponse, Workspace};
-use query::Engine;
+use query::{AnswerMemory, Engine};
 use runtime::Clock;
 
 use crate::Limits;
@@ -93,6 +93,16 @@ impl ShardServer {
 }
 
 impl ShardServer {
+    /// What answers may take.
+    pub(crate) fn answers(&self) -> &Rc<AnswerMemory> {
+        self.engine.answers()
+    }
+
+    /// Does anybody stand in line for memory?
+    fn is_memory_wanted(&self) -> bool {
+        self.budget.is_wanted() || self.answers().is_wanted()
+    }
+
     /// The time that waits are measured with.
     fn pace(&self) -> Duration {
         self.pace.at(self.clock.elapsed())

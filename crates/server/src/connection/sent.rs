@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 
 use bytes::BytesMut;
 use protocol::{ErrorResponse, Frame, HEADER_BYTES, Response, ResponseEnvelope};
-use query::{PointRead, PointRow, PointSet, PointWrite, PointsWritten};
+use query::{AnswerRoom, PointRead, PointRow, PointSet, PointWrite, PointsWritten};
 
 use super::answer::Cells;
-use super::at_once::{Asked, AtOnce, Gathered};
+use super::at_once::{Asked, AtOnce, Gathered, ROW_BYTES_MAX};
 use super::drive::{Connection, Done};
 use super::failed;
 use crate::convert;
@@ -29,6 +29,8 @@ const SEEN_BYTES_MIN: usize = 4 << 10;
 pub(super) struct SentReads {
     asked: Vec<Asked>,
     seen: Seen,
+    /// For what was seen.
+    room: AnswerRoom,
 }
 
 /// A group of writes that came back.
@@ -79,15 +81,24 @@ impl Connection {
     pub(super) fn send_reads(&mut self, group: Gathered<PointRead, Asked>) {
         let Gathered { statements, answers: asked } = group;
         let (count, frame_bytes) = (asked.len(), asked.iter().map(|asked| frame_bytes(&asked.frame)).sum());
-        let most_bytes = self.server.budget.output_bytes().max(SEEN_BYTES_MIN);
+        let expected_bytes = self.server.answers().output_bytes().max(SEEN_BYTES_MIN);
+        let Some(room) = self.server.answers().try_room(&self.lane, expected_bytes) else {
+            // Each of them waits for it.
+            return asked.into_iter().for_each(|asked| self.together.leave(asked.frame));
+        };
+        let most_bytes = room.bytes();
         let seen = Seen { rows: Vec::with_capacity(count), ..Seen::default() };
         let reading = self.server.engine.send_point_reads(statements, seen, move |seen, index, row| {
+            if row.byte_count() > ROW_BYTES_MAX {
+                return ControlFlow::Continue(());
+            }
             seen.add(index, row);
             seen.is_stopped = seen.cells.len() > most_bytes;
             if seen.is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        let done = async move { Done::Reads(SentReads { asked, seen: reading.await.unwrap_or_default() }) };
-        self.await_answers(count, frame_bytes, Box::pin(done));
+        let done =
+            async move { Done::Reads(SentReads { asked, seen: reading.await.unwrap_or_default(), room }) };
+        self.await_done(count, frame_bytes, Box::pin(done));
     }
 
     /// Has the shard of a group write it.
@@ -97,20 +108,20 @@ impl Connection {
         let writing = self.server.engine.send_point_writes(statements);
         let done = async move { Done::Writes(SentWrites { frames, written: writing.await }) };
         // They are answered with a few bytes.
-        let held = self.server.budget.hold_requests(count, frame_bytes, 0);
-        self.await_done(count, held, Box::pin(done));
+        self.await_done(count, frame_bytes, Box::pin(done));
     }
 
     /// Answers a group of reads. What was not seen is asked again with others if there was too much to see, and else
     /// becomes a request by itself.
     pub(super) fn put_reads(&mut self, reads: SentReads) {
-        let SentReads { asked, seen: Seen { cells, rows, is_stopped } } = reads;
+        let SentReads { asked, seen: Seen { cells, rows, is_stopped }, room } = reads;
         let (mut answered, mut begin) = (PointSet::default(), 0);
         for row in rows {
             self.put_seen(&asked[row.index], &cells[begin..row.cells_end], row.row_count);
             answered.insert(row.index);
             begin = row.cells_end;
         }
+        self.count_untaken(room);
         let left = asked.into_iter().enumerate().filter(|(index, _)| !answered.contains(*index));
         for (_, Asked { frame, .. }) in left {
             let left = if is_stopped && !self.together.is_full() {
@@ -129,7 +140,6 @@ impl Connection {
             sink.put_encoded(cells);
             row_count
         });
-        self.learn_answer(cells.len());
         self.client.count_request();
     }
 

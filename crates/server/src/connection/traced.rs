@@ -67,7 +67,10 @@ impl TracedRequest {
         for statements in [events, vec![self.session_statement(duration, source)]] {
             let mut session = SessionState::default();
             let options = QueryOptions::default();
-            let written = server.engine.batch(&mut session, BatchType::Unlogged, &statements, &options).await;
+            let mut room = server.answers().room_of_its_own();
+            let batch =
+                server.engine.batch(&mut session, BatchType::Unlogged, &statements, &options, &mut room);
+            let written = batch.await;
             if let Err(error) = written {
                 tracing::warn!(%id, %error, "a trace was not written");
             }

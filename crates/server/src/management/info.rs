@@ -35,7 +35,7 @@ pub(super) async fn answer(state: &ManagementState) -> Answer {
             "disk_read_bytes": cache.disk_read_bytes,
         },
         "requests": {
-            "held_bytes": requests.iter().map(|shard| shard.held_bytes()).sum::<usize>(),
+            "held_bytes": requests.iter().map(|shard| shard.held_bytes_with_answers()).sum::<usize>(),
             "capacity_bytes": state.requests.limit_bytes,
             "waiting_connections": requests.iter().map(|shard| shard.waiting_count()).sum::<usize>(),
             "overloaded_count": requests.iter().map(|shard| shard.overloaded_count()).sum::<u64>(),

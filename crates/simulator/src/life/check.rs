@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coordinator::Coordinator;
-use rows::{PartitionKey, Slices};
+use rows::PartitionKey;
 use storage::{ReadCommand, ReadLimits, ReadTarget, RingRange};
 
 use crate::life::Life;
@@ -37,15 +37,9 @@ impl Life {
         let now = coordinator.now_seconds();
         let mut partitions = BTreeMap::new();
         for table in world::tables(&self.schema()) {
-            let command = ReadCommand {
-                table: Arc::clone(&table),
-                target: ReadTarget::Range(RingRange::ALL),
-                slices: Slices::all(),
-                reversed: false,
-                limits: ReadLimits { row_count: 999, ..ReadLimits::PAGE },
-                now,
-                resume: None,
-            };
+            let limits = ReadLimits { row_count: 999, ..ReadLimits::PAGE };
+            let all = ReadTarget::Range(RingRange::ALL);
+            let command = ReadCommand { limits, ..ReadCommand::new(Arc::clone(&table), all, now) };
             partitions.insert(table.id(), self.all_pages(coordinator, command, None).await?);
         }
         Ok(Shown { now, partitions })

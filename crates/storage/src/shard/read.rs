@@ -10,7 +10,7 @@ use rows::{
     RowBuilder, Slices, Step, Unfiltered, UnfilteredCursor, merge_row, merge_rows,
 };
 use runtime::trace;
-use schema::Table;
+use schema::{ColumnId, Table};
 use smallvec::SmallVec;
 use sstable::{ChunkNeed, ChunkSource, FileCursor, KeyHash, RingPlace, SstableError};
 
@@ -21,8 +21,8 @@ use super::{Shard, TableStore};
 use crate::memtable::{Lone, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::scope::Scoped;
 use crate::{
-    KEYS_TOGETHER, PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
-    StorageError,
+    KEYS_TOGETHER, PartitionRows, ReadColumns, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange,
+    RowList, StorageError,
 };
 
 /// Steps after which a long read lets others on the shard go first.
@@ -92,7 +92,10 @@ pub(super) struct Reading<'a> {
     reversed: bool,
     pub(super) page: ReadPage,
     pub(super) row_count: u32,
+    /// What the page takes in memory.
     bytes: usize,
+    /// Of it, the rows as they are encoded.
+    encoded_bytes: usize,
     steps: u32,
 }
 
@@ -109,6 +112,7 @@ impl<'a> Reading<'a> {
             page: ReadPage::default(),
             row_count: 0,
             bytes: 0,
+            encoded_bytes: 0,
             steps: 0,
         }
     }
@@ -141,7 +145,7 @@ impl<'a> Reading<'a> {
     /// Reads a partition, of which everything may have been found already; is the page full by it?
     async fn key(&mut self, key: &PartitionKey, found: Option<LoneVersions>) -> Result<bool, StorageError> {
         self.count_step().await;
-        let bytes_before = self.bytes;
+        let bytes_before = self.encoded_bytes;
         let lone = match found {
             None if self.command.rows_are_alone() => self.lone_row(key).await?,
             found => found,
@@ -176,9 +180,9 @@ impl<'a> Reading<'a> {
         found
     }
 
-    /// Notes how much was wanted of files, since the page had so many bytes, if that was not in memory.
+    /// Notes how much was wanted of files, since the page had so many encoded bytes, if that was not in memory.
     fn note_cold(&self, bytes_before: usize) {
-        let bytes = (self.bytes - bytes_before) as u64;
+        let bytes = (self.encoded_bytes - bytes_before) as u64;
         if let Some(wanted) = bytes.checked_div(self.chunks.take_cold()) {
             let is_range = matches!(self.command.target, ReadTarget::Range(_));
             self.store.chunk_length.note(wanted, is_range);
@@ -238,12 +242,20 @@ impl<'a> Reading<'a> {
     fn take_lone(&mut self, key: &PartitionKey, versions: LoneVersions) -> Result<bool, StorageError> {
         let Some(row) = versions.merge(&self.command.table) else { return Ok(false) };
         let row = self.visible(row, key)?;
-        Ok(row.is_some_and(|row| self.take_only_row(row, key.clone())))
+        row.map_or(Ok(false), |row| self.take_only_row(row, key.clone()))
     }
 
-    /// Adds a partition of one live row to the page; is the page full by that?
-    pub(super) fn take_only_row(&mut self, row: Row, key: PartitionKey) -> bool {
-        self.bytes += row.as_encoded().len();
+    /// Adds a partition of one live row to the page; is the page full by that, or without it?
+    ///
+    /// # Errors
+    /// The row alone is more than a page may have.
+    pub(super) fn take_only_row(&mut self, row: Row, key: PartitionKey) -> Result<bool, StorageError> {
+        let bytes = PartitionRows::OWN_BYTES + key.bytes.len() + PartitionRows::row_bytes(&row);
+        if !self.has_room(bytes)? {
+            return Ok(true);
+        }
+        self.bytes += bytes;
+        self.encoded_bytes += row.as_encoded().len();
         self.row_count += 1;
         let is_full = self.is_full();
         if is_full && self.page.next.is_none() {
@@ -252,7 +264,24 @@ impl<'a> Reading<'a> {
         }
         let rows = RowList::from_buf([row]);
         self.page.partitions.push(PartitionRows { key, static_row: None, rows });
-        is_full
+        Ok(is_full)
+    }
+
+    /// May the page have so many bytes more? If not it ends behind the last partition that it has.
+    ///
+    /// # Errors
+    /// It has none: whoever asks has to allow more.
+    fn has_room(&mut self, bytes: usize) -> Result<bool, StorageError> {
+        if self.bytes.saturating_add(bytes) <= self.command.limits.bytes_max {
+            return Ok(true);
+        }
+        let Some(last) = self.page.partitions.last() else {
+            return Err(StorageError::RowTooLarge { bytes });
+        };
+        // It has given all that it has.
+        let next = ReadPosition { key: last.key.clone(), clustering: None, row_count: 0 };
+        self.page.next.get_or_insert(next);
+        Ok(false)
     }
 
     async fn range(&mut self, range: RingRange) -> Result<(), StorageError> {
@@ -355,6 +384,11 @@ impl<'a> Reading<'a> {
                         return Ok(true);
                     }
                     partition = self.open(header, resumed)?;
+                    if let Some(open) = &partition
+                        && !self.has_room(open.rows.memory_bytes())?
+                    {
+                        return Ok(true);
+                    }
                 }
                 Step::Item(item) => {
                     let Some(open) = partition.as_mut() else { continue };
@@ -364,7 +398,9 @@ impl<'a> Reading<'a> {
                         }
                         continue;
                     }
-                    self.take_item(item, open)?;
+                    if !self.take_item(item, open)? {
+                        return self.close_before(partition.take());
+                    }
                     if self.is_full() {
                         return Ok(self.close(partition.take()));
                     }
@@ -391,22 +427,45 @@ impl<'a> Reading<'a> {
             None => None,
         };
         let rows = PartitionRows { key: header.key, static_row, rows: RowList::new() };
-        Ok(Some(Open { rows, row_count: resumed.unwrap_or(0), is_resumed: resumed.is_some() }))
+        let (row_count, is_resumed) = (resumed.unwrap_or(0), resumed.is_some());
+        Ok(Some(Open { rows, row_count, is_resumed, left_out_bytes: None }))
     }
 
-    /// Adds what is visible of a merged row to its partition; counts an edge of a range tombstone.
-    fn take_item(&mut self, item: Unfiltered, open: &mut Open) -> Result<(), StorageError> {
+    /// Adds what is visible of a merged row to its partition, if there is room for it; counts an edge of a range
+    /// tombstone.
+    fn take_item(&mut self, item: Unfiltered, open: &mut Open) -> Result<bool, StorageError> {
         let row = match item {
             Unfiltered::Row(row) => row,
-            Unfiltered::Marker(marker) => return self.pass_marker(&marker, &open.rows.key),
+            Unfiltered::Marker(marker) => return self.pass_marker(&marker, &open.rows.key).map(|()| true),
         };
-        if let Some(row) = self.visible(row, &open.rows.key)? {
-            self.bytes += row.as_encoded().len();
-            self.row_count += 1;
-            open.row_count += 1;
-            open.rows.rows.push(row);
+        let Some(row) = self.visible(row, &open.rows.key)? else { return Ok(true) };
+        let of_partition = if open.rows.rows.is_empty() { open.rows.memory_bytes() } else { 0 };
+        let bytes = of_partition + PartitionRows::row_bytes(&row);
+        if self.bytes.saturating_add(bytes) > self.command.limits.bytes_max {
+            open.left_out_bytes = Some(bytes);
+            return Ok(false);
         }
-        Ok(())
+        self.bytes += bytes;
+        self.encoded_bytes += row.as_encoded().len();
+        self.row_count += 1;
+        open.row_count += 1;
+        open.rows.rows.push(row);
+        Ok(true)
+    }
+
+    /// Ends the page before a row for which it has no room.
+    ///
+    /// # Errors
+    /// The page is empty without it.
+    fn close_before(&mut self, partition: Option<Open>) -> Result<bool, StorageError> {
+        let Some(open) = partition else { return Ok(true) };
+        if open.rows.rows.is_empty() {
+            self.has_room(open.left_out_bytes.unwrap_or_default())?;
+            return Ok(true);
+        }
+        self.page.next = open.position();
+        self.page.partitions.push(open.rows);
+        Ok(true)
     }
 
     fn is_full(&self) -> bool {
@@ -422,7 +481,8 @@ impl<'a> Reading<'a> {
                 return false;
             }
             self.row_count += 1;
-            self.bytes += open.rows.static_row.as_ref().map_or(0, |row| row.as_encoded().len());
+            self.bytes += open.rows.memory_bytes();
+            self.encoded_bytes += open.rows.static_row.as_ref().map_or(0, |row| row.as_encoded().len());
         }
         let is_full = self.is_full();
         if is_full && self.page.next.is_none() {
@@ -434,11 +494,18 @@ impl<'a> Reading<'a> {
 
     /// What a client may see of a merged row.
     pub(super) fn visible(&mut self, row: Row, key: &PartitionKey) -> Result<Option<Row>, StorageError> {
+        let (table, columns) = (&self.command.table, &self.command.columns);
         let live = self.live_row(row, key)?;
-        if self.command.table.dropped_columns().is_empty() {
-            return Ok(live);
-        }
-        Ok(live.and_then(|live| without_dropped(&live, &self.command.table)))
+        let live = match table.dropped_columns().is_empty() {
+            true => live,
+            false => {
+                let is_there = |id| table.column_by_id(id).is_some();
+                live.map(|live| cut(&live, is_there)).filter(|kept| !kept.is_empty())
+            }
+        };
+        // To cut a small row costs more than to have all of it.
+        let is_whole = |row: &Row| *columns == ReadColumns::All || row.is_small();
+        Ok(live.map(|row| if is_whole(&row) { row } else { cut(&row, |id| columns.contains(id)) }))
     }
 }
 
@@ -506,6 +573,8 @@ struct Open {
     /// Rows it gave, on earlier pages too.
     row_count: u32,
     is_resumed: bool,
+    /// Of a row for which there was no room.
+    left_out_bytes: Option<usize>,
 }
 
 impl Open {
@@ -515,10 +584,10 @@ impl Open {
     }
 }
 
-/// Leaves out cells of columns that were dropped after they were written to a memtable.
-fn without_dropped(row: &Row, table: &Table) -> Option<Row> {
+/// The row with cells of some columns only.
+fn cut(row: &Row, is_kept: impl Fn(ColumnId) -> bool) -> Row {
     let mut builder = RowBuilder::with_encoded(row.encoded_clustering(), row.liveness(), row.deletion());
-    for column in row.columns().filter(|column| table.column_by_id(column.id).is_some()) {
+    for column in row.columns().filter(|column| is_kept(column.id)) {
         match column.data {
             rows::ColumnData::Simple(cell) => _ = builder.cell(column.id, cell),
             rows::ColumnData::Complex(complex) => {
@@ -526,8 +595,7 @@ fn without_dropped(row: &Row, table: &Table) -> Option<Row> {
             }
         }
     }
-    let kept = builder.finish();
-    (!kept.is_empty()).then_some(kept)
+    builder.finish()
 }
 
 /// A place where a partition may live.

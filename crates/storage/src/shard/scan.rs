@@ -159,7 +159,7 @@ impl Reading<'_> {
         };
         // What is in the page need not be remembered.
         merge.last = None;
-        Ok(self.take_only_row(row, key))
+        self.take_only_row(row, key)
     }
 }
 

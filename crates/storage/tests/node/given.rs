@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rows::{
     CellRef, Clustering, ClusteringBuilder, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
-    RowBuilder, Slices,
+    RowBuilder,
 };
 use runtime::{Io, ManualClock, MemoryDisk, Runtime};
 use schema::{
@@ -18,8 +18,8 @@ use schema::{
     TableId, TableOptions,
 };
 use storage::{
-    Directory, LocalShards, PartitionRows, ReadCommand, ReadLimits, ReadTarget, RingRange, Shard,
-    StorageError, StorageOptions,
+    Directory, LocalShards, PartitionRows, ReadCommand, ReadTarget, RingRange, Shard, StorageError,
+    StorageOptions,
 };
 use types::CqlType;
 
@@ -176,15 +176,7 @@ impl Node {
 }
 
 pub(crate) fn command(table: &Arc<Table>, target: ReadTarget) -> ReadCommand {
-    ReadCommand {
-        table: Arc::clone(table),
-        target,
-        slices: Slices::all(),
-        reversed: false,
-        limits: ReadLimits::PAGE,
-        now: 1_704_067_300,
-        resume: None,
-    }
+    ReadCommand::new(Arc::clone(table), target, 1_704_067_300)
 }
 
 /// All pages of a read on one shard.
