@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::MetadataLog;
 use coordinator::{Coordinator, CoordinatorError, Node};
-use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts};
+use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
 use storage::{Directory, RunningShards, ShardHandle, Shards};
@@ -48,6 +48,7 @@ struct Parts {
     clients: Arc<dyn Clients>,
     texts: Arc<PreparedTexts>,
     large_answer: Arc<LargeAnswer>,
+    timeouts: Arc<Timeouts>,
     /// Taken by the first shard.
     batches_replayed: Arc<Mutex<Option<ReplayReport>>>,
 }
@@ -72,7 +73,7 @@ where
     let schema: Arc<Schema> = Arc::clone(metadata.schema());
     let recovered = directory.recover(&schema)?;
     let texts = Arc::new(PreparedTexts::new(prepared_texts_bytes(options.memory_bytes)));
-    let options_answers = options.answers;
+    let (largest_bytes, timeouts) = (options.answers.largest_bytes, Arc::clone(&options.timeouts));
     let view = NodeView::new(options, recovered.facts(), runtime)?;
     let (batches_replayed, replayed) = std::sync::mpsc::channel();
     let parts = Parts {
@@ -80,7 +81,8 @@ where
         view: view.clone(),
         clients,
         texts,
-        large_answer: LargeAnswer::new(options_answers.largest_bytes),
+        large_answer: LargeAnswer::new(largest_bytes),
+        timeouts,
         batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
     };
     let shards = recovered.start(&schema, move |handle| {
@@ -138,7 +140,7 @@ async fn finish_what_was_cut_off(coordinator: &Coordinator) -> Result<u64, Coord
 
 /// What a shard has above storage.
 async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
-    let Parts { node, view, clients, texts, large_answer, batches_replayed } = parts;
+    let Parts { node, view, clients, texts, large_answer, timeouts, batches_replayed } = parts;
     let (index, shard) = (handle.local().index(), Rc::clone(handle.local()));
     let coordinator = Coordinator::new(node, handle);
     // Taken, so that whoever waits for it hears of it when this task dies.
@@ -148,7 +150,7 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
     let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.shard_count(), large_answer);
-    let engine = Engine::new(coordinator.clone(), system_tables, texts, answers);
+    let engine = Engine::new(coordinator.clone(), system_tables, texts, answers, timeouts);
     // From here on requests are answered; what comes now gives way to them.
     shard.start_prefetch();
     Seat { index, view, coordinator, engine }

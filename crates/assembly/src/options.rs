@@ -1,7 +1,9 @@
 //! What a node is put together with.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use query::Timeouts;
 use storage::StorageOptions;
 
 /// Memory for answers while they are put together, and until clients take them.
@@ -35,6 +37,8 @@ pub struct NodeOptions {
     pub memory_bytes: u64,
     /// What of it is for answers.
     pub answers: AnswerOptions,
+    /// How long requests may take.
+    pub timeouts: Arc<Timeouts>,
     /// Name that drivers check to be the same on all nodes.
     pub cluster_name: String,
     /// This node's data centre.

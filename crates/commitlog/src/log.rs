@@ -193,7 +193,7 @@ impl CommitLog {
             spares: Arc::clone(&spares),
             file: None,
         };
-        tokio::task::spawn_local(driver::drive(Rc::clone(&shared), writer));
+        runtime::spawn_local("commit log", driver::drive(Rc::clone(&shared), writer));
         Ok(CommitLog { shared, spares })
     }
 

@@ -65,6 +65,8 @@ pub struct Config {
     pub in_flight_bytes_limit: Option<u64>,
     /// `request_wait_max`; `None` is for ever.
     pub request_wait_max: Option<Duration>,
+    /// `read_request_timeout`, `range_request_timeout`, `write_request_timeout` and `truncate_request_timeout`.
+    pub request_timeouts: [Duration; 4],
     /// `cluster_name`.
     pub cluster_name: String,
     /// `datacenter`.
@@ -100,6 +102,7 @@ impl Default for Config {
             frame_bytes_max: 0,
             in_flight_bytes_limit: None,
             request_wait_max: None,
+            request_timeouts: [Duration::ZERO; 4],
             cluster_name: String::new(),
             datacenter: String::new(),
             rack: String::new(),

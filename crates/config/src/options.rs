@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy};
 use crate::config::Config;
@@ -130,13 +131,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "TIME",
         default: "10s",
         about: "With `commitlog_sync = \"periodic\"`: at most this long from a write to the sync that covers it.",
-        set: |config, text| {
-            let period = parse_time(text).and_then(|time| match time.is_zero() {
-                true => Err("must be longer than nothing".to_owned()),
-                false => Ok(time),
-            });
-            set(&mut config.commitlog_sync_period, period)
-        },
+        set: |config, text| set(&mut config.commitlog_sync_period, parse_limit(text)),
     },
     OptionSpec {
         name: "commitlog_sync_window",
@@ -285,6 +280,38 @@ pub static OPTIONS: &[OptionSpec] = &[
         },
     },
     OptionSpec {
+        name: "read_request_timeout",
+        value: "TIME",
+        default: "5s",
+        about: "A read of partitions by their keys that takes longer is given up, and its client told so. A page of it, that is; for aggregates each page that they read. \
+                `nodetool settimeout read` changes it while the node runs.",
+        set: |config, text| set(&mut config.request_timeouts[0], parse_limit(text)),
+    },
+    OptionSpec {
+        name: "range_request_timeout",
+        value: "TIME",
+        default: "10s",
+        about: "A read of a part of the ring, or of all of it, that takes longer is given up, and its client told so. Counted as for `read_request_timeout`. \
+                `nodetool settimeout range` changes it while the node runs.",
+        set: |config, text| set(&mut config.request_timeouts[1], parse_limit(text)),
+    },
+    OptionSpec {
+        name: "write_request_timeout",
+        value: "TIME",
+        default: "2s",
+        about: "A write that takes longer is given up, and its client told so. It may or may not have been done. \
+                `nodetool settimeout write` changes it while the node runs.",
+        set: |config, text| set(&mut config.request_timeouts[2], parse_limit(text)),
+    },
+    OptionSpec {
+        name: "truncate_request_timeout",
+        value: "TIME",
+        default: "60s",
+        about: "A TRUNCATE that takes longer is given up, and its client told so. \
+                `nodetool settimeout truncate` changes it while the node runs.",
+        set: |config, text| set(&mut config.request_timeouts[3], parse_limit(text)),
+    },
+    OptionSpec {
         name: "cluster_name",
         value: "TEXT",
         default: "Test Cluster",
@@ -332,6 +359,14 @@ fn at_most(bytes: u64, maximum: u64) -> Result<u64, String> {
         true => Err(format!("must be at most {}", show_size(maximum))),
         false => Ok(bytes),
     }
+}
+
+/// A time that is not nothing.
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    parse_time(text).and_then(|time| match time.is_zero() {
+        true => Err("must be longer than nothing".to_owned()),
+        false => Ok(time),
+    })
 }
 
 fn parse_count(text: &str) -> Result<u64, String> {

@@ -57,7 +57,7 @@ impl Coordinator {
         let coordinator = self.clone();
         let work = async move { coordinator.write_over_shards(mutations).await };
         let work = trace::carry(trace::current(), work);
-        tokio::task::spawn_local(work).await.map_err(|_| CoordinatorError::ShuttingDown)?
+        runtime::spawn_local("logged batch", work).await.map_err(|_| CoordinatorError::ShuttingDown)?
     }
 
     async fn write_over_shards(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
@@ -71,7 +71,9 @@ impl Coordinator {
         if let Err(error) = &written {
             tracing::warn!(%id, %error, "a logged batch is not whole yet and is written again");
             let coordinator = self.clone();
-            tokio::task::spawn_local(async move { coordinator.keep_writing(log, id, mutations).await });
+            runtime::spawn_local("logged batch", async move {
+                coordinator.keep_writing(log, id, mutations).await
+            });
         }
         written
     }

@@ -24,7 +24,8 @@ impl Coordinator {
         based_on: u64,
     ) -> Result<Arc<Schema>, CoordinatorError> {
         let coordinator = self.clone();
-        let work = tokio::task::spawn_local(async move { coordinator.commit(change, based_on).await });
+        let work =
+            runtime::spawn_local("schema change", async move { coordinator.commit(change, based_on).await });
         work.await.map_err(|_| CoordinatorError::ShuttingDown)?
     }
 

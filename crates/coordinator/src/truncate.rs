@@ -46,7 +46,9 @@ impl Coordinator {
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
         let (asker, told) = oneshot::channel();
         let coordinator = self.clone();
-        tokio::task::spawn_local(async move { coordinator.truncate_whole(table, Asker(Some(asker))).await });
+        runtime::spawn_local("truncation", async move {
+            coordinator.truncate_whole(table, Asker(Some(asker))).await
+        });
         told.await.map_err(|_| CoordinatorError::ShuttingDown)?
     }
 

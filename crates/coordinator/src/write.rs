@@ -48,7 +48,7 @@ impl Coordinator {
         for (owner, part) in self.by_owner(mutations) {
             let coordinator = self.clone();
             let write = async move { coordinator.write_to(owner, part).await };
-            writes.spawn_local(trace::carry(trace::current(), write));
+            writes.spawn_local(runtime::measured("write", trace::carry(trace::current(), write)));
         }
         let mut result = Ok(());
         while let Some(written) = writes.join_next().await {

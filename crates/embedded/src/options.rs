@@ -234,6 +234,7 @@ impl Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             memory_bytes: self.memory_bytes,
             answers: AnswerOptions::of_memory(self.memory_bytes),
+            timeouts: Arc::default(),
             cluster_name: self.cluster_name,
             data_center: self.data_center,
             rack: "rack1".into(),

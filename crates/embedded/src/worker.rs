@@ -106,7 +106,7 @@ pub(crate) async fn serve(seat: Seat, mut mailbox: MailboxReceiver<Request>) {
         // Never closed, so there is always a permit to come.
         let Ok(permit) = Arc::clone(&running).acquire_owned().await else { return };
         let engine = seat.engine.clone();
-        tokio::task::spawn_local(async move {
+        runtime::spawn_local("call", async move {
             let _permit = permit;
             // Nobody waits any more, and nothing was begun.
             if !request.reply.is_closed() {

@@ -21,6 +21,10 @@ use crate::freed_memory::FreedMemory;
 const LOG_LEVEL: &str = "info";
 /// What a process ends with whose disk failed, where the policy is `die`; Cassandra's code.
 const DISK_FAILED_CODE: i32 = 100;
+/// How long a stop in order may take.
+const STOP_MAX: Duration = Duration::from_secs(20);
+/// What a process ends with that did not stop in that time.
+const STOP_FAILED_CODE: i32 = 101;
 /// The option whose flag may be given several times.
 const REPEATED: &str = "data_file_directories";
 /// Set once the node was told to stop: what its clients in this process meet then is no failure.
@@ -161,10 +165,23 @@ fn serve(
         IS_STOPPING.store(true, Ordering::Relaxed);
         tracing::info!(reason, "stopping: clients are let go, memtables written out");
         let stopping = Instant::now();
+        end_in_any_case();
         server.stop().await.map_err(ServeError::Stop)?;
         tracing::info!(elapsed = ?millis(stopping.elapsed()), "stopped");
         Ok(())
     })
+}
+
+/// Ends the process when stopping it in order takes too long: a shard that is kept by something would keep it for ever.
+fn end_in_any_case() {
+    let watching = runtime::start_service("stop-watch", || async {
+        tokio::time::sleep(STOP_MAX).await;
+        tracing::error!(after = ?STOP_MAX, "the node does not stop: its process ends; the next start replays its log");
+        std::process::exit(STOP_FAILED_CODE);
+    });
+    if let Err(error) = watching {
+        tracing::warn!(%error, "nothing watches over the stop");
+    }
 }
 
 /// What somebody who reads the log will want to know of this run.

@@ -29,6 +29,20 @@ pub struct Encoder {
     compressor: Compressor,
 }
 
+/// How messages are framed on a connection: what it takes to encode one elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Framing {
+    direction: Direction,
+    phase: Phase,
+}
+
+impl Framing {
+    /// An encoder whose output may follow what the connection's own has put out.
+    pub fn encoder(self) -> Encoder {
+        Encoder { phase: self.phase, ..Encoder::new(self.direction) }
+    }
+}
+
 /// Memory for encoders to work in, to be lent to many that work in turns: one that has nothing to send
 /// needs none of its own.
 #[derive(Debug, Default)]
@@ -69,6 +83,11 @@ impl Encoder {
             scratch: BytesMut::new(),
             compressor: Compressor::default(),
         }
+    }
+
+    /// How it frames messages now.
+    pub fn framing(&self) -> Framing {
+        Framing { direction: self.direction, phase: self.phase }
     }
 
     /// The connection uses this version and compression from now on. A server calls it *before*

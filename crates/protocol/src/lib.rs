@@ -43,7 +43,7 @@ mod startup;
 pub use compression::Compression;
 pub use consistency::{BatchKind, Consistency, WriteType};
 pub use decoder::{Decoder, FRAME_BYTES_MAX_DEFAULT, Fate, FrameError};
-pub use encoder::{Encoder, Workspace};
+pub use encoder::{Encoder, Framing, Workspace};
 pub use error::{ErrorKind, ErrorResponse, FailureReason, ProtocolError};
 pub use event::{
     Event, EventKind, SchemaChange, SchemaChangeKind, SchemaTarget, StatusChangeKind, TopologyChangeKind,

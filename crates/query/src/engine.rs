@@ -19,7 +19,7 @@ use crate::prepare::{self, PlanCache, Planned, Prepared, PreparedText, is_qualif
 use crate::request::{BatchStatement, BatchType, QueryOptions, SessionState};
 use crate::response::{PreparedInfo, Response, ResponseKind};
 use crate::scope::{Markers, Scope};
-use crate::{PreparedTexts, QueryError, VirtualTables};
+use crate::{PreparedTexts, QueryError, Timeouts, VirtualTables};
 
 /// Plans that one shard keeps at most.
 const PLANS_MAX: usize = 10_000;
@@ -39,6 +39,7 @@ struct Inner {
     plans: RefCell<PlanCache>,
     prepends: PrependClock,
     answers: Rc<AnswerMemory>,
+    timeouts: Arc<Timeouts>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -49,16 +50,17 @@ impl std::fmt::Debug for Engine {
 
 impl Engine {
     /// An engine over that coordinator. `texts` is shared by the engines of all shards of a node; `answers` is what
-    /// requests on this shard may gather.
+    /// requests on this shard may gather, `timeouts` how long they may take.
     pub fn new(
         coordinator: Coordinator,
         virtual_tables: Rc<dyn VirtualTables>,
         texts: Arc<PreparedTexts>,
         answers: Rc<AnswerMemory>,
+        timeouts: Arc<Timeouts>,
     ) -> Self {
         let plans = RefCell::new(PlanCache::new(PLANS_MAX));
         let prepends = PrependClock::default();
-        let inner = Inner { coordinator, virtual_tables, texts, plans, prepends, answers };
+        let inner = Inner { coordinator, virtual_tables, texts, plans, prepends, answers, timeouts };
         Engine { inner: Rc::new(inner) }
     }
 

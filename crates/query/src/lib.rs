@@ -30,6 +30,7 @@ mod restrictions;
 mod scope;
 mod select;
 mod terms;
+mod timeouts;
 mod virtual_tables;
 
 pub use coordinator::Consistency;
@@ -49,4 +50,5 @@ pub use response::{
     SchemaChange, TombstoneWarning,
 };
 pub use select::PointRow;
+pub use timeouts::{TimeoutKind, Timeouts};
 pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualTables};

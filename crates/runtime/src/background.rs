@@ -85,7 +85,7 @@ impl Background {
             }
             Kind::Tasks { delay, stopped } => {
                 let (delay, stopped) = (delay.clone(), Arc::clone(stopped));
-                tokio::task::spawn_local(async move {
+                crate::spawn_local("background", async move {
                     delay.pass().await;
                     if !stopped.load(Ordering::SeqCst) {
                         job();

@@ -15,6 +15,7 @@
 //! | [`Io`] short disk work off a shard's thread | a pool of named threads | at once, with a virtual delay |
 //! | [`ShardThreads`] | one thread per shard | not used: shards are tasks of one `LocalSet` |
 //! | [`Residence`] a shard's state, visited while its thread sleeps | the same | not used |
+//! | [`spawn_local`] tasks of a shard | their turns measured | not measured |
 //! | [`trace`] | what a traced request did | the same |
 
 mod background;
@@ -35,6 +36,7 @@ mod random;
 mod residence;
 mod shard_threads;
 pub mod trace;
+mod turns;
 
 use std::sync::Arc;
 
@@ -52,6 +54,7 @@ pub use process::{memory_limit_bytes, resident_bytes, start_service};
 pub use random::{OsRandom, Random, SeededRandom};
 pub use residence::{Door, Residence};
 pub use shard_threads::{ShardOptions, ShardThreads};
+pub use turns::{Piece, TURN_MAX, TurnFigures, measured, spawn_local};
 
 /// Everything of the outside that a node may touch. Cheap to clone.
 #[derive(Clone, Debug)]

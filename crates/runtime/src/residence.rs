@@ -186,7 +186,7 @@ mod tests {
             Arc::new(doors.iter().cloned().map(Residence::new).collect());
         let counted = Arc::new(std::sync::Mutex::new(Vec::new()));
         let finished = Arc::new(AtomicU8::new(0));
-        let options = ShardOptions { shard_count, pinned: false, doors };
+        let options = ShardOptions { shard_count, pinned: false, doors, turns: Vec::new() };
         let threads = ShardThreads::start(options, {
             let (homes, counted, finished) =
                 (Arc::clone(&homes), Arc::clone(&counted), Arc::clone(&finished));
@@ -234,7 +234,7 @@ mod tests {
         let home = Arc::new(Residence::new(Arc::clone(&door)));
         // SAFETY: nothing of the state is kept.
         assert_eq!(unsafe { home.visit(|number: &u64| *number) }, None);
-        let options = ShardOptions { shard_count: 1, pinned: false, doors: vec![door] };
+        let options = ShardOptions { shard_count: 1, pinned: false, doors: vec![door], turns: Vec::new() };
         let (go_on, told) = tokio::sync::oneshot::channel::<()>();
         let told = Arc::new(std::sync::Mutex::new(Some(told)));
         let threads = ShardThreads::start(options, {

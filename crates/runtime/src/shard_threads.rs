@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
-use crate::Door;
+use crate::{Door, TurnFigures, turns};
 
 /// How shard threads are started.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct ShardOptions {
     pub pinned: bool,
     /// What shard `i` shuts while it runs and leaves open while it sleeps.
     pub doors: Vec<Arc<Door>>,
+    /// Where it is told how long turns of shard `i` take.
+    pub turns: Vec<Arc<TurnFigures>>,
 }
 
 /// The running threads. Dropping this without [`ShardThreads::join`] leaves them running.
@@ -45,12 +47,19 @@ impl ShardThreads {
             let runtime = Builder::new_current_thread()
                 .enable_all()
                 .on_thread_park(move || asleep.open())
-                .on_thread_unpark(move || awake.shut())
+                .on_thread_unpark(move || {
+                    awake.shut();
+                    turns::begin_turn();
+                })
                 .build()?;
             let cpu = cpus.get(index).copied().filter(|_| options.shard_count <= cpus.len());
+            let figures = options.turns.get(index).cloned();
             let body = body.clone();
             let thread = thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
                 door.belongs_to_this_thread();
+                if let Some(figures) = figures {
+                    turns::measure_this_thread(figures);
+                }
                 if let Some(cpu) = cpu {
                     pin_this_thread(cpu);
                 }
@@ -109,7 +118,7 @@ mod tests {
     fn shards_run_local_tasks_and_talk_through_mailboxes() {
         let (to_main, mut from_shards) = mailbox(16);
         let to_main = Arc::new(Mutex::new(Some(to_main)));
-        let options = ShardOptions { shard_count: 3, pinned: true, doors: Vec::new() };
+        let options = ShardOptions { shard_count: 3, pinned: true, doors: Vec::new(), turns: Vec::new() };
         let shards = ShardThreads::start(options, {
             let to_main = Arc::clone(&to_main);
             move |index| {

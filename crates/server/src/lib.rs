@@ -21,6 +21,7 @@ mod convert;
 mod error;
 mod events;
 mod listener;
+mod long_turns;
 mod management;
 mod node;
 mod options;

@@ -110,12 +110,13 @@ pub(crate) async fn accept(
         };
         next_id.set(next_id.get().wrapping_add(1));
         let (server, id) = (Rc::clone(&server), next_id.get());
-        tasks.borrow_mut().spawn_local(async move {
+        let serving = async move {
             if let Err(error) = serve_connection(stream, server, id).await {
                 tracing::debug!(%peer, %error, "a connection ended");
             }
             drop(place);
-        });
+        };
+        tasks.borrow_mut().spawn_local(runtime::measured("connection", serving));
     }
 }
 

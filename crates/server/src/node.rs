@@ -178,6 +178,7 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
             bytes: limits.in_flight_bytes / 2,
             ..AnswerOptions::of_memory(options.memory_bytes)
         },
+        timeouts: options.timeouts,
         cluster_name: options.cluster_name,
         data_center: options.data_center,
         rack: options.rack,

@@ -1,9 +1,11 @@
 //! What a server is started with.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::{CommitlogSync, Config};
+use query::Timeouts;
 use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode, TombstoneThresholds};
 
 /// What a server is started with.
@@ -25,6 +27,8 @@ pub struct ServerOptions {
     pub rack: String,
     /// What a client can ask for at most.
     pub limits: Limits,
+    /// How long requests may take.
+    pub timeouts: Arc<Timeouts>,
 }
 
 impl ServerOptions {
@@ -65,6 +69,7 @@ impl ServerOptions {
             cluster_name: config.cluster_name.clone(),
             data_center: config.datacenter.clone(),
             rack: config.rack.clone(),
+            timeouts: Arc::new(Timeouts::new(config.request_timeouts)),
             limits: Limits {
                 connection_count: config.connections_max as usize,
                 frame_bytes: to_usize(config.frame_bytes_max),
@@ -106,6 +111,8 @@ pub struct Limits {
     pub in_flight_bytes: usize,
     /// How long a request may have waited before it is begun; else it is refused.
     pub request_wait: Duration,
+    /// How long a client may hold memory that others want, and neither take its answers nor send its request.
+    pub stall: Duration,
     /// Requests being carried out for one connection; beyond it, the server reads no further.
     pub requests_per_connection: usize,
 }
@@ -117,6 +124,7 @@ impl Default for Limits {
             frame_bytes: protocol::FRAME_BYTES_MAX_DEFAULT,
             in_flight_bytes: 256 << 20,
             request_wait: Duration::from_millis(500),
+            stall: Duration::from_secs(10),
             requests_per_connection: 4096,
         }
     }

@@ -3,4 +3,5 @@
 pub mod cursor;
 pub mod id_map;
 pub mod prefetch;
+pub mod ticks;
 pub mod vint;

@@ -42,14 +42,25 @@ pub(crate) trait Errand: Send {
 
 struct ErrandOf<Work, T> {
     work: Option<Work>,
+    /// What goes on when nobody waits for its result any more.
+    fate: Fate,
     trace: Option<Trace>,
     reply: Option<oneshot::Sender<T>>,
     result: Option<T>,
 }
 
+/// What becomes of work whose asker has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It goes on: it changes something.
+    GoesOn,
+    /// It ends where it stands: it only reads.
+    EndsWithAsker,
+}
+
 impl Message {
     /// A message that does something and sends back what it gives.
-    pub(crate) fn for_work<T, Work, Doing>(work: Work) -> (Message, oneshot::Receiver<T>)
+    pub(crate) fn for_work<T, Work, Doing>(fate: Fate, work: Work) -> (Message, oneshot::Receiver<T>)
     where
         T: Send + 'static,
         Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
@@ -57,7 +68,7 @@ impl Message {
     {
         let (reply, answer) = oneshot::channel();
         let (work, trace) = (Some(work), trace::current());
-        let errand = ErrandOf { work, trace, reply: Some(reply), result: None };
+        let errand = ErrandOf { work, fate, trace, reply: Some(reply), result: None };
         (Message::Errand(Box::new(errand)), answer)
     }
 }
@@ -70,6 +81,9 @@ where
 {
     fn begin(&mut self, shard: &Rc<Shard>) {
         let (Some(work), Some(reply)) = (self.work.take(), self.reply.take()) else { return };
+        if self.fate == Fate::EndsWithAsker && reply.is_closed() {
+            return;
+        }
         let trace = self.trace.take();
         // As in a task of its own, a panic ends this errand only: its asker finds the reply gone.
         let begun = catch_unwind(AssertUnwindSafe(|| {
@@ -83,8 +97,11 @@ where
                 self.reply = Some(reply);
             }
             // The task polls it again at once, which is when it learns whom to wake.
+            Ok((doing, Poll::Pending)) if self.fate == Fate::EndsWithAsker => {
+                runtime::spawn_local("errand", end_with_asker(doing, reply));
+            }
             Ok((doing, Poll::Pending)) => {
-                tokio::task::spawn_local(async move { _ = reply.send(doing.await) });
+                runtime::spawn_local("errand", async move { _ = reply.send(doing.await) });
             }
             Err(_) => {}
         }
@@ -96,6 +113,16 @@ where
             _ = reply.send(result);
         }
     }
+}
+
+/// Sends back what comes of it, unless nobody waits for that any more.
+async fn end_with_asker<T>(doing: Pin<Box<impl Future<Output = T>>>, mut reply: oneshot::Sender<T>) {
+    let result = tokio::select! {
+        biased;
+        result = doing => result,
+        () = reply.closed() => return,
+    };
+    _ = reply.send(result);
 }
 
 fn poll_once<T>(doing: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
@@ -126,7 +153,7 @@ impl Outbox {
             return Err(SendError::Full(message));
         }
         if waiting.is_empty() {
-            tokio::task::spawn_local(Rc::clone(self).send_all());
+            runtime::spawn_local("errand", Rc::clone(self).send_all());
         }
         waiting.push(message);
         Ok(())

@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::Sharding;
 use runtime::{
-    DirectoryLock, Door, MailboxReceiver, MailboxSender, Residence, Runtime, ShardOptions, ShardThreads,
-    mailbox,
+    DirectoryLock, Door, MailboxReceiver, MailboxSender, Piece, Residence, Runtime, ShardOptions,
+    ShardThreads, TurnFigures, mailbox,
 };
 use schema::Schema;
 use types::Token;
 
 use crate::compaction::CompactionControl;
-use crate::errand::{Batch, Message, Outbox, refused};
+use crate::errand::{Batch, Fate, Message, Outbox, refused};
 use crate::files::FileRegistry;
 use crate::health::{self, DiskFailurePolicy, Health};
 use crate::layout::NodeFacts;
@@ -225,7 +225,8 @@ impl Recovered {
         let seats: Vec<_> =
             receivers.into_iter().zip(self.seeds).zip(reports).map(|((a, b), c)| Some((a, b, c))).collect();
         let seats = Arc::new(Mutex::new(seats));
-        let options = ShardOptions { shard_count: shards.count(), pinned: false, doors };
+        let turns = shards.turns.to_vec();
+        let options = ShardOptions { shard_count: shards.count(), pinned: false, doors, turns };
         let (context, schema, for_threads) = (self.context.clone(), Arc::clone(schema), shards.clone());
         let threads = ShardThreads::start(options, move |index| {
             let seat = seats.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
@@ -238,10 +239,10 @@ impl Recovered {
                         let home = Arc::clone(&shards.homes[index]);
                         let handle = ShardHandle::new(shards, Rc::clone(&shard));
                         home.move_in(Rc::clone(&shard));
-                        tokio::task::spawn_local(body(handle));
+                        runtime::spawn_local("start", body(handle));
                         _ = report.send(Ok(()));
                         drop(report);
-                        serve(shard, receiver).await;
+                        runtime::measured("errands", serve(shard, receiver)).await;
                         home.move_out();
                     }
                     Err(error) => _ = report.send(Err(error)),
@@ -282,7 +283,7 @@ impl Recovered {
         for (index, (receiver, seed)) in receivers.into_iter().zip(self.seeds).enumerate() {
             let shard = Shard::start(index, self.context.clone(), seed, Arc::clone(schema))?;
             handles.push(ShardHandle::new(shards.clone(), Rc::clone(&shard)));
-            tokio::task::spawn_local(serve(shard, receiver));
+            runtime::spawn_local("errands", serve(shard, receiver));
         }
         Ok(LocalShards { handles, _locks: self.locks })
     }
@@ -293,7 +294,8 @@ impl Recovered {
         let doors: Vec<Arc<Door>> = (0..count).map(|_| Arc::default()).collect();
         let homes = doors.iter().map(|door| Arc::new(Residence::new(Arc::clone(door)))).collect();
         let health = Arc::clone(&self.context.health);
-        (Shards { senders, homes, sharding: self.context.sharding, health }, receivers, doors)
+        let turns = (0..count).map(|_| Arc::default()).collect();
+        (Shards { senders, homes, sharding: self.context.sharding, health, turns }, receivers, doors)
     }
 }
 
@@ -302,10 +304,15 @@ async fn serve(shard: Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
     let mut messages = Vec::with_capacity(MESSAGES_PER_TURN);
     let mut batch = Batch::with_capacity(MESSAGES_PER_TURN);
     while receiver.receive_batch(&mut messages, MESSAGES_PER_TURN).await > 0 {
+        let mut piece = Piece::begin();
         for message in messages.drain(..) {
             match message {
                 Message::Errand(errand) => batch.begin(errand, &shard),
                 Message::Exit => return batch.deliver(),
+            }
+            if piece.is_long() {
+                batch.deliver();
+                piece.give_way().await;
             }
         }
         batch.deliver();
@@ -320,9 +327,16 @@ pub struct Shards {
     homes: Arc<[Arc<Residence<Shard>>]>,
     sharding: Sharding,
     health: Arc<Health>,
+    /// How long turns of each take.
+    turns: Arc<[Arc<TurnFigures>]>,
 }
 
 impl Shards {
+    /// How long turns of each shard take; nothing is measured of shards that are tasks of one thread.
+    pub fn turns(&self) -> &[Arc<TurnFigures>] {
+        &self.turns
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.senders.len()
@@ -356,7 +370,7 @@ impl Shards {
         Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
         Doing: Future<Output = T> + 'static,
     {
-        let (message, answer) = Message::for_work(work);
+        let (message, answer) = Message::for_work(Fate::GoesOn, work);
         self.senders[shard].try_send(message).map_err(refused(shard))?;
         answer.await.map_err(|_| StorageError::ShardGone { shard })
     }
@@ -374,7 +388,7 @@ impl Shards {
         Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
         Doing: Future<Output = T> + 'static,
     {
-        let (message, answer) = Message::for_work(work);
+        let (message, answer) = Message::for_work(Fate::GoesOn, work);
         self.senders[shard].send(message).await.map_err(|_| StorageError::ShardGone { shard })?;
         answer.await.map_err(|_| StorageError::ShardGone { shard })
     }
@@ -446,10 +460,35 @@ impl ShardHandle {
         Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
         Doing: Future<Output = T> + 'static,
     {
+        self.send(Fate::GoesOn, shard, work).await
+    }
+
+    /// As [`ShardHandle::on`], of work that only reads.
+    ///
+    /// # Errors
+    /// As [`Shards::on`].
+    ///
+    /// # Cancel safety
+    /// Dropped, the work ends at the next point where it waits.
+    pub async fn ask<T, Work, Doing>(&self, shard: usize, work: Work) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+        Doing: Future<Output = T> + 'static,
+    {
+        self.send(Fate::EndsWithAsker, shard, work).await
+    }
+
+    async fn send<T, Work, Doing>(&self, fate: Fate, shard: usize, work: Work) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
+        Doing: Future<Output = T> + 'static,
+    {
         if shard == self.local.index() {
             return Ok(work(Rc::clone(&self.local)).await);
         }
-        let (message, answer) = Message::for_work(work);
+        let (message, answer) = Message::for_work(fate, work);
         self.outboxes[shard].put(message).map_err(refused(shard))?;
         answer.await.map_err(|_| StorageError::ShardGone { shard })
     }

@@ -28,7 +28,7 @@ impl ShardHandle {
             return page;
         }
         let command = command.clone();
-        Box::pin(self.on(owner, move |shard| async move { shard.read(&command).await })).await?
+        Box::pin(self.ask(owner, move |shard| async move { shard.read(&command).await })).await?
     }
 
     /// Shows rows that the owner has in memory, each by the index of its key: the live one, or that there is
@@ -66,7 +66,7 @@ impl ShardHandle {
             shard.sent_point_reads(&reads, |index, row| show(&mut seen, index, &reads.keys[index], row));
             seen
         };
-        self.on(owner, read).await
+        self.ask(owner, read).await
     }
 
     /// As [`ShardHandle::write`] of each mutation by itself, if that needs no waiting; tells those that were

@@ -1,9 +1,10 @@
 //! Carrying out planned statements.
 
 use std::cell::{OnceCell, RefCell};
+use std::future::Future;
 use std::rc::Rc;
 
-use coordinator::Consistency;
+use coordinator::{Consistency, CoordinatorError};
 use cql::ast::{Statement, StatementKind};
 use rows::Mutation;
 
@@ -17,6 +18,7 @@ use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, Sessio
 use crate::response::{Response, ResponseKind};
 use crate::select::{self, Reader, SelectPlan};
 use crate::terms::Bindings;
+use crate::timeouts::{Deadline, TimedOut, TimeoutKind};
 use crate::{ColumnSpec, QueryError, TombstoneFailure, WriteType};
 
 impl Inner {
@@ -58,6 +60,7 @@ impl Inner {
             coordinator: &self.coordinator,
             virtual_tables: &*self.virtual_tables,
             consistency: options.consistency,
+            timeouts: &self.timeouts,
             told: RefCell::default(),
         };
         let result = select::execute(plan, &reader, bindings, options, room).await;
@@ -112,8 +115,22 @@ impl Inner {
         }
         // As in Cassandra, whatever the statement: what counts is how many partitions there are.
         let write_type = if mutations.len() == 1 { WriteType::Simple } else { WriteType::UnloggedBatch };
-        let written = self.coordinator.write(mutations, consistency).await;
-        written.map_err(|error| QueryError::of_write(error, consistency, write_type))
+        self.wait_for_write(self.coordinator.write(mutations, consistency), consistency, write_type).await
+    }
+
+    /// Waits for a write as long as one may take.
+    async fn wait_for_write(
+        &self,
+        write: impl Future<Output = Result<(), CoordinatorError>>,
+        consistency: Consistency,
+        write_type: WriteType,
+    ) -> Result<(), QueryError> {
+        match Deadline::new(self.timeouts.get(TimeoutKind::Write)).within(write).await {
+            Ok(written) => written.map_err(|error| QueryError::of_write(error, consistency, write_type)),
+            Err(TimedOut) => {
+                Err(QueryError::WriteTimeout { consistency, received: 0, block_for: 1, write_type })
+            }
+        }
     }
 
     async fn batch_statement(
@@ -142,8 +159,8 @@ impl Inner {
         let mut response = Response::void();
         // One partition is atomic by itself.
         if batch_type == BatchType::Logged && mutations.len() > 1 {
-            let written = self.coordinator.write_logged_batch(mutations, consistency).await;
-            written.map_err(|error| QueryError::of_write(error, consistency, WriteType::Batch))?;
+            let write = self.coordinator.write_logged_batch(mutations, consistency);
+            self.wait_for_write(write, consistency, WriteType::Batch).await?;
             return Ok(response);
         }
         if batch_type == BatchType::Unlogged {

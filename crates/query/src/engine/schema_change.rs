@@ -8,6 +8,7 @@ use crate::catalog::{Home, keyspace_of};
 use crate::error::refuse;
 use crate::request::QueryOptions;
 use crate::response::{Response, ResponseKind};
+use crate::timeouts::{Deadline, TimedOut, TimeoutKind};
 use crate::{QueryError, ddl, describe};
 
 /// How often a change is planned again because another came first.
@@ -60,9 +61,11 @@ impl Inner {
             }
             return Err(QueryError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
         }
-        match self.coordinator.truncate(table.id()).await {
-            Ok(()) => Ok(ResponseKind::Void.into()),
-            Err(error) => Err(QueryError::Truncate(format!("Error during truncate: {error}"))),
+        let mut deadline = Deadline::new(self.timeouts.get(TimeoutKind::Truncate));
+        match deadline.within(self.coordinator.truncate(table.id())).await {
+            Ok(Ok(())) => Ok(ResponseKind::Void.into()),
+            Err(TimedOut) => Err(QueryError::Truncate("Error during truncate: Truncate timed out".into())),
+            Ok(Err(error)) => Err(QueryError::Truncate(format!("Error during truncate: {error}"))),
         }
     }
 

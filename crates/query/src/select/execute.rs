@@ -26,7 +26,8 @@ use crate::request::QueryOptions;
 use crate::response::{RowSink, RowsBody, RowsResult, TombstoneWarning};
 use crate::restrictions::{Partitions, RowFilter, Rows};
 use crate::terms::{Bindings, Value};
-use crate::{QueryError, VirtualTables};
+use crate::timeouts::{Deadline, TimedOut, TimeoutKind};
+use crate::{QueryError, Timeouts, VirtualTables};
 
 /// Rows asked of storage at once at most, where the client's page says nothing.
 const ROWS_AT_ONCE: u32 = 10_000;
@@ -41,6 +42,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) coordinator: &'a Coordinator,
     pub(crate) virtual_tables: &'a dyn VirtualTables,
     pub(crate) consistency: Consistency,
+    pub(crate) timeouts: &'a Timeouts,
     /// What is to be said of tombstones, when the read is over.
     pub(crate) told: RefCell<Vec<TombstoneWarning>>,
 }
@@ -205,6 +207,7 @@ pub(super) struct Scan<'a> {
     is_one_row: bool,
     /// Has a page been read?
     has_read: bool,
+    deadline: Deadline,
 }
 
 /// When a page is read, and from where.
@@ -247,6 +250,8 @@ impl<'a> Scan<'a> {
             ReadTarget::Keys(keys) => Some(keys.len()),
             ReadTarget::Range(_) => None,
         };
+        let kind = if key_count.is_some() { TimeoutKind::Read } else { TimeoutKind::Range };
+        let limit = reader.timeouts.get(kind);
         let is_done = key_count == Some(0) || slices.as_slice().is_empty();
         let started_at = resume.clone();
         let (columns, reversed) = (plan.read_columns.clone(), plan.is_reversed);
@@ -270,6 +275,7 @@ impl<'a> Scan<'a> {
             is_done,
             is_one_row: is_named_row && key_count == Some(1),
             has_read: false,
+            deadline: Deadline::new(limit),
         })
     }
 
@@ -289,8 +295,11 @@ impl<'a> Scan<'a> {
             return Ok(Next::End);
         }
         if std::mem::replace(&mut self.has_read, true) {
+            if self.plan.is_aggregate() {
+                self.deadline.begin_anew();
+            }
             // A long scan takes turns with the shard's other requests, page by page.
-            tokio::task::yield_now().await;
+            self.deadline.give_way().await.map_err(|TimedOut| self.timed_out())?;
         }
         self.command.limits.row_count = row_count.max(1);
         // Filtered rows are counted here, not by storage.
@@ -306,7 +315,8 @@ impl<'a> Scan<'a> {
             };
             self.command.limits.bytes = bytes;
             self.command.limits.bytes_max = bytes;
-            match self.reader.read(self.plan, &self.command).await {
+            let read = self.reader.read(self.plan, &self.command);
+            match self.deadline.within(read).await.map_err(|TimedOut| self.timed_out())? {
                 Err(CoordinatorError::Storage(StorageError::RowTooLarge { bytes })) => {
                     if has_any && self.is_paged() {
                         return Ok(Next::PageIsFull);
@@ -339,6 +349,11 @@ impl<'a> Scan<'a> {
         } else {
             self.room.for_all().await
         }
+    }
+
+    fn timed_out(&self) -> QueryError {
+        let consistency = self.reader.consistency;
+        QueryError::ReadTimeout { consistency, received: 0, block_for: 1, data_present: false }
     }
 
     fn too_much(&self) -> QueryError {

@@ -63,7 +63,7 @@ fn with_options<Test: AsyncFnOnce(Session)>(options: StorageOptions, test: Test)
         let coordinator = Coordinator::new(Node::new(metadata), shards.handles()[0].clone());
         let texts = Arc::new(PreparedTexts::new(1 << 20));
         let answers = AnswerMemory::new(4 * ANSWER_BYTES_MAX, LargeAnswer::new(ANSWER_BYTES_MAX));
-        let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts, answers);
+        let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts, answers, Arc::default());
         let (state, options) = (SessionState::default(), QueryOptions::default());
         let mut session = Session { engine, state, options, _shards: shards };
         session

@@ -113,7 +113,7 @@ impl Ring {
             in_flight_bytes: 0,
             is_submit_due: false,
         }));
-        let reaper = tokio::task::spawn_local(reap_when_readable(readable, Rc::downgrade(&inner)));
+        let reaper = crate::spawn_local("disk", reap_when_readable(readable, Rc::downgrade(&inner)));
         Ok(Ring { inner, reaper: reaper.abort_handle() })
     }
 
@@ -191,7 +191,7 @@ fn submit_soon(inner: &Rc<RefCell<Inner>>) {
         return;
     }
     let inner = Rc::downgrade(inner);
-    tokio::task::spawn_local(async move {
+    crate::spawn_local("disk", async move {
         while let Some(strong) = inner.upgrade() {
             let submitted = strong.borrow_mut().submit();
             let is_refused = match submitted {

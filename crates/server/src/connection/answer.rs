@@ -17,6 +17,8 @@ pub(super) enum Answer {
     Envelope(Box<ResponseEnvelope>),
     /// Rows, written from where they are stored straight into the output.
     Rows(Box<RowsAnswer>),
+    /// What was encoded elsewhere.
+    Encoded(Bytes),
 }
 
 pub(super) struct RowsAnswer {
@@ -51,6 +53,7 @@ impl Answer {
         let mut envelope = match self {
             Answer::Envelope(envelope) => envelope,
             Answer::Rows(rows) => Box::new(rows.into_response().into()),
+            Answer::Encoded(_) => return self,
         };
         envelope.tracing_id = Some(id);
         Answer::Envelope(envelope)
@@ -62,6 +65,7 @@ impl Answer {
             Answer::Envelope(envelope) => encoder.append_response(version, stream, &envelope),
             Answer::Rows(rows) => encoder
                 .append_with(version, stream, Opcode::Result, Flags::NONE, |out| rows.write(out, version)),
+            Answer::Encoded(_) => unreachable!("a connection sends it as it is"),
         }
     }
 }

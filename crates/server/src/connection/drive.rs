@@ -1,14 +1,14 @@
 //! The loop of one connection: read, answer, write.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use protocol::{
@@ -16,6 +16,7 @@ use protocol::{
     RequestEnvelope, Response, ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
 };
 use query::{AnswerRoom, Lane, SessionState, UntakenRoom};
+use runtime::Piece;
 use tokio::net::TcpStream;
 use tokio::sync::broadcast;
 
@@ -24,12 +25,13 @@ use super::answer::Answer;
 use super::at_once::{AtOnce, Together};
 use super::handle::Job;
 use super::intake::{Intake, Taken};
+use super::progress::Progress;
 use super::sent::{SentReads, SentWrites, frame_bytes};
 use crate::budget::Held;
 use crate::clients::Registration;
 
-/// A client that has taken nothing and sent nothing for so long, while it holds what others wait for, is let go.
-const STALL: Duration = Duration::from_secs(30);
+/// Of an answer that was encoded elsewhere so much is written before it is asked whether the turn has been long.
+const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// The answer to a request, on its stream, and the room that it has in memory.
 type Answered = (i16, Version, Answer, AnswerRoom);
@@ -88,11 +90,17 @@ pub(super) struct Connection {
     held: Held,
     /// Answers that the client has not taken.
     untaken: UntakenRoom,
+    /// Output that goes before what the encoder has: answers encoded elsewhere, and what came before them.
+    earlier: VecDeque<Bytes>,
+    /// Does the client take and send, while it holds what others may want?
+    progress: Progress,
     /// Does the socket take no more output for now?
     is_blocked: bool,
     /// Does the client want to be refused rather than not read?
     throws_on_overload: bool,
     is_closing: bool,
+    /// The turn that goes on.
+    piece: Piece,
 }
 
 /// What a connection was woken by.
@@ -103,6 +111,8 @@ enum Woken {
     Taken(Taken),
     /// The client takes answers again.
     Writable,
+    /// What was left over of the turn before.
+    Again,
     Stalled,
 }
 
@@ -125,9 +135,12 @@ pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>,
         intake: Intake::default(),
         held: server.budget.hold_for_client(),
         untaken: server.answers().hold_untaken(),
+        earlier: VecDeque::new(),
+        progress: Progress::default(),
         is_blocked: false,
         throws_on_overload: false,
         is_closing: false,
+        piece: Piece::begin(),
         server,
         stream,
     };
@@ -138,13 +151,15 @@ impl Connection {
     async fn drive(&mut self) -> io::Result<()> {
         loop {
             let woken = self.wait().await?;
-            let has_more = matches!(woken, Woken::Taken(Taken::Full));
+            let mut has_more = matches!(woken, Woken::Taken(Taken::Full));
+            self.piece = Piece::begin();
             self.encoder.lend(&mut self.server.workspace.borrow_mut());
             let outcome = self.turn(woken);
             self.settle();
             if !outcome? {
                 return Ok(());
             }
+            has_more |= self.intake.has_frames() || self.has_left_over() || self.piece.is_long();
             if has_more {
                 // Others have their turns before this one goes on.
                 tokio::task::yield_now().await;
@@ -159,15 +174,24 @@ impl Connection {
             && self.pending_count + self.together.len() < self.server.limits.requests_per_connection
     }
 
+    /// Was a turn too long for all that was gathered?
+    fn has_left_over(&self) -> bool {
+        !self.is_blocked && (self.together.len() > 0 || self.output_bytes() > 0)
+    }
+
     /// Waits for something to do.
     async fn wait(&mut self) -> io::Result<Woken> {
+        if self.has_left_over() {
+            return Ok(Woken::Again);
+        }
         let (may_take, has_pending, is_blocked) =
             (self.may_take(), !self.pending.is_empty(), self.is_blocked);
         let is_holding = is_blocked || self.intake.awaits_frame();
+        self.progress.expect(is_holding);
         if !may_take {
             self.intake.leave_line();
         }
-        let Connection { server, stream, decoder, pending, events, intake, .. } = self;
+        let Connection { server, stream, decoder, pending, events, intake, progress, .. } = self;
         let (mut reader, writer) = stream.split();
         tokio::select! {
             biased;
@@ -177,16 +201,19 @@ impl Connection {
             taken = poll_fn(|context| intake.poll(&mut reader, decoder, server, context)), if may_take => {
                 taken.map(Woken::Taken)
             }
-            () = async { tokio::time::sleep(STALL).await }, if is_holding => Ok(Woken::Stalled),
+            () = progress.stalled(server.limits.stall), if is_holding => Ok(Woken::Stalled),
         }
     }
 
     /// Does what there is to do without waiting; `false` when the connection is at its end.
     fn turn(&mut self, woken: Woken) -> io::Result<bool> {
-        let mut takes_frames = self.intake.has_frames() && self.server.budget.is_open();
+        let mut takes_frames = self.intake.may_go_on(&self.server);
         match woken {
             Woken::Taken(Taken::End) => return Ok(false),
-            Woken::Taken(_) => takes_frames = true,
+            Woken::Taken(_) => {
+                self.progress.moved(self.decoder.held_bytes());
+                takes_frames = true;
+            }
             Woken::Done(done) => self.put_late(done),
             Woken::Event(event) => self.put_event(event),
             Woken::Writable => self.set_blocked(false),
@@ -196,7 +223,8 @@ impl Connection {
                     "the client neither takes its answers nor sends the rest of its request, and others wait",
                 ));
             }
-            Woken::Stalled => {}
+            Woken::Stalled => self.progress.forgive(),
+            Woken::Again => {}
         }
         self.write()?;
         if takes_frames {
@@ -204,15 +232,16 @@ impl Connection {
             self.take_frames()?;
         }
         self.take_together()?;
-        while let Some(Some(done)) = self.pending.next().now_or_never() {
+        while !self.piece.is_long()
+            && let Some(Some(done)) = self.pending.next().now_or_never()
+        {
             self.put_late(done);
             self.write_much()?;
             self.take_together()?;
         }
         self.put_events();
         self.write()?;
-        let is_owing =
-            !self.pending.is_empty() || self.together.len() > 0 || self.encoder.pending_bytes() > 0;
+        let is_owing = !self.pending.is_empty() || self.together.len() > 0 || self.output_bytes() > 0;
         Ok(!self.is_closing || is_owing)
     }
 
@@ -221,13 +250,16 @@ impl Connection {
         self.encoder.give_back(&mut self.server.workspace.borrow_mut());
         let input_bytes = self.intake.settle(&mut self.decoder);
         self.held.set(input_bytes + self.together.settle());
-        self.untaken.set(self.encoder.pending_bytes());
+        self.untaken.set(self.output_bytes());
         self.server.chunks.borrow_mut().sweep();
     }
 
     /// Does what was gathered, as long as the client takes answers.
     fn take_together(&mut self) -> io::Result<()> {
-        while self.together.len() > 0 && !self.is_blocked {
+        while self.together.len() > 0
+            && !self.is_blocked
+            && (self.together.is_full() || !self.piece.is_long())
+        {
             match self.together.next_alone() {
                 Some(frame) => self.take_whole(Ok(frame)),
                 None => self.do_together(),
@@ -241,7 +273,7 @@ impl Connection {
     /// that can be answered from memory are, at once, but for the last few that are gathered.
     fn take_frames(&mut self) -> io::Result<()> {
         let mut is_first = true;
-        while self.may_take() {
+        while self.may_take() && (is_first || !self.piece.is_long()) {
             let has_room = is_first || self.server.budget.has_room();
             // To refuse takes no room.
             if !has_room && !self.throws_on_overload && !self.intake.is_refusing() {
@@ -338,7 +370,9 @@ impl Connection {
             client: Rc::clone(&self.client),
             envelope,
             lane: Rc::clone(&self.lane),
-            uses_metadata_ids: version.uses_segments(),
+            version,
+            stream,
+            framing: self.encoder.framing(),
         };
         let mut answer: Pin<Box<dyn Future<Output = Answered>>> = Box::pin(async move {
             let (answer, room) = job.run().await;
@@ -384,14 +418,26 @@ impl Connection {
 
     /// Puts an answer, which has its room until it is counted as the client's to take.
     fn put_answered(&mut self, (stream, version, answer, room): Answered) {
-        self.put(stream, version, answer);
+        match answer {
+            Answer::Encoded(bytes) => {
+                self.put_events();
+                let before = self.encoder.take();
+                self.earlier.extend([before, bytes].into_iter().filter(|bytes| !bytes.is_empty()));
+            }
+            answer => self.put(stream, version, answer),
+        }
         self.lane.learn(room.used_bytes());
         self.count_untaken(room);
     }
 
     /// What was put together in a room waits for the client now.
     pub(super) fn count_untaken(&mut self, room: AnswerRoom) {
-        self.untaken.take_over(room, self.encoder.pending_bytes());
+        self.untaken.take_over(room, self.output_bytes());
+    }
+
+    /// How much output waits to be written.
+    fn output_bytes(&self) -> usize {
+        self.earlier.iter().map(Bytes::len).sum::<usize>() + self.encoder.pending_bytes()
     }
 
     /// Does the socket take no more? Then requests are given no room for further answers.
@@ -437,7 +483,7 @@ impl Connection {
 
     /// Writes when there is much.
     fn write_much(&mut self) -> io::Result<()> {
-        if self.encoder.pending_bytes() > self.server.answers().output_bytes() {
+        if self.output_bytes() > self.server.answers().output_bytes() {
             self.write()?;
         }
         Ok(())
@@ -445,19 +491,29 @@ impl Connection {
 
     /// Writes as much as the socket takes. The rest is kept, and the client not read until it takes that.
     fn write(&mut self) -> io::Result<()> {
-        if self.is_blocked || self.encoder.pending_bytes() == 0 {
+        if self.is_blocked || self.output_bytes() == 0 {
             return Ok(());
         }
-        let output = self.encoder.output();
-        let mut sent = 0;
-        while sent < output.len() {
-            match self.stream.try_write(&output[sent..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
+        while let Some(first) = self.earlier.front_mut() {
+            // What a client takes as fast as it comes keeps others waiting all the same.
+            if self.piece.is_long() {
+                return Ok(());
+            }
+            let asked = first.len().min(WRITE_BYTES_MAX);
+            let sent = write_some(&self.stream, &first[..asked])?;
+            first.advance(sent);
+            self.progress.moved(sent);
+            if sent < asked {
+                self.set_blocked(true);
+                return Ok(());
+            }
+            if first.is_empty() {
+                self.earlier.pop_front();
             }
         }
+        let output = self.encoder.output();
+        let sent = write_some(&self.stream, output)?;
+        self.progress.moved(sent);
         let is_blocked = sent < output.len();
         if is_blocked {
             output.advance(sent)
@@ -467,6 +523,20 @@ impl Connection {
         self.set_blocked(is_blocked);
         Ok(())
     }
+}
+
+/// How much of it the socket takes now.
+fn write_some(stream: &TcpStream, output: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < output.len() {
+        match stream.try_write(&output[sent..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
 }
 
 /// Is it something to carry out, and not about the connection itself?

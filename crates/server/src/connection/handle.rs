@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use protocol::{
-    ErrorKind, ErrorResponse, Event, Prepared, PreparedMetadata, QueryParameters, Request, RequestEnvelope,
-    Response, ResponseEnvelope, ResultMetadata,
+    ErrorKind, ErrorResponse, Event, Framing, Prepared, PreparedMetadata, QueryParameters, Request,
+    RequestEnvelope, Response, ResponseEnvelope, ResultMetadata, Version,
 };
 use query::{AnswerRoom, Lane, QueryError, ResponseKind, SessionState};
 use runtime::trace;
@@ -27,8 +27,14 @@ pub(super) struct Job {
     /// Where it waits for room.
     pub(super) lane: Rc<Lane>,
     pub(super) envelope: RequestEnvelope,
-    pub(super) uses_metadata_ids: bool,
+    pub(super) version: Version,
+    pub(super) stream: i16,
+    /// For answers that are encoded elsewhere.
+    pub(super) framing: Framing,
 }
+
+/// Answers of more bytes are encoded on another thread: to copy so much would keep the shard.
+const ENCODED_HERE_BYTES_MAX: usize = 2 << 20;
 
 impl Job {
     /// Carries the request out when there is room for its answer, which has that room with it.
@@ -36,9 +42,29 @@ impl Job {
         let mut room = self.server.answers().wait_for_room(&self.lane).await;
         if self.envelope.tracing {
             // Boxed, so that the many requests without a trace need no room for it.
-            return (Box::pin(self.run_traced(&mut room)).await, room);
+            let answer = Box::pin(self.run_traced(&mut room)).await;
+            return (self.encoded(answer, &room).await, room);
         }
-        (self.run_untraced(&mut room).await, room)
+        let answer = self.run_untraced(&mut room).await;
+        if room.used_bytes() > ENCODED_HERE_BYTES_MAX {
+            return (Box::pin(self.encoded(answer, &room)).await, room);
+        }
+        (answer, room)
+    }
+
+    /// The answer, as it is sent if it is large.
+    async fn encoded(&self, answer: Answer, room: &AnswerRoom) -> Answer {
+        if room.used_bytes() <= ENCODED_HERE_BYTES_MAX {
+            return answer;
+        }
+        let (framing, version, stream) = (self.framing, self.version, self.stream);
+        let io = &self.server.tracer.coordinator.shard().local().runtime().io;
+        let encoding = io.run(move || {
+            let mut encoder = framing.encoder();
+            answer.encode(&mut encoder, version, stream);
+            encoder.take()
+        });
+        Answer::Encoded(encoding.await)
     }
 
     async fn run_traced(&self, room: &mut AnswerRoom) -> Answer {
@@ -146,7 +172,7 @@ impl Job {
     fn wanted<'a>(&self, parameters: &QueryParameters, known_metadata_id: Option<&'a Bytes>) -> Wanted<'a> {
         Wanted {
             skip_metadata: parameters.skip_metadata,
-            known_metadata_id: known_metadata_id.map(|id| &id[..]).filter(|_| self.uses_metadata_ids),
+            known_metadata_id: known_metadata_id.map(|id| &id[..]).filter(|_| self.version.uses_segments()),
         }
     }
 }

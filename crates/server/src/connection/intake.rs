@@ -13,6 +13,7 @@ use tokio::net::tcp::ReadHalf;
 use super::ShardServer;
 use super::backlog::Backlog;
 use crate::budget::{Held, READ_BYTES, READ_BYTES_MIN, Ticket, Want};
+use crate::long_turns::{self, LongTurn};
 
 /// What a connection has to take, and what it waits for.
 #[derive(Debug, Default)]
@@ -26,6 +27,11 @@ pub(super) struct Intake {
     is_lent: bool,
     /// May there be complete frames that were not taken?
     has_frames: bool,
+    /// Was there more than one turn takes?
+    is_much: bool,
+    /// The place in line of one that has much to do, and its turn.
+    long_ticket: long_turns::Ticket,
+    long_turn: Option<LongTurn>,
     backlog: Backlog,
 }
 
@@ -56,6 +62,12 @@ impl Intake {
         if self.ticket.is_waiting() {
             self.ticket = Ticket::default();
         }
+        self.long_ticket = long_turns::Ticket::default();
+    }
+
+    /// Is it this connection's turn to take frames that it left before, unless others wait for theirs?
+    pub(super) fn may_go_on(&self, server: &ShardServer) -> bool {
+        self.has_frames && server.budget.is_open() && !server.long_turns.is_busy()
     }
 
     /// Not all frames were taken.
@@ -64,6 +76,7 @@ impl Intake {
             self.backlog.read_at(server.pace());
         }
         self.has_frames = true;
+        self.is_much = true;
     }
 
     /// Have requests waited for too long?
@@ -89,12 +102,29 @@ impl Intake {
         server: &ShardServer,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<Taken>> {
+        let taken = self.poll_taken(reader, decoder, server, context);
+        if taken.is_pending() {
+            // Nobody waits for memory, or for bytes, while others wait for its turn to end.
+            self.long_turn = None;
+        }
+        taken
+    }
+
+    fn poll_taken(
+        &mut self,
+        reader: &mut ReadHalf<'_>,
+        decoder: &mut Decoder,
+        server: &ShardServer,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Taken>> {
         if self.has_frames {
+            ready!(self.poll_long_turn(server, context));
             ready!(self.poll_turn(server, context));
             self.backlog.resumed(server.pace(), server.limits.request_wait);
             return Poll::Ready(Ok(Taken::Some));
         }
         ready!(reader.as_ref().poll_read_ready(context))?;
+        ready!(self.poll_long_turn(server, context));
         let begun_bytes = decoder.begun_frame_bytes().filter(|bytes| *bytes > READ_BYTES_MIN);
         match begun_bytes {
             Some(_) if self.frame.is_some() => {}
@@ -114,6 +144,7 @@ impl Intake {
             return Poll::Pending;
         };
         let (count, most) = read?;
+        self.is_much = count == most;
         if count < most {
             self.backlog.emptied(count);
             return Poll::Ready(Ok(if count == 0 { Taken::End } else { Taken::Some }));
@@ -123,6 +154,14 @@ impl Intake {
             more => self.backlog.left(count, more, server.pace(), server.limits.request_wait),
         }
         Poll::Ready(Ok(Taken::Full))
+    }
+
+    /// Waits for its turn if it has much to do.
+    fn poll_long_turn(&mut self, server: &ShardServer, context: &mut Context<'_>) -> Poll<()> {
+        if self.is_much && self.long_turn.is_none() {
+            self.long_turn = Some(ready!(server.long_turns.poll_turn(&mut self.long_ticket, context)));
+        }
+        Poll::Ready(())
     }
 
     fn poll_turn(&mut self, server: &ShardServer, context: &mut Context<'_>) -> Poll<()> {
@@ -160,7 +199,7 @@ impl Intake {
 
     /// Gives back what the turn needed; tells how many bytes wait that are not counted yet.
     pub(super) fn settle(&mut self, decoder: &mut Decoder) -> usize {
-        self.turn = None;
+        (self.turn, self.long_turn) = (None, None);
         let waiting_bytes = decoder.held_bytes() + self.backlog.held_bytes();
         if self.is_lent || decoder.input_capacity() > 2 * waiting_bytes + READ_BYTES_MIN {
             decoder.own_input();

@@ -14,6 +14,7 @@ mod drive;
 mod failed;
 mod handle;
 mod intake;
+mod progress;
 mod sent;
 mod traced;
 
@@ -30,6 +31,7 @@ use crate::Limits;
 use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::events::Events;
+use crate::long_turns::LongTurns;
 use answer::MetadataCache;
 use backlog::Pace;
 use chunks::Chunks;
@@ -49,6 +51,8 @@ pub(crate) struct ShardServer {
     pace: Pace,
     /// What they may hold together.
     pub(crate) budget: Rc<Budget>,
+    /// Whose turn it is of those that have much to do.
+    long_turns: Rc<LongTurns>,
     /// What they read into.
     chunks: RefCell<Chunks>,
     /// What they write into.
@@ -83,6 +87,7 @@ impl ShardServer {
             chunks: RefCell::new(Chunks::new(&budget)),
             workspace: RefCell::default(),
             budget,
+            long_turns: Rc::default(),
             no_room: overloaded("too many bytes of requests in flight"),
             too_late: overloaded("the request has waited for too long"),
             metadata: MetadataCache::default(),

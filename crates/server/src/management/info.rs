@@ -4,7 +4,7 @@ use axum::Json;
 use serde_json::json;
 
 use super::answer::Answer;
-use super::{ManagementState, NodeStats};
+use super::{ManagementState, NodeStats, turns};
 
 pub(super) async fn answer(state: &ManagementState) -> Answer {
     let stats = NodeStats::collect(&state.shards).await?;
@@ -40,6 +40,7 @@ pub(super) async fn answer(state: &ManagementState) -> Answer {
             "waiting_connections": requests.iter().map(|shard| shard.waiting_count()).sum::<usize>(),
             "overloaded_count": requests.iter().map(|shard| shard.overloaded_count()).sum::<u64>(),
         },
+        "turns": state.shards.turns().iter().enumerate().map(turns::answer).collect::<Vec<_>>(),
         "memtable_bytes": stats.memtable_bytes,
         "percent_repaired": percent_repaired(&stats),
         "tokens": tokens,

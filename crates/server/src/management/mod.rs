@@ -24,6 +24,7 @@ mod rewrites;
 mod routes;
 mod status;
 mod table_stats;
+mod turns;
 
 use std::io;
 use std::net::TcpListener as StdListener;

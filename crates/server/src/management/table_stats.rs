@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use storage::{ChunkLengthStats, PrefetchState, PrefetchStats, TableStats};
 
 use super::answer::{Answer, Refusal};
-use super::{ManagementState, NodeCompactions, NodeStats, compactions};
+use super::{ManagementState, NodeCompactions, NodeStats, compactions, turns};
 
 /// What a request is about; nothing named means everything.
 #[derive(Debug, Default, Deserialize)]
@@ -216,6 +216,7 @@ pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refu
     for (name, kind, help, value) in compactions::metrics(&compactions.totals) {
         _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     }
+    turns::append_metrics(state.shards.turns(), &mut text);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

@@ -20,7 +20,12 @@ fn small_node(in_flight_kibibytes: usize) -> Node {
 
 fn node_that_waits(in_flight_kibibytes: usize, request_wait: Duration) -> Node {
     let in_flight_bytes = in_flight_kibibytes * KIB;
-    let node = Node::with_limits(Limits { in_flight_bytes, request_wait, ..Limits::default() });
+    let node = Node::with_limits(Limits {
+        in_flight_bytes,
+        request_wait,
+        stall: Duration::MAX,
+        ..Limits::default()
+    });
     let mut client = node.client();
     for text in [
         "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",

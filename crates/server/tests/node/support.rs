@@ -127,6 +127,7 @@ fn options(directory: &TempDir) -> ServerOptions {
         cluster_name: "Test Cluster".into(),
         data_center: "datacenter1".into(),
         rack: "rack1".into(),
+        timeouts: Default::default(),
         limits: Limits::default(),
     }
 }

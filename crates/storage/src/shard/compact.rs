@@ -274,7 +274,7 @@ impl Shard {
         }
         let worker = Worker::new(store);
         let (shard, store) = (Rc::clone(self), Rc::clone(store));
-        tokio::task::spawn_local(async move {
+        runtime::spawn_local("compaction", async move {
             let compacted = shard.compact_while_due(&store).await;
             drop(worker);
             store.log_failure("compaction", compacted);

@@ -46,7 +46,7 @@ impl Shard {
                 LogEvent::Failed(error) => shard.health.note_log(&error),
                 LogEvent::Full(error) => {
                     shard.health.note_log(&error);
-                    tokio::task::spawn_local(async move { shard.give_up_spares().await });
+                    runtime::spawn_local("disk fault", async move { shard.give_up_spares().await });
                 }
                 LogEvent::HasRoom => {}
                 // What was acknowledged by `periodic` and not on the disk yet is in memory alone.
@@ -58,7 +58,7 @@ impl Shard {
     /// Sets aside what is left out, whoever has found it damaged: a visitor must not start a task.
     pub(super) fn watch_left_out(self: &Rc<Self>) {
         let (this, told) = (Rc::downgrade(self), Rc::clone(&self.left_out.told));
-        tokio::task::spawn_local(async move {
+        runtime::spawn_local("disk fault", async move {
             loop {
                 told.notified().await;
                 let Some(shard) = Weak::upgrade(&this) else { return };
@@ -92,7 +92,7 @@ impl Shard {
             return;
         }
         let this = Rc::downgrade(self);
-        tokio::task::spawn_local(async move {
+        runtime::spawn_local("disk fault", async move {
             if let Some(shard) = Weak::upgrade(&this).filter(|_| is_full) {
                 shard.give_up_spares().await;
             }

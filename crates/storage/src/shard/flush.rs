@@ -121,7 +121,7 @@ impl Shard {
         if self.flushing.count.get() == 0 {
             // Nothing is left in memory: the replay may have written all of it out on the way.
             let shard = Rc::clone(self);
-            tokio::task::spawn_local(async move { shard.discard_flushed_log().await });
+            runtime::spawn_local("flush", async move { shard.discard_flushed_log().await });
         }
     }
 
@@ -160,7 +160,7 @@ impl Shard {
     pub(super) fn spawn_flush(self: &Rc<Self>, store: Rc<TableStore>) {
         self.flushing.count.set(self.flushing.count.get() + 1);
         let shard = Rc::clone(self);
-        tokio::task::spawn_local(async move {
+        runtime::spawn_local("flush", async move {
             let flushed = shard.flush_store(&store).await;
             shard.flushing.count.set(shard.flushing.count.get() - 1);
             shard.flushing.room.notify_waiters();

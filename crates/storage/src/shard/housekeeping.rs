@@ -19,7 +19,7 @@ impl Shard {
     /// Starts it.
     pub(super) fn keep_house(self: &Rc<Self>) {
         let (this, periods_changed) = (Rc::downgrade(self), Rc::clone(&self.periods_changed));
-        tokio::task::spawn_local(async move {
+        runtime::spawn_local("housekeeping", async move {
             let mut next_look = Duration::ZERO;
             loop {
                 let Some(shard) = this.upgrade() else { return };

@@ -126,7 +126,7 @@ impl Shard {
     /// are answered.
     pub fn start_prefetch(self: &Rc<Self>) {
         let this = Rc::downgrade(self);
-        tokio::task::spawn_local(async move {
+        runtime::spawn_local("prefetch", async move {
             if let Some(shard) = this.upgrade() {
                 shard.prefetch().await;
             }

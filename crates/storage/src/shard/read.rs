@@ -9,7 +9,7 @@ use rows::{
     ClusteringComparator, DeletionTime, LiveRows, MergeCursor, PartitionHeader, PartitionKey, Row,
     RowBuilder, Slices, Step, Unfiltered, UnfilteredCursor, merge_row, merge_rows,
 };
-use runtime::trace;
+use runtime::{Piece, trace};
 use schema::{ColumnId, Table};
 use smallvec::SmallVec;
 use sstable::{ChunkNeed, ChunkSource, FileCursor, KeyHash, RingPlace, SstableError};
@@ -27,6 +27,8 @@ use crate::{
 
 /// Steps after which a long read lets others on the shard go first.
 const STEPS_PER_TURN: u32 = 1024;
+/// And after which it looks whether it has been long already.
+const STEPS_PER_LOOK: u32 = 16;
 
 impl Shard {
     /// Reads one page of this shard's part of what is asked for. Keys must be owned by this shard;
@@ -97,6 +99,7 @@ pub(super) struct Reading<'a> {
     /// Of it, the rows as they are encoded.
     encoded_bytes: usize,
     steps: u32,
+    pub(super) piece: Piece,
 }
 
 impl<'a> Reading<'a> {
@@ -114,6 +117,7 @@ impl<'a> Reading<'a> {
             bytes: 0,
             encoded_bytes: 0,
             steps: 0,
+            piece: Piece::begin(),
         }
     }
 
@@ -412,8 +416,11 @@ impl<'a> Reading<'a> {
 
     async fn count_step(&mut self) {
         self.steps += 1;
-        if self.steps.is_multiple_of(STEPS_PER_TURN) {
+        if self.steps.is_multiple_of(STEPS_PER_LOOK)
+            && (self.steps.is_multiple_of(STEPS_PER_TURN) || self.piece.is_long())
+        {
             tokio::task::yield_now().await;
+            self.piece = Piece::begin();
         }
     }
 

@@ -18,6 +18,7 @@ use std::rc::Rc;
 
 use bytes::BytesMut;
 use rows::{CellMerge, DeletionTime, PartitionKey, Row, merge_row, merge_rows, room_for};
+use runtime::Piece;
 use schema::Table;
 use smallvec::SmallVec;
 use sstable::{LoneScan, LoneScanStep, RingPlace};
@@ -31,6 +32,9 @@ use crate::{RingRange, StorageError};
 
 /// Partitions after which a scan lets others on the shard go first.
 const PARTITIONS_PER_TURN: u32 = 512;
+
+/// And after which it looks whether it has been long already.
+const PARTITIONS_PER_LOOK: u32 = 16;
 
 /// Partitions for which there is room in a page before they come, at most.
 const PARTITIONS_RESERVED_MAX: u32 = 128;
@@ -85,7 +89,10 @@ impl Reading<'_> {
             match stop {
                 Stop::PageIsFull | Stop::End => return Ok(LoneScanned::Whole),
                 Stop::Unusual => return Ok(LoneScanned::Rest(after)),
-                Stop::Turn => tokio::task::yield_now().await,
+                Stop::Turn => {
+                    tokio::task::yield_now().await;
+                    self.piece = Piece::begin();
+                }
             }
         }
     }
@@ -128,13 +135,16 @@ impl Reading<'_> {
     }
 
     fn take_all(&mut self, merge: &mut LoneMerge<'_>) -> Result<Stop, StorageError> {
-        for _ in 0..PARTITIONS_PER_TURN {
+        for count in 1..=PARTITIONS_PER_TURN {
             if let Some(stop) = merge.advance()? {
                 return Ok(stop);
             }
             let Some(first) = merge.least() else { return Ok(Stop::End) };
             if self.take_partition(merge, first)? {
                 return Ok(Stop::PageIsFull);
+            }
+            if count.is_multiple_of(PARTITIONS_PER_LOOK) && self.piece.is_long() {
+                break;
             }
         }
         Ok(Stop::Turn)

@@ -141,7 +141,7 @@ impl Shard {
         }
         let rewriter = Rewriter::new(store);
         let (shard, store) = (Rc::clone(self), Rc::clone(store));
-        tokio::task::spawn_local(async move {
+        runtime::spawn_local("rewrite", async move {
             let rewritten = shard.rewrite_while_due(&store).await;
             drop(rewriter);
             store.log_failure("rewrite", rewritten);

@@ -1,0 +1,290 @@
+//! How long a shard's thread is kept: every turn of every task, measured always.
+//!
+//! A shard is one thread, so whoever keeps it keeps everybody. A *turn* is what runs between two moments at which the
+//! thread could have done something else:
+//!
+//! ```text
+//!   wakes ── a task ──┬── a task ──┬── a task ──┬─ sleeps
+//!         ◄─ a turn ─►│◄─ a turn ─►│◄─ a turn ─►│
+//! ```
+//!
+//! One reading of the processor's own counter ends a turn and begins the next. What a turn took may not all be its own:
+//! on a busy machine the thread stands in the kernel's run queue meanwhile. How long it did is asked of the kernel
+//! about every millisecond, and taken off.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::File;
+use std::future::{Future, poll_fn};
+use std::os::unix::fs::FileExt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use stdx::ticks::{TickRate, Ticks};
+use tokio::task::JoinHandle;
+
+/// A longer turn is told in the log, and counted.
+pub const TURN_MAX: Duration = Duration::from_millis(20);
+
+/// Turns of up to 2^n ticks are counted together, for each n below this.
+const BUCKET_COUNT: usize = 48;
+/// How often the kernel is asked.
+const ASKED_EVERY: Duration = Duration::from_millis(1);
+/// Of long turns one is told in so much time.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+
+/// Work that is cut in pieces gives way to others after about so long.
+const PIECE_MAX: Duration = Duration::from_millis(1);
+
+/// A piece of work that is to give way to others when it has become long. Where turns are not measured it never does:
+/// the simulator repeats a run, whatever the time.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece(Option<Ticks>);
+
+impl Piece {
+    /// Begins one now.
+    pub fn begin() -> Self {
+        Piece(METER.with(|meter| meter.get().map(|_| Ticks::now())))
+    }
+
+    /// Is it time to give way?
+    pub fn is_long(&self) -> bool {
+        let Some(begun) = self.0 else { return false };
+        let rate_of = |meter: &Meter| Ticks::now().since(begun) > meter.figures.rate.ticks(PIECE_MAX);
+        METER.with(|meter| meter.get().is_some_and(rate_of))
+    }
+
+    /// Lets others on the shard go first if it has become long.
+    pub async fn give_way(&mut self) {
+        if self.is_long() {
+            tokio::task::yield_now().await;
+            *self = Piece::begin();
+        }
+    }
+}
+
+/// What is known of a shard's turns; read by any thread.
+#[derive(Debug)]
+pub struct TurnFigures {
+    rate: TickRate,
+    counts: [AtomicU64; BUCKET_COUNT],
+    own_longest_nanos: AtomicU64,
+    queued_longest_nanos: AtomicU64,
+    long_count: AtomicU64,
+}
+
+impl Default for TurnFigures {
+    fn default() -> Self {
+        TurnFigures {
+            rate: TickRate::default(),
+            counts: [const { AtomicU64::new(0) }; BUCKET_COUNT],
+            own_longest_nanos: AtomicU64::new(0),
+            queued_longest_nanos: AtomicU64::new(0),
+            long_count: AtomicU64::new(0),
+        }
+    }
+}
+
+impl TurnFigures {
+    /// How many turns took up to how long, shortest first, and not less than the line before; without empty lines.
+    pub fn histogram(&self) -> Vec<(Duration, u64)> {
+        let counts = self.counts.iter().enumerate();
+        let told =
+            counts.map(|(index, count)| (self.rate.duration(1 << index), count.load(Ordering::Relaxed)));
+        told.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// The longest turn, without what it stood in the kernel's run queue.
+    pub fn own_longest(&self) -> Duration {
+        Duration::from_nanos(self.own_longest_nanos.load(Ordering::Relaxed))
+    }
+
+    /// The longest that a turn stood in the kernel's run queue.
+    pub fn queued_longest(&self) -> Duration {
+        Duration::from_nanos(self.queued_longest_nanos.load(Ordering::Relaxed))
+    }
+
+    /// How many turns took longer than [`TURN_MAX`] of their own.
+    pub fn long_count(&self) -> u64 {
+        self.long_count.load(Ordering::Relaxed)
+    }
+}
+
+/// The time of turns on one thread.
+struct Meter {
+    figures: Arc<TurnFigures>,
+    /// When the turn began.
+    begun: Cell<Ticks>,
+    asked: Cell<Ticks>,
+    /// How long the thread had stood in the run queue when the kernel was asked.
+    queued: Cell<Duration>,
+    told: Cell<Option<Ticks>>,
+    /// Where the kernel tells it; `None` if it does not.
+    schedule: RefCell<Option<File>>,
+}
+
+thread_local! {
+    /// Of a shard's thread; others have none.
+    static METER: OnceCell<Meter> = const { OnceCell::new() };
+}
+
+/// Has the turns of this thread measured from now on; the first call counts.
+pub(crate) fn measure_this_thread(figures: Arc<TurnFigures>) {
+    METER.with(|meter| {
+        let now = Ticks::now();
+        _ = meter.set(Meter {
+            figures,
+            begun: Cell::new(now),
+            asked: Cell::new(now),
+            queued: Cell::default(),
+            told: Cell::default(),
+            schedule: RefCell::new(open_schedule()),
+        });
+    });
+}
+
+#[expect(clippy::disallowed_methods, reason = "no file of the node's: the kernel's word on this thread")]
+fn open_schedule() -> Option<File> {
+    File::open("/proc/thread-self/schedstat").ok()
+}
+
+/// This thread has slept: a turn begins.
+pub(crate) fn begin_turn() {
+    METER.with(|meter| {
+        if let Some(meter) = meter.get() {
+            meter.begin(Ticks::now());
+        }
+    });
+}
+
+/// Starts a task on this thread whose turns are measured; `what` names it where one was long.
+pub fn spawn_local<F>(what: &'static str, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    tokio::task::spawn_local(measured(what, future))
+}
+
+/// The same future, its turns measured: for tasks that are started in other ways.
+pub async fn measured<F: Future>(what: &'static str, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        METER.with(|meter| {
+            if let Some(meter) = meter.get() {
+                meter.end(what);
+            }
+        });
+        polled
+    })
+    .await
+}
+
+impl Meter {
+    /// A turn begins, its thread having slept or ended another.
+    fn begin(&self, now: Ticks) {
+        self.begun.set(now);
+        if now.since(self.asked.get()) > self.figures.rate.ticks(ASKED_EVERY) {
+            self.ask(now);
+        }
+    }
+
+    fn end(&self, what: &'static str) {
+        let now = Ticks::now();
+        let ticks = now.since(self.begun.get());
+        let bucket = (u64::BITS - ticks.leading_zeros()) as usize;
+        let count = &self.figures.counts[bucket.min(BUCKET_COUNT - 1)];
+        // One writer: a load and a store are enough.
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if ticks > self.figures.rate.ticks(ASKED_EVERY) {
+            self.look_closer(now, self.figures.rate.duration(ticks), what);
+        }
+        self.begin(now);
+    }
+
+    /// A turn was not short: was it its own fault?
+    fn look_closer(&self, now: Ticks, took: Duration, what: &'static str) {
+        let queued = self.ask(now).min(took);
+        let own = took - queued;
+        let figures = &self.figures;
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        figures.own_longest_nanos.fetch_max(nanos(own), Ordering::Relaxed);
+        figures.queued_longest_nanos.fetch_max(nanos(queued), Ordering::Relaxed);
+        if own <= TURN_MAX {
+            return;
+        }
+        figures.long_count.fetch_add(1, Ordering::Relaxed);
+        let pause = figures.rate.ticks(TOLD_EVERY);
+        if self.told.get().is_none_or(|told| now.since(told) > pause) {
+            self.told.set(Some(now));
+            tracing::warn!(?own, ?queued, what, "a turn kept its shard for long");
+        }
+    }
+
+    /// Asks the kernel how long the thread has stood in the run queue since it was asked before.
+    fn ask(&self, now: Ticks) -> Duration {
+        self.asked.set(now);
+        let mut schedule = self.schedule.borrow_mut();
+        let Some(queued) = schedule.as_ref().and_then(queued_time) else {
+            *schedule = None;
+            return Duration::ZERO;
+        };
+        queued.saturating_sub(self.queued.replace(queued))
+    }
+}
+
+/// The second number of `schedstat`: nanoseconds in the run queue.
+fn queued_time(schedule: &File) -> Option<Duration> {
+    let mut text = [0; 64];
+    let length = schedule.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..length]).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(figures: &Arc<TurnFigures>, body: impl Future<Output = ()> + 'static) {
+        let figures = Arc::clone(figures);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("runtime");
+        measure_this_thread(figures);
+        tokio::task::LocalSet::new()
+            .block_on(&runtime, async { spawn_local("test", body).await.expect("ends") });
+    }
+
+    fn spin(time: Duration) {
+        let clock = crate::SystemClock::new();
+        let start = crate::Clock::elapsed(&clock);
+        while crate::Clock::elapsed(&clock) - start < time {}
+    }
+
+    #[test]
+    fn a_long_turn_is_seen_and_many_short_ones_are_not_one() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let figures = Arc::new(TurnFigures::default());
+                run(&figures, async {
+                    for _ in 0..50 {
+                        spin(Duration::from_millis(2));
+                        tokio::task::yield_now().await;
+                    }
+                });
+                let short = figures.own_longest();
+                assert!(short < Duration::from_millis(60), "fifty turns of 2 ms, {short:?}");
+                assert!(figures.histogram().iter().map(|(_, count)| count).sum::<u64>() >= 50);
+            });
+            scope.spawn(|| {
+                let figures = Arc::new(TurnFigures::default());
+                run(&figures, async { spin(Duration::from_millis(80)) });
+                // Of its own or in the run queue, as the machine likes.
+                let long = figures.own_longest() + figures.queued_longest();
+                assert!(long >= Duration::from_millis(60), "{long:?}");
+                let last = figures.histogram().last().map(|(time, _)| *time);
+                assert!(last >= Some(Duration::from_millis(60)), "{last:?}");
+            });
+        });
+    }
+}
