@@ -9,7 +9,10 @@ use toml::de::{DeTable, DeValue};
 use crate::choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy};
 use crate::error::{ConfigError, Place};
 use crate::nearest::nearest_option;
-use crate::options::{MEMORY_BYTES_MIN, OPTIONS, OptionSpec};
+use crate::options::{
+    FRAME_BYTES_MIN, FRAME_BYTES_USUAL, MEMORY_BYTES_MIN, OPTIONS, OptionSpec, PROGRAM_BYTES, SHARD_BYTES,
+    SHARED_BYTES_MIN,
+};
 
 /// The default where the system does not tell how much the machine has.
 const MEMORY_BYTES_UNTOLD: u64 = 1 << 30;
@@ -59,8 +62,8 @@ pub struct Config {
     pub commit_failure_policy: CommitFailurePolicy,
     /// `connections_max`.
     pub connections_max: u32,
-    /// `frame_bytes_max`.
-    pub frame_bytes_max: u64,
+    /// `frame_bytes_max` as it was given; see [`Config::frame_bytes_max`].
+    pub frame_bytes_limit: Option<u64>,
     /// `in_flight_bytes_max` as it was given; see [`Config::in_flight_bytes_max`].
     pub in_flight_bytes_limit: Option<u64>,
     /// `request_wait_max`; `None` is for ever.
@@ -99,7 +102,7 @@ impl Default for Config {
             disk_failure_policy: DiskFailurePolicy::Stop,
             commit_failure_policy: CommitFailurePolicy::Stop,
             connections_max: 0,
-            frame_bytes_max: 0,
+            frame_bytes_limit: None,
             in_flight_bytes_limit: None,
             request_wait_max: None,
             request_timeouts: [Duration::ZERO; 4],
@@ -177,9 +180,34 @@ impl Config {
         })
     }
 
-    /// How many bytes connections may hold for their clients: as given, or an eighth of the memory.
-    pub fn in_flight_bytes_max(&self) -> u64 {
-        self.in_flight_bytes_limit.unwrap_or_else(|| (self.memory_bytes() / 8).max(self.frame_bytes_max))
+    /// What of the budget is for data, caches and requests, when the program and so many shards have theirs.
+    pub fn shared_bytes(&self, shard_count: u16) -> u64 {
+        self.memory_bytes().saturating_sub(PROGRAM_BYTES + u64::from(shard_count) * SHARD_BYTES)
+    }
+
+    /// The largest request: as given, or Cassandra's 16 MiB where that is no more than a sixteenth of the memory.
+    pub fn frame_bytes_max(&self) -> u64 {
+        let part = self.memory_bytes() / 16;
+        self.frame_bytes_limit.unwrap_or_else(|| part.clamp(FRAME_BYTES_MIN, FRAME_BYTES_USUAL))
+    }
+
+    /// How many bytes connections may hold for their clients: as given, or an eighth of what is shared.
+    pub fn in_flight_bytes_max(&self, shard_count: u16) -> u64 {
+        let part = self.shared_bytes(shard_count) / 8;
+        self.in_flight_bytes_limit.unwrap_or_else(|| part.max(self.frame_bytes_max()))
+    }
+
+    /// Checks that the memory is enough for so many shards.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check_shards(&self, shard_count: u16) -> Result<(), ConfigError> {
+        let least = PROGRAM_BYTES + u64::from(shard_count) * SHARD_BYTES + SHARED_BYTES_MIN;
+        if self.memory_bytes() >= least {
+            return Ok(());
+        }
+        let problem = format!("less than the {}MiB that a node of {shard_count} shards needs", least >> 20);
+        Err(together("memory", crate::quantity::show_size(self.memory_bytes()), problem))
     }
 
     /// Checks what only shows when everything is known.
@@ -190,11 +218,11 @@ impl Config {
         let wrong = |name: &'static str, bytes: u64, problem: &str| {
             Err(together(name, crate::quantity::show_size(bytes), problem.to_owned()))
         };
-        if self.frame_bytes_max > self.memory_bytes() / 2 {
-            return wrong("frame_bytes_max", self.frame_bytes_max, "more than half of `memory`");
+        if self.frame_bytes_max() > self.memory_bytes() / 2 {
+            return wrong("frame_bytes_max", self.frame_bytes_max(), "more than half of `memory`");
         }
         match self.in_flight_bytes_limit {
-            Some(bytes) if bytes < self.frame_bytes_max => {
+            Some(bytes) if bytes < self.frame_bytes_max() => {
                 let problem =
                     "less than `frame_bytes_max`, so that the largest request could never be served";
                 return wrong("in_flight_bytes_max", bytes, problem);
@@ -367,6 +395,22 @@ mod tests {
         assert!(error.contains("`memory` = 64MiB: more than the 50MiB"), "{error}");
         let told = Config { memory_limit: Some(2 << 30), ..on(Some(24 << 30)) };
         assert_eq!(told.memory_bytes(), 2 << 30);
+    }
+
+    #[test]
+    fn the_program_and_its_shards_have_theirs_before_anything_is_shared() {
+        let with = |bytes| Config { memory_limit: Some(bytes), ..Config::default() };
+        let least = with(64 << 20);
+        assert_eq!((least.shared_bytes(1), least.shared_bytes(4)), (39 << 20, 24 << 20));
+        assert_eq!(least.check_shards(5), Ok(()));
+        assert_eq!(
+            least.check_shards(6).unwrap_err().to_string(),
+            "configuration: `memory` = 64MiB: less than the 66MiB that a node of 6 shards needs"
+        );
+        assert_eq!((least.frame_bytes_max(), least.in_flight_bytes_max(2)), (4 << 20, (34 << 20) / 8));
+        let large = with(4 << 30);
+        assert_eq!((large.frame_bytes_max(), large.in_flight_bytes_max(2)), (16 << 20, (4066 << 20) / 8));
+        assert_eq!(with(64 << 30).shared_bytes(0), (64 << 30) - (20 << 20));
     }
 
     #[test]

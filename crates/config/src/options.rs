@@ -33,11 +33,20 @@ impl OptionSpec {
 /// Less than this does not hold the program and a memtable per shard.
 pub(crate) const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
+/// What an idle node has in memory: the program, and so much for each shard.
+pub(crate) const PROGRAM_BYTES: u64 = 20 << 20;
+pub(crate) const SHARD_BYTES: u64 = 5 << 20;
+/// With less than this beside it nothing could be held.
+pub(crate) const SHARED_BYTES_MIN: u64 = 16 << 20;
+
+/// The largest message of Cassandra as it comes.
+pub(crate) const FRAME_BYTES_USUAL: u64 = 16 << 20;
+
 /// Cassandra's largest message, and more than an `int` can count.
 const FRAME_BYTES_LIMIT: u64 = 256 << 20;
 
 /// A frame smaller than this does not hold the STARTUP of today's drivers.
-const FRAME_BYTES_MIN: u64 = 16 << 10;
+pub(crate) const FRAME_BYTES_MIN: u64 = 16 << 10;
 
 /// More shards than any machine has cores.
 const SHARDS_MAX: u16 = 1024;
@@ -87,10 +96,12 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "memory",
         value: "auto or SIZE",
         default: "auto",
-        about: "Memory budget of the whole process, at least 64MiB; `auto` is a quarter of what the machine or the \
-                control group can give. Of it a quarter is for memtables, three eighths for the \
-                cache (and what memtables do not use, for as long as they do not), an eighth for requests \
-                (`in_flight_bytes_max`), the rest for indexes and the program itself. It is held, not aimed at. \
+        about: "Memory budget of the whole process, at least 64MiB, and with many shards more (20MiB, 5MiB for each \
+                shard, and 16MiB); `auto` is a quarter of what the machine or the control group can give. The program \
+                and each shard have theirs first. Of the rest a quarter is for memtables, three eighths for the \
+                cache (and what memtables do not use, for as long as they do not), an eighth for requests and \
+                answers (`in_flight_bytes_max`), the rest for indexes, compactions and what is freed and not yet \
+                given back. It is held, not aimed at: while the process has nearly all of it, the cache has less. \
                 More than the machine or the control group can give is refused.",
         set: |config, text| {
             let bytes = match text.trim() {
@@ -240,14 +251,19 @@ pub static OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "frame_bytes_max",
-        value: "SIZE",
-        default: "16MiB",
-        about: "The largest request, from 16KiB to 256MiB. A larger one is skipped and answered with an error.",
+        value: "auto or SIZE",
+        default: "auto",
+        about: "The largest request, from 16KiB to 256MiB. `auto` is 16MiB, Cassandra's, or a sixteenth of `memory` \
+                if that is less. A larger one is skipped and answered with an error.",
         set: |config, text| {
-            let bytes = parse_size(text)
-                .and_then(|bytes| at_least(bytes, FRAME_BYTES_MIN))
-                .and_then(|bytes| at_most(bytes, FRAME_BYTES_LIMIT));
-            set(&mut config.frame_bytes_max, bytes)
+            let bytes = match text.trim() {
+                "auto" => Ok(None),
+                text => parse_size(text)
+                    .and_then(|bytes| at_least(bytes, FRAME_BYTES_MIN))
+                    .and_then(|bytes| at_most(bytes, FRAME_BYTES_LIMIT))
+                    .map(Some),
+            };
+            set(&mut config.frame_bytes_limit, bytes)
         },
     },
     OptionSpec {

@@ -16,7 +16,7 @@
 mod cqlsh;
 mod csv;
 mod demo;
-mod freed_memory;
+mod memory_watch;
 mod nodetool;
 mod serve;
 mod sstable;

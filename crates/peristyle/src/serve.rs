@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::cqlsh::with_causes;
-use crate::freed_memory::FreedMemory;
+use crate::memory_watch::MemoryWatch;
 
 /// Everything is logged from here on, unless `PERISTYLE_LOG` says otherwise.
 const LOG_LEVEL: &str = "info";
@@ -29,7 +29,7 @@ const STOP_FAILED_CODE: i32 = 101;
 const REPEATED: &str = "data_file_directories";
 /// Set once the node was told to stop: what its clients in this process meet then is no failure.
 static IS_STOPPING: AtomicBool = AtomicBool::new(false);
-/// How soon a dead shard is noticed, and that there is too much memory.
+/// How soon a dead shard is noticed, where nobody looks at memory more often.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Flags of `serve` and `demo`: `--config FILE`, and one flag for every option of that file.
@@ -136,12 +136,12 @@ fn serve(
     on_ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
     let started = Instant::now();
-    let freed = if config.memory_pretouch {
+    let memory = if config.memory_pretouch {
         let bytes = usize::try_from(config.memory_bytes()).unwrap_or(usize::MAX);
         allocator::take_ahead(bytes).map_err(|source| ServeError::Memory(config.memory_bytes(), source))?;
         None
     } else {
-        Some(FreedMemory::keep(config.memory_bytes()))
+        Some(MemoryWatch::start(config.memory_bytes()))
     };
     let cores =
         std::thread::available_parallelism().map_or(1, |count| u16::try_from(count.get()).unwrap_or(256));
@@ -155,13 +155,14 @@ fn serve(
     let waiting =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Threads)?;
     let options = ServerOptions::from_config(config, cores);
+    config.check_shards(options.storage.shard_count)?;
     log_start(arguments, &options);
     let server = Server::start(&runtime, options).map_err(ServeError::Start)?;
     log_ready(&server, started.elapsed());
     println!("ready: CQL on {}", server.listen());
     on_ready(server.listen());
     waiting.block_on(async {
-        let reason = wait_for_the_end(&server, freed).await?;
+        let reason = wait_for_the_end(&server, memory).await?;
         IS_STOPPING.store(true, Ordering::Relaxed);
         tracing::info!(reason, "stopping: clients are let go, memtables written out");
         let stopping = Instant::now();
@@ -224,11 +225,11 @@ fn disk_access(config: &Config) -> DiskAccess {
 /// shard has died.
 async fn wait_for_the_end(
     server: &Server,
-    mut freed: Option<FreedMemory>,
+    mut memory: Option<MemoryWatch>,
 ) -> Result<&'static str, ServeError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
-    let mut watch = tokio::time::interval(WATCH_INTERVAL);
+    let mut next_look = WATCH_INTERVAL;
     loop {
         tokio::select! {
             _ = terminate.recv() => return Ok("SIGTERM"),
@@ -236,9 +237,9 @@ async fn wait_for_the_end(
             () = server.stop_requested() => return Ok("the management port"),
             // At once: a disk that fails may not let anything end in order.
             () = server.disk_failed() => std::process::exit(DISK_FAILED_CODE),
-            _ = watch.tick() => {
-                if let Some(freed) = &mut freed {
-                    freed.look();
+            () = tokio::time::sleep(next_look) => {
+                if let Some(memory) = &mut memory {
+                    next_look = memory.look(server).await;
                 }
                 if server.has_failed() {
                     return Err(ServeError::ShardDied);

@@ -123,6 +123,11 @@ impl Server {
         self.node.has_failed()
     }
 
+    /// Has the chunk caches of all shards do without so many bytes of theirs.
+    pub async fn call_back_cache(&self, bytes: u64) {
+        self.node.shards().call_back_cache(bytes).await;
+    }
+
     /// Resolves when somebody asked for a stop over the management port.
     pub async fn stop_requested(&self) {
         let mut requested = self.stop_requested.clone();

@@ -45,7 +45,8 @@ impl ServerOptions {
             }
             CommitlogSync::Batch => SyncMode::Batch,
         };
-        let storage = StorageOptions::new(&config.data_dir, shard_count, to_usize(config.memory_bytes()));
+        let shared_bytes = to_usize(config.shared_bytes(shard_count));
+        let storage = StorageOptions::new(&config.data_dir, shard_count, shared_bytes);
         ServerOptions {
             storage: StorageOptions {
                 sync,
@@ -72,8 +73,8 @@ impl ServerOptions {
             timeouts: Arc::new(Timeouts::new(config.request_timeouts)),
             limits: Limits {
                 connection_count: config.connections_max as usize,
-                frame_bytes: to_usize(config.frame_bytes_max),
-                in_flight_bytes: to_usize(config.in_flight_bytes_max()),
+                frame_bytes: to_usize(config.frame_bytes_max()),
+                in_flight_bytes: to_usize(config.in_flight_bytes_max(shard_count)),
                 request_wait: config.request_wait_max.unwrap_or(Duration::MAX),
                 ..Limits::default()
             },

@@ -393,6 +393,15 @@ impl Shards {
         answer.await.map_err(|_| StorageError::ShardGone { shard })
     }
 
+    /// Has the chunk caches of all shards do without so many bytes of theirs, until they are told otherwise.
+    pub async fn call_back_cache(&self, bytes: u64) {
+        let share = usize::try_from(bytes).unwrap_or(usize::MAX) / self.count();
+        for shard in 0..self.count() {
+            // A shard that is too busy, or gone, is told the next time.
+            _ = self.on(shard, move |shard: Rc<Shard>| async move { shard.call_back_cache(share) }).await;
+        }
+    }
+
     pub(crate) fn home(&self, shard: usize) -> &Residence<Shard> {
         &self.homes[shard]
     }

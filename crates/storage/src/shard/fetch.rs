@@ -44,6 +44,8 @@ pub(super) struct CacheShare {
     pinned_bytes: Cell<usize>,
     /// What memtables held when the cache last borrowed what they left.
     lent_beside: Cell<usize>,
+    /// What the cache has to do without, since the process has too much.
+    called_back_bytes: Cell<usize>,
 }
 
 impl Shard {
@@ -110,6 +112,12 @@ impl Shard {
         }
     }
 
+    /// Has the cache do without so many bytes, borrowed ones first.
+    pub(crate) fn call_back_cache(&self, bytes: usize) {
+        self.cache_share.called_back_bytes.set(bytes);
+        self.size_cache();
+    }
+
     fn size_cache(&self) {
         let budget = self.options.cache_bytes / self.sharding.shard_count();
         let memtable_bytes = self.memtable_bytes.get();
@@ -119,7 +127,9 @@ impl Shard {
             false => 0,
         };
         let own = budget.saturating_sub(self.cache_share.pinned_bytes.get()).max(budget / CACHE_PART_MIN);
-        self.cache.set_capacity(own, borrowed);
+        let called_back = self.cache_share.called_back_bytes.get();
+        let own_part = called_back.saturating_sub(borrowed);
+        self.cache.set_capacity(own.saturating_sub(own_part), borrowed.saturating_sub(called_back));
     }
 }
 
