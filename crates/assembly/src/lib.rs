@@ -26,6 +26,6 @@ pub use clients::{ClientFacts, Clients, NoClients};
 pub use compactions::NodeCompactions;
 pub use error::AssemblyError;
 pub use node::{AssembledNode, Seat, start};
-pub use options::{AnswerOptions, NodeOptions};
+pub use options::{AnswerOptions, NodeOptions, PreparedOptions};
 pub use stats::NodeStats;
 pub use system::{NodeView, RELEASE_VERSION, STORAGE_PORT, base_schema};

@@ -72,7 +72,7 @@ where
     let metadata = MetadataLog::open(&runtime.disk, &directory.layout().schema_log(), base_schema()?)?;
     let schema: Arc<Schema> = Arc::clone(metadata.schema());
     let recovered = directory.recover(&schema)?;
-    let texts = Arc::new(PreparedTexts::new(prepared_texts_bytes(options.memory_bytes)));
+    let texts = Arc::new(PreparedTexts::new(options.prepared.limits(options.storage.shard_count)));
     let (largest_bytes, timeouts) = (options.answers.largest_bytes, Arc::clone(&options.timeouts));
     let view = NodeView::new(options, recovered.facts(), runtime)?;
     let (batches_replayed, replayed) = std::sync::mpsc::channel();
@@ -124,11 +124,6 @@ impl AssembledNode {
     pub async fn stop(self, flush_first: bool) -> Result<(), AssemblyError> {
         Ok(self.shards.stop(flush_first).await?)
     }
-}
-
-/// Bytes of texts of prepared statements that are kept: as much as Cassandra gives them.
-fn prepared_texts_bytes(memory_bytes: u64) -> usize {
-    usize::try_from(memory_bytes / 256).unwrap_or(usize::MAX).max(10 << 20)
 }
 
 /// Gives how many batches there were.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use query::Timeouts;
+use query::{PreparedLimits, Timeouts};
 use storage::StorageOptions;
 
 /// Memory for answers while they are put together, and until clients take them.
@@ -26,6 +26,36 @@ impl AnswerOptions {
     }
 }
 
+/// Memory for prepared statements.
+#[derive(Clone, Copy, Debug)]
+pub struct PreparedOptions {
+    /// Bytes of all that is kept of them: texts have a half of it; what each shard makes of them, the other half.
+    pub bytes: usize,
+}
+
+impl PreparedOptions {
+    /// One part in so many of all memory.
+    const PART: usize = 12;
+    /// And no more than so many bytes: enough for any application, and not too many for one that never reuses a text.
+    const BYTES_MAX: usize = 512 << 20;
+
+    /// What is for prepared statements of so much memory.
+    pub fn of_memory(memory_bytes: u64) -> Self {
+        let part = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / Self::PART;
+        PreparedOptions { bytes: part.min(Self::BYTES_MAX) }
+    }
+
+    /// What texts may take, and plans and columns on each of so many shards.
+    pub fn limits(&self, shard_count: u16) -> PreparedLimits {
+        let of_shard = self.bytes / 2 / usize::from(shard_count);
+        PreparedLimits {
+            text_bytes: self.bytes / 2,
+            plan_bytes: of_shard / 4 * 3,
+            metadata_bytes: of_shard / 4,
+        }
+    }
+}
+
 /// What a node is put together with.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
@@ -37,6 +67,8 @@ pub struct NodeOptions {
     pub memory_bytes: u64,
     /// What of it is for answers.
     pub answers: AnswerOptions,
+    /// What of it is for prepared statements.
+    pub prepared: PreparedOptions,
     /// How long requests may take.
     pub timeouts: Arc<Timeouts>,
     /// Name that drivers check to be the same on all nodes.

@@ -35,3 +35,8 @@ pub fn parse_statement(text: &str) -> Result<ast::Statement, SyntaxError> {
 pub fn parse_type(text: &str) -> Result<ast::CqlTypeName, SyntaxError> {
     parser::parse_type(text)
 }
+
+/// How many tokens a text has, up to where it is wrong: what its tree takes grows with them. Nothing is kept of them.
+pub fn token_count(text: &str) -> usize {
+    lexer::count_tokens(text)
+}

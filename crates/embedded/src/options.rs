@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assembly::{AnswerOptions, AssemblyError, NoClients, NodeOptions};
+use assembly::{AnswerOptions, AssemblyError, NoClients, NodeOptions, PreparedOptions};
 use runtime::{Background, Clock, Disk, Io, MemoryDisk, OsDisk, OsRandom, Runtime, SystemClock};
 use storage::{CommitFailurePolicy, DiskFailurePolicy, Layout, StorageError, StorageOptions, SyncMode};
 
@@ -234,6 +234,7 @@ impl Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             memory_bytes: self.memory_bytes,
             answers: AnswerOptions::of_memory(self.memory_bytes),
+            prepared: PreparedOptions::of_memory(self.memory_bytes),
             timeouts: Arc::default(),
             cluster_name: self.cluster_name,
             data_center: self.data_center,

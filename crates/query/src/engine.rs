@@ -19,10 +19,8 @@ use crate::prepare::{self, PlanCache, Planned, Prepared, PreparedText, is_qualif
 use crate::request::{BatchStatement, BatchType, QueryOptions, SessionState};
 use crate::response::{PreparedInfo, Response, ResponseKind};
 use crate::scope::{Markers, Scope};
-use crate::{PreparedTexts, QueryError, Timeouts, VirtualTables};
+use crate::{PreparedFigures, PreparedLimits, PreparedTexts, QueryError, Timeouts, VirtualTables};
 
-/// Plans that one shard keeps at most.
-const PLANS_MAX: usize = 10_000;
 /// Longest text that is prepared.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
@@ -58,7 +56,7 @@ impl Engine {
         answers: Rc<AnswerMemory>,
         timeouts: Arc<Timeouts>,
     ) -> Self {
-        let plans = RefCell::new(PlanCache::new(PLANS_MAX));
+        let plans = RefCell::new(PlanCache::new(Arc::clone(&texts)));
         let prepends = PrependClock::default();
         let inner = Inner { coordinator, virtual_tables, texts, plans, prepends, answers, timeouts };
         Engine { inner: Rc::new(inner) }
@@ -67,6 +65,16 @@ impl Engine {
     /// What requests may gather for their answers.
     pub fn answers(&self) -> &Rc<AnswerMemory> {
         &self.inner.answers
+    }
+
+    /// What prepared statements may take.
+    pub fn prepared_limits(&self) -> PreparedLimits {
+        self.inner.texts.limits()
+    }
+
+    /// What there is of prepared statements on the node.
+    pub fn prepared_figures(&self) -> PreparedFigures {
+        self.inner.texts.figures()
     }
 
     /// Executes the statement of that text; what it gathers counts in `room`.
@@ -86,8 +94,8 @@ impl Engine {
         let schema = self.inner.coordinator.schema();
         self.inner.check_keyspace(&schema, options.keyspace.as_deref())?;
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
-        let planned = self.inner.plan(&schema, &statement, keyspace)?;
-        let response = self.inner.execute(&statement, &planned, keyspace, options, room, false).await?;
+        let planned = self.inner.plan(&schema, statement, keyspace)?;
+        let response = self.inner.execute(&planned, keyspace, options, room, false).await?;
         Ok(remember_keyspace(session, response))
     }
 
@@ -101,22 +109,24 @@ impl Engine {
         text: &str,
         keyspace: Option<&str>,
     ) -> Result<PreparedInfo, QueryError> {
-        if text.len() > TEXT_BYTES_MAX {
+        let text_bytes_max = self.inner.texts.limits().text_bytes.min(TEXT_BYTES_MAX);
+        if text.len() > text_bytes_max {
             return Err(QueryError::invalid(format!(
-                "Prepared statement of size {} bytes is larger than allowed maximum of {} MB",
+                "Prepared statement of size {} bytes is larger than allowed maximum of {text_bytes_max} bytes",
                 text.len(),
-                TEXT_BYTES_MAX >> 20
             )));
         }
         self.inner.check_keyspace(&self.inner.coordinator.schema(), keyspace)?;
         let keyspace = keyspace.or(session.keyspace.as_deref());
-        let prepared = self.inner.prepare(text, keyspace)?;
-        let hashed = if is_qualified(&prepared.statement.kind) { None } else { keyspace };
+        let statement = cql::parse_statement(text)?;
+        let hashed = if is_qualified(&statement.kind) { None } else { keyspace };
         let id = statement_id(hashed, text);
+        let prepared = self.inner.prepare(text, statement, keyspace)?;
         let info = prepared.planned.info(id);
         let kept = PreparedText { keyspace: keyspace.map(str::to_owned), text: text.to_owned() };
         self.inner.texts.put(id, kept);
         self.inner.plans.borrow_mut().put(id, prepared);
+        self.inner.tell_evictions();
         Ok(info)
     }
 
@@ -132,9 +142,8 @@ impl Engine {
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
         let prepared = self.inner.prepared(id)?;
-        let Prepared { statement, keyspace, planned } = &prepared;
-        let response =
-            self.inner.execute(statement, planned, keyspace.as_deref(), options, room, true).await?;
+        let Prepared { keyspace, planned, .. } = &prepared;
+        let response = self.inner.execute(planned, keyspace.as_deref(), options, room, true).await?;
         Ok(remember_keyspace(session, response))
     }
 
@@ -150,7 +159,7 @@ impl Engine {
 
     /// The text of a prepared statement and what is known of it, if it is known here.
     pub fn prepared_text(&self, id: &[u8; 16]) -> Option<(String, PreparedInfo)> {
-        let text = self.inner.texts.get(id)?.text;
+        let text = self.inner.texts.get(id)?.text.clone();
         Some((text, self.inner.prepared(id).ok()?.planned.info(*id)))
     }
 
@@ -197,7 +206,7 @@ impl Inner {
     fn plan(
         &self,
         schema: &Schema,
-        statement: &Statement,
+        statement: Statement,
         keyspace: Option<&str>,
     ) -> Result<Planned, QueryError> {
         let catalog = self.catalog(schema);
@@ -210,43 +219,55 @@ impl Inner {
         prepare::plan(statement, keyspace, scope)
     }
 
-    fn prepare(&self, text: &str, keyspace: Option<&str>) -> Result<Prepared, QueryError> {
-        let statement = Rc::new(cql::parse_statement(text)?);
-        let planned = Rc::new(self.plan(&self.coordinator.schema(), &statement, keyspace)?);
-        Ok(Prepared { statement, keyspace: keyspace.map(Into::into), planned })
+    fn prepare(
+        &self,
+        text: &str,
+        statement: Statement,
+        keyspace: Option<&str>,
+    ) -> Result<Prepared, QueryError> {
+        let planned = self.plan(&self.coordinator.schema(), statement, keyspace)?;
+        let bytes = planned.bytes(text);
+        Ok(Prepared { keyspace: keyspace.map(Into::into), planned: Rc::new(planned), bytes })
     }
 
     /// The prepared statement of that id, planned against the schema as it is.
     fn prepared(&self, id: &[u8; 16]) -> Result<Prepared, QueryError> {
-        let unprepared = QueryError::Unprepared { id: *id };
         let found = self.plans.borrow_mut().get(id);
-        let prepared = match found {
-            Some(prepared) => prepared,
-            None => {
-                // Prepared on another shard, perhaps.
-                let text = self.texts.get(id).ok_or_else(|| unprepared.clone())?;
-                let prepared =
-                    self.prepare(&text.text, text.keyspace.as_deref()).map_err(|_| unprepared.clone())?;
-                self.plans.borrow_mut().put(*id, prepared.clone());
-                prepared
-            }
-        };
-        if prepared.planned.epoch == self.coordinator.schema_epoch() {
-            return Ok(prepared);
+        if let Some(prepared) = &found
+            && prepared.planned.epoch == self.coordinator.schema_epoch()
+        {
+            return Ok(prepared.clone());
         }
-        let schema = self.coordinator.schema();
-        let again = self.plan(&schema, &prepared.statement, prepared.keyspace.as_deref());
-        match again {
-            Ok(planned) if planned.is_like(&prepared.planned) => {
-                let prepared = Prepared { planned: Rc::new(planned), ..prepared };
-                self.plans.borrow_mut().put(*id, prepared.clone());
-                Ok(prepared)
+        // Prepared on another shard, made room for others here, or the schema has changed.
+        match self.prepare_again(id) {
+            Some(again) if found.is_none_or(|before| again.planned.is_like(&before.planned)) => {
+                self.plans.borrow_mut().put(*id, again.clone());
+                Ok(again)
             }
             _ => {
                 self.plans.borrow_mut().remove(id);
                 self.texts.remove(id);
-                Err(unprepared)
+                Err(QueryError::Unprepared { id: *id })
             }
+        }
+    }
+
+    /// Plans the statement of that id anew, if its text is still known and means something.
+    fn prepare_again(&self, id: &[u8; 16]) -> Option<Prepared> {
+        let PreparedText { keyspace, text } = &*self.texts.get(id)?;
+        let statement = cql::parse_statement(text).ok()?;
+        self.prepare(text, statement, keyspace.as_deref()).ok()
+    }
+
+    /// Tells the log now and then that prepared statements make room for others: each of them comes again.
+    fn tell_evictions(&self) {
+        if let Some(count) = self.texts.evictions_to_tell(self.coordinator.now_millis()) {
+            let mebibytes = self.texts.limits().text_bytes as f64 / f64::from(1 << 20);
+            tracing::warn!(
+                count,
+                "prepared statements were discarded because their texts have reached the limit of {mebibytes:.1} MiB; \
+                 clients that put values into the text of statements prepare each of them anew"
+            );
         }
     }
 }

@@ -43,7 +43,7 @@ pub use point::{
     POINTS_MAX, PointGroups, PointQuery, PointRead, PointSet, PointStatement, PointUpdate, PointWrite,
     PointsWritten,
 };
-pub use prepare::PreparedTexts;
+pub use prepare::{PreparedFigures, PreparedLimits, PreparedTexts};
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};
 pub use response::{
     ChangeTarget, ChangeType, ColumnSpec, PreparedInfo, Response, ResponseKind, RowSink, RowsResult,

@@ -24,17 +24,21 @@ struct Counting;
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
+    /// Allocated and not freed, as far as this thread did either.
+    static LIVE_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
 // SAFETY: all is done by the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        LIVE_BYTES.set(LIVE_BYTES.get() + layout.size() as isize);
         // SAFETY: the caller's promise is handed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        LIVE_BYTES.set(LIVE_BYTES.get() - layout.size() as isize);
         // SAFETY: the caller's promise is handed on.
         unsafe { System.dealloc(place, layout) }
     }
@@ -205,5 +209,47 @@ fn rows_that_are_read_and_written_by_their_keys_allocate_next_to_nothing() {
         session.run("SELECT * FROM narrow").await;
         let read = read_allocations(&session).await;
         assert!(read <= 3 * POINTS_MAX as u64 + 8, "{read} for a row, its count and the path of its key");
+    });
+}
+
+/// What preparing that many statements, with a number each for `#`, leaves allocated, and what the plans of them are taken for, in bytes.
+async fn bytes_of_plans(session: &Session, text: &str, count: usize) -> (usize, usize) {
+    let (live_before, before) = (LIVE_BYTES.get(), session.engine.prepared_figures());
+    for number in 0..count {
+        let text = text.replace('#', &number.to_string());
+        session.engine.prepare(&session.state, &text, None).await.unwrap();
+    }
+    let after = session.engine.prepared_figures();
+    let live = usize::try_from(LIVE_BYTES.get() - live_before).unwrap();
+    (live - (after.text_bytes - before.text_bytes), after.plan_bytes - before.plan_bytes)
+}
+
+#[test]
+fn a_plan_is_taken_for_what_it_is() {
+    with_node(1, 64 << 20, async |mut session: Session| {
+        session.run("CREATE TABLE kept (p int, c int, v text, m map<text, int>, PRIMARY KEY (p, c))").await;
+        let columns: Vec<String> = (0..100).map(|number| format!("column_{number} text")).collect();
+        session.run(&format!("CREATE TABLE wide (p int PRIMARY KEY, {})", columns.join(", "))).await;
+        let many = |what: &str, count: usize| vec![what; count].join(", ");
+        let markers = many("?", 1000);
+        let numbers = many("1", 1000);
+        let entries: Vec<String> = (0..500).map(|number| format!("'entry {number}': {number}")).collect();
+        let rows = "INSERT INTO kept (p, c, v) VALUES (?, ?, ?); ".repeat(20);
+        let kinds: [(&str, String); 9] = [
+            ("point", "SELECT v FROM kept WHERE p = ? AND c = #".into()),
+            ("slice", "SELECT * FROM kept WHERE p = ? AND c > # LIMIT 10".into()),
+            ("markers", format!("SELECT v FROM kept WHERE p IN ({markers}) AND c = #")),
+            ("numbers", format!("SELECT v FROM kept WHERE p IN ({numbers}) AND c = #")),
+            ("insert", "INSERT INTO kept (p, c, v, m) VALUES (?, #, ?, ?)".into()),
+            ("map", format!("UPDATE kept SET m = {{{}}} WHERE p = 1 AND c = #", entries.join(", "))),
+            ("batch", format!("BEGIN BATCH {rows} DELETE FROM kept WHERE p = # APPLY BATCH")),
+            ("wide", "SELECT * FROM wide WHERE p = #".into()),
+            ("other", "CREATE TABLE t# (a int PRIMARY KEY, b text, c map<int, text>)".into()),
+        ];
+        for (kind, text) in kinds {
+            let (live, told) = bytes_of_plans(&session, &text, 8).await;
+            assert!(live <= told, "{kind}: {live} bytes are taken for {told}");
+            assert!(told <= 6 * live, "{kind}: {live} bytes are taken for {told}");
+        }
     });
 }

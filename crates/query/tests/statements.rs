@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{int, show, text, with_session};
+use common::{PREPARED, Session, int, show, text, with_session};
 use query::{BindValue, QueryError, QueryOptions, ResponseKind, Values};
 
 #[test]
@@ -401,5 +401,67 @@ fn inserts_of_a_batch_mean_what_they_mean_alone() {
                 .await;
         }
         session.check("SELECT k FROM t WHERE k = 8", &[]).await;
+    });
+}
+
+#[test]
+fn prepared_statements_make_room_for_others_and_are_prepared_again() {
+    with_session(async |mut session: Session| {
+        session.run("CREATE TABLE t (p int, c int, v int, PRIMARY KEY (p, c))").await;
+        session.run("INSERT INTO t (p, c, v) VALUES (1, 2, 3)").await;
+        let markers = vec!["?"; 1000].join(", ");
+        let text = |number: usize| format!("SELECT v FROM t WHERE p IN ({markers}) AND c = {number}");
+        let values: Vec<BindValue> = (0..1000).map(int).collect();
+        let mut ids = Vec::new();
+        for number in 0..6_000 {
+            ids.push(session.engine.prepare(&session.state, &text(number), None).await.unwrap().id);
+        }
+        let figures = session.engine.prepared_figures();
+        assert!(figures.text_bytes <= PREPARED.text_bytes, "{figures:?}");
+        assert!(figures.plan_bytes <= PREPARED.plan_bytes, "{figures:?}");
+        assert_eq!(figures.count as u64 + figures.evicted_count, 6_000);
+        assert!(figures.evicted_count > 0, "{figures:?}");
+        let options = QueryOptions { values: Values::Positional(values), ..QueryOptions::default() };
+        let mut unprepared_count = 0;
+        for number in [0, 2, 3_000, 5_999] {
+            let mut room = session.engine.answers().room_of_its_own();
+            let mut answer =
+                session.engine.execute(&mut session.state, &ids[number], &options, &mut room).await;
+            if let Err(QueryError::Unprepared { id }) = answer {
+                assert_eq!(id, ids[number]);
+                unprepared_count += 1;
+                session.engine.prepare(&session.state, &text(number), None).await.unwrap();
+                answer = session.engine.execute(&mut session.state, &id, &options, &mut room).await;
+            }
+            let ResponseKind::Rows(rows) = answer.unwrap().kind else { panic!("rows") };
+            assert_eq!(show(&rows).len(), usize::from(number == 2), "of statement {number}");
+        }
+        assert_eq!(unprepared_count, 2, "the first ones made room");
+    });
+}
+
+#[test]
+fn a_statement_whose_plan_is_too_large_to_be_kept_is_planned_each_time() {
+    with_session(async |mut session: Session| {
+        session.run("CREATE TABLE t (p int PRIMARY KEY, v int)").await;
+        session.run("INSERT INTO t (p, v) VALUES (7, 8)").await;
+        let comment = "x".repeat(PREPARED.plan_bytes - (1 << 10));
+        let text = format!("SELECT v FROM t WHERE p = 7 AND v = ? ALLOW FILTERING /* {comment} */");
+        let id = session.engine.prepare(&session.state, &text, None).await.unwrap().id;
+        assert_eq!(session.engine.prepared_figures().plan_bytes, 0, "it is not kept");
+        for _ in 0..2 {
+            let options =
+                QueryOptions { values: Values::Positional(vec![int(8)]), ..QueryOptions::default() };
+            let mut room = session.engine.answers().room_of_its_own();
+            let answer = session.engine.execute(&mut session.state, &id, &options, &mut room).await.unwrap();
+            let ResponseKind::Rows(rows) = answer.kind else { panic!("rows") };
+            assert_eq!(show(&rows), ["8"]);
+        }
+        let too_large = "x".repeat(PREPARED.text_bytes + 1);
+        let refused = session.engine.prepare(&session.state, &too_large, None).await.unwrap_err();
+        assert!(
+            matches!(&refused, QueryError::Invalid(why) if why.contains("larger than allowed")),
+            "{refused:?}"
+        );
     });
 }

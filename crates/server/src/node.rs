@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use assembly::{AnswerOptions, AssembledNode, NodeOptions, Seat};
+use assembly::{AnswerOptions, AssembledNode, NodeOptions, PreparedOptions, Seat};
 use runtime::Runtime;
 use storage::Demand;
 use tokio::sync::watch;
@@ -181,8 +181,9 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
         memory_bytes: options.memory_bytes,
         answers: AnswerOptions {
             bytes: limits.in_flight_bytes / 2,
-            ..AnswerOptions::of_memory(options.memory_bytes)
+            ..AnswerOptions::of_memory(options.shared_bytes)
         },
+        prepared: PreparedOptions::of_memory(options.shared_bytes),
         timeouts: options.timeouts,
         cluster_name: options.cluster_name,
         data_center: options.data_center,

@@ -19,6 +19,8 @@ pub struct ServerOptions {
     pub management: Option<SocketAddr>,
     /// The whole memory budget in bytes, for the management port to tell.
     pub memory_bytes: u64,
+    /// What of it is for data, caches and requests.
+    pub shared_bytes: u64,
     /// Name that drivers check to be the same on all nodes.
     pub cluster_name: String,
     /// This node's data centre.
@@ -67,6 +69,7 @@ impl ServerOptions {
             listen: config.listen,
             management: Some(config.management),
             memory_bytes: config.memory_bytes(),
+            shared_bytes: config.shared_bytes(shard_count),
             cluster_name: config.cluster_name.clone(),
             data_center: config.datacenter.clone(),
             rack: config.rack.clone(),

@@ -7,7 +7,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map whose keys are ids of this program's making.
-pub type IdMap<Id, T> = HashMap<Id, T, BuildHasherDefault<IdHasher>>;
+pub type IdMap<Id, T> = HashMap<Id, T, IdHash>;
+
+/// How it hashes.
+pub type IdHash = BuildHasherDefault<IdHasher>;
 
 /// Hashes an id by taking eight of its bytes and spreading them.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,3 +5,4 @@ pub mod id_map;
 pub mod prefetch;
 pub mod ticks;
 pub mod vint;
+pub mod weighed_lru;

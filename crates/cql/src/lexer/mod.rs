@@ -91,6 +91,13 @@ static IS_WORD: [bool; 256] = {
     table
 };
 
+/// How many tokens stand in a text before its end, or before what is wrong in it.
+pub(crate) fn count_tokens(text: &str) -> usize {
+    let mut lexer = Lexer::new(text);
+    let is_token = |kind| !matches!(kind, TokenKind::End | TokenKind::Invalid);
+    std::iter::from_fn(|| Some(lexer.next_visible().kind).filter(|kind| is_token(*kind))).count()
+}
+
 /// Cuts a text from front to back.
 pub(crate) struct Lexer<'a> {
     text: &'a str,

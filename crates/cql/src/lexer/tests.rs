@@ -145,3 +145,12 @@ fn every_text_ends() {
         assert!(matches!(tokens.last().map(|token| token.kind), Some(Kind::End | Kind::Invalid)));
     }
 }
+
+#[test]
+fn tokens_are_counted_as_the_parser_sees_them() {
+    let counts = [("", 0), ("SELECT * FROM t -- all", 4), ("a /* b */ = 'c d' ;", 4), ("1, # 2", 2)];
+    for (text, count) in counts {
+        assert_eq!(super::count_tokens(text), count, "{text}");
+        assert_eq!(Lexer::new(text).tokenize().0.len(), count + 1, "{text}");
+    }
+}

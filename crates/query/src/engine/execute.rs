@@ -5,7 +5,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use coordinator::{Consistency, CoordinatorError};
-use cql::ast::{Statement, StatementKind};
+use cql::ast::StatementKind;
 use rows::Mutation;
 
 use super::Inner;
@@ -25,7 +25,6 @@ impl Inner {
     /// Carries out a statement. `keyspace` is that of its unqualified names.
     pub(super) async fn execute(
         &self,
-        statement: &Statement,
         planned: &Planned,
         keyspace: Option<&str>,
         options: &QueryOptions,
@@ -42,7 +41,7 @@ impl Inner {
             Body::Modify(plan) => self.modify(plan, &bindings, options).await,
             // Boxed, so that the many reads and writes need no room for what they never do.
             Body::Batch(plan) => Box::pin(self.batch_statement(plan, &bindings, options)).await,
-            Body::Other => Box::pin(self.other(&statement.kind, keyspace, options)).await,
+            Body::Other(kind) => Box::pin(self.other(kind, keyspace, options)).await,
         }
     }
 
@@ -188,7 +187,7 @@ impl Inner {
             planned.push(match &statement.query {
                 BatchQuery::Prepared(id) => self.prepared(id)?.planned,
                 BatchQuery::Text(text) => {
-                    Rc::new(self.plan(&schema, &cql::parse_statement(text)?, keyspace)?)
+                    Rc::new(self.plan(&schema, cql::parse_statement(text)?, keyspace)?)
                 }
             });
         }

@@ -1,56 +1,56 @@
 //! The plans that one shard keeps of prepared statements.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use cql::ast::Statement;
-use stdx::id_map::IdMap;
+use stdx::id_map::IdHash;
+use stdx::weighed_lru::WeighedLru;
 
 use super::planned::Planned;
+use super::texts::PreparedTexts;
 
 /// A prepared statement on one shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
-    pub(crate) statement: Rc<Statement>,
     /// The keyspace of its unqualified names.
     pub(crate) keyspace: Option<Rc<str>>,
     pub(crate) planned: Rc<Planned>,
+    /// What the plan takes in memory.
+    pub(crate) bytes: usize,
 }
 
-/// Plans by id, up to a number; the least recently used go first.
+/// Plans by id, up to a number of bytes; the least recently used go first.
 #[derive(Debug)]
 pub(crate) struct PlanCache {
-    by_id: IdMap<[u8; 16], (Prepared, u64)>,
-    clock: u64,
-    count_max: usize,
+    by_id: WeighedLru<[u8; 16], Prepared, IdHash>,
+    /// Where it is counted what the plans have.
+    texts: Arc<PreparedTexts>,
 }
 
 impl PlanCache {
-    pub(crate) fn new(count_max: usize) -> Self {
-        PlanCache { by_id: IdMap::default(), clock: 0, count_max }
+    /// As large as `texts` say.
+    pub(crate) fn new(texts: Arc<PreparedTexts>) -> Self {
+        PlanCache { by_id: WeighedLru::new(texts.limits().plan_bytes), texts }
     }
 
     pub(crate) fn get(&mut self, id: &[u8; 16]) -> Option<Prepared> {
-        self.clock += 1;
-        let (prepared, used) = self.by_id.get_mut(id)?;
-        *used = self.clock;
-        Some(prepared.clone())
+        self.by_id.get(id).cloned()
     }
 
+    /// Keeps a plan, unless it is too large.
     pub(crate) fn put(&mut self, id: [u8; 16], prepared: Prepared) {
-        self.clock += 1;
-        self.by_id.insert(id, (prepared, self.clock));
-        if self.by_id.len() <= self.count_max {
-            return;
-        }
-        // A quarter at once, so that a full cache is not searched at every new statement.
-        let mut ages: Vec<u64> = self.by_id.values().map(|(_, used)| *used).collect();
-        let quarter = ages.len() / 4;
-        let (_, limit, _) = ages.select_nth_unstable(quarter);
-        let limit = *limit;
-        self.by_id.retain(|_, (_, used)| *used > limit);
+        let keyspace_bytes = prepared.keyspace.as_ref().map_or(0, |name| name.len());
+        let bytes = prepared.bytes + keyspace_bytes;
+        self.change(|by_id| by_id.put(id, prepared, bytes));
     }
 
     pub(crate) fn remove(&mut self, id: &[u8; 16]) {
-        self.by_id.remove(id);
+        self.change(|by_id| by_id.remove(id));
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut WeighedLru<[u8; 16], Prepared, IdHash>)) {
+        let bytes_before = self.by_id.bytes();
+        change(&mut self.by_id);
+        self.texts.count_plans(bytes_before, self.by_id.bytes());
     }
 }

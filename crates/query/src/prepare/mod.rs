@@ -7,4 +7,4 @@ mod texts;
 pub(crate) use cache::{PlanCache, Prepared};
 pub(crate) use planned::{Body, Planned, is_qualified, plan, statement_id};
 pub(crate) use texts::PreparedText;
-pub use texts::PreparedTexts;
+pub use texts::{PreparedFigures, PreparedLimits, PreparedTexts};

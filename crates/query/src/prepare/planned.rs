@@ -29,8 +29,14 @@ pub(crate) enum Body {
     Modify(Box<ModifyPlan>),
     Batch(Box<BatchPlan>),
     /// Nothing: it is looked at when it is executed.
-    Other,
+    Other(Box<StatementKind>),
 }
+
+/// What a plan takes, by what it is made of; `tests/allocations.rs` holds it against what is allocated.
+const BYTES_OF_STATEMENT: usize = 1 << 10;
+const BYTES_OF_TOKEN: usize = 48;
+const BYTES_OF_MARKER: usize = 128;
+const BYTES_OF_COLUMN: usize = 192;
 
 /// Most markers of a statement.
 const MARKERS_MAX: usize = 65_535;
@@ -40,7 +46,7 @@ const MARKERS_MAX: usize = 65_535;
 /// # Errors
 /// It makes no sense against the catalog.
 pub(crate) fn plan(
-    statement: &Statement,
+    statement: Statement,
     session: Option<&str>,
     mut scope: Scope<'_>,
 ) -> Result<Planned, QueryError> {
@@ -55,13 +61,13 @@ pub(crate) fn plan(
     let mut modification = |written: Written<'_>| {
         modify::plan(written, session, &mut scope).map(|plan| Body::Modify(Box::new(plan)))
     };
-    let body = match &statement.kind {
-        StatementKind::Select(select) => Body::Select(Box::new(select::plan(select, session, &mut scope)?)),
-        StatementKind::Insert(insert) => modification(Written::Insert(insert))?,
-        StatementKind::Update(update) => modification(Written::Update(update))?,
-        StatementKind::Delete(delete) => modification(Written::Delete(delete))?,
-        StatementKind::Batch(batch) => Body::Batch(Box::new(plan_batch(batch, session, &mut scope)?)),
-        _ => Body::Other,
+    let body = match statement.kind {
+        StatementKind::Select(select) => Body::Select(Box::new(select::plan(&select, session, &mut scope)?)),
+        StatementKind::Insert(insert) => modification(Written::Insert(&insert))?,
+        StatementKind::Update(update) => modification(Written::Update(&update))?,
+        StatementKind::Delete(delete) => modification(Written::Delete(&delete))?,
+        StatementKind::Batch(batch) => Body::Batch(Box::new(plan_batch(&batch, session, &mut scope)?)),
+        other => Body::Other(Box::new(other)),
     };
     let key_of = |table: &Table| scope.markers.partition_key_indexes(table);
     let partition_key_indexes = match &body {
@@ -71,7 +77,7 @@ pub(crate) fn plan(
             Some(table) => key_of(table),
             None => Arc::default(),
         },
-        Body::Other => Arc::default(),
+        Body::Other(_) => Arc::default(),
     };
     Ok(Planned { body, variables: scope.markers.specs(), partition_key_indexes, epoch })
 }
@@ -83,7 +89,7 @@ impl Planned {
             Body::Select(plan) => vec![&plan.table],
             Body::Modify(plan) => vec![&plan.table],
             Body::Batch(plan) => plan.tables().collect(),
-            Body::Other => Vec::new(),
+            Body::Other(_) => Vec::new(),
         }
     }
 
@@ -94,6 +100,17 @@ impl Planned {
         let (mine, theirs) = (self.tables(), other.tables());
         mine.len() == theirs.len()
             && mine.iter().zip(theirs).all(|(a, b)| a.id() == b.id() && a.columns() == b.columns())
+    }
+
+    /// What it takes in memory, as the plan of that text; told rather too high than too low.
+    pub(crate) fn bytes(&self, text: &str) -> usize {
+        let tables = self.tables();
+        let column_count: usize = tables.iter().map(|table| table.columns().len()).sum();
+        (1 + tables.len()) * BYTES_OF_STATEMENT
+            + text.len()
+            + cql::token_count(text) * BYTES_OF_TOKEN
+            + self.variables.len() * BYTES_OF_MARKER
+            + column_count * BYTES_OF_COLUMN
     }
 
     pub(crate) fn info(&self, id: [u8; 16]) -> PreparedInfo {

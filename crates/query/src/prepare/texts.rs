@@ -4,11 +4,14 @@
 //! shards. Each shard keeps plans of its own; when it meets an id it has no plan for it looks here,
 //! once, and plans for itself. The lock is never taken on the hot path.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use stdx::id_map::IdHash;
+use stdx::weighed_lru::WeighedLru;
 
 /// A statement as it was prepared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PreparedText {
     /// The keyspace of its unqualified names.
     pub(crate) keyspace: Option<String>,
@@ -16,88 +19,155 @@ pub(crate) struct PreparedText {
     pub(crate) text: String,
 }
 
+/// What prepared statements may take.
+#[derive(Clone, Copy, Debug)]
+pub struct PreparedLimits {
+    /// Bytes of the texts of all of them.
+    pub text_bytes: usize,
+    /// Bytes of the plans that each shard has of them.
+    pub plan_bytes: usize,
+    /// Bytes of what each shard keeps of the columns of their results, in the form that clients are told them.
+    pub metadata_bytes: usize,
+}
+
+/// What there is of prepared statements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreparedFigures {
+    /// How many are known.
+    pub count: usize,
+    /// Bytes of their texts.
+    pub text_bytes: usize,
+    /// Bytes of the plans of all shards.
+    pub plan_bytes: usize,
+    /// How many had to make room for others, since the start.
+    pub evicted_count: u64,
+}
+
 /// The texts of the statements prepared on a node, up to a number of bytes.
 #[derive(Debug)]
 pub struct PreparedTexts {
-    bytes_max: usize,
+    limits: PreparedLimits,
     kept: Mutex<Kept>,
+    /// Of all shards together.
+    plan_bytes: AtomicUsize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kept {
-    by_id: HashMap<[u8; 16], (PreparedText, u64)>,
-    bytes: usize,
-    clock: u64,
+    by_id: WeighedLru<[u8; 16], Arc<PreparedText>, IdHash>,
+    told: Told,
 }
+
+/// What the log was told of evictions.
+#[derive(Debug, Default)]
+struct Told {
+    evicted_count: u64,
+    at_millis: Option<i64>,
+}
+
+/// The log is told of evictions once in so many milliseconds, as by Cassandra.
+const TELL_EVERY_MILLIS: i64 = 60_000;
 
 impl PreparedTexts {
-    /// Keeps texts of up to that many bytes in all.
-    pub fn new(bytes_max: usize) -> Self {
-        PreparedTexts { bytes_max, kept: Mutex::default() }
+    /// Keeps texts, and has shards keep plans, of up to that many bytes.
+    pub fn new(limits: PreparedLimits) -> Self {
+        let by_id = WeighedLru::new(limits.text_bytes);
+        let kept = Mutex::new(Kept { by_id, told: Told::default() });
+        PreparedTexts { limits, kept, plan_bytes: AtomicUsize::new(0) }
     }
 
-    pub(crate) fn get(&self, id: &[u8; 16]) -> Option<PreparedText> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.clock += 1;
-        let clock = kept.clock;
-        let (text, used) = kept.by_id.get_mut(id)?;
-        *used = clock;
-        Some(text.clone())
+    /// What they may take.
+    pub fn limits(&self) -> PreparedLimits {
+        self.limits
+    }
+
+    /// What there is.
+    pub fn figures(&self) -> PreparedFigures {
+        let by_id = &self.kept().by_id;
+        PreparedFigures {
+            count: by_id.count(),
+            text_bytes: by_id.bytes(),
+            plan_bytes: self.plan_bytes.load(Ordering::Relaxed),
+            evicted_count: by_id.evicted_count(),
+        }
+    }
+
+    pub(crate) fn get(&self, id: &[u8; 16]) -> Option<Arc<PreparedText>> {
+        self.kept().by_id.get(id).map(Arc::clone)
     }
 
     /// Keeps a text; those used least recently make room for it.
     pub(crate) fn put(&self, id: [u8; 16], text: PreparedText) {
-        let mut guard = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = &mut *guard;
-        kept.clock += 1;
-        kept.bytes += cost(&text);
-        if let Some((old, _)) = kept.by_id.insert(id, (text, kept.clock)) {
-            kept.bytes -= cost(&old);
-        }
-        if kept.bytes <= self.bytes_max {
-            return;
-        }
-        // A quarter at once, so that a full list is not sorted at every new statement.
-        let mut by_age: Vec<([u8; 16], u64)> =
-            kept.by_id.iter().map(|(id, (_, used))| (*id, *used)).collect();
-        by_age.sort_by_key(|(_, used)| *used);
-        for (old, _) in by_age {
-            if kept.bytes <= self.bytes_max / 4 * 3 || old == id {
-                break;
-            }
-            if let Some((text, _)) = kept.by_id.remove(&old) {
-                kept.bytes -= cost(&text);
-            }
-        }
+        let bytes = size_of::<PreparedText>()
+            + text.text.capacity()
+            + text.keyspace.as_ref().map_or(0, String::capacity);
+        self.kept().by_id.put(id, Arc::new(text), bytes);
     }
 
     pub(crate) fn remove(&self, id: &[u8; 16]) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((text, _)) = kept.by_id.remove(id) {
-            kept.bytes -= cost(&text);
-        }
+        self.kept().by_id.remove(id);
     }
-}
 
-fn cost(text: &PreparedText) -> usize {
-    text.text.len() + text.keyspace.as_ref().map_or(0, String::len) + 128
+    /// Counts what the plans of one shard have, in the place of what they had.
+    pub(crate) fn count_plans(&self, bytes_before: usize, bytes: usize) {
+        // The sum may go below zero for a moment only if it goes back: it wraps, and back.
+        self.plan_bytes.fetch_add(bytes.wrapping_sub(bytes_before), Ordering::Relaxed);
+    }
+
+    /// How many were evicted since the log was told last, if it is time to tell it again.
+    pub(crate) fn evictions_to_tell(&self, now_millis: i64) -> Option<u64> {
+        let kept = &mut *self.kept();
+        let evicted_count = kept.by_id.evicted_count();
+        let is_time = kept.told.at_millis.is_none_or(|at| now_millis.saturating_sub(at) >= TELL_EVERY_MILLIS);
+        if evicted_count == kept.told.evicted_count || !is_time {
+            return None;
+        }
+        let before = std::mem::replace(&mut kept.told, Told { evicted_count, at_millis: Some(now_millis) });
+        Some(evicted_count - before.evicted_count)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn texts_with(count: u8) -> PreparedTexts {
+        let texts = PreparedTexts::new(PreparedLimits { text_bytes: 1200, plan_bytes: 0, metadata_bytes: 0 });
+        (0..count).for_each(|id| texts.put([id; 16], text(id)));
+        texts
+    }
+
+    fn text(of: u8) -> PreparedText {
+        PreparedText { keyspace: None, text: char::from(b'a' + of).to_string().repeat(100) }
+    }
+
     #[test]
     fn the_least_recently_used_text_goes_first() {
-        let texts = PreparedTexts::new(1000);
-        let text = |of: u8| PreparedText { keyspace: None, text: char::from(of).to_string().repeat(100) };
-        for id in 0..4 {
-            texts.put([id; 16], text(b'a' + id));
-        }
-        assert_eq!(texts.get(&[0; 16]), Some(text(b'a')));
-        texts.put([9; 16], text(b'z'));
-        assert_eq!(texts.get(&[0; 16]), Some(text(b'a')));
+        let texts = texts_with(4);
+        assert_eq!(texts.get(&[0; 16]).as_deref(), Some(&text(0)));
+        texts.put([9; 16], text(9));
+        assert_eq!(texts.get(&[0; 16]).as_deref(), Some(&text(0)));
         assert_eq!(texts.get(&[1; 16]), None);
-        assert_eq!(texts.get(&[9; 16]), Some(text(b'z')));
+        assert_eq!(texts.get(&[9; 16]).as_deref(), Some(&text(9)));
+        let figures = texts.figures();
+        assert_eq!((figures.count, figures.evicted_count), (4, 1));
+        assert!(figures.text_bytes <= 1200, "{figures:?}");
+    }
+
+    #[test]
+    fn evictions_are_told_once_a_minute() {
+        let texts = texts_with(4);
+        assert_eq!(texts.evictions_to_tell(0), None);
+        texts.put([9; 16], text(9));
+        assert_eq!(texts.evictions_to_tell(1_000), Some(1));
+        texts.put([10; 16], text(10));
+        texts.put([11; 16], text(11));
+        assert_eq!(texts.evictions_to_tell(60_999), None, "the log was told less than a minute ago");
+        assert_eq!(texts.evictions_to_tell(61_000), Some(2));
+        assert_eq!(texts.evictions_to_tell(200_000), None, "nothing happened since");
     }
 }

@@ -16,8 +16,8 @@ use bytes::Bytes;
 use cluster::MetadataLog;
 use coordinator::{Coordinator, Node};
 use query::{
-    AnswerMemory, BindValue, Engine, LargeAnswer, NoVirtualTables, PreparedTexts, QueryError, QueryOptions,
-    Response, ResponseKind, RowsResult, SessionState, Values,
+    AnswerMemory, BindValue, Engine, LargeAnswer, NoVirtualTables, PreparedLimits, PreparedTexts, QueryError,
+    QueryOptions, Response, ResponseKind, RowsResult, SessionState, Values,
 };
 use runtime::Runtime;
 use schema::Schema;
@@ -31,6 +31,9 @@ pub struct Session {
     _shards: Rc<LocalShards>,
 }
 
+/// What prepared statements may take.
+pub const PREPARED: PreparedLimits =
+    PreparedLimits { text_bytes: 16 << 20, plan_bytes: 16 << 20, metadata_bytes: 0 };
 /// So much one answer may gather.
 pub const ANSWER_BYTES_MAX: usize = 8 << 20;
 
@@ -61,7 +64,7 @@ fn with_options<Test: AsyncFnOnce(Session)>(options: StorageOptions, test: Test)
         let schema = Arc::clone(metadata.schema());
         let shards = Rc::new(directory.recover(&schema).unwrap().start_local(&schema).unwrap());
         let coordinator = Coordinator::new(Node::new(metadata), shards.handles()[0].clone());
-        let texts = Arc::new(PreparedTexts::new(1 << 20));
+        let texts = Arc::new(PreparedTexts::new(PREPARED));
         let answers = AnswerMemory::new(4 * ANSWER_BYTES_MAX, LargeAnswer::new(ANSWER_BYTES_MAX));
         let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts, answers, Arc::default());
         let (state, options) = (SessionState::default(), QueryOptions::default());

@@ -8,7 +8,8 @@ use protocol::{
     Encoder, Flags, Opcode, Response, ResponseEnvelope, ResultMetadata, RowsHeader, RowsWriter, Version,
 };
 use query::{ColumnSpec, RowSink, RowsResult};
-use stdx::id_map::IdMap;
+use stdx::id_map::IdHash;
+use stdx::weighed_lru::WeighedLru;
 use uuid::Uuid;
 
 /// The answer to one request.
@@ -148,23 +149,24 @@ impl RowSink for Cells<'_> {
 
 /// Result columns in the protocol's form, by their id: so that a statement executed a million times
 /// has them made once.
-#[derive(Default)]
-pub(super) struct MetadataCache(RefCell<IdMap<[u8; 16], Arc<ResultMetadata>>>);
+pub(super) struct MetadataCache(RefCell<WeighedLru<[u8; 16], Arc<ResultMetadata>, IdHash>>);
 
-/// Enough for every statement of an application; beyond it, all are made anew.
-const METADATA_KEPT: usize = 10_000;
+/// What a column takes beside its name and type: as it is, and as it is written into answers.
+const COLUMN_BYTES: usize = 160;
 
 impl MetadataCache {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        MetadataCache(RefCell::new(WeighedLru::new(bytes_max)))
+    }
+
     fn get(&self, id: &[u8; 16], columns: &[ColumnSpec]) -> Arc<ResultMetadata> {
         let mut known = self.0.borrow_mut();
         if let Some(metadata) = known.get(id) {
             return Arc::clone(metadata);
         }
-        if known.len() >= METADATA_KEPT {
-            known.clear();
-        }
         let metadata = Arc::new(ResultMetadata::new(crate::convert::columns(columns)));
-        known.insert(*id, Arc::clone(&metadata));
+        let bytes = columns.iter().map(|column| COLUMN_BYTES + 3 * column.name.len()).sum();
+        known.put(*id, Arc::clone(&metadata), bytes);
         metadata
     }
 

@@ -79,6 +79,7 @@ impl ShardServer {
         Rc::new(ShardServer {
             clock,
             pace: Pace::default(),
+            metadata: MetadataCache::new(engine.prepared_limits().metadata_bytes),
             engine,
             events,
             clients,
@@ -90,7 +91,6 @@ impl ShardServer {
             long_turns: Rc::default(),
             no_room: overloaded("too many bytes of requests in flight"),
             too_late: overloaded("the request has waited for too long"),
-            metadata: MetadataCache::default(),
             failures: FailureLog::default(),
             tombstones: FailureLog::default(),
         })

@@ -124,6 +124,7 @@ fn options(directory: &TempDir) -> ServerOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         management: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
         memory_bytes: 64 << 20,
+        shared_bytes: 64 << 20,
         cluster_name: "Test Cluster".into(),
         data_center: "datacenter1".into(),
         rack: "rack1".into(),
