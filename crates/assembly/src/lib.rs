@@ -13,10 +13,12 @@
 //! | how does a node start and stop? | `node.rs` |
 //! | what do drivers and people find in `system`? | `system/` |
 //! | what do all shards together know? | `stats.rs`, `compactions.rs` |
+//! | what has how much of the memory? | `memory.rs` |
 
 mod clients;
 mod compactions;
 mod error;
+mod memory;
 mod node;
 mod options;
 mod stats;
@@ -25,6 +27,7 @@ mod system;
 pub use clients::{ClientFacts, Clients, NoClients};
 pub use compactions::NodeCompactions;
 pub use error::AssemblyError;
+pub use memory::{ClientMemory, MemoryUse};
 pub use node::{AssembledNode, Seat, start};
 pub use options::{AnswerOptions, NodeOptions, PreparedOptions};
 pub use stats::NodeStats;

@@ -16,6 +16,7 @@ use runtime::Runtime;
 use schema::Schema;
 use storage::{Directory, RunningShards, ShardHandle, Shards};
 
+use crate::memory::ClientMemory;
 use crate::system::{NodeView, SystemTables, base_schema};
 use crate::{AssemblyError, Clients, NodeOptions};
 
@@ -74,7 +75,7 @@ where
     let recovered = directory.recover(&schema)?;
     let texts = Arc::new(PreparedTexts::new(options.prepared.limits(options.storage.shard_count)));
     let (largest_bytes, timeouts) = (options.answers.largest_bytes, Arc::clone(&options.timeouts));
-    let view = NodeView::new(options, recovered.facts(), runtime)?;
+    let view = NodeView::new(options, ClientMemory::new(Arc::clone(&texts)), recovered.facts(), runtime)?;
     let (batches_replayed, replayed) = std::sync::mpsc::channel();
     let parts = Parts {
         node: Node::new(metadata),
@@ -145,6 +146,7 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
     let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.shard_count(), large_answer);
+    view.client_memory.count_answers(answers.held_figure());
     let engine = Engine::new(coordinator.clone(), system_tables, texts, answers, timeouts);
     // From here on requests are answered; what comes now gives way to them.
     shard.start_prefetch();

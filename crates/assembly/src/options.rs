@@ -65,6 +65,8 @@ pub struct NodeOptions {
     pub listen: SocketAddr,
     /// The whole memory budget in bytes.
     pub memory_bytes: u64,
+    /// What of it is for requests that are under way.
+    pub request_bytes: usize,
     /// What of it is for answers.
     pub answers: AnswerOptions,
     /// What of it is for prepared statements.

@@ -233,6 +233,7 @@ impl Options {
             // Nobody listens.
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             memory_bytes: self.memory_bytes,
+            request_bytes: 0,
             answers: AnswerOptions::of_memory(self.memory_bytes),
             prepared: PreparedOptions::of_memory(self.memory_bytes),
             timeouts: Arc::default(),

@@ -10,8 +10,18 @@ use tokio::task::LocalSet;
 
 /// Resident memory of this process in bytes; `None` where the system does not tell.
 pub fn resident_bytes() -> Option<u64> {
+    statm_bytes(1)
+}
+
+/// How much of that is pages of files, the program's own above all; `None` where the system does not tell.
+pub fn resident_file_bytes() -> Option<u64> {
+    statm_bytes(2)
+}
+
+/// A field of `/proc/self/statm`, which counts in pages.
+fn statm_bytes(field: usize) -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    let pages: u64 = statm.split_whitespace().nth(field)?.parse().ok()?;
     Some(pages * u64::try_from(rustix::param::page_size()).ok()?)
 }
 

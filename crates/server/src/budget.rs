@@ -23,8 +23,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 /// A turn reads at most so much from a socket.
@@ -38,11 +38,9 @@ const REQUEST_BYTES: usize = 4 << 10;
 /// What can be told of a shard's budget from other threads.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    held_bytes: AtomicUsize,
+    held_bytes: Arc<AtomicUsize>,
     waiting_count: AtomicUsize,
     overloaded_count: AtomicU64,
-    /// Set once the shard serves.
-    answer_bytes: OnceLock<Arc<AtomicUsize>>,
 }
 
 impl Figures {
@@ -50,14 +48,9 @@ impl Figures {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// What answers hold, too.
-    pub(crate) fn held_bytes_with_answers(&self) -> usize {
-        self.held_bytes() + self.answer_bytes.get().map_or(0, |bytes| bytes.load(Ordering::Relaxed))
-    }
-
-    /// Where it stands what answers hold.
-    pub(crate) fn tell_answers(&self, bytes: Arc<AtomicUsize>) {
-        _ = self.answer_bytes.set(bytes);
+    /// The same, for other threads to look at.
+    pub(crate) fn held_figure(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.held_bytes)
     }
 
     /// Connections in line.

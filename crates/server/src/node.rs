@@ -179,6 +179,7 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
         storage: options.storage,
         listen,
         memory_bytes: options.memory_bytes,
+        request_bytes: limits.in_flight_bytes / 2,
         answers: AnswerOptions {
             bytes: limits.in_flight_bytes / 2,
             ..AnswerOptions::of_memory(options.shared_bytes)
@@ -200,7 +201,7 @@ async fn serve_shard(door: Door, seat: Seat) {
     let tracer = Tracer { coordinator, address: view.listen().ip() };
     // The other half is for answers.
     let budget = Budget::new(door.limits.in_flight_bytes / 2 / shard_count, Arc::clone(&door.figures[index]));
-    door.figures[index].tell_answers(engine.answers().held_figure());
+    view.client_memory.count_requests(door.figures[index].held_figure());
     let server: Rc<ShardServer> =
         ShardServer::new(engine, door.events, door.clients, tracer, door.limits, budget);
     let listener = door.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();

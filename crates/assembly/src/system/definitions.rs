@@ -284,7 +284,7 @@ mod tests {
         let keyspaces = virtual_keyspaces().expect("keyspaces");
         let counts: Vec<_> =
             keyspaces.iter().map(|keyspace| (keyspace.name.as_str(), keyspace.tables.len())).collect();
-        assert_eq!(counts, [("system_views", 43), ("system_virtual_schema", 3)]);
+        assert_eq!(counts, [("system_views", 44), ("system_virtual_schema", 3)]);
         let settings = keyspaces[0].tables.get("settings").expect("table");
         assert_eq!(settings.partition_key().len(), 1);
     }

@@ -229,7 +229,7 @@ mod tests {
         let keyspaces = virtual_keyspaces().expect("keyspaces");
         let tables = &keyspaces[1].tables;
         let lines = text(&tables["tables"], &virtual_rows(&tables["tables"], &keyspaces));
-        assert_eq!(lines.len(), 46);
+        assert_eq!(lines.len(), 47);
         let expected = "keyspace_name=system_views table_name=settings comment=current settings";
         assert_eq!(find(&lines, "keyspace_name=system_views table_name=settings"), expected);
         let schema = base_schema().expect("schema");

@@ -10,7 +10,8 @@ use types::murmur3_x64_128;
 use uuid::Uuid;
 
 use super::definitions::virtual_keyspaces;
-use crate::{AssemblyError, NodeOptions};
+use crate::memory::ProcessMemory;
+use crate::{AssemblyError, ClientMemory, MemoryUse, NodeOptions, NodeStats};
 
 /// The Cassandra version that drivers are told; they choose their queries by it.
 pub const RELEASE_VERSION: &str = "5.0.9";
@@ -35,6 +36,8 @@ pub struct NodeView {
     pub tokens: Arc<[i64]>,
     /// When the node started, seconds since 1970.
     pub started_seconds: i64,
+    /// What is there for clients.
+    pub client_memory: ClientMemory,
     clock: Arc<dyn Clock>,
     /// `system_views` and `system_virtual_schema`.
     pub(crate) virtual_keyspaces: Arc<[Arc<Keyspace>]>,
@@ -47,11 +50,13 @@ impl NodeView {
     /// A definition of a system table is wrong.
     pub(crate) fn new(
         options: NodeOptions,
+        client_memory: ClientMemory,
         facts: &NodeFacts,
         runtime: &Runtime,
     ) -> Result<Self, AssemblyError> {
         Ok(NodeView {
             options: Arc::new(options),
+            client_memory,
             host_id: facts.host_id,
             tokens: tokens(facts.host_id).into(),
             started_seconds: runtime.clock.now_seconds(),
@@ -63,6 +68,11 @@ impl NodeView {
     /// Where CQL is spoken; port 0 when nobody listens.
     pub fn listen(&self) -> SocketAddr {
         self.options.listen
+    }
+
+    /// What the process has in memory, by use; the sum is what the kernel tells of it.
+    pub fn memory_uses(&self, stats: &NodeStats) -> Vec<MemoryUse> {
+        self.client_memory.uses(&self.options, stats, ProcessMemory::now())
     }
 
     /// Seconds since the node started.

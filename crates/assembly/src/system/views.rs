@@ -22,6 +22,7 @@ pub(super) fn tells_of_all_shards(table: &Table) -> bool {
         "local_write_latency",
         "max_partition_size",
         "max_sstable_size",
+        "memory_use",
         "rows_per_read",
         "tombstones_per_read",
     ];
@@ -47,6 +48,13 @@ pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<Par
         }),
         "max_sstable_size" => add_tables(&mut rows, stats, |stats| {
             [("mebibytes", stats.sstable_bytes_max.div_ceil(MEBIBYTE).into())]
+        }),
+        "memory_use" => view.memory_uses(stats).iter().for_each(|memory_use| {
+            rows.add([
+                ("name", memory_use.name.into()),
+                ("held_bytes", memory_use.held_bytes.into()),
+                ("share_bytes", memory_use.share_bytes.map_or(Value::Null, Value::from)),
+            ]);
         }),
         "rows_per_read" => add_tables(&mut rows, stats, |stats| per_read(stats, stats.live_rows_per_read)),
         "tombstones_per_read" => {

@@ -22,6 +22,8 @@ pub(super) struct Info {
     pub(super) uptime_seconds: u64,
     pub(super) memory_used_bytes: u64,
     pub(super) memory_max_bytes: u64,
+    pub(super) memory: Vec<MemoryUse>,
+    pub(super) prepared_statements: PreparedStatements,
     pub(super) data_center: String,
     pub(super) rack: String,
     pub(super) exception_count: u64,
@@ -31,6 +33,23 @@ pub(super) struct Info {
     pub(super) percent_repaired: Option<f64>,
     pub(super) tokens: Vec<String>,
     pub(super) bootstrap_state: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct MemoryUse {
+    pub(super) name: String,
+    pub(super) held_bytes: u64,
+    pub(super) share_bytes: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PreparedStatements {
+    pub(super) count: u64,
+    pub(super) size_bytes: u64,
+    pub(super) capacity_bytes: u64,
+    pub(super) evicted_count: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]

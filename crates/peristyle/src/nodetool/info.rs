@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::NodetoolError;
-use super::answer::{Info, Requests};
+use super::answer::{Info, MemoryUse, PreparedStatements, Requests};
 use super::numbers::{double, file_size};
 
 /// Prints one node. Lines of things that do not exist here (heap, key, row and counter caches) stay
@@ -37,6 +37,8 @@ pub(super) fn print(info: &Info, all_tokens: bool, out: &mut impl Write) -> Resu
     line("Chunk Cache Use", format!("index pages {index}, pinned beside the cache {pinned}"))?;
     line("Memtables", file_size(info.memtable_bytes))?;
     line("Requests", requests(&info.requests))?;
+    line("Prepared Statements", prepared_statements(&info.prepared_statements))?;
+    info.memory.iter().try_for_each(|memory_use| line("Memory Use", memory_line(memory_use)))?;
     line("Percent Repaired", format!("{}%", double(info.percent_repaired.unwrap_or(100.0))))?;
     match info.tokens.as_slice() {
         [token] => line("Token", token.clone())?,
@@ -58,6 +60,21 @@ fn requests(requests: &Requests) -> String {
         requests.waiting_connections,
         requests.overloaded_count,
     )
+}
+
+fn prepared_statements(prepared: &PreparedStatements) -> String {
+    format!(
+        "entries {}, size {}, capacity {}, {} evicted",
+        prepared.count,
+        file_size(prepared.size_bytes),
+        file_size(prepared.capacity_bytes),
+        prepared.evicted_count,
+    )
+}
+
+fn memory_line(memory_use: &MemoryUse) -> String {
+    let share = memory_use.share_bytes.map(|bytes| format!(" of {}", file_size(bytes)));
+    format!("{}{} {}", file_size(memory_use.held_bytes), share.unwrap_or_default(), memory_use.name)
 }
 
 /// We do not time misses one by one.

@@ -4,7 +4,7 @@ use axum::Json;
 use serde_json::json;
 
 use super::answer::Answer;
-use super::{ManagementState, NodeStats, turns};
+use super::{ManagementState, NodeStats, memory, turns};
 
 pub(super) async fn answer(state: &ManagementState) -> Answer {
     let stats = NodeStats::collect(&state.shards).await?;
@@ -35,13 +35,18 @@ pub(super) async fn answer(state: &ManagementState) -> Answer {
             "disk_read_bytes": cache.disk_read_bytes,
         },
         "requests": {
-            "held_bytes": requests.iter().map(|shard| shard.held_bytes_with_answers()).sum::<usize>(),
+            "held_bytes": view.client_memory.in_flight_bytes(),
             "capacity_bytes": state.requests.limit_bytes,
             "waiting_connections": requests.iter().map(|shard| shard.waiting_count()).sum::<usize>(),
             "overloaded_count": requests.iter().map(|shard| shard.overloaded_count()).sum::<u64>(),
         },
         "turns": state.shards.turns().iter().enumerate().map(turns::answer).collect::<Vec<_>>(),
         "memtable_bytes": stats.memtable_bytes,
+        "memory": view.memory_uses(&stats).iter().map(memory::answer).collect::<Vec<_>>(),
+        "prepared_statements": memory::prepared_statements(
+            view.client_memory.prepared(),
+            view.options.prepared.bytes,
+        ),
         "percent_repaired": percent_repaired(&stats),
         "tokens": tokens,
         "shard_count": state.shards.count(),

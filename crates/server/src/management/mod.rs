@@ -19,6 +19,7 @@ mod answer;
 mod compactions;
 mod faults;
 mod info;
+mod memory;
 mod moving;
 mod rewrites;
 mod routes;

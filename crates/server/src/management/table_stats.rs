@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use storage::{ChunkLengthStats, PrefetchState, PrefetchStats, TableStats};
 
 use super::answer::{Answer, Refusal};
-use super::{ManagementState, NodeCompactions, NodeStats, compactions, turns};
+use super::{ManagementState, NodeCompactions, NodeStats, compactions, memory, turns};
 
 /// What a request is about; nothing named means everything.
 #[derive(Debug, Default, Deserialize)]
@@ -217,6 +217,8 @@ pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refu
         _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     }
     turns::append_metrics(state.shards.turns(), &mut text);
+    let view = &state.view;
+    memory::append_metrics(&view.memory_uses(&stats), view.client_memory.prepared(), &mut text);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

@@ -35,6 +35,30 @@ fn a_node_tells_who_it_is() {
 }
 
 #[test]
+fn memory_is_told_by_use_and_the_sum_is_what_the_process_has() {
+    let node = with_table();
+    let mut client = node.client();
+    client.prepare("SELECT * FROM k.t WHERE a = ?");
+    let (_, info) = node.get("/v1/info");
+    let uses = info["memory"].as_array().expect("uses");
+    let held = |name: &str| {
+        let found = uses.iter().find(|memory_use| memory_use["name"] == name).expect("is told");
+        found["held_bytes"].as_u64().expect("a figure")
+    };
+    assert!(held("memtables") > 0 && held("prepared statements") > 0 && held("program") > 0, "{uses:?}");
+    let sum: u64 = uses.iter().filter_map(|memory_use| memory_use["held_bytes"].as_u64()).sum();
+    let resident = info["memory_used_bytes"].as_u64().expect("a figure");
+    // They are read one after the other, beside other tests.
+    assert!(sum.abs_diff(resident) < 64 << 20, "{sum} of {resident}");
+    assert_eq!(info["prepared_statements"]["count"], json!(1));
+    assert_eq!(info["prepared_statements"]["evicted_count"], json!(0));
+    let names = client.rows("SELECT name FROM system_views.memory_use");
+    assert_eq!(names.len(), uses.len());
+    let shares = client.rows("SELECT share_bytes FROM system_views.memory_use WHERE name = 'memtables'");
+    assert_eq!(shares, [uses[0]["share_bytes"].to_string()]);
+}
+
+#[test]
 fn a_node_is_the_same_after_a_restart() {
     let node = Node::start();
     let (_, before) = node.get("/v1/info");
