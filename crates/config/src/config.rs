@@ -10,8 +10,8 @@ use crate::choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailure
 use crate::error::{ConfigError, Place};
 use crate::nearest::nearest_option;
 use crate::options::{
-    FRAME_BYTES_MIN, FRAME_BYTES_USUAL, MEMORY_BYTES_MIN, OPTIONS, OptionSpec, PROGRAM_BYTES, SHARD_BYTES,
-    SHARED_BYTES_MIN,
+    CONNECTION_BYTES, CONNECTIONS_USUAL, FRAME_BYTES_MIN, FRAME_BYTES_USUAL, MEMORY_BYTES_MIN, OPTIONS,
+    OptionSpec, PROGRAM_BYTES, SHARD_BYTES, SHARED_BYTES_MIN,
 };
 
 /// The default where the system does not tell how much the machine has.
@@ -60,8 +60,10 @@ pub struct Config {
     pub disk_failure_policy: DiskFailurePolicy,
     /// `commit_failure_policy`.
     pub commit_failure_policy: CommitFailurePolicy,
-    /// `connections_max`.
-    pub connections_max: u32,
+    /// `connections_max` as it was given; see [`Config::connections_max`].
+    pub connections_limit: Option<u32>,
+    /// `connections_max_per_address` as it was given; see [`Config::connections_max_per_address`].
+    pub connections_limit_per_address: Option<u32>,
     /// `frame_bytes_max` as it was given; see [`Config::frame_bytes_max`].
     pub frame_bytes_limit: Option<u64>,
     /// `in_flight_bytes_max` as it was given; see [`Config::in_flight_bytes_max`].
@@ -101,7 +103,8 @@ impl Default for Config {
             disk_access: DiskAccess::Auto,
             disk_failure_policy: DiskFailurePolicy::Stop,
             commit_failure_policy: CommitFailurePolicy::Stop,
-            connections_max: 0,
+            connections_limit: None,
+            connections_limit_per_address: None,
             frame_bytes_limit: None,
             in_flight_bytes_limit: None,
             request_wait_max: None,
@@ -183,6 +186,18 @@ impl Config {
     /// What of the budget is for data, caches and requests, when the program and so many shards have theirs.
     pub fn shared_bytes(&self, shard_count: u16) -> u64 {
         self.memory_bytes().saturating_sub(PROGRAM_BYTES + u64::from(shard_count) * SHARD_BYTES)
+    }
+
+    /// How many clients may be connected: as given, or as many as a sixth of what is shared has room for.
+    pub fn connections_max(&self, shard_count: u16) -> u32 {
+        let count = (self.shared_bytes(shard_count) / 6 / CONNECTION_BYTES).clamp(1, CONNECTIONS_USUAL);
+        self.connections_limit.unwrap_or(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    /// How many of them may come from one address: as given, or all but one in sixteen.
+    pub fn connections_max_per_address(&self, shard_count: u16) -> u32 {
+        let all = self.connections_max(shard_count);
+        self.connections_limit_per_address.unwrap_or(all - all / 16)
     }
 
     /// The largest request: as given, or Cassandra's 16 MiB where that is no more than a sixteenth of the memory.
@@ -338,7 +353,7 @@ mod tests {
             commitlog_sync: CommitlogSync::Periodic,
             commitlog_sync_period: Duration::from_millis(500),
             compaction_bytes_per_second: 100 << 20,
-            connections_max: 12,
+            connections_limit: Some(12),
             in_flight_bytes_limit: Some(32 << 20),
             request_wait_max: Some(Duration::from_secs(2)),
             rack: "r2".to_owned(),
@@ -407,8 +422,10 @@ mod tests {
             least.check_shards(6).unwrap_err().to_string(),
             "configuration: `memory` = 64MiB: less than the 66MiB that a node of 6 shards needs"
         );
+        assert_eq!((least.connections_max(2), least.connections_max_per_address(2)), (725, 680));
         assert_eq!((least.frame_bytes_max(), least.in_flight_bytes_max(2)), (4 << 20, (34 << 20) / 8));
         let large = with(4 << 30);
+        assert_eq!((large.connections_max(2), large.connections_max_per_address(2)), (10_000, 9_375));
         assert_eq!((large.frame_bytes_max(), large.in_flight_bytes_max(2)), (16 << 20, (4066 << 20) / 8));
         assert_eq!(with(64 << 30).shared_bytes(0), (64 << 30) - (20 << 20));
     }

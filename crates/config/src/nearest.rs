@@ -12,6 +12,7 @@ const FROM_CASSANDRA: &[(&str, &str)] = &[
     ("start_native_transport", "listen"),
     ("native_transport_max_frame_size", "frame_bytes_max"),
     ("native_transport_max_concurrent_connections", "connections_max"),
+    ("native_transport_max_concurrent_connections_per_ip", "connections_max_per_address"),
     ("native_transport_max_request_data_in_flight", "in_flight_bytes_max"),
     ("native_transport_max_concurrent_requests_in_bytes", "in_flight_bytes_max"),
     ("native_transport_timeout", "request_wait_max"),

@@ -48,6 +48,11 @@ const FRAME_BYTES_LIMIT: u64 = 256 << 20;
 /// A frame smaller than this does not hold the STARTUP of today's drivers.
 pub(crate) const FRAME_BYTES_MIN: u64 = 16 << 10;
 
+/// What is counted for a connection that waits for its client.
+pub(crate) const CONNECTION_BYTES: u64 = 8 << 10;
+/// As many connections as need no other reason than to be held at all.
+pub(crate) const CONNECTIONS_USUAL: u64 = 10_000;
+
 /// More shards than any machine has cores.
 const SHARDS_MAX: u16 = 1024;
 
@@ -240,14 +245,18 @@ pub static OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "connections_max",
-        value: "a number",
-        default: "10000",
-        about: "How many clients may be connected; one more is told so and closed.",
-        set: |config, text| {
-            let number = text.trim().parse::<u32>().ok().filter(|number| *number > 0);
-            let problem = || "not a whole number from 1 on".to_owned();
-            set(&mut config.connections_max, number.ok_or_else(problem))
-        },
+        value: "auto or a number",
+        default: "auto",
+        about: "How many clients may be connected; one more is closed at once. `auto` is 10000, or as many as a sixth \
+                of what is shared of `memory` has room for, at 8KiB each, if that is less.",
+        set: |config, text| set(&mut config.connections_limit, parse_connections(text)),
+    },
+    OptionSpec {
+        name: "connections_max_per_address",
+        value: "auto or a number",
+        default: "auto",
+        about: "How many of them may come from one address. `auto` leaves one place in sixteen to others.",
+        set: |config, text| set(&mut config.connections_limit_per_address, parse_connections(text)),
     },
     OptionSpec {
         name: "frame_bytes_max",
@@ -452,6 +461,16 @@ fn parse_commit_failure_policy(text: &str) -> Result<CommitFailurePolicy, String
         "ignore" => Ok(CommitFailurePolicy::Ignore),
         "die" => Ok(CommitFailurePolicy::Die),
         _ => Err("neither stop, stop_commit, ignore nor die".to_owned()),
+    }
+}
+
+fn parse_connections(text: &str) -> Result<Option<u32>, String> {
+    match text.trim() {
+        "auto" => Ok(None),
+        text => match text.parse::<u32>() {
+            Ok(count) if count > 0 => Ok(Some(count)),
+            _ => Err("neither auto nor a whole number from 1 on".to_owned()),
+        },
     }
 }
 

@@ -5,45 +5,100 @@
 //! first taken without that option, which fails when anybody listens there.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::connection::{ShardServer, serve_connection};
+use crate::Limits;
+use crate::connection::{ShardServer, note_refused_connection, serve_connection};
 
 /// Connections the kernel keeps before we accept them.
 const BACKLOG: i32 = 4096;
 
-/// Counts the connections of the node against its limit.
+/// Counts the connections of the node against its limits.
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionCount(AtomicUsize);
+pub(crate) struct ConnectionCount(Mutex<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// Of those that have any.
+    by_address: HashMap<IpAddr, usize>,
+    /// Sum over `by_address`.
+    count: usize,
+}
+
+/// Why one more connection is not let in: which option says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Node,
+    Address,
+}
+
+impl Full {
+    /// The option.
+    pub(crate) fn option(self) -> &'static str {
+        match self {
+            Full::Node => "connections_max",
+            Full::Address => "connections_max_per_address",
+        }
+    }
+}
 
 impl ConnectionCount {
-    /// A place for one more, unless there are as many as may be.
-    fn enter(self: &Arc<Self>, connection_count_max: usize) -> Option<Place> {
-        let add = |count: usize| (count < connection_count_max).then_some(count + 1);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Place(Arc::clone(self)))
+    /// A place for one more connection from there.
+    ///
+    /// # Errors
+    /// There are as many as may be.
+    fn enter(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Result<Place, Full> {
+        let mut counted = self.counted();
+        let of_address = counted.by_address.get(&address).copied().unwrap_or(0);
+        if counted.count >= limits.connection_count {
+            return Err(Full::Node);
+        }
+        if of_address >= limits.connection_count_per_address {
+            return Err(Full::Address);
+        }
+        counted.by_address.insert(address, of_address + 1);
+        counted.count += 1;
+        Ok(Place { count: Arc::clone(self), address })
+    }
+
+    fn leave(&self, address: IpAddr) {
+        let mut counted = self.counted();
+        let of_address = counted.by_address.get_mut(&address).expect("who leaves has entered");
+        *of_address -= 1;
+        if *of_address == 0 {
+            counted.by_address.remove(&address);
+        }
+        counted.count -= 1;
     }
 
     pub(crate) fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.counted().count
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A connection's place in the count, given back however it ends.
-struct Place(Arc<ConnectionCount>);
+#[derive(Debug)]
+struct Place {
+    count: Arc<ConnectionCount>,
+    address: IpAddr,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.count.leave(self.address);
     }
 }
 
@@ -104,9 +159,13 @@ pub(crate) async fn accept(
         };
         // Of those that have ended nothing need be kept.
         while tasks.borrow_mut().try_join_next().is_some() {}
-        let Some(place) = connections.enter(server.limits.connection_count) else {
-            tracing::warn!(%peer, limit = server.limits.connection_count, "too many connections, one is refused");
-            continue;
+        // One address of version 4 has one limit, whatever the listener calls it.
+        let place = match connections.enter(peer.ip().to_canonical(), &server.limits) {
+            Ok(place) => place,
+            Err(full) => {
+                note_refused_connection(&server, peer, full);
+                continue;
+            }
         };
         next_id.set(next_id.get().wrapping_add(1));
         let (server, id) = (Rc::clone(&server), next_id.get());
@@ -123,6 +182,22 @@ pub(crate) async fn accept(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_address_leaves_places_to_others() {
+        let limits = Limits { connection_count: 3, connection_count_per_address: 2, ..Limits::default() };
+        let count = Arc::new(ConnectionCount::default());
+        let enter = |last: u8| count.enter(IpAddr::from([10, 0, 0, last]), &limits);
+        let first = [enter(1).expect("a place"), enter(1).expect("a place")];
+        assert_eq!(enter(1).err(), Some(Full::Address));
+        let other = enter(2).expect("a place");
+        assert_eq!(enter(3).err(), Some(Full::Node));
+        assert_eq!(count.get(), 3);
+        drop(first);
+        assert_eq!(count.counted().by_address.len(), 1, "nothing is kept of who has left");
+        drop((enter(1).expect("a place again"), other));
+        assert_eq!(count.get(), 0);
+    }
 
     const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 

@@ -172,6 +172,10 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
     let limits = options.limits;
     let settings = vec![
         ("native_transport_max_concurrent_connections", limits.connection_count.to_string()),
+        (
+            "native_transport_max_concurrent_connections_per_ip",
+            limits.connection_count_per_address.to_string(),
+        ),
         ("native_transport_max_frame_size", mebibytes(limits.frame_bytes)),
         ("native_transport_max_request_data_in_flight", mebibytes(limits.in_flight_bytes)),
     ];

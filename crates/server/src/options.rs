@@ -75,7 +75,8 @@ impl ServerOptions {
             rack: config.rack.clone(),
             timeouts: Arc::new(Timeouts::new(config.request_timeouts)),
             limits: Limits {
-                connection_count: config.connections_max as usize,
+                connection_count: config.connections_max(shard_count) as usize,
+                connection_count_per_address: config.connections_max_per_address(shard_count) as usize,
                 frame_bytes: to_usize(config.frame_bytes_max()),
                 in_flight_bytes: to_usize(config.in_flight_bytes_max(shard_count)),
                 request_wait: config.request_wait_max.unwrap_or(Duration::MAX),
@@ -109,6 +110,8 @@ fn commit_failure_policy(config: &Config) -> CommitFailurePolicy {
 pub struct Limits {
     /// Connections of the whole node.
     pub connection_count: usize,
+    /// Of them, from one address.
+    pub connection_count_per_address: usize,
     /// Bytes of one frame's body.
     pub frame_bytes: usize,
     /// Bytes that connections hold for their clients, of the whole node.
@@ -125,6 +128,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connection_count: 20_000,
+            connection_count_per_address: 20_000,
             frame_bytes: protocol::FRAME_BYTES_MAX_DEFAULT,
             in_flight_bytes: 256 << 20,
             request_wait: Duration::from_millis(500),

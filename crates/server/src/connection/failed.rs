@@ -5,6 +5,7 @@
 //! many tombstones, as in Cassandra with the key: it says which partition is to be looked after.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 
 use protocol::{ErrorKind, ErrorResponse, Request};
 use query::{Engine, TombstoneFailure, TombstoneWarning};
@@ -12,6 +13,7 @@ use storage::StorageError;
 
 use super::ShardServer;
 use crate::convert;
+use crate::listener::Full;
 
 /// So many are logged by a shard within a window; a table that can not be read must not fill the disk.
 const LOGGED_MAX: u32 = 10;
@@ -91,6 +93,13 @@ pub(super) fn note_tombstones(server: &ShardServer, request: &Request, met: &[To
         let TombstoneWarning { table, key, text } = warning;
         let statement = statement(&server.engine, request);
         tracing::warn!(%table, %key, %statement, left_out, "{text}");
+    }
+}
+
+/// Logs that a client is not let in.
+pub(crate) fn note_refused_connection(server: &ShardServer, peer: SocketAddr, full: Full) {
+    if let Some(left_out) = server.refused.admit(server.tracer.coordinator.now_millis()) {
+        tracing::warn!(%peer, option = full.option(), left_out, "too many connections, one is refused");
     }
 }
 

@@ -38,6 +38,7 @@ use chunks::Chunks;
 use failed::FailureLog;
 
 pub(crate) use drive::serve_connection;
+pub(crate) use failed::note_refused_connection;
 pub(crate) use traced::Tracer;
 
 /// What the connections of a shard share.
@@ -64,6 +65,8 @@ pub(crate) struct ShardServer {
     failures: FailureLog,
     /// Reads that came upon many tombstones, and went well.
     tombstones: FailureLog,
+    /// Clients that were not let in.
+    refused: FailureLog,
 }
 
 impl ShardServer {
@@ -93,6 +96,7 @@ impl ShardServer {
             too_late: overloaded("the request has waited for too long"),
             failures: FailureLog::default(),
             tombstones: FailureLog::default(),
+            refused: FailureLog::default(),
         })
     }
 }
