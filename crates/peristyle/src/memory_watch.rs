@@ -19,6 +19,10 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 /// And while the process has more than it may.
 const KEPT_WHEN_TIGHT: Duration = Duration::from_millis(10);
 
+/// A process with less than this has its memory in small pages: of huge ones so much stays in use by a few bytes each
+/// that freed memory does not come back in time. (64 MiB, 400 answers of 15 MB: 246 MiB resident with, 80 without.)
+const HUGE_PAGES_FROM: u64 = 2 << 30;
+
 /// How often the process looks while it has little, and while it has more than half of what it may.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_OFTEN_EVERY: Duration = Duration::from_millis(20);
@@ -43,6 +47,11 @@ impl MemoryWatch {
     /// Keeps freed memory from now on.
     pub(crate) fn start(bytes_max: u64) -> Self {
         allocator::keep_freed_for(KEPT_FOR);
+        if bytes_max < HUGE_PAGES_FROM
+            && let Err(error) = runtime::refuse_huge_pages()
+        {
+            tracing::warn!(%error, "the system may give memory by 2 MiB at a time, and keep more than is used");
+        }
         MemoryWatch { bytes_max, is_tight: false, called_back_bytes: 0 }
     }
 

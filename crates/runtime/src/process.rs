@@ -13,6 +13,17 @@ pub fn resident_bytes() -> Option<u64> {
     statm_bytes(1)
 }
 
+/// Has the kernel give this process memory in small pages only, from now on.
+///
+/// It gives memory that is asked for in large pieces by 2 MiB at a time where that is aligned. As long as one block of a
+/// few bytes is used in such a page, none of it comes back.
+///
+/// # Errors
+/// The system knows nothing of it.
+pub fn refuse_huge_pages() -> io::Result<()> {
+    Ok(rustix::thread::disable_transparent_huge_pages(true)?)
+}
+
 /// How much of that is pages of files, the program's own above all; `None` where the system does not tell.
 pub fn resident_file_bytes() -> Option<u64> {
     statm_bytes(2)
