@@ -48,6 +48,8 @@ pub enum StorageError {
     ShuttingDown,
     #[error("Snapshot {tag} already exists.")]
     SnapshotExists { tag: String },
+    #[error("{problem}")]
+    SnapshotName { problem: &'static str },
     #[error("data directory {path} can not be used: {what}", path = .path.display())]
     Directory { path: PathBuf, what: String },
     #[error("a row takes {bytes} bytes, more than the page may have")]

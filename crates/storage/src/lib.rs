@@ -62,4 +62,4 @@ pub use read::{
 pub use shard::{
     FileVerdict, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard, WrittenEach,
 };
-pub use snapshots::{ClearFilter, SnapshotFacts};
+pub use snapshots::{ClearFilter, SnapshotFacts, check_snapshot_name};

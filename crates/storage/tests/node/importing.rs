@@ -372,6 +372,8 @@ fn a_snapshot_keeps_rows_that_are_truncated_and_can_be_imported() {
         node.snapshot(table.id(), "first", false).await.expect("kept");
         let error = node.snapshot(table.id(), "first", false).await.expect_err("a name only once");
         assert_eq!(error.to_string(), "Snapshot first already exists.");
+        let error = node.snapshot(table.id(), "../first", false).await.expect_err("a name, not a path");
+        assert_eq!(error.to_string(), "Snapshot name cannot contain /");
         let before = all(&shards, &table).await;
         assert_eq!(before.len(), 30);
         for handle in shards.handles() {
