@@ -28,6 +28,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// `management`.
     pub management: SocketAddr,
+    /// `management_token_file`; `None` asks for no token.
+    pub management_token_file: Option<PathBuf>,
     /// `memory`; `None` is a quarter of the machine's.
     pub memory_limit: Option<u64>,
     /// What the machine, or the control group, can give; `None` where the system does not tell. No option.
@@ -87,6 +89,7 @@ impl Default for Config {
             data_file_directories: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 9042)),
             management: SocketAddr::from(([127, 0, 0, 1], 7199)),
+            management_token_file: None,
             memory_limit: None,
             machine_bytes: None,
             memory_pretouch: false,

@@ -93,9 +93,23 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "management",
         value: "ADDR:PORT",
         default: "127.0.0.1:7199",
-        about: "Where `peristyle nodetool` and metrics collectors connect (HTTP). It asks for no password: keep it \
-                on loopback.",
+        about: "Where `peristyle nodetool` and metrics collectors connect (HTTP). Another address than one of loopback \
+                needs `management_token_file`; without it a node does not start.",
         set: |config, text| set(&mut config.management, parse_address(text)),
+    },
+    OptionSpec {
+        name: "management_token_file",
+        value: "PATH",
+        default: "",
+        about: "A file with the word that whoever asks the management port must know: one line of up to 1024 visible \
+                characters, such as `openssl rand -hex 32` makes, in a file that only its owner and its group may \
+                read. Requests need `Authorization: Bearer` and the word, `peristyle nodetool` takes `--token-file`. \
+                It is read at the start. Without it every program of this machine may ask.",
+        set: |config, text| {
+            config.management_token_file =
+                Some(text.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
+            Ok(())
+        },
     },
     OptionSpec {
         name: "memory",

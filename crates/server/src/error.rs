@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Why a server can not start, or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,15 @@ pub enum ServerError {
     AddressInUse { what: &'static str, option: &'static str, address: SocketAddr },
     #[error("listen on {address} ({what}, option `{option}`)")]
     Listen { what: &'static str, option: &'static str, address: SocketAddr, source: io::Error },
+    #[error(
+        "{address} (management port, option `management`) can be reached from other machines, which could stop this node: \
+         set `management_token_file`, or an address of loopback"
+    )]
+    ManagementOpen { address: SocketAddr },
+    #[error("read token file {path}", path = .path.display())]
+    TokenFile { path: PathBuf, source: io::Error },
+    #[error("token file {path}: {problem}", path = .path.display())]
+    Token { path: PathBuf, problem: &'static str },
     #[error("start a thread")]
     Thread(#[source] io::Error),
 }

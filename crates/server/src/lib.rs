@@ -27,5 +27,6 @@ mod node;
 mod options;
 
 pub use error::ServerError;
+pub use management::ManagementToken;
 pub use node::Server;
 pub use options::{Limits, ServerOptions};

@@ -20,8 +20,8 @@ use crate::clients::Clients;
 use crate::connection::{ShardServer, Tracer};
 use crate::events::Events;
 use crate::listener::{ConnectionCount, ConnectionTasks, accept, bind};
-use crate::management::{self, ManagementState, RequestMemory};
-use crate::{Limits, ServerError, ServerOptions};
+use crate::management::{self, Guard, ManagementState, RequestMemory};
+use crate::{Limits, ManagementToken, ServerError, ServerOptions};
 
 /// A running node.
 pub struct Server {
@@ -52,19 +52,14 @@ impl Server {
     /// Starts a node and returns when its first query can be answered. Blocks.
     ///
     /// # Errors
-    /// [`ServerError`]: the directory is in use or damaged, or an address is taken.
+    /// [`ServerError`]: the directory is in use or damaged, an address is taken, or the management port is open to others.
     pub fn start(runtime: &Runtime, options: ServerOptions) -> Result<Server, ServerError> {
         let shard_count = usize::from(options.storage.shard_count);
         // Addresses first: a node that can not be reached has no business with the data.
         let cql = |source| not_listening(("CQL", "listen"), options.listen, source);
         let listeners = bind(options.listen, shard_count).map_err(cql)?;
         let listen = listeners.first().map_or(Ok(options.listen), StdListener::local_addr).map_err(cql)?;
-        let management_listener = match options.management {
-            None => None,
-            Some(address) => bind(address, 1)
-                .map_err(|source| not_listening(("management port", "management"), address, source))?
-                .pop(),
-        };
+        let management = bind_management(&options)?;
         let (open, is_open) = watch::channel(false);
         let connections = Arc::new(ConnectionCount::default());
         let clients = Clients::default();
@@ -88,9 +83,9 @@ impl Server {
         )?;
         _ = open.send(true);
         let (request_stop, stop_requested) = watch::channel(false);
-        let management = match management_listener {
+        let management = match management {
             None => None,
-            Some(listener) => {
+            Some((listener, guard)) => {
                 let address = listener.local_addr().ok();
                 let state = ManagementState::new(
                     node.view().clone(),
@@ -101,7 +96,7 @@ impl Server {
                     request_stop,
                     open.clone(),
                 );
-                management::start(listener, state).map_err(ServerError::Thread)?;
+                management::start(listener, guard, state).map_err(ServerError::Thread)?;
                 address
             }
         };
@@ -152,6 +147,16 @@ impl Server {
     pub async fn stop(self) -> Result<(), ServerError> {
         Ok(self.node.stop(true).await?)
     }
+}
+
+/// The management port's listener, unless it is off, and who may come in.
+fn bind_management(options: &ServerOptions) -> Result<Option<(StdListener, Guard)>, ServerError> {
+    let Some(address) = options.management else { return Ok(None) };
+    let token = options.management_token_file.as_deref().map(ManagementToken::read).transpose()?;
+    let guard = Guard::new(address, token)?;
+    let listeners = bind(address, 1)
+        .map_err(|source| not_listening(("management port", "management"), address, source))?;
+    Ok(listeners.into_iter().next().map(|listener| (listener, guard)))
 }
 
 /// Why nobody can listen, and which option says where.

@@ -1,6 +1,7 @@
 //! What a server is started with.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Where the management port is; none when it is off.
     pub management: Option<SocketAddr>,
+    /// Where the token of the management port stands; without one, only programs of this machine reach it.
+    pub management_token_file: Option<PathBuf>,
     /// The whole memory budget in bytes, for the management port to tell.
     pub memory_bytes: u64,
     /// What of it is for data, caches and requests.
@@ -68,6 +71,7 @@ impl ServerOptions {
             },
             listen: config.listen,
             management: Some(config.management),
+            management_token_file: config.management_token_file.clone(),
             memory_bytes: config.memory_bytes(),
             shared_bytes: config.shared_bytes(shard_count),
             cluster_name: config.cluster_name.clone(),

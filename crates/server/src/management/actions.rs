@@ -15,16 +15,19 @@ use super::answer::{Answer, Refusal};
 
 /// What an action is about: all tables, those of a keyspace, or some of them.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Target {
-    keyspace: Option<String>,
-    tables: Vec<String>,
+    pub(super) keyspace: Option<String>,
+    pub(super) tables: Option<Vec<String>>,
 }
 
 impl Target {
     pub(super) fn resolve(&self, schema: &Schema) -> Result<Vec<TableId>, Refusal> {
+        if self.tables.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Refusal::wrong("`tables` names none; leave it out for all"));
+        }
         let Some(name) = &self.keyspace else {
-            if !self.tables.is_empty() {
+            if self.tables.is_some() {
                 return Err(Refusal::wrong("tables are named without their keyspace"));
             }
             let tables = schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values());
@@ -33,14 +36,11 @@ impl Target {
         let missing = || Refusal::missing(format!("Keyspace [{name}] does not exist."));
         let keyspace = schema.keyspace(name).ok_or_else(missing)?;
         let id = |table: &Arc<Table>| table.id();
-        if self.tables.is_empty() {
+        let Some(tables) = &self.tables else {
             return Ok(keyspace.tables.values().map(id).collect());
-        }
+        };
         let missing = |table: &String| Refusal::missing(format!("Unknown keyspace/cf pair ({name}.{table})"));
-        self.tables
-            .iter()
-            .map(|table| keyspace.tables.get(table).map(id).ok_or_else(|| missing(table)))
-            .collect()
+        tables.iter().map(|table| keyspace.tables.get(table).map(id).ok_or_else(|| missing(table))).collect()
     }
 }
 
@@ -110,15 +110,16 @@ mod tests {
     #[test]
     fn a_target_is_everything_a_keyspace_or_some_tables() {
         let schema = base_schema().expect("schema");
-        let resolve = |keyspace: Option<&str>, tables: &[&str]| {
+        let resolve = |keyspace: Option<&str>, tables: Option<&[&str]>| {
             let keyspace = keyspace.map(str::to_owned);
-            let tables = tables.iter().map(|table| (*table).to_owned()).collect();
+            let tables = tables.map(|tables| tables.iter().map(|table| (*table).to_owned()).collect());
             Target { keyspace, tables }.resolve(&schema).map(|tables| tables.len())
         };
-        assert_eq!(resolve(None, &[]).expect("tables"), 48);
-        assert_eq!(resolve(Some("system_traces"), &[]).expect("tables"), 2);
-        assert_eq!(resolve(Some("system_traces"), &["events"]).expect("tables"), 1);
-        assert!(resolve(Some("system_traces"), &["nope"]).is_err());
-        assert!(resolve(None, &["events"]).is_err());
+        assert_eq!(resolve(None, None).expect("tables"), 48);
+        assert_eq!(resolve(Some("system_traces"), None).expect("tables"), 2);
+        assert_eq!(resolve(Some("system_traces"), Some(&["events"])).expect("tables"), 1);
+        assert!(resolve(Some("system_traces"), Some(&["nope"])).is_err());
+        assert!(resolve(None, Some(&["events"])).is_err());
+        assert!(resolve(None, Some(&[])).is_err() && resolve(Some("system_traces"), Some(&[])).is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! How the port answers: a JSON object, or one that says what was wrong.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use storage::StorageError;
@@ -17,35 +18,74 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// A parameter is wrong.
-    pub(super) fn wrong(message: impl Into<String>) -> Self {
-        Refusal { status: StatusCode::BAD_REQUEST, message: message.into() }
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Refusal { status, message: message.into() }
     }
 
-    /// There is no such keyspace, table or path.
-    pub(super) fn missing(message: impl Into<String>) -> Self {
-        Refusal { status: StatusCode::NOT_FOUND, message: message.into() }
+    /// A parameter is wrong.
+    pub(super) fn wrong(message: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// Whoever asks did not say who it is.
+    pub(super) fn unauthorized(message: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::UNAUTHORIZED, message)
     }
 
     /// Not for whoever asks.
     pub(super) fn forbidden(message: impl Into<String>) -> Self {
-        Refusal { status: StatusCode::FORBIDDEN, message: message.into() }
+        Refusal::new(StatusCode::FORBIDDEN, message)
+    }
+
+    /// There is no such keyspace, table or path.
+    pub(super) fn missing(message: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// The path is there, the method is not.
+    pub(super) fn other_method() -> Self {
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
     }
 
     /// Not while the node is as it is.
     pub(super) fn conflict(message: impl Into<String>) -> Self {
-        Refusal { status: StatusCode::CONFLICT, message: message.into() }
+        Refusal::new(StatusCode::CONFLICT, message)
+    }
+
+    /// The body is written in another form.
+    pub(super) fn unsupported(message: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+    }
+
+    /// Too many ask at once.
+    pub(super) fn busy(message: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
     }
 }
 
 impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Self {
-        Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, message: error.to_string() }
+        let status = match error {
+            StorageError::SnapshotExists { .. } | StorageError::SnapshotName { .. } => {
+                StatusCode::BAD_REQUEST
+            }
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Refusal::new(status, error.to_string())
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": self.message }))).into_response()
+        let mut answer = (self.status, Json(json!({ "error": self.message }))).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        answer
     }
 }

@@ -80,14 +80,14 @@ pub(super) async fn history(state: &ManagementState) -> Answer {
 
 /// What to compact.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Wanted {
-    #[serde(flatten)]
-    target: Target,
+    keyspace: Option<String>,
+    tables: Option<Vec<String>>,
     split_output: bool,
     start_token: Option<String>,
     end_token: Option<String>,
-    user_defined: Vec<String>,
+    user_defined: Option<Vec<String>>,
 }
 
 /// Compacts all files of tables, some of them, or files that are named.
@@ -96,11 +96,15 @@ pub(super) async fn compact(state: &ManagementState, wanted: Wanted) -> Answer {
         return Err(Refusal::conflict("the node is draining"));
     }
     let tokens = tokens(wanted.start_token.as_deref(), wanted.end_token.as_deref())?;
-    if !wanted.user_defined.is_empty() {
-        return compact_files(state, &wanted.user_defined).await;
+    let target = Target { keyspace: wanted.keyspace, tables: wanted.tables };
+    if let Some(names) = wanted.user_defined {
+        if target.keyspace.is_some() || target.tables.is_some() || tokens.is_some() || wanted.split_output {
+            return Err(Refusal::wrong("`user_defined` names files: nothing else goes with it"));
+        }
+        return compact_files(state, &names).await;
     }
     let request = CompactionRequest { split_output: wanted.split_output, tokens, files: None };
-    on_tables(state, wanted.target, move |shard, table| {
+    on_tables(state, target, move |shard, table| {
         let request = request.clone();
         async move { shard.compact_as(table, &request).await }
     })
@@ -128,6 +132,9 @@ async fn compact_files(state: &ManagementState, names: &[String]) -> Answer {
         let wrong = || Refusal::wrong(format!("{name} is not the name of a table file"));
         ids.push(CompactionRequest::file_id(name).ok_or_else(wrong)?);
     }
+    if ids.is_empty() {
+        return Err(Refusal::wrong("`user_defined` names no file"));
+    }
     let mut file_count = 0;
     for shard in 0..state.shards.count() {
         let ids = ids.clone();
@@ -150,6 +157,7 @@ async fn compact_files(state: &ManagementState, names: &[String]) -> Answer {
 
 /// `/v1/compactions/throughput`.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Throughput {
     bytes_per_second: u64,
 }
@@ -164,23 +172,27 @@ pub(super) async fn set_throughput(state: &ManagementState, wanted: Throughput) 
 
 /// `/v1/compactions/auto`.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Auto {
-    #[serde(flatten)]
-    target: Target,
+    keyspace: Option<String>,
+    tables: Option<Vec<String>>,
     enabled: bool,
 }
 
 pub(super) async fn set_auto(state: &ManagementState, wanted: Auto) -> Answer {
     let is_on = wanted.enabled;
-    on_tables(state, wanted.target, move |shard, table: TableId| async move {
-        shard.set_auto_compaction(table, is_on)
-    })
+    let target = Target { keyspace: wanted.keyspace, tables: wanted.tables };
+    on_tables(
+        state,
+        target,
+        move |shard, table: TableId| async move { shard.set_auto_compaction(table, is_on) },
+    )
     .await
 }
 
 /// `/v1/compactions/stop`.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Stop {
     id: Option<Uuid>,
     kind: Option<StopKind>,

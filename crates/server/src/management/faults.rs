@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use schema::TableId;
@@ -16,6 +15,7 @@ use storage::{
 use super::ManagementState;
 use super::actions::Target;
 use super::answer::{Answer, Refusal};
+use super::request::OptionalBody;
 
 pub(super) fn routes() -> Router<ManagementState> {
     Router::new()
@@ -45,36 +45,30 @@ async fn answer(State(state): State<ManagementState>) -> Answer {
     })))
 }
 
-type Body = Result<Json<Target>, JsonRejection>;
-
 /// The tables that a body names; without one, all.
-async fn tables(state: &ManagementState, given: Body) -> Result<Vec<TableId>, Refusal> {
+async fn tables(state: &ManagementState, target: Target) -> Result<Vec<TableId>, Refusal> {
     if state.is_draining() {
         return Err(Refusal::conflict("the node is draining"));
     }
-    let target = match given {
-        Err(JsonRejection::MissingJsonContentType(_)) => Target::default(),
-        given => given.map(|Json(target)| target).map_err(|error| Refusal::wrong(error.body_text()))?,
-    };
     target.resolve(&*state.schema().await?)
 }
 
-async fn verify(State(state): State<ManagementState>, given: Body) -> Answer {
-    files_of(&state, given, |shard, table| async move { shard.verify(table).await }, shown_verdict).await
+async fn verify(State(state): State<ManagementState>, OptionalBody(target): OptionalBody<Target>) -> Answer {
+    files_of(&state, target, |shard, table| async move { shard.verify(table).await }, shown_verdict).await
 }
 
 fn shown_verdict(file: &FileVerdict) -> Value {
     json!({ "path": file.path, "problem": file.problem })
 }
 
-async fn scrub(State(state): State<ManagementState>, given: Body) -> Answer {
-    files_of(&state, given, |shard, table| async move { shard.scrub(table).await }, shown_scrubbed).await
+async fn scrub(State(state): State<ManagementState>, OptionalBody(target): OptionalBody<Target>) -> Answer {
+    files_of(&state, target, |shard, table| async move { shard.scrub(table).await }, shown_scrubbed).await
 }
 
 /// What each shard says of the files of each table that the body names.
 async fn files_of<T, Work, Doing>(
     state: &ManagementState,
-    given: Body,
+    target: Target,
     work: Work,
     shown: fn(&T) -> Value,
 ) -> Answer
@@ -84,7 +78,7 @@ where
     Doing: Future<Output = Result<Vec<T>, StorageError>> + 'static,
 {
     let mut files = Vec::new();
-    for table in tables(state, given).await? {
+    for table in tables(state, target).await? {
         for shard in 0..state.shards.count() {
             match state.shards.on(shard, move |shard| work(shard, table)).await? {
                 Ok(found) => files.extend(found.iter().map(shown)),

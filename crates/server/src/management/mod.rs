@@ -5,7 +5,8 @@
 //!
 //! | a reader asks | file |
 //! |---|---|
-//! | which paths are there, and how are errors told? | `routes.rs`, `answer.rs` |
+//! | who may ask, and who is connected? | `guard.rs`, `token.rs`, `connections.rs` |
+//! | which paths are there, what do they take, and how are errors told? | `routes.rs`, `request.rs`, `answer.rs` |
 //! | what is known of the node? | `info.rs`, `status.rs` |
 //! | what is known of its tables? | `table_stats.rs` |
 //! | what can be done to it? | `actions.rs` |
@@ -17,14 +18,18 @@
 mod actions;
 mod answer;
 mod compactions;
+mod connections;
 mod faults;
+mod guard;
 mod info;
 mod memory;
 mod moving;
+mod request;
 mod rewrites;
 mod routes;
 mod status;
 mod table_stats;
+mod token;
 mod turns;
 
 use std::io;
@@ -38,6 +43,9 @@ use storage::{Demand, Shards, StorageError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use self::connections::{Port, PortLimits};
+pub(crate) use self::guard::Guard;
+pub use self::token::ManagementToken;
 use crate::budget::Figures;
 use crate::clients::Clients;
 use crate::listener::ConnectionCount;
@@ -108,24 +116,21 @@ impl ManagementState {
 ///
 /// # Errors
 /// The thread can not be started.
-pub(crate) fn start(listener: StdListener, state: ManagementState) -> io::Result<()> {
-    runtime::start_service("management", move || serve(listener, state))?;
+pub(crate) fn start(listener: StdListener, guard: Guard, state: ManagementState) -> io::Result<()> {
+    runtime::start_service("management", move || serve(listener, guard, state))?;
     Ok(())
 }
 
 /// Serves the port until nobody listens for a stop any more, which is when the node is gone.
-pub(crate) async fn serve(listener: StdListener, state: ManagementState) {
+async fn serve(listener: StdListener, guard: Guard, state: ManagementState) {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the management port can not listen"),
     };
     let stop = state.stop.clone();
+    let port = Port::new(guard, routes::router(state), PortLimits::default());
     tokio::select! {
-        result = async { axum::serve(listener, routes::router(state)).await } => {
-            if let Err(error) = result {
-                tracing::error!(%error, "the management port ended");
-            }
-        }
+        () = port.serve(listener) => {}
         () = stop.closed() => {}
     }
 }

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use schema::{Schema, TableId};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use storage::{ClearFilter, ImportOptions, ImportSummary, SnapshotFacts, StorageError};
+use storage::{ClearFilter, ImportOptions, ImportSummary, SnapshotFacts, StorageError, check_snapshot_name};
 
 use super::ManagementState;
 use super::answer::{Answer, Refusal};
+use super::request::Body;
 
 /// The paths of this file.
 pub(super) fn routes() -> Router<ManagementState> {
@@ -27,6 +27,7 @@ pub(super) fn routes() -> Router<ManagementState> {
 
 /// What an import is of.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Import {
     keyspace: String,
     table: String,
@@ -51,7 +52,7 @@ impl Import {
 
 /// What a snapshot is of; no tables are all of the keyspaces, no keyspaces are all.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Snapshot {
     tag: String,
     keyspaces: Vec<String>,
@@ -61,7 +62,7 @@ struct Snapshot {
 
 /// Which snapshots go.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Clear {
     tag: Option<String>,
     all: bool,
@@ -70,19 +71,18 @@ struct Clear {
 
 /// Whether backups are kept.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Backups {
     enabled: bool,
 }
 
-type Body<T> = Result<Json<T>, JsonRejection>;
-
-fn body<T>(given: Body<T>) -> Result<T, Refusal> {
-    given.map(|Json(body)| body).map_err(|error| Refusal::wrong(error.body_text()))
+fn no_keyspace(name: &str) -> Refusal {
+    Refusal::missing(format!("Keyspace [{name}] does not exist."))
 }
 
 fn table_of(schema: &Schema, keyspace: &str, table: &str) -> Result<TableId, Refusal> {
     if schema.keyspace(keyspace).is_none() {
-        return Err(Refusal::missing(format!("Keyspace [{keyspace}] does not exist.")));
+        return Err(no_keyspace(keyspace));
     }
     let found = schema.table(keyspace, table).map(|table| table.id());
     found.ok_or_else(|| Refusal::missing(format!("Unknown keyspace/cf pair ({keyspace}.{table})")))
@@ -96,15 +96,14 @@ fn check_running(state: &ManagementState) -> Result<(), Refusal> {
 }
 
 /// Imports directories one by one; one that fails is told, and leaves the others in.
-async fn import(State(state): State<ManagementState>, given: Body<Import>) -> Answer {
+async fn import(State(state): State<ManagementState>, Body(wanted): Body<Import>) -> Answer {
     check_running(&state)?;
-    let wanted = body(given)?;
+    if wanted.directories.is_empty() || wanted.directories.iter().any(|directory| !directory.is_absolute()) {
+        return Err(Refusal::wrong("`directories` are named, one at least, with their full paths"));
+    }
     let table = table_of(&*state.schema().await?, &wanted.keyspace, &wanted.table)?;
     let (mut failed, mut file_count, mut partition_count) = (Vec::new(), 0, 0);
     for directory in &wanted.directories {
-        if !directory.is_absolute() {
-            return Err(Refusal::wrong("directories are named with their full path"));
-        }
         match bring_in(&state, table, Some(directory.clone()), wanted.options()).await {
             Ok(done) => {
                 file_count += done.file_count;
@@ -137,28 +136,26 @@ async fn bring_in(
     tokio::spawn(work).await.unwrap_or(Err(StorageError::ShuttingDown))
 }
 
-async fn refresh(State(state): State<ManagementState>, given: Body<Import>) -> Answer {
+async fn refresh(State(state): State<ManagementState>, Body(wanted): Body<Import>) -> Answer {
     check_running(&state)?;
-    let wanted = body(given)?;
+    if !wanted.directories.is_empty() {
+        return Err(Refusal::wrong("a refresh takes no `directories` but the table's own"));
+    }
     let table = table_of(&*state.schema().await?, &wanted.keyspace, &wanted.table)?;
     let done = bring_in(&state, table, None, wanted.options()).await?;
     Ok(Json(json!({ "file_count": done.file_count, "partition_count": done.partition_count })))
 }
 
-async fn snapshot(State(state): State<ManagementState>, given: Body<Snapshot>) -> Answer {
+async fn snapshot(State(state): State<ManagementState>, Body(wanted): Body<Snapshot>) -> Answer {
     check_running(&state)?;
-    let wanted = body(given)?;
-    if wanted.tag.is_empty() || wanted.tag.contains(['/', '\\']) || wanted.tag.starts_with('.') {
-        return Err(Refusal::wrong("You must supply a snapshot name."));
-    }
+    // Also where there is no table to keep.
+    check_snapshot_name(&wanted.tag)?;
     let schema = state.schema().await?;
     let tables = tables_of(&schema, &wanted)?;
     for table in &tables {
         match state.shards.snapshot(*table, &wanted.tag, wanted.skip_flush).await {
+            // Dropped in the meantime.
             Ok(()) | Err(StorageError::NoTable { .. }) => {}
-            Err(error @ StorageError::SnapshotExists { .. }) => {
-                return Err(Refusal::wrong(error.to_string()));
-            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -173,15 +170,19 @@ fn tables_of(schema: &Schema, wanted: &Snapshot) -> Result<Vec<TableId>, Refusal
         return Ok(vec![table_of(schema, keyspace, table)?]);
     }
     if let Some(missing) = wanted.keyspaces.iter().find(|name| schema.keyspace(name).is_none()) {
-        return Err(Refusal::missing(format!("Keyspace [{missing}] does not exist.")));
+        return Err(no_keyspace(missing));
     }
     let is_wanted = |name: &String| wanted.keyspaces.is_empty() || wanted.keyspaces.contains(name);
     let keyspaces = schema.keyspaces().iter().filter(|(name, _)| is_wanted(name));
     Ok(keyspaces.flat_map(|(_, keyspace)| keyspace.tables.values()).map(|table| table.id()).collect())
 }
 
+async fn kept_snapshots(state: &ManagementState) -> Result<Vec<SnapshotFacts>, StorageError> {
+    state.shards.on(0, |shard| async move { shard.snapshots().await }).await?
+}
+
 async fn snapshots(State(state): State<ManagementState>) -> Answer {
-    let found = state.shards.on(0, |shard| async move { shard.snapshots().await }).await??;
+    let found = kept_snapshots(&state).await?;
     let list: Vec<Value> = found.iter().map(shown).collect();
     Ok(Json(json!({ "snapshots": list })))
 }
@@ -194,13 +195,23 @@ fn shown(facts: &SnapshotFacts) -> Value {
     })
 }
 
-async fn clear(State(state): State<ManagementState>, given: Body<Clear>) -> Answer {
-    let Clear { tag, all, keyspaces } = body(given)?;
+async fn clear(
+    State(state): State<ManagementState>,
+    Body(Clear { tag, all, keyspaces }): Body<Clear>,
+) -> Answer {
     let tag = tag.filter(|tag| !tag.is_empty());
     match (&tag, all) {
         (None, false) => return Err(Refusal::wrong("Specify snapshot name or --all")),
         (Some(_), true) => return Err(Refusal::wrong("Specify only one of snapshot name or --all")),
         _ => {}
+    }
+    let schema = state.schema().await?;
+    // Snapshots outlive their keyspace: those that are kept when it is dropped are for that very day.
+    let kept = kept_snapshots(&state).await?;
+    let is_known =
+        |name: &str| schema.keyspace(name).is_some() || kept.iter().any(|snapshot| snapshot.keyspace == name);
+    if let Some(missing) = keyspaces.iter().find(|name| !is_known(name)) {
+        return Err(no_keyspace(missing));
     }
     let filter = ClearFilter { tag, keyspaces };
     let count = state.shards.on(0, move |shard| async move { shard.clear_snapshots(filter).await }).await??;
@@ -212,8 +223,10 @@ async fn backups(State(state): State<ManagementState>) -> Answer {
     Ok(Json(json!({ "enabled": enabled })))
 }
 
-async fn set_backups(State(state): State<ManagementState>, given: Body<Backups>) -> Answer {
-    let Backups { enabled } = body(given)?;
+async fn set_backups(
+    State(state): State<ManagementState>,
+    Body(Backups { enabled }): Body<Backups>,
+) -> Answer {
     state.shards.on(0, move |shard| async move { shard.set_incremental_backups(enabled) }).await?;
     Ok(Json(json!({ "enabled": enabled })))
 }

@@ -1,7 +1,6 @@
 //! Table files written anew in the form that their tables ask for now.
 
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::routing::post;
 use axum::{Json, Router};
 use futures_util::StreamExt;
@@ -13,6 +12,7 @@ use storage::{RewriteFiles, RewriteRequest, StorageError};
 use super::ManagementState;
 use super::actions::Target;
 use super::answer::{Answer, Refusal};
+use super::request::OptionalBody;
 
 pub(super) fn routes() -> Router<ManagementState> {
     Router::new().route("/v1/upgradesstables", post(upgrade))
@@ -20,10 +20,10 @@ pub(super) fn routes() -> Router<ManagementState> {
 
 /// What to write anew. With none of the two, files of an old version.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Wanted {
-    #[serde(flatten)]
-    target: Target,
+    keyspace: Option<String>,
+    tables: Option<Vec<String>>,
     /// All files.
     include_all: bool,
     /// Those that are compressed otherwise than the table asks for.
@@ -48,17 +48,13 @@ impl Wanted {
     }
 }
 
-async fn upgrade(State(state): State<ManagementState>, given: Result<Json<Wanted>, JsonRejection>) -> Answer {
+async fn upgrade(State(state): State<ManagementState>, OptionalBody(wanted): OptionalBody<Wanted>) -> Answer {
     if state.is_draining() {
         return Err(Refusal::conflict("the node is draining"));
     }
-    let wanted = match given {
-        Err(JsonRejection::MissingJsonContentType(_)) => Wanted::default(),
-        given => given.map(|Json(wanted)| wanted).map_err(|error| Refusal::wrong(error.body_text()))?,
-    };
     let request = wanted.request()?;
     let schema = state.schema().await?;
-    let tables = wanted.target.resolve(&schema)?;
+    let tables = Target { keyspace: wanted.keyspace, tables: wanted.tables }.resolve(&schema)?;
     let shard_count = state.shards.count();
     let at_once = if wanted.jobs == 0 { shard_count } else { wanted.jobs.min(shard_count) };
     let rewriting = (0..shard_count).map(|shard| rewrite(&state, shard, tables.clone(), request));

@@ -2,14 +2,21 @@
 
 use axum::Json;
 use schema::{Keyspace, Schema};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{Answer, Refusal};
-use super::table_stats::Selected;
 use super::{ManagementState, NodeStats};
 
 const DIFFERENT_SETTINGS: &str = "Non-system keyspaces don't have the same replication settings, effective ownership information is meaningless";
 const LOCAL: &str = "Ownership values for keyspaces with LocalStrategy are meaningless";
+
+/// Whose replicas ownership is told of.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Selected {
+    keyspace: Option<String>,
+}
 
 pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answer {
     let schema = state.schema().await?;

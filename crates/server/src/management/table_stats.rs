@@ -16,9 +16,10 @@ use super::{ManagementState, NodeCompactions, NodeStats, compactions, memory, tu
 
 /// What a request is about; nothing named means everything.
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Selected {
-    pub(super) keyspace: Option<String>,
-    pub(super) table: Option<String>,
+    keyspace: Option<String>,
+    table: Option<String>,
 }
 
 impl Selected {

@@ -8,6 +8,7 @@ mod management;
 mod moving;
 mod overload;
 mod pipelined;
+mod refused;
 mod support;
 mod system_tables;
 mod tombstones;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::support::Node;
 use protocol::Response;
 
-fn with_table() -> Node {
+pub(crate) fn with_table() -> Node {
     let node = Node::start();
     let mut client = node.client();
     let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
@@ -190,18 +190,9 @@ fn what_is_wrong_is_told_in_a_json_object() {
         (404, missing_table)
     );
     assert_eq!(node.get("/v1/nothing").0, 404);
-    assert_eq!(node.get("/v1/flush").0, 400);
+    assert_eq!(node.get("/v1/flush").0, 405);
     assert_eq!(node.post("/v1/flush", "{").0, 400);
     assert_eq!(node.post("/v1/flush", r#"{"keyspace": 1}"#).0, 400);
-}
-
-#[test]
-fn web_pages_are_refused() {
-    let node = Node::start();
-    let request = "POST /v1/drain HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://example.org\r\nContent-Length: 0\r\n\
-                   Connection: close\r\n\r\n";
-    assert_eq!(node.http(request), (403, json!({"error": "not for web pages"})));
-    assert_eq!(node.get("/v1/info").1["draining"], json!(false));
 }
 
 #[test]

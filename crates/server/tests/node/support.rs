@@ -11,7 +11,7 @@ use protocol::{
 };
 use runtime::{MemoryDisk, Runtime, RuntimeOptions};
 use serde_json::Value;
-use server::{Limits, Server, ServerOptions};
+use server::{Limits, Server, ServerError, ServerOptions};
 use storage::StorageOptions;
 use tempfile::TempDir;
 
@@ -32,11 +32,17 @@ impl Node {
 
     /// A node that takes no more than this from its clients.
     pub(crate) fn with_limits(limits: Limits) -> Node {
+        Node::try_with(|options| options.limits = limits).expect("a node")
+    }
+
+    /// A node with other options, if it starts with them.
+    pub(crate) fn try_with(change: impl FnOnce(&mut ServerOptions)) -> Result<Node, ServerError> {
         let directory = tempfile::tempdir().expect("directory");
         let runtime = Runtime::real(RuntimeOptions::default()).expect("threads");
-        let options = ServerOptions { limits, ..options(&directory) };
-        let server = Some(Server::start(&runtime, options).expect("a node"));
-        Node { server, directory }
+        let mut options = options(&directory);
+        change(&mut options);
+        let server = Some(Server::start(&runtime, options)?);
+        Ok(Node { server, directory })
     }
 
     /// A node on a disk that fails when told, with other options of its storage.
@@ -82,7 +88,7 @@ impl Node {
 
     /// Status and body of a GET.
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
-        self.http(&format!("GET {path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n"))
+        self.http(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))
     }
 
     /// Status and body of a POST; without a body when it is empty.
@@ -90,7 +96,7 @@ impl Node {
         let length = body.len();
         let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
         self.http(&format!(
-            "POST {path} HTTP/1.1\r\nHost: node\r\n{kind}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         ))
     }
 
@@ -123,6 +129,7 @@ fn options(directory: &TempDir) -> ServerOptions {
         storage: StorageOptions::new(directory.path(), 2, 64 << 20),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         management: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+        management_token_file: None,
         memory_bytes: 64 << 20,
         shared_bytes: 64 << 20,
         cluster_name: "Test Cluster".into(),
