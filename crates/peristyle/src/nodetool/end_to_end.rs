@@ -1,6 +1,7 @@
 //! Commands against a node in this process: what they print after what was done.
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 
 use clap::{Args, Command, FromArgMatches};
 use client::{ConnectOptions, Connection};
@@ -8,7 +9,7 @@ use config::Config;
 use runtime::{Runtime, RuntimeOptions};
 use server::{Server, ServerOptions};
 
-use super::{NodetoolArguments, execute, with_long_options};
+use super::{NodetoolArguments, NodetoolError, execute, with_long_options};
 
 /// A running node, and a client of it.
 struct Node {
@@ -19,11 +20,16 @@ struct Node {
 
 impl Node {
     fn start() -> Node {
+        Node::start_with(&[])
+    }
+
+    fn start_with(more: &[(&str, &str)]) -> Node {
         let directory = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         let path = directory.path().to_str().unwrap();
         let flags = [("data-dir", path), ("listen", "127.0.0.1:0"), ("management", "127.0.0.1:0")];
-        for (flag, value) in flags.into_iter().chain([("memory", "64MiB"), ("shards", "2")]) {
+        let flags = flags.into_iter().chain([("memory", "64MiB"), ("shards", "2")]);
+        for (flag, value) in flags.chain(more.iter().copied()) {
             config.apply_flag(flag, value).unwrap();
         }
         let runtime = Runtime::real(RuntimeOptions::default()).unwrap();
@@ -38,14 +44,19 @@ impl Node {
 
     /// What a command prints.
     fn nodetool(&self, words: &str) -> String {
+        self.try_nodetool(words).unwrap()
+    }
+
+    /// What a command prints, or why it does not work.
+    fn try_nodetool(&self, words: &str) -> Result<String, NodetoolError> {
         let address = self.server.as_ref().unwrap().management().unwrap().to_string();
         let words = format!("peristyle nodetool --management {address} {words}");
         let words = with_long_options(words.split(' ').map(OsString::from));
         let matches = NodetoolArguments::augment_args(Command::new("nodetool")).get_matches_from(&words[1..]);
         let arguments = NodetoolArguments::from_arg_matches(&matches).unwrap();
         let mut out = Vec::new();
-        execute(&arguments, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        execute(&arguments, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
     }
 }
 
@@ -83,4 +94,34 @@ fn files_of_an_altered_table_are_told_of_and_written_anew_on_demand() {
     assert_eq!(history.matches("{compaction_type:Upgrade sstables}").count(), 4, "{history}");
     assert_eq!(node.nodetool("stop UPGRADE_SSTABLES"), "");
     assert!(node.nodetool("compactionstats").contains("pending tasks"));
+}
+
+#[test]
+fn a_node_with_a_token_answers_whoever_has_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, token: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, token).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (right, wrong) = (file("right", "secret\n"), file("wrong", "other\n"));
+    let node = Node::start_with(&[("management-token-file", &right)]);
+    assert_eq!(node.nodetool(&format!("--token-file {right} flush")), "");
+    assert!(node.nodetool(&format!("version --token-file {right}")).starts_with("ReleaseVersion: "));
+    let refused = |words: &str| node.try_nodetool(words).unwrap_err().to_string();
+    assert!(refused("flush").contains("a token is needed"), "{}", refused("flush"));
+    let other = refused(&format!("--token-file {wrong} flush"));
+    assert!(other.contains("the token is not that of this node"), "{other}");
+    assert!(refused("--token-file /no/file flush").starts_with("read token file /no/file: No such file"));
+}
+
+#[test]
+fn names_that_are_none_are_told_in_words() {
+    let node = Node::start();
+    let refused = |words: &str| node.try_nodetool(words).unwrap_err().to_string();
+    assert_eq!(refused("snapshot -t a/b system"), "Snapshot name cannot contain /");
+    assert_eq!(refused("clearsnapshot --all nope"), "Keyspace [nope] does not exist.");
+    assert_eq!(refused("flush nope"), "Keyspace [nope] does not exist.");
+    assert_eq!(refused("compact system nope"), "Unknown keyspace/cf pair (system.nope)");
 }

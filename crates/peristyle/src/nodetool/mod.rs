@@ -19,12 +19,16 @@ mod tablestats;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Subcommand};
 use serde_json::json;
+use server::ManagementToken;
 
+use crate::cqlsh::with_causes;
 use http::Management;
 
 /// Where the node is.
@@ -40,11 +44,33 @@ pub(crate) struct NodetoolArguments {
     /// Address of the management interface as one word, ADDR:PORT
     #[arg(long, global = true, value_name = "ADDR:PORT")]
     management: Option<String>,
+    /// File with the token of a node that asks for one (its option management_token_file)
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    for_jmx: ForJmx,
     /// Print help
     #[arg(long, global = true, action = clap::ArgAction::Help)]
     help: Option<bool>,
     #[command(subcommand)]
     command: NodetoolCommand,
+}
+
+/// What scripts for Cassandra give to reach its JVM. There is none here, and they go on as they are.
+#[derive(Args, Debug)]
+struct ForJmx {
+    /// Remote jmx agent username (-u): taken and without effect, there is no JMX
+    #[arg(short, long, global = true, value_name = "USER")]
+    username: Option<String>,
+    /// Remote jmx agent password (-pw): taken and without effect
+    #[arg(long, global = true, value_name = "PASSWORD", allow_hyphen_values = true)]
+    password: Option<String>,
+    /// Path to the JMX password file (-pwf): taken and without effect
+    #[arg(long, global = true, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// A property of the JVM: taken and without effect
+    #[arg(short = 'D', global = true, value_name = "name=value")]
+    properties: Vec<String>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -161,6 +187,20 @@ enum NodetoolCommand {
     },
 }
 
+/// Options that may stand before the command, with a word of their own behind them.
+const VALUED: [&str; 10] = [
+    "-h",
+    "--host",
+    "-p",
+    "--port",
+    "--management",
+    "--token-file",
+    "-u",
+    "--username",
+    "--password",
+    "--password-file",
+];
+
 /// Words as our parser takes them: Cassandra's options of two letters behind one dash as the long ones they stand
 /// for, `help` and `help <command>` as the option.
 pub(crate) fn with_long_options(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -172,7 +212,7 @@ pub(crate) fn with_long_options(words: impl Iterator<Item = OsString>) -> Vec<Os
     while let Some(word) =
         words.get(command).and_then(|word| word.to_str()).filter(|word| word.starts_with('-'))
     {
-        let takes_value = ["-h", "--host", "-p", "--port", "--management"].contains(&word);
+        let takes_value = VALUED.contains(&word);
         command += 1 + usize::from(takes_value);
     }
     if words.get(command).is_some_and(|word| word == "help") {
@@ -194,6 +234,8 @@ fn with_long_names(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
                 Some("-cf" | "--column-family") if is_nodetool => "--table".into(),
                 Some("-kt" | "-kc" | "--kc.list") if is_nodetool => "--kt-list".into(),
                 Some("-sf") if is_nodetool => "--skip-flush".into(),
+                Some("-pw") if is_nodetool => "--password".into(),
+                Some("-pwf") if is_nodetool => "--password-file".into(),
                 _ => word,
             }
         })
@@ -263,10 +305,23 @@ pub(crate) fn run(arguments: &NodetoolArguments) -> ExitCode {
     }
 }
 
+impl NodetoolArguments {
+    /// Where the node is, as a part of a URL.
+    fn address(&self) -> String {
+        if let Some(address) = &self.management {
+            return address.clone();
+        }
+        match self.host.parse::<Ipv6Addr>() {
+            Ok(host) => format!("[{host}]:{}", self.port),
+            Err(_) => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
 fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), NodetoolError> {
-    let address =
-        arguments.management.clone().unwrap_or_else(|| format!("{}:{}", arguments.host, arguments.port));
-    let management = Management::new(address);
+    let token = arguments.token_file.as_deref().map(ManagementToken::read).transpose();
+    let token = token.map_err(|error| NodetoolError::BadUse(with_causes(&error)))?;
+    let management = Management::new(arguments.address(), token.as_ref());
     match &arguments.command {
         NodetoolCommand::Compact(options) => compactions::compact(&management, options),
         NodetoolCommand::Compactionhistory { format } => {
@@ -330,6 +385,8 @@ fn target(names: &[String]) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
 
     #[test]
@@ -346,7 +403,40 @@ mod tests {
         assert_eq!(long(&["peristyle", "nodetool", "help"])[2..], ["--help"]);
         assert_eq!(long(&["peristyle", "nodetool", "help", "status"])[2..], ["status", "--help"]);
         assert_eq!(long(&["peristyle", "nodetool", "-p", "1", "help"])[2..], ["-p", "1", "--help"]);
+        assert_eq!(
+            long(&["peristyle", "nodetool", "-Da=b", "-pw", "x", "help"])[2..],
+            ["-Da=b", "--password", "x", "--help"]
+        );
         assert_eq!(long(&["peristyle", "nodetool", "flush", "help"])[2..], ["flush", "help"]);
+    }
+
+    /// Arguments as they come from a terminal.
+    fn parse(words: &[&str]) -> Result<NodetoolArguments, clap::Error> {
+        let words = ["peristyle", "nodetool"].iter().chain(words).map(OsString::from);
+        let command = NodetoolArguments::augment_args(clap::Command::new("nodetool"));
+        let matches = command.try_get_matches_from(&with_long_options(words)[1..])?;
+        NodetoolArguments::from_arg_matches(&matches)
+    }
+
+    /// Medusa and the scripts of Cassandra give these, before the command or behind it.
+    #[test]
+    fn what_leads_to_a_jvm_is_taken_and_without_effect() {
+        let jmx =
+            ["-Dcom.sun.jndi.rmiURLParsing=legacy", "-u", "cassandra", "-pw", "-secret", "-pwf", "/no/file"];
+        let place = ["-h", "::1", "-p", "7299"];
+        let command = ["snapshot", "-t", "medusa-1", "ks"];
+        for words in [[&jmx[..], &place, &command].concat(), [&command[..], &place, &jmx].concat()] {
+            let arguments = parse(&words).unwrap();
+            assert_eq!(arguments.address(), "[::1]:7299");
+            assert!(matches!(arguments.command, NodetoolCommand::Snapshot(_)));
+        }
+        let spelt = parse(&["--username", "u", "--password", "p", "--password-file", "f", "info"]).unwrap();
+        assert_eq!(spelt.address(), "127.0.0.1:7199");
+        let help = parse(&["--help"]).unwrap_err().to_string();
+        for option in ["-u, --username", "--password", "--password-file", "-D"] {
+            let line = help.lines().find(|line| line.trim().starts_with(option)).unwrap();
+            assert!(line.contains("without effect"), "{line}");
+        }
     }
 
     #[test]
