@@ -44,9 +44,9 @@ pub enum CommitLogError {
         segment_bytes_max: u32,
     },
     /// Bytes that were durable have changed.
-    #[error("segment {path} is damaged at byte {offset}: checksum {got:#010x}, expected {expected:#010x}")]
+    #[error("{path} is damaged at byte {offset}: checksum {got:#010x}, expected {expected:#010x}")]
     Damaged {
-        /// The segment.
+        /// The segment, or the roster.
         path: PathBuf,
         /// Where the damaged header or record begins.
         offset: u64,
@@ -63,8 +63,14 @@ pub enum CommitLogError {
         /// Where it ends.
         offset: u64,
     },
+    /// A segment, or the roster that names the segments, is not there.
+    #[error("{path} is missing")]
+    Missing {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// The file is larger than any segment.
-    #[error("segment {path} of {file_bytes} bytes exceeds the limit of {file_bytes_max}")]
+    #[error("{path} of {file_bytes} bytes exceeds the limit of {file_bytes_max}")]
     SegmentTooLarge {
         /// The file.
         path: PathBuf,
@@ -74,9 +80,9 @@ pub enum CommitLogError {
         file_bytes_max: u64,
     },
     /// A file was written by a newer version.
-    #[error("segment {path} has version {version}, this program reads version {supported}")]
+    #[error("{path} has version {version}, this program reads version {supported}")]
     UnsupportedVersion {
-        /// The segment.
+        /// The segment, or the roster.
         path: PathBuf,
         /// Its version.
         version: u32,
@@ -105,6 +111,7 @@ impl CommitLogError {
             self,
             CommitLogError::Damaged { .. }
                 | CommitLogError::Truncated { .. }
+                | CommitLogError::Missing { .. }
                 | CommitLogError::SegmentTooLarge { .. }
         )
     }

@@ -95,7 +95,10 @@ pub(crate) fn encode_header(name: SegmentName, segment_bytes: u32) -> [u8; HEADE
 /// What a header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    Sound,
+    /// `segment_bytes` were reserved before the first record.
+    Sound {
+        segment_bytes: u32,
+    },
     /// Sound, of a version we do not read.
     Newer {
         version: u32,
@@ -118,8 +121,12 @@ pub(crate) fn check_header(segment: &[u8], name: SegmentName) -> Header {
     if version != VERSION {
         return Header::Newer { version };
     }
-    let ours = encode_header(name, u32_at(header, 24));
-    if ours != header { Header::Bad { expected: u32_at(&ours, 28), got } } else { Header::Sound }
+    let segment_bytes = u32_at(header, 24);
+    let ours = encode_header(name, segment_bytes);
+    if ours != header {
+        return Header::Bad { expected: u32_at(&ours, 28), got };
+    }
+    Header::Sound { segment_bytes }
 }
 
 /// Length of a frame with so long a payload.
@@ -302,7 +309,7 @@ fn payload_check(head_check: u32, padded_payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
 }
 
@@ -325,7 +332,7 @@ mod tests {
     #[test]
     fn a_header_is_valid_for_its_own_segment_alone() {
         let header = encode_header(NAME, 4096);
-        assert_eq!(check_header(&header, NAME), Header::Sound);
+        assert_eq!(check_header(&header, NAME), Header::Sound { segment_bytes: 4096 });
         assert!(matches!(check_header(&header, SegmentName { id: 8, ..NAME }), Header::Bad { .. }));
         for index in 0..HEADER_BYTES {
             let mut flipped = header;

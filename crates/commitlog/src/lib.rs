@@ -14,7 +14,8 @@
 //! - [`CommitLog::discard_below`] lets go of segments whose records live in table files by now; some are
 //!   kept and written again.
 //! - [`replay()`] reads every stream back, and tells a torn tail (a power cut while writing: nothing that
-//!   was acknowledged is in it) from damage (bytes that were known to be durable have changed).
+//!   was acknowledged is in it) from damage (bytes that were known to be durable have changed, or a segment
+//!   that the stream's roster names is not there).
 //!
 //! A failed write or sync ends the log (or the segment, where it is to go on):
 //! the kernel may have dropped what it could not write, and a
@@ -31,6 +32,7 @@ mod log;
 mod options;
 mod position;
 mod replay;
+mod roster;
 mod segment_reader;
 mod segment_writer;
 mod spares;

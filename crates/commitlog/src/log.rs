@@ -1,7 +1,7 @@
 //! The log as a shard holds it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,6 +21,7 @@ use crate::group::{Group, Synced};
 use crate::options::{CommitLogOptions, SyncMode};
 use crate::position::LogPosition;
 use crate::replay::{list_segments, seal_last_segment};
+use crate::roster::{Ids, Roster, entered_ids};
 use crate::segment_writer::{Chunk, SegmentWriter};
 use crate::spares::Spares;
 
@@ -43,6 +44,7 @@ const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub struct CommitLog {
     shared: Rc<Shared>,
     spares: Arc<Spares>,
+    roster: Arc<Roster>,
 }
 
 /// What a log did since it was opened.
@@ -154,8 +156,8 @@ pub(crate) struct InFlight {
 
 impl CommitLog {
     /// Opens a stream for appending. Earlier segments are kept until they are discarded; the last of
-    /// them gets its end frame if a crash left it without, so replay first only if you want to know
-    /// what was torn. Blocks on the disk: meant for the start of a node.
+    /// them gets its end frame if a crash left it without. What is missing is not missed any more, and what
+    /// was torn is gone: to know of it, replay first. Blocks on the disk: meant for the start of a node.
     ///
     /// # Panics
     /// Outside a tokio `LocalSet`.
@@ -169,6 +171,8 @@ impl CommitLog {
         runtime.disk.create_dir_all(directory).map_err(CommitLogError::disk("open"))?;
         let (last, segments) = seal_stream(&*runtime.disk, directory, stream)?;
         let first = last.max(options.segment_above) + 1;
+        let ids: Ids = segments.keys().copied().collect();
+        let roster = Arc::new(Roster::open(&runtime.disk, directory, stream, ids)?);
         let shared = Rc::new(Shared {
             state: RefCell::new(State::new(first, segments)),
             wake: Notify::new(),
@@ -191,10 +195,12 @@ impl CommitLog {
             stream,
             segment_bytes: options.segment_bytes,
             spares: Arc::clone(&spares),
+            roster: Arc::clone(&roster),
+            unentered: None,
             file: None,
         };
         runtime::spawn_local("commit log", driver::drive(Rc::clone(&shared), writer));
-        Ok(CommitLog { shared, spares })
+        Ok(CommitLog { shared, spares, roster })
     }
 
     /// Has the owner told of what it should know at once. Called on the owner's thread, between its tasks.
@@ -316,7 +322,7 @@ impl CommitLog {
     /// Dropped before it is done, some of the files may be gone; call it again.
     pub async fn discard_below(&self, position: LogPosition) -> Result<usize, CommitLogError> {
         let shared = &self.shared;
-        let unneeded: BTreeSet<u64> = {
+        let unneeded: Ids = {
             let state = shared.state.borrow();
             // The greatest id stays on disk, so that ids never repeat.
             let last = state.segments.last_key_value().map_or(0, |(id, _)| *id);
@@ -326,8 +332,8 @@ impl CommitLog {
         if unneeded.is_empty() {
             return Ok(0);
         }
-        let (spares, ids) = (Arc::clone(&self.spares), unneeded.clone());
-        let retired = shared.io.run(move || spares.retire(ids)).await;
+        let (spares, roster, ids) = (Arc::clone(&self.spares), Arc::clone(&self.roster), unneeded.clone());
+        let retired = shared.io.run(move || roster.strike(&ids).and_then(|()| spares.retire(ids))).await;
         retired.map_err(CommitLogError::disk("discard segments"))?;
         shared.state.borrow_mut().segments.retain(|id, _| !unneeded.contains(id));
         Ok(unneeded.len())
@@ -379,7 +385,7 @@ impl Drop for CommitLog {
 }
 
 /// Ends a stream's last segment, if a crash or a failure left it without an end. Gives the greatest id there
-/// was, and the segments with their sizes.
+/// was, also of what is missing, and the segments with their sizes.
 pub(crate) fn seal_stream(
     disk: &dyn Disk,
     directory: &Path,
@@ -391,12 +397,13 @@ pub(crate) fn seal_stream(
             segments.insert(name.id, file_bytes);
         }
     }
-    let Some(id) = segments.last_key_value().map(|(id, _)| *id) else { return Ok((0, segments)) };
+    let last_entered = entered_ids(disk, directory, stream)?.last().copied().unwrap_or(0);
+    let Some(id) = segments.last_key_value().map(|(id, _)| *id) else { return Ok((last_entered, segments)) };
     match seal_last_segment(disk, directory, SegmentName { stream, id })?.file_bytes {
         Some(file_bytes) => _ = segments.insert(id, file_bytes),
         None => _ = segments.remove(&id),
     }
-    Ok((id, segments))
+    Ok((id.max(last_entered), segments))
 }
 
 impl State {

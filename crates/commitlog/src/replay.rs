@@ -1,17 +1,18 @@
 //! Reads all streams of a directory back, and ends segments that a crash left without an end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use runtime::{Disk, DiskFile, EntryKind, OpenMode};
+use runtime::{DirectoryEntry, Disk, DiskFile, EntryKind, OpenMode};
 
 use crate::error::CommitLogError;
 use crate::format::{Found, Kind, MARKER_BYTES, SEGMENT_BYTES_MAX, SegmentName, encode_frame, find_frame_in};
 use crate::position::LogPosition;
-use crate::segment_reader::{Item, SegmentReader};
+use crate::roster::{Ids, entered_ids, list_rosters, read_roster, roster_path};
+use crate::segment_reader::{Item, SegmentReader, Standing};
 
 /// A record as it was appended. The payload shares the memory of its whole segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +42,18 @@ pub struct TornTail {
 
 /// Reads records: streams by number, each in the order of its appends.
 ///
-/// After an error of [damage](CommitLogError::is_damage) the iterator goes on behind the damaged
-/// bytes; whether to use what follows is the caller's choice. After an error of the disk it goes on
+/// What is missing as a whole is told first. After an error of [damage](CommitLogError::is_damage) the
+/// iterator goes on behind the damaged bytes; whether to use what follows is the caller's choice. After an error of the disk it goes on
 /// with the next segment.
 #[derive(Debug)]
 pub struct Replay<'from> {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
     from: Box<dyn Floor + 'from>,
+    /// Streams that have a roster.
+    rosters: BTreeSet<u32>,
+    /// What is missing or can not be read as a whole, to be told before all else.
+    lost: Vec<CommitLogError>,
     /// Segments to read, the next one last.
     segments: Vec<Waiting>,
     reading: Option<(SegmentName, SegmentReader)>,
@@ -59,7 +64,7 @@ pub struct Replay<'from> {
 struct Waiting {
     name: SegmentName,
     file_bytes: u64,
-    is_last: bool,
+    standing: Standing,
 }
 
 trait Floor {
@@ -91,28 +96,78 @@ pub fn replay_from<'from>(
     from: impl Fn(u32) -> LogPosition + 'from,
 ) -> Result<Replay<'from>, CommitLogError> {
     let listed = list_segments(&**disk, directory)?;
-    let mut segments = Vec::new();
-    for (index, (name, file_bytes)) in listed.iter().enumerate() {
-        let is_last = listed.get(index + 1).is_none_or(|(next, _)| next.stream != name.stream);
-        if name.id >= from(name.stream).segment {
-            segments.push(Waiting { name: *name, file_bytes: *file_bytes, is_last });
-        }
-    }
+    let (rosters, mut lost) = read_rosters(&**disk, directory)?;
+    let is_there = |name: &SegmentName| listed.binary_search_by_key(name, |(there, _)| *there).is_ok();
+    let entered = rosters.iter().flat_map(|(stream, ids)| {
+        let first = from(*stream).segment;
+        ids.range(first..).map(|id| SegmentName { stream: *stream, id: *id })
+    });
+    let missing = entered.filter(|name| !is_there(name));
+    lost.extend(missing.map(|name| CommitLogError::Missing { path: name.path(directory) }));
+    lost.reverse();
+    let needed = listed.iter().enumerate().filter(|(_, (name, _))| name.id >= from(name.stream).segment);
+    let mut segments: Vec<Waiting> = needed
+        .map(|(index, (name, file_bytes))| {
+            let next = listed.get(index + 1).map(|(next, _)| *next);
+            let standing = standing(*name, next, rosters.get(&name.stream));
+            Waiting { name: *name, file_bytes: *file_bytes, standing }
+        })
+        .collect();
     segments.reverse();
     Ok(Replay {
         disk: Arc::clone(disk),
         directory: directory.to_owned(),
         from: Box::new(from),
+        rosters: rosters.into_keys().collect(),
+        lost,
         segments,
         reading: None,
         torn_tails: Vec::new(),
     })
 }
 
+/// The rosters of a directory by stream, and what is wrong with those that are damaged: they name nothing.
+fn read_rosters(
+    disk: &dyn Disk,
+    directory: &Path,
+) -> Result<(BTreeMap<u32, Ids>, Vec<CommitLogError>), CommitLogError> {
+    let (mut rosters, mut damaged) = (BTreeMap::new(), Vec::new());
+    for stream in list_rosters(disk, directory)? {
+        let ids = match read_roster(disk, directory, stream) {
+            Ok(ids) => ids,
+            Err(error @ CommitLogError::Disk { .. }) => return Err(error),
+            Err(error) => {
+                damaged.push(error);
+                None
+            }
+        };
+        rosters.insert(stream, ids.unwrap_or_default());
+    }
+    Ok((rosters, damaged))
+}
+
+/// How a segment stands that is followed by another one on the disk. One that is missing may have followed it too.
+fn standing(name: SegmentName, next: Option<SegmentName>, roster: Option<&Ids>) -> Standing {
+    let is_followed = next.is_some_and(|next| next.stream == name.stream);
+    let last_entered = roster.and_then(|ids| ids.last().copied()).unwrap_or(0);
+    Standing {
+        is_last: !is_followed && last_entered <= name.id,
+        is_entered: roster.is_some_and(|ids| ids.contains(&name.id)),
+    }
+}
+
 impl Replay<'_> {
     /// The torn tails met so far; complete once the iterator has ended.
     pub fn torn_tails(&self) -> &[TornTail] {
         &self.torn_tails
+    }
+
+    /// Has the replay tell of streams that have no roster, though they had one: with it, what the
+    /// stream's segments were is gone.
+    pub fn require_rosters(&mut self, streams: impl IntoIterator<Item = u32>) {
+        let without = streams.into_iter().filter(|stream| !self.rosters.contains(stream));
+        let missing = without.map(|stream| roster_path(&self.directory, stream));
+        self.lost.extend(missing.map(|path| CommitLogError::Missing { path }));
     }
 
     /// Makes durable what this gives: of what a killed process left, the end may be in the system's
@@ -143,8 +198,9 @@ impl Replay<'_> {
 
     fn open_segment(&mut self, waiting: Waiting) -> Result<(), CommitLogError> {
         let path = waiting.name.path(&self.directory);
-        let segment = read_segment(&*self.disk, &path, waiting.file_bytes)?;
-        self.reading = Some((waiting.name, SegmentReader::new(segment, waiting.name, path, waiting.is_last)));
+        let segment = read_whole(&*self.disk, &path, waiting.file_bytes)?;
+        let reader = SegmentReader::new(segment, waiting.name, path, waiting.standing);
+        self.reading = Some((waiting.name, reader));
         Ok(())
     }
 }
@@ -153,6 +209,9 @@ impl Iterator for Replay<'_> {
     type Item = Result<Replayed, CommitLogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(error) = self.lost.pop() {
+            return Some(Err(error));
+        }
         loop {
             let Some((name, reader)) = &mut self.reading else {
                 let waiting = self.segments.pop()?;
@@ -185,11 +244,7 @@ pub(crate) fn list_segments(
     disk: &dyn Disk,
     directory: &Path,
 ) -> Result<Vec<(SegmentName, u64)>, CommitLogError> {
-    let entries = match disk.list(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(CommitLogError::disk("list segments")(error)),
-    };
+    let entries = list_entries(disk, directory)?;
     let mut segments: Vec<(SegmentName, u64)> = entries
         .iter()
         .filter(|entry| entry.kind == EntryKind::File)
@@ -199,17 +254,27 @@ pub(crate) fn list_segments(
     Ok(segments)
 }
 
-fn read_segment(disk: &dyn Disk, path: &Path, file_bytes: u64) -> Result<Bytes, CommitLogError> {
+/// What a directory holds, which need not exist.
+pub(crate) fn list_entries(disk: &dyn Disk, directory: &Path) -> Result<Vec<DirectoryEntry>, CommitLogError> {
+    match disk.list(directory) {
+        Ok(entries) => Ok(entries),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(CommitLogError::disk("list segments")(error)),
+    }
+}
+
+/// Reads a file that is no larger than a segment may be.
+pub(crate) fn read_whole(disk: &dyn Disk, path: &Path, file_bytes: u64) -> Result<Bytes, CommitLogError> {
     let file_bytes_max = u64::from(SEGMENT_BYTES_MAX);
     if file_bytes > file_bytes_max {
         return Err(CommitLogError::SegmentTooLarge { path: path.to_owned(), file_bytes, file_bytes_max });
     }
     let read = || -> io::Result<Vec<u8>> {
-        let mut segment = vec![0; file_bytes as usize];
-        disk.open(path, OpenMode::Read)?.read_exact_at(&mut segment, 0)?;
-        Ok(segment)
+        let mut bytes = vec![0; file_bytes as usize];
+        disk.open(path, OpenMode::Read)?.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
     };
-    read().map(Bytes::from).map_err(CommitLogError::disk("read a segment"))
+    read().map(Bytes::from).map_err(CommitLogError::disk("read a file"))
 }
 
 /// What became of a segment that was ended.
@@ -244,8 +309,9 @@ pub(crate) fn seal_last_segment(
         file.write_all_at(&frame, offset).and_then(|()| file.sync_all()).map_err(failed())?;
         return Ok(as_it_is);
     }
-    let segment = read_segment(disk, &path, file_bytes)?;
-    let mut reader = SegmentReader::new(segment.clone(), name, path.clone(), true);
+    let segment = read_whole(disk, &path, file_bytes)?;
+    let standing = standing(name, None, Some(&entered_ids(disk, directory, name.stream)?));
+    let mut reader = SegmentReader::new(segment.clone(), name, path.clone(), standing);
     let mut torn = None;
     for item in &mut reader {
         match item {
@@ -267,6 +333,8 @@ pub(crate) fn seal_last_segment(
     file.write_all_at(&segment[..end], 0)
         .and_then(|()| file.sync_all())
         .and_then(|()| file.write_all_at(&frame, end as u64))
+        .and_then(|()| file.sync_all())
+        // Only what has a durable end may be shorter than it was reserved.
         .and_then(|()| file.set_len(sealed_bytes))
         .and_then(|()| file.sync_all())
         .map_err(failed())?;

@@ -4,7 +4,8 @@
 //! write of them was known durable. Bytes below it may not. So the question for a bad frame at some
 //! offset is whether that offset is below what any sound marker in the segment calls synced, and for
 //! every segment but the last of its stream the answer is yes, since a segment is ended and synced
-//! before the next is created.
+//! before the next is created. And a segment that the roster names was durable with its header, and as long
+//! as the header says, until its end was durable too: one that is shorter and has no end was cut off.
 
 use std::path::PathBuf;
 
@@ -31,12 +32,23 @@ pub(crate) enum Item {
     },
 }
 
+/// What is known of a segment beside its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// The stream has no later segment.
+    pub(crate) is_last: bool,
+    /// The roster names it.
+    pub(crate) is_entered: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct SegmentReader {
     segment: Bytes,
     name: SegmentName,
     path: PathBuf,
-    is_last: bool,
+    standing: Standing,
+    /// A last segment without an end is at least so long.
+    reserved_bytes: usize,
     /// Everything below this offset was durable when the segment was written.
     known_synced: usize,
     offset: usize,
@@ -44,10 +56,10 @@ pub(crate) struct SegmentReader {
 }
 
 impl SegmentReader {
-    /// `is_last` tells whether the stream has no later segment.
-    pub(crate) fn new(segment: Bytes, name: SegmentName, path: PathBuf, is_last: bool) -> SegmentReader {
-        let known_synced = if is_last { known_synced(&segment, name) } else { usize::MAX };
-        SegmentReader { segment, name, path, is_last, known_synced, offset: 0, finished: false }
+    pub(crate) fn new(segment: Bytes, name: SegmentName, path: PathBuf, standing: Standing) -> SegmentReader {
+        let known_synced = if standing.is_last { known_synced(&segment, name) } else { usize::MAX };
+        let (offset, reserved_bytes, finished) = (0, 0, false);
+        SegmentReader { segment, name, path, standing, reserved_bytes, known_synced, offset, finished }
     }
 
     /// After the last item: where the sound frames end, without the end frame.
@@ -58,16 +70,25 @@ impl SegmentReader {
     fn header(&mut self) -> Option<Item> {
         self.offset = HEADER_BYTES;
         match check_header(&self.segment, self.name) {
-            Header::Sound => None,
+            Header::Sound { segment_bytes } => {
+                if self.standing.is_entered {
+                    self.reserved_bytes = segment_bytes as usize;
+                }
+                None
+            }
             Header::Newer { version } => {
                 self.finished = true;
                 let (path, supported) = (self.path.clone(), VERSION);
                 Some(Item::Damage(CommitLogError::UnsupportedVersion { path, version, supported }))
             }
             Header::Bad { expected, got } => {
-                // The header was durable before anything was written behind it.
-                if self.is_last && self.is_zero_from(HEADER_BYTES) {
+                // The header was durable before anything was written behind it, and before it was entered.
+                let Standing { is_last, is_entered } = self.standing;
+                if is_last && !is_entered && self.is_zero_from(HEADER_BYTES) {
                     return self.torn(0);
+                }
+                if self.segment.len() < HEADER_BYTES {
+                    return Some(self.truncated(self.segment.len()));
                 }
                 Some(self.damaged(0, expected, got))
             }
@@ -77,7 +98,7 @@ impl SegmentReader {
     /// A frame that is not what it should be: torn, or damaged with reading going on at `resume`.
     fn bad(&mut self, expected: u32, got: u32, resume: Option<usize>) -> Option<Item> {
         let offset = self.offset;
-        if self.is_last && offset >= self.known_synced {
+        if self.may_end(offset) {
             return self.torn(offset);
         }
         match resume.or_else(|| find_sound_frame(&self.segment, self.name, offset + 1)) {
@@ -85,6 +106,11 @@ impl SegmentReader {
             None => self.finished = true,
         }
         Some(self.damaged(offset, expected, got))
+    }
+
+    /// May the sound frames of the last segment end here?
+    fn may_end(&self, offset: usize) -> bool {
+        self.standing.is_last && offset >= self.known_synced && self.segment.len() >= self.reserved_bytes
     }
 
     fn torn(&mut self, offset: usize) -> Option<Item> {
@@ -95,7 +121,7 @@ impl SegmentReader {
     }
 
     fn nothing(&mut self) -> Option<Item> {
-        if self.is_last && self.offset >= self.known_synced {
+        if self.may_end(self.offset) {
             // Behind the end there may be what another segment has left in the file.
             if find_sound_frame(&self.segment, self.name, self.offset + 1).is_some() {
                 return self.torn(self.offset);
@@ -106,18 +132,13 @@ impl SegmentReader {
         if !self.is_zero_from(self.offset) {
             return self.bad(0, 0, None);
         }
-        self.finished = true;
-        Some(Item::Damage(CommitLogError::Truncated { path: self.path.clone(), offset: self.offset as u64 }))
+        Some(self.truncated(self.offset))
     }
 
-    /// Nothing but zeros may follow the end frame; in the last segment what was reserved, if cutting it off
-    /// was not durable yet, and the torn tail of a crash before this one.
-    fn end(&mut self, end: usize) -> Option<Item> {
+    fn truncated(&mut self, offset: usize) -> Item {
         self.finished = true;
-        if self.is_zero_from(end) || self.is_last {
-            return None;
-        }
-        Some(self.damaged(end, 0, crc32fast::hash(&self.segment[end..])))
+        let (path, offset) = (self.path.clone(), offset as u64);
+        Item::Damage(CommitLogError::Truncated { path, offset })
     }
 
     fn is_zero_from(&self, offset: usize) -> bool {
@@ -150,7 +171,10 @@ impl Iterator for SegmentReader {
                         return self.bad(expected, got, Some(frame.end));
                     }
                     if frame.kind == Kind::End {
-                        return self.end(frame.end);
+                        // What follows was reserved, or is what another segment has left: the file is cut off
+                        // behind its end, which need not be durable.
+                        self.finished = true;
+                        return None;
                     }
                     self.offset = frame.end;
                     if frame.kind == Kind::Record {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use runtime::{Disk, DiskFile, OpenMode};
 
 use crate::format::{BLANK, HEADER_BYTES, SegmentName, encode_header};
+use crate::roster::Roster;
 use crate::spares::Spares;
 
 /// Bytes for one segment.
@@ -28,6 +29,9 @@ pub(crate) struct SegmentWriter {
     pub(crate) stream: u32,
     pub(crate) segment_bytes: u32,
     pub(crate) spares: Arc<Spares>,
+    pub(crate) roster: Arc<Roster>,
+    /// A segment that was begun and could not be entered in the roster: the disk was full.
+    pub(crate) unentered: Option<(u64, Arc<dyn DiskFile>)>,
     /// The segment being written.
     pub(crate) file: Option<Arc<dyn DiskFile>>,
 }
@@ -100,16 +104,31 @@ impl SegmentWriter {
         chunk.bytes.truncate(framed_bytes);
         written?;
         if chunk.seals {
-            file.set_len(end)?;
+            // In this order: only what has a durable end may be shorter than it was reserved. The cut itself
+            // need not be durable.
             file.sync_data()?;
+            file.set_len(end)?;
             self.file = None;
         }
         Ok(())
     }
 
     /// Begins a segment, reserved and with its header durable, so that what is later found behind
-    /// a bad header is known to be damage.
-    fn begin(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
+    /// a bad header is known to be damage; and enters it in the roster, so that it is missed if it goes.
+    fn begin(&mut self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
+        let begun = self.unentered.take().filter(|(begun, _)| *begun == id);
+        let file = match begun {
+            Some((_, file)) => file,
+            None => self.prepare_file(id)?,
+        };
+        if let Err(error) = self.roster.enter(id) {
+            self.unentered = Some((id, file));
+            return Err(error);
+        }
+        Ok(file)
+    }
+
+    fn prepare_file(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
         match self.spares.use_again(id)? {
             Some(file) => Ok(file),
             None => self.create(id),

@@ -148,6 +148,7 @@ fn kind(kept: &Kept) -> Option<String> {
         _ if name.ends_with(".spare") || kept.path.parent()?.ends_with("history") => None,
         "node.json" | "schema.log" | "schema.head" => Some(name.to_owned()),
         _ if name.starts_with("shard-") => Some("manifest".to_owned()),
+        _ if name.ends_with(".roster") => Some("commit log roster".to_owned()),
         _ if name.starts_with("commitlog-") => Some("commit log segment".to_owned()),
         other => Some(format!("other: {other}")),
     }

@@ -6,7 +6,7 @@
 //! ```text
 //!   byte 0   bit 0: files as they are, or a story (`story.rs`)
 //!            bit 1: the checks of the files are set right first, so that what they guard is reached
-//!   files    (u8 stream in the lower 2 bits, id above | u24 LE bytes | bytes)*
+//!   files    (u8 stream in the lower 2 bits, id above | u24 LE bytes | bytes)*      id 0: the stream's roster
 //! ```
 
 mod story;
@@ -24,6 +24,7 @@ use crate::format::{
 };
 use crate::position::LogPosition;
 use crate::replay::{list_segments, replay, replay_from, seal_last_segment};
+use crate::roster;
 
 const DIRECTORY: &str = "/hostile";
 /// Files read of one input, at most.
@@ -31,11 +32,15 @@ const FILE_COUNT_MAX: usize = 8;
 const IS_STORY: u8 = 1;
 const IS_CORRECTED: u8 = 2;
 
-/// Puts segment files together as [`read`] takes them apart; names that are no segment's are left out.
+/// The id that stands for a stream's roster here; no segment has it.
+const ROSTER_ID: u64 = 0;
+
+/// Puts a log's files together as [`read`] takes them apart; other names are left out.
 pub fn join<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
     let mut out = vec![0];
     for (file_name, bytes) in files {
-        let Some(name) = SegmentName::parse(file_name) else { continue };
+        let roster = || Some(SegmentName { stream: roster::parse_file_name(file_name)?, id: ROSTER_ID });
+        let Some(name) = SegmentName::parse(file_name).or_else(roster) else { continue };
         out.push((name.stream as u8 & 3) | ((name.id as u8) << 2));
         out.extend_from_slice(&(bytes.len() as u32).to_le_bytes()[..3]);
         out.extend_from_slice(bytes);
@@ -54,7 +59,11 @@ pub fn split(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
         files.insert(SegmentName { stream: u32::from(place & 3), id: u64::from(place >> 2) }, file.to_vec());
         rest = tail;
     }
-    files.into_iter().map(|(name, file)| (name.file_name(), file)).collect()
+    files.into_iter().map(|(name, file)| (file_name(name), file)).collect()
+}
+
+fn file_name(name: SegmentName) -> String {
+    if name.id == ROSTER_ID { roster::file_name(name.stream) } else { name.file_name() }
 }
 
 /// Replays a log of those bytes, every way there is.
@@ -68,8 +77,15 @@ pub fn read(bytes: &[u8]) {
     }
     let mut files = split(bytes);
     for (file_name, file) in &mut files {
-        if let Some(name) = SegmentName::parse(file_name).filter(|_| settings & IS_CORRECTED != 0) {
-            correct(file, name);
+        if settings & IS_CORRECTED == 0 {
+            continue;
+        }
+        match (SegmentName::parse(file_name), roster::parse_file_name(file_name)) {
+            (Some(name), _) => correct(file, name),
+            (None, Some(stream)) => {
+                *file = roster::encode(stream, &file.iter().map(|id| u64::from(*id)).collect())
+            }
+            (None, None) => {}
         }
     }
     let disk = disk_of(&files);
@@ -82,11 +98,13 @@ pub fn read(bytes: &[u8]) {
 }
 
 /// What a replay gives.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Reading {
     records: Vec<(u32, LogPosition, Bytes)>,
     /// Where, and what.
     damage: Vec<(PathBuf, u64, String)>,
+    /// What the rosters name and nobody has.
+    missing: Vec<PathBuf>,
     torn: Vec<(PathBuf, u64)>,
 }
 
@@ -97,7 +115,7 @@ impl Reading {
 
     /// What a replay gives that is settled after so many records.
     fn settled_after(disk: &Arc<dyn Disk>, settle_after: usize) -> Reading {
-        let mut reading = Reading { records: Vec::new(), damage: Vec::new(), torn: Vec::new() };
+        let mut reading = Reading::default();
         let Ok(mut replay) = replay(disk, Path::new(DIRECTORY)) else { return reading };
         let mut is_settled = false;
         loop {
@@ -109,6 +127,7 @@ impl Reading {
             let Some(replayed) = replay.next() else { break };
             match replayed {
                 Ok(record) => reading.records.push((record.stream, record.position, record.payload)),
+                Err(CommitLogError::Missing { path }) => reading.missing.push(path),
                 Err(error) => {
                     let (path, offset) = place(&error);
                     reading.damage.push((path, offset, error.to_string()));
@@ -133,6 +152,7 @@ impl Reading {
                 "{path:?}: {offset}"
             );
         }
+        assert!(self.missing.iter().all(|path| !lengths.contains_key(path)), "{:?}", self.missing);
         let payload_bytes: usize = self.records.iter().map(|(_, _, payload)| payload.len()).sum();
         assert!(payload_bytes as u64 <= lengths.values().sum(), "more was returned than there is");
         let places: Vec<_> = self.records.iter().map(|(stream, position, _)| (*stream, *position)).collect();
@@ -184,7 +204,7 @@ fn check_sealed(disk: &Arc<dyn Disk>, before: &Reading) {
         write(&**disk, &next.path(directory), &encode_header(next, 4096));
     }
     // Nobody goes on with a damaged log, so it is left as it is and may look worse next time.
-    if before.damage.is_empty() {
+    if before.damage.is_empty() && before.missing.is_empty() {
         let after = Reading::of(disk);
         assert_eq!(before.records, after.records, "after the last segments were ended");
         assert_eq!(after.damage, [], "what was torn became damage");

@@ -1,13 +1,13 @@
 //! A log that was written as logs are, then hurt in one place: what comes back is known exactly.
 //!
 //! ```text
-//!   u8 kind of harm, and what is behind the end | u8 segment | u16 LE place | u8 how much | acts…
+//!   u8 kind of harm, what is behind the end, whether there is a roster | u8 segment | u16 LE place | u8 how much | acts…
 //!   act   0..=199: a record of so many bytes, times four      200..=239: a sync and its frame
 //!         240..=255: the segment is full, a new one begins
 //! ```
 //!
-//! Only harm that a CRC-32 is bound to notice is done: one byte changed, a run turned to zeros, the
-//! file cut off. What is expected then follows from `docs/formats/commitlog.md`, written down here once more
+//! Only harm that is bound to be noticed is done: one byte changed, a run turned to zeros, the file cut off,
+//! and of a log with a roster the file gone. What is expected then follows from `docs/formats/commitlog.md`, written down here once more
 //! and apart from the reader.
 
 use std::path::{Path, PathBuf};
@@ -17,11 +17,16 @@ use bytes::Bytes;
 use super::{DIRECTORY, Reading, check_floors, check_sealed, check_settled, disk_of};
 use crate::format::{BLANK, HEADER_BYTES, Kind, SegmentName, encode_frame, encode_header};
 use crate::position::LogPosition;
+use crate::roster;
+use crate::segment_reader::Standing;
 
 const STREAM: u32 = 1;
 const ACT_COUNT_MAX: usize = 256;
 /// In the kind of harm.
 const IS_WRITTEN_AGAIN: u8 = 4;
+const HAS_ROSTER: u8 = 8;
+/// What is reserved for the last segment, at least.
+const RESERVED_BYTES: usize = 4096;
 /// The id of a segment whose file is written again.
 const LEFT_ID: u64 = 1 << 40;
 
@@ -82,13 +87,21 @@ pub(super) fn read(bytes: &[u8]) {
         let last = files.last_mut();
         last.into_iter().for_each(|(_, file)| leave_behind(file, *harm & IS_WRITTEN_AGAIN != 0));
     }
+    let is_entered = harm & HAS_ROSTER != 0;
+    let gone = (is_entered && harm % 4 == 3 && amount & 1 == 1).then_some(index);
+    let expected = expect(&segments, &files, is_entered, gone);
+    gone.into_iter().for_each(|index| _ = files.remove(index));
+    if is_entered {
+        let ids = segments.iter().map(|segment| segment.id).collect();
+        files.push((roster::file_name(STREAM), roster::encode(STREAM, &ids)));
+    }
     let disk = disk_of(&files);
     let reading = Reading::of(&disk);
     reading.check_places(&files);
-    let expected = expect(&segments, &files);
     assert_eq!(reading.records, expected.records, "records");
     let first = reading.damage.first().map(|(path, offset, _)| (path.clone(), *offset));
     assert_eq!(first, expected.damage, "the first damage");
+    assert_eq!(reading.missing, expected.missing, "what is missing");
     assert_eq!(reading.torn.first(), expected.torn.as_ref(), "the torn tail");
     check_floors(&disk, &reading);
     check_settled(&files, &reading);
@@ -99,10 +112,10 @@ pub(super) fn read(bytes: &[u8]) {
 /// what another of the stream has left.
 fn leave_behind(file: &mut Vec<u8>, is_written_again: bool) {
     let end = file.len();
-    file.resize(end + 64, 0);
+    file.resize((end + 64).max(RESERVED_BYTES), 0);
     if is_written_again {
         let mut left = Segment::new(LEFT_ID);
-        while left.bytes.len() < end + 200 {
+        while left.bytes.len() < (end + 200).max(RESERVED_BYTES) {
             left.push(Kind::Record, vec![7; 44]);
         }
         file.truncate(end + BLANK.len());
@@ -145,31 +158,50 @@ fn hurt(bytes: &[u8], harm: u8, place: usize, amount: u8) -> Vec<u8> {
 }
 
 /// What must come back.
+#[derive(Default)]
 struct Expected {
     records: Vec<(u32, LogPosition, Bytes)>,
     /// The first of it.
     damage: Option<(PathBuf, u64)>,
+    missing: Vec<PathBuf>,
     torn: Option<(PathBuf, u64)>,
 }
 
-fn expect(segments: &[Segment], files: &[(String, Vec<u8>)]) -> Expected {
-    let mut expected = Expected { records: Vec::new(), damage: None, torn: None };
+fn expect(
+    segments: &[Segment],
+    files: &[(String, Vec<u8>)],
+    is_entered: bool,
+    gone: Option<usize>,
+) -> Expected {
+    let mut expected = Expected::default();
     for (index, (segment, (_, bytes))) in segments.iter().zip(files).enumerate() {
-        expect_segment(&mut expected, segment, bytes, index + 1 == segments.len());
+        if gone == Some(index) {
+            expected.missing.push(segment.path());
+            continue;
+        }
+        let is_last = index + 1 == segments.len();
+        expect_segment(&mut expected, segment, bytes, Standing { is_last, is_entered });
     }
     expected
 }
 
-fn expect_segment(expected: &mut Expected, segment: &Segment, bytes: &[u8], is_last: bool) {
+fn expect_segment(expected: &mut Expected, segment: &Segment, bytes: &[u8], standing: Standing) {
+    let Standing { is_last, is_entered } = standing;
     let is_whole = |from: usize, to: usize| bytes.get(from..to) == Some(&segment.bytes[from..to]);
     let holds_any = |from: usize| bytes.get(from..).unwrap_or_default().iter().any(|byte| *byte != 0);
     let mut damaged = |offset: usize| {
         expected.damage.get_or_insert((segment.path(), offset as u64));
     };
-    if !is_whole(0, HEADER_BYTES) {
-        if is_last && !holds_any(HEADER_BYTES) {
+    // What was entered had its header, and all that was reserved for it.
+    let is_headed = is_whole(0, HEADER_BYTES);
+    let is_cut = is_entered && is_headed && bytes.len() < RESERVED_BYTES;
+    if !is_headed {
+        if is_last && !is_entered && !holds_any(HEADER_BYTES) {
             expected.torn = holds_any(0).then(|| (segment.path(), 0));
             return;
+        }
+        if bytes.len() < HEADER_BYTES {
+            return damaged(bytes.len());
         }
         damaged(0);
     }
@@ -184,7 +216,7 @@ fn expect_segment(expected: &mut Expected, segment: &Segment, bytes: &[u8], is_l
             }
             continue;
         }
-        if is_last && frame.offset >= known_synced {
+        if is_last && !is_cut && frame.offset >= known_synced {
             // Blank, it is the end, unless more of the segment follows.
             let head = bytes.get(frame.offset..).unwrap_or_default();
             let is_blank = head.iter().take(BLANK.len()).all(|byte| *byte == 0);
