@@ -254,7 +254,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         about: "What happens when the commit log can not be written or synced. `stop`: clients are disconnected and \
                 served no more, the management port goes on. `stop_commit`: writes are refused until a restart, \
                 reads are served. `ignore`: the writes under way fail, and the log goes on in a new segment as soon \
-                as the disk lets it. `die`: the process ends with code 100.",
+                as the disk lets it. `die`: the process ends with code 100. A start that finds the log damaged, or \
+                a part of it missing, ends; under `ignore` it goes on without what is lost, which it logs.",
         set: |config, text| set(&mut config.commit_failure_policy, parse_commit_failure_policy(text)),
     },
     OptionSpec {

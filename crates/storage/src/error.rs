@@ -16,6 +16,10 @@ pub enum StorageError {
     NoTable { table: TableId },
     #[error("commit log: {0}")]
     CommitLog(#[from] CommitLogError),
+    #[error(
+        "commit log: {0}; acknowledged writes may be lost with it: commit_failure_policy = \"ignore\" starts without them"
+    )]
+    LostLog(CommitLogError),
     #[error("read mutation from commit log {stream} at {position}: {source}")]
     LoggedMutation { stream: u32, position: String, source: MutationError },
     #[error("table file: {0}")]

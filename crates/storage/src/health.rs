@@ -36,7 +36,8 @@ pub enum DiskFailurePolicy {
     Die,
 }
 
-/// What to do when the commit log fails; as Cassandra's of the same names.
+/// What to do when the commit log fails; as Cassandra's of the same names. All but `Ignore` end a start that finds
+/// the log damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitFailurePolicy {
     /// Serve clients no more; the node can still be looked at and managed.
@@ -44,7 +45,8 @@ pub enum CommitFailurePolicy {
     Stop,
     /// Refuse writes and serve reads.
     StopCommit,
-    /// Let the writes fail that were under way, and go on as soon as the disk lets the log.
+    /// Let the writes fail that were under way, and go on as soon as the disk lets the log; start without what
+    /// is damaged of it.
     Ignore,
     /// End the process.
     Die,
@@ -269,6 +271,22 @@ impl Health {
             }
             CommitFailurePolicy::Ignore => {}
         }
+    }
+
+    /// Takes in what a start can not read of the commit log. `Ok` when it is to go on without.
+    ///
+    /// # Errors
+    /// The start ends.
+    pub(crate) fn note_lost_log(&self, error: CommitLogError) -> Result<(), StorageError> {
+        if !error.is_damage() {
+            return Err(error.into());
+        }
+        self.record_words(FaultKind::Log, "start", with_causes(&error));
+        if self.commit_policy != CommitFailurePolicy::Ignore {
+            return Err(StorageError::LostLog(error));
+        }
+        tracing::error!(%error, "acknowledged writes may be lost: commit_failure_policy is ignore");
+        Ok(())
     }
 
     /// Under `best_effort`: writes no more to where writing failed.

@@ -6,6 +6,7 @@
 //!   lock                               held while a node runs here
 //!   schema.log                         the metadata log
 //!   commitlog/commitlog-<stream>-<id>.log      (.spare: to be written again)
+//!   commitlog/commitlog-<stream>.roster        which of these there must be
 //!   manifest/<generation>/shard-<n>.json
 //!   truncating.json                    the table that is being emptied, while it is (`crate::shard`, truncation)
 //!   history/shard-<n>.json             which compactions have ended (`crate::shard`, compact/history)

@@ -25,6 +25,10 @@ pub(crate) struct ManifestState {
     pub(crate) tables: BTreeMap<TableId, TableState>,
     /// No timestamp this shard gave out was above this one when the state was written.
     pub(crate) last_timestamp: i64,
+    /// This shard's stream of the commit log has a roster since it was first opened: if that is gone, so may be
+    /// segments that it named. Not so for a stream of an earlier version, or one that has yet to begin.
+    #[serde(default)]
+    pub(crate) keeps_roster: bool,
 }
 
 /// The state of one table on one shard.
@@ -134,6 +138,13 @@ impl Manifest {
         if let Some(flushed) = edit.flushed {
             state.flushed = state.flushed.max(flushed.into());
         }
+        next
+    }
+
+    /// The manifest once the shard's stream of the commit log has a roster; not written yet.
+    pub(crate) fn with_roster(&self) -> Self {
+        let mut next = self.clone();
+        next.state.keeps_roster = true;
         next
     }
 

@@ -83,13 +83,23 @@ impl<'a> Replaying<'a> {
     /// Reads the log to its end. Gives what each shard begins with, and the greatest timestamp known.
     ///
     /// # Errors
-    /// The log is damaged, or the disk fails.
+    /// The disk fails, or the log is damaged and the policy is not to ignore that.
     pub(crate) fn run(mut self) -> Result<(Vec<ReplayedShard>, i64), StorageError> {
         let disk = &self.context.runtime.disk;
         let mut log = commitlog::replay(disk, &self.context.layout.commitlog())?;
+        let streams = (0u32..).zip(self.manifests.iter());
+        log.require_rosters(
+            streams.filter(|(_, manifest)| manifest.state().keeps_roster).map(|(stream, _)| stream),
+        );
         let budget = self.context.memtable_budget();
         while let Some(replayed) = log.next() {
-            let replayed = replayed?;
+            let replayed = match replayed {
+                Ok(replayed) => replayed,
+                Err(error) => {
+                    self.context.health.note_lost_log(error)?;
+                    continue;
+                }
+            };
             let record =
                 LogRecord::decode(replayed.payload).map_err(|source| StorageError::LoggedMutation {
                     stream: replayed.stream,

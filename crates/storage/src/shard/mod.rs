@@ -321,6 +321,11 @@ impl Shard {
         };
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
+        let mut manifest = seed.manifest;
+        if !manifest.state().keeps_roster {
+            manifest = manifest.with_roster();
+            manifest.write()?;
+        }
         let mut seeds = seed.tables;
         let mut tables = IdMap::default();
         let mut memtable_bytes = 0;
@@ -355,7 +360,7 @@ impl Shard {
             log,
             schema: RefCell::new(schema),
             tables: RefCell::new(tables),
-            manifest: tokio::sync::Mutex::new(seed.manifest),
+            manifest: tokio::sync::Mutex::new(manifest),
             memtable_bytes: Cell::new(memtable_bytes),
             flushing: flush::Flushing::default(),
             left_out: faults::LeftOut::default(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use runtime::memory_disk::{Fault, Operation};
-use runtime::{Disk, MemoryDisk};
+use runtime::{Disk, MemoryDisk, OpenMode};
 use schema::ChunkLength;
 use storage::{
     CommitFailurePolicy, Demand, DiskFailurePolicy, FaultKind, ReadTarget, StorageError, StorageOptions,
@@ -308,6 +308,69 @@ fn a_log_that_fails_is_answered_by_its_own_policy() {
                 assert_eq!(all.contains(&(3, 0, "v".to_owned())), policy == CommitFailurePolicy::Ignore);
             });
         }
+    }
+}
+
+/// What may become of a commit log while nobody looks, and the file that the start then has to name.
+fn log_harms(disk: &MemoryDisk) -> Vec<(MemoryDisk, String)> {
+    let directory = Path::new("/node/commitlog");
+    let names: Vec<String> =
+        disk.list(directory).expect("a log").into_iter().map(|entry| entry.name).collect();
+    let mut harms = Vec::new();
+    for name in names.iter().filter(|name| !name.ends_with(".spare")) {
+        let path = directory.join(name);
+        let gone = disk.kill();
+        gone.remove_file(&path).expect("removed");
+        harms.push((gone, name.clone()));
+        for length in [0, 17] {
+            let cut = disk.kill();
+            cut.open(&path, OpenMode::ReadWrite).and_then(|file| file.set_len(length)).expect("cut");
+            harms.push((cut, name.clone()));
+        }
+        let flipped = disk.kill();
+        flipped.flip_bits(&path, 12, 1).expect("flipped");
+        harms.push((flipped, name.clone()));
+    }
+    let emptied = disk.kill();
+    names.iter().for_each(|name| emptied.remove_file(&directory.join(name)).expect("removed"));
+    harms.push((emptied, "commitlog-0.roster".to_owned()));
+    harms
+}
+
+#[test]
+fn a_commit_log_that_lacks_anything_ends_the_start_unless_that_is_to_be_ignored() {
+    let disk = MemoryDisk::new();
+    run(async {
+        // Of several segments, and nothing flushed.
+        let roomy = StorageOptions { log_bytes: 1 << 30, ..options(1) };
+        let node = Node::start(&disk, roomy).expect("starts");
+        for pk in 0..30 {
+            let v = "x".repeat(6_000);
+            node.write(pk, insert(&table(), pk, 0, &v, 1)).await.expect("writes");
+        }
+    });
+    let harms = log_harms(&disk);
+    assert!(harms.len() > 16, "{}", harms.len());
+    for (harmed, name) in harms {
+        for policy in [CommitFailurePolicy::Stop, CommitFailurePolicy::StopCommit, CommitFailurePolicy::Die] {
+            let refused = run(async { Node::start(&harmed.kill(), with_commit_policy(policy)).err() });
+            let Some(StorageError::LostLog(_)) = &refused else { panic!("{name}: {refused:?}") };
+            let words = refused.map(|error| error.to_string()).unwrap_or_default();
+            assert!(words.contains(&name) && words.contains("commit_failure_policy"), "{name}: {words}");
+        }
+        run(async {
+            let node = Node::start(&harmed, with_commit_policy(CommitFailurePolicy::Ignore)).expect("starts");
+            assert_eq!(kinds(&node).first(), Some(&FaultKind::Log));
+            let count = node.all(&table(), 100).await.len();
+            assert!(count <= 30 && (count > 10 || name.ends_with("roster")), "{name}: {count}");
+            node.write(99, insert(&table(), 99, 0, "later", 1)).await.expect("writes");
+            node.shards.stop(true).await.expect("stops");
+        });
+        // What is lost is lost, and nobody asks for it again.
+        run(async {
+            let node = Node::start(&harmed.crash(5), options(1)).expect("starts as before");
+            assert!(node.all(&table(), 100).await.contains(&(99, 0, "later".to_owned())), "{name}");
+        });
     }
 }
 
