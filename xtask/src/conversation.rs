@@ -141,7 +141,7 @@ impl Line {
         loop {
             while let Some(frame) = self.next_frame() {
                 lines.extend(describe(&frame));
-                if frame[4] != OPCODE_EVENT {
+                if opcode(&frame) != OPCODE_EVENT {
                     patience = PATIENCE_FOR_MORE;
                 }
             }
@@ -189,8 +189,9 @@ impl Line {
     }
 
     fn next_frame(&mut self) -> Option<Vec<u8>> {
-        let length = self.received.get(5..9)?;
-        let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize + 9;
+        let header_bytes = header_bytes(*self.received.first()?);
+        let length = self.received.get(header_bytes - 4..header_bytes)?;
+        let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize + header_bytes;
         if self.received.len() < length {
             return None;
         }
@@ -199,11 +200,23 @@ impl Line {
     }
 }
 
+/// A header of versions 1 and 2 has one byte less: its stream is one.
+fn header_bytes(version: u8) -> usize {
+    if matches!(version & 0x7f, 1 | 2) { 8 } else { 9 }
+}
+
+/// What stands before the four bytes of the length.
+fn opcode(frame: &[u8]) -> u8 {
+    frame[header_bytes(frame[0]) - 5]
+}
+
 /// A frame in words, or its body in hexadecimal when it is not an answer that we read.
 fn describe(frame: &[u8]) -> Vec<String> {
-    let (version, flags, opcode, body) = (frame[0], frame[1], frame[4], &frame[9..]);
+    let (version, flags, opcode) = (frame[0], frame[1], opcode(frame));
+    let (header, body) = frame.split_at(header_bytes(version));
     let name = OPCODES.iter().find(|(code, _)| *code == opcode).map_or("?", |(_, name)| name);
-    let head = format!("{version:02x} {flags:02x} {:02x}{:02x} {name}", frame[2], frame[3]);
+    let stream: String = header[2..header.len() - 5].iter().map(|byte| format!("{byte:02x}")).collect();
+    let head = format!("{version:02x} {flags:02x} {stream} {name}");
     // Trace ids differ in every run, compressed bodies are read by drivers.
     let readable = matches!(opcode, 0x00 | 0x08) && flags & 0x01 == 0;
     match answer::parse(version & 0x7f, flags, opcode, body) {

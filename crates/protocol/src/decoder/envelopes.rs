@@ -22,13 +22,7 @@ impl Decoder {
         }
         let version_byte = *self.input.first()?;
         if self.input.len() < HEADER_BYTES {
-            // Versions 1 and 2 have shorter headers, so nine bytes may never come.
-            let number = version_byte & !RESPONSE_BIT;
-            if Version::from_number(number).is_some() {
-                return None;
-            }
-            let error = ProtocolError::UnsupportedVersion { number };
-            return Some(Err(self.error(0, error, Fate::CloseSilently)));
+            return self.judge_first_byte(version_byte & !RESPONSE_BIT).map(Err);
         }
         let raw = RawHeader::read(&self.input);
         match self.judge_envelope(&raw) {
@@ -39,6 +33,19 @@ impl Decoder {
                 None => self.next_envelope(),
             },
         }
+    }
+
+    /// Of a version that is not supported nine bytes may never come: the headers of versions 1 and 2 are shorter.
+    /// Their clients are told, which Cassandra 5.0.9 does from nine bytes on alone; whoever else begins like
+    /// that may speak another protocol.
+    fn judge_first_byte(&self, number: u8) -> Option<FrameError> {
+        if Version::from_number(number).is_some() {
+            return None;
+        }
+        // Where they have their stream, a byte; it may not have come.
+        let stream = self.input.get(2).map_or(0, |stream| i16::from(stream.cast_signed()));
+        let fate = if matches!(number, 1 | 2) { Fate::Close } else { Fate::CloseSilently };
+        Some(self.error(stream, ProtocolError::UnsupportedVersion { number }, fate))
     }
 
     fn judge_envelope(&self, raw: &RawHeader) -> Result<Header, ProtocolError> {
