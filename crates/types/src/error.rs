@@ -1,5 +1,7 @@
 //! What can be wrong with a value, a literal or a type name.
 
+use crate::digits::{DIGITS_MAX, NUMBER_BYTES_MAX};
+
 /// Bytes that are no value of their type, text that is no literal of it, or a type name that is
 /// not understood. Messages are Cassandra's, word for word where clients can see them, since
 /// drivers' and applications' tests match on them.
@@ -117,6 +119,9 @@ pub enum TypeError {
         /// `tuple` or `UDT`.
         what: &'static str,
     },
+    /// A `varint` or `decimal` that is too long.
+    #[error("A varint or decimal has at most {DIGITS_MAX} digits ({NUMBER_BYTES_MAX} bytes)")]
+    TooManyDigits,
     /// Text that is no literal of a type.
     #[error("{message}")]
     Text {

@@ -21,6 +21,7 @@ mod text;
 pub mod blob;
 pub mod date;
 pub mod decimal;
+pub mod digits;
 pub mod duration;
 pub mod float;
 pub mod inet;

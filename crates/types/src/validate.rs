@@ -1,7 +1,8 @@
-//! Are these bytes a value of this type? Cassandra's rules, its laxities included.
+//! Are these bytes a value of this type? Cassandra's rules, its laxities included, and a bound for the length of numbers
+//! (see [`crate::digits`]).
 
 use crate::encoding::{Elements, Parts};
-use crate::{CqlType, TypeError, UserType};
+use crate::{CqlType, TypeError, UserType, digits};
 use stdx::cursor::Cursor;
 
 impl CqlType {
@@ -14,7 +15,8 @@ impl CqlType {
         match self {
             CqlType::Ascii => validate_ascii(value),
             CqlType::Text => validate_text(value),
-            CqlType::Blob | CqlType::Varint => Ok(()),
+            CqlType::Blob => Ok(()),
+            CqlType::Varint => digits::check_bytes(value),
             CqlType::Boolean => length_is(value, value.len() <= 1, "Expected 1 or 0 byte value"),
             CqlType::Tinyint => length_is(value, value.len() == 1, "Expected 1 byte for a tinyint"),
             CqlType::Smallint => length_is(value, value.len() == 2, "Expected 2 bytes for a smallint"),
@@ -31,9 +33,7 @@ impl CqlType {
                 0 | 4 | 16 => Ok(()),
                 _ => Err(TypeError::NotInet { hex: crate::blob::format(value) }),
             },
-            CqlType::Decimal => {
-                length_is(value, !(1..4).contains(&value.len()), "Expected 0 or at least 4 bytes")
-            }
+            CqlType::Decimal => validate_decimal(value),
             CqlType::Duration => validate_duration(value),
             CqlType::Empty if value.is_empty() => Ok(()),
             CqlType::Empty => Err(TypeError::NotEmpty),
@@ -112,6 +112,11 @@ fn validate_timeuuid(value: &[u8]) -> Result<(), TypeError> {
         }
         _ => Ok(()),
     }
+}
+
+fn validate_decimal(value: &[u8]) -> Result<(), TypeError> {
+    length_is(value, !(1..4).contains(&value.len()), "Expected 0 or at least 4 bytes")?;
+    digits::check_bytes(value.get(4..).unwrap_or_default())
 }
 
 fn validate_duration(value: &[u8]) -> Result<(), TypeError> {

@@ -1,6 +1,6 @@
 //! `varint`: a two's complement, big-endian integer of any length.
 
-use crate::TypeError;
+use crate::{TypeError, digits};
 use num_bigint::BigInt;
 use std::cmp::Ordering;
 
@@ -48,14 +48,15 @@ pub fn encode(value: &BigInt) -> Vec<u8> {
 /// Reads an optional sign and decimal digits.
 ///
 /// # Errors
-/// The text is anything else.
+/// The text is anything else, or too long (see [`crate::digits`]).
 pub fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
     let refused = || TypeError::text(format!("unable to make int from '{text}'"));
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(refused());
     }
-    text.parse::<BigInt>().map(|value| encode(&value)).map_err(|_| refused())
+    let magnitude = digits::check_digits(unsigned)?.parse::<BigInt>().map_err(|_| refused())?;
+    Ok(encode(&if text.starts_with('-') { -magnitude } else { magnitude }))
 }
 
 /// Decimal digits; the empty value is the empty text.

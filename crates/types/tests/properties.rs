@@ -91,13 +91,14 @@ fn value_of(of: &CqlType) -> BoxedStrategy<Vec<u8>> {
         CqlType::Uuid => (bytes(16), prop_oneof![Just(1u8), Just(4), 0..16u8]).prop_map(with_version).boxed(),
         CqlType::Timeuuid => bytes(16).prop_map(|value| with_version((value, 1))).boxed(),
         CqlType::Varint => vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 1..14).boxed(),
-        CqlType::Decimal => (-6..6i32, any::<i64>(), 0..64u32)
-            .prop_map(|(scale, unscaled, shift)| {
-                let mut value = scale.to_be_bytes().to_vec();
-                value.extend_from_slice(&(unscaled >> shift).to_be_bytes());
-                value
-            })
-            .boxed(),
+        CqlType::Decimal => {
+            let short =
+                (any::<i64>(), 0..64u32).prop_map(|(value, shift)| (value >> shift).to_be_bytes().to_vec());
+            let long = vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 1..24);
+            (prop_oneof![-6..6i32, -60..60], prop_oneof![short, long])
+                .prop_map(|(scale, unscaled)| [scale.to_be_bytes().as_slice(), &unscaled].concat())
+                .boxed()
+        }
         CqlType::Duration => (any::<bool>(), 0..50i32, 0..50i32, 0..i64::MAX)
             .prop_map(|(negative, months, days, nanoseconds)| {
                 let sign = if negative { -1 } else { 1 };
