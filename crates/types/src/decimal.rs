@@ -103,8 +103,8 @@ impl<'a> Parts<'a> {
         (bits - 1) * 30_102 / 100_000 - 1 - self.scale..(bits + 1) * 30_103 / 100_000 + 1 - self.scale
     }
 
-    /// Writes out the zeros of the one that has fewer digits behind the point. Both are of about one size, so that these
-    /// are not many more than the other has digits.
+    /// Writes out the zeros of the one that has fewer digits behind the point. Both are of about one size, so that
+    /// these are not many more than the other has digits.
     fn compare_aligned(&self, other: &Self) -> Ordering {
         if self.scale > other.scale {
             return other.compare_aligned(self).reverse();

@@ -1,10 +1,11 @@
 //! How long a `varint` or `decimal` may be.
 //!
-//! Numbers are kept in base 256 and written in base 10, and to turn one into the other takes the square of its length:
-//! a literal of eight million digits kept a thread for twenty seconds. What every such number passes is bounded instead:
-//! the bytes of a value ([`CqlType::validate`](crate::CqlType::validate)) and the digits of a literal. Within the bounds
-//! to read, to write, to multiply or to divide takes less than a millisecond. The scale of a `decimal` costs nothing and
-//! has no bound but its 32 bits: 1e999999999 is a short number, as long as nobody asks for its digits.
+//! Numbers are kept in base 256 and written in base 10, and to turn one into the other takes the square of its
+//! length: a literal of eight million digits kept a thread for twenty seconds. What every such number passes is
+//! bounded instead: the bytes of a value ([`CqlType::validate`](crate::CqlType::validate)) and the digits of a
+//! literal. Within the bounds to read, to write, to multiply or to divide takes less than a millisecond. The scale of a
+//! `decimal` costs nothing and has no bound but its 32 bits: 1e999999999 is a short number, as long as nobody asks for
+//! its digits.
 
 use crate::TypeError;
 

@@ -1,5 +1,5 @@
-//! Are these bytes a value of this type? Cassandra's rules, its laxities included, and a bound for the length of numbers
-//! (see [`crate::digits`]).
+//! Are these bytes a value of this type? Cassandra's rules, its laxities included, and a bound for the length of
+//! numbers (see [`crate::digits`]).
 
 use crate::encoding::{Elements, Parts};
 use crate::{CqlType, TypeError, UserType, digits};

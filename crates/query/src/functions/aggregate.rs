@@ -1,11 +1,10 @@
 //! Aggregates: `count`, `min`, `max`, `sum`, `avg`.
 
-use bigdecimal::{BigDecimal, RoundingMode};
 use num_bigint::BigInt;
-use num_traits::Zero;
 use types::CqlType;
 
-use super::cast::{NUMERIC, Number};
+use super::decimal::{ArithmeticError, Decimal};
+use super::number::{NUMERIC, Number};
 use crate::QueryError;
 
 /// A function of many rows.
@@ -48,10 +47,9 @@ enum Sum {
         compensation: f64,
         simple: f64,
     },
-    Decimal {
-        sum: BigDecimal,
-        average: BigDecimal,
-    },
+    Decimal(Decimal),
+    /// A running average, rounded at every step to the scale at hand, as Cassandra's.
+    DecimalAverage(Decimal),
 }
 
 /// `count(*)`
@@ -98,10 +96,11 @@ impl AggregateFunction {
     /// Nothing seen yet.
     pub(crate) fn start(&self) -> AggregateState {
         let cql_type = self.argument.clone().unwrap_or(CqlType::Blob);
-        let sum = match cql_type {
-            CqlType::Float | CqlType::Double => Sum::Double { sum: 0.0, compensation: 0.0, simple: 0.0 },
-            CqlType::Decimal => Sum::Decimal { sum: BigDecimal::zero(), average: BigDecimal::zero() },
-            _ => Sum::Integer(BigInt::zero()),
+        let sum = match (&cql_type, self.kind) {
+            (CqlType::Float | CqlType::Double, _) => Sum::Double { sum: 0.0, compensation: 0.0, simple: 0.0 },
+            (CqlType::Decimal, Kind::Average) => Sum::DecimalAverage(BigInt::ZERO.into()),
+            (CqlType::Decimal, _) => Sum::Decimal(BigInt::ZERO.into()),
+            _ => Sum::Integer(BigInt::ZERO),
         };
         AggregateState { kind: self.kind, cql_type, count: 0, best: None, sum }
     }
@@ -109,12 +108,15 @@ impl AggregateFunction {
 
 impl AggregateState {
     /// Takes in the argument's value in one more row.
-    pub(crate) fn add(&mut self, value: Option<&[u8]>) {
+    ///
+    /// # Errors
+    /// A sum has too many digits.
+    pub(crate) fn add(&mut self, value: Option<&[u8]>) -> Result<(), QueryError> {
         if self.kind == Kind::CountRows {
             self.count += 1;
-            return;
+            return Ok(());
         }
-        let Some(value) = value else { return };
+        let Some(value) = value else { return Ok(()) };
         match self.kind {
             Kind::CountRows | Kind::Count => self.count += 1,
             Kind::Min | Kind::Max => {
@@ -127,12 +129,13 @@ impl AggregateState {
                 }
             }
             Kind::Sum | Kind::Average => {
-                if let Some(number) = Number::decode(&self.cql_type, value) {
+                if let Some(number) = Number::decode(&self.cql_type, value)? {
                     self.count += 1;
-                    self.sum.add(&number, self.count);
+                    self.sum.add(&number, self.count)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// The aggregate's value over all that was seen.
@@ -148,18 +151,13 @@ impl AggregateState {
 
 impl Sum {
     /// Takes in the `count`th number.
-    fn add(&mut self, number: &Number, count: i64) {
+    fn add(&mut self, number: &Number, count: i64) -> Result<(), ArithmeticError> {
         match self {
-            Sum::Integer(sum) => *sum += number.as_varint(),
-            Sum::Decimal { sum, average } => {
-                let Some(value) = number.as_decimal() else { return };
-                // A running average, rounded at every step to the scale at hand, as Cassandra's.
-                let difference = &value - &*average;
-                let scale = difference.fractional_digit_count();
-                let step =
-                    (difference / BigDecimal::from(count)).with_scale_round(scale, RoundingMode::HalfEven);
-                *average += step;
-                *sum += value;
+            Sum::Integer(sum) => *sum += number.as_varint()?,
+            Sum::Decimal(sum) => *sum = sum.plus_exactly(&number.as_operand()?)?,
+            Sum::DecimalAverage(average) => {
+                let difference = number.as_operand()?.plus_exactly(&average.negated())?;
+                *average = average.plus_exactly(&difference.divided_by_count(count))?;
             }
             Sum::Double { sum, compensation, simple } => {
                 let value = number.as_f64();
@@ -170,12 +168,13 @@ impl Sum {
                 *sum = total;
             }
         }
+        Ok(())
     }
 
     fn total(&self) -> Number {
         match self {
             Sum::Integer(sum) => Number::Varint(sum.clone()),
-            Sum::Decimal { sum, .. } => Number::Decimal(sum.clone()),
+            Sum::Decimal(decimal) | Sum::DecimalAverage(decimal) => Number::Decimal(decimal.clone()),
             Sum::Double { sum, simple, .. } => {
                 Number::Double(if sum.is_nan() && simple.is_infinite() { *simple } else { *sum })
             }
@@ -191,7 +190,7 @@ impl Sum {
         }
         match self {
             Sum::Integer(sum) => Number::Varint(sum / BigInt::from(count)),
-            Sum::Decimal { average, .. } => Number::Decimal(average.clone()),
+            Sum::Decimal(_) | Sum::DecimalAverage(_) => self.total(),
             Sum::Double { .. } => Number::Double(self.total().as_f64() / count as f64),
         }
     }

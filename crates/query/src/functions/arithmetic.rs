@@ -1,13 +1,13 @@
 //! `+ - * / %` and negation, between numbers of any two types, and times moved by durations.
 
-use bigdecimal::BigDecimal;
 use cql::ast::ArithmeticOperator;
 use num_bigint::BigInt;
 use num_traits::Zero;
 use types::CqlType;
 
-use super::ScalarFunction;
-use super::cast::{NUMERIC, Number};
+use super::decimal::{ArithmeticError, Decimal};
+use super::number::{NUMERIC, Number, negate};
+use super::{ScalarFunction, native};
 use crate::QueryError;
 
 /// The symbol.
@@ -44,24 +44,8 @@ pub(super) fn overloads(operator: ArithmeticOperator) -> Vec<ScalarFunction> {
 
 /// Negation of every numeric type.
 pub(super) fn negations() -> Vec<ScalarFunction> {
-    let negation = |of: &CqlType| {
-        let source = of.clone();
-        ScalarFunction::native("_negate", vec![of.clone()], of.clone(), move |arguments, _| {
-            let number = arguments[0].and_then(|value| Number::decode(&source, value));
-            number.map(|number| negate(&number).encode(&source)).transpose()
-        })
-    };
+    let negation = |of: &CqlType| native::of_number("_negate", of, |number| Ok(negate(number)));
     NUMERIC.iter().map(negation).collect()
-}
-
-fn negate(number: &Number) -> Number {
-    match number {
-        Number::Integer(value) => Number::Integer(value.wrapping_neg()),
-        Number::Float(value) => Number::Float(-value),
-        Number::Double(value) => Number::Double(-value),
-        Number::Decimal(value) => Number::Decimal(-value),
-        Number::Varint(value) => Number::Varint(-value),
-    }
 }
 
 /// The type of the result: as `OperationFcts.returnType` widens.
@@ -97,11 +81,13 @@ fn numeric(operator: ArithmeticOperator, left: CqlType, right: CqlType) -> Scala
     let (left_type, right_type, target) = (left.clone(), right.clone(), result.clone());
     ScalarFunction::native(function_name(operator), vec![left, right], result, move |arguments, _| {
         let (Some(a), Some(b)) = (arguments[0], arguments[1]) else { return Ok(None) };
-        let (Some(a), Some(b)) = (Number::decode(&left_type, a), Number::decode(&right_type, b)) else {
-            return Ok(None);
+        let computed = || {
+            let (Some(a), Some(b)) = (Number::decode(&left_type, a)?, Number::decode(&right_type, b)?) else {
+                return Ok(None);
+            };
+            compute(operator, &a, &b, &target)?.encode(&target).map(Some)
         };
-        let operation = Operation { operator, left: &left_type, right: &right_type, result: &target };
-        compute(operation, &a, &b)?.encode(&target).map(Some)
+        computed().map_err(|error| failure(operator, [&left_type, &right_type], &error))
     })
 }
 
@@ -115,88 +101,77 @@ pub(super) fn function_name(operator: ArithmeticOperator) -> &'static str {
     }
 }
 
-/// What an operator works on.
-#[derive(Clone, Copy)]
-struct Operation<'a> {
-    operator: ArithmeticOperator,
-    left: &'a CqlType,
-    right: &'a CqlType,
-    result: &'a CqlType,
-}
-
-impl Operation<'_> {
-    fn by_zero(&self) -> QueryError {
-        let (left, right) = (self.left.to_string(), self.right.to_string());
-        QueryError::FunctionFailure {
-            message: format!("the operation '{left} {} {right}' failed: / by zero", symbol(self.operator)),
-            keyspace: "system".into(),
-            function: function_name(self.operator).into(),
-            argument_types: vec![left, right],
-        }
+/// As Cassandra tells its clients that an operation failed.
+fn failure(operator: ArithmeticOperator, operands: [&CqlType; 2], error: &ArithmeticError) -> QueryError {
+    let [left, right] = operands.map(ToString::to_string);
+    QueryError::FunctionFailure {
+        message: format!("the operation '{left} {} {right}' failed: {error}", symbol(operator)),
+        keyspace: "system".into(),
+        function: function_name(operator).into(),
+        argument_types: vec![left, right],
     }
 }
 
-fn compute(operation: Operation<'_>, a: &Number, b: &Number) -> Result<Number, QueryError> {
-    let Operation { operator, result: target, .. } = operation;
-    use ArithmeticOperator::{Add, Divide, Modulo, Multiply, Subtract};
+/// What comes out, in the type that it is to have.
+fn compute(
+    operator: ArithmeticOperator,
+    a: &Number,
+    b: &Number,
+    target: &CqlType,
+) -> Result<Number, ArithmeticError> {
     Ok(match target {
-        CqlType::Float | CqlType::Double => {
-            let (a, b) = (a.as_f64(), b.as_f64());
-            let result = match operator {
-                Add => a + b,
-                Subtract => a - b,
-                Multiply => a * b,
-                Divide => a / b,
-                Modulo => a % b,
-            };
-            if *target == CqlType::Float { Number::Float(result as f32) } else { Number::Double(result) }
-        }
-        CqlType::Decimal => {
-            let no_number = || QueryError::invalid("Infinite or NaN can not be converted to a decimal");
-            let (a, b) = (a.as_decimal().ok_or_else(no_number)?, b.as_decimal().ok_or_else(no_number)?);
-            if matches!(operator, Divide | Modulo) && b.is_zero() {
-                return Err(operation.by_zero());
-            }
-            Number::Decimal(match operator {
-                Add => a + b,
-                Subtract => a - b,
-                Multiply => a * b,
-                Divide => divide_decimals(&a, &b),
-                Modulo => a % b,
-            })
-        }
-        CqlType::Varint => {
-            let (a, b) = (a.as_varint(), b.as_varint());
-            if matches!(operator, Divide | Modulo) && b == BigInt::zero() {
-                return Err(operation.by_zero());
-            }
-            Number::Varint(match operator {
-                Add => a + b,
-                Subtract => a - b,
-                Multiply => a * b,
-                Divide => a / b,
-                Modulo => a % b,
-            })
-        }
-        _ => {
-            let (a, b) = (a.as_i64(), b.as_i64());
-            if matches!(operator, Divide | Modulo) && b == 0 {
-                return Err(operation.by_zero());
-            }
-            Number::Integer(match operator {
-                Add => a.wrapping_add(b),
-                Subtract => a.wrapping_sub(b),
-                Multiply => a.wrapping_mul(b),
-                Divide => a.wrapping_div(b),
-                Modulo => a.wrapping_rem(b),
-            })
-        }
+        CqlType::Float => Number::Float(of_doubles(operator, a.as_f64(), b.as_f64()) as f32),
+        CqlType::Double => Number::Double(of_doubles(operator, a.as_f64(), b.as_f64())),
+        CqlType::Decimal => Number::Decimal(of_decimals(operator, &a.as_operand()?, &b.as_operand()?)?),
+        CqlType::Varint => Number::Varint(of_varints(operator, a.as_varint()?, b.as_varint()?)?),
+        _ => Number::Integer(of_integers(operator, a.as_i64()?, b.as_i64()?)?),
     })
 }
 
-/// 32 to 10,000 digits, as Cassandra's `DecimalType.divide`; trailing zeros are dropped.
-fn divide_decimals(a: &BigDecimal, b: &BigDecimal) -> BigDecimal {
-    (a / b).with_prec(32).normalized()
+fn of_doubles(operator: ArithmeticOperator, a: f64, b: f64) -> f64 {
+    match operator {
+        ArithmeticOperator::Add => a + b,
+        ArithmeticOperator::Subtract => a - b,
+        ArithmeticOperator::Multiply => a * b,
+        ArithmeticOperator::Divide => a / b,
+        ArithmeticOperator::Modulo => a % b,
+    }
+}
+
+fn of_decimals(operator: ArithmeticOperator, a: &Decimal, b: &Decimal) -> Result<Decimal, ArithmeticError> {
+    match operator {
+        ArithmeticOperator::Add => a.plus(b),
+        ArithmeticOperator::Subtract => a.plus(&b.negated()),
+        ArithmeticOperator::Multiply => a.times(b),
+        ArithmeticOperator::Divide => a.divided_by(b),
+        ArithmeticOperator::Modulo => a.modulo(b),
+    }
+}
+
+fn of_varints(operator: ArithmeticOperator, a: BigInt, b: BigInt) -> Result<BigInt, ArithmeticError> {
+    Ok(match operator {
+        ArithmeticOperator::Divide | ArithmeticOperator::Modulo if b.is_zero() => {
+            return Err(ArithmeticError::BigIntegerByZero);
+        }
+        ArithmeticOperator::Add => a + b,
+        ArithmeticOperator::Subtract => a - b,
+        ArithmeticOperator::Multiply => a * b,
+        ArithmeticOperator::Divide => a / b,
+        ArithmeticOperator::Modulo => a % b,
+    })
+}
+
+fn of_integers(operator: ArithmeticOperator, a: i64, b: i64) -> Result<i64, ArithmeticError> {
+    Ok(match operator {
+        ArithmeticOperator::Divide | ArithmeticOperator::Modulo if b == 0 => {
+            return Err(ArithmeticError::IntegerByZero);
+        }
+        ArithmeticOperator::Add => a.wrapping_add(b),
+        ArithmeticOperator::Subtract => a.wrapping_sub(b),
+        ArithmeticOperator::Multiply => a.wrapping_mul(b),
+        ArithmeticOperator::Divide => a.wrapping_div(b),
+        ArithmeticOperator::Modulo => a.wrapping_rem(b),
+    })
 }
 
 fn concatenation(left: CqlType, right: CqlType) -> ScalarFunction {

@@ -65,7 +65,7 @@ pub(super) fn named(name: &str, argument: &CqlType) -> Option<ScalarFunction> {
                 let Some(value) = arguments[0] else { return Ok(None) };
                 let mut state = function.start();
                 for part in Parts::new(value, 1).into_iter().flatten().map_while(Result::ok) {
-                    state.add(part);
+                    state.add(part)?;
                 }
                 state.finish()
             }))

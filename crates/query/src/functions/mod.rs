@@ -7,7 +7,9 @@ mod aggregate;
 mod arithmetic;
 mod cast;
 mod collection;
+mod decimal;
 mod native;
+mod number;
 mod resolve;
 
 use std::rc::Rc;

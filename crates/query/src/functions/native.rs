@@ -4,7 +4,9 @@ use schema::Table;
 use types::{CqlType, Token, blob, date, encoding, uuid};
 
 use super::ScalarFunction;
-use super::cast::{self, Number, millis_of};
+use super::cast::millis_of;
+use super::decimal::ArithmeticError;
+use super::number::{self, NUMERIC, Number};
 use crate::QueryError;
 
 /// The types `…AsBlob` and `blobAs…` know.
@@ -79,9 +81,7 @@ pub(super) fn named(name: &str) -> Vec<ScalarFunction> {
             .into_iter()
             .map(|from| of_millis(name, from, CqlType::Bigint, |ms| ms.to_be_bytes().to_vec()))
             .collect(),
-        "abs" | "round" | "exp" | "log" | "log10" => {
-            cast::NUMERIC.iter().filter_map(|of| math(name, of)).collect()
-        }
+        "abs" | "round" | "exp" | "log" | "log10" => NUMERIC.iter().filter_map(|of| math(name, of)).collect(),
         _ => blob_conversion(name).into_iter().collect(),
     }
 }
@@ -97,19 +97,28 @@ fn of_millis(name: &str, from: CqlType, to: CqlType, convert: fn(i64) -> Vec<u8>
 /// have more digits than a double.
 fn math(name: &str, of: &CqlType) -> Option<ScalarFunction> {
     let is_exact = matches!(of, CqlType::Decimal | CqlType::Varint);
-    let compute: fn(Number) -> Number = match name {
-        "abs" => cast::abs,
-        "round" => cast::round,
+    Some(match name {
+        "abs" => of_number(name, of, |number| Ok(number::abs(number))),
+        "round" => of_number(name, of, number::round),
         _ if is_exact => return None,
-        "exp" => |number| Number::Double(number.as_f64().exp()),
-        "log" => |number| Number::Double(number.as_f64().ln()),
-        _ => |number| Number::Double(number.as_f64().log10()),
-    };
+        "exp" => of_number(name, of, |number| Ok(Number::Double(number.as_f64().exp()))),
+        "log" => of_number(name, of, |number| Ok(Number::Double(number.as_f64().ln()))),
+        _ => of_number(name, of, |number| Ok(Number::Double(number.as_f64().log10()))),
+    })
+}
+
+/// A function from numbers of a type to numbers of that type.
+pub(super) fn of_number(
+    name: &str,
+    of: &CqlType,
+    compute: fn(Number) -> Result<Number, ArithmeticError>,
+) -> ScalarFunction {
     let source = of.clone();
-    Some(ScalarFunction::native(name, vec![of.clone()], of.clone(), move |arguments, _| {
-        let number = arguments[0].and_then(|value| Number::decode(&source, value));
-        number.map(|number| compute(number).encode(&source)).transpose()
-    }))
+    ScalarFunction::native(name, vec![of.clone()], of.clone(), move |arguments, _| {
+        let Some(value) = arguments[0] else { return Ok(None) };
+        let Some(number) = Number::decode(&source, value)? else { return Ok(None) };
+        Ok(Some(compute(number)?.encode(&source)?))
+    })
 }
 
 fn blob_conversion(name: &str) -> Option<ScalarFunction> {

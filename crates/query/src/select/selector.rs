@@ -80,7 +80,6 @@ impl Aggregate {
             None => state.add(None),
             Some(argument) => state.add(argument.evaluate(evaluation)?.as_deref()),
         }
-        Ok(())
     }
 }
 
