@@ -1,8 +1,11 @@
 //! What the operating system knows of this process, and threads that serve it.
 
+use std::fs::File;
 use std::future::Future;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::Builder;
@@ -11,6 +14,32 @@ use tokio::task::LocalSet;
 /// Resident memory of this process in bytes; `None` where the system does not tell.
 pub fn resident_bytes() -> Option<u64> {
     statm_bytes(1)
+}
+
+/// How much of that is pages of files, the program's own above all; `None` where the system does not tell.
+pub fn resident_file_bytes() -> Option<u64> {
+    statm_bytes(2)
+}
+
+/// A field of `/proc/self/statm`, which counts in pages.
+///
+/// The file is opened once: a process without a descriptor left still has to hold its memory.
+#[expect(clippy::disallowed_methods, reason = "of the kernel, not of a disk")]
+fn statm_bytes(field: usize) -> Option<u64> {
+    static STATM: OnceLock<File> = OnceLock::new();
+    let statm = match STATM.get() {
+        Some(statm) => statm,
+        None => {
+            let opened = File::open("/proc/self/statm").ok()?;
+            STATM.get_or_init(|| opened)
+        }
+    };
+    // Seven numbers.
+    let mut text = [0; 256];
+    let length = statm.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..length]).ok()?;
+    let pages: u64 = text.split_whitespace().nth(field)?.parse().ok()?;
+    Some(pages * u64::try_from(rustix::param::page_size()).ok()?)
 }
 
 /// Has the kernel give this process memory in small pages only, from now on.
@@ -22,18 +51,6 @@ pub fn resident_bytes() -> Option<u64> {
 /// The system knows nothing of it.
 pub fn refuse_huge_pages() -> io::Result<()> {
     Ok(rustix::thread::disable_transparent_huge_pages(true)?)
-}
-
-/// How much of that is pages of files, the program's own above all; `None` where the system does not tell.
-pub fn resident_file_bytes() -> Option<u64> {
-    statm_bytes(2)
-}
-
-/// A field of `/proc/self/statm`, which counts in pages.
-fn statm_bytes(field: usize) -> Option<u64> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_whitespace().nth(field)?.parse().ok()?;
-    Some(pages * u64::try_from(rustix::param::page_size()).ok()?)
 }
 
 /// Memory that this process can have in bytes: the machine's, or less where its control group or one above it
@@ -102,7 +119,11 @@ mod tests {
 
     #[test]
     fn a_process_takes_some_memory() {
-        assert!(resident_bytes().is_some_and(|bytes| bytes > 100_000));
+        let before = resident_bytes().expect("told");
+        assert!(before > 100_000);
+        let more = vec![1_u8; 64 << 20];
+        assert!(resident_bytes().is_some_and(|bytes| bytes >= before + (32 << 20)), "told anew");
+        assert_eq!(more.len(), 64 << 20);
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl Server {
     /// Starts a node and returns when its first query can be answered. Blocks.
     ///
     /// # Errors
-    /// [`ServerError`]: the directory is in use or damaged, an address is taken, or the management port is open to others.
+    /// [`ServerError`]: the directory is in use or damaged, an address is taken, or the management port is open to
+    /// others.
     pub fn start(runtime: &Runtime, options: ServerOptions) -> Result<Server, ServerError> {
         let shard_count = usize::from(options.storage.shard_count);
         // Addresses first: a node that can not be reached has no business with the data.

@@ -18,7 +18,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Refusal { status, message: message.into() }
     }
 
@@ -50,6 +50,11 @@ impl Refusal {
     /// Not while the node is as it is.
     pub(super) fn conflict(message: impl Into<String>) -> Self {
         Refusal::new(StatusCode::CONFLICT, message)
+    }
+
+    /// The body has more bytes than this.
+    pub(super) fn too_large(body_bytes_max: usize) -> Self {
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {body_bytes_max} bytes"))
     }
 
     /// The body is written in another form.

@@ -5,13 +5,15 @@
 //!                  └── for `wait` at most, or until another connection needs the place
 //! ```
 //!
-//! A connection waits for the rest of a request, for the next one, or for its client to take the answer. One that has
-//! waited for long is closed, whatever for. While a request is carried out, which may take hours (a compaction), it is
-//! not. When as many connections are there as may be, a new one takes the place of the one that has waited longest: nobody
-//! keeps others out by doing nothing. There is always one that waits, since fewer requests are carried out at once.
+//! A connection waits for the rest of a request, for the next one, or for its client to take the answer. One that
+//! has waited for long is closed, whatever for. While a request is carried out, which may take hours (a compaction),
+//! it is not. When as many connections are there as may be, a new one takes the place of the one that has waited
+//! longest: nobody keeps others out by doing nothing. There is always one that waits, since fewer requests are
+//! carried out at once.
 //!
-//! Clients of CQL and table files may take every descriptor that the process can have; whoever looks after the node must
-//! come in then, too. So the port keeps some spare ones, and gives one back whenever there is none for a connection.
+//! Clients of CQL and table files may take every descriptor that the process can have; whoever looks after the node
+//! must come in then, too. So the port keeps some spare ones, and gives one back whenever there is none for a
+//! connection.
 
 use std::cell::Cell;
 use std::convert::Infallible;

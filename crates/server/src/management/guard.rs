@@ -1,10 +1,10 @@
 //! Who may ask: whoever knows the token, or without one every program of this machine, but no page in a browser.
 //!
-//! A page that somebody looks at on this machine could reach a port of loopback, too. Browsers say where such a request
-//! comes from (`Origin`), except that the owner of the page's name may have the name lead to `127.0.0.1` after the page
-//! was loaded (DNS rebinding): to the browser the port is then the page's own site. But it still asks for that name
-//! (`Host`), which is not one of this machine. Where there is a token names need not be looked at: no page knows it, and a
-//! machine that others reach has names that it does not know itself.
+//! A page that somebody looks at on this machine could reach a port of loopback, too. Browsers say where such a
+//! request comes from (`Origin`), except that the owner of the page's name may have the name lead to `127.0.0.1` after
+//! the page was loaded (DNS rebinding): to the browser the port is then the page's own site. But it still asks for that
+//! name (`Host`), which is not one of this machine. Where there is a token names need not be looked at: no page knows
+//! it, and a machine that others reach has names that it does not know itself.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -51,7 +51,9 @@ impl Guard {
 fn check_token(token: &ManagementToken, headers: &HeaderMap) -> Result<(), Refusal> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let (Some(only), None) = (given.next(), given.next()) else {
-        return Err(Refusal::unauthorized("a token is needed: `Authorization: Bearer …`"));
+        return Err(Refusal::unauthorized(
+            "a token is needed (`Authorization: Bearer …`, `nodetool --token-file`)",
+        ));
     };
     let word = only.as_bytes().split_at_checked(b"bearer ".len());
     match word {

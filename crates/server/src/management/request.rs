@@ -1,13 +1,13 @@
 //! What a request brings: a JSON object as its body, or parameters in its path.
 //!
-//! The port does what it is told or says what it did not understand. A body in another form, a name that it does not know
-//! or a list of nothing is never taken for a request without them, which on many paths means *everything*.
+//! The port does what it is told or says what it did not understand. A body in another form, a name that it does not
+//! know or a list of nothing is never taken for a request without them, which on many paths means *everything*.
 
 use axum::body::{Body as RawBody, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Query, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use hyper::body::Incoming;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -39,8 +39,10 @@ pub(super) async fn whole(
     let (parts, body) = request.map(RawBody::new).into_parts();
     let mut carrier = Request::new(body);
     DefaultBodyLimit::max(body_bytes_max).apply(&mut carrier);
-    let bytes = Bytes::from_request(carrier, &()).await;
-    let bytes = bytes.map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
+    let bytes = Bytes::from_request(carrier, &()).await.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::too_large(body_bytes_max),
+        _ => Refusal::wrong("the body does not come to its end"),
+    })?;
     if !bytes.is_empty() && [Method::GET, Method::HEAD].contains(&parts.method) {
         return Err(Refusal::wrong("a GET takes no body"));
     }
@@ -85,7 +87,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
 async fn object<T: DeserializeOwned>(request: Request) -> Result<Option<T>, Refusal> {
     let is_json = says_json(request.headers());
     let bytes = Bytes::from_request(request, &()).await;
-    let bytes = bytes.map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
+    let bytes = bytes.map_err(|rejection| Refusal::wrong(rejection.body_text()))?;
     if bytes.is_empty() {
         return Ok(None);
     }
