@@ -15,8 +15,10 @@
 //!
 //! - Whoever stands in line gets its turn: nobody passes it, and who is called has its room set aside.
 //! - Nothing stands still. Requests and turns end by themselves and give back what they hold; while there are
-//!   any, the line waits for them. When there are none, all is held by clients that do not read or do not
-//!   send the rest of a frame, and then one turn at a time is given beyond the budget.
+//!   any, the line waits for them. When there are none, all is held by clients that do not read (so that their
+//!   requests are not carried on either) or do not send the rest of a frame, and then one turn at a time is given
+//!   beyond the budget.
+//! - Who holds nothing does not stand in line for a small turn: it is counted, and given in any case.
 //! - A frame of more than a few KiB has all of its room set aside before more of it is read, so that two that
 //!   came in part never wait for each other. Beyond the budget there is one such frame at most.
 
@@ -205,6 +207,13 @@ impl Budget {
         self.figures.overloaded_count.store(count + 1, Ordering::Relaxed);
     }
 
+    /// Room for a small turn of a connection that holds nothing, which nobody stands in line for: clients that hold much
+    /// and do not go on would keep it from those who ask for little. It comes beyond the budget; there is one for each
+    /// connection.
+    pub(crate) fn small_turn(self: &Rc<Self>) -> Held {
+        self.hold(READ_BYTES_MIN, Until::Ended)
+    }
+
     /// Gives a connection room for what it wants, when it is its turn.
     pub(crate) fn poll_room(
         self: &Rc<Self>,
@@ -301,6 +310,18 @@ impl Held {
         self.bytes
     }
 
+    /// Does it end by itself, or does it wait for its client for now?
+    pub(crate) fn set_ending(&mut self, is_ending: bool) {
+        let until = if is_ending { Until::Ended } else { Until::Taken };
+        if until == self.until {
+            return;
+        }
+        self.budget.count(self.until, -1);
+        self.budget.count(until, 1);
+        self.until = until;
+        self.budget.call();
+    }
+
     /// It is so much now.
     pub(crate) fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
@@ -336,6 +357,24 @@ mod tests {
             Poll::Ready(held) => Some(held),
             Poll::Pending => None,
         }
+    }
+
+    #[test]
+    fn who_holds_nothing_has_a_small_turn_and_requests_of_who_does_not_read_are_not_waited_for() {
+        let budget = budget(100);
+        let mut stuck = budget.hold_requests(1, 90 * KIB);
+        let mut ticket = Ticket::default();
+        assert!(poll(&budget, &mut ticket, Want::Turn).is_none(), "the request may end");
+        let small = budget.small_turn();
+        assert_eq!((small.bytes(), budget.held_bytes()), (READ_BYTES_MIN, 94 * KIB + READ_BYTES_MIN));
+        drop(small);
+        stuck.set_ending(false);
+        let turn = poll(&budget, &mut ticket, Want::Turn);
+        assert!(turn.is_some(), "nothing ends that it could wait for");
+        drop(turn);
+        stuck.set_ending(true);
+        drop(stuck);
+        assert_eq!((budget.held_bytes(), budget.ending_count.get()), (0, 0));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Done {
 /// Requests that wait, one by itself or several together, and what they hold meanwhile.
 struct Pending {
     done: Pin<Box<dyn Future<Output = Done>>>,
-    _held: Held,
+    held: Held,
 }
 
 impl Future for Pending {
@@ -191,6 +191,7 @@ impl Connection {
         if !may_take {
             self.intake.leave_line();
         }
+        self.intake.owes_nothing(!has_pending && self.output_bytes() == 0);
         let Connection { server, stream, decoder, pending, events, intake, progress, .. } = self;
         let (mut reader, writer) = stream.split();
         tokio::select! {
@@ -392,8 +393,9 @@ impl Connection {
         frame_bytes: usize,
         done: Pin<Box<dyn Future<Output = Done>>>,
     ) {
-        let held = self.server.budget.hold_requests(request_count, frame_bytes);
-        self.pending.push(Pending { done, _held: held });
+        let mut held = self.server.budget.hold_requests(request_count, frame_bytes);
+        held.set_ending(!self.is_blocked);
+        self.pending.push(Pending { done, held });
         self.pending_count += request_count;
     }
 
@@ -444,6 +446,7 @@ impl Connection {
     fn set_blocked(&mut self, is_blocked: bool) {
         if is_blocked != self.is_blocked {
             self.is_blocked = is_blocked;
+            self.pending.iter_mut().for_each(|pending| pending.held.set_ending(!is_blocked));
             self.server.answers().hold_back(&self.lane, is_blocked);
         }
     }

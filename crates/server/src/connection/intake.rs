@@ -33,6 +33,8 @@ pub(super) struct Intake {
     long_ticket: long_turns::Ticket,
     long_turn: Option<LongTurn>,
     backlog: Backlog,
+    /// Does the connection hold nothing of the memory for requests and answers?
+    holds_nothing: bool,
 }
 
 /// What came of a turn's beginning.
@@ -94,6 +96,11 @@ impl Intake {
         self.has_frames = false;
     }
 
+    /// The connection has no requests under way, and its client has taken all answers.
+    pub(super) fn owes_nothing(&mut self, owes_nothing: bool) {
+        self.holds_nothing = owes_nothing && !self.has_frames;
+    }
+
     /// Waits until there is something to take and room for it, and reads.
     pub(super) fn poll(
         &mut self,
@@ -134,7 +141,7 @@ impl Intake {
             }
             None => ready!(self.poll_turn(server, context)),
         }
-        let most = server.budget.read_bytes();
+        let most = server.budget.read_bytes().min(self.turn.as_ref().map_or(READ_BYTES, Held::bytes));
         let read = match decoder.input().len() {
             0..=READ_BYTES_MIN => self.poll_lent(reader, decoder, server, most, context),
             _ => poll_own(reader, decoder, begun_bytes, most, context),
@@ -167,7 +174,10 @@ impl Intake {
     fn poll_turn(&mut self, server: &ShardServer, context: &mut Context<'_>) -> Poll<()> {
         // While nobody waits, there is nothing to set aside: a turn is over before anybody else has one.
         if self.ticket.is_waiting() || !server.budget.is_open() {
-            self.turn = Some(ready!(server.budget.poll_room(&mut self.ticket, Want::Turn, context)));
+            self.turn = Some(match self.holds_nothing {
+                true => server.budget.small_turn(),
+                false => ready!(server.budget.poll_room(&mut self.ticket, Want::Turn, context)),
+            });
         }
         Poll::Ready(())
     }
