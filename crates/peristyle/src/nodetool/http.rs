@@ -14,8 +14,13 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Acts that are done at once. Others, such as a compaction, take what they take.
-const QUICK_ACTS: [&str; 4] =
-    ["/v1/backups", "/v1/compactions/auto", "/v1/compactions/stop", "/v1/compactions/throughput"];
+const QUICK_ACTS: [&str; 5] = [
+    "/v1/backups",
+    "/v1/compactions/auto",
+    "/v1/compactions/stop",
+    "/v1/compactions/throughput",
+    "/v1/timeouts",
+];
 
 /// A node's management port.
 pub(super) struct Management {

@@ -16,6 +16,7 @@ mod numbers;
 mod rewrites;
 mod status;
 mod tablestats;
+mod timeouts;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -131,6 +132,11 @@ enum NodetoolCommand {
         #[arg(short = 'd', long)]
         precise_mib: bool,
     },
+    /// Print the timeout of the given type in ms: read, range, write or truncate
+    Gettimeout {
+        /// The timeout type
+        timeout_type: String,
+    },
     /// Print node information (uptime, load, ...)
     Info {
         /// Display all tokens
@@ -150,6 +156,13 @@ enum NodetoolCommand {
         /// Value in MiB, 0 to disable throttling
         #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(0..))]
         compaction_throughput: i32,
+    },
+    /// Set the timeout of the given type in ms, until the node ends: read, range, write or truncate
+    Settimeout {
+        /// The timeout type
+        timeout_type: String,
+        /// In milliseconds
+        timeout_in_ms: u64,
     },
     /// Print cluster information (state, load, IDs, ...)
     Status {
@@ -335,6 +348,10 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         }
         NodetoolCommand::Setcompactionthroughput { compaction_throughput } => {
             compactions::set_throughput(&management, *compaction_throughput)
+        }
+        NodetoolCommand::Gettimeout { timeout_type } => timeouts::get(&management, timeout_type, out),
+        NodetoolCommand::Settimeout { timeout_type, timeout_in_ms } => {
+            timeouts::set(&management, timeout_type, *timeout_in_ms)
         }
         NodetoolCommand::Stop { id, kind } => compactions::stop(&management, id.as_deref(), kind),
         NodetoolCommand::Clearsnapshot(wanted) => moving::clear(&management, wanted, out),

@@ -29,6 +29,7 @@ mod rewrites;
 mod routes;
 mod status;
 mod table_stats;
+mod timeouts;
 mod token;
 mod turns;
 

@@ -41,6 +41,7 @@ pub(super) fn router(state: ManagementState) -> Router {
         .merge(super::moving::routes())
         .merge(super::faults::routes())
         .merge(super::rewrites::routes())
+        .merge(super::timeouts::routes())
         .route_layer(map_request(refuse_parameters))
         .route("/v1/status", get(status_of))
         .route("/v1/tablestats", get(stats_of))

@@ -59,6 +59,23 @@ fn memory_is_told_by_use_and_the_sum_is_what_the_process_has() {
 }
 
 #[test]
+fn timeouts_are_told_and_set() {
+    let node = Node::start();
+    let defaults = json!({ "read": 5000, "range": 10_000, "write": 2000, "truncate": 60_000 });
+    assert_eq!(node.get("/v1/timeouts"), (200, json!({ "milliseconds": defaults })));
+    let wanted = json!({ "kind": "range", "milliseconds": 77 });
+    assert_eq!(node.post("/v1/timeouts", &wanted), (200, json!({})));
+    assert_eq!(node.get("/v1/timeouts").1["milliseconds"]["range"], json!(77));
+    for wrong in [
+        json!({ "kind": "ranges", "milliseconds": 77 }),
+        json!({ "kind": "range", "milliseconds": 0 }),
+        json!({ "kind": "range" }),
+    ] {
+        assert_eq!(node.post("/v1/timeouts", &wrong).0, 400, "{wrong}");
+    }
+}
+
+#[test]
 fn a_node_is_the_same_after_a_restart() {
     let node = Node::start();
     let (_, before) = node.get("/v1/info");
