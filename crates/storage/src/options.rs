@@ -21,6 +21,8 @@ pub struct StorageOptions {
     pub segment_bytes: u32,
     /// Memory for memtables of all shards, in bytes.
     pub memtable_bytes: usize,
+    /// Memory that reads of all shards work in, in bytes.
+    pub read_bytes: usize,
     /// Memory for cached chunks of all shards, in bytes.
     pub cache_bytes: usize,
     /// Does the cache also use what memtables leave of theirs?
@@ -61,6 +63,7 @@ impl StorageOptions {
             sync: SyncMode::Group { window: std::time::Duration::ZERO },
             segment_bytes: 32 << 20,
             memtable_bytes: memory_bytes / 4,
+            read_bytes: memory_bytes / 16,
             cache_bytes: memory_bytes / 8 * 3,
             cache_borrows: true,
             concurrent_compactors: 2,

@@ -34,6 +34,7 @@ mod merge;
 mod point;
 mod prefetch;
 mod read;
+mod read_memory;
 mod scan;
 mod scrub;
 mod snapshot;
@@ -101,6 +102,8 @@ pub struct Shard {
     cache: Rc<ChunkCache>,
     fetcher: Fetcher,
     cache_share: fetch::CacheShare,
+    /// What reads that are under way work in.
+    read_memory: read_memory::ReadMemory,
     schema: RefCell<Arc<Schema>>,
     tables: RefCell<IdMap<TableId, Rc<TableStore>>>,
     /// Held while an edit of the manifest is on its way to the disk.
@@ -345,6 +348,7 @@ impl Shard {
             cache: Rc::new(ChunkCache::new(options.cache_bytes / shard_count)),
             fetcher: Fetcher::new(reader),
             cache_share: fetch::CacheShare::default(),
+            read_memory: read_memory::ReadMemory::new(options.read_bytes / shard_count),
             timestamps: Timestamps::new(
                 Arc::clone(&runtime.clock),
                 index,

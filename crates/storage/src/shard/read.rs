@@ -1,5 +1,6 @@
 //! How a page is read: gather the places a partition may live, merge, keep what is live.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -29,6 +30,8 @@ use crate::{
 const STEPS_PER_TURN: u32 = 1024;
 /// And after which it looks whether it has been long already.
 const STEPS_PER_LOOK: u32 = 16;
+/// A row of so many bytes is as much work as one step more.
+const STEP_BYTES: usize = 4 << 10;
 
 impl Shard {
     /// Reads one page of this shard's part of what is asked for. Keys must be owned by this shard;
@@ -39,6 +42,7 @@ impl Shard {
     pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
         let store = self.store(command.table.id())?;
         store.check_readable()?;
+        let _room = self.read_memory.enter().await;
         let started = self.runtime.clock.elapsed();
         trace::note(|| activity(&store, command));
         let mut reading = Reading::new(self, &store, command);
@@ -47,6 +51,7 @@ impl Shard {
             // Boxed, so that a read of one row needs no room for it; so is what else it seldom comes to.
             ReadTarget::Range(range) => Box::pin(reading.range(*range)).await,
         };
+        self.read_memory.learn(reading.place_count.get(), reading.row_bytes_max);
         reading.note_cold(0);
         reading.tell_passed_of_range();
         if let Err(error) = outcome {
@@ -98,7 +103,13 @@ pub(super) struct Reading<'a> {
     bytes: usize,
     /// Of it, the rows as they are encoded.
     encoded_bytes: usize,
+    /// From how many places it read at once.
+    place_count: Cell<usize>,
+    /// The largest row that it came upon.
+    row_bytes_max: usize,
     steps: u32,
+    /// What was done since it last looked whether it has been long: steps, and more for large rows.
+    work: u32,
     pub(super) piece: Piece,
 }
 
@@ -116,7 +127,10 @@ impl<'a> Reading<'a> {
             row_count: 0,
             bytes: 0,
             encoded_bytes: 0,
+            place_count: Cell::new(1),
+            row_bytes_max: 0,
             steps: 0,
+            work: 0,
             piece: Piece::begin(),
         }
     }
@@ -339,6 +353,7 @@ impl<'a> Reading<'a> {
             let cursor = file.partition_cursor(chunks, key, hash, slices, self.reversed);
             sources.push(Source::File(Box::new(Scoped::new(cursor, None))));
         }
+        self.place_count.set(sources.len().max(self.place_count.get()));
         MergeCursor::new(self.store.table(), self.reversed, sources)
     }
 
@@ -360,6 +375,7 @@ impl<'a> Reading<'a> {
             let cursor = file.scan(Rc::clone(&self.chunks), &places, slices);
             sources.push(Source::File(Box::new(Scoped::new(cursor, self.store.scopes_of(file)))));
         }
+        self.place_count.set(sources.len().max(self.place_count.get()));
         MergeCursor::new(self.store.table(), self.reversed, sources)
     }
 
@@ -416,12 +432,23 @@ impl<'a> Reading<'a> {
 
     async fn count_step(&mut self) {
         self.steps += 1;
-        if self.steps.is_multiple_of(STEPS_PER_LOOK)
-            && (self.steps.is_multiple_of(STEPS_PER_TURN) || self.piece.is_long())
-        {
+        self.work += 1;
+        if self.work < STEPS_PER_LOOK {
+            return;
+        }
+        self.work = 0;
+        if self.steps >= STEPS_PER_TURN || self.piece.is_long() {
+            self.steps = 0;
             tokio::task::yield_now().await;
             self.piece = Piece::begin();
         }
+    }
+
+    /// Notes a merged row, as it is before anything of it is left out.
+    fn note_row(&mut self, row: &Row) {
+        let bytes = row.as_encoded().len();
+        self.row_bytes_max = self.row_bytes_max.max(bytes);
+        self.work = self.work.saturating_add(u32::try_from(bytes / STEP_BYTES).unwrap_or(u32::MAX));
     }
 
     /// Begins a partition; `None` when it is another shard's.
@@ -501,6 +528,7 @@ impl<'a> Reading<'a> {
 
     /// What a client may see of a merged row.
     pub(super) fn visible(&mut self, row: Row, key: &PartitionKey) -> Result<Option<Row>, StorageError> {
+        self.note_row(&row);
         let (table, columns) = (&self.command.table, &self.command.columns);
         let live = self.live_row(row, key)?;
         let live = match table.dropped_columns().is_empty() {
