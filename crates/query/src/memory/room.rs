@@ -20,6 +20,8 @@ pub struct AnswerRoom {
     bytes: usize,
     /// What it has gathered.
     used_bytes: usize,
+    /// How large the row is that it last had to make room for.
+    row_bytes: usize,
     /// Has it the room for the largest answer?
     large: Option<LargeRoom>,
 }
@@ -105,7 +107,7 @@ impl Drop for Counted<'_> {
 
 impl AnswerRoom {
     pub(super) fn new(memory: Rc<AnswerMemory>, bytes: usize) -> Self {
-        AnswerRoom { memory, bytes, used_bytes: 0, large: None }
+        AnswerRoom { memory, bytes, used_bytes: 0, row_bytes: 0, large: None }
     }
 
     /// What it may gather, in bytes, as it is.
@@ -142,11 +144,14 @@ impl AnswerRoom {
     }
 
     /// Room for the next read of an answer that is given in pages. `has_any`: something is on this page, so that it can
-    /// end.
+    /// end. One that needed the large room for a row is that row and what fits beside it.
     pub(crate) fn for_page(&mut self, has_any: bool) -> ReadRoom {
         let page_bytes = self.page_bytes();
-        if has_any && self.used_bytes >= page_bytes {
+        if has_any && (self.used_bytes >= page_bytes || self.large.is_some()) {
             return ReadRoom::PageIsFull;
+        }
+        if self.large.is_some() {
+            return ReadRoom::Bytes(self.left_bytes().min(page_bytes.max(self.row_bytes)));
         }
         if self.is_scarce() && !self.grow((GROWTH * self.bytes).min(page_bytes)) && has_any {
             return ReadRoom::PageIsFull;
@@ -170,6 +175,7 @@ impl AnswerRoom {
 
     /// Makes room for a row of so many bytes, which is the next of the answer. `false` when it is too large for any.
     pub(crate) async fn for_row(&mut self, row_bytes: usize) -> bool {
+        self.row_bytes = row_bytes;
         let wanted = self.used_bytes.saturating_add(row_bytes);
         if self.large.is_none() && wanted > self.bytes && !self.grow(wanted) {
             self.become_large().await;

@@ -94,9 +94,7 @@ impl StoredRows {
         if !projection.is_in_order {
             return self.write_by_slots(projection, sink);
         }
-        if projection.regular_columns.len() * 2 >= projection.sources.len() {
-            sink.expect(self.byte_count(projection));
-        }
+        sink.expect(self.byte_count(projection));
         let mut view = RowView::without_regulars(projection);
         for partition in &self.partitions {
             view.enter_partition(partition);
