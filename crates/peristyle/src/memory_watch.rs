@@ -23,6 +23,9 @@ const KEPT_WHEN_TIGHT: Duration = Duration::from_millis(10);
 /// that freed memory does not come back in time. (64 MiB, 400 answers of 15 MB: 246 MiB resident with, 80 without.)
 const HUGE_PAGES_FROM: u64 = 2 << 30;
 
+/// A process with less than this keeps nothing: there is no room for what may come between two looks.
+const KEPT_FROM: u64 = 256 << 20;
+
 /// How often the process looks while it has little, and while it has more than half of what it may.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_OFTEN_EVERY: Duration = Duration::from_millis(20);
@@ -46,13 +49,25 @@ pub(crate) struct MemoryWatch {
 impl MemoryWatch {
     /// Keeps freed memory from now on.
     pub(crate) fn start(bytes_max: u64) -> Self {
-        allocator::keep_freed_for(KEPT_FOR);
+        let watch = MemoryWatch { bytes_max, is_tight: false, called_back_bytes: 0 };
+        allocator::keep_freed_for(watch.kept_for());
         if bytes_max < HUGE_PAGES_FROM
             && let Err(error) = runtime::refuse_huge_pages()
         {
             tracing::warn!(%error, "the system may give memory by 2 MiB at a time, and keep more than is used");
         }
-        MemoryWatch { bytes_max, is_tight: false, called_back_bytes: 0 }
+        watch
+    }
+
+    /// How long freed memory is kept now.
+    fn kept_for(&self) -> Duration {
+        if self.bytes_max < KEPT_FROM {
+            Duration::ZERO
+        } else if self.is_tight {
+            KEPT_WHEN_TIGHT
+        } else {
+            KEPT_FOR
+        }
     }
 
     /// Looks, does what there is to do, and says when to look again.
@@ -68,7 +83,7 @@ impl MemoryWatch {
             allocator::give_back();
         }
         if self.is_tight != was_tight {
-            allocator::keep_freed_for(if self.is_tight { KEPT_WHEN_TIGHT } else { KEPT_FOR });
+            allocator::keep_freed_for(self.kept_for());
         }
         if resident_bytes > self.bytes_max / 2 { LOOK_OFTEN_EVERY } else { LOOK_EVERY }
     }
