@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "a tool lives outside the simulated world")]
 
 mod arguments;
+mod attack;
 mod bless;
 mod check;
 mod coldreads;
@@ -108,6 +109,12 @@ const COMMANDS: &[Command] = &[
         options: "[--seed S] [--seeds N] [--steps N] [--address ADDRESS:PORT]",
         about: "random statements to Peristyle and to a real Cassandra: the same answers",
         run: differ::run,
+    },
+    Command {
+        name: "attack",
+        options: "[--memory 64MiB,…] [--shards 1,…] [--only SCENARIO,…] [--seconds N] [--minutes N] [--seed S] [--short]",
+        about: "hostile clients beside one who asks for a row at a time: resident memory, waits, turns, nothing lost",
+        run: attack::run,
     },
     Command {
         name: "peers",

@@ -101,10 +101,28 @@ pub(crate) fn cpu_seconds(process_id: u32) -> Result<f64, Failure> {
 
 /// Resident memory of a process in bytes.
 pub(crate) fn rss_bytes(process_id: u32) -> Result<u64, Failure> {
+    status_bytes(process_id, "VmRSS:")
+}
+
+/// The most resident memory that a process ever had, in bytes.
+pub(crate) fn high_water_bytes(process_id: u32) -> Result<u64, Failure> {
+    status_bytes(process_id, "VmHWM:")
+}
+
+/// A field of `/proc/PID/status` that is told in kilobytes.
+fn status_bytes(process_id: u32, field: &str) -> Result<u64, Failure> {
     let text = std::fs::read_to_string(format!("/proc/{process_id}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| Failure::new("a process without VmRSS"))
+    kilobytes
+        .map(|kilobytes| kilobytes << 10)
+        .ok_or_else(|| Failure::new(format!("a process without {field}")))
+}
+
+/// The values of a metric with labels, one for each of its lines.
+pub(crate) fn labelled_metrics(metrics: &str, name: &str) -> Vec<f64> {
+    let value = |line: &str| line.strip_prefix(name)?.strip_prefix('{')?.split_once("} ")?.1.parse().ok();
+    metrics.lines().filter_map(value).collect()
 }
 
 /// Bytes as mebibytes, for printing.

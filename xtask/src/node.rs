@@ -124,11 +124,17 @@ impl Node {
 
     /// Ends it cleanly with SIGTERM.
     pub(crate) fn stop(mut self) -> Result<(), Failure> {
-        crate::peers::succeed(Command::new("kill").arg(self.child.id().to_string()))?;
+        self.end("TERM")
+    }
+
+    /// Ends it with a signal, and waits until it has ended.
+    pub(crate) fn end(&mut self, signal: &str) -> Result<(), Failure> {
+        let process_id = self.child.id().to_string();
+        crate::peers::succeed(Command::new("kill").args(["-s", signal, &process_id]))?;
         let asked = Instant::now();
         while self.child.try_wait()?.is_none() {
             if asked.elapsed() > STOP_TIMEOUT {
-                return Err(Failure::new("the server does not end on SIGTERM"));
+                return Err(Failure::new(format!("the server does not end on SIG{signal}")));
             }
             std::thread::sleep(POLL);
         }

@@ -165,12 +165,38 @@ impl Connection {
     }
 
     fn exchange(&mut self, opcode: u8, body: &[u8]) -> Result<Response, WireError> {
-        let mut frame = vec![self.version, 0, 0, 1, opcode];
+        self.send(1, opcode, body)?;
+        self.receive()
+    }
+
+    /// Sends a statement as text and does not wait for its answer.
+    pub(crate) fn send_query(&mut self, stream: u16, text: &str, request: &Request) -> Result<(), WireError> {
+        let mut body = Vec::new();
+        put_long_string(&mut body, text);
+        self.put_request(&mut body, request);
+        self.send(stream, 0x07, &body)
+    }
+
+    /// Sends any frame, right or wrong, and does not wait for its answer.
+    pub(crate) fn send(&mut self, stream: u16, opcode: u8, body: &[u8]) -> Result<(), WireError> {
+        let [high, low] = stream.to_be_bytes();
+        let mut frame = vec![self.version, 0, high, low, opcode];
         put_bytes(&mut frame, body);
         match self.segmented {
             false => self.socket.write_all(&frame)?,
             true => self.socket.write_all(&segment::wrap(&frame))?,
         }
+        Ok(())
+    }
+
+    /// How long the socket may neither take nor give anything.
+    pub(crate) fn set_patience(&self, time: Duration) -> Result<(), WireError> {
+        self.socket.set_write_timeout(Some(time))?;
+        Ok(self.socket.set_read_timeout(Some(time))?)
+    }
+
+    /// The next answer, whatever request it is for.
+    pub(crate) fn receive(&mut self) -> Result<Response, WireError> {
         let header = self.read_bytes(9)?;
         let length = u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize;
         if length > FRAME_BYTES_MAX {
