@@ -1,15 +1,17 @@
 //! Requests that failed through no fault of the client's: a line in the log each, with the statement, so that
-//! whoever runs the node learns of a damaged file even if nobody reads the client's log.
+//! whoever runs the node learns of a damaged file even if nobody reads the client's log. The log says where the file
+//! is; the client is told its name alone.
 //!
 //! The statement's text goes there, not the values bound to it, which are not ours to tell. So do reads that came upon
 //! many tombstones, as in Cassandra with the key: it says which partition is to be looked after.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use protocol::{ErrorKind, ErrorResponse, Request};
 use query::{Engine, TombstoneFailure, TombstoneWarning};
-use storage::StorageError;
+use storage::{Layout, StorageError};
 
 use super::ShardServer;
 use crate::convert;
@@ -47,8 +49,13 @@ impl FailureLog {
     }
 }
 
-/// Counts and logs an error, if it is the node's.
-pub(super) fn note(server: &ShardServer, keyspace: Option<&str>, request: &Request, error: &ErrorResponse) {
+/// Gives what the client is told of an error. If it is the node's, it is counted and logged first.
+pub(super) fn tell(
+    server: &ShardServer,
+    keyspace: Option<&str>,
+    request: &Request,
+    error: ErrorResponse,
+) -> ErrorResponse {
     let is_ours = matches!(
         error.kind,
         ErrorKind::Server
@@ -56,9 +63,18 @@ pub(super) fn note(server: &ShardServer, keyspace: Option<&str>, request: &Reque
             | ErrorKind::ReadFailure { .. }
             | ErrorKind::WriteFailure { .. }
     );
-    if !is_ours {
-        return;
+    if is_ours {
+        note(server, keyspace, request, &error);
     }
+    // What was refused for want of room may say why: a file could not be written.
+    if is_ours || error.kind == ErrorKind::Overloaded {
+        let layout = server.tracer.coordinator.shard().local().layout();
+        return ErrorResponse { message: without_places(&error.message, layout), ..error };
+    }
+    error
+}
+
+fn note(server: &ShardServer, keyspace: Option<&str>, request: &Request, error: &ErrorResponse) {
     server.clients.count_exception();
     // Those that a stop cuts off are no news: the stop itself is logged.
     if error.message == StorageError::ShuttingDown.to_string() {
@@ -70,6 +86,16 @@ pub(super) fn note(server: &ShardServer, keyspace: Option<&str>, request: &Reque
         let keyspace = keyspace.unwrap_or_default();
         tracing::error!(error = %error.message, %statement, keyspace, left_out, "a statement failed");
     }
+}
+
+/// Words about files, with the names of these alone.
+fn without_places(words: &str, layout: &Layout) -> String {
+    let directories = layout.data_directories().iter().map(PathBuf::as_path).chain([layout.root()]);
+    // A directory's name may have blanks in it.
+    let words = directories
+        .fold(words.to_owned(), |words, directory| words.replace(&format!("{}/", directory.display()), ""));
+    let name = |word: &str| word.rsplit('/').find(|part| !part.is_empty()).unwrap_or(word).to_owned();
+    words.split(' ').map(name).collect::<Vec<_>>().join(" ")
 }
 
 /// Counts and logs a read that came upon too many tombstones. Its words show the partition's key: without it nobody
@@ -149,6 +175,26 @@ mod tests {
         assert_eq!(log.admit(1_000 + WINDOW_MILLIS), Some(15), "a new window tells of those left out");
         assert_eq!(log.admit(1_000 + WINDOW_MILLIS), Some(0));
         assert_eq!(log.admit(0), Some(0), "a clock that goes back begins a new window");
+    }
+
+    #[test]
+    fn a_client_is_told_the_names_of_files_and_not_where_they_are() {
+        let layout = Layout::new("/srv/my data");
+        for (words, told) in [
+            (
+                "create snapshot: no /srv/my data/data/k/t-1/snapshots/s/da-2-bti-TOC.txt",
+                "create snapshot: no da-2-bti-TOC.txt",
+            ),
+            (
+                "link /srv/my data/data/k/t-1/a.db: not found (os error 2)",
+                "link a.db: not found (os error 2)",
+            ),
+            ("read elsewhere/b.db, written to /tmp/c.db", "read b.db, written to c.db"),
+            ("list /srv/my data/data: denied", "list data: denied"),
+            ("a share of 1 / 2", "a share of 1 / 2"),
+        ] {
+            assert_eq!(without_places(words, &layout), told);
+        }
     }
 
     #[test]

@@ -79,8 +79,8 @@ impl Job {
         match self.answer(room).await {
             Ok(answer) => answer,
             Err(error) => {
-                failed::note(&self.server, self.session.borrow().keyspace.as_deref(), request, &error);
-                Response::Error(error).into()
+                let keyspace = self.session.borrow().keyspace.clone();
+                Response::Error(failed::tell(&self.server, keyspace.as_deref(), request, error)).into()
             }
         }
     }

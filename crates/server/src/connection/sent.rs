@@ -150,7 +150,7 @@ impl Connection {
         frames.by_ref().take(written_count).for_each(|frame| self.put_void(&frame));
         if let Some((count, error)) = doubtful {
             let error = convert::error(error);
-            frames.by_ref().take(count).for_each(|frame| self.put_failure(&frame, &error));
+            frames.by_ref().take(count).for_each(|frame| self.put_failure(&frame, error.clone()));
         }
         frames.for_each(|frame| self.together.leave(frame));
     }
@@ -162,13 +162,13 @@ impl Connection {
         self.client.count_request();
     }
 
-    fn put_failure(&mut self, frame: &Frame, error: &ErrorResponse) {
+    fn put_failure(&mut self, frame: &Frame, mut error: ErrorResponse) {
         // It was parsed when it was gathered.
         if let Ok(envelope) = self.decoder.decode_request(frame) {
             let session = self.session.borrow();
-            failed::note(&self.server, session.keyspace.as_deref(), &envelope.request, error);
+            error = failed::tell(&self.server, session.keyspace.as_deref(), &envelope.request, error);
         }
-        self.encoder.append_error(frame.header.version, frame.header.stream, error);
+        self.encoder.append_error(frame.header.version, frame.header.stream, &error);
         self.client.count_request();
     }
 }

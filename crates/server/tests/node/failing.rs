@@ -89,6 +89,8 @@ fn a_failed_change_of_the_schema_is_told_and_can_be_made_again() {
     disk.faults().fail_all(Some(Operation::Sync), Fault::InputOutput);
     let failed = client.query(create);
     assert!(matches!(kind(&failed), ErrorKind::Server), "{failed:?}");
+    let told = if let Response::Error(error) = &failed { error.message.as_str() } else { "" };
+    assert!(told.contains("schema.log: ") && !told.contains('/'), "the file and not where it is: {told}");
     disk.faults().clear();
     let (_, faults) = node.get("/v1/faults");
     let acts: Vec<_> = faults["faults"].as_array().into_iter().flatten().map(|fault| &fault["act"]).collect();

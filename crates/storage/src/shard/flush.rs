@@ -288,7 +288,7 @@ impl Shard {
 
     /// Makes a change of a table's files durable and then true for readers, in one step: nobody
     /// else changes the manifest or the table's files meanwhile. Gives the files that went; `None`
-    /// when the change no longer fits, because a file it removes is gone already.
+    /// when the change no longer fits, because a file it removes or the table is gone already.
     pub(super) async fn commit(
         &self,
         store: &TableStore,
@@ -304,9 +304,9 @@ impl Shard {
         };
         let still_fits = match &change.removed {
             Removed::All => true,
-            Removed::These(ids) => removed.len() == ids.len() && !store.is_dropped.get(),
+            Removed::These(ids) => removed.len() == ids.len(),
         };
-        if !still_fits {
+        if !still_fits || store.is_dropped.get() {
             return Ok(None);
         }
         let table = store.table().id();

@@ -392,6 +392,11 @@ impl Shard {
         &self.runtime
     }
 
+    /// Where the node's files are.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     /// The schema in force here.
     pub fn schema(&self) -> Arc<Schema> {
         Arc::clone(&self.schema.borrow())

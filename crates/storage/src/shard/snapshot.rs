@@ -18,6 +18,7 @@ use types::Token;
 use uuid::Uuid;
 
 use super::scrub::Soundness;
+use super::tables::unless_dropped;
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::snapshots::{
@@ -64,7 +65,8 @@ impl Shard {
         if !skip_flush {
             self.flush(table).await?;
         }
-        self.link_all_files(&store, move |table| snapshot_directory(table, &tag)).await
+        let linked = self.link_all_files(&store, move |table| snapshot_directory(table, &tag)).await;
+        unless_dropped(&store, linked)
     }
 
     /// Writes what makes a directory of files a snapshot: the list of them, and the table's definition.

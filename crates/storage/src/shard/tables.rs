@@ -87,22 +87,28 @@ impl Shard {
     /// Empties this shard's part of a table: everything written before goes, in one step.
     ///
     /// # Errors
-    /// The manifest could not be written; the table is as before, on the disk.
+    /// There is no such table, or it is dropped meanwhile; or the manifest could not be written, and the table is as
+    /// before, on the disk.
     pub async fn truncate(self: &Rc<Self>, table: TableId) -> Result<(), StorageError> {
         let store = self.store(table)?;
+        let emptied = self.truncate_store(&store).await;
+        unless_dropped(&store, emptied)
+    }
+
+    async fn truncate_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<(), StorageError> {
         if self.wants_auto_snapshot(&store.table()) {
-            self.flush_store(&store).await?;
-            self.auto_snapshot(&store, Occasion::Truncated).await?;
+            self.flush_store(store).await?;
+            self.auto_snapshot(store, Occasion::Truncated).await?;
         }
         let _turn = store.flush_turn.lock().await;
-        self.freeze(&store);
+        self.freeze(store);
         let before: Vec<_> = store.frozen.borrow().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
         let change = FileChange { added: Vec::new(), removed: Removed::All, flushed: Some(self.log.end()) };
-        let emptied = self.commit(&store, change).await;
+        let emptied = self.commit(store, change).await;
         let files = emptied.inspect_err(|error| self.note_fault("truncate", error))?.unwrap_or_default();
         store.damage.borrow_mut().clear();
         // A schema change may have frozen a memtable meanwhile: it holds writes that came after.
-        self.forget_frozen(&store, |frozen| before.iter().any(|slot| Rc::ptr_eq(slot, &frozen.slot)));
+        self.forget_frozen(store, |frozen| before.iter().any(|slot| Rc::ptr_eq(slot, &frozen.slot)));
         self.delete_files(&files).await;
         Ok(())
     }
@@ -179,5 +185,16 @@ impl Shard {
         self.note_hot().await;
         let closed = self.log.close().await;
         flushed.and(closed.map_err(StorageError::from))
+    }
+}
+
+/// What an act of a table came to. The files of one that was dropped meanwhile are gone, which is no failure of the disk.
+pub(super) fn unless_dropped<T>(
+    store: &TableStore,
+    outcome: Result<T, StorageError>,
+) -> Result<T, StorageError> {
+    match outcome {
+        Err(_) if store.is_dropped.get() => Err(StorageError::NoTable { table: store.table().id() }),
+        outcome => outcome,
     }
 }
