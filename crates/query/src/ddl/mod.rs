@@ -4,6 +4,7 @@
 //! statement asks for, what the client is to be told, and what it should be warned of. Checks come
 //! in Cassandra's order, so that a statement with two faults is refused for the same one.
 
+mod absent;
 mod keyspace;
 mod options;
 mod properties;
@@ -72,6 +73,11 @@ pub(crate) fn plan(
         StatementKind::CreateType(create) => user_type::create(create, &context),
         StatementKind::AlterType(alter) => user_type::alter(alter, &context),
         StatementKind::DropType(drop) => user_type::drop(drop, &context),
+        StatementKind::DropIndex(drop) => absent::drop_index(drop, &context),
+        StatementKind::DropView(drop) => absent::drop_view(drop, &context),
+        StatementKind::DropFunction(drop) => absent::drop_function("Function", drop, &context),
+        StatementKind::DropAggregate(drop) => absent::drop_function("Aggregate", drop, &context),
+        StatementKind::DropTrigger(drop) => absent::drop_trigger(drop, &context),
         other => Err(QueryError::unsupported(other.label())),
     }
 }
