@@ -6,8 +6,6 @@
 use coordinator::{Consistency, CoordinatorError};
 use storage::StorageError;
 
-use crate::response::TombstoneWarning;
-
 /// Why a statement was refused, or failed. Each kind has a code of the native protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "fields are the facts the protocol carries, under its names")]
@@ -81,8 +79,6 @@ pub struct TombstoneFailure {
     pub what: String,
     /// What the client should know beside the error.
     pub warnings: Vec<String>,
-    /// Which of the warnings whoever runs the node should know of, too.
-    pub tombstones: Vec<TombstoneWarning>,
 }
 
 /// What kind of write timed out or failed.
@@ -116,8 +112,8 @@ impl QueryError {
 
     /// The end of a read that came upon too many tombstones, in the words of the log.
     pub(crate) fn too_many_tombstones(consistency: Consistency, what: String) -> Self {
-        let (warnings, tombstones) = (Vec::new(), Vec::new());
-        QueryError::TooManyTombstones(Box::new(TombstoneFailure { consistency, what, warnings, tombstones }))
+        let warnings = Vec::new();
+        QueryError::TooManyTombstones(Box::new(TombstoneFailure { consistency, what, warnings }))
     }
 
     /// The code of the native protocol.

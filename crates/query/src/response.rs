@@ -28,7 +28,11 @@ pub struct TombstoneWarning {
     pub table: String,
     /// The partition, of a range the last one that was looked at: the values of its key as CQL.
     pub key: String,
-    /// The warning.
+    /// Rows that live.
+    pub live_count: u64,
+    /// Tombstones beside them.
+    pub tombstone_count: u64,
+    /// The warning in Cassandra's words, which spell the read in their own way.
     pub text: String,
 }
 

@@ -70,7 +70,7 @@ impl Inner {
         match result {
             Ok(rows) => Ok(Response { kind: ResponseKind::Rows(rows), warnings, tombstones }),
             Err(QueryError::TooManyTombstones(failure)) => {
-                let failure = TombstoneFailure { warnings, tombstones, ..*failure };
+                let failure = TombstoneFailure { warnings, ..*failure };
                 Err(QueryError::TooManyTombstones(Box::new(failure)))
             }
             Err(error) => Err(error),

@@ -123,7 +123,7 @@ impl Tally {
         );
         let table_name = format!("{}.{}", table.keyspace(), table.name());
         let key = shortened(&key_literals(table, &key).join(", ")).to_owned();
-        Some(TombstoneWarning { table: table_name, key, text })
+        Some(TombstoneWarning { table: table_name, key, live_count, tombstone_count, text })
     }
 }
 

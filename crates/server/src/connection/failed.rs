@@ -2,15 +2,14 @@
 //! whoever runs the node learns of a damaged file even if nobody reads the client's log. The log says where the file
 //! is; the client is told its name alone.
 //!
-//! The statement's text goes there, not the values bound to it, which are not ours to tell. So do reads that came upon
-//! many tombstones, as in Cassandra with the key: it says which partition is to be looked after.
+//! The statement's text goes there, not the values bound to it, which are not ours to tell.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use protocol::{ErrorKind, ErrorResponse, Request};
-use query::{Engine, TombstoneFailure, TombstoneWarning};
+use query::{Engine, TombstoneFailure};
 use storage::{Layout, StorageError};
 
 use super::ShardServer;
@@ -34,7 +33,7 @@ pub(super) struct FailureLog {
 
 impl FailureLog {
     /// May one more be logged now? With how many were left out since the last one.
-    fn admit(&self, now_millis: i64) -> Option<u64> {
+    pub(super) fn admit(&self, now_millis: i64) -> Option<u64> {
         let is_over = |start: i64| !(start..start.saturating_add(WINDOW_MILLIS)).contains(&now_millis);
         if self.window_start.get().is_none_or(is_over) {
             self.window_start.set(Some(now_millis));
@@ -98,27 +97,14 @@ fn without_places(words: &str, layout: &Layout) -> String {
     words.split(' ').map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// Counts and logs a read that came upon too many tombstones. Its words show the partition's key: without it nobody
+/// Counts and logs a read that ended because of tombstones. Its words show the partition's key: without it nobody
 /// finds the table's user.
 pub(super) fn note_too_many_tombstones(server: &ShardServer, request: &Request, failure: &TombstoneFailure) {
     server.clients.count_exception();
-    note_tombstones(server, request, &failure.tombstones);
     let now_millis = server.tracer.coordinator.now_millis();
     if let Some(left_out) = server.failures.admit(now_millis) {
         let statement = statement(&server.engine, request);
         tracing::error!(%statement, left_out, "{}", failure.what);
-    }
-}
-
-/// Logs reads that came upon many tombstones, with the partitions' keys.
-pub(super) fn note_tombstones(server: &ShardServer, request: &Request, met: &[TombstoneWarning]) {
-    for warning in met {
-        let Some(left_out) = server.tombstones.admit(server.tracer.coordinator.now_millis()) else {
-            continue;
-        };
-        let TombstoneWarning { table, key, text } = warning;
-        let statement = statement(&server.engine, request);
-        tracing::warn!(%table, %key, %statement, left_out, "{text}");
     }
 }
 
@@ -130,7 +116,7 @@ pub(crate) fn note_refused_connection(server: &ShardServer, peer: SocketAddr, fu
 }
 
 /// The text of what was asked.
-fn statement(engine: &Engine, request: &Request) -> String {
+pub(super) fn statement(engine: &Engine, request: &Request) -> String {
     let prepared = |id: &bytes::Bytes| {
         let known = convert::prepared_id(id).ok().and_then(|id| engine.prepared_text(&id));
         known.map_or_else(|| "(prepared, no longer known)".to_owned(), |(text, _)| text)

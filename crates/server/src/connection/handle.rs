@@ -15,6 +15,7 @@ use runtime::trace;
 use super::ShardServer;
 use super::answer::{Answer, RowsAnswer, Wanted};
 use super::failed;
+use super::tombstones;
 use super::traced::TracedRequest;
 use crate::clients::{PanicCount, Registration};
 use crate::convert;
@@ -132,7 +133,7 @@ impl Job {
         wanted: Wanted<'_>,
     ) -> Result<Answer, ErrorResponse> {
         let request = &self.envelope.request;
-        let query::Response { kind, warnings, tombstones } = match response {
+        let query::Response { kind, warnings, tombstones: met } = match response {
             Ok(response) => response,
             Err(QueryError::TooManyTombstones(failure)) => {
                 failed::note_too_many_tombstones(&self.server, request, &failure);
@@ -143,7 +144,7 @@ impl Job {
             }
             Err(error) => return Err(convert::error(error)),
         };
-        failed::note_tombstones(&self.server, request, &tombstones);
+        tombstones::note(&self.server, request, &met);
         let response = match kind {
             ResponseKind::Void => Response::Void,
             ResponseKind::SetKeyspace(keyspace) => {

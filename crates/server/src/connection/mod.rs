@@ -16,6 +16,7 @@ mod handle;
 mod intake;
 mod progress;
 mod sent;
+mod tombstones;
 mod traced;
 
 use std::cell::RefCell;

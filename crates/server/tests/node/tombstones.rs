@@ -1,11 +1,14 @@
-//! What a client hears of reads that come upon many tombstones. That the words and numbers are Cassandra's is shown by
+//! What a client hears of reads that come upon many tombstones, and what the log says. That the words and numbers are Cassandra's is shown by
 //! `tests/cql/tombstones.cql`.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use protocol::{ErrorKind, Response, ResponseEnvelope};
 use runtime::MemoryDisk;
 use storage::{StorageOptions, TombstoneThresholds};
 
-use super::support::{Client, Node, request};
+use super::support::{Client, Node, execute, request};
 
 const OVERWHELMED: &str =
     "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /127.0.0.1:7000";
@@ -61,4 +64,62 @@ fn a_client_is_warned_above_one_threshold_and_refused_above_the_other() {
     let answer = ask(&mut client, "SELECT * FROM k.t WHERE a IN (5, 6, 20)");
     assert_eq!(answer.warnings.len(), 2, "{:?}", answer.warnings);
     assert!(matches!(ask(&mut client, "SELECT * FROM k.t").response, Response::Error(_)));
+}
+
+/// What all nodes of this process have logged, from warnings on.
+static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Log;
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOG.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Lines of the log with these words.
+fn logged(words: &str) -> Vec<String> {
+    let log = String::from_utf8_lossy(&LOG.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
+    log.lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
+}
+
+/// The line named the module of failed requests, and a statement that no client had sent.
+#[test]
+fn the_log_has_one_warning_of_a_read_with_the_client_s_statement_and_the_counts() {
+    let log = tracing_subscriber::fmt().with_ansi(false).with_max_level(tracing::Level::WARN);
+    log.with_writer(|| Log).try_init().expect("nobody else listens");
+    let node = Node::on_disk(&MemoryDisk::new(), few);
+    let mut client = node.client();
+    with_deleted_rows(&mut client, &[6, 20, 21]);
+    let answer = ask(&mut client, "SELECT b,  a\nFROM k.t WHERE a IN (6, 20)");
+    assert_eq!(answer.warnings.len(), 2, "the client hears of each partition: {:?}", answer.warnings);
+    let lines = logged("IN (6, 20)");
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    for part in [
+        " WARN ",
+        ": a read came upon many tombstones ",
+        " statement=SELECT b, a FROM k.t WHERE a IN (6, 20) ",
+        " table=k.t key=20 tombstone_count=20 live_count=1 partition_count=2 ",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(!line.contains("failed") && !line.contains("ALLOW FILTERING"), "{line}");
+
+    // A prepared one is shown as it was prepared, and a long one in part.
+    let prepared = client.prepare("SELECT a AS six FROM k.t WHERE a = ?");
+    client.call(execute(&prepared, &[&6_i32.to_be_bytes()]));
+    assert_eq!(logged(" statement=SELECT a AS six FROM k.t WHERE a = ? ").len(), 1);
+    let long = format!("SELECT a AS {} FROM k.t WHERE a = 6", "l".repeat(500));
+    ask(&mut client, &long);
+    assert_eq!(logged(&format!("{}… ", "l".repeat(400 - "SELECT a AS ".len()))).len(), 1);
+
+    // One that was ended failed, which is an error and no warning.
+    ask(&mut client, "SELECT b FROM k.t WHERE a = 21");
+    let lines = logged("statement=SELECT b FROM k.t WHERE a = 21");
+    assert!(matches!(&lines[..], [line] if line.contains("ERROR ")), "{lines:?}");
 }
