@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use coordinator::Coordinator;
 use cql::ast::Statement;
-use runtime::trace;
+use runtime::{Piece, trace};
 use schema::Schema;
 
 use crate::catalog::Catalog;
@@ -89,12 +89,15 @@ impl Engine {
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
         trace::note(|| format!("Parsing {text}"));
-        let statement = cql::parse_statement(text)?;
+        let mut piece = Piece::begin();
+        let statement = self.inner.parse(text, room).await?;
         trace::note(|| "Preparing statement".into());
+        piece.give_way().await;
         let schema = self.inner.coordinator.schema();
         self.inner.check_keyspace(&schema, options.keyspace.as_deref())?;
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
         let planned = self.inner.plan(&schema, statement, keyspace)?;
+        piece.give_way().await;
         let response = self.inner.execute(&planned, keyspace, options, room, false).await?;
         Ok(remember_keyspace(session, response))
     }
@@ -118,7 +121,8 @@ impl Engine {
         }
         self.inner.check_keyspace(&self.inner.coordinator.schema(), keyspace)?;
         let keyspace = keyspace.or(session.keyspace.as_deref());
-        let statement = cql::parse_statement(text)?;
+        let mut room = self.answers().room_of_its_own();
+        let statement = self.inner.parse(text, &mut room).await?;
         let hashed = if is_qualified(&statement.kind) { None } else { keyspace };
         let id = statement_id(hashed, text);
         let prepared = self.inner.prepare(text, statement, keyspace)?;
@@ -141,7 +145,7 @@ impl Engine {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        let prepared = self.inner.prepared(id)?;
+        let prepared = self.inner.prepared(id, room).await?;
         let Prepared { keyspace, planned, .. } = &prepared;
         let response = self.inner.execute(planned, keyspace.as_deref(), options, room, true).await?;
         Ok(remember_keyspace(session, response))
@@ -149,18 +153,22 @@ impl Engine {
 
     /// The plan of a prepared statement, if it is at hand and up to date.
     pub(crate) fn planned_now(&self, id: &[u8; 16]) -> Option<Rc<Planned>> {
-        let planned = self.inner.plans.borrow_mut().get(id)?.planned;
-        (planned.epoch == self.inner.coordinator.schema_epoch()).then_some(planned)
+        self.inner.prepared_now(id).map(|prepared| prepared.planned)
     }
 
     pub(crate) fn coordinator(&self) -> &Coordinator {
         &self.inner.coordinator
     }
 
-    /// The text of a prepared statement and what is known of it, if it is known here.
-    pub fn prepared_text(&self, id: &[u8; 16]) -> Option<(String, PreparedInfo)> {
-        let text = self.inner.texts.get(id)?.text.clone();
-        Some((text, self.inner.prepared(id).ok()?.planned.info(*id)))
+    /// The text of a prepared statement, if it is known here.
+    pub fn prepared_text(&self, id: &[u8; 16]) -> Option<String> {
+        Some(self.inner.texts.get(id)?.text.clone())
+    }
+
+    /// What is known of a prepared statement.
+    pub async fn prepared_info(&self, id: &[u8; 16]) -> Option<PreparedInfo> {
+        let prepared = self.inner.prepared(id, &mut self.answers().room_of_its_own()).await.ok()?;
+        Some(prepared.planned.info(*id))
     }
 
     /// Executes a BATCH message; the values are in `statements`, not in `options`.
@@ -230,33 +238,49 @@ impl Inner {
         Ok(Prepared { keyspace: keyspace.map(Into::into), planned: Rc::new(planned), bytes })
     }
 
+    /// The tree of a text, whose memory counts in the room.
+    async fn parse(&self, text: &str, room: &mut AnswerRoom) -> Result<Statement, QueryError> {
+        prepare::parse(text, &self.coordinator.shard().local().runtime().io, room).await
+    }
+
+    /// The prepared statement of that id, if it is at hand and planned against the schema as it is.
+    fn prepared_now(&self, id: &[u8; 16]) -> Option<Prepared> {
+        let prepared = self.plans.borrow_mut().get(id)?;
+        (prepared.planned.epoch == self.coordinator.schema_epoch()).then_some(prepared)
+    }
+
     /// The prepared statement of that id, planned against the schema as it is.
-    fn prepared(&self, id: &[u8; 16]) -> Result<Prepared, QueryError> {
-        let found = self.plans.borrow_mut().get(id);
-        if let Some(prepared) = &found
-            && prepared.planned.epoch == self.coordinator.schema_epoch()
-        {
-            return Ok(prepared.clone());
+    async fn prepared(&self, id: &[u8; 16], room: &mut AnswerRoom) -> Result<Prepared, QueryError> {
+        match self.prepared_now(id) {
+            Some(prepared) => Ok(prepared),
+            // Boxed, so that the many that are at hand need no room for it.
+            None => Box::pin(self.prepare_again(id, room)).await,
         }
-        // Prepared on another shard, made room for others here, or the schema has changed.
-        match self.prepare_again(id) {
-            Some(again) if found.is_none_or(|before| again.planned.is_like(&before.planned)) => {
+    }
+
+    /// Plans the statement of that id anew, if its text is still known and means what it meant: it was prepared on another
+    /// shard, made room for others here, or the schema has changed.
+    async fn prepare_again(&self, id: &[u8; 16], room: &mut AnswerRoom) -> Result<Prepared, QueryError> {
+        let before = self.plans.borrow_mut().get(id);
+        let again = match self.texts.get(id) {
+            Some(kept) => {
+                let PreparedText { keyspace, text } = &*kept;
+                let statement = self.parse(text, room).await;
+                statement.and_then(|statement| self.prepare(text, statement, keyspace.as_deref())).ok()
+            }
+            None => None,
+        };
+        match again.filter(|again| before.is_none_or(|before| again.planned.is_like(&before.planned))) {
+            Some(again) => {
                 self.plans.borrow_mut().put(*id, again.clone());
                 Ok(again)
             }
-            _ => {
+            None => {
                 self.plans.borrow_mut().remove(id);
                 self.texts.remove(id);
                 Err(QueryError::Unprepared { id: *id })
             }
         }
-    }
-
-    /// Plans the statement of that id anew, if its text is still known and means something.
-    fn prepare_again(&self, id: &[u8; 16]) -> Option<Prepared> {
-        let PreparedText { keyspace, text } = &*self.texts.get(id)?;
-        let statement = cql::parse_statement(text).ok()?;
-        self.prepare(text, statement, keyspace.as_deref()).ok()
     }
 
     /// Tells the log now and then that prepared statements make room for others: each of them comes again.

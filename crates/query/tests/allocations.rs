@@ -26,6 +26,8 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
     /// Allocated and not freed, as far as this thread did either.
     static LIVE_BYTES: Cell<isize> = const { Cell::new(0) };
+    /// The most that this has been since it was last set.
+    static PEAK_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
 // SAFETY: all is done by the system's allocator.
@@ -33,6 +35,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         LIVE_BYTES.set(LIVE_BYTES.get() + layout.size() as isize);
+        PEAK_BYTES.set(PEAK_BYTES.get().max(LIVE_BYTES.get()));
         // SAFETY: the caller's promise is handed on.
         unsafe { System.alloc(layout) }
     }
@@ -250,6 +253,42 @@ fn a_plan_is_taken_for_what_it_is() {
             let (live, told) = bytes_of_plans(&session, &text, 8).await;
             assert!(live <= told, "{kind}: {live} bytes are taken for {told}");
             assert!(told <= 6 * live, "{kind}: {live} bytes are taken for {told}");
+        }
+    });
+}
+
+/// What there is room for by token of a statement (`prepare/parse.rs`).
+const BYTES_OF_TOKEN: isize = 400;
+
+#[test]
+fn what_becomes_of_a_large_text_has_room() {
+    with_node(1, 64 << 20, async |mut session: Session| {
+        session
+            .run("CREATE TABLE t (k int, c int, v int, l list<int>, m map<int, int>, PRIMARY KEY (k, c))")
+            .await;
+        let many = |what: &str| vec![what; 4_000].join(",");
+        let kinds = [
+            format!("SELECT v FROM t WHERE k IN ({})", many("1")),
+            format!("SELECT v FROM t WHERE k IN ({})", many("?")),
+            format!("SELECT v FROM t WHERE k = 1 AND (c) IN ({})", many("(1)")),
+            format!("SELECT {} FROM t", many("v")),
+            format!("SELECT {} FROM t", many("v+1")),
+            format!("SELECT v FROM t WHERE {}", vec!["v = 1"; 4_000].join(" AND ")),
+            format!("INSERT INTO t (k, c, l) VALUES (1, 1, [{}])", many("1")),
+            format!("INSERT INTO t (k, c, m) VALUES (1, 1, {{{}}})", many("1:1")),
+            format!("INSERT INTO t (k, c, v) VALUES (1, 1, f({}))", many("1")),
+            format!("BEGIN BATCH {} APPLY BATCH", "INSERT INTO t (k, c, v) VALUES (1, 1, 1);".repeat(500)),
+            format!("BEGIN BATCH {} APPLY BATCH", "UPDATE t SET v = 1 WHERE k = 1 AND c = 1;".repeat(500)),
+            format!("CREATE TABLE u (k int PRIMARY KEY, {})", many("a int")),
+        ];
+        for text in kinds {
+            let before = LIVE_BYTES.get();
+            PEAK_BYTES.set(before);
+            drop(session.send(&text).await);
+            let taken = PEAK_BYTES.get() - before;
+            // Small texts need no room, and cost no less.
+            let counted = cql::token_count(&text) as isize * BYTES_OF_TOKEN;
+            assert!(taken <= counted, "{taken} bytes are taken of {counted} for {}", &text[..60]);
         }
     });
 }

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::with_session;
-use query::{BindValue, QueryError};
+use common::{Session, with_session};
+use query::{BatchQuery, BatchStatement, BatchType, BindValue, QueryError, Values};
 
 const TOO_MANY_DIGITS: &str = "A varint or decimal has at most 10000 digits (4153 bytes)";
 
@@ -60,5 +60,57 @@ fn a_number_of_too_many_digits_does_not_come_in_by_any_door() {
         let message = format!("the operation 'varint * varint' failed: {TOO_MANY_DIGITS}");
         session.refuses("SELECT v * v FROM t", &message).await;
         session.check("SELECT v / v, v % v, v - v FROM t", &["1 | 0 | 0"]).await;
+    });
+}
+
+#[test]
+fn a_statement_of_more_tokens_than_there_is_memory_for_is_refused_unparsed() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v int, l list<int>)").await;
+        let list =
+            |count: usize| format!("INSERT INTO t (k, l) VALUES (1, [{}])", vec!["1"; count].join(", "));
+        let refused = "tokens: more than the 20971 that there is memory for. Bind values to markers, or send several statements";
+        for text in [
+            list(500_000),
+            // Wrong, but who could tell without parsing it?
+            format!("SELECT {} FROM", "( ".repeat(100_000)),
+            format!("BEGIN BATCH {} APPLY BATCH", "UPDATE t SET v = 1 WHERE k = 1; ".repeat(10_000)),
+        ] {
+            let error = session.send(&text).await.expect_err("it has too many tokens").to_string();
+            assert!(error.ends_with(refused), "{error}");
+            let error =
+                session.engine.prepare(&session.state, &text, None).await.expect_err("and here").to_string();
+            assert!(error.ends_with(refused) || error.starts_with("Prepared statement of size"), "{error}");
+        }
+        // What is long and has few tokens is no trouble, and neither is what has many, but not too many.
+        session.run(&format!("INSERT INTO t (k, v) VALUES (1, /* {} */ 5)", "long ".repeat(1 << 20))).await;
+        session.run(&format!("{} /* {} */", list(10_000), "long ".repeat(20_000))).await;
+        let update = "UPDATE t SET v = 6 WHERE k = 2; ".repeat(1_600);
+        session.run(&format!("BEGIN BATCH /* {} */ {update} APPLY BATCH", "long ".repeat(20_000))).await;
+        session.check("SELECT k, v FROM t", &["1 | 5", "2 | 6"]).await;
+        assert_eq!(session.rows("SELECT l FROM t WHERE k = 1").await[0].len(), 3 * 10_000);
+        assert_eq!(session.engine.answers().held_bytes(), 0, "all room is given back");
+    });
+}
+
+#[test]
+fn the_statements_of_a_batch_message_have_room_together() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+        let batch = async |session: &mut Session, count: i32| {
+            let statement = |k| BatchStatement {
+                query: BatchQuery::Text(format!("INSERT INTO t (k, v) VALUES ({k}, 7)")),
+                values: Values::default(),
+            };
+            let statements: Vec<_> = (0..count).map(statement).collect();
+            let mut room = session.engine.answers().room_of_its_own();
+            let (engine, options) = (session.engine.clone(), session.options.clone());
+            engine.batch(&mut session.state, BatchType::Unlogged, &statements, &options, &mut room).await
+        };
+        let refused = batch(&mut session, 10_000).await.expect_err("they have too many tokens");
+        assert!(refused.to_string().contains("tokens: more than the 20971"), "{refused}");
+        batch(&mut session, 1_390).await.expect("there is room for as many");
+        session.check("SELECT count(*) FROM t", &["1390"]).await;
+        assert_eq!(session.engine.answers().held_bytes(), 0);
     });
 }

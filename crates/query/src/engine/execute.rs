@@ -7,13 +7,14 @@ use std::rc::Rc;
 use coordinator::{Consistency, CoordinatorError};
 use cql::ast::StatementKind;
 use rows::Mutation;
+use runtime::Piece;
 
 use super::Inner;
 use crate::error::refuse;
 use crate::functions::Environment;
 use crate::memory::AnswerRoom;
 use crate::modify::{BatchPlan, Changes, ModifyPlan, Writer, check_batch, unlogged_warning, write_time};
-use crate::prepare::{Body, Planned};
+use crate::prepare::{self, Body, Planned};
 use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, SessionState, Values};
 use crate::response::{Response, ResponseKind};
 use crate::select::{self, Reader, SelectPlan};
@@ -141,8 +142,10 @@ impl Inner {
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, write_time(&plan.using, bindings)?);
         let mut changes = plan.changes(self.coordinator.shard_count());
+        let mut piece = Piece::begin();
         for entry in &plan.statements {
             writer.add_entry(entry, &plan.constants, bindings, &mut changes).await?;
+            piece.give_way().await;
         }
         let tables: Vec<_> = plan.tables().collect();
         self.apply_batch(plan.batch_type, changes.finish(), &tables, options.consistency).await
@@ -182,14 +185,21 @@ impl Inner {
         check_write_consistency(options.consistency)?;
         let schema = self.coordinator.schema();
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
+        let texts = statements.iter().filter_map(|statement| match &statement.query {
+            BatchQuery::Prepared(_) => None,
+            BatchQuery::Text(text) => Some(text.as_str()),
+        });
+        prepare::make_room_for_small(texts, room).await?;
         let mut planned: Vec<Rc<Planned>> = Vec::with_capacity(statements.len());
+        let mut piece = Piece::begin();
         for statement in statements {
             planned.push(match &statement.query {
-                BatchQuery::Prepared(id) => self.prepared(id)?.planned,
+                BatchQuery::Prepared(id) => self.prepared(id, room).await?.planned,
                 BatchQuery::Text(text) => {
-                    Rc::new(self.plan(&schema, cql::parse_statement(text)?, keyspace)?)
+                    Rc::new(self.plan(&schema, self.parse(text, room).await?, keyspace)?)
                 }
             });
+            piece.give_way().await;
         }
         let mut plans = Vec::with_capacity(planned.len());
         for planned in &planned {
@@ -213,6 +223,7 @@ impl Inner {
                     ))
                 })?;
             writer.add(plan, &bindings, &mut changes).await?;
+            piece.give_way().await;
         }
         let tables: Vec<_> = plans.iter().map(|plan| &plan.table).collect();
         self.apply_batch(batch_type, changes.finish(), &tables, options.consistency).await

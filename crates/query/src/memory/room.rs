@@ -22,6 +22,8 @@ pub struct AnswerRoom {
     used_bytes: usize,
     /// How large the row is that it last had to make room for.
     row_bytes: usize,
+    /// What is counted for its statement beside.
+    statement_bytes: usize,
     /// Has it the room for the largest answer?
     large: Option<LargeRoom>,
 }
@@ -38,6 +40,8 @@ pub struct LargeAnswer {
 #[derive(Debug)]
 struct LargeRoom {
     _permit: OwnedSemaphorePermit,
+    /// What the statement has of it, beside what it gathers.
+    statement_bytes: usize,
 }
 
 /// Answers that a client has not taken; given back when it is dropped.
@@ -81,11 +85,15 @@ impl LargeAnswer {
 
     async fn wait(&self) -> Option<LargeRoom> {
         if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
-            return Some(LargeRoom { _permit: permit });
+            return Some(LargeRoom { _permit: permit, statement_bytes: 0 });
         }
         let _counted = Counted::new(&self.waiting_count);
         // The semaphore is never closed.
-        Arc::clone(&self.free).acquire_owned().await.ok().map(|permit| LargeRoom { _permit: permit })
+        Arc::clone(&self.free)
+            .acquire_owned()
+            .await
+            .ok()
+            .map(|permit| LargeRoom { _permit: permit, statement_bytes: 0 })
     }
 }
 
@@ -107,7 +115,7 @@ impl Drop for Counted<'_> {
 
 impl AnswerRoom {
     pub(super) fn new(memory: Rc<AnswerMemory>, bytes: usize) -> Self {
-        AnswerRoom { memory, bytes, used_bytes: 0, row_bytes: 0, large: None }
+        AnswerRoom { memory, bytes, used_bytes: 0, row_bytes: 0, statement_bytes: 0, large: None }
     }
 
     /// What it may gather, in bytes, as it is.
@@ -183,6 +191,26 @@ impl AnswerRoom {
         self.left_bytes() >= row_bytes
     }
 
+    /// Makes room for so much more of its statement, beside what it gathers and as long as it lives. `false` when that is
+    /// too large for any.
+    pub(crate) async fn for_statement(&mut self, bytes: usize) -> bool {
+        let before = self.large.as_ref().map_or(self.statement_bytes, |large| large.statement_bytes);
+        if before + bytes > self.answer_bytes_max() {
+            return false;
+        }
+        if self.large.is_none() && !self.memory.admits_more(self.bytes + before, bytes) {
+            self.become_large().await;
+        }
+        match &mut self.large {
+            Some(large) => large.statement_bytes += bytes,
+            None => {
+                self.statement_bytes += bytes;
+                self.memory.add(bytes);
+            }
+        }
+        true
+    }
+
     fn left_bytes(&self) -> usize {
         let bytes = if self.large.is_some() { self.answer_bytes_max() } else { self.bytes };
         bytes.saturating_sub(self.used_bytes)
@@ -207,6 +235,11 @@ impl AnswerRoom {
     async fn become_large(&mut self) {
         self.large = self.memory.large_answer().wait().await;
         self.count(0);
+        let statement_bytes = std::mem::take(&mut self.statement_bytes);
+        self.memory.give_back(statement_bytes, 0);
+        if let Some(large) = &mut self.large {
+            large.statement_bytes = statement_bytes;
+        }
     }
 
     fn count(&mut self, bytes: usize) {
@@ -221,7 +254,7 @@ impl AnswerRoom {
 
 impl Drop for AnswerRoom {
     fn drop(&mut self) {
-        self.memory.give_back(self.bytes, 1);
+        self.memory.give_back(self.bytes + self.statement_bytes, 1);
     }
 }
 

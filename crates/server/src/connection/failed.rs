@@ -119,7 +119,7 @@ pub(crate) fn note_refused_connection(server: &ShardServer, peer: SocketAddr, fu
 pub(super) fn statement(engine: &Engine, request: &Request) -> String {
     let prepared = |id: &bytes::Bytes| {
         let known = convert::prepared_id(id).ok().and_then(|id| engine.prepared_text(&id));
-        known.map_or_else(|| "(prepared, no longer known)".to_owned(), |(text, _)| text)
+        known.unwrap_or_else(|| "(prepared, no longer known)".to_owned())
     };
     match request {
         Request::Query(query) => shortened(query.query.as_str()),

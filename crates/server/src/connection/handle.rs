@@ -69,7 +69,8 @@ impl Job {
     }
 
     async fn run_traced(&self, room: &mut AnswerRoom) -> Answer {
-        let traced = TracedRequest::begin(&self.server, &self.envelope.request, self.client.peer().ip());
+        let client = self.client.peer().ip();
+        let traced = TracedRequest::begin(&self.server, &self.envelope.request, client).await;
         let answer = trace::carry(Some(traced.trace()), self.run_untraced(room)).await;
         answer.with_trace(traced.finish(&self.server).await)
     }

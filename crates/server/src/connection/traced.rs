@@ -39,7 +39,7 @@ pub(super) struct TracedRequest {
 
 impl TracedRequest {
     /// Begins a trace.
-    pub(super) fn begin(server: &ShardServer, request: &Request, client: IpAddr) -> Self {
+    pub(super) async fn begin(server: &ShardServer, request: &Request, client: IpAddr) -> Self {
         let coordinator = &server.tracer.coordinator;
         TracedRequest {
             id: coordinator.time_uuid(),
@@ -47,7 +47,7 @@ impl TracedRequest {
             started_at: coordinator.now_millis(),
             client,
             request: name(request),
-            parameters: parameters(&server.engine, request),
+            parameters: parameters(&server.engine, request).await,
         }
     }
 
@@ -137,7 +137,7 @@ fn name(request: &Request) -> &'static str {
 }
 
 /// What came with the request.
-fn parameters(engine: &Engine, request: &Request) -> Vec<(String, String)> {
+async fn parameters(engine: &Engine, request: &Request) -> Vec<(String, String)> {
     let mut parameters = match request {
         Request::Query(query) => {
             let mut parameters = with_levels(&query.parameters);
@@ -146,7 +146,7 @@ fn parameters(engine: &Engine, request: &Request) -> Vec<(String, String)> {
         }
         Request::Execute(execute) => {
             let mut parameters = with_levels(&execute.parameters);
-            add_prepared(&mut parameters, engine, &execute.id, &execute.parameters);
+            add_prepared(&mut parameters, engine, &execute.id, &execute.parameters).await;
             parameters
         }
         Request::Batch(batch) => with_levels(&batch.parameters),
@@ -170,13 +170,14 @@ fn with_levels(given: &QueryParameters) -> Vec<(String, String)> {
     parameters
 }
 
-fn add_prepared(
+async fn add_prepared(
     parameters: &mut Vec<(String, String)>,
     engine: &Engine,
     id: &Bytes,
     given: &QueryParameters,
 ) {
-    let Some((text, info)) = convert::prepared_id(id).ok().and_then(|id| engine.prepared_text(&id)) else {
+    let Ok(id) = convert::prepared_id(id) else { return };
+    let (Some(text), Some(info)) = (engine.prepared_text(&id), engine.prepared_info(&id).await) else {
         return;
     };
     parameters.push(("query".into(), text));

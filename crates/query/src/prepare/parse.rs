@@ -1,0 +1,82 @@
+//! Texts to trees, without keeping the shard and without filling the memory.
+//!
+//! A text may be 16 MiB, and the tree of one that is all commas and ones takes a hundred times as much, and a second. So
+//! the tokens of a text that is not small are counted first: there must be room for what becomes of them, and where they
+//! are many another thread parses them.
+
+use cql::ast::Statement;
+use runtime::Io;
+
+use crate::QueryError;
+use crate::error::refuse;
+use crate::memory::AnswerRoom;
+
+/// Texts of up to so many bytes are parsed as they come: in 10 ms at most, nearly all in far less.
+const SMALL_TEXT_BYTES: usize = 64 << 10;
+/// In texts of up to so many bytes tokens are counted here, in 3 ms at most; in longer ones on another thread.
+const COUNTED_HERE_BYTES: usize = 256 << 10;
+/// So many tokens are parsed here, in about 5 ms; more of them on another thread.
+const PARSED_HERE_TOKENS: usize = 32 << 10;
+
+/// What becomes of a token, in bytes: its place in the list of tokens and in the tree, and in the plan, while all of them
+/// are there. `tests/allocations.rs` holds it against what is allocated.
+const BYTES_OF_TOKEN: usize = 400;
+
+/// Parses the text of a request, whose memory counts in its room.
+///
+/// # Errors
+/// It is wrong, or there is no room for what it comes to.
+pub(crate) async fn parse(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Statement, QueryError> {
+    if text.len() <= SMALL_TEXT_BYTES {
+        return Ok(cql::parse_statement(text)?);
+    }
+    // Boxed, so that the many small texts need no room for it.
+    Box::pin(parse_large(text, io, room)).await
+}
+
+async fn parse_large(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Statement, QueryError> {
+    let token_count = if text.len() <= COUNTED_HERE_BYTES {
+        cql::token_count(text)
+    } else {
+        let text = text.to_owned();
+        io.run(move || cql::token_count(&text)).await
+    };
+    make_room(token_count, room).await?;
+    if token_count <= PARSED_HERE_TOKENS {
+        return Ok(cql::parse_statement(text)?);
+    }
+    let text = text.to_owned();
+    Ok(io.run(move || cql::parse_statement(&text)).await?)
+}
+
+/// Makes room for the texts of a batch that are small each for itself.
+///
+/// # Errors
+/// There is none.
+pub(crate) async fn make_room_for_small(
+    texts: impl Iterator<Item = &str> + Clone,
+    room: &mut AnswerRoom,
+) -> Result<(), QueryError> {
+    let small = texts.filter(|text| text.len() <= SMALL_TEXT_BYTES);
+    if small.clone().map(str::len).sum::<usize>() <= SMALL_TEXT_BYTES {
+        return Ok(());
+    }
+    let mut piece = runtime::Piece::begin();
+    let mut token_count = 0;
+    for text in small {
+        token_count += cql::token_count(text);
+        piece.give_way().await;
+    }
+    make_room(token_count, room).await
+}
+
+async fn make_room(token_count: usize, room: &mut AnswerRoom) -> Result<(), QueryError> {
+    if !room.for_statement(token_count * BYTES_OF_TOKEN).await {
+        let most = room.answer_bytes_max() / BYTES_OF_TOKEN;
+        refuse!(
+            "The statement has {token_count} tokens: more than the {most} that there is memory for. Bind values to \
+             markers, or send several statements"
+        );
+    }
+    Ok(())
+}
