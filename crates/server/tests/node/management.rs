@@ -64,14 +64,14 @@ fn timeouts_are_told_and_set() {
     let defaults = json!({ "read": 5000, "range": 10_000, "write": 2000, "truncate": 60_000 });
     assert_eq!(node.get("/v1/timeouts"), (200, json!({ "milliseconds": defaults })));
     let wanted = json!({ "kind": "range", "milliseconds": 77 });
-    assert_eq!(node.post("/v1/timeouts", &wanted), (200, json!({})));
+    assert_eq!(node.post("/v1/timeouts", &wanted.to_string()), (200, json!({})));
     assert_eq!(node.get("/v1/timeouts").1["milliseconds"]["range"], json!(77));
     for wrong in [
         json!({ "kind": "ranges", "milliseconds": 77 }),
         json!({ "kind": "range", "milliseconds": 0 }),
         json!({ "kind": "range" }),
     ] {
-        assert_eq!(node.post("/v1/timeouts", &wrong).0, 400, "{wrong}");
+        assert_eq!(node.post("/v1/timeouts", &wrong.to_string()).0, 400, "{wrong}");
     }
 }
 
