@@ -158,7 +158,8 @@ mod tests {
         give_back();
         assert!(resident_pages() <= with_block - ((90 << 20) >> 12), "it went back");
 
-        let (pages, blocks) = ((256 << 20) >> 12, 200 << 20);
+        // A block of 128 KiB takes three slices.
+        let (pages, blocks) = ((256 << 20) >> 12, 150 << 20);
         take_ahead(pages << 12).expect("memory");
         let ahead = resident_pages();
         assert!(ahead >= pages * 9 / 10, "{ahead} pages");

@@ -186,9 +186,14 @@ impl AnswerMemory {
     }
 
     fn room(self: &Rc<Self>, bytes: usize) -> AnswerRoom {
-        self.room_count.set(self.room_count.get() + 1);
+        self.count_room();
         self.add(bytes);
         AnswerRoom::new(Rc::clone(self), bytes)
+    }
+
+    /// One more request will end by itself.
+    pub(super) fn count_room(&self) {
+        self.room_count.set(self.room_count.get() + 1);
     }
 
     pub(super) fn add(&self, bytes: usize) {

@@ -26,6 +26,8 @@ pub struct AnswerRoom {
     statement_bytes: usize,
     /// Has it the room for the largest answer?
     large: Option<LargeRoom>,
+    /// Will its request end without anybody else's doing?
+    is_ending: bool,
 }
 
 /// The room of a node for an answer that can not be given in pages: one at a time.
@@ -115,7 +117,15 @@ impl Drop for Counted<'_> {
 
 impl AnswerRoom {
     pub(super) fn new(memory: Rc<AnswerMemory>, bytes: usize) -> Self {
-        AnswerRoom { memory, bytes, used_bytes: 0, row_bytes: 0, statement_bytes: 0, large: None }
+        AnswerRoom {
+            memory,
+            bytes,
+            used_bytes: 0,
+            row_bytes: 0,
+            statement_bytes: 0,
+            large: None,
+            is_ending: true,
+        }
     }
 
     /// What it may gather, in bytes, as it is.
@@ -232,8 +242,14 @@ impl AnswerRoom {
     }
 
     /// Waits for the one large room. What it has gathered moves there.
+    ///
+    /// Meanwhile nobody waits for this request to end: who has the large room may be a client that takes no answers.
     async fn become_large(&mut self) {
+        self.memory.give_back(0, 1);
+        self.is_ending = false;
         self.large = self.memory.large_answer().wait().await;
+        self.memory.count_room();
+        self.is_ending = true;
         self.count(0);
         let statement_bytes = std::mem::take(&mut self.statement_bytes);
         self.memory.give_back(statement_bytes, 0);
@@ -254,7 +270,7 @@ impl AnswerRoom {
 
 impl Drop for AnswerRoom {
     fn drop(&mut self) {
-        self.memory.give_back(self.bytes + self.statement_bytes, 1);
+        self.memory.give_back(self.bytes + self.statement_bytes, usize::from(self.is_ending));
     }
 }
 

@@ -160,3 +160,24 @@ fn an_answer_without_pages_waits_for_the_one_large_room_and_has_an_end_there_too
     }
     assert_eq!(poll(pin!(two.for_row(2000 * KIB))), Some(false), "more than any answer may have");
 }
+
+#[test]
+fn who_waits_for_the_large_room_is_not_waited_for() {
+    let memory = memory(64);
+    let mut holder = memory.room_of_its_own();
+    assert_eq!(poll(pin!(holder.for_row(500 * KIB))), Some(true));
+    let mut untaken = memory.hold_untaken();
+    untaken.take_over(holder, 500 * KIB);
+    let mut others = memory.hold_untaken();
+    others.set(60 * KIB);
+    let client = lane(4);
+    let mut waits = memory.try_room(&client, 4 * KIB).expect("small ones have a part");
+    {
+        let mut large = pin!(waits.for_row(500 * KIB));
+        assert!(poll(large.as_mut()).is_none(), "a client that takes nothing has the large room");
+        assert!(memory.try_room(&lane(4), 4 * KIB).is_some(), "nothing ends that it could wait for");
+    }
+    drop(waits);
+    drop((untaken, others));
+    assert_eq!(memory.held_bytes(), 0);
+}

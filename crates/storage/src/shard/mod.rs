@@ -202,6 +202,8 @@ pub(crate) struct TableStore {
     is_dropped: Cell<bool>,
     metrics: Rc<TableMetrics>,
     chunk_length: AutoChunkLength,
+    /// What a read of it works in.
+    read_bytes: read_memory::ReadBytes,
     prefetch: prefetch::PrefetchProgress,
 }
 
@@ -212,6 +214,7 @@ impl TableStore {
         Rc::new(TableStore {
             table: RefCell::new(table),
             chunk_length: AutoChunkLength::of_files(&files),
+            read_bytes: read_memory::ReadBytes::default(),
             prefetch: prefetch::PrefetchProgress::default(),
             active: RefCell::new(MemtableSlot::active(memtable)),
             active_since: Cell::new(now),

@@ -42,7 +42,7 @@ impl Shard {
     pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
         let store = self.store(command.table.id())?;
         store.check_readable()?;
-        let _room = self.read_memory.enter().await;
+        let _room = self.read_memory.enter(&store.read_bytes).await;
         let started = self.runtime.clock.elapsed();
         trace::note(|| activity(&store, command));
         let mut reading = Reading::new(self, &store, command);
@@ -51,7 +51,7 @@ impl Shard {
             // Boxed, so that a read of one row needs no room for it; so is what else it seldom comes to.
             ReadTarget::Range(range) => Box::pin(reading.range(*range)).await,
         };
-        self.read_memory.learn(reading.place_count.get(), reading.row_bytes_max);
+        store.read_bytes.learn(reading.place_count.get(), reading.row_bytes_max);
         reading.note_cold(0);
         reading.tell_passed_of_range();
         if let Err(error) = outcome {

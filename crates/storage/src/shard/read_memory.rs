@@ -2,58 +2,89 @@
 //!
 //! A page is bounded by its request's room. But to merge rows, a read has a row, a chunk and their buffers of each place
 //! that it reads from: of rows of 100 KB in eight files that is more than 2 MiB, for a page of one row. So reads that are
-//! under way have room here first, each as much as reads took of late.
+//! under way have room here first, each as much as reads of its table took of late.
+//!
+//! Those that take little do not stand behind those that take much: they have a part for themselves.
 
 use std::cell::Cell;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// What a read is taken for as long as nothing is known.
-const EXPECTED_BYTES: usize = 256 << 10;
+/// What a read is taken for as long as nothing is known of its table.
+const UNKNOWN_BYTES: usize = 64 << 10;
+/// Reads of up to so many bytes have a part of the memory for themselves: one part in so many.
+const SMALL_BYTES: usize = 256 << 10;
+const SMALL_PART: usize = 4;
 /// For each place, beside rows: a chunk, and what it is decompressed from.
 const PLACE_BYTES: usize = 32 << 10;
 /// A row is there as it comes, decoded and merged.
 const ROW_COPIES: usize = 3;
 /// A shard has so much in any case.
-const BYTES_MIN: usize = 512 << 10;
+const BYTES_MIN: usize = 1 << 20;
 const KIB: usize = 1 << 10;
 
-/// Memory that the reads of a shard work in; first come, first served.
+/// Memory that the reads of a shard work in; of each kind, first come, first served.
 #[derive(Debug)]
 pub(super) struct ReadMemory {
+    small: Part,
+    large: Part,
+}
+
+/// Memory for reads of one kind.
+#[derive(Debug)]
+struct Part {
     /// In KiB.
     free: Semaphore,
     kibibytes: u32,
-    /// What the next read is taken for: as much as a read took of late.
-    expected_bytes: Cell<usize>,
 }
+
+/// What a read of a table is taken for: as much as one took of late.
+#[derive(Debug)]
+pub(super) struct ReadBytes(Cell<usize>);
 
 impl ReadMemory {
     /// Memory of so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
-        let kibibytes = u32::try_from(bytes.max(BYTES_MIN) / KIB).unwrap_or(u32::MAX).min(1 << 28);
-        ReadMemory {
-            free: Semaphore::new(kibibytes as usize),
-            kibibytes,
-            expected_bytes: Cell::new(EXPECTED_BYTES),
-        }
+        let bytes = bytes.max(BYTES_MIN);
+        let small = bytes / SMALL_PART;
+        ReadMemory { small: Part::new(small), large: Part::new(bytes - small) }
     }
 
     /// Waits for room for one more read. One that takes more than there is has all of it.
-    pub(super) async fn enter(&self) -> SemaphorePermit<'_> {
-        let wanted =
-            u32::try_from(self.expected_bytes.get() / KIB).unwrap_or(u32::MAX).clamp(1, self.kibibytes);
+    pub(super) async fn enter(&self, expected: &ReadBytes) -> SemaphorePermit<'_> {
+        let bytes = expected.0.get();
+        let part = if bytes <= SMALL_BYTES { &self.small } else { &self.large };
+        part.enter(bytes).await
+    }
+}
+
+impl Part {
+    fn new(bytes: usize) -> Self {
+        let kibibytes = u32::try_from(bytes / KIB).unwrap_or(u32::MAX).min(1 << 28);
+        Part { free: Semaphore::new(kibibytes as usize), kibibytes }
+    }
+
+    async fn enter(&self, bytes: usize) -> SemaphorePermit<'_> {
+        let wanted = u32::try_from(bytes / KIB).unwrap_or(u32::MAX).clamp(1, self.kibibytes);
         match self.free.try_acquire_many(wanted) {
             Ok(room) => room,
             Err(_) => self.free.acquire_many(wanted).await.expect("nobody closes it"),
         }
     }
+}
 
+impl Default for ReadBytes {
+    fn default() -> Self {
+        ReadBytes(Cell::new(UNKNOWN_BYTES))
+    }
+}
+
+impl ReadBytes {
     /// Notes that a read from so many places, of rows of so many bytes at most, is over.
     pub(super) fn learn(&self, place_count: usize, row_bytes_max: usize) {
         let bytes = place_count * (PLACE_BYTES + ROW_COPIES * row_bytes_max);
-        let before = self.expected_bytes.get();
-        self.expected_bytes.set(bytes.max(before - before / 16));
+        let before = self.0.get();
+        self.0.set(bytes.max(before - before / 16));
     }
 }
 
@@ -66,31 +97,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_of_large_rows_wait_for_each_other_and_others_follow_in_their_order() {
-        let memory = ReadMemory::new(2 << 20);
+    fn large_reads_wait_for_each_other_and_small_ones_for_none_of_them() {
+        let memory = ReadMemory::new(4 << 20);
+        let (large, small) = (ReadBytes::default(), ReadBytes::default());
+        large.learn(8, 100_000);
+        small.learn(1, 100);
         let mut context = Context::from_waker(Waker::noop());
-        let mut first = (0..8).map(|_| match pin!(memory.enter()).poll(&mut context) {
-            Poll::Ready(room) => room,
-            Poll::Pending => panic!("there is room for eight as long as nothing is known"),
-        });
-        let first: Vec<_> = first.by_ref().collect();
-        let mut ninth = pin!(memory.enter());
-        assert!(ninth.as_mut().poll(&mut context).is_pending());
-        memory.learn(8, 100_000);
+        let Poll::Ready(first) = pin!(memory.enter(&large)).poll(&mut context) else { panic!("all is free") };
+        let mut second = pin!(memory.enter(&large));
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        for _ in 0..3 {
+            assert!(pin!(memory.enter(&small)).poll(&mut context).is_ready());
+        }
         drop(first);
-        let Poll::Ready(small) = ninth.as_mut().poll(&mut context) else { panic!("all others are over") };
-        let mut large = pin!(memory.enter());
-        assert!(large.as_mut().poll(&mut context).is_pending(), "it takes all there is");
-        drop(small);
-        assert!(large.as_mut().poll(&mut context).is_ready());
+        assert!(second.as_mut().poll(&mut context).is_ready());
+    }
+
+    #[test]
+    fn one_that_takes_more_than_there_is_has_all_of_it() {
+        let memory = ReadMemory::new(0);
+        let huge = ReadBytes::default();
+        huge.learn(100, 1 << 20);
+        assert!(pin!(memory.enter(&huge)).poll(&mut Context::from_waker(Waker::noop())).is_ready());
     }
 
     #[test]
     fn what_reads_take_is_forgotten_bit_by_bit() {
-        let memory = ReadMemory::new(2 << 20);
-        memory.learn(10, 1 << 20);
-        let large = memory.expected_bytes.get();
-        (0..100).for_each(|_| memory.learn(1, 100));
-        assert!(memory.expected_bytes.get() < large / 100, "{} of {large}", memory.expected_bytes.get());
+        let expected = ReadBytes::default();
+        expected.learn(10, 1 << 20);
+        let large = expected.0.get();
+        (0..100).for_each(|_| expected.learn(1, 100));
+        assert!(expected.0.get() < large / 100, "{} of {large}", expected.0.get());
     }
 }
