@@ -43,8 +43,8 @@ pub struct TornTail {
 /// Reads records: streams by number, each in the order of its appends.
 ///
 /// What is missing as a whole is told first. After an error of [damage](CommitLogError::is_damage) the
-/// iterator goes on behind the damaged bytes; whether to use what follows is the caller's choice. After an error of the disk it goes on
-/// with the next segment.
+/// iterator goes on behind the damaged bytes; whether to use what follows is the caller's choice. After an
+/// error of the disk it goes on with the next segment.
 #[derive(Debug)]
 pub struct Replay<'from> {
     disk: Arc<dyn Disk>,

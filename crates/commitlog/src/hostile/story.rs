@@ -1,14 +1,15 @@
 //! A log that was written as logs are, then hurt in one place: what comes back is known exactly.
 //!
 //! ```text
-//!   u8 kind of harm, what is behind the end, whether there is a roster | u8 segment | u16 LE place | u8 how much | acts…
+//!   u8 harm | u8 segment | u16 LE place | u8 how much | acts…
+//!   harm  its kind, what is behind the end, whether there is a roster
 //!   act   0..=199: a record of so many bytes, times four      200..=239: a sync and its frame
 //!         240..=255: the segment is full, a new one begins
 //! ```
 //!
 //! Only harm that is bound to be noticed is done: one byte changed, a run turned to zeros, the file cut off,
-//! and of a log with a roster the file gone. What is expected then follows from `docs/formats/commitlog.md`, written down here once more
-//! and apart from the reader.
+//! and of a log with a roster the file gone. What is expected then follows from `docs/formats/commitlog.md`,
+//! written down here once more and apart from the reader.
 
 use std::path::{Path, PathBuf};
 

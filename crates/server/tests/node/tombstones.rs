@@ -1,5 +1,5 @@
-//! What a client hears of reads that come upon many tombstones, and what the log says. That the words and numbers are Cassandra's is shown by
-//! `tests/cql/tombstones.cql`.
+//! What a client hears of reads that come upon many tombstones, and what the log says. That the client's words and
+//! numbers are Cassandra's is shown by `tests/cql/tombstones.cql`.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

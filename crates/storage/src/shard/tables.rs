@@ -188,7 +188,8 @@ impl Shard {
     }
 }
 
-/// What an act of a table came to. The files of one that was dropped meanwhile are gone, which is no failure of the disk.
+/// What an act of a table came to. The files of one that was dropped meanwhile are gone, which is no failure of the
+/// disk.
 pub(super) fn unless_dropped<T>(
     store: &TableStore,
     outcome: Result<T, StorageError>,
