@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Session, with_session};
-use query::{BatchQuery, BatchStatement, BatchType, BindValue, QueryError, Values};
+use common::{Session, int, with_session};
+use query::{BatchQuery, BatchStatement, BatchType, BindValue, QueryError, ResponseKind, Values};
 
 const TOO_MANY_DIGITS: &str = "A varint or decimal has at most 10000 digits (4153 bytes)";
 
@@ -112,5 +112,198 @@ fn the_statements_of_a_batch_message_have_room_together() {
         batch(&mut session, 1_390).await.expect("there is room for as many");
         session.check("SELECT count(*) FROM t", &["1390"]).await;
         assert_eq!(session.engine.answers().held_bytes(), 0);
+    });
+}
+
+/// A list of that many numbers.
+fn numbers(count: usize) -> String {
+    (0..count).map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn combinations_of_in_lists_are_counted_before_they_are_made() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (a int, b int, c int, d text, v text, PRIMARY KEY ((a, b), c, d))").await;
+        let (many, few) = (numbers(300), numbers(200));
+        let message = |what: &str, count: usize| {
+            format!(
+                "Aborting query because the cartesian product of the IN restrictions on {what} produces {count} \
+                 values, this exceeds fail threshold of 65535."
+            )
+        };
+        let keys = format!("a IN ({many}) AND b IN ({many})");
+        session.refuses(&format!("SELECT v FROM t WHERE {keys}"), &message("partition key", 90_000)).await;
+        session.refuses(&format!("DELETE FROM t WHERE {keys}"), &message("partition key", 90_000)).await;
+        let texts = (0..300).map(|number| format!("'{number}'")).collect::<Vec<_>>().join(", ");
+        let rows = format!("a = 1 AND b = 1 AND c IN ({many}) AND d IN ({texts})");
+        session.refuses(&format!("SELECT v FROM t WHERE {rows}"), &message("clustering key", 90_000)).await;
+        // Each is allowed, and both together are too many rows to write.
+        let both = format!("a IN ({many}) AND b = 1 AND c IN ({many}) AND d = 'x'");
+        session.refuses(&format!("UPDATE t SET v = 'x' WHERE {both}"), &message("primary key", 90_000)).await;
+        session.check(&format!("SELECT v FROM t WHERE {both}"), &[]).await;
+        // Few combinations, but of long values.
+        let same = (0..3).map(|_| format!("'{}'", "x".repeat(60_000))).collect::<Vec<_>>().join(", ");
+        let rows = format!("a = 1 AND b = 1 AND c IN ({few}) AND d IN ({same}, 'y')");
+        session.check(&format!("SELECT v FROM t WHERE {rows}"), &[]).await;
+        let different =
+            (0..3).map(|at| format!("'{at}{}'", "x".repeat(60_000))).collect::<Vec<_>>().join(", ");
+        let rows = format!("a = 1 AND b = 1 AND c IN ({few}) AND d IN ({different})");
+        let error = session.send(&format!("SELECT v FROM t WHERE {rows}")).await.expect_err("too long");
+        assert!(error.to_string().contains("36003000 bytes"), "{error}");
+    });
+}
+
+#[test]
+fn a_value_is_written_to_many_rows_as_far_as_there_is_memory() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, v blob, PRIMARY KEY (k, c))").await;
+        let update = format!("UPDATE t SET v = ? WHERE k = 1 AND c IN ({})", numbers(100));
+        let value = |bytes: usize| vec![BindValue::Set(vec![7; bytes].into())];
+        session.execute(&update, value(1_000)).await.expect("not much");
+        let error = session.execute(&update, value(1 << 20)).await.expect_err("too much").to_string();
+        assert_eq!(error, "The rows that IN names would take more than the 67108864 bytes that they may");
+        session.check("SELECT count(v) FROM t WHERE k = 1", &["100"]).await;
+    });
+}
+
+#[test]
+fn points_are_met_in_their_order_whatever_their_directions() {
+    with_session(async |mut session| {
+        let order = "WITH CLUSTERING ORDER BY (a DESC, b ASC)";
+        session
+            .run(&format!("CREATE TABLE t (k int, a int, b int, d decimal, PRIMARY KEY (k, a, b)) {order}"))
+            .await;
+        for (a, b) in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)] {
+            session.run(&format!("INSERT INTO t (k, a, b, d) VALUES (1, {a}, {b}, {a}.{b})")).await;
+        }
+        let rows = ["2 | 1", "2 | 2", "1 | 1", "1 | 2"];
+        session.check("SELECT a, b FROM t WHERE k = 1 AND a IN (1, 2, 1) AND b IN (2, 1, 5)", &rows).await;
+        session
+            .check("SELECT a, b FROM t WHERE k = 1 AND (a, b) IN ((1, 2), (2, 1), (1, 1), (2, 2))", &rows)
+            .await;
+        session.check("SELECT a FROM t WHERE k = 1 AND a IN (1, 3) AND b > 1", &["1"]).await;
+        // What a filter holds rows against is in order, too: 1.10 is 1.1.
+        let filtered = "SELECT a, b FROM t WHERE k = 1 AND d IN (3.1, 9, 1.10, 2.2) ALLOW FILTERING";
+        session.check(filtered, &["3 | 1", "2 | 2", "1 | 1"]).await;
+    });
+}
+
+#[test]
+fn many_rows_of_several_keys_are_sorted_in_runs() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, s int, PRIMARY KEY (k, c, s))").await;
+        for k in 0..3 {
+            let rows: Vec<String> = (0..1_200)
+                .map(|at| format!("INSERT INTO t (k, c, s) VALUES ({k}, {}, {k})", at * 7 % 1_201))
+                .collect();
+            session.run(&format!("BEGIN UNLOGGED BATCH {} APPLY BATCH", rows.join(";"))).await;
+        }
+        let mut expected: Vec<(i32, i32)> =
+            (0..3).flat_map(|k| (0..1_200).map(move |at| (at * 7 % 1_201, k))).collect();
+        expected.sort();
+        let shown = |rows: &[(i32, i32)]| rows.iter().map(|(c, k)| format!("{c} | {k}")).collect::<Vec<_>>();
+        let select = "SELECT c, k FROM t WHERE k IN (2, 0, 1) ORDER BY c";
+        assert_eq!(session.rows(select).await, shown(&expected));
+        assert_eq!(session.rows(&format!("{select} LIMIT 5")).await, shown(&expected[..5]));
+        expected.sort_by_key(|(c, k)| (-c, *k));
+        let mut backwards = session.rows(&format!("{select} DESC")).await;
+        backwards.sort_by_key(|row| {
+            row.split(" | ").map(|part| part.parse::<i32>().expect("a number")).map(|c| -c).next()
+        });
+        assert_eq!(session.rows(&format!("{select} DESC, s DESC")).await.len(), expected.len());
+        assert_eq!(backwards.len(), expected.len());
+    });
+}
+
+#[test]
+fn what_functions_make_of_a_row_has_a_bound() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v text)").await;
+        session.run(&format!("INSERT INTO t (k, v) VALUES (1, '{}')", "\"".repeat(100_000))).await;
+        session.run("INSERT INTO t (k, v) VALUES (2, 'short')").await;
+        let nested = |depth: usize| format!("{}v{}", "to_json(".repeat(depth), ")".repeat(depth));
+        let refused = "The functions of a row may make at most 67108864 bytes";
+        session.refuses(&format!("SELECT {} FROM t WHERE k = 1", nested(30)), refused).await;
+        session.refuses(&format!("SELECT v{} FROM t WHERE k = 1", " + v".repeat(60)), refused).await;
+        session
+            .refuses(
+                &format!("INSERT INTO t (k, v) VALUES (3, {})", nested(30).replace('v', "'\"'")),
+                refused,
+            )
+            .await;
+        // Each row has the same allowance.
+        session.run(&format!("SELECT {} FROM t", nested(3))).await;
+        assert_eq!(session.rows(&format!("SELECT {} FROM t WHERE k = 2", nested(2))).await.len(), 1);
+    });
+}
+
+#[test]
+fn the_columns_of_an_answer_are_counted_however_often_they_are_asked_for() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, v text, PRIMARY KEY (k, c))").await;
+        for c in 0..200 {
+            session.run(&format!("INSERT INTO t (k, c, v) VALUES (1, {c}, '{}')", "x".repeat(1_000))).await;
+        }
+        let columns = |count: usize| vec!["v"; count].join(", ");
+        let refused = "A SELECT has at most 10000 selected columns and expressions, and not 10001";
+        session.refuses(&format!("SELECT {} FROM t", columns(10_001)), refused).await;
+        // 200 KB of rows are 200 MB so often: the page ends before, and without pages it is too much.
+        let repeated = format!("SELECT {} FROM t", columns(1_000));
+        let too_much = "The answer would take more than the 8388608 bytes of memory that one may have: \
+                        ask for pages, for fewer rows or for fewer columns";
+        session.refuses(&repeated, too_much).await;
+        session.refuses(&format!("SELECT JSON {} FROM t", columns(1_000)), too_much).await;
+        session.options.page_size = Some(1_000);
+        let ResponseKind::Rows(page) = session.run(&repeated).await.kind else { panic!("no rows") };
+        assert!(
+            (1..10).contains(&page.row_count()) && page.paging_state.is_some(),
+            "{} rows",
+            page.row_count()
+        );
+        assert_eq!(session.rows("SELECT v FROM t").await.len(), 200);
+    });
+}
+
+#[test]
+fn many_named_values_find_their_markers() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+        let names: Vec<String> = (0..20_000).map(|number| format!("name_{number}")).collect();
+        let markers: Vec<String> = names.iter().map(|name| format!(":{name}")).collect();
+        let values = names.iter().map(|name| (name.clone(), int(7))).collect();
+        session.run("INSERT INTO t (k, v) VALUES (7, 1)").await;
+        session.options.values = Values::Named(values);
+        let text =
+            format!("SELECT v FROM t WHERE k IN ({}) AND v IN (1, 2) ALLOW FILTERING", markers.join(","));
+        let error = session.send(&text).await.expect_err("too many tokens").to_string();
+        assert!(error.contains("tokens: more than"), "{error}");
+        let short = format!("SELECT v FROM t WHERE k IN ({})", markers[..9].join(","));
+        session.options.values =
+            Values::Named(names[..9].iter().rev().map(|name| (name.clone(), int(7))).collect());
+        session.check(&short, &["1"]).await;
+    });
+}
+
+#[test]
+fn what_calls_return_is_found_out_once() {
+    with_session(async |mut session| {
+        session
+            .run("CREATE TABLE t (k int PRIMARY KEY, v int, d decimal, n varint, l list<int>, s text)")
+            .await;
+        let sum = |count: usize| vec!["1"; count].join(" + ");
+        session.run(&format!("INSERT INTO t (k, v, d, n) VALUES (1, {0}, {0}, {0})", sum(90))).await;
+        session.check("SELECT v, d, n FROM t WHERE k = 1", &["90 | 90.0 | 90"]).await;
+        let nested = |open: &str, depth: usize| format!("{}1{}", open.repeat(depth), ")".repeat(depth));
+        session.run(&format!("INSERT INTO t (k, s) VALUES (2, {})", nested("to_json(", 12))).await;
+        let high = nested("abs(", 45).replace('1', &sum(45));
+        session.run(&format!("INSERT INTO t (k, v, n) VALUES (2, {high}, {high})")).await;
+        session.run(&format!("SELECT {high}, v FROM t WHERE k = {high}")).await;
+        session.run(&format!("INSERT INTO t (k, v) VALUES (3, {})", nested("abs(", 90))).await;
+        session.run(&format!("INSERT INTO t (k, v) VALUES (4, {})", nested("(1 + ", 60))).await;
+        session.check("SELECT v FROM t WHERE k IN (3, 4)", &["1", "61"]).await;
+        // So many are too many for one statement.
+        let refused = "The statement has too many functions and operators: finding what they are is given up after 20000 tries";
+        let sums = vec!["1+1"; 15_000].join(",");
+        session.refuses(&format!("INSERT INTO t (k, l) VALUES (5, [{sums}])"), refused).await;
     });
 }

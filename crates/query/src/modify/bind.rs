@@ -7,6 +7,7 @@ use coordinator::{Consistency, Coordinator};
 use rows::{
     Clustering, DeletionTime, Liveness, PartitionKey, RangeTombstone, Row, RowBuilder, Slice, Slices,
 };
+use runtime::Piece;
 use storage::{ReadCommand, ReadLimits, ReadTarget};
 
 use super::batch::BatchEntry;
@@ -18,11 +19,14 @@ use super::shape::Constants;
 use crate::QueryError;
 use crate::error::refuse;
 use crate::request::BindValue;
-use crate::restrictions::{Rows, StatementType};
+use crate::restrictions::{COMBINATIONS_MAX, Rows, StatementType, too_many};
 use crate::terms::{Bindings, Value};
 
 /// The greatest time to live: twenty years.
 const TIME_TO_LIVE_MAX: i32 = 20 * 365 * 24 * 60 * 60;
+
+/// Memory taken at first for a row that is not the only one of its request, in bytes.
+const FORESEEN_BYTES_MAX: usize = 4 << 10;
 
 /// What statements are bound with.
 pub(crate) struct Writer<'a> {
@@ -138,19 +142,29 @@ impl Writer<'_> {
             true => Some(plan.restrictions.bind_rows(&plan.comparator, bindings)?),
             false => None,
         };
+        let row_count = keys.len() * rows.as_ref().map_or(1, Rows::count);
+        if row_count > COMBINATIONS_MAX {
+            return Err(too_many("primary key", row_count));
+        }
+        let mut piece = Piece::begin();
         for key in keys {
             let clusterings = match &rows {
                 None => &[][..],
                 Some(Rows::Named(clusterings)) => clusterings,
                 Some(Rows::Slices(slices)) => {
-                    self.delete_slices(plan, &key, slices, time.deletion(), changes);
+                    let slice_bytes = self.delete_slices(plan, &key, slices, time.deletion(), changes);
+                    changes.count_spread(slice_bytes)?;
+                    piece.give_way().await;
                     continue;
                 }
             };
             if !plan.statics.is_empty() {
                 let before = self.before(plan, &plan.statics, &key, None).await?;
                 let applying = Applying { time, bindings, prepends: self.prepends, before: before.as_ref() };
-                if let Some(row) = build(Clustering::EMPTY, Liveness::NONE, &plan.statics, &applying)? {
+                let foreseen_bytes = foreseen_bytes(changes, bindings);
+                let row = build(Clustering::EMPTY, Liveness::NONE, &plan.statics, &applying, foreseen_bytes)?;
+                if let Some(row) = row {
+                    changes.count_spread(if row_count > 1 { row.as_encoded().len() } else { 0 })?;
                     changes.partition(&plan.table, &key).set_static(&plan.table, row);
                 }
             }
@@ -158,12 +172,17 @@ impl Writer<'_> {
                 check_clustering(plan, clustering)?;
                 let before = self.before(plan, &plan.regulars, &key, Some(clustering)).await?;
                 let applying = Applying { time, bindings, prepends: self.prepends, before: before.as_ref() };
-                self.change_row(plan, &key, clustering, &applying, changes)?;
+                let row_bytes = self.change_row(plan, &key, clustering, &applying, changes)?;
+                if row_count > 1 {
+                    changes.count_spread(row_bytes)?;
+                    piece.give_way().await;
+                }
             }
         }
         Ok(())
     }
 
+    /// Adds what changes of one row, and tells its bytes.
     fn change_row(
         &self,
         plan: &ModifyPlan,
@@ -171,24 +190,27 @@ impl Writer<'_> {
         clustering: &Clustering,
         applying: &Applying<'_>,
         changes: &mut Changes,
-    ) -> Result<(), QueryError> {
+    ) -> Result<usize, QueryError> {
         let time = applying.time;
-        if plan.statement == StatementType::Delete && plan.regulars.is_empty() {
+        let row = if plan.statement == StatementType::Delete && plan.regulars.is_empty() {
             if clustering.is_empty() {
                 changes.partition(&plan.table, key).delete(time.deletion());
-            } else {
-                let row = RowBuilder::new(clustering, Liveness::NONE, time.deletion()).finish();
-                changes.partition(&plan.table, key).add_row(row);
+                return Ok(0);
             }
-            return Ok(());
-        }
-        let liveness = liveness(plan.statement, &time);
-        if let Some(row) = build(clustering.clone(), liveness, &plan.regulars, applying)? {
-            changes.partition(&plan.table, key).add_row(row);
-        }
-        Ok(())
+            RowBuilder::new(clustering, Liveness::NONE, time.deletion()).finish()
+        } else {
+            let liveness = liveness(plan.statement, &time);
+            let foreseen_bytes = foreseen_bytes(changes, applying.bindings);
+            let row = build(clustering.clone(), liveness, &plan.regulars, applying, foreseen_bytes)?;
+            let Some(row) = row else { return Ok(0) };
+            row
+        };
+        let row_bytes = row.as_encoded().len();
+        changes.partition(&plan.table, key).add_row(row);
+        Ok(row_bytes)
     }
 
+    /// Adds the deletion of these slices, and tells their bytes.
     fn delete_slices(
         &self,
         plan: &ModifyPlan,
@@ -196,15 +218,18 @@ impl Writer<'_> {
         slices: &Slices,
         deletion: DeletionTime,
         changes: &mut Changes,
-    ) {
+    ) -> usize {
         let partition = changes.partition(&plan.table, key);
         if slices.is_all() {
             partition.delete(deletion);
-            return;
+            return 0;
         }
+        let mut bytes = 0;
         for slice in slices.as_slice() {
+            bytes += slice.start.prefix.as_encoded().len() + slice.end.prefix.as_encoded().len();
             partition.add_range(RangeTombstone { slice: slice.clone(), deletion });
         }
+        bytes
     }
 
     /// The row as it is, if these changes need to know.
@@ -249,15 +274,22 @@ pub(super) fn liveness(statement: StatementType, time: &WriteTime) -> Liveness {
     }
 }
 
+/// Memory taken for a row before it is built: for the first of a request all of its values, of more rows none has all.
+fn foreseen_bytes(changes: &Changes, bindings: &Bindings<'_>) -> usize {
+    let value_bytes = bindings.value_bytes();
+    if changes.is_empty() { value_bytes } else { value_bytes.min(FORESEEN_BYTES_MAX) }
+}
+
 /// The row of these changes; `None` when nothing is in it.
 fn build(
     clustering: Clustering,
     liveness: Liveness,
     changes: &[ColumnChange],
     applying: &Applying<'_>,
+    foreseen_bytes: usize,
 ) -> Result<Option<Row>, QueryError> {
     let mut row = RowBuilder::new(&clustering, liveness, DeletionTime::LIVE);
-    row.reserve(applying.bindings.value_bytes());
+    row.reserve(foreseen_bytes);
     for change in changes {
         apply(change, applying, &mut row)?;
     }

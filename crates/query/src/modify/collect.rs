@@ -8,6 +8,9 @@ use rows::{
 use schema::{Table, TableId};
 use types::Token;
 
+use crate::QueryError;
+use crate::error::refuse;
+
 /// Mutations of one statement or batch, one for each partition of each table, in the order met.
 #[derive(Default)]
 pub(crate) struct Changes {
@@ -15,6 +18,8 @@ pub(crate) struct Changes {
     changes: Vec<Change>,
     /// For mutations of one row: for each shard its own, since counts of who holds it are dear to share.
     memory: Vec<MutationMemory>,
+    /// What IN has made of the statements: bytes of rows that one value was written to several times.
+    spread_bytes: usize,
 }
 
 /// What changes in one partition.
@@ -39,6 +44,9 @@ struct StaticRow {
     row: Row,
 }
 
+/// Most bytes that IN may make of the values of a request: four times the largest frame.
+const SPREAD_BYTES_MAX: usize = 64 << 20;
+
 /// Of a mutation of one row, what is not a value.
 const MUTATION_HEAD_BYTES: usize = 80;
 
@@ -50,7 +58,24 @@ impl Changes {
         Changes {
             changes: Vec::with_capacity(row_count),
             memory: std::iter::repeat_with(memory).take(shard_count).collect(),
+            spread_bytes: 0,
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Counts a row that is one of several a statement writes the same to.
+    ///
+    /// # Errors
+    /// They have become too many bytes.
+    pub(super) fn count_spread(&mut self, bytes: usize) -> Result<(), QueryError> {
+        self.spread_bytes += bytes;
+        if self.spread_bytes > SPREAD_BYTES_MAX {
+            refuse!("The rows that IN names would take more than the {SPREAD_BYTES_MAX} bytes that they may");
+        }
+        Ok(())
     }
 
     /// Memory for mutations of partitions of that shard, if it was foreseen.

@@ -3,15 +3,14 @@
 use std::cmp::Ordering;
 
 use rows::{Bound, BoundKind, Clustering, ClusteringBuilder, ClusteringComparator, Slice, Slices};
+use types::CqlType;
 
 use super::Restrictions;
-use super::restriction::{Edge, Restriction, Test, Values};
+use super::product::Product;
+use super::restriction::{Edge, Point, Restriction, Test, Values};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::terms::{Bindings, Value};
-
-/// Most combinations of values that IN on several columns may come to.
-const COMBINATIONS_MAX: usize = 65_535;
 
 /// The rows asked for.
 #[derive(Clone, Debug)]
@@ -23,6 +22,14 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
+    /// How many rows or slices.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Rows::Slices(slices) => slices.as_slice().len(),
+            Rows::Named(names) => names.len(),
+        }
+    }
+
     pub(crate) fn into_slices(self, comparator: &ClusteringComparator) -> Slices {
         match self {
             Rows::Slices(slices) => slices,
@@ -75,27 +82,30 @@ impl Restrictions {
         if let Some(clustering) = self.bind_one_row(bindings)? {
             return Ok(Rows::Named(vec![clustering]));
         }
-        let mut prefixes: Vec<Vec<Vec<u8>>> = vec![Vec::new()];
+        let mut product = Product::new("clustering key");
         let mut slice = None;
         for restriction in self.sliced() {
             if restriction.is_slice() {
                 slice = Some(restriction);
                 break;
             }
-            prefixes = extend(prefixes, &restriction.bind_points(bindings)?)?;
+            let types = comparator.types().get(restriction.first().position..).unwrap_or_default();
+            let order = |a: &Point, b: &Point| compare(types, a, b);
+            product.push(restriction, bindings, |points| {
+                points.sort_by(order);
+                points.dedup_by(|a, b| order(a, b).is_eq());
+            })?;
         }
         match slice {
             Some(restriction) => {
                 let mut slices = Vec::new();
-                for prefix in &prefixes {
-                    slices.extend(slices_within(prefix, restriction, comparator, bindings)?);
+                for prefix in product.iter() {
+                    slices.extend(slices_within(&prefix, restriction, comparator, bindings)?);
                 }
                 Ok(Rows::Slices(Slices::new(slices, comparator)))
             }
             None => {
-                let mut clusterings: Vec<Clustering> = prefixes.iter().map(|p| encode(p)).collect();
-                clusterings.sort_by(|a, b| comparator.compare(a, b));
-                clusterings.dedup();
+                let clusterings: Vec<Clustering> = product.iter().map(|values| encode(&values)).collect();
                 Ok(if self.names_rows() {
                     Rows::Named(clusterings)
                 } else {
@@ -130,19 +140,16 @@ impl Restrictions {
     }
 }
 
-/// Each prefix continued by each of the points.
-fn extend(prefixes: Vec<Vec<Vec<u8>>>, points: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<Vec<u8>>>, QueryError> {
-    if prefixes.len().saturating_mul(points.len()) > COMBINATIONS_MAX {
-        refuse!("The query selects too many combinations of IN values (at most {COMBINATIONS_MAX})");
-    }
-    let continued = |prefix: &Vec<Vec<u8>>| {
-        let prefix = prefix.clone();
-        points.iter().map(move |point| prefix.iter().chain(point).cloned().collect())
-    };
-    Ok(prefixes.iter().flat_map(continued).collect())
+/// The order of values of clustering columns of these types, from the first on.
+fn compare(types: &[(CqlType, bool)], a: &Point, b: &Point) -> Ordering {
+    let orders = a.iter().zip(b).zip(types).map(|((a, b), (of, is_reversed))| {
+        let order = of.compare(a, b);
+        if *is_reversed { order.reverse() } else { order }
+    });
+    orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-fn encode(values: &[Vec<u8>]) -> Clustering {
+fn encode(values: &[&[u8]]) -> Clustering {
     let mut builder = ClusteringBuilder::new();
     for value in values {
         builder.push(Some(value));
@@ -152,7 +159,7 @@ fn encode(values: &[Vec<u8>]) -> Clustering {
 
 /// Slices of the rows that begin with the prefix and lie between the edges of the restriction.
 fn slices_within(
-    prefix: &[Vec<u8>],
+    prefix: &[&[u8]],
     restriction: &Restriction,
     comparator: &ClusteringComparator,
     bindings: &Bindings<'_>,
@@ -186,7 +193,7 @@ fn intersect(a: &Slice, b: &Slice, comparator: &ClusteringComparator) -> Slice {
 ///
 /// so that columns sorted in different directions need no care of their own.
 fn beyond(
-    prefix: &[Vec<u8>],
+    prefix: &[&[u8]],
     restriction: &Restriction,
     edge: &Edge,
     above: bool,
@@ -201,8 +208,10 @@ fn beyond(
     let mut slices = Vec::with_capacity(values.len());
     for index in 0..values.len() {
         let is_last = index + 1 == values.len();
-        let outer: Vec<Vec<u8>> = prefix.iter().chain(&values[..index]).cloned().collect();
-        let inner: Vec<Vec<u8>> = prefix.iter().chain(&values[..=index]).cloned().collect();
+        let with = |count: usize| -> Vec<&[u8]> {
+            prefix.iter().copied().chain(values[..count].iter().map(Vec::as_slice)).collect()
+        };
+        let (outer, inner) = (with(index), with(index + 1));
         let is_reversed = comparator.types().get(outer.len()).is_some_and(|(_, reversed)| *reversed);
         let is_inclusive = is_last && edge.is_inclusive;
         let whole = encode(&outer);

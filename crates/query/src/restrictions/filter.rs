@@ -6,7 +6,7 @@ use types::CqlType;
 use types::encoding::Parts;
 
 use super::Restrictions;
-use super::restriction::{Bound, Contained, Restriction, Test};
+use super::restriction::{Contained, Point, Restriction, Test};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::select::{RowView, Source};
@@ -34,7 +34,7 @@ struct BoundTest {
 
 #[derive(Debug)]
 enum Compared {
-    /// One of these.
+    /// One of these, which are in order.
     Points(Vec<Vec<u8>>),
     Between {
         start: Option<(Vec<u8>, bool)>,
@@ -44,7 +44,7 @@ enum Compared {
     Key(Vec<u8>),
     Entry(Vec<u8>, Vec<u8>),
     /// Tuples of several columns, one of which must be equal.
-    Tuples(Vec<(Source, CqlType)>, Vec<Bound>),
+    Tuples(Vec<(Source, CqlType)>, Vec<Point>),
 }
 
 impl Restrictions {
@@ -104,7 +104,9 @@ impl Restrictions {
                 }
                 Test::Equal(_) | Test::In(_) | Test::InMarker(_) => {
                     let points = restriction.bind_points(bindings)?;
-                    add(Compared::Points(points.into_iter().flatten().collect()));
+                    let mut points: Vec<Vec<u8>> = points.into_iter().flatten().collect();
+                    points.sort_by(|a, b| first.cql_type.compare(a, b));
+                    add(Compared::Points(points));
                 }
                 Test::Slice { start, end } => {
                     let edge = |edge: &Option<super::restriction::Edge>| match edge {
@@ -159,7 +161,7 @@ impl BoundTest {
         match &self.test {
             Compared::Points(points) => {
                 let Some(value) = view.value(self.source, scratch) else { return false };
-                points.iter().any(|point| of.compare(value, point).is_eq())
+                points.binary_search_by(|point| of.compare(point, value)).is_ok()
             }
             Compared::Between { start, end } => {
                 let Some(value) = view.value(self.source, scratch) else { return false };

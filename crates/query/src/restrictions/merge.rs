@@ -4,6 +4,9 @@ use super::restriction::{Restriction, Test};
 use crate::QueryError;
 use crate::error::refuse;
 
+/// Most things that a collection can be asked to contain: for each of them all of it is looked through, in every row.
+const CONTAINED_MAX: usize = 100;
+
 /// Adds a restriction to those of one kind of column, in the order of their first columns.
 ///
 /// # Errors
@@ -49,6 +52,9 @@ fn merge(old: Restriction, new: Restriction) -> Result<Restriction, QueryError> 
         }
         (Test::Contains(mut contained), Test::Contains(more)) => {
             contained.extend(more);
+            if contained.len() > CONTAINED_MAX {
+                refuse!("{name} can be restricted by at most {CONTAINED_MAX} relations with CONTAINS");
+            }
             Ok(Restriction { columns: old.columns, is_tuple: false, test: Test::Contains(contained) })
         }
         (Test::Contains(_), _) => refuse!(

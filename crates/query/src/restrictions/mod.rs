@@ -8,6 +8,7 @@ mod clustering;
 mod filter;
 mod merge;
 mod partition;
+mod product;
 mod relation;
 mod restriction;
 mod spelled;
@@ -23,6 +24,7 @@ use crate::terms::Term;
 pub(crate) use clustering::Rows;
 pub(crate) use filter::RowFilter;
 pub(crate) use partition::{Partitions, check_key_length};
+pub(crate) use product::{COMBINATIONS_MAX, too_many};
 pub(crate) use relation::existing_column;
 pub(crate) use spelled::{after, before, spell_token_of_key};
 

@@ -7,15 +7,13 @@ use storage::RingRange;
 use types::{CqlType, Token, encoding};
 
 use super::Restrictions;
+use super::product::Product;
 use super::relation::{Relations, existing_column, symbol};
 use super::restriction::{Restriction, Test, Values};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::scope::{Receiver, Scope};
 use crate::terms::{self, Bindings, Term, Value};
-
-/// Most keys that IN on several columns may come to.
-const KEYS_MAX: usize = 65_535;
 
 /// The partitions asked for.
 #[derive(Clone, Debug)]
@@ -196,22 +194,16 @@ impl Restrictions {
         {
             return Ok(vec![self.bind_single_key(term, bindings)?]);
         }
-        let mut keys: Vec<Vec<Vec<u8>>> = vec![Vec::with_capacity(self.partition.len())];
+        let mut product = Product::new("partition key");
         for restriction in &self.partition {
-            let mut points = restriction.bind_points(bindings)?;
             let of = &restriction.first().cql_type;
-            points.sort_by(|a, b| of.compare(&a[0], &b[0]));
-            points.dedup();
-            if keys.len().saturating_mul(points.len()) > KEYS_MAX {
-                refuse!("The query selects too many partition keys (at most {KEYS_MAX})");
-            }
-            let continued = |key: &Vec<Vec<u8>>| {
-                let key = key.clone();
-                points.iter().map(move |point| key.iter().chain(point).cloned().collect::<Vec<_>>())
-            };
-            keys = keys.iter().flat_map(continued).collect();
+            product.push(restriction, bindings, |points| {
+                // Values that compare equal may be different keys.
+                points.sort_by(|a, b| of.compare(&a[0], &b[0]).then_with(|| a.cmp(b)));
+                points.dedup();
+            })?;
         }
-        keys.iter().map(|parts| partition_key(parts.iter().map(Vec::as_slice))).collect()
+        product.iter().map(|parts| partition_key(parts.into_iter())).collect()
     }
 
     /// What the partition key must equal, if it is one column and nothing else is asked.

@@ -70,7 +70,7 @@ pub(crate) enum Values {
 }
 
 /// Bound values of a tuple; nulls and unset ones are refused before.
-pub(crate) type Bound = Vec<Vec<u8>>;
+pub(crate) type Point = Vec<Vec<u8>>;
 
 impl Restriction {
     pub(crate) fn first(&self) -> &Restricted {
@@ -101,7 +101,7 @@ impl Restriction {
     ///
     /// # Errors
     /// A value is null, unset or not of its type.
-    pub(crate) fn bind_points(&self, bindings: &Bindings<'_>) -> Result<Vec<Bound>, QueryError> {
+    pub(crate) fn bind_points(&self, bindings: &Bindings<'_>) -> Result<Vec<Point>, QueryError> {
         match &self.test {
             Test::Equal(values) => Ok(vec![self.bind(values, bindings)?]),
             Test::In(list) => list.iter().map(|values| self.bind(values, bindings)).collect(),
@@ -114,7 +114,7 @@ impl Restriction {
     ///
     /// # Errors
     /// A value is null, unset or not of its type.
-    pub(crate) fn bind(&self, values: &Values, bindings: &Bindings<'_>) -> Result<Bound, QueryError> {
+    pub(crate) fn bind(&self, values: &Values, bindings: &Bindings<'_>) -> Result<Point, QueryError> {
         match values {
             Values::Terms(terms) => terms
                 .iter()
@@ -140,7 +140,7 @@ impl Restriction {
         }
     }
 
-    fn bind_in_marker(&self, index: usize, bindings: &Bindings<'_>) -> Result<Vec<Bound>, QueryError> {
+    fn bind_in_marker(&self, index: usize, bindings: &Bindings<'_>) -> Result<Vec<Point>, QueryError> {
         let name = &self.first().name;
         let list = match bindings.raw(index) {
             BindValue::Set(list) => list,
@@ -172,7 +172,7 @@ impl Restriction {
         Ok(points)
     }
 
-    fn split_tuple(&self, tuple: &[u8]) -> Result<Bound, QueryError> {
+    fn split_tuple(&self, tuple: &[u8]) -> Result<Point, QueryError> {
         let mut bound = Vec::with_capacity(self.columns.len());
         let mut fields = Fields::new(tuple);
         for column in &self.columns {

@@ -1,9 +1,11 @@
 //! Aggregates and GROUP BY: rows are taken in page by page, and only the states are kept.
 
 use rows::Row;
+use runtime::Piece;
 use storage::{PartitionRows, ReadPosition};
 
-use super::execute::{Next, Scan, write_row};
+use super::compute::write_row;
+use super::execute::{Next, Scan};
 use super::page::Amounts;
 use super::paging::PagingState;
 use super::plan::SelectPlan;
@@ -69,6 +71,7 @@ impl<'a> Groups<'a> {
             self.counted = Some(position.key.bytes.clone());
             self.groups_of_partition = position.row_count;
         }
+        let mut piece = Piece::begin();
         loop {
             // What is read is not kept: only a page of groups can be full.
             let partitions = match scan.next(ROWS_AT_ONCE, u32::MAX, false).await? {
@@ -86,7 +89,7 @@ impl<'a> Groups<'a> {
                         let key = self.group_key(&view, partition, row)?;
                         if self.current.as_ref().is_some_and(|current| *current != key) {
                             let end = self.last.take();
-                            self.finish_group(amounts.per_partition)?;
+                            self.finish_group(amounts.per_partition, scan.room.answer_bytes_max())?;
                             if self.out.row_count() >= wanted as usize
                                 || scan.is_page_full(self.out.byte_count())
                             {
@@ -105,13 +108,14 @@ impl<'a> Groups<'a> {
                     }
                     self.first.get_or_insert_with(|| one_row(partition, row));
                     self.take_in(&view)?;
+                    piece.give_way().await;
                 }
             }
             scan.room.take(self.out.byte_count().saturating_sub(scan.room.used_bytes()));
         }
         // Without GROUP BY even no row at all makes one of nothing; with it, no row makes none.
         if self.current.is_some() || self.plan.group_by.is_none() {
-            self.finish_group(amounts.per_partition)?;
+            self.finish_group(amounts.per_partition, scan.room.answer_bytes_max())?;
         }
         Ok(self.page(None, amounts))
     }
@@ -146,6 +150,7 @@ impl<'a> Groups<'a> {
     }
 
     fn take_in(&mut self, view: &RowView<'_>) -> Result<(), QueryError> {
+        self.bindings.environment.begin_row();
         let evaluation = Evaluation { view, bindings: self.bindings, aggregates: &[], now: self.now };
         for (aggregate, state) in self.plan.aggregates.iter().zip(&mut self.states) {
             aggregate.add(state, &evaluation)?;
@@ -153,7 +158,7 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    fn finish_group(&mut self, per_partition: u32) -> Result<(), QueryError> {
+    fn finish_group(&mut self, per_partition: u32, bytes_max: usize) -> Result<(), QueryError> {
         let partition = self.current.as_ref().map(|current| &current.partition);
         if self.counted.as_ref() != partition {
             self.counted = partition.cloned();
@@ -173,7 +178,7 @@ impl<'a> Groups<'a> {
         let evaluation =
             Evaluation { view: &view, bindings: self.bindings, aggregates: &values, now: self.now };
         let selectors = self.plan.selectors.as_deref().unwrap_or_default();
-        write_row(self.plan, selectors, &evaluation, &mut self.out)
+        write_row(self.plan, selectors, &evaluation, bytes_max, &mut self.out)
     }
 
     fn page(self, end: Option<ReadPosition>, amounts: Amounts) -> RowsResult {

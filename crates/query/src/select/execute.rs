@@ -5,25 +5,26 @@ use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
 use rows::Slices;
-use runtime::trace;
+use runtime::{Piece, trace};
 use schema::ColumnKind;
 use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, StorageError};
 
 use super::aggregate::Groups;
+use super::compute::compute;
 use super::page::{Amounts, Filling, Page};
 use super::paging::PagingState;
 use super::passed::{Tallies, too_many};
 use super::plan::{Limit, SelectPlan};
 use super::plan_selector::source_of;
-use super::rows::{ComputedRows, RowView, StoredRows, gives_static_row_alone};
-use super::selector::Evaluation;
+use super::rows::{RowView, gives_static_row_alone};
+use super::sort::sort;
 use super::spelled::Spelled;
 use super::virtual_read;
 use crate::catalog::Home;
 use crate::error::refuse;
 use crate::memory::{AnswerRoom, ReadRoom};
 use crate::request::QueryOptions;
-use crate::response::{RowSink, RowsBody, RowsResult, TombstoneWarning};
+use crate::response::{RowsBody, RowsResult, TombstoneWarning};
 use crate::restrictions::{Partitions, RowFilter, Rows};
 use crate::terms::{Bindings, Value};
 use crate::timeouts::{Deadline, TimedOut, TimeoutKind};
@@ -123,70 +124,20 @@ pub(crate) async fn execute(
     let read = if is_sorted {
         let everything = Amounts { left: u32::MAX, page: u32::MAX, ..amounts };
         let all = Box::pin(scan.collect(everything)).await?;
-        Page { rows: sort(plan, all.rows, left), next: None }
+        Page { rows: Box::pin(sort(plan, all.rows, left)).await, next: None }
     } else {
         scan.collect(amounts).await?
     };
     scan.tell();
     let paging_state = read.next.map(|state| state.encode());
-    finish(plan, read.rows, bindings, now, paging_state)
-}
-
-fn finish(
-    plan: &SelectPlan,
-    rows: StoredRows,
-    bindings: &Bindings<'_>,
-    now: u32,
-    paging_state: Option<bytes::Bytes>,
-) -> Result<RowsResult, QueryError> {
     let body = match &plan.selectors {
-        None => RowsBody::Stored(rows, Arc::clone(&plan.projection)),
+        None => RowsBody::Stored(read.rows, Arc::clone(&plan.projection)),
         Some(selectors) => {
-            let mut computed = ComputedRows::default();
-            let mut view = RowView::new(&plan.projection);
-            for partition in &rows.partitions {
-                view.enter_partition(partition);
-                let alone = gives_static_row_alone(partition).then_some(None);
-                for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
-                    view.enter_row(row);
-                    let evaluation = Evaluation { view: &view, bindings, aggregates: &[], now };
-                    write_row(plan, selectors, &evaluation, &mut computed)?;
-                }
-            }
-            RowsBody::Computed(computed)
+            let computing = compute(plan, selectors, &read.rows, (bindings, now), scan.room);
+            RowsBody::Computed(Box::pin(computing).await?)
         }
     };
     Ok(RowsResult { columns: plan.columns.clone(), metadata_id: plan.metadata_id, paging_state, body })
-}
-
-/// Computes one row of the result.
-pub(super) fn write_row(
-    plan: &SelectPlan,
-    selectors: &[super::selector::Selector],
-    evaluation: &Evaluation<'_>,
-    out: &mut ComputedRows,
-) -> Result<(), QueryError> {
-    if plan.is_json {
-        let mut json = String::from("{");
-        for (selector, (name, cql_type)) in selectors.iter().zip(&plan.json_columns) {
-            if json.len() > 1 {
-                json.push_str(", ");
-            }
-            let has_upper_case = name.chars().any(|c| c != c.to_ascii_lowercase());
-            let shown = if has_upper_case { format!("\"{name}\"") } else { name.clone() };
-            types::write_json_string(&shown, &mut json);
-            json.push_str(": ");
-            json.push_str(&cql_type.to_json(selector.evaluate(evaluation)?.as_deref()));
-        }
-        json.push('}');
-        out.cell(Some(json.as_bytes()));
-    } else {
-        for selector in selectors {
-            out.cell(selector.evaluate(evaluation)?.as_deref());
-        }
-    }
-    out.end_row();
-    Ok(())
 }
 
 /// The pages of one SELECT.
@@ -301,7 +252,9 @@ impl<'a> Scan<'a> {
             // A long scan takes turns with the shard's other requests, page by page.
             self.deadline.give_way().await.map_err(|TimedOut| self.timed_out())?;
         }
-        self.command.limits.row_count = row_count.max(1);
+        // However many columns are asked for, a page of them is not much larger than others.
+        let rows_max = self.room.page_bytes() / self.plan.bytes_between_cells();
+        self.command.limits.row_count = row_count.min(u32::try_from(rows_max).unwrap_or(u32::MAX)).max(1);
         // Filtered rows are counted here, not by storage.
         self.command.limits.rows_per_partition = if self.filter.is_some() { u32::MAX } else { per_partition };
         if self.plan.is_distinct && self.filter.is_none() {
@@ -313,6 +266,7 @@ impl<'a> Scan<'a> {
                 ReadRoom::PageIsFull => return Ok(Next::PageIsFull),
                 ReadRoom::TooMuch => return Err(self.too_much()),
             };
+            let bytes = bytes / self.plan.repeats;
             self.command.limits.bytes = bytes;
             self.command.limits.bytes_max = bytes;
             let read = self.reader.read(self.plan, &self.command);
@@ -321,7 +275,7 @@ impl<'a> Scan<'a> {
                     if has_any && self.is_paged() {
                         return Ok(Next::PageIsFull);
                     }
-                    if !self.room.for_row(bytes).await {
+                    if !self.room.for_row(bytes.saturating_mul(self.plan.repeats)).await {
                         return Err(self.too_much());
                     }
                 }
@@ -329,7 +283,7 @@ impl<'a> Scan<'a> {
             }
         };
         let page = self.tally(read)?;
-        Ok(Next::Rows(self.take_page(page)))
+        Ok(Next::Rows(self.take_page(page).await))
     }
 
     /// Is an answer of so many bytes as much as goes on a page?
@@ -364,7 +318,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Takes over what was read: where the next page begins, and the rows that pass the filter.
-    fn take_page(&mut self, mut page: ReadPage) -> Vec<PartitionRows> {
+    async fn take_page(&mut self, mut page: ReadPage) -> Vec<PartitionRows> {
         let shows_alone = self.plan.projection.static_rows_alone;
         let resumed = self.command.resume.as_ref();
         page.partitions.retain(|partition| {
@@ -378,7 +332,7 @@ impl<'a> Scan<'a> {
             _ => self.is_done = true,
         }
         if let Some(filter) = &self.filter {
-            apply(filter, self.plan, &mut page.partitions);
+            page.partitions = Box::pin(passing(filter, self.plan, page.partitions)).await;
         }
         if self.plan.is_distinct {
             page.partitions.iter_mut().for_each(|partition| partition.rows.truncate(1));
@@ -439,7 +393,7 @@ impl<'a> Scan<'a> {
             };
             match self.next(row_count, amounts.per_partition, !filling.is_empty()).await? {
                 Next::Rows(partitions) => {
-                    self.room.take(partitions.iter().map(PartitionRows::memory_bytes).sum());
+                    self.room.take(self.plan.answer_bytes(&partitions));
                     filling.take(partitions);
                 }
                 Next::PageIsFull => break,
@@ -469,59 +423,32 @@ fn bind_filter(plan: &SelectPlan, bindings: &Bindings<'_>) -> Result<RowFilter, 
     plan.restrictions.bind_filter(source, bindings)
 }
 
-/// Leaves only rows that pass.
-fn apply(filter: &RowFilter, plan: &SelectPlan, partitions: &mut Vec<PartitionRows>) {
+/// The rows that pass.
+async fn passing(
+    filter: &RowFilter,
+    plan: &SelectPlan,
+    partitions: Vec<PartitionRows>,
+) -> Vec<PartitionRows> {
     let mut scratch = Vec::new();
-    partitions.retain_mut(|partition| {
+    let mut piece = Piece::begin();
+    let mut passed = Vec::with_capacity(partitions.len());
+    for mut partition in partitions {
         let mut kept = storage::RowList::with_capacity(partition.rows.len());
-        let alone = gives_static_row_alone(partition);
+        let alone = gives_static_row_alone(&partition).then_some(None);
         let mut view = RowView::new(&plan.projection);
-        view.enter_partition(partition);
-        if alone {
-            view.enter_row(None);
-            return filter.passes(&view, &mut scratch);
-        }
-        for row in &partition.rows {
-            view.enter_row(Some(row));
+        view.enter_partition(&partition);
+        let mut is_any = false;
+        for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
+            view.enter_row(row);
             if filter.passes(&view, &mut scratch) {
-                kept.push(row.clone());
+                is_any = true;
+                kept.extend(row.cloned());
             }
+            piece.give_way().await;
         }
         drop(view);
         partition.rows = kept;
-        !partition.rows.is_empty()
-    });
-}
-
-/// The rows of several keys in the order asked for, cut to the limit.
-fn sort(plan: &SelectPlan, rows: StoredRows, limit: u32) -> StoredRows {
-    let mut single = Vec::with_capacity(rows.row_count());
-    for partition in rows.partitions {
-        for row in &partition.rows {
-            single.push(PartitionRows {
-                key: partition.key.clone(),
-                static_row: partition.static_row.clone(),
-                rows: storage::RowList::from_elem(row.clone(), 1),
-            });
-        }
-        if partition.rows.is_empty() {
-            single.push(partition);
-        }
+        passed.extend(is_any.then_some(partition));
     }
-    let component = |partition: &PartitionRows, index: usize| {
-        let row = partition.rows.first()?;
-        row.clustering_components().nth(index).flatten().map(<[u8]>::to_vec)
-    };
-    single.sort_by(|a, b| {
-        let mut order = std::cmp::Ordering::Equal;
-        for (source, cql_type, is_backwards) in &plan.sort {
-            let super::rows::Source::Clustering(index) = source else { continue };
-            let this =
-                cql_type.compare_nullable(component(a, *index).as_deref(), component(b, *index).as_deref());
-            order = order.then(if *is_backwards { this.reverse() } else { this });
-        }
-        order
-    });
-    single.truncate(limit as usize);
-    StoredRows { partitions: single }
+    passed
 }

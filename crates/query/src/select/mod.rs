@@ -10,6 +10,7 @@
 //! A SELECT of one row by its key has a shorter way beside this one, [`crate::point`].
 
 mod aggregate;
+mod compute;
 mod execute;
 mod page;
 mod paging;
@@ -19,6 +20,7 @@ mod plan_selector;
 mod point;
 mod rows;
 mod selector;
+mod sort;
 mod spelled;
 mod virtual_read;
 

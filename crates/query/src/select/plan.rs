@@ -1,12 +1,12 @@
 //! The plan of a SELECT: everything that does not depend on bound values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cql::ast::{IntegerValue, Select, SelectItem, Selection, Selector as Written};
 use rows::ClusteringComparator;
 use schema::{Column, ColumnId, ColumnKind, Table};
-use storage::ReadColumns;
+use storage::{PartitionRows, ReadColumns};
 use types::CqlType;
 
 use super::plan_selector::{Selectors, columns_read, source_of};
@@ -53,7 +53,12 @@ pub(crate) struct SelectPlan {
     pub(crate) point_key: Option<CqlType>,
     /// The columns that a read needs.
     pub(crate) read_columns: ReadColumns,
+    /// How often at most the value of one column is in a row of the result.
+    pub(crate) repeats: usize,
 }
+
+/// Most things that are selected: twice as many as a table has columns.
+const SELECTED_MAX: usize = 10_000;
 
 /// How rows are grouped.
 #[derive(Clone, Debug)]
@@ -81,6 +86,20 @@ impl SelectPlan {
     pub(crate) fn is_aggregate(&self) -> bool {
         !self.aggregates.is_empty() || self.group_by.is_some()
     }
+
+    /// What a row of the result takes beside its values: their lengths.
+    pub(super) fn bytes_between_cells(&self) -> usize {
+        size_of::<i32>() * self.columns.len().max(self.json_columns.len()).max(1)
+    }
+
+    /// About what these rows take: in memory, and what the answer has more of than is stored.
+    pub(super) fn answer_bytes(&self, partitions: &[PartitionRows]) -> usize {
+        let row_count = |partition: &PartitionRows| partition.rows.len().max(1);
+        let of = |partition: &PartitionRows| {
+            partition.memory_bytes() * self.repeats + row_count(partition) * self.bytes_between_cells()
+        };
+        partitions.iter().map(of).sum()
+    }
 }
 
 /// Plans a SELECT.
@@ -100,6 +119,12 @@ pub(crate) fn plan(
         Selection::All => Vec::new(),
         Selection::Items(items) => items.iter().collect(),
     };
+    if items.len() > SELECTED_MAX {
+        refuse!(
+            "A SELECT has at most {SELECTED_MAX} selected columns and expressions, and not {}",
+            items.len()
+        );
+    }
     let mut read = Vec::new();
     items.iter().for_each(|item| columns_read(&item.selector, &mut read));
     let read: Vec<&Column> =
@@ -167,6 +192,7 @@ pub(crate) fn plan(
     };
     let json_columns = json_columns.into_iter().map(|spec| (spec.name.to_string(), spec.cql_type)).collect();
     let is_computed = select.is_json || !aggregates.is_empty() || group_by.is_some();
+    let repeats = repeats(&planned);
     let selectors = match sources_of(&planned).filter(|_| !is_computed) {
         Some(sources) => {
             projection.put_sources(sources);
@@ -198,6 +224,7 @@ pub(crate) fn plan(
         json_columns,
         point_key: None,
         read_columns,
+        repeats,
     };
     let point_key = plan.find_point_key();
     Ok(SelectPlan { point_key, ..plan })
@@ -251,6 +278,17 @@ fn sources_of(selectors: &[Selector]) -> Option<Vec<Source>> {
         _ => None,
     };
     selectors.iter().map(source).collect()
+}
+
+/// How often the column that is there most often is there.
+fn repeats(selectors: &[Selector]) -> usize {
+    let mut counts: BTreeMap<Source, usize> = BTreeMap::new();
+    for selector in selectors {
+        if let Selector::Column(source) = selector {
+            *counts.entry(*source).or_default() += 1;
+        }
+    }
+    counts.into_values().max().unwrap_or(1)
 }
 
 fn selects_only_static(read: &[&Column]) -> bool {

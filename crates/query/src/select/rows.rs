@@ -11,7 +11,7 @@ use types::encoding;
 use crate::response::RowSink;
 
 /// Where the cell of a result column comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// Component of the partition key.
     PartitionKey(usize),

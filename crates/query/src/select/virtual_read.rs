@@ -1,6 +1,7 @@
 //! A read of a made-up table: the same command that storage is given, over rows in memory.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use rows::{ClusteringComparator, PartitionKey};
 use schema::Table;
@@ -19,17 +20,18 @@ pub(super) enum PartitionOrder {
 /// Answers a command from all rows of a table.
 pub(super) fn read(mut all: Vec<PartitionRows>, command: &ReadCommand, order: PartitionOrder) -> ReadPage {
     let comparator = ClusteringComparator::new(command.table.clustering_types().clone());
+    let wanted: HashMap<&[u8], usize> = match &command.target {
+        ReadTarget::Keys(keys) => keys.iter().enumerate().map(|(place, key)| (&*key.bytes, place)).collect(),
+        ReadTarget::Range(_) => HashMap::new(),
+    };
     let compare = |a: &PartitionKey, b: &PartitionKey| match (&command.target, order) {
-        (ReadTarget::Keys(keys), _) => {
-            let place = |of: &PartitionKey| keys.iter().position(|key| key == of);
-            place(a).cmp(&place(b))
-        }
+        (ReadTarget::Keys(_), _) => wanted.get(&*a.bytes).cmp(&wanted.get(&*b.bytes)),
         (ReadTarget::Range(_), PartitionOrder::Ring) => a.cmp(b),
         (ReadTarget::Range(_), PartitionOrder::Key) => compare_keys(&command.table, a, b),
     };
     match &command.target {
         ReadTarget::Range(range) => all.retain(|partition| range.contains(partition.key.token)),
-        ReadTarget::Keys(keys) => all.retain(|partition| keys.contains(&partition.key)),
+        ReadTarget::Keys(_) => all.retain(|partition| wanted.contains_key(&*partition.key.bytes)),
     }
     all.sort_by(|a, b| compare(&a.key, &b.key));
     merge_partitions(&mut all);
@@ -121,7 +123,13 @@ fn sort_rows(partition: &mut PartitionRows, command: &ReadCommand, comparator: &
     partition.rows.sort_by(|a, b| comparator.compare_encoded(a.encoded_clustering(), b.encoded_clustering()));
     if !command.slices.is_all() {
         let slices = command.slices.as_slice();
-        partition.rows.retain(|row| slices.iter().any(|slice| slice.contains(comparator, &row.clustering())));
+        partition.rows.retain(|row| {
+            // Slices are in order and apart: a row is in the last that begins before it, or in none.
+            let clustering = row.clustering();
+            let begun = slices
+                .partition_point(|slice| comparator.compare_to_bound(&clustering, &slice.start).is_gt());
+            begun.checked_sub(1).is_some_and(|last| slices[last].contains(comparator, &clustering))
+        });
     }
     if command.reversed {
         partition.rows.reverse();

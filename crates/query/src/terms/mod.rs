@@ -7,6 +7,7 @@ pub(crate) mod json;
 mod plan;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -135,10 +136,12 @@ pub(crate) struct MarkerCountError {
     pub(crate) values: usize,
 }
 
-/// As Cassandra: what no value is named for is left out, and so the count differs.
+/// Named values in the order of their markers; of several of one name the first. As Cassandra: what no value is named for
+/// is left out, and so the count differs.
 fn order_by_name(values: &[(String, BindValue)], specs: &[ColumnSpec]) -> Vec<BindValue> {
-    let of = |spec: &ColumnSpec| values.iter().find(|(name, _)| **name == *spec.name).map(|(_, v)| v.clone());
-    specs.iter().filter_map(of).collect()
+    let by_name: HashMap<&str, &BindValue> =
+        values.iter().rev().map(|(name, value)| (name.as_str(), value)).collect();
+    specs.iter().filter_map(|spec| by_name.get(&*spec.name).map(|value| (*value).clone())).collect()
 }
 
 impl From<TypeError> for QueryError {

@@ -1,0 +1,98 @@
+//! Rows of a result that are computed: functions, JSON, and whatever is no plain column.
+
+use runtime::Piece;
+
+use super::plan::SelectPlan;
+use super::rows::{ComputedRows, RowView, StoredRows, gives_static_row_alone};
+use super::selector::{Evaluation, Selector};
+use crate::QueryError;
+use crate::error::refuse;
+use crate::memory::AnswerRoom;
+use crate::response::RowSink;
+use crate::terms::Bindings;
+
+/// Computes the rows of a result from those that were read; what they take counts in the room.
+///
+/// # Errors
+/// A function fails, or they take more than one answer may.
+pub(super) async fn compute(
+    plan: &SelectPlan,
+    selectors: &[Selector],
+    rows: &StoredRows,
+    (bindings, now): (&Bindings<'_>, u32),
+    room: &mut AnswerRoom,
+) -> Result<ComputedRows, QueryError> {
+    let mut computed = ComputedRows::default();
+    let mut view = RowView::new(&plan.projection);
+    let mut piece = Piece::begin();
+    for partition in &rows.partitions {
+        view.enter_partition(partition);
+        let alone = gives_static_row_alone(partition).then_some(None);
+        for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
+            view.enter_row(row);
+            let evaluation = Evaluation { view: &view, bindings, aggregates: &[], now };
+            let before = computed.byte_count();
+            write_row(plan, selectors, &evaluation, room.answer_bytes_max(), &mut computed)?;
+            room.take(computed.byte_count() - before);
+            piece.give_way().await;
+        }
+    }
+    Ok(computed)
+}
+
+/// Computes one row of the result, behind those before it, which may be so many bytes with it.
+///
+/// # Errors
+/// A function fails, or they are more.
+pub(super) fn write_row(
+    plan: &SelectPlan,
+    selectors: &[Selector],
+    evaluation: &Evaluation<'_>,
+    bytes_max: usize,
+    out: &mut ComputedRows,
+) -> Result<(), QueryError> {
+    evaluation.bindings.environment.begin_row();
+    if plan.is_json {
+        let json = json(plan, selectors, evaluation, bytes_max.saturating_sub(out.byte_count()))?;
+        out.cell(Some(json.as_bytes()));
+    } else {
+        for selector in selectors {
+            out.cell(selector.evaluate(evaluation)?.as_deref());
+            check(out.byte_count(), bytes_max)?;
+        }
+    }
+    out.end_row();
+    Ok(())
+}
+
+/// A row as one JSON object of at most so many bytes.
+fn json(
+    plan: &SelectPlan,
+    selectors: &[Selector],
+    evaluation: &Evaluation<'_>,
+    bytes_max: usize,
+) -> Result<String, QueryError> {
+    let mut json = String::from("{");
+    for (selector, (name, cql_type)) in selectors.iter().zip(&plan.json_columns) {
+        if json.len() > 1 {
+            json.push_str(", ");
+        }
+        let has_upper_case = name.chars().any(|c| c != c.to_ascii_lowercase());
+        let shown = if has_upper_case { format!("\"{name}\"") } else { name.clone() };
+        types::write_json_string(&shown, &mut json);
+        json.push_str(": ");
+        json.push_str(&cql_type.to_json(selector.evaluate(evaluation)?.as_deref()));
+        check(json.len(), bytes_max)?;
+    }
+    json.push('}');
+    Ok(json)
+}
+
+fn check(bytes: usize, bytes_max: usize) -> Result<(), QueryError> {
+    if bytes > bytes_max {
+        refuse!(
+            "The answer would take more than the {bytes_max} bytes of memory that one may have: ask for pages, for fewer rows or for fewer columns"
+        );
+    }
+    Ok(())
+}
