@@ -251,7 +251,7 @@ fn write(
         format!("INSERT INTO f.t (k, version, v) VALUES ({key}, {version}, '{}')", text(key, version));
     match connection.query(&statement, &Request::default())?.answer {
         Answer::Error { code: code @ (OVERLOADED | WRITE_FAILURE), message, .. } => {
-            if code == OVERLOADED && !message.contains("disk is full") && !message.contains("No space left") {
+            if code == OVERLOADED && !message.contains("the disk is full") {
                 return Err(Failure::new(format!("a refusal that does not say why: {message}")));
             }
             if code == WRITE_FAILURE {

@@ -354,6 +354,12 @@ pub(crate) fn kind_of(error: &StorageError) -> Option<FaultKind> {
     }
 }
 
+/// Is there no space, for a file or in the log?
+pub(crate) fn is_full(error: &StorageError) -> bool {
+    matches!(error, StorageError::CommitLog(CommitLogError::DiskFull { .. }))
+        || kind_of(error) == Some(FaultKind::Full)
+}
+
 fn kind_of_io(error: &io::Error) -> Option<FaultKind> {
     let told = told_of(error);
     let errno = told.map_or(error, |told| &told.source).raw_os_error();

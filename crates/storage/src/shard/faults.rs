@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use commitlog::{CommitLogError, LogEvent};
+use commitlog::LogEvent;
 use schema::Table;
 use sstable::{Descriptor, SstableError, TableFile};
 use tokio::sync::Notify;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::flush::RETRY_FLUSH_AFTER;
 use super::{Damaged, Shard, TableStore};
-use crate::health::{FaultKind, kind_of, path_of};
+use crate::health::{FaultKind, is_full, kind_of, path_of};
 use crate::{Layout, ReadCommand, ReadPage, StorageError};
 
 /// Files that `best_effort` has left out of answers and that are to be set aside.
@@ -79,14 +79,10 @@ impl Shard {
         if let StorageError::TableFile(SstableError::Unsupported { .. }) = error {
             return self.health.note_options("flush", error);
         }
-        let is_full_log = matches!(error, StorageError::CommitLog(CommitLogError::DiskFull { .. }));
-        let kind = self.health.note("flush", error);
-        match kind {
-            Some(FaultKind::Full | FaultKind::Write) => {}
-            _ if is_full_log => {}
-            _ => return,
+        let (kind, is_full) = (self.health.note("flush", error), is_full(error));
+        if !is_full && kind != Some(FaultKind::Write) {
+            return;
         }
-        let is_full = kind == Some(FaultKind::Full);
         // Nobody may write to the table again, least of all while the disk is full.
         if self.flushing.is_tried_again.replace(true) {
             return;

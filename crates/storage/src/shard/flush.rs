@@ -26,6 +26,7 @@ use uuid::Uuid;
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::cache::Reservation;
+use crate::health::is_full;
 use crate::manifest::Edit;
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
@@ -77,12 +78,21 @@ pub(super) enum Removed {
 pub(super) struct Flushing {
     /// Those that the shard started by itself and that have not ended.
     pub(super) count: Cell<usize>,
-    /// When and why the last one failed, if none went well since.
-    pub(super) failure: RefCell<Option<(Duration, String)>>,
+    /// How the last one failed, if none went well since.
+    failure: RefCell<Option<FlushFailure>>,
     /// Is one that failed to be tried again soon?
     pub(super) is_tried_again: Cell<bool>,
     /// Told when memtables shrink or a flush fails: writers may be waiting for room.
     pub(super) room: Notify,
+}
+
+/// How a flush failed.
+#[derive(Clone)]
+struct FlushFailure {
+    at: Duration,
+    /// Was there no space, for a file or in the log?
+    is_full: bool,
+    reason: String,
 }
 
 impl Shard {
@@ -149,12 +159,14 @@ impl Shard {
         }
     }
 
-    /// Why flushes fail at the moment; `None` when they do not, or when it is time to try again.
-    pub(super) fn recent_flush_failure(&self) -> Option<String> {
-        let failure = self.flushing.failure.borrow();
-        let (since, reason) = failure.as_ref()?;
-        let is_recent = self.runtime.clock.elapsed().saturating_sub(*since) < RETRY_FLUSH_AFTER;
-        is_recent.then(|| reason.clone())
+    /// What writers without room are told while flushes fail; `None` when they do not, or when it is time to try again.
+    pub(super) fn recent_flush_failure(&self) -> Option<StorageError> {
+        let FlushFailure { at, is_full, reason } = self.flushing.failure.borrow().clone()?;
+        let is_recent = self.runtime.clock.elapsed().saturating_sub(at) < RETRY_FLUSH_AFTER;
+        is_recent.then(|| match is_full {
+            true => StorageError::DiskFull { reason },
+            false => StorageError::NoRoom { reason },
+        })
     }
 
     pub(super) fn spawn_flush(self: &Rc<Self>, store: Rc<TableStore>) {
@@ -183,8 +195,11 @@ impl Shard {
         let has_any = !store.frozen.borrow().is_empty();
         if has_any {
             let result = self.flush_frozen(store).await;
-            *self.flushing.failure.borrow_mut() =
-                result.as_ref().err().map(|error| (self.runtime.clock.elapsed(), error.to_string()));
+            *self.flushing.failure.borrow_mut() = result.as_ref().err().map(|error| FlushFailure {
+                at: self.runtime.clock.elapsed(),
+                is_full: is_full(error),
+                reason: error.to_string(),
+            });
             result.inspect_err(|error| self.flush_failed(error))?;
         }
         self.start_compaction(store);

@@ -329,8 +329,8 @@ impl Shard {
                 return Err(StorageError::ShuttingDown);
             }
             if self.flushing.count.get() == 0 {
-                if let Some(reason) = self.recent_flush_failure() {
-                    return Err(StorageError::NoRoom { reason });
+                if let Some(refusal) = self.recent_flush_failure() {
+                    return Err(refusal);
                 }
                 if !self.flush_largest() {
                     // Nothing is left to write out: the budget is smaller than an empty table.

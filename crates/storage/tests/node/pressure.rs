@@ -1,7 +1,9 @@
 //! What when memory, log or disk are full?
 
+use std::rc::Rc;
 use std::time::Duration;
 
+use commitlog::CommitLogError;
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Background, Disk, MemoryDisk};
 use storage::{StorageError, StorageOptions};
@@ -22,7 +24,7 @@ fn memtables_keep_to_their_budget_while_writers_come_from_all_sides() {
         let long = "x".repeat(1_000);
         let mut writers = tokio::task::JoinSet::new();
         for writer in 0..8 {
-            let (shard, table, long) = (std::rc::Rc::clone(node.shard(0)), table.clone(), long.clone());
+            let (shard, table, long) = (Rc::clone(node.shard(0)), table.clone(), long.clone());
             writers.spawn_local(async move {
                 for number in 0..200 {
                     let mutation = insert(&table, writer * 200 + number, 0, &long, 1);
@@ -81,7 +83,7 @@ fn writers_are_told_when_memory_is_full_and_flushes_fail() {
             }
             assert!(pk < 2_000, "the budget is not held");
         };
-        let is_told = matches!(refused, StorageError::NoRoom { .. } | StorageError::CommitLog(_));
+        let is_told = matches!(refused, StorageError::DiskFull { .. } | StorageError::CommitLog(_));
         assert!(is_told, "{refused:?}");
         disk.faults().clear();
         node.clock.advance(Duration::from_secs(10));
@@ -92,6 +94,39 @@ fn writers_are_told_when_memory_is_full_and_flushes_fail() {
         let all = node.all(&table, 1_000).await;
         assert!((0..pk).all(|pk| all.iter().any(|row| row.0 == pk)), "what was acknowledged is there");
     });
+}
+
+/// What is refused for want of memory says that the disk is full, also when it is the log that a flush finds full.
+#[test]
+fn a_refusal_says_that_the_disk_is_full_whoever_finds_it_so() {
+    let mut found_by_the_log_of_a_flush = 0;
+    for spare_bytes in (0..2 * BUDGET as u64).step_by(8 << 10) {
+        let disk = MemoryDisk::new();
+        run(async {
+            let node = Node::start(&disk, tight(1)).expect("starts");
+            let (table, long) = (table(), "x".repeat(1_000));
+            // The log's first segment is there.
+            node.write(0, insert(&table, 0, 0, &long, 1)).await.expect("writes");
+            disk.faults().set_capacity_bytes(disk.used_bytes() + spare_bytes);
+            // Together they are more than memory has room for, and all in the log's memory before it looks at the disk.
+            let mut writers = tokio::task::JoinSet::new();
+            for pk in 1..1_000 {
+                let (shard, mutation) = (Rc::clone(node.shard(0)), insert(&table, pk, 0, &long, 1));
+                writers.spawn_local(async move { shard.write(&[mutation]).await });
+            }
+            while let Some(written) = writers.join_next().await {
+                match written.expect("a writer ends well") {
+                    // What stands in the log already may be written yet.
+                    Ok(()) | Err(StorageError::CommitLog(CommitLogError::DiskFull { .. })) => {}
+                    Err(StorageError::DiskFull { reason }) => {
+                        found_by_the_log_of_a_flush += u64::from(reason.starts_with("commit log: "));
+                    }
+                    Err(other) => panic!("{spare_bytes} bytes are free: {other}"),
+                }
+            }
+        });
+    }
+    assert!(found_by_the_log_of_a_flush > 0, "it never came to that");
 }
 
 #[test]
