@@ -1,9 +1,9 @@
 //! What the whole process has, held to what it may have.
 //!
-//! Every part that grows with what clients ask has a share of `memory` and keeps to it. But what is freed in one place is
-//! of no use to another until the kernel has had it back, and small things are not counted one by one. So the process
-//! looks at all that it has, often while it has much, and the chunk cache, which can do with less at any time, makes up
-//! for the difference:
+//! Every part that grows with what clients ask has a share of `memory` and keeps to it. But what is freed in one place
+//! is of no use to another until the kernel has had it back, and small things are not counted one by one. So the
+//! process looks at all that it has, often while it has much, and the chunk cache, which can do with less at any time,
+//! makes up for the difference:
 //!
 //! ```text
 //!   resident  ────────── 7/8 ───────── 15/16 ───── memory
@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use server::Server;
 
-/// How long freed memory is kept: the kernel clears each page that it hands out, so to keep them for a while is cheaper.
+/// How long freed memory is kept: the kernel clears each page that it hands out, so to keep them for a while is
+/// cheaper.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 /// And while the process has more than it may.
 const KEPT_WHEN_TIGHT: Duration = Duration::from_millis(10);

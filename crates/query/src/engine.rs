@@ -258,8 +258,8 @@ impl Inner {
         }
     }
 
-    /// Plans the statement of that id anew, if its text is still known and means what it meant: it was prepared on another
-    /// shard, made room for others here, or the schema has changed.
+    /// Plans the statement of that id anew, if its text is still known and means what it meant: it was prepared on
+    /// another shard, made room for others here, or the schema has changed.
     async fn prepare_again(&self, id: &[u8; 16], room: &mut AnswerRoom) -> Result<Prepared, QueryError> {
         let before = self.plans.borrow_mut().get(id);
         let again = match self.texts.get(id) {

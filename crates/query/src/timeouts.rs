@@ -1,8 +1,8 @@
 //! How long requests may take before their clients are told that they took too long.
 //!
-//! A request whose client has given up is work for nobody. The limits are Cassandra's (`read_request_timeout` and so on),
-//! and so is what they are about: a read of one page, whatever it has to pass; for aggregates, which read page after
-//! page, each of them.
+//! A request whose client has given up is work for nobody. The limits are Cassandra's (`read_request_timeout` and so
+//! on), and so is what they are about: a read of one page, whatever it has to pass; for aggregates, which read page
+//! after page, each of them.
 
 use std::future::Future;
 use std::pin::pin;

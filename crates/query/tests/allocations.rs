@@ -215,7 +215,8 @@ fn rows_that_are_read_and_written_by_their_keys_allocate_next_to_nothing() {
     });
 }
 
-/// What preparing that many statements, with a number each for `#`, leaves allocated, and what the plans of them are taken for, in bytes.
+/// What preparing that many statements, with a number each for `#`, leaves allocated, and what the plans of them are
+/// taken for, in bytes.
 async fn bytes_of_plans(session: &Session, text: &str, count: usize) -> (usize, usize) {
     let (live_before, before) = (LIVE_BYTES.get(), session.engine.prepared_figures());
     for number in 0..count {

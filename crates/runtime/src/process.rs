@@ -44,8 +44,8 @@ fn statm_bytes(field: usize) -> Option<u64> {
 
 /// Has the kernel give this process memory in small pages only, from now on.
 ///
-/// It gives memory that is asked for in large pieces by 2 MiB at a time where that is aligned. As long as one block of a
-/// few bytes is used in such a page, none of it comes back.
+/// It gives memory that is asked for in large pieces by 2 MiB at a time where that is aligned. As long as one block of
+/// a few bytes is used in such a page, none of it comes back.
 ///
 /// # Errors
 /// The system knows nothing of it.

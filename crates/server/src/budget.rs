@@ -207,9 +207,9 @@ impl Budget {
         self.figures.overloaded_count.store(count + 1, Ordering::Relaxed);
     }
 
-    /// Room for a small turn of a connection that holds nothing, which nobody stands in line for: clients that hold much
-    /// and do not go on would keep it from those who ask for little. It comes beyond the budget; there is one for each
-    /// connection.
+    /// Room for a small turn of a connection that holds nothing, which nobody stands in line for: clients that hold
+    /// much and do not go on would keep it from those who ask for little. It comes beyond the budget; there is one for
+    /// each connection.
     pub(crate) fn small_turn(self: &Rc<Self>) -> Held {
         self.hold(READ_BYTES_MIN, Until::Ended)
     }

@@ -6,10 +6,10 @@
 //!   bystander ──► one row, and one more, … ──────────►┘                waits, nothing acknowledged lost
 //! ```
 //!
-//! Each scenario runs against a node of its own, for each of the budgets and numbers of shards. What can be judged on any
-//! machine fails the run: more resident memory than `--memory`, an answer that is wrong, a write that was acknowledged
-//! and is gone, a panic, a process that does not end. Waits and turns depend on what else the machine does: they are told
-//! beside what is promised, and fail the run only where something is broken.
+//! Each scenario runs against a node of its own, for each of the budgets and numbers of shards. What can be judged on
+//! any machine fails the run: more resident memory than `--memory`, an answer that is wrong, a write that was
+//! acknowledged and is gone, a panic, a process that does not end. Waits and turns depend on what else the machine
+//! does: they are told beside what is promised, and fail the run only where something is broken.
 
 mod arena;
 mod bystander;

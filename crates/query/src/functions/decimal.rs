@@ -136,8 +136,9 @@ impl Decimal {
         Decimal::new(scaled_up(&sum.unscaled, zeros)?, sum.scale + zeros)
     }
 
-    /// This number, of the finer scale, as it shows in a rounded sum with another: if all of its digits stand behind those
-    /// of the sum, a single one far enough behind tells as much of it, which is whether there is more or less than nothing.
+    /// This number, of the finer scale, as it shows in a rounded sum with another: if all of its digits stand behind
+    /// those of the sum, a single one far enough behind tells as much of it, which is whether there is more or less
+    /// than nothing.
     fn seen_from(&self, coarse: &Self) -> Self {
         let last_of_sum = coarse.scale - digit_count(&coarse.unscaled) + PRECISION_MAX;
         let behind = coarse.scale.max(last_of_sum) + 2;

@@ -85,8 +85,8 @@ impl Number {
         }
     }
 
-    /// As one of two operands where the other or the result is a decimal: integers and floats go by way of a double, whose
-    /// shortest text it is (`DecimalType.toBigDecimal`), so that 2 is 2.0 here.
+    /// As one of two operands where the other or the result is a decimal: integers and floats go by way of a double,
+    /// whose shortest text it is (`DecimalType.toBigDecimal`), so that 2 is 2.0 here.
     ///
     /// # Errors
     /// It is NaN or infinite.

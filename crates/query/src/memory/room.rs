@@ -201,8 +201,8 @@ impl AnswerRoom {
         self.left_bytes() >= row_bytes
     }
 
-    /// Makes room for so much more of its statement, beside what it gathers and as long as it lives. `false` when that is
-    /// too large for any.
+    /// Makes room for so much more of its statement, beside what it gathers and as long as it lives. `false` when that
+    /// is too large for any.
     pub(crate) async fn for_statement(&mut self, bytes: usize) -> bool {
         let before = self.large.as_ref().map_or(self.statement_bytes, |large| large.statement_bytes);
         if before + bytes > self.answer_bytes_max() {

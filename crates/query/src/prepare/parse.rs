@@ -1,8 +1,8 @@
 //! Texts to trees, without keeping the shard and without filling the memory.
 //!
-//! A text may be 16 MiB, and the tree of one that is all commas and ones takes a hundred times as much, and a second. So
-//! the tokens of a text that is not small are counted first: there must be room for what becomes of them, and where they
-//! are many another thread parses them.
+//! A text may be 16 MiB, and the tree of one that is all commas and ones takes a hundred times as much, and a second.
+//! So the tokens of a text that is not small are counted first: there must be room for what becomes of them, and where
+//! they are many another thread parses them.
 
 use cql::ast::Statement;
 use runtime::Io;
@@ -18,8 +18,8 @@ const COUNTED_HERE_BYTES: usize = 256 << 10;
 /// So many tokens are parsed here, in about 5 ms; more of them on another thread.
 const PARSED_HERE_TOKENS: usize = 32 << 10;
 
-/// What becomes of a token, in bytes: its place in the list of tokens and in the tree, and in the plan, while all of them
-/// are there. `tests/allocations.rs` holds it against what is allocated.
+/// What becomes of a token, in bytes: its place in the list of tokens and in the tree, and in the plan, while all of
+/// them are there. `tests/allocations.rs` holds it against what is allocated.
 const BYTES_OF_TOKEN: usize = 400;
 
 /// Parses the text of a request, whose memory counts in its room.

@@ -235,7 +235,8 @@ impl<'a> Scan<'a> {
         self.command.resume.as_ref()
     }
 
-    /// What comes next, as far as there is room. `has_any`: the client's page has something already, so that it can end.
+    /// What comes next, as far as there is room. `has_any`: the client's page has something already, so that it can
+    /// end.
     pub(super) async fn next(
         &mut self,
         row_count: u32,

@@ -136,8 +136,8 @@ pub(crate) struct MarkerCountError {
     pub(crate) values: usize,
 }
 
-/// Named values in the order of their markers; of several of one name the first. As Cassandra: what no value is named for
-/// is left out, and so the count differs.
+/// Named values in the order of their markers; of several of one name the first. As Cassandra: what no value is named
+/// for is left out, and so the count differs.
 fn order_by_name(values: &[(String, BindValue)], specs: &[ColumnSpec]) -> Vec<BindValue> {
     let by_name: HashMap<&str, &BindValue> =
         values.iter().rev().map(|(name, value)| (name.as_str(), value)).collect();

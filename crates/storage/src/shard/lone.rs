@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use sstable::{Chunk, ChunkId, ChunkSource, LonePartition, LoneSearch, SearchKey, SstableError, TableFile};
 
 use super::TableStore;
-use super::read::{LoneStep, LoneVersions};
+use super::lone_versions::{LoneStep, LoneVersions};
 use crate::cache::{CacheView, ChunkCache};
 use crate::memtable::{KEYS_TOGETHER, Lone};
 use crate::metrics::TableMetrics;

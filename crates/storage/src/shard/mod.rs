@@ -30,6 +30,7 @@ mod flush;
 mod housekeeping;
 mod import;
 mod lone;
+mod lone_versions;
 mod merge;
 mod point;
 mod prefetch;

@@ -1,8 +1,8 @@
 //! Memory that the reads of a shard work in.
 //!
-//! A page is bounded by its request's room. But to merge rows, a read has a row, a chunk and their buffers of each place
-//! that it reads from: of rows of 100 KB in eight files that is more than 2 MiB, for a page of one row. So reads that are
-//! under way have room here first, each as much as reads of its table took of late.
+//! A page is bounded by its request's room. But to merge rows, a read has a row, a chunk and their buffers of each
+//! place that it reads from: of rows of 100 KB in eight files that is more than 2 MiB, for a page of one row. So reads
+//! that are under way have room here first, each as much as reads of its table took of late.
 //!
 //! Those that take little do not stand behind those that take much: they have a part for themselves.
 

@@ -1,0 +1,59 @@
+//! What all places have of a partition of at most one row, gathered without a cursor over all of them.
+
+use rows::{DeletionTime, Row, Step, Unfiltered, UnfilteredCursor, merge_row, merge_rows};
+use schema::Table;
+use smallvec::SmallVec;
+use sstable::{ChunkNeed, ChunkSource, FileCursor, SstableError};
+
+/// What all places have of a partition of at most one row.
+pub(super) struct LoneVersions {
+    /// Of the partition, the latest.
+    pub(super) deletion: DeletionTime,
+    pub(super) rows: SmallVec<[Row; 4]>,
+}
+
+/// What a file has of such a partition.
+pub(super) enum LoneStep {
+    /// A chunk is lacking.
+    Need(ChunkNeed),
+    /// It was taken.
+    Whole,
+    /// More than a row and a deletion.
+    More,
+}
+
+impl LoneVersions {
+    pub(super) fn none() -> Self {
+        LoneVersions { deletion: DeletionTime::LIVE, rows: SmallVec::new() }
+    }
+
+    /// Adds what a file has, as far as its chunks are there.
+    pub(super) fn take_from<S: ChunkSource>(
+        &mut self,
+        cursor: &mut FileCursor<S>,
+    ) -> Result<LoneStep, SstableError> {
+        loop {
+            match cursor.step()? {
+                Step::Need(need) => return Ok(LoneStep::Need(need)),
+                Step::Header(header) if header.static_row.is_none() => {
+                    self.deletion = self.deletion.max(header.deletion);
+                }
+                Step::Item(Unfiltered::Row(row)) => {
+                    self.rows.push(row);
+                    // Without clustering columns there is one.
+                    return Ok(LoneStep::Whole);
+                }
+                Step::Header(_) | Step::Item(Unfiltered::Marker(_)) => return Ok(LoneStep::More),
+                Step::End => return Ok(LoneStep::Whole),
+            }
+        }
+    }
+
+    /// The row they make; `None` when nothing is left of it.
+    pub(super) fn merge(mut self, table: &Table) -> Option<Row> {
+        match self.rows.len() {
+            1 => merge_row(self.rows.pop()?, self.deletion),
+            _ => merge_rows(&self.rows, self.deletion, table),
+        }
+    }
+}
