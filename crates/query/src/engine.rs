@@ -13,6 +13,7 @@ use runtime::{Piece, trace};
 use schema::Schema;
 
 use crate::catalog::Catalog;
+use crate::functions::CallTypes;
 use crate::memory::{AnswerMemory, AnswerRoom};
 use crate::modify::PrependClock;
 use crate::prepare::{self, PlanCache, Planned, Prepared, PreparedText, is_qualified, statement_id};
@@ -223,6 +224,7 @@ impl Inner {
             keyspace: keyspace.unwrap_or_default().to_owned(),
             markers: Markers::default(),
             now_millis: self.coordinator.now_millis(),
+            calls: CallTypes::default(),
         };
         prepare::plan(statement, keyspace, scope)
     }

@@ -8,6 +8,7 @@ use types::CqlType;
 
 use crate::ColumnSpec;
 use crate::catalog::Catalog;
+use crate::functions::CallTypes;
 
 /// What a term is meant for: names for messages, and the type it must have.
 #[derive(Clone, Debug)]
@@ -123,4 +124,6 @@ pub(crate) struct Scope<'a> {
     pub(crate) markers: Markers,
     /// Milliseconds since 1970, for the constant `'now'`.
     pub(crate) now_millis: i64,
+    /// What is known of its calls.
+    pub(crate) calls: CallTypes,
 }

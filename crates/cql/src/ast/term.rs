@@ -97,6 +97,17 @@ pub enum ArithmeticOperator {
     Modulo,
 }
 
+impl ArithmeticOperator {
+    /// All of them.
+    pub const ALL: [ArithmeticOperator; 5] = [
+        ArithmeticOperator::Add,
+        ArithmeticOperator::Subtract,
+        ArithmeticOperator::Multiply,
+        ArithmeticOperator::Divide,
+        ArithmeticOperator::Modulo,
+    ];
+}
+
 /// A whole number given as a constant or bound later: limits, timestamps, times to live.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum IntegerValue {

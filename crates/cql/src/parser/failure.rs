@@ -28,7 +28,7 @@ pub(super) enum Failure {
     /// More nesting than a tree may have.
     TooDeep { levels_max: u32 },
     /// More operators than a term may have.
-    TooManyOperators { count_max: u32 },
+    TooManyOperators { levels_max: u32 },
 }
 
 impl Failure {
@@ -62,8 +62,8 @@ pub(super) fn describe(parser: &Parser<'_>, failure: &Failure) -> SyntaxError {
         Failure::TooDeep { levels_max } => {
             format!("line {line}:{column} nested deeper than {levels_max} levels")
         }
-        Failure::TooManyOperators { count_max } => {
-            format!("line {line}:{column} more than {count_max} operators in one term")
+        Failure::TooManyOperators { levels_max } => {
+            format!("line {line}:{column} more than {levels_max} operators and levels in one term")
         }
     })
 }

@@ -35,11 +35,9 @@ use crate::lexer::{Lexer, LexicalError, Token, TokenKind};
 use failure::{Failure, Outcome};
 pub(crate) use name::RESERVED_TYPE_NAMES;
 
-/// How deep parentheses, brackets, types and signs may be nested. A tree is walked by recursion,
-/// here and by whoever reads it, so its height must have a bound.
+/// How high a tree may be: parentheses, brackets, types, signs and operators, one inside or behind another. It is walked
+/// by recursion, here and by whoever reads it, some KiB of stack at a time.
 const NESTING_MAX: u32 = 128;
-/// How many operators and modifiers one term or selector may have, for the same reason.
-const OPERATOR_COUNT_MAX: u32 = 512;
 /// Longest text; offsets are 32 bits.
 const TEXT_BYTES_MAX: usize = u32::MAX as usize;
 
@@ -210,23 +208,23 @@ impl<'a> Parser<'a> {
 
     /// Goes one level down for the time of a call.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
-        if self.nesting >= NESTING_MAX {
+        if self.nesting + self.operator_count >= NESTING_MAX {
             return Err(self.failure_here(Failure::TooDeep { levels_max: NESTING_MAX }));
         }
-        if self.nesting == 0 {
-            self.operator_count = 0;
-        }
+        let operator_count = self.operator_count;
         self.nesting += 1;
         let outcome = inner(self);
         self.nesting -= 1;
+        // What stands beside it is no higher for its operators.
+        self.operator_count = operator_count;
         outcome
     }
 
-    /// Counts an operator of the current term.
+    /// Counts an operator of the current term: what stands before it is one level deeper.
     fn count_operator(&mut self) -> Outcome<()> {
         self.operator_count += 1;
-        if self.operator_count > OPERATOR_COUNT_MAX {
-            return Err(self.failure_here(Failure::TooManyOperators { count_max: OPERATOR_COUNT_MAX }));
+        if self.nesting + self.operator_count > NESTING_MAX {
+            return Err(self.failure_here(Failure::TooManyOperators { levels_max: NESTING_MAX }));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Tests of the parser: the trees of statements, and the limits. That wrong text is refused with
 //! the right words is tested in `tests/refusals.rs`.
 
-use super::{NESTING_MAX, OPERATOR_COUNT_MAX, parse_statement, parse_type};
+use super::{NESTING_MAX, parse_statement, parse_type};
 use crate::ast::*;
 
 fn kind(text: &str) -> StatementKind {
@@ -324,13 +324,27 @@ fn nesting_below_the_bound_parses_and_prints() {
 
 #[test]
 fn operators_have_a_bound() {
+    let most = NESTING_MAX - 1;
     let sum = |count: u32| format!("INSERT INTO t (a) VALUES (1{})", " + 1".repeat(count as usize));
-    assert!(parse_statement(&sum(OPERATOR_COUNT_MAX)).is_ok());
-    assert!(parse_statement(&sum(OPERATOR_COUNT_MAX + 1)).is_err());
+    assert!(parse_statement(&sum(most)).is_ok());
+    assert!(parse_statement(&sum(most + 1)).is_err());
     let parts = |count: u32| format!("SELECT a{} FROM t", "[1]".repeat(count as usize));
-    assert!(parse_statement(&parts(OPERATOR_COUNT_MAX)).is_ok());
-    assert!(parse_statement(&parts(OPERATOR_COUNT_MAX + 1)).is_err());
-    // Each term has its own count.
+    assert!(parse_statement(&parts(most)).is_ok());
+    assert!(parse_statement(&parts(most + 1)).is_err());
+    // Each term has its own count, wherever it stands.
     let row = vec!["1 + 1"; 1000].join(", ");
-    assert!(parse_statement(&format!("INSERT INTO t (a) VALUES ({row})")).is_ok());
+    assert!(parse_statement(&format!("INSERT INTO t (a) VALUES ({row}, [{row}])")).is_ok());
+}
+
+#[test]
+fn operators_and_levels_have_a_bound_together() {
+    let nested = |depth: u32, count: u32| {
+        let (open, close) = ("f(".repeat(depth as usize), ")".repeat(depth as usize));
+        format!("INSERT INTO t (a) VALUES ({open}1{}{close})", " + 1".repeat(count as usize))
+    };
+    assert!(parse_statement(&nested(NESTING_MAX / 2, NESTING_MAX / 2 - 1)).is_ok());
+    assert!(parse_statement(&nested(NESTING_MAX / 2, NESTING_MAX / 2)).is_err());
+    let before = |count: u32| format!("INSERT INTO t (a) VALUES (1{} + f(1))", " + 1".repeat(count as usize));
+    assert!(parse_statement(&before(NESTING_MAX - 3)).is_ok());
+    assert!(parse_statement(&before(NESTING_MAX - 2)).is_err());
 }

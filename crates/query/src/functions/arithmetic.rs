@@ -21,11 +21,11 @@ pub(crate) fn symbol(operator: ArithmeticOperator) -> char {
     }
 }
 
-/// All overloads of an operator.
+/// All overloads of an operator, those of wide types first: of several that fit, these lose nothing.
 pub(super) fn overloads(operator: ArithmeticOperator) -> Vec<ScalarFunction> {
     let mut all = Vec::with_capacity(100);
-    for left in NUMERIC {
-        for right in NUMERIC {
+    for left in NUMERIC.iter().rev() {
+        for right in NUMERIC.iter().rev() {
             all.push(numeric(operator, left.clone(), right.clone()));
         }
     }

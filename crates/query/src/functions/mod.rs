@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod arithmetic;
+mod call_types;
 mod cast;
 mod collection;
 mod decimal;
@@ -12,30 +13,53 @@ mod native;
 mod number;
 mod resolve;
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use coordinator::Coordinator;
 use types::CqlType;
 
 use crate::QueryError;
+use crate::error::refuse;
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, count_rows};
 pub(crate) use arithmetic::symbol;
+pub(crate) use call_types::CallTypes;
 pub(crate) use resolve::{Argument, Call, Found, call_type, find, plan_call, qualified};
+
+/// Most bytes that functions may make of one row, or of the terms of one statement, on the way to what is asked for. A
+/// text may be 16 MiB, and `toJson` of `toJson` doubles it as often as it is written.
+const MADE_BYTES_MAX: usize = 64 << 20;
 
 /// The world as functions see it.
 pub(crate) struct Environment<'a> {
     coordinator: Option<&'a Coordinator>,
+    /// What functions have made.
+    made_bytes: Cell<usize>,
 }
 
 impl<'a> Environment<'a> {
     pub(crate) fn new(coordinator: &'a Coordinator) -> Self {
-        Environment { coordinator: Some(coordinator) }
+        Environment { coordinator: Some(coordinator), made_bytes: Cell::new(0) }
     }
 
     /// No world at all: for folding constants, which ask nothing of it.
     pub(crate) fn none() -> Self {
-        Environment { coordinator: None }
+        Environment { coordinator: None, made_bytes: Cell::new(0) }
+    }
+
+    /// What is made from here on is of another row.
+    pub(crate) fn begin_row(&self) {
+        self.made_bytes.set(0);
+    }
+
+    /// Counts what a function has made.
+    fn count_made(&self, bytes: usize) -> Result<(), QueryError> {
+        self.made_bytes.set(self.made_bytes.get() + bytes);
+        if self.made_bytes.get() > MADE_BYTES_MAX {
+            refuse!("The functions of a row may make at most {MADE_BYTES_MAX} bytes");
+        }
+        Ok(())
     }
 
     pub(crate) fn now_millis(&self) -> i64 {
@@ -90,7 +114,9 @@ impl ScalarFunction {
         arguments: &[Option<&[u8]>],
         environment: &Environment<'_>,
     ) -> Result<Option<Vec<u8>>, QueryError> {
-        (self.body)(arguments, environment)
+        let made = (self.body)(arguments, environment)?;
+        environment.count_made(made.as_ref().map_or(0, Vec::len))?;
+        Ok(made)
     }
 
     /// As Cassandra shows a function in messages.

@@ -1,8 +1,10 @@
 //! Which function a call means: overloads are told apart by how well the arguments fit.
 
+use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::rc::Rc;
 
-use cql::ast::{NativeType, Term as Written};
+use cql::ast::{ArithmeticOperator, NativeType, Term as Written};
 use types::CqlType;
 
 use super::{AggregateFunction, ScalarFunction, aggregate, arithmetic, cast, collection, native};
@@ -58,12 +60,34 @@ pub(crate) enum Argument<'a> {
     Typed(CqlType, String),
 }
 
+/// The beginning of it, if it is long: overloads are tried again and again, and each that does not fit says why.
 impl std::fmt::Display for Argument<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Argument::Term(term) => write!(f, "{term}"),
-            Argument::Typed(_, text) => f.write_str(text),
-        }
+        let mut shown = Beginning { text: String::new(), bytes_left: SHOWN_BYTES_MAX };
+        let is_whole = match self {
+            Argument::Term(term) => write!(shown, "{term}").is_ok(),
+            Argument::Typed(_, text) => shown.write_str(text).is_ok(),
+        };
+        f.write_str(&shown.text)?;
+        f.write_str(if is_whole { "" } else { "…" })
+    }
+}
+
+/// As much of an argument as a message shows, in bytes.
+const SHOWN_BYTES_MAX: usize = 1 << 10;
+
+/// Takes text until it is enough.
+struct Beginning {
+    text: String,
+    bytes_left: usize,
+}
+
+impl std::fmt::Write for Beginning {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = text.floor_char_boundary(self.bytes_left);
+        self.text.push_str(&text[..end]);
+        self.bytes_left -= end;
+        if end < text.len() { Err(std::fmt::Error) } else { Ok(()) }
     }
 }
 
@@ -83,9 +107,9 @@ impl Argument<'_> {
             Argument::Term(Written::TypeHint(name, _)) => {
                 crate::ddl::resolve_type(name, &scope.keyspace, scope.catalog).ok()
             }
-            Argument::Term(term @ (Written::Function(_) | Written::Cast(..) | Written::Binary(..))) => {
-                call_type(&Argument::Term(term), None, scope).ok().flatten()
-            }
+            Argument::Term(
+                term @ (Written::Function(_) | Written::Cast(..) | Written::Binary(..) | Written::Negate(_)),
+            ) => call_type(term, None, scope),
             Argument::Term(_) => None,
         }
     }
@@ -100,7 +124,7 @@ impl Argument<'_> {
 pub(crate) enum Call<'a> {
     /// By its folded name.
     Named(&'a str),
-    Operator(cql::ast::ArithmeticOperator),
+    Operator(ArithmeticOperator),
     Negation,
     Cast(NativeType),
 }
@@ -118,15 +142,40 @@ pub(crate) fn find(
     table: Option<(&str, &str)>,
     scope: &Scope<'_>,
 ) -> Result<Option<Found>, QueryError> {
+    scope.calls.count_find()?;
     let candidates = candidates(call, arguments, table, scope)?;
-    match candidates.as_slice() {
+    match &*candidates {
         [] => Ok(None),
         [single] => {
             check_arguments(single, arguments, scope)?;
             Ok(Some(single.clone()))
         }
-        _ => best(call, &candidates, arguments, receiver, scope).map(Some),
+        several => best(call, several, arguments, receiver, scope).map(Some),
     }
+}
+
+fn scalars(functions: Vec<ScalarFunction>) -> Rc<[Found]> {
+    functions.into_iter().map(|function| Found::Scalar(function.into())).collect()
+}
+
+/// What `Call::Operator` and `Call::Negation` may mean: dozens of functions, made once for a thread.
+struct Operations {
+    operators: [(ArithmeticOperator, Rc<[Found]>); 5],
+    negations: Rc<[Found]>,
+}
+
+thread_local! {
+    static OPERATIONS: Operations = Operations {
+        operators: ArithmeticOperator::ALL.map(|operator| (operator, scalars(arithmetic::overloads(operator)))),
+        negations: scalars(arithmetic::negations()),
+    };
+}
+
+fn operations(operator: ArithmeticOperator) -> Rc<[Found]> {
+    OPERATIONS.with(|operations| {
+        let found = operations.operators.iter().find(|(of, _)| *of == operator);
+        found.map_or_else(|| Rc::from([]), |(_, overloads)| Rc::clone(overloads))
+    })
 }
 
 fn candidates(
@@ -134,11 +183,10 @@ fn candidates(
     arguments: &[Argument<'_>],
     table: Option<(&str, &str)>,
     scope: &Scope<'_>,
-) -> Result<Vec<Found>, QueryError> {
-    let scalars = |list: Vec<ScalarFunction>| list.into_iter().map(|f| Found::Scalar(f.into())).collect();
+) -> Result<Rc<[Found]>, QueryError> {
     let name = match call {
-        Call::Operator(operator) => return Ok(scalars(arithmetic::overloads(operator))),
-        Call::Negation => return Ok(scalars(arithmetic::negations())),
+        Call::Operator(operator) => return Ok(operations(operator)),
+        Call::Negation => return Ok(OPERATIONS.with(|operations| Rc::clone(&operations.negations))),
         Call::Cast(to) => {
             let to = if to == NativeType::Varchar { NativeType::Text } else { to };
             return Ok(scalars(cast::named(&format!("cast_as_{}", to.name()))));
@@ -151,13 +199,13 @@ fn candidates(
     }
     match name {
         "token" => {
-            let Some((keyspace, table)) = table else { return Ok(Vec::new()) };
+            let Some((keyspace, table)) = table else { return Ok(Rc::from([])) };
             let (table, _home): (_, Home) = scope.catalog.table(keyspace, table)?;
             Ok(scalars(vec![native::token(&table)]))
         }
         "tojson" | "to_json" => match first {
             Some(of) => Ok(scalars(vec![native::to_json(name, of)])),
-            None => Ok(Vec::new()),
+            None => Ok(Rc::from([])),
         },
         _ => {
             let mut found = native::named(name);
@@ -213,15 +261,28 @@ fn best(
     receiver: Option<&CqlType>,
     scope: &Scope<'_>,
 ) -> Result<Found, QueryError> {
+    let fits_receiver = |candidate: &Found| {
+        receiver.is_none_or(|of| terms::test_type(candidate.returns(), of).is_assignable())
+    };
+    // What the arguments are by themselves goes before what they could be taken for: 100 + 100 could be a tinyint.
+    let known: Option<Vec<CqlType>> = arguments.iter().map(|argument| argument.known_type(scope)).collect();
+    if let Some(known) = known
+        && let Some(found) =
+            candidates.iter().find(|found| found.arguments() == known && fits_receiver(found))
+    {
+        return Ok(found.clone());
+    }
     let mut weak = Vec::new();
+    // Dozens of overloads take the same few types.
+    let mut tested: Vec<HashMap<&CqlType, Assignable>> = vec![HashMap::new(); arguments.len()];
     for candidate in candidates {
-        let fits_receiver =
-            receiver.is_none_or(|of| terms::test_type(candidate.returns(), of).is_assignable());
-        if !fits_receiver || candidate.arguments().len() != arguments.len() {
+        if !fits_receiver(candidate) || candidate.arguments().len() != arguments.len() {
             continue;
         }
-        let tests = arguments.iter().zip(candidate.arguments()).map(|(a, of)| a.test(of, scope));
-        match Assignable::all(tests) {
+        let tests = arguments.iter().zip(candidate.arguments()).zip(&mut tested);
+        match Assignable::all(
+            tests.map(|((a, of), tested)| *tested.entry(of).or_insert_with(|| a.test(of, scope))),
+        ) {
             Assignable::Exactly => return Ok(candidate.clone()),
             Assignable::Weakly => weak.push(candidate),
             Assignable::No => {}
@@ -286,22 +347,16 @@ fn call_of(term: &Written) -> Option<(Call<'_>, Vec<&Written>)> {
     })
 }
 
-/// The type a call returns; `None` if there is no such function.
-///
-/// # Errors
-/// No overload fits, or several.
-pub(crate) fn call_type(
-    argument: &Argument<'_>,
-    receiver: Option<&CqlType>,
-    scope: &Scope<'_>,
-) -> Result<Option<CqlType>, QueryError> {
-    let Argument::Term(term) = argument else { return Ok(None) };
-    let Some((call, arguments)) = call_of(term) else { return Ok(None) };
+/// The type a call returns; `None` if there is no such function, or not one that fits.
+pub(crate) fn call_type(term: &Written, receiver: Option<&CqlType>, scope: &Scope<'_>) -> Option<CqlType> {
+    let (call, arguments) = call_of(term)?;
     if matches!(call, Call::Named("token")) {
-        return Ok(Some(CqlType::Bigint));
+        return Some(CqlType::Bigint);
     }
-    let arguments: Vec<Argument<'_>> = arguments.into_iter().map(Argument::Term).collect();
-    Ok(find(call, &arguments, receiver, None, scope)?.map(|found| found.returns().clone()))
+    scope.calls.returned(term, receiver, || {
+        let arguments: Vec<Argument<'_>> = arguments.into_iter().map(Argument::Term).collect();
+        find(call, &arguments, receiver, None, scope).ok()?.map(|found| found.returns().clone())
+    })
 }
 
 /// Plans a term that is a call.
@@ -313,6 +368,13 @@ pub(crate) fn plan_call(
     receiver: &Receiver,
     scope: &mut Scope<'_>,
 ) -> Result<Term, QueryError> {
+    scope.calls.enter();
+    let planned = plan_entered_call(term, receiver, scope);
+    scope.calls.leave();
+    planned
+}
+
+fn plan_entered_call(term: &Written, receiver: &Receiver, scope: &mut Scope<'_>) -> Result<Term, QueryError> {
     let Some((call, written)) = call_of(term) else {
         refuse!("{term} is not a function call");
     };

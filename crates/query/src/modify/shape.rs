@@ -11,6 +11,7 @@ use cql::ast::{Ident, Insert, InsertSource, Literal, Marker, QualifiedName, Term
 use types::CqlType;
 
 use super::plan::{ModifyPlan, Written, plan};
+use crate::functions::CallTypes;
 use crate::scope::{Markers, Scope};
 use crate::terms;
 
@@ -43,6 +44,7 @@ impl<'a> Shape<'a> {
             keyspace: String::new(),
             markers: Markers::new(values.len()),
             now_millis: scope.now_millis,
+            calls: CallTypes::default(),
         };
         let plan = Rc::new(plan(Written::Insert(&bound), session, &mut own).ok()?);
         let type_of = |name: &Ident| Some(plan.table.column(name.as_str())?.cql_type.clone());

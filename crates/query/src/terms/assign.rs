@@ -4,7 +4,7 @@ use cql::ast::Term as Written;
 use types::CqlType;
 
 use super::constant;
-use crate::functions::{self, Argument};
+use crate::functions;
 use crate::scope::Scope;
 
 /// How well a term fits a type.
@@ -135,10 +135,10 @@ pub(crate) fn test(term: &Written, receiver: &CqlType, scope: &Scope<'_>) -> Ass
             Err(_) => Assignable::No,
         },
         Written::Function(_) | Written::Cast(..) | Written::Binary(..) | Written::Negate(_) => {
-            match functions::call_type(&Argument::Term(term), Some(receiver), scope) {
-                Ok(Some(returned)) => test_type(&returned, receiver),
+            match functions::call_type(term, Some(receiver), scope) {
+                Some(returned) => test_type(&returned, receiver),
                 // A better message comes when the call itself is planned.
-                Ok(None) | Err(_) => Assignable::Weakly,
+                None => Assignable::Weakly,
             }
         }
     }
