@@ -204,6 +204,8 @@ impl Connection {
             together.reads.statements.clear();
             together.alone.extend(together.reads.answers.drain(..).map(|asked| asked.frame));
         }
+        // What found no room meanwhile was left to be a request by itself.
+        together.alone.append(&mut self.together.alone);
         self.together = together;
     }
 
