@@ -35,8 +35,8 @@ use crate::lexer::{Lexer, LexicalError, Token, TokenKind};
 use failure::{Failure, Outcome};
 pub(crate) use name::RESERVED_TYPE_NAMES;
 
-/// How high a tree may be: parentheses, brackets, types, signs and operators, one inside or behind another. It is walked
-/// by recursion, here and by whoever reads it, some KiB of stack at a time.
+/// How high a tree may be: parentheses, brackets, types, signs and operators, one inside or behind another. It is
+/// walked by recursion, here and by whoever reads it, some KiB of stack at a time.
 const NESTING_MAX: u32 = 128;
 /// Longest text; offsets are 32 bits.
 const TEXT_BYTES_MAX: usize = u32::MAX as usize;

@@ -13,8 +13,8 @@ use types::CqlType;
 use crate::QueryError;
 use crate::error::refuse;
 
-/// Most times that the function of a call is looked for in one statement: a few microseconds each. An operator takes one
-/// for each type that its result may have.
+/// Most times that the function of a call is looked for in one statement: a few microseconds each. An operator takes
+/// one for each type that its result may have.
 const FINDS_MAX: usize = 20_000;
 
 /// What is known of the calls of the statement that is planned.

@@ -36,6 +36,7 @@ mod point;
 mod prefetch;
 mod read;
 mod read_memory;
+mod read_trace;
 mod scan;
 mod scrub;
 mod snapshot;

@@ -17,6 +17,7 @@ use sstable::{ChunkNeed, FileCursor, KeyHash, RingPlace, SstableError};
 
 use super::fetch::HeldChunks;
 use super::lone_versions::{LoneStep, LoneVersions};
+use super::read_trace::activity;
 use super::scan::LoneScanned;
 use super::tombstones::Passed;
 use super::{Shard, TableStore};
@@ -64,27 +65,6 @@ impl Shard {
         store.metrics.note_read(started, self.runtime.clock.elapsed(), live_count, tombstone_count);
         trace::note(|| format!("Read {live_count} live rows and {tombstone_count} tombstone cells"));
         Ok(page)
-    }
-}
-
-/// What a read is called in a trace.
-fn activity(store: &TableStore, command: &ReadCommand) -> String {
-    let (table, file_count) = (store.table(), store.files().len());
-    match &command.target {
-        ReadTarget::Keys(keys) if keys.len() == 1 => {
-            format!("Executing single-partition query on {} with {file_count} sstables", table.name())
-        }
-        ReadTarget::Keys(keys) => {
-            format!(
-                "Executing query of {} partitions on {} with {file_count} sstables",
-                keys.len(),
-                table.name()
-            )
-        }
-        ReadTarget::Range(range) => format!(
-            "Executing seq scan across {file_count} sstables for [{}, {}]",
-            range.first.0, range.last.0
-        ),
     }
 }
 
