@@ -12,8 +12,8 @@ use crate::peers::stop_oracle;
 use crate::process::{cargo, cargo_tests, step};
 use crate::report::{Failure, Tally, complain, complaints};
 use crate::{
-    bless, check, coldreads, compaction_cost, compare, crash, differ, drivers, faults, flip, formats, fuzz,
-    limits, overload, startup, wide,
+    attack, bless, check, coldreads, compaction_cost, compare, crash, differ, drivers, faults, flip, formats,
+    fuzz, limits, overload, startup, wide,
 };
 
 /// One rung of the ladder.
@@ -39,6 +39,7 @@ const STEPS: &[Step] = &[
     Step { name: "flip", run: || flip::run(&words("--positions 40")?) },
     // Their tests are part of `check`.
     Step { name: "faults", run: || faults::run(&words("--rounds 1 --no-tests")?) },
+    Step { name: "attack", run: || attack::run(&words("--short")?) },
     Step { name: "load", run: test_load },
     Step { name: "limits", run: || limits::run(&words("--short")?) },
     Step { name: "startup", run: || startup::run(&words("--short")?) },

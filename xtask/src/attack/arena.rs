@@ -23,6 +23,8 @@ pub(super) struct Arena {
     pub(super) management_port: u16,
     pub(super) memory_bytes: u64,
     options: NodeOptions,
+    /// Was the node told to end, or killed? Then it need not answer any more.
+    is_ending: AtomicBool,
     is_over: AtomicBool,
     attack_count: AtomicU64,
     wrong: Mutex<Vec<String>>,
@@ -55,6 +57,7 @@ impl Arena {
             memory_bytes: mebibytes_of(memory)? << 20,
             node: Mutex::new(node),
             options,
+            is_ending: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             attack_count: AtomicU64::new(0),
             wrong: Mutex::default(),
@@ -80,6 +83,11 @@ impl Arena {
 
     fn node(&self) -> MutexGuard<'_, Node> {
         self.node.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Must every request be answered?
+    pub(super) fn is_served(&self) -> bool {
+        !self.is_ending.load(Ordering::SeqCst)
     }
 
     /// Sleeps, but not longer than the attack.
@@ -109,6 +117,7 @@ impl Arena {
             }
             let asked = bystander.ask_for(time);
             let figures = self.figures();
+            self.is_ending.store(true, Ordering::SeqCst);
             let stopped = self.end(seed);
             self.is_over.store(true, Ordering::Relaxed);
             asked.and(figures).and_then(|figures| Ok((figures, stopped?)))

@@ -183,7 +183,7 @@ pub(super) fn statements(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure>
                     arena.wrong(format!("an error of the server's own, {message}: {}", shown(&text)));
                 }
             }
-            Err(error) if !arena.is_over() => {
+            Err(error) if arena.is_served() => {
                 arena.wrong(format!("no answer, {error}: {}", shown(&text)));
                 return Ok(count);
             }
