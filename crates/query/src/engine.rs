@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use coordinator::Coordinator;
 use cql::ast::Statement;
-use runtime::{Piece, trace};
+use runtime::{Io, Piece, trace};
 use schema::Schema;
 
 use crate::catalog::Catalog;
@@ -97,7 +97,7 @@ impl Engine {
         let schema = self.inner.coordinator.schema();
         self.inner.check_keyspace(&schema, options.keyspace.as_deref())?;
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
-        let planned = self.inner.plan(&schema, statement, keyspace)?;
+        let planned = self.inner.plan(&schema, statement, keyspace).await?;
         piece.give_way().await;
         let response = self.inner.execute(&planned, keyspace, options, room, false).await?;
         Ok(remember_keyspace(session, response))
@@ -126,7 +126,7 @@ impl Engine {
         let statement = self.inner.parse(text, &mut room).await?;
         let hashed = if is_qualified(&statement.kind) { None } else { keyspace };
         let id = statement_id(hashed, text);
-        let prepared = self.inner.prepare(text, statement, keyspace)?;
+        let prepared = self.inner.prepare(text, statement, keyspace).await?;
         let info = prepared.planned.info(id);
         let kept = PreparedText { keyspace: keyspace.map(str::to_owned), text: text.to_owned() };
         self.inner.texts.put(id, kept);
@@ -212,7 +212,7 @@ impl Inner {
     }
 
     /// Plans a statement against a schema.
-    fn plan(
+    async fn plan(
         &self,
         schema: &Schema,
         statement: Statement,
@@ -226,23 +226,28 @@ impl Inner {
             now_millis: self.coordinator.now_millis(),
             calls: CallTypes::default(),
         };
-        prepare::plan(statement, keyspace, scope)
+        prepare::plan(statement, keyspace, scope).await
     }
 
-    fn prepare(
+    async fn prepare(
         &self,
         text: &str,
         statement: Statement,
         keyspace: Option<&str>,
     ) -> Result<Prepared, QueryError> {
-        let planned = self.plan(&self.coordinator.schema(), statement, keyspace)?;
+        let planned = self.plan(&self.coordinator.schema(), statement, keyspace).await?;
         let bytes = planned.bytes(text);
         Ok(Prepared { keyspace: keyspace.map(Into::into), planned: Rc::new(planned), bytes })
     }
 
     /// The tree of a text, whose memory counts in the room.
     async fn parse(&self, text: &str, room: &mut AnswerRoom) -> Result<Statement, QueryError> {
-        prepare::parse(text, &self.coordinator.shard().local().runtime().io, room).await
+        prepare::parse(text, self.io(), room).await
+    }
+
+    /// Threads for what would keep the shard.
+    fn io(&self) -> &Io {
+        &self.coordinator.shard().local().runtime().io
     }
 
     /// The prepared statement of that id, if it is at hand and planned against the schema as it is.
@@ -267,8 +272,10 @@ impl Inner {
         let again = match self.texts.get(id) {
             Some(kept) => {
                 let PreparedText { keyspace, text } = &*kept;
-                let statement = self.parse(text, room).await;
-                statement.and_then(|statement| self.prepare(text, statement, keyspace.as_deref())).ok()
+                match self.parse(text, room).await {
+                    Ok(statement) => self.prepare(text, statement, keyspace.as_deref()).await.ok(),
+                    Err(_) => None,
+                }
             }
             None => None,
         };

@@ -307,3 +307,75 @@ fn what_calls_return_is_found_out_once() {
         session.refuses(&format!("INSERT INTO t (k, l) VALUES (5, [{sums}])"), refused).await;
     });
 }
+
+#[test]
+fn what_is_nested_in_a_selection_is_planned_once() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+        session.run("INSERT INTO t (k, v) VALUES (1, 7)").await;
+        let nested = |open: &str, close: &str| format!("{}v{}", open.repeat(40), close.repeat(40));
+        session
+            .check(&format!("SELECT {} FROM t", nested("[", "]")), &[&nested("[", "]").replace('v', "7")])
+            .await;
+        session
+            .check(&format!("SELECT {} FROM t", nested("{", "}")), &[&nested("{", "}").replace('v', "7")])
+            .await;
+        let numbers = format!("[{}v]", "1,".repeat(9_000));
+        let deep = format!("{}{numbers}{}", "[".repeat(40), "]".repeat(40));
+        assert_eq!(session.rows(&format!("SELECT {deep} FROM t")).await.len(), 1);
+        // The name of such a column has an end.
+        let ResponseKind::Rows(rows) =
+            session.run(&format!("SELECT (text)'{}' FROM t", "x".repeat(90_000))).await.kind
+        else {
+            panic!("no rows")
+        };
+        assert_eq!(rows.columns[0].name.len(), 65_535);
+    });
+}
+
+#[test]
+fn long_sets_are_brought_in_order_elsewhere() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, s frozen<set<int>>)").await;
+        let count = 40_000;
+        let elements =
+            (0..count).rev().chain(0..10).flat_map(|element: i32| [4, element]).flat_map(i32::to_be_bytes);
+        let unsorted: Vec<u8> = (count + 10).to_be_bytes().into_iter().chain(elements).collect();
+        let insert = "INSERT INTO t (k, s) VALUES (1, ?)";
+        session.execute(insert, vec![BindValue::Set(unsorted.into())]).await.expect("a set");
+        let expected = format!("{{{}}}", numbers(count as usize));
+        session.check("SELECT s FROM t", &[&expected]).await;
+        let cut = BindValue::Set(vec![0; 300_000].into());
+        let refused = session.execute(insert, vec![cut]).await.expect_err("is no set").to_string();
+        assert_eq!(refused, "Unexpected extraneous bytes after set value");
+    });
+}
+
+#[test]
+fn json_is_read_once_and_has_a_bound() {
+    with_session(async |mut session| {
+        let columns: Vec<String> = (0..500).map(|number| format!("c{number} int")).collect();
+        session
+            .run(&format!("CREATE TABLE t (k int PRIMARY KEY, l list<int>, s text, {})", columns.join(", ")))
+            .await;
+        let json = |count: usize| {
+            // Commas in a string are no values.
+            format!(
+                r#"{{"k": 1, "c7": 7, "s": "{}\"{}", "l": [{}]}}"#,
+                ",".repeat(300_000),
+                "[".repeat(9),
+                vec!["1"; count].join(",")
+            )
+        };
+        let insert = "INSERT INTO t JSON ?";
+        session.execute(insert, vec![BindValue::Set(json(20_000).into())]).await.expect("is not too much");
+        session.check("SELECT k, c7, c8 FROM t", &["1 | 7 | null"]).await;
+        assert_eq!(session.rows("SELECT l FROM t").await[0].len(), 3 * 20_000);
+        let refused = "The JSON string has 300004 values: more than the 250000 that it may have";
+        let long = json(300_000);
+        let error =
+            session.execute(insert, vec![BindValue::Set(long.clone().into())]).await.expect_err("too many");
+        assert_eq!(error.to_string(), refused);
+        session.refuses(&format!("INSERT INTO t JSON '{long}'"), refused).await;
+    });
+}

@@ -33,7 +33,8 @@ impl Inner {
         is_prepared: bool,
     ) -> Result<Response, QueryError> {
         let environment = Environment::new(&self.coordinator);
-        let bindings = bind(&options.values, &planned.variables, &environment, is_prepared)?;
+        let mut bindings = bind(&options.values, &planned.variables, &environment, is_prepared)?;
+        bindings.arrange(&planned.variables, self.io()).await;
         if !matches!(planned.body, Body::Select(_)) {
             room.release();
         }
@@ -196,7 +197,7 @@ impl Inner {
             planned.push(match &statement.query {
                 BatchQuery::Prepared(id) => self.prepared(id, room).await?.planned,
                 BatchQuery::Text(text) => {
-                    Rc::new(self.plan(&schema, self.parse(text, room).await?, keyspace)?)
+                    Rc::new(self.plan(&schema, self.parse(text, room).await?, keyspace).await?)
                 }
             });
             piece.give_way().await;
@@ -215,13 +216,14 @@ impl Inner {
         let writer = self.writer(options, None);
         let mut changes = Changes::default();
         for ((statement, planned), plan) in statements.iter().zip(&planned).zip(&plans) {
-            let bindings =
+            let mut bindings =
                 Bindings::new(&statement.values, &planned.variables, &environment).map_err(|count| {
                     QueryError::invalid(format!(
                         "There were {} markers(?) in CQL but {} bound variables",
                         count.markers, count.values
                     ))
                 })?;
+            bindings.arrange(&planned.variables, self.io()).await;
             writer.add(plan, &bindings, &mut changes).await?;
             piece.give_way().await;
         }

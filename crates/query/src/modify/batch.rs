@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cql::ast::{Batch, BatchKind, Insert, Modification};
 use rows::Mutation;
+use runtime::Piece;
 use schema::Table;
 
 use super::collect::Changes;
@@ -62,7 +63,7 @@ impl BatchPlan {
 ///
 /// # Errors
 /// A part of it can not be planned, or the parts do not go together.
-pub(crate) fn plan_batch(
+pub(crate) async fn plan_batch(
     batch: &Batch,
     session: Option<&str>,
     scope: &mut Scope<'_>,
@@ -72,7 +73,9 @@ pub(crate) fn plan_batch(
     let using = plan_using(&batch.using, &names, scope)?;
     let mut shapes: Vec<Shape<'_>> = Vec::new();
     let mut constants = Constants::default();
+    let mut piece = Piece::begin();
     for statement in &batch.statements {
+        piece.give_way().await;
         let alike = match statement {
             Modification::Insert(insert) => fit(insert, &mut shapes, &mut constants, session, scope),
             _ => None,

@@ -45,7 +45,7 @@ const MARKERS_MAX: usize = 65_535;
 ///
 /// # Errors
 /// It makes no sense against the catalog.
-pub(crate) fn plan(
+pub(crate) async fn plan(
     statement: Statement,
     session: Option<&str>,
     mut scope: Scope<'_>,
@@ -66,7 +66,10 @@ pub(crate) fn plan(
         StatementKind::Insert(insert) => modification(Written::Insert(&insert))?,
         StatementKind::Update(update) => modification(Written::Update(&update))?,
         StatementKind::Delete(delete) => modification(Written::Delete(&delete))?,
-        StatementKind::Batch(batch) => Body::Batch(Box::new(plan_batch(&batch, session, &mut scope)?)),
+        // Boxed, so that the many other statements need no room for it.
+        StatementKind::Batch(batch) => {
+            Body::Batch(Box::new(Box::pin(plan_batch(&batch, session, &mut scope)).await?))
+        }
         other => Body::Other(Box::new(other)),
     };
     let key_of = |table: &Table| scope.markers.partition_key_indexes(table);

@@ -148,8 +148,7 @@ pub(crate) fn plan(
     needed.extend(filter.iter().flat_map(|filter| &filter.columns));
     let mut projection = projection(&table, &needed);
     projection.static_rows_alone = restrictions.queries_full_partitions();
-    let mut selectors =
-        Selectors { table: &table, names: names.clone(), projection: &projection, aggregates: Vec::new() };
+    let mut selectors = Selectors::new(&table, names.clone(), &projection);
     let (columns, planned) = match is_wildcard {
         true => plan_wildcard(&table, &names, &projection),
         false => plan_items(&items, &names, &mut selectors, scope)?,

@@ -1,5 +1,7 @@
 //! May a term be given where a value of some type is expected?
 
+use std::collections::HashMap;
+
 use cql::ast::Term as Written;
 use types::CqlType;
 
@@ -110,9 +112,10 @@ pub(crate) fn test(term: &Written, receiver: &CqlType, scope: &Scope<'_>) -> Ass
         },
         Written::User(fields) => match receiver {
             CqlType::UserDefined { definition, .. } => {
+                let types: HashMap<&str, &CqlType> =
+                    definition.fields.iter().map(|(name, of)| (name.as_str(), of)).collect();
                 let fits = fields.iter().all(|(name, value)| {
-                    let field = definition.fields.iter().find(|(of, _)| *of == **name);
-                    field.is_some_and(|(_, of)| test(value, of, scope).is_assignable())
+                    types.get(name.as_str()).is_some_and(|of| test(value, of, scope).is_assignable())
                 });
                 if fits { Assignable::Weakly } else { Assignable::No }
             }

@@ -1,6 +1,6 @@
 //! Values out of JSON texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value as Json;
 use types::{CqlType, blob, encoding};
@@ -10,11 +10,37 @@ use crate::QueryError;
 use crate::error::refuse;
 use crate::request::BindValue;
 
+/// Most values in one JSON text: a tree of more takes dozens of milliseconds, and dozens of bytes for each.
+const VALUES_MAX: usize = 250_000;
+
+/// The members of a JSON object, by the columns they name.
+pub(crate) type Members = BTreeMap<String, Json>;
+
+/// About how many values there are: what follows a comma or an opening bracket outside of strings.
+fn count_values(text: &str) -> usize {
+    let (mut count, mut is_string, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            b',' | b'[' | b'{' if !is_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 /// The members of a JSON object that names columns.
 ///
 /// # Errors
 /// The text is no JSON object, or it names something else.
-pub(crate) fn parse(text: &str, columns: &[String]) -> Result<BTreeMap<String, Json>, QueryError> {
+pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Members, QueryError> {
+    let value_count = count_values(text);
+    if value_count > VALUES_MAX {
+        refuse!("The JSON string has {value_count} values: more than the {VALUES_MAX} that it may have");
+    }
+    let known: HashSet<&str> = columns.iter().map(String::as_str).collect();
     let document: Json = serde_json::from_str(text).map_err(|error| {
         QueryError::invalid(format!("Could not decode JSON string as a map: {error}. (String was: {text})"))
     })?;
@@ -30,7 +56,7 @@ pub(crate) fn parse(text: &str, columns: &[String]) -> Result<BTreeMap<String, J
             Some(exact) => exact.to_owned(),
             None => name.to_lowercase(),
         };
-        if !columns.contains(&column) {
+        if !known.contains(column.as_str()) {
             refuse!("JSON values map contains unrecognized column: {column}");
         }
         found.insert(column, value);
@@ -44,8 +70,10 @@ pub(super) fn bind<'a>(marker: &JsonMarker, bindings: &Bindings<'_>) -> Result<V
         BindValue::Null => refuse!("Got null for INSERT JSON values"),
         BindValue::Unset => refuse!("Invalid unset value for JSON"),
     };
-    let Ok(text) = std::str::from_utf8(text) else { refuse!("String didn't validate.") };
-    let members = parse(text, &marker.columns)?;
+    let members = bindings.document(marker.index, || {
+        let Ok(text) = std::str::from_utf8(text) else { refuse!("String didn't validate.") };
+        parse(text, &marker.columns)
+    })?;
     match members.get(&marker.column) {
         None if marker.defaults_to_unset => Ok(Value::Unset),
         None => Ok(Value::Null),

@@ -7,10 +7,12 @@ pub(crate) mod json;
 mod plan;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use runtime::Io;
 use types::{CqlType, TypeError, encoding};
 
 use crate::error::refuse;
@@ -81,10 +83,15 @@ impl<'a> Value<'a> {
     }
 }
 
+/// Longer sets and maps are brought in order on another thread: shorter ones take a few milliseconds.
+const ARRANGED_HERE_BYTES_MAX: usize = 256 << 10;
+
 /// Bound values and the world functions see.
 pub(crate) struct Bindings<'a> {
     values: Cow<'a, [BindValue]>,
     pub(crate) environment: &'a Environment<'a>,
+    /// JSON that was bound to markers: each column takes its part of it.
+    documents: RefCell<BTreeMap<usize, Rc<json::Members>>>,
 }
 
 impl<'a> Bindings<'a> {
@@ -102,19 +109,64 @@ impl<'a> Bindings<'a> {
             Values::Named(values) => Cow::Owned(order_by_name(values, specs)),
         };
         match values.len() == specs.len() {
-            true => Ok(Bindings { values, environment }),
+            true => Ok(Bindings::over(values, environment)),
             false => Err(MarkerCountError { markers: specs.len(), values: values.len() }),
         }
     }
 
     /// No values: for terms without markers.
     pub(crate) fn none(environment: &'a Environment<'a>) -> Self {
-        Bindings { values: Cow::Borrowed(&[]), environment }
+        Bindings::over(Cow::Borrowed(&[]), environment)
     }
 
     /// These values, one for each marker.
     pub(crate) fn of_markers(values: Vec<BindValue>, environment: &'a Environment<'a>) -> Self {
-        Bindings { values: Cow::Owned(values), environment }
+        Bindings::over(Cow::Owned(values), environment)
+    }
+
+    fn over(values: Cow<'a, [BindValue]>, environment: &'a Environment<'a>) -> Self {
+        Bindings { values, environment, documents: RefCell::default() }
+    }
+
+    /// The JSON bound to that marker, which `parse` makes of it once.
+    fn document(
+        &self,
+        index: usize,
+        parse: impl FnOnce() -> Result<json::Members, QueryError>,
+    ) -> Result<Rc<json::Members>, QueryError> {
+        if let Some(document) = self.documents.borrow().get(&index) {
+            return Ok(Rc::clone(document));
+        }
+        let document = Rc::new(parse()?);
+        self.documents.borrow_mut().insert(index, Rc::clone(&document));
+        Ok(document)
+    }
+
+    /// Has long sets and maps brought in order on another thread: of a million elements that takes a quarter of a
+    /// second. Short ones are when they are bound, and what is wrong is refused then.
+    pub(crate) async fn arrange(&mut self, specs: &[ColumnSpec], io: &Io) {
+        let is_long = |value: &BindValue| match value {
+            BindValue::Set(bytes) => bytes.len() > ARRANGED_HERE_BYTES_MAX,
+            BindValue::Null | BindValue::Unset => false,
+        };
+        if self.values.iter().any(is_long) {
+            Box::pin(self.arrange_long(specs, io)).await;
+        }
+    }
+
+    async fn arrange_long(&mut self, specs: &[ColumnSpec], io: &Io) {
+        for (index, spec) in specs.iter().enumerate().filter(|(_, spec)| spec.cql_type.may_be_out_of_order())
+        {
+            let BindValue::Set(bytes) = &self.values[index] else { continue };
+            if bytes.len() <= ARRANGED_HERE_BYTES_MAX {
+                continue;
+            }
+            let (of, bytes) = (spec.cql_type.clone(), bytes.clone());
+            let arranging = io.run(move || of.validate(&bytes).ok().and_then(|()| of.canonical(&bytes)));
+            if let Some(arranged) = arranging.await {
+                self.values.to_mut()[index] = BindValue::Set(arranged.into());
+            }
+        }
     }
 
     /// Bytes of all values.

@@ -1,5 +1,7 @@
 //! From a written term to a planned one, checked against the type it is meant for.
 
+use std::collections::{HashMap, HashSet};
+
 use bytes::Bytes;
 use cql::ast::Term as Written;
 use types::{CqlType, encoding};
@@ -160,18 +162,19 @@ fn plan_user(
     let CqlType::UserDefined { definition, .. } = &receiver.cql_type else {
         refuse!("Invalid user type literal for {} of type {}", receiver.name, receiver.cql_type)
     };
-    if let Some((unknown, _)) =
-        fields.iter().find(|(name, _)| definition.fields.iter().all(|(of, _)| *of != **name))
-    {
+    let known: HashSet<&str> = definition.fields.iter().map(|(name, _)| name.as_str()).collect();
+    if let Some((unknown, _)) = fields.iter().find(|(name, _)| !known.contains(name.as_str())) {
         refuse!(
             "Unknown field '{}' in value of user defined type {}",
             unknown.as_str(),
             types::quote_if_needed(&definition.name)
         );
     }
+    // Of a field that is given several times the last value counts.
+    let given: HashMap<&str, &Written> = fields.iter().map(|(name, value)| (name.as_str(), value)).collect();
     let mut terms = Vec::with_capacity(definition.fields.len());
     for (name, of) in &definition.fields {
-        let Some((_, value)) = fields.iter().rev().find(|(given, _)| **given == **name) else {
+        let Some(value) = given.get(name.as_str()) else {
             terms.push(Term::Null);
             continue;
         };

@@ -57,7 +57,8 @@ impl Selectors<'_> {
         expected: Option<&CqlType>,
         scope: &mut Scope<'_>,
     ) -> Result<Option<(Planned, Vec<String>)>, QueryError> {
-        let as_terms: Vec<Option<WrittenTerm>> = arguments.iter().map(|argument| as_term(argument)).collect();
+        let term = |argument: &&Written| if self.is_term(argument) { as_term(argument) } else { None };
+        let as_terms: Vec<Option<WrittenTerm>> = arguments.iter().map(term).collect();
         let mut planned: Vec<Option<Planned>> = Vec::with_capacity(arguments.len());
         for (argument, term) in arguments.iter().zip(&as_terms) {
             planned.push(match term {

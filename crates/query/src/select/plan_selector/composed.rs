@@ -3,7 +3,7 @@
 use cql::ast::Selector as Written;
 use types::CqlType;
 
-use super::{Planned, Selectors, as_term, can_not_infer};
+use super::{Planned, Selectors, can_not_infer};
 use crate::scope::Scope;
 use crate::select::selector::Selector;
 use crate::{QueryError, terms};
@@ -43,15 +43,22 @@ impl Selectors<'_> {
         expected: Option<&CqlType>,
         scope: &mut Scope<'_>,
     ) -> Result<(Vec<Planned>, CqlType), QueryError> {
-        let mut of = expected.cloned();
-        if of.is_none()
-            && let Some(part) = parts.iter().find(|part| as_term(part).is_none())
-        {
-            of = Some(self.plan(part, None, scope)?.cql_type);
-        }
+        // The first that has a type of its own says what all are. It is planned once: lists in lists in lists would
+        // else take twice as long for each.
+        let first = match expected {
+            Some(_) => None,
+            None => parts.iter().position(|part| !self.is_term(part)),
+        };
+        let mut known = first.map(|index| self.plan(&parts[index], None, scope)).transpose()?;
+        let of = expected.cloned().or_else(|| known.as_ref().map(|planned| planned.cql_type.clone()));
         let Some(of) = of else { return Err(can_not_infer(whole)) };
-        let planned: Vec<Planned> =
-            parts.iter().map(|part| self.plan(part, Some(&of), scope)).collect::<Result<_, _>>()?;
+        let mut planned = Vec::with_capacity(parts.len());
+        for (index, part) in parts.iter().enumerate() {
+            planned.push(match known.take_if(|_| Some(index) == first) {
+                Some(known) => known,
+                None => self.plan(part, Some(&of), scope)?,
+            });
+        }
         Ok((planned, of))
     }
 

@@ -4,6 +4,9 @@ mod call;
 mod composed;
 mod part;
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use cql::ast::{Ident, Selector as Written, Term as WrittenTerm};
 use schema::{ColumnKind, Table};
 use types::CqlType;
@@ -22,7 +25,14 @@ pub(in crate::select) struct Selectors<'t> {
     pub(in crate::select) names: TableNames,
     pub(in crate::select) projection: &'t Projection,
     pub(in crate::select) aggregates: Vec<Aggregate>,
+    /// Whether selectors are terms, by their addresses, so that each is looked through once however deep it is in others.
+    /// They are all of one statement, which outlives this.
+    are_terms: RefCell<HashMap<usize, bool>>,
 }
+
+/// Longest name of a column of the result, in bytes: as much as the protocol has room for. Each level of a selector
+/// copies the names of what is in it.
+const NAME_BYTES_MAX: usize = u16::MAX as usize;
 
 /// A selector with its type and name.
 pub(in crate::select) struct Planned {
@@ -83,7 +93,33 @@ fn can_not_infer(selector: &Written) -> QueryError {
     ))
 }
 
-impl Selectors<'_> {
+impl<'t> Selectors<'t> {
+    /// Nothing planned yet.
+    pub(in crate::select) fn new(table: &'t Table, names: TableNames, projection: &'t Projection) -> Self {
+        Selectors { table, names, projection, aggregates: Vec::new(), are_terms: RefCell::default() }
+    }
+
+    /// Is no column in it, nor anything else that is computed from rows?
+    fn is_term(&self, selector: &Written) -> bool {
+        let address = std::ptr::from_ref(selector).addr();
+        if let Some(known) = self.are_terms.borrow().get(&address) {
+            return *known;
+        }
+        let is_term = match selector {
+            Written::Literal(_) | Written::Null | Written::Marker(_) => return true,
+            Written::TypeHint(_, inner) => self.is_term(inner),
+            Written::Tuple(parts) | Written::List(parts) | Written::Set(parts) => {
+                parts.iter().all(|part| self.is_term(part))
+            }
+            Written::MapOrUser(entries) => {
+                entries.iter().all(|(key, value)| self.is_term(key) && self.is_term(value))
+            }
+            _ => false,
+        };
+        self.are_terms.borrow_mut().insert(address, is_term);
+        is_term
+    }
+
     /// Where the value of a column is.
     pub(in crate::select) fn source(&self, name: &str) -> Result<(Source, CqlType), QueryError> {
         let column = existing_column(self.table, name)?;
@@ -98,7 +134,20 @@ impl Selectors<'_> {
         expected: Option<&CqlType>,
         scope: &mut Scope<'_>,
     ) -> Result<Planned, QueryError> {
-        if let Some(term) = as_term(selector) {
+        let mut planned = self.plan_unnamed(selector, expected, scope)?;
+        planned.name.truncate(planned.name.floor_char_boundary(NAME_BYTES_MAX));
+        Ok(planned)
+    }
+
+    fn plan_unnamed(
+        &mut self,
+        selector: &Written,
+        expected: Option<&CqlType>,
+        scope: &mut Scope<'_>,
+    ) -> Result<Planned, QueryError> {
+        if self.is_term(selector)
+            && let Some(term) = as_term(selector)
+        {
             return self.plan_term(selector, &term, expected, scope);
         }
         match selector {
