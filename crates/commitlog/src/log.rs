@@ -339,6 +339,12 @@ impl CommitLog {
         Ok(unneeded.len())
     }
 
+    /// Has the stream a roster of its segments? On a full disk it gets one when there is room for a segment. From then
+    /// on its owner should [require](crate::Replay::require_rosters) it.
+    pub fn has_roster(&self) -> bool {
+        self.roster.is_written()
+    }
+
     /// Deletes what is kept to be written again: the disk is full.
     ///
     /// # Errors

@@ -36,12 +36,20 @@ pub(crate) struct Roster {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     stream: u32,
-    /// What the file says, unless the last write of it failed: then it may say what was to be written.
-    ids: Mutex<Ids>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What the file says or, when the last write of it failed, is to say.
+    ids: Ids,
+    /// Is there a file?
+    is_written: bool,
 }
 
 impl Roster {
-    /// Of a stream that is opened: what is there is, from now on, what there must be.
+    /// Of a stream that is opened: what is there is, from now on, what there must be. On a full disk the file stays as
+    /// it is until a segment begins: it names no more than there is, and a node has to start there too.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         directory: &Path,
@@ -49,13 +57,25 @@ impl Roster {
         ids: Ids,
     ) -> Result<Roster, CommitLogError> {
         // Whether it is damaged, and what it misses, was for the replay to say.
-        let is_written = matches!(read_roster(&**disk, directory, stream), Ok(Some(old)) if old == ids);
+        let old = read_roster(&**disk, directory, stream);
+        let is_current = matches!(&old, Ok(Some(old)) if *old == ids);
+        let state = Mutex::new(State { ids, is_written: matches!(old, Ok(Some(_))) });
         let path = roster_path(directory, stream);
-        let roster = Roster { disk: Arc::clone(disk), path, stream, ids: Mutex::new(ids) };
-        if !is_written {
-            roster.change(|_| {}).map_err(CommitLogError::disk("write a roster"))?;
+        let roster = Roster { disk: Arc::clone(disk), path, stream, state };
+        if is_current {
+            return Ok(roster);
         }
-        Ok(roster)
+        match roster.change(|_| {}) {
+            Err(error) if error.kind() != io::ErrorKind::StorageFull => {
+                Err(CommitLogError::disk("write a roster")(error))
+            }
+            _ => Ok(roster),
+        }
+    }
+
+    /// Is there one? Not yet, if the disk was full at a first start.
+    pub(crate) fn is_written(&self) -> bool {
+        self.lock().is_written
     }
 
     /// Enters a segment, durably. Its header and its name are durable already.
@@ -70,16 +90,16 @@ impl Roster {
 
     fn change(&self, change: impl FnOnce(&mut Ids)) -> io::Result<()> {
         // Held to the end: segments go while another one begins.
-        let mut ids = self.lock();
-        let mut next = ids.clone();
+        let mut state = self.lock();
+        let mut next = state.ids.clone();
         change(&mut next);
         self.disk.write_atomically(&self.path, &encode(self.stream, &next))?;
-        *ids = next;
+        *state = State { ids: next, is_written: true };
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ids> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

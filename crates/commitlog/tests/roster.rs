@@ -215,6 +215,28 @@ fn no_power_cut_looks_like_a_loss() {
     }
 }
 
+/// A node that is to be rid of what fills its disk has to start there first.
+#[test]
+fn a_log_opens_on_a_full_disk_and_gets_its_roster_when_there_is_room() {
+    // Closed, so that opening it gives no space back.
+    let disk = a_log(true);
+    disk.remove_file(&roster_path()).expect("removed");
+    in_virtual_time(async {
+        disk.faults().set_capacity_bytes(disk.used_bytes());
+        let log = open(&disk);
+        assert!(!log.has_roster());
+        assert!(log.synced(log.append(b"x").expect("in memory")).await.is_err());
+        disk.faults().set_capacity_bytes(u64::MAX);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(log.has_roster());
+    });
+    let disk = disk.crash(1);
+    let found = read_all(&disk);
+    assert!(found.errors.is_empty() && found.records.len() == 10, "{found:?}");
+    disk.remove_file(&path_of(4)).expect("removed");
+    assert!(matches!(only_error(&read_all(&disk)), CommitLogError::Missing { .. }));
+}
+
 /// There was room for the segment and none for the roster.
 #[test]
 fn a_full_disk_keeps_a_segment_until_it_can_be_entered() {

@@ -68,7 +68,7 @@ use crate::cache::ChunkCache;
 use crate::chunk_length::AutoChunkLength;
 use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
-use crate::health::{CommitFailurePolicy, Health};
+use crate::health::{CommitFailurePolicy, Health, is_full};
 use crate::manifest::Manifest;
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
@@ -330,9 +330,14 @@ impl Shard {
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
         let mut manifest = seed.manifest;
-        if !manifest.state().keeps_roster {
-            manifest = manifest.with_roster();
-            manifest.write()?;
+        if !manifest.state().keeps_roster && log.has_roster() {
+            let next = manifest.with_roster();
+            match next.write() {
+                Ok(()) => manifest = next,
+                // The next start has time for it too.
+                Err(error) if is_full(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
         let mut seeds = seed.tables;
         let mut tables = IdMap::default();
