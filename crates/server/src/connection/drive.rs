@@ -300,7 +300,12 @@ impl Connection {
             }
             self.write_much()?;
         }
-        self.intake.leaves_frames(&self.server);
+        if self.decoder.held_bytes() == 0 {
+            // It had one request, which took all of the turn: it asks little, and need not stand with those who ask much.
+            self.intake.is_emptied();
+        } else {
+            self.intake.leaves_frames(&self.server);
+        }
         Ok(())
     }
 
