@@ -301,7 +301,8 @@ impl Connection {
             self.write_much()?;
         }
         if self.decoder.held_bytes() == 0 {
-            // It had one request, which took all of the turn: it asks little, and need not stand with those who ask much.
+            // It had one request, which took all of the turn: it asks little, and need not stand with those who ask
+            // much.
             self.intake.is_emptied();
         } else {
             self.intake.leaves_frames(&self.server);

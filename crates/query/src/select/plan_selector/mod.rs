@@ -25,8 +25,8 @@ pub(in crate::select) struct Selectors<'t> {
     pub(in crate::select) names: TableNames,
     pub(in crate::select) projection: &'t Projection,
     pub(in crate::select) aggregates: Vec<Aggregate>,
-    /// Whether selectors are terms, by their addresses, so that each is looked through once however deep it is in others.
-    /// They are all of one statement, which outlives this.
+    /// Whether selectors are terms, by their addresses, so that each is looked through once however deep it is in
+    /// others. They are all of one statement, which outlives this.
     are_terms: RefCell<HashMap<usize, bool>>,
 }
 
