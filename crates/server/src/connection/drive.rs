@@ -27,7 +27,7 @@ use super::handle::Job;
 use super::intake::{Intake, Taken};
 use super::progress::Progress;
 use super::sent::{SentReads, SentWrites, frame_bytes};
-use crate::budget::Held;
+use crate::budget::{Held, READ_BYTES_MIN};
 use crate::clients::Registration;
 
 /// Of an answer that was encoded elsewhere so much is written before it is asked whether the turn has been long.
@@ -191,7 +191,8 @@ impl Connection {
         if !may_take {
             self.intake.leave_line();
         }
-        self.intake.owes_nothing(!has_pending && self.output_bytes() == 0);
+        let holds_little = self.decoder.held_bytes() < READ_BYTES_MIN && self.output_bytes() == 0;
+        self.intake.owes_nothing(!has_pending && holds_little);
         let Connection { server, stream, decoder, pending, events, intake, progress, .. } = self;
         let (mut reader, writer) = stream.split();
         tokio::select! {

@@ -173,11 +173,12 @@ impl Intake {
 
     fn poll_turn(&mut self, server: &ShardServer, context: &mut Context<'_>) -> Poll<()> {
         // While nobody waits, there is nothing to set aside: a turn is over before anybody else has one.
-        if self.ticket.is_waiting() || !server.budget.is_open() {
-            self.turn = Some(match self.holds_nothing {
-                true => server.budget.small_turn(),
-                false => ready!(server.budget.poll_room(&mut self.ticket, Want::Turn, context)),
-            });
+        if self.holds_nothing {
+            // It may stand there from before, and even be called, with room that nobody else has meanwhile.
+            self.ticket = Ticket::default();
+            self.turn = (!server.budget.is_open()).then(|| server.budget.small_turn());
+        } else if self.ticket.is_waiting() || !server.budget.is_open() {
+            self.turn = Some(ready!(server.budget.poll_room(&mut self.ticket, Want::Turn, context)));
         }
         Poll::Ready(())
     }
