@@ -203,9 +203,9 @@ impl Config {
         self.connections_limit_per_address.unwrap_or(all - all / 16)
     }
 
-    /// The largest request: as given, or Cassandra's 16 MiB where that is no more than a sixteenth of the memory.
+    /// The largest request: as given, or Cassandra's 16 MiB where that is no more than a 32nd of the memory.
     pub fn frame_bytes_max(&self) -> u64 {
-        let part = self.memory_bytes() / 16;
+        let part = self.memory_bytes() / 32;
         self.frame_bytes_limit.unwrap_or_else(|| part.clamp(FRAME_BYTES_MIN, FRAME_BYTES_USUAL))
     }
 
@@ -426,7 +426,7 @@ mod tests {
             "configuration: `memory` = 64MiB: less than the 66MiB that a node of 6 shards needs"
         );
         assert_eq!((least.connections_max(2), least.connections_max_per_address(2)), (725, 680));
-        assert_eq!((least.frame_bytes_max(), least.in_flight_bytes_max(2)), (4 << 20, (34 << 20) / 8));
+        assert_eq!((least.frame_bytes_max(), least.in_flight_bytes_max(2)), (2 << 20, (34 << 20) / 8));
         let large = with(4 << 30);
         assert_eq!((large.connections_max(2), large.connections_max_per_address(2)), (10_000, 9_375));
         assert_eq!((large.frame_bytes_max(), large.in_flight_bytes_max(2)), (16 << 20, (4066 << 20) / 8));

@@ -25,7 +25,7 @@ const KEPT_WHEN_TIGHT: Duration = Duration::from_millis(10);
 const HUGE_PAGES_FROM: u64 = 2 << 30;
 
 /// A process with less than this keeps nothing: there is no room for what may come between two looks.
-const KEPT_FROM: u64 = 256 << 20;
+const KEPT_FROM: u64 = HUGE_PAGES_FROM;
 
 /// How often the process looks while it has little, and while it has more than half of what it may.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -221,7 +221,7 @@ fn calculate(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
 
 /// An integer, a decimal, a blob or a string as long as a frame may be, or nearly.
 fn long_literal(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
-    let frame_bytes = (arena.memory_bytes / 16).min(16 << 20) - 4096;
+    let frame_bytes = (arena.memory_bytes / 32).min(16 << 20) - 4096;
     let length = (frame_bytes >> dice.between(0, 8)) as usize;
     let literal = match dice.between(0, 6) {
         0 | 1 => ("v", "7".repeat(length)),
