@@ -361,7 +361,7 @@ fn crowd(plan: &Plan, statement: &str, answers: &str) -> Result<Tally, Failure> 
 }
 
 /// How many files a process of ours may open.
-fn files_max() -> Result<u64, Failure> {
+pub(crate) fn files_max() -> Result<u64, Failure> {
     let text = std::fs::read_to_string("/proc/self/limits")?;
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));
     let most = line.and_then(|line| line.split_whitespace().next());

@@ -5,6 +5,7 @@ use std::process::Command;
 use super::arena::Arena;
 use crate::crash::Dice;
 use crate::measure::{build_load, load, loaded};
+use crate::overload::files_max;
 use crate::report::Failure;
 
 /// Words for `peristyle serve`: all of the crowd comes from one address.
@@ -12,10 +13,13 @@ pub(super) const WORDS: &[&str] = &["--connections-max", "11000", "--connections
 
 const ROWS: u64 = 10_000;
 const WINDOW: u64 = 1_000;
+/// Files that are open beside the sockets of the crowd.
+const FILES_SPARE: u64 = 200;
 
-/// The most, and what a node with little memory is asked to hold.
+/// The most, and what a node with little memory is asked to hold, as far as this process may open files.
 fn connections(arena: &Arena) -> u64 {
-    (arena.memory_bytes >> 20).saturating_mul(20).min(10_000)
+    let files = files_max().unwrap_or(1024).saturating_sub(FILES_SPARE);
+    (arena.memory_bytes >> 20).saturating_mul(20).min(10_000).min(files)
 }
 
 fn words(arena: &Arena, command: &str) -> Vec<String> {

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         given if given.is_empty() => usual.iter().map(|word| (*word).to_owned()).collect(),
         given => given,
     };
-    let budgets = listed("memory", if short { &["64MiB"] } else { &["64MiB", "128MiB", "512MiB"] });
+    let budgets = listed("memory", if short { &["128MiB"] } else { &["64MiB", "128MiB", "512MiB"] });
     let shard_counts = listed("shards", if short { &["2"] } else { &["1", "2", "4"] });
     let time = Duration::from_secs(arguments.value("seconds", if short { 3 } else { 10 })?);
     let minutes: u64 = arguments.value("minutes", 0)?;
