@@ -311,8 +311,11 @@ fn crowd(plan: &Plan, statement: &str, answers: &str) -> Result<Tally, Failure> 
     if files_max()? < sockets {
         return Err(Failure::new(format!("{sockets} open files are needed: ulimit -n {sockets}")));
     }
-    let words = ["--commitlog-sync", "periodic", "--memory", &plan.crowd_memory, "--connections-max"];
-    let words = words.iter().map(|word| (*word).to_owned()).chain([sockets.to_string()]).collect();
+    let sockets_max = sockets.to_string();
+    // All of the crowd comes from one address.
+    let mut words = vec!["--commitlog-sync", "periodic", "--memory", &plan.crowd_memory];
+    words.extend(["--connections-max", &sockets_max, "--connections-max-per-address", &sockets_max]);
+    let words = words.into_iter().map(str::to_owned).collect();
     let data = fresh_folder("overload")?.join("data");
     let node = Node::start(&NodeOptions { data, port: 0, words })?;
     fill(plan, &node, statement)?;
