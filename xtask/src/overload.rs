@@ -372,7 +372,7 @@ pub(crate) fn files_max() -> Result<u64, Failure> {
 }
 
 /// `512MiB` as a number.
-fn size_bytes(text: &str) -> Result<f64, Failure> {
+pub(crate) fn size_bytes(text: &str) -> Result<f64, Failure> {
     let wrong = || Failure::new(format!("'{text}' is no size in MiB or GiB"));
     let (number, unit) = match (text.strip_suffix("MiB"), text.strip_suffix("GiB")) {
         (Some(number), _) => (number, 20),

@@ -69,7 +69,7 @@ impl ClientMemory {
         self.prepared.figures()
     }
 
-    /// Everything that the process has. `request_bytes` is what connections hold for their clients.
+    /// Everything that the process has.
     pub(crate) fn uses(
         &self,
         options: &NodeOptions,

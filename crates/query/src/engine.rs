@@ -16,7 +16,7 @@ use crate::catalog::Catalog;
 use crate::functions::CallTypes;
 use crate::memory::{AnswerMemory, AnswerRoom};
 use crate::modify::PrependClock;
-use crate::prepare::{self, PlanCache, Planned, Prepared, PreparedText, is_qualified, statement_id};
+use crate::prepare::{self, Parsed, PlanCache, Planned, Prepared, PreparedText, is_qualified, statement_id};
 use crate::request::{BatchStatement, BatchType, QueryOptions, SessionState};
 use crate::response::{PreparedInfo, Response, ResponseKind};
 use crate::scope::{Markers, Scope};
@@ -91,7 +91,7 @@ impl Engine {
     ) -> Result<Response, QueryError> {
         trace::note(|| format!("Parsing {text}"));
         let mut piece = Piece::begin();
-        let statement = self.inner.parse(text, room).await?;
+        let statement = self.inner.parse(text, room).await?.statement;
         trace::note(|| "Preparing statement".into());
         piece.give_way().await;
         let schema = self.inner.coordinator.schema();
@@ -123,10 +123,10 @@ impl Engine {
         self.inner.check_keyspace(&self.inner.coordinator.schema(), keyspace)?;
         let keyspace = keyspace.or(session.keyspace.as_deref());
         let mut room = self.answers().room_of_its_own();
-        let statement = self.inner.parse(text, &mut room).await?;
-        let hashed = if is_qualified(&statement.kind) { None } else { keyspace };
+        let parsed = self.inner.parse(text, &mut room).await?;
+        let hashed = if is_qualified(&parsed.statement.kind) { None } else { keyspace };
         let id = statement_id(hashed, text);
-        let prepared = self.inner.prepare(text, statement, keyspace).await?;
+        let prepared = self.inner.prepare(text, parsed, keyspace).await?;
         let info = prepared.planned.info(id);
         let kept = PreparedText { keyspace: keyspace.map(str::to_owned), text: text.to_owned() };
         self.inner.texts.put(id, kept);
@@ -232,16 +232,16 @@ impl Inner {
     async fn prepare(
         &self,
         text: &str,
-        statement: Statement,
+        Parsed { statement, token_count }: Parsed,
         keyspace: Option<&str>,
     ) -> Result<Prepared, QueryError> {
         let planned = self.plan(&self.coordinator.schema(), statement, keyspace).await?;
-        let bytes = planned.bytes(text);
+        let bytes = planned.bytes(text.len(), token_count.unwrap_or_else(|| cql::token_count(text)));
         Ok(Prepared { keyspace: keyspace.map(Into::into), planned: Rc::new(planned), bytes })
     }
 
     /// The tree of a text, whose memory counts in the room.
-    async fn parse(&self, text: &str, room: &mut AnswerRoom) -> Result<Statement, QueryError> {
+    async fn parse(&self, text: &str, room: &mut AnswerRoom) -> Result<Parsed, QueryError> {
         prepare::parse(text, self.io(), room).await
     }
 
@@ -273,7 +273,7 @@ impl Inner {
             Some(kept) => {
                 let PreparedText { keyspace, text } = &*kept;
                 match self.parse(text, room).await {
-                    Ok(statement) => self.prepare(text, statement, keyspace.as_deref()).await.ok(),
+                    Ok(parsed) => self.prepare(text, parsed, keyspace.as_deref()).await.ok(),
                     Err(_) => None,
                 }
             }

@@ -176,6 +176,8 @@ fn not_listening(
 fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
     let mebibytes = |bytes: usize| format!("{}MiB", bytes >> 20);
     let limits = options.limits;
+    // Requests and answers have a half each.
+    let half_bytes = limits.in_flight_bytes / 2;
     let settings = vec![
         ("native_transport_max_concurrent_connections", limits.connection_count.to_string()),
         (
@@ -189,11 +191,8 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
         storage: options.storage,
         listen,
         memory_bytes: options.memory_bytes,
-        request_bytes: limits.in_flight_bytes / 2,
-        answers: AnswerOptions {
-            bytes: limits.in_flight_bytes / 2,
-            ..AnswerOptions::of_memory(options.shared_bytes)
-        },
+        request_bytes: half_bytes,
+        answers: AnswerOptions { bytes: half_bytes, ..AnswerOptions::of_memory(options.shared_bytes) },
         prepared: PreparedOptions::of_memory(options.shared_bytes),
         timeouts: options.timeouts,
         cluster_name: options.cluster_name,
@@ -209,8 +208,7 @@ async fn serve_shard(door: Door, seat: Seat) {
     let shard_count = coordinator.shard().shards().count();
     let mut demand = coordinator.shard().shards().health().demand();
     let tracer = Tracer { coordinator, address: view.listen().ip() };
-    // The other half is for answers.
-    let budget = Budget::new(door.limits.in_flight_bytes / 2 / shard_count, Arc::clone(&door.figures[index]));
+    let budget = Budget::new(view.options.request_bytes / shard_count, Arc::clone(&door.figures[index]));
     view.client_memory.count_requests(door.figures[index].held_figure());
     let server: Rc<ShardServer> =
         ShardServer::new(engine, door.events, door.clients, tracer, door.limits, budget);

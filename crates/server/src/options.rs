@@ -50,8 +50,8 @@ impl ServerOptions {
             }
             CommitlogSync::Batch => SyncMode::Batch,
         };
-        let shared_bytes = to_usize(config.shared_bytes(shard_count));
-        let storage = StorageOptions::new(&config.data_dir, shard_count, shared_bytes);
+        let shared_bytes = config.shared_bytes(shard_count);
+        let storage = StorageOptions::new(&config.data_dir, shard_count, to_usize(shared_bytes));
         ServerOptions {
             storage: StorageOptions {
                 sync,
@@ -73,7 +73,7 @@ impl ServerOptions {
             management: Some(config.management),
             management_token_file: config.management_token_file.clone(),
             memory_bytes: config.memory_bytes(),
-            shared_bytes: config.shared_bytes(shard_count),
+            shared_bytes,
             cluster_name: config.cluster_name.clone(),
             data_center: config.datacenter.clone(),
             rack: config.rack.clone(),

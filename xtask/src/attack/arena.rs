@@ -9,6 +9,7 @@ use super::scenarios::Scenario;
 use crate::crash::Dice;
 use crate::measure::{high_water_bytes, labelled_metrics};
 use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::overload::size_bytes;
 use crate::report::Failure;
 
 /// An attacker that was sent away comes back after this.
@@ -54,7 +55,7 @@ impl Arena {
         let arena = Arena {
             address: node.address(),
             management_port: node.management_port,
-            memory_bytes: mebibytes_of(memory)? << 20,
+            memory_bytes: size_bytes(memory)? as u64,
             node: Mutex::new(node),
             options,
             is_ending: AtomicBool::new(false),
@@ -172,12 +173,6 @@ impl Arena {
         self.node().end(if is_killed { "KILL" } else { "TERM" })?;
         Ok(if is_killed { 0.0 } else { began.elapsed().as_secs_f64() })
     }
-}
-
-/// `64MiB` in mebibytes.
-fn mebibytes_of(memory: &str) -> Result<u64, Failure> {
-    let number = memory.strip_suffix("MiB").and_then(|number| number.parse().ok());
-    number.ok_or_else(|| Failure::new(format!("--memory takes mebibytes, as in 64MiB, not '{memory}'")))
 }
 
 /// The first line of a log that tells of a panic.

@@ -197,7 +197,7 @@ impl Inner {
             planned.push(match &statement.query {
                 BatchQuery::Prepared(id) => self.prepared(id, room).await?.planned,
                 BatchQuery::Text(text) => {
-                    Rc::new(self.plan(&schema, self.parse(text, room).await?, keyspace).await?)
+                    Rc::new(self.plan(&schema, self.parse(text, room).await?.statement, keyspace).await?)
                 }
             });
             piece.give_way().await;

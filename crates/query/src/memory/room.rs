@@ -86,16 +86,15 @@ impl LargeAnswer {
     }
 
     async fn wait(&self) -> Option<LargeRoom> {
-        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
-            return Some(LargeRoom { _permit: permit, statement_bytes: 0 });
-        }
-        let _counted = Counted::new(&self.waiting_count);
-        // The semaphore is never closed.
-        Arc::clone(&self.free)
-            .acquire_owned()
-            .await
-            .ok()
-            .map(|permit| LargeRoom { _permit: permit, statement_bytes: 0 })
+        let permit = match Arc::clone(&self.free).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                let _counted = Counted::new(&self.waiting_count);
+                // The semaphore is never closed.
+                Arc::clone(&self.free).acquire_owned().await.ok()?
+            }
+        };
+        Some(LargeRoom { _permit: permit, statement_bytes: 0 })
     }
 }
 

@@ -22,19 +22,26 @@ const PARSED_HERE_TOKENS: usize = 32 << 10;
 /// them are there. `tests/allocations.rs` holds it against what is allocated.
 const BYTES_OF_TOKEN: usize = 400;
 
+/// A text's tree.
+pub(crate) struct Parsed {
+    pub(crate) statement: Statement,
+    /// How many tokens the text has; `None` of a small text, whose tokens were not counted.
+    pub(crate) token_count: Option<usize>,
+}
+
 /// Parses the text of a request, whose memory counts in its room.
 ///
 /// # Errors
 /// It is wrong, or there is no room for what it comes to.
-pub(crate) async fn parse(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Statement, QueryError> {
+pub(crate) async fn parse(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Parsed, QueryError> {
     if text.len() <= SMALL_TEXT_BYTES {
-        return Ok(cql::parse_statement(text)?);
+        return Ok(Parsed { statement: cql::parse_statement(text)?, token_count: None });
     }
     // Boxed, so that the many small texts need no room for it.
     Box::pin(parse_large(text, io, room)).await
 }
 
-async fn parse_large(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Statement, QueryError> {
+async fn parse_large(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Parsed, QueryError> {
     let token_count = if text.len() <= COUNTED_HERE_BYTES {
         cql::token_count(text)
     } else {
@@ -42,11 +49,13 @@ async fn parse_large(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<State
         io.run(move || cql::token_count(&text)).await
     };
     make_room(token_count, room).await?;
-    if token_count <= PARSED_HERE_TOKENS {
-        return Ok(cql::parse_statement(text)?);
-    }
-    let text = text.to_owned();
-    Ok(io.run(move || cql::parse_statement(&text)).await?)
+    let statement = if token_count <= PARSED_HERE_TOKENS {
+        cql::parse_statement(text)?
+    } else {
+        let text = text.to_owned();
+        io.run(move || cql::parse_statement(&text)).await?
+    };
+    Ok(Parsed { statement, token_count: Some(token_count) })
 }
 
 /// Makes room for the texts of a batch that are small each for itself.

@@ -105,13 +105,13 @@ impl Planned {
             && mine.iter().zip(theirs).all(|(a, b)| a.id() == b.id() && a.columns() == b.columns())
     }
 
-    /// What it takes in memory, as the plan of that text; told rather too high than too low.
-    pub(crate) fn bytes(&self, text: &str) -> usize {
+    /// What it takes in memory, as the plan of a text of so many bytes and tokens; told rather too high than too low.
+    pub(crate) fn bytes(&self, text_bytes: usize, token_count: usize) -> usize {
         let tables = self.tables();
         let column_count: usize = tables.iter().map(|table| table.columns().len()).sum();
         (1 + tables.len()) * BYTES_OF_STATEMENT
-            + text.len()
-            + cql::token_count(text) * BYTES_OF_TOKEN
+            + text_bytes
+            + token_count * BYTES_OF_TOKEN
             + self.variables.len() * BYTES_OF_MARKER
             + column_count * BYTES_OF_COLUMN
     }
