@@ -49,7 +49,9 @@ pub use merge_row::{merge_row, merge_rows, merge_to_keep};
 pub use mutation::{Mutation, MutationBuilder, MutationError, MutationMemory};
 pub use place::{RowInPlace, RowValues, ValuesInPlace};
 pub use range_tombstones::{RangeTombstone, RangeTombstones};
-pub use row::{ColumnData, ColumnRef, Columns, ComplexRef, Row, RowBuilder, RowError, Shown};
+pub use row::{
+    ColumnData, ColumnRef, Columns, ComplexRef, GATHERED_ROW_BYTES_MAX, Row, RowBuilder, RowError, Shown,
+};
 pub use selection::{Slice, Slices};
 pub use shared::room_for;
 pub use unfiltered::{Marker, PartitionHeader, Unfiltered};

@@ -35,6 +35,9 @@ const ROW_PLAIN: u8 = 8;
 /// What saves blocks of memory costs bytes, held by the row next to them: worth it up to here.
 pub(crate) const SMALL_ROW_BYTES_MAX: usize = 256;
 
+/// Copying larger rows costs more than counting who has them.
+pub const GATHERED_ROW_BYTES_MAX: usize = 1 << 10;
+
 /// Of memory that a row stays in, at most one byte in so many is not the row's.
 const UNUSED_PART: usize = 8;
 
@@ -109,20 +112,24 @@ impl Row {
         Row(encoded)
     }
 
-    /// Copies rows into one run of memory that the copies share: cheap to hand on, and no count is
-    /// kept in the memory they came from.
+    /// Copies rows into one run of memory that the copies share: cheap to hand on, and no count is kept in the memory
+    /// they came from. Rows of more than [`GATHERED_ROW_BYTES_MAX`] stay where they are: whoever keeps one of the
+    /// others keeps the run.
     pub fn gather(rows: &[&Row]) -> Vec<Row> {
-        let mut bytes = Vec::with_capacity(rows.iter().map(|row| row.0.len()).sum());
-        for row in rows {
-            bytes.extend_from_slice(&row.0);
-        }
-        let shared = Bytes::from(bytes);
+        let is_copied = |row: &Row| row.0.len() <= GATHERED_ROW_BYTES_MAX;
+        let copied = || rows.iter().filter(|row| is_copied(row));
+        let mut bytes = Vec::with_capacity(copied().map(|row| row.0.len()).sum());
+        copied().for_each(|row| bytes.extend_from_slice(&row.0));
+        let run = Bytes::from(bytes);
         let mut start = 0;
-        let copy = |row: &&Row| {
+        let take = |row: &&Row| {
+            if !is_copied(row) {
+                return (*row).clone();
+            }
             let end = start + row.0.len();
-            Row(shared.slice(std::mem::replace(&mut start, end)..end))
+            Row(run.slice(std::mem::replace(&mut start, end)..end))
         };
-        rows.iter().map(copy).collect()
+        rows.iter().map(take).collect()
     }
 
     /// The same row at the end of memory that it shares with what was put there before.

@@ -5,8 +5,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use rows::{
-    ColumnData, DeletionTime, LiveRows, Mutation, MutationBuilder, PartitionKey, Row, RowBuilder, merge_rows,
-    purge_row,
+    CellRef, ColumnData, DeletionTime, GATHERED_ROW_BYTES_MAX, LiveRows, Liveness, Mutation, MutationBuilder,
+    PartitionKey, Row, RowBuilder, merge_rows, purge_row,
 };
 
 use crate::given;
@@ -38,6 +38,18 @@ fn walk(row: &Row) {
     );
     _ = LiveRows { now: given::NOW, gc_before: 0 }.filter(row.clone(), &mut 0);
     _ = purge_row(row, given::NOW, 45, |_| true);
+}
+
+/// A row whose one value has so many bytes.
+fn row_of(value_bytes: usize) -> Row {
+    let mut builder = RowBuilder::new(&given::clustering((1, 1)), Liveness::at(7), DeletionTime::LIVE);
+    builder.cell(given::TEXT, CellRef::live(7, &vec![b'x'; value_bytes]));
+    builder.finish()
+}
+
+/// The address of each row's first byte.
+fn addresses(rows: &[Row]) -> Vec<usize> {
+    rows.iter().map(|row| row.as_encoded().as_ptr() as usize).collect()
 }
 
 fn mutation() -> impl Strategy<Value = Mutation> {
@@ -80,6 +92,19 @@ fn changed(bytes: &Bytes, changes: &[(prop::sample::Index, u8)], cut: Option<pro
 }
 
 proptest! {
+    /// Whoever keeps a row of several that were taken together keeps little beside it.
+    #[test]
+    fn gathered_rows_are_equal_and_only_small_ones_are_copied(
+        value_bytes in vec(prop_oneof![0..100usize, 900..1_100usize, Just(100_000)], 1..20),
+    ) {
+        let rows: Vec<Row> = value_bytes.into_iter().map(row_of).collect();
+        let gathered = Row::gather(&rows.iter().collect::<Vec<_>>());
+        prop_assert_eq!(&gathered, &rows);
+        for ((row, before), after) in rows.iter().zip(addresses(&rows)).zip(addresses(&gathered)) {
+            prop_assert_eq!(row.as_encoded().len() > GATHERED_ROW_BYTES_MAX, before == after);
+        }
+    }
+
     #[test]
     fn a_row_reads_back_as_written(row in given::row(given::any_timestamp())) {
         let read = Row::from_encoded(row.as_encoded().clone());

@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use rows::{
-    Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, PartitionKey, Row, Slice, Slices,
-    Step, Unfiltered, UnfilteredCursor,
+    Bound, ClusteringComparator, DeletionTime, GATHERED_ROW_BYTES_MAX, Marker, PartitionHeader, PartitionKey,
+    Row, Slice, Slices, Step, Unfiltered, UnfilteredCursor,
 };
 use stdx::prefetch::prefetch;
 use types::Token;
@@ -21,8 +21,9 @@ use types::Token;
 use super::partition::{Batch, MemoryPartition, OrderKey, bound_key, is_before, row_key};
 use super::{Memtable, MemtableSlot};
 
-/// Rows of a partition taken out in one go: that many, and more when they are small and wanted.
-const LEAST_ROWS: usize = 64;
+/// Rows of a partition taken out in one go: that many, and more when they are small and wanted. Those that are copied
+/// are then no more than a batch.
+const LEAST_ROWS: usize = BATCH_BYTES / GATHERED_ROW_BYTES_MAX;
 const MOST_ROWS: usize = 256;
 /// Range tombstones of a partition taken out in one go.
 const RANGES_AT_ONCE: usize = 128;
