@@ -29,6 +29,8 @@ pub const TURN_MAX: Duration = Duration::from_millis(20);
 
 /// Turns of up to 2^n ticks are counted together, for each n below this.
 const BUCKET_COUNT: usize = 48;
+/// Who kept a turn for longer may be told with it, if the turn was long.
+const BLAMED_FROM: Duration = Duration::from_millis(5);
 /// How often the kernel is asked.
 const ASKED_EVERY: Duration = Duration::from_millis(1);
 /// Of long turns one is told in so much time.
@@ -46,6 +48,11 @@ impl Piece {
     /// Begins one now.
     pub fn begin() -> Self {
         Piece(METER.with(|meter| meter.get().map(|_| Ticks::now())))
+    }
+
+    /// The one that began with the turn.
+    pub fn of_turn() -> Self {
+        Piece(METER.with(|meter| meter.get().map(|meter| meter.begun.get())))
     }
 
     /// Is it time to give way?
@@ -117,9 +124,11 @@ struct Meter {
     /// When the turn began.
     begun: Cell<Ticks>,
     asked: Cell<Ticks>,
-    /// How long the thread had stood in the run queue when the kernel was asked.
-    queued: Cell<Duration>,
+    /// What the kernel said.
+    said: Cell<Schedule>,
     told: Cell<Option<Ticks>>,
+    /// Who kept the turn longest, and for how many ticks.
+    culprit: RefCell<Option<(u64, String)>>,
     /// Where the kernel tells it; `None` if it does not.
     schedule: RefCell<Option<File>>,
 }
@@ -137,8 +146,9 @@ pub(crate) fn measure_this_thread(figures: Arc<TurnFigures>) {
             figures,
             begun: Cell::new(now),
             asked: Cell::new(now),
-            queued: Cell::default(),
+            said: Cell::default(),
             told: Cell::default(),
+            culprit: RefCell::default(),
             schedule: RefCell::new(open_schedule()),
         });
     });
@@ -182,6 +192,23 @@ pub async fn measured<F: Future>(what: &'static str, future: F) -> F::Output {
     .await
 }
 
+/// The same future; where a turn was long because of it, the log has these words of it.
+pub async fn told_as<F: Future>(words: impl Fn() -> String, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        METER.with(|meter| match meter.get() {
+            None => future.as_mut().poll(context),
+            Some(meter) => {
+                let begun = Ticks::now();
+                let polled = future.as_mut().poll(context);
+                meter.blame(Ticks::now().since(begun), &words);
+                polled
+            }
+        })
+    })
+    .await
+}
+
 impl Meter {
     /// A turn begins, its thread having slept or ended another.
     fn begin(&self, now: Ticks) {
@@ -204,9 +231,21 @@ impl Meter {
         self.begin(now);
     }
 
+    /// Somebody had so much of this turn.
+    fn blame(&self, ticks: u64, words: impl Fn() -> String) {
+        if ticks > self.figures.rate.ticks(BLAMED_FROM) {
+            let mut culprit = self.culprit.borrow_mut();
+            if culprit.as_ref().is_none_or(|(most, _)| ticks > *most) {
+                *culprit = Some((ticks, words()));
+            }
+        }
+    }
+
     /// A turn was not short: was it its own fault?
     fn look_closer(&self, now: Ticks, took: Duration, what: &'static str) {
-        let queued = self.ask(now).min(took);
+        let culprit = self.culprit.take();
+        let Schedule { ran, queued } = self.ask(now);
+        let queued = queued.min(took);
         let own = took - queued;
         let figures = &self.figures;
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -219,28 +258,56 @@ impl Meter {
         let pause = figures.rate.ticks(TOLD_EVERY);
         if self.told.get().is_none_or(|told| now.since(told) > pause) {
             self.told.set(Some(now));
-            tracing::warn!(?own, ?queued, what, "a turn kept its shard for long");
+            let rate = &figures.rate;
+            let (culprit_took, culprit) =
+                culprit.map(|(ticks, words)| (rate.duration(ticks), words)).unwrap_or_default();
+            // Of its own the thread did not run while it waited for a disk or for memory, or its machine for another.
+            let ran = ran.min(own);
+            tracing::warn!(
+                ?own,
+                ?ran,
+                ?queued,
+                what,
+                ?culprit_took,
+                culprit,
+                "a turn kept its shard for long"
+            );
         }
     }
 
-    /// Asks the kernel how long the thread has stood in the run queue since it was asked before.
-    fn ask(&self, now: Ticks) -> Duration {
+    /// Asks the kernel what the thread has done since it was asked before.
+    fn ask(&self, now: Ticks) -> Schedule {
         self.asked.set(now);
         let mut schedule = self.schedule.borrow_mut();
-        let Some(queued) = schedule.as_ref().and_then(queued_time) else {
+        let Some(said) = schedule.as_ref().and_then(Schedule::read) else {
             *schedule = None;
-            return Duration::ZERO;
+            return Schedule::default();
         };
-        queued.saturating_sub(self.queued.replace(queued))
+        let before = self.said.replace(said);
+        Schedule {
+            ran: said.ran.saturating_sub(before.ran),
+            queued: said.queued.saturating_sub(before.queued),
+        }
     }
 }
 
-/// The second number of `schedstat`: nanoseconds in the run queue.
-fn queued_time(schedule: &File) -> Option<Duration> {
-    let mut text = [0; 64];
-    let length = schedule.read_at(&mut text, 0).ok()?;
-    let text = std::str::from_utf8(&text[..length]).ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+/// The kernel's word on a thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Schedule {
+    ran: Duration,
+    /// It could have run, and other threads did.
+    queued: Duration,
+}
+
+impl Schedule {
+    /// The first two numbers of `schedstat`, in nanoseconds.
+    fn read(file: &File) -> Option<Schedule> {
+        let mut text = [0; 64];
+        let length = file.read_at(&mut text, 0).ok()?;
+        let mut numbers = std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace();
+        let mut next = || numbers.next()?.parse().ok().map(Duration::from_nanos);
+        Some(Schedule { ran: next()?, queued: next()? })
+    }
 }
 
 #[cfg(test)]
@@ -259,6 +326,23 @@ mod tests {
         let clock = crate::SystemClock::new();
         let start = crate::Clock::elapsed(&clock);
         while crate::Clock::elapsed(&clock) - start < time {}
+    }
+
+    #[test]
+    fn who_kept_a_turn_longest_is_known() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                run(&Arc::default(), async {
+                    for (millis, name) in [(6, "short"), (30, "long"), (7, "later")] {
+                        told_as(|| name.to_owned(), async { spin(Duration::from_millis(millis)) }).await;
+                    }
+                    METER.with(|meter| {
+                        let culprit = meter.get().and_then(|meter| meter.culprit.borrow().clone());
+                        assert_eq!(culprit.map(|(_, words)| words).as_deref(), Some("long"));
+                    });
+                });
+            });
+        });
     }
 
     #[test]

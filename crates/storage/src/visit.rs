@@ -28,7 +28,11 @@ impl ShardHandle {
             return page;
         }
         let command = command.clone();
-        Box::pin(self.ask(owner, move |shard| async move { shard.read(&command).await })).await?
+        let read = move |shard: Rc<Shard>| async move {
+            let words = || format!("a read of {}.{}", command.table.keyspace(), command.table.name());
+            runtime::told_as(words, shard.read(&command)).await
+        };
+        Box::pin(self.ask(owner, read)).await?
     }
 
     /// Shows rows that the owner has in memory, each by the index of its key: the live one, or that there is

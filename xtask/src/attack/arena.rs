@@ -41,6 +41,8 @@ pub(super) struct Outcome {
     pub(super) stop_seconds: f64,
     pub(super) attack_count: u64,
     pub(super) wrong: Vec<String>,
+    /// What the node's log says of turns that were long.
+    pub(super) long_turns: Vec<String>,
 }
 
 impl Arena {
@@ -125,9 +127,8 @@ impl Arena {
         });
         let ((resident_bytes, turn_ms, queued_ms), stop_seconds) = figures?;
         let mut wrong = self.wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = panic_line(&self.options)? {
-            wrong.push(line);
-        }
+        wrong.extend(log_lines(&self.options, "panicked at")?.into_iter().take(1));
+        let long_turns = log_lines(&self.options, "a turn kept its shard")?;
         // The files are what it left; another node serves them.
         drop(self.node);
         let again = Node::start(&NodeOptions { port: 0, ..self.options })?;
@@ -142,6 +143,7 @@ impl Arena {
             stop_seconds,
             attack_count: self.attack_count.into_inner(),
             wrong,
+            long_turns,
         })
     }
 
@@ -175,9 +177,9 @@ impl Arena {
     }
 }
 
-/// The first line of a log that tells of a panic.
-fn panic_line(options: &NodeOptions) -> Result<Option<String>, Failure> {
+/// The lines of the node's log that have these words.
+fn log_lines(options: &NodeOptions, words: &str) -> Result<Vec<String>, Failure> {
     let log = std::fs::read(options.data.with_extension("log"))?;
     let log = String::from_utf8_lossy(&log);
-    Ok(log.lines().find(|line| line.contains("panicked at")).map(str::to_owned))
+    Ok(log.lines().filter(|line| line.contains(words)).map(str::to_owned).collect())
 }

@@ -133,6 +133,7 @@ fn judge(scenario: &Scenario, memory: &str, shards: &str, outcome: &Outcome) -> 
         }
         tally += judged;
     }
+    outcome.long_turns.iter().for_each(|line| println!("    {line}"));
     for wrong in &outcome.wrong {
         complain!("{} with {memory} on {shards} shards: {wrong}", scenario.name);
         tally += Tally::FAIL;

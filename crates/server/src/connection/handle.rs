@@ -40,6 +40,11 @@ const ENCODED_HERE_BYTES_MAX: usize = 2 << 20;
 impl Job {
     /// Carries the request out when there is room for its answer, which has that room with it.
     pub(super) async fn run(&self) -> (Answer, AnswerRoom) {
+        let words = || failed::statement(&self.server.engine, &self.envelope.request);
+        runtime::told_as(words, self.carry_out()).await
+    }
+
+    async fn carry_out(&self) -> (Answer, AnswerRoom) {
         let mut room = self.server.answers().wait_for_room(&self.lane).await;
         if self.envelope.tracing {
             // Boxed, so that the many requests without a trace need no room for it.
