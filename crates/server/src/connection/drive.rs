@@ -33,6 +33,9 @@ use crate::clients::Registration;
 /// Of an answer that was encoded elsewhere so much is written before it is asked whether the turn has been long.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
+/// The encoder keeps so much output from one turn to the next, and copies it: more is set aside, once.
+const OUTPUT_BYTES_MAX: usize = 64 << 10;
+
 /// The answer to a request, on its stream, and the room that it has in memory.
 type Answered = (i16, Version, Answer, AnswerRoom);
 
@@ -63,7 +66,12 @@ struct Pending {
 impl Future for Pending {
     type Output = Done;
 
+    /// Many may be ready to go on: those that the turn is too long for go on in the next.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
+        if Piece::of_turn().is_long() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         self.done.as_mut().poll(context)
     }
 }
@@ -90,7 +98,8 @@ pub(super) struct Connection {
     held: Held,
     /// Answers that the client has not taken.
     untaken: UntakenRoom,
-    /// Output that goes before what the encoder has: answers encoded elsewhere, and what came before them.
+    /// Output that goes before what the encoder has: answers encoded elsewhere, what came before them, and much that
+    /// the client has not taken.
     earlier: VecDeque<Bytes>,
     /// Does the client take and send, while it holds what others may want?
     progress: Progress,
@@ -249,6 +258,11 @@ impl Connection {
 
     /// Gives back what was lent for a turn, and has counted what is left.
     fn settle(&mut self) {
+        let output = self.encoder.output();
+        if output.len() > OUTPUT_BYTES_MAX {
+            self.earlier.push_back(Bytes::copy_from_slice(output));
+            output.clear();
+        }
         self.encoder.give_back(&mut self.server.workspace.borrow_mut());
         let input_bytes = self.intake.settle(&mut self.decoder);
         self.held.set(input_bytes + self.together.settle());
