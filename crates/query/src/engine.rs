@@ -115,7 +115,7 @@ impl Engine {
     ) -> Result<PreparedInfo, QueryError> {
         let text_bytes_max = self.inner.texts.limits().text_bytes.min(TEXT_BYTES_MAX);
         if text.len() > text_bytes_max {
-            return Err(QueryError::invalid(format!(
+            return Err(QueryError::invalid(stdx::brief!(
                 "Prepared statement of size {} bytes is larger than allowed maximum of {text_bytes_max} bytes",
                 text.len(),
             )));
@@ -205,7 +205,7 @@ impl Inner {
     fn check_keyspace(&self, schema: &Schema, keyspace: Option<&str>) -> Result<(), QueryError> {
         match keyspace {
             Some(name) if self.catalog(schema).keyspace(name).is_none() => {
-                Err(QueryError::invalid(format!("Keyspace '{name}' does not exist")))
+                Err(QueryError::invalid(stdx::brief!("Keyspace '{name}' does not exist")))
             }
             _ => Ok(()),
         }
@@ -225,6 +225,8 @@ impl Inner {
             markers: Markers::default(),
             now_millis: self.coordinator.now_millis(),
             calls: CallTypes::default(),
+            io: self.io(),
+            json: None,
         };
         prepare::plan(statement, keyspace, scope).await
     }

@@ -174,6 +174,6 @@ impl From<cql::SyntaxError> for QueryError {
 
 /// `Err(Invalid(format!(…)))`, for the many refusals of one line.
 macro_rules! refuse {
-    ($($argument:tt)*) => { return Err($crate::QueryError::invalid(format!($($argument)*))) };
+    ($($argument:tt)*) => { return Err($crate::QueryError::invalid(stdx::brief!($($argument)*))) };
 }
 pub(crate) use refuse;

@@ -269,6 +269,33 @@ fn functions_are_computed() {
     });
 }
 
+/// As it is read on another thread, whichever way it comes.
+#[test]
+fn a_long_json_text_means_what_a_short_one_does() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v text)").await;
+        for length in [100, 300_000] {
+            let value = "é".repeat(length);
+            let json = |k: i32| format!(r#"{{"k": {k}, "v": "{value}"}}"#);
+            session.run(&format!("INSERT INTO t JSON '{}'", json(1))).await;
+            session.run(&format!("BEGIN BATCH INSERT INTO t JSON '{}' APPLY BATCH", json(2))).await;
+            session.execute("INSERT INTO t JSON ?", vec![text(&json(3))]).await.expect("is written");
+            for k in 1..=3 {
+                session.check(&format!("SELECT v FROM t WHERE k = {k}"), &[&format!("'{value}'")]).await;
+            }
+            let wrong = format!("{}, {value}", json(4));
+            let refusals = [
+                session.send(&format!("INSERT INTO t JSON '{wrong}'")).await.expect_err("is no JSON"),
+                session.execute("INSERT INTO t JSON ?", vec![text(&wrong)]).await.expect_err("is no JSON"),
+            ];
+            for refusal in refusals.map(|refusal| refusal.to_string()) {
+                assert!(refusal.starts_with("Could not decode JSON string as a map: "), "{refusal}");
+                assert!(refusal.len() < 10_000, "{} bytes", refusal.len());
+            }
+        }
+    });
+}
+
 #[test]
 fn a_column_may_be_deleted_twice_in_one_statement() {
     with_session(async |mut session| {

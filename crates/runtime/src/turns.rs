@@ -33,7 +33,7 @@ const BUCKET_COUNT: usize = 48;
 const BLAMED_FROM: Duration = Duration::from_millis(5);
 /// How often the kernel is asked.
 const ASKED_EVERY: Duration = Duration::from_millis(1);
-/// Of long turns one is told in so much time.
+/// Of long turns one is told in so much time, and each that is the longest.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
 /// Work that is cut in pieces gives way to others after about so long.
@@ -192,21 +192,23 @@ pub async fn measured<F: Future>(what: &'static str, future: F) -> F::Output {
     .await
 }
 
-/// The same future; where a turn was long because of it, the log has these words of it.
+/// Does something; where a turn was long because of it, the log has these words of it.
+pub fn told<T>(words: impl Fn() -> String, act: impl FnOnce() -> T) -> T {
+    METER.with(|meter| match meter.get() {
+        None => act(),
+        Some(meter) => {
+            let begun = Ticks::now();
+            let done = act();
+            meter.blame(Ticks::now().since(begun), words);
+            done
+        }
+    })
+}
+
+/// The same future, told as [`told`] says each time that it goes on.
 pub async fn told_as<F: Future>(words: impl Fn() -> String, future: F) -> F::Output {
     let mut future = pin!(future);
-    poll_fn(|context| {
-        METER.with(|meter| match meter.get() {
-            None => future.as_mut().poll(context),
-            Some(meter) => {
-                let begun = Ticks::now();
-                let polled = future.as_mut().poll(context);
-                meter.blame(Ticks::now().since(begun), &words);
-                polled
-            }
-        })
-    })
-    .await
+    poll_fn(|context| told(&words, || future.as_mut().poll(context))).await
 }
 
 impl Meter {
@@ -231,11 +233,11 @@ impl Meter {
         self.begin(now);
     }
 
-    /// Somebody had so much of this turn.
+    /// Somebody had so much of this turn. Of two of which one is a part of the other, the part is told if it had most.
     fn blame(&self, ticks: u64, words: impl Fn() -> String) {
         if ticks > self.figures.rate.ticks(BLAMED_FROM) {
             let mut culprit = self.culprit.borrow_mut();
-            if culprit.as_ref().is_none_or(|(most, _)| ticks > *most) {
+            if culprit.as_ref().is_none_or(|(most, _)| ticks > most + most / 4) {
                 *culprit = Some((ticks, words()));
             }
         }
@@ -249,14 +251,15 @@ impl Meter {
         let own = took - queued;
         let figures = &self.figures;
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        figures.own_longest_nanos.fetch_max(nanos(own), Ordering::Relaxed);
+        let longest_before = figures.own_longest_nanos.fetch_max(nanos(own), Ordering::Relaxed);
         figures.queued_longest_nanos.fetch_max(nanos(queued), Ordering::Relaxed);
         if own <= TURN_MAX {
             return;
         }
         figures.long_count.fetch_add(1, Ordering::Relaxed);
         let pause = figures.rate.ticks(TOLD_EVERY);
-        if self.told.get().is_none_or(|told| now.since(told) > pause) {
+        let is_longest = nanos(own) > longest_before;
+        if is_longest || self.told.get().is_none_or(|told| now.since(told) > pause) {
             self.told.set(Some(now));
             let rate = &figures.rate;
             let (culprit_took, culprit) =

@@ -1,5 +1,6 @@
 //! What every crate may use: small helpers that know nothing of databases.
 
+pub mod brief;
 pub mod cursor;
 pub mod id_map;
 pub mod prefetch;

@@ -88,7 +88,7 @@ where
         // As in a task of its own, a panic ends this errand only: its asker finds the reply gone.
         let begun = catch_unwind(AssertUnwindSafe(|| {
             let mut doing = Box::pin(trace::carry(trace, work(Rc::clone(shard))));
-            let result = poll_once(doing.as_mut());
+            let result = runtime::told(name_of::<Work>, || poll_once(doing.as_mut()));
             (doing, result)
         }));
         match begun {
@@ -123,6 +123,11 @@ async fn end_with_asker<T>(doing: Pin<Box<impl Future<Output = T>>>, mut reply: 
         () = reply.closed() => return,
     };
     _ = reply.send(result);
+}
+
+/// Where in the code the work comes from.
+fn name_of<Work>() -> String {
+    std::any::type_name::<Work>().to_owned()
 }
 
 fn poll_once<T>(doing: Pin<&mut impl Future<Output = T>>) -> Poll<T> {

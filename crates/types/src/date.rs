@@ -39,17 +39,18 @@ pub fn parse(text: &str) -> Result<[u8; 4], TypeError> {
     if is_raw_number(text) {
         let raw = text.parse::<i64>().ok().and_then(|raw| u32::try_from(raw).ok());
         return raw.map(u32::to_be_bytes).ok_or_else(|| {
-            TypeError::text(format!("Unable to make unsigned int (for date) from: '{text}'"))
+            TypeError::text(stdx::brief!("Unable to make unsigned int (for date) from: '{text}'"))
         });
     }
-    let days = parse_iso(text)
-        .ok_or_else(|| TypeError::text(format!("Unable to coerce '{text}' to a formatted date (long)")))?;
+    let days = parse_iso(text).ok_or_else(|| {
+        TypeError::text(stdx::brief!("Unable to coerce '{text}' to a formatted date (long)"))
+    })?;
     if days < -EPOCH {
-        Err(TypeError::text(format!(
+        Err(TypeError::text(stdx::brief!(
             "Input date {text} is less than min supported date -5877641-06-23T00:00Z"
         )))
     } else if days >= EPOCH {
-        Err(TypeError::text(format!(
+        Err(TypeError::text(stdx::brief!(
             "Input date {text} is greater than max supported date +5881580-07-11T00:00Z"
         )))
     } else {

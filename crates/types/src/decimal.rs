@@ -148,7 +148,7 @@ pub fn from_parts(unscaled: &BigInt, scale: i32) -> Vec<u8> {
 pub fn encode(value: &BigDecimal) -> Result<Vec<u8>, TypeError> {
     let (unscaled, scale) = value.as_bigint_and_exponent();
     let scale = i32::try_from(scale)
-        .map_err(|_| TypeError::text(format!("scale {scale} of a decimal is out of range")))?;
+        .map_err(|_| TypeError::text(stdx::brief!("scale {scale} of a decimal is out of range")))?;
     Ok(from_parts(&unscaled, scale))
 }
 
@@ -158,7 +158,8 @@ pub fn encode(value: &BigDecimal) -> Result<Vec<u8>, TypeError> {
 /// # Errors
 /// The text is anything else or too long (see [`crate::digits`]), or the scale is beyond 32 bits.
 pub fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
-    let refused = || TypeError::text(format!("unable to make BigDecimal from '{text}'"));
+    digits::check_literal(text)?;
+    let refused = || TypeError::text(stdx::brief!("unable to make BigDecimal from '{text}'"));
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent).ok_or_else(refused)?),
         None => (text, 0),

@@ -16,6 +16,20 @@ pub const DIGITS_MAX: usize = 10_000;
 /// The bytes that so many nines take: 10,000 × log2(10) bits and one for the sign.
 pub const NUMBER_BYTES_MAX: usize = 4_153;
 
+/// A literal of more bytes is not looked at: leading zeros and all, no number that may be is so long.
+const LITERAL_BYTES_MAX: usize = 64 << 10;
+
+/// Is that a length for the literal of a number?
+///
+/// # Errors
+/// It is too long.
+pub(crate) fn check_literal(text: &str) -> Result<(), TypeError> {
+    if text.len() > LITERAL_BYTES_MAX {
+        return Err(TypeError::TooManyDigits);
+    }
+    Ok(())
+}
+
 /// Is that a length for the encoding of an integer?
 ///
 /// # Errors

@@ -183,7 +183,7 @@ impl Duration {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        let refused = || TypeError::text(format!("Unable to convert '{source}' to a duration"));
+        let refused = || TypeError::text(stdx::brief!("Unable to convert '{source}' to a duration"));
         let mut sum = Sum::default();
         match source.strip_prefix('P') {
             None => sum.add_symbols(source, &refused)?,
@@ -276,7 +276,7 @@ impl Sum {
         };
         let sum = number.checked_mul(factor).and_then(|part| part.checked_add(so_far));
         let sum = sum.filter(|sum| *sum <= limit).ok_or_else(|| {
-            TypeError::text(format!(
+            TypeError::text(stdx::brief!(
                 "Invalid duration. The total number of {name} must be less or equal to {}",
                 i32::MAX
             ))
@@ -293,11 +293,11 @@ impl Sum {
         let (last_name, name) = (UNITS[last].0, UNITS[unit].0);
         match unit.cmp(&last) {
             std::cmp::Ordering::Greater => Ok(()),
-            std::cmp::Ordering::Equal => {
-                Err(TypeError::text(format!("Invalid duration. The {name} are specified multiple times")))
-            }
+            std::cmp::Ordering::Equal => Err(TypeError::text(stdx::brief!(
+                "Invalid duration. The {name} are specified multiple times"
+            ))),
             std::cmp::Ordering::Less => {
-                Err(TypeError::text(format!("Invalid duration. The {last_name} should be after {name}")))
+                Err(TypeError::text(stdx::brief!("Invalid duration. The {last_name} should be after {name}")))
             }
         }
     }

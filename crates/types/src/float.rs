@@ -55,7 +55,7 @@ fn format(number: f64, digits: impl FnOnce() -> Digits) -> String {
 /// # Errors
 /// The text is anything else.
 pub fn parse_double(text: &str) -> Result<[u8; 8], TypeError> {
-    let refused = || TypeError::text(format!("Unable to make double from '{text}'"));
+    let refused = || TypeError::text(stdx::brief!("Unable to make double from '{text}'"));
     let number: f64 = literal(text).and_then(|text| text.parse().ok()).ok_or_else(refused)?;
     Ok(java_bits_of_double(number).to_be_bytes())
 }
@@ -65,7 +65,7 @@ pub fn parse_double(text: &str) -> Result<[u8; 8], TypeError> {
 /// # Errors
 /// The text is anything else.
 pub fn parse_float(text: &str) -> Result<[u8; 4], TypeError> {
-    let refused = || TypeError::text(format!("Unable to make float from '{text}'"));
+    let refused = || TypeError::text(stdx::brief!("Unable to make float from '{text}'"));
     let number: f32 = literal(text).and_then(|text| text.parse().ok()).ok_or_else(refused)?;
     Ok(if number.is_nan() { 0x7fc0_0000u32 } else { number.to_bits() }.to_be_bytes())
 }

@@ -28,7 +28,7 @@ pub fn encode(address: IpAddr) -> Vec<u8> {
 /// # Errors
 /// The text is anything else.
 pub fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
-    let refused = || TypeError::text(format!("Unable to make inet address from '{text}'"));
+    let refused = || TypeError::text(stdx::brief!("Unable to make inet address from '{text}'"));
     if text.eq_ignore_ascii_case("localhost") {
         return Ok(vec![127, 0, 0, 1]);
     }

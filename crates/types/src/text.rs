@@ -80,7 +80,7 @@ impl CqlType {
             CqlType::Inet => inet::parse(text),
             CqlType::Uuid => uuid::parse(text).map(Vec::from),
             CqlType::Timeuuid => uuid::parse_timeuuid(text).map(Vec::from),
-            CqlType::Empty => Err(TypeError::text(format!("'{text}' is not empty"))),
+            CqlType::Empty => Err(TypeError::text(stdx::brief!("'{text}' is not empty"))),
             CqlType::Counter
             | CqlType::Blob
             | CqlType::List { .. }
@@ -103,7 +103,7 @@ fn integer<T: std::str::FromStr, const N: usize>(
 ) -> Result<Vec<u8>, TypeError> {
     match text.parse::<T>() {
         Ok(number) => Ok(encode(number).to_vec()),
-        Err(_) => Err(TypeError::text(format!("Unable to make {name} from '{text}'"))),
+        Err(_) => Err(TypeError::text(stdx::brief!("Unable to make {name} from '{text}'"))),
     }
 }
 
@@ -113,14 +113,14 @@ fn boolean_from_text(text: &str) -> Result<Vec<u8>, TypeError> {
     } else if text.eq_ignore_ascii_case("true") {
         Ok(vec![1])
     } else {
-        Err(TypeError::text(format!("Unable to make boolean from '{text}'")))
+        Err(TypeError::text(stdx::brief!("Unable to make boolean from '{text}'")))
     }
 }
 
 fn ascii_from_text(text: &str) -> Result<Vec<u8>, TypeError> {
     match text.chars().find(|c| !c.is_ascii()) {
         None => Ok(text.as_bytes().to_vec()),
-        Some(c) => Err(TypeError::text(format!(
+        Some(c) => Err(TypeError::text(stdx::brief!(
             "Invalid ASCII character in string literal: \
              java.nio.charset.UnmappableCharacterException: Input length = {}",
             c.len_utf16()
@@ -141,7 +141,7 @@ fn fields_from_text(tuple: &CqlType, types: &[&CqlType], text: &str, now: i64) -
     let parts = split_at_colons(text);
     if parts.len() > types.len() {
         let (expected, got) = (types.len(), parts.len());
-        return Err(TypeError::text(format!(
+        return Err(TypeError::text(stdx::brief!(
             "Invalid tuple literal: too many elements. Type {tuple} expects {expected} but got {got}"
         )));
     }

@@ -15,10 +15,10 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 pub fn parse(text: &str) -> Result<[u8; 8], TypeError> {
     let nanoseconds = if is_raw_number(text) {
         let raw = text.parse::<i64>().ok().filter(|raw| (0..NANOS_PER_DAY).contains(raw));
-        raw.ok_or_else(|| TypeError::text(format!("Unable to make long (for time) from: '{text}'")))?
+        raw.ok_or_else(|| TypeError::text(stdx::brief!("Unable to make long (for time) from: '{text}'")))?
     } else {
         parse_parts(text.trim()).ok_or_else(|| {
-            TypeError::text(format!("(TimeType) Unable to coerce '{text}' to a formatted time (long)"))
+            TypeError::text(stdx::brief!("(TimeType) Unable to coerce '{text}' to a formatted time (long)"))
         })?
     };
     Ok(nanoseconds.to_be_bytes())

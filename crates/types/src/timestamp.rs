@@ -39,11 +39,11 @@ pub fn parse(text: &str, now: i64) -> Result<i64, TypeError> {
     if is_raw_number(text) {
         return text
             .parse()
-            .map_err(|_| TypeError::text(format!("Unable to make long (for date) from: '{text}'")));
+            .map_err(|_| TypeError::text(stdx::brief!("Unable to make long (for date) from: '{text}'")));
     }
     parse_date_and_time(text)
         .or_else(|| parse_date_only(text))
-        .ok_or_else(|| TypeError::text(format!("Unable to parse a date/time from '{text}'")))
+        .ok_or_else(|| TypeError::text(stdx::brief!("Unable to parse a date/time from '{text}'")))
 }
 
 fn parse_date_and_time(text: &str) -> Option<i64> {

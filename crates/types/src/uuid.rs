@@ -70,7 +70,7 @@ pub fn max_at_millis(millis: i64) -> [u8; 16] {
 /// # Errors
 /// The text is anything else.
 pub fn parse(text: &str) -> Result<[u8; 16], TypeError> {
-    parse_digits(text).ok_or_else(|| TypeError::text(format!("Unable to make UUID from '{text}'")))
+    parse_digits(text).ok_or_else(|| TypeError::text(stdx::brief!("Unable to make UUID from '{text}'")))
 }
 
 /// As [`parse`], version 1 only.
@@ -79,7 +79,7 @@ pub fn parse(text: &str) -> Result<[u8; 16], TypeError> {
 /// The text is anything else.
 pub fn parse_timeuuid(text: &str) -> Result<[u8; 16], TypeError> {
     let uuid = parse_digits(text)
-        .ok_or_else(|| TypeError::text(format!("Unknown timeuuid representation: {text}")))?;
+        .ok_or_else(|| TypeError::text(stdx::brief!("Unknown timeuuid representation: {text}")))?;
     if version(&uuid) == Some(1) {
         Ok(uuid)
     } else {

@@ -50,7 +50,8 @@ pub fn encode(value: &BigInt) -> Vec<u8> {
 /// # Errors
 /// The text is anything else, or too long (see [`crate::digits`]).
 pub fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
-    let refused = || TypeError::text(format!("unable to make int from '{text}'"));
+    digits::check_literal(text)?;
+    let refused = || TypeError::text(stdx::brief!("unable to make int from '{text}'"));
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(refused());

@@ -101,8 +101,11 @@ impl Arena {
         }
     }
 
-    /// Notes an answer that is wrong.
+    /// Notes an answer that is wrong. What a node says that was told to end is not judged.
     pub(super) fn wrong(&self, what: String) {
+        if !self.is_served() {
+            return;
+        }
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         if wrong.len() < WRONG_MAX {
             wrong.push(what);

@@ -183,11 +183,10 @@ pub(super) fn statements(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure>
                     arena.wrong(format!("an error of the server's own, {message}: {}", shown(&text)));
                 }
             }
-            Err(error) if arena.is_served() => {
+            Err(error) => {
                 arena.wrong(format!("no answer, {error}: {}", shown(&text)));
                 return Ok(count);
             }
-            Err(_) => return Ok(count),
         }
     }
     Ok(STATEMENTS)

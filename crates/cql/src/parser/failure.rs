@@ -16,6 +16,9 @@ const TOKENS_BEFORE: usize = 10;
 /// Tokens of the snippet after the offending one.
 const TOKENS_AFTER: usize = 2;
 
+/// Of longer texts no part is quoted: to find it, all of the text is looked at.
+const QUOTED_TEXT_BYTES_MAX: usize = 1 << 20;
+
 /// Why parsing stopped; places are indexes of tokens.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -80,10 +83,14 @@ fn seen_with(parser: &Parser<'_>, failure: &Failure) -> usize {
 
 fn message(parser: &Parser<'_>, at: usize, what: &str, offending: usize, seen: usize) -> String {
     let (line, column) = place(parser, at);
-    match snippet(parser, offending, seen) {
+    let quoted = match parser.text.len() {
+        0..=QUOTED_TEXT_BYTES_MAX => snippet(parser, offending, seen),
+        _ => Ok(None),
+    };
+    match quoted {
         Ok(Some(snippet)) => format!("line {line}:{column} {what} ({snippet})"),
         Ok(None) => format!("line {line}:{column} {what}"),
-        Err(OutOfLine { end, length }) => format!(
+        Err(OutOfLine { end, length }) => stdx::brief!(
             "Failed parsing statement: [{}] reason: StringIndexOutOfBoundsException begin 0, end {end}, \
              length {length}",
             parser.text
@@ -107,6 +114,7 @@ fn show(parser: &Parser<'_>, at: usize) -> String {
         return "'<EOF>'".to_owned();
     }
     let text = token_text(token.kind, &parser.text[token.start as usize..token.end as usize]);
+    let text = stdx::brief!("{text}");
     format!("'{}'", text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t"))
 }
 

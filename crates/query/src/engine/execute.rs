@@ -105,8 +105,13 @@ impl Inner {
     ) -> Result<Response, QueryError> {
         check_write_consistency(options.consistency)?;
         let mut changes = Changes::default();
+        // A row may be megabytes: each copy of it is a piece.
+        let mut piece = Piece::begin();
         self.writer(options, None).add(plan, bindings, &mut changes).await?;
-        self.write(changes.finish(), options.consistency).await?;
+        piece.give_way().await;
+        let mutations = changes.finish();
+        piece.give_way().await;
+        self.write(mutations, options.consistency).await?;
         Ok(Response::void())
     }
 
@@ -218,9 +223,10 @@ impl Inner {
         for ((statement, planned), plan) in statements.iter().zip(&planned).zip(&plans) {
             let mut bindings =
                 Bindings::new(&statement.values, &planned.variables, &environment).map_err(|count| {
-                    QueryError::invalid(format!(
+                    QueryError::invalid(stdx::brief!(
                         "There were {} markers(?) in CQL but {} bound variables",
-                        count.markers, count.values
+                        count.markers,
+                        count.values
                     ))
                 })?;
             bindings.arrange(&planned.variables, self.io()).await;

@@ -129,7 +129,7 @@ fn blob_conversion(name: &str) -> Option<ScalarFunction> {
             if let Some(value) = arguments[0]
                 && target.validate(value).is_err()
             {
-                return Err(QueryError::invalid(format!(
+                return Err(QueryError::invalid(stdx::brief!(
                     "In call to function {full_name}, value 0x{} is not a valid binary representation for type {target}",
                     blob::format(value)
                 )));

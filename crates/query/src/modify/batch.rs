@@ -10,6 +10,7 @@ use runtime::Piece;
 use schema::Table;
 
 use super::collect::Changes;
+use super::json::read_ahead;
 use super::plan::{ModifyPlan, Using, plan, plan_using};
 use super::shape::{Constants, Run, Shape};
 use crate::QueryError;
@@ -76,6 +77,9 @@ pub(crate) async fn plan_batch(
     let mut piece = Piece::begin();
     for statement in &batch.statements {
         piece.give_way().await;
+        if let Modification::Insert(insert) = statement {
+            read_ahead(insert, scope).await;
+        }
         let alike = match statement {
             Modification::Insert(insert) => fit(insert, &mut shapes, &mut constants, session, scope),
             _ => None,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cql::ast::{JsonDefault, JsonValue, Marker, Term as Written};
+use cql::ast::{Insert, InsertSource, JsonDefault, JsonValue, Marker, Term as Written};
 use schema::{Column, Table};
 use types::CqlType;
 
@@ -23,7 +23,7 @@ pub(super) fn plan(
     let names: Rc<[String]> = table.columns().iter().map(|column| column.name.clone()).collect();
     let values: Vec<(&Column, Term)> = match value {
         JsonValue::Literal(text) => {
-            let document = json::parse(text, &names)?;
+            let document = json::parse(text, scope.json.take(), &names)?;
             let mut values = Vec::with_capacity(table.columns().len());
             for column in table.columns() {
                 match (document.get(&column.name), default) {
@@ -55,7 +55,16 @@ pub(super) fn plan(
     plan_values(values, table, using)
 }
 
+/// Has the JSON of an INSERT read on another thread if it is long, for the plan that follows.
+pub(crate) async fn read_ahead(insert: &Insert, scope: &mut Scope<'_>) {
+    if let InsertSource::Json { value: JsonValue::Literal(text), .. } = &insert.source
+        && json::is_long(text.as_bytes())
+    {
+        scope.json = Some(json::read(text, scope.io).await);
+    }
+}
+
 fn bind(marker: &Marker, table: &Table, scope: &mut Scope<'_>) -> Result<(), QueryError> {
-    let receiver = Receiver::new(&TableNames::of(table), "[json]", CqlType::Text);
+    let receiver = Receiver::new(&TableNames::of(table), json::MARKER_NAME, CqlType::Text);
     terms::plan(&Written::Marker(marker.clone()), &receiver, scope).map(|_| ())
 }

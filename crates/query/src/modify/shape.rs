@@ -45,6 +45,8 @@ impl<'a> Shape<'a> {
             markers: Markers::new(values.len()),
             now_millis: scope.now_millis,
             calls: CallTypes::default(),
+            io: scope.io,
+            json: None,
         };
         let plan = Rc::new(plan(Written::Insert(&bound), session, &mut own).ok()?);
         let type_of = |name: &Ident| Some(plan.table.column(name.as_str())?.cql_type.clone());

@@ -4,6 +4,9 @@
 //! So the tokens of a text that is not small are counted first: there must be room for what becomes of them, and where
 //! they are many another thread parses them.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use cql::ast::Statement;
 use runtime::Io;
 
@@ -13,8 +16,8 @@ use crate::memory::AnswerRoom;
 
 /// Texts of up to so many bytes are parsed as they come: in 10 ms at most, nearly all in far less.
 const SMALL_TEXT_BYTES: usize = 64 << 10;
-/// In texts of up to so many bytes tokens are counted here, in 3 ms at most; in longer ones on another thread.
-const COUNTED_HERE_BYTES: usize = 256 << 10;
+/// Longer texts are looked at on another thread.
+const LOOKED_AT_HERE_BYTES: usize = 256 << 10;
 /// So many tokens are parsed here, in about 5 ms; more of them on another thread.
 const PARSED_HERE_TOKENS: usize = 32 << 10;
 
@@ -42,18 +45,21 @@ pub(crate) async fn parse(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<
 }
 
 async fn parse_large(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Parsed, QueryError> {
-    let token_count = if text.len() <= COUNTED_HERE_BYTES {
-        cql::token_count(text)
-    } else {
-        let text = text.to_owned();
+    let is_long = text.len() > LOOKED_AT_HERE_BYTES;
+    let elsewhere = OnceCell::new();
+    let for_elsewhere = || Arc::clone(elsewhere.get_or_init(|| Arc::<str>::from(text)));
+    let token_count = if is_long {
+        let text = for_elsewhere();
         io.run(move || cql::token_count(&text)).await
+    } else {
+        cql::token_count(text)
     };
     make_room(token_count, room).await?;
-    let statement = if token_count <= PARSED_HERE_TOKENS {
-        cql::parse_statement(text)?
-    } else {
-        let text = text.to_owned();
+    let statement = if is_long || token_count > PARSED_HERE_TOKENS {
+        let text = for_elsewhere();
         io.run(move || cql::parse_statement(&text)).await?
+    } else {
+        cql::parse_statement(text)?
     };
     Ok(Parsed { statement, token_count: Some(token_count) })
 }

@@ -51,13 +51,16 @@ pub(crate) async fn plan(
     mut scope: Scope<'_>,
 ) -> Result<Planned, QueryError> {
     if statement.markers.len() > MARKERS_MAX {
-        return Err(QueryError::invalid(format!(
+        return Err(QueryError::invalid(stdx::brief!(
             "Too many markers(?). {} markers exceed the allowed maximum of {MARKERS_MAX}",
             statement.markers.len()
         )));
     }
     scope.markers = Markers::new(statement.markers.len());
     let epoch = scope.catalog.schema.epoch();
+    if let StatementKind::Insert(insert) = &statement.kind {
+        modify::read_ahead(insert, &mut scope).await;
+    }
     let mut modification = |written: Written<'_>| {
         modify::plan(written, session, &mut scope).map(|plan| Body::Modify(Box::new(plan)))
     };

@@ -86,7 +86,7 @@ impl Product {
 
 /// In the words of Cassandra's guardrail `in_select_cartesian_product`.
 pub(crate) fn too_many(what: &str, count: usize) -> QueryError {
-    QueryError::invalid(format!(
+    QueryError::invalid(stdx::brief!(
         "Aborting query because the cartesian product of the IN restrictions on {what} produces {count} values, \
          this exceeds fail threshold of {COMBINATIONS_MAX}."
     ))

@@ -22,7 +22,7 @@ pub(super) struct Relations<'t> {
 /// There is none of that name.
 pub(crate) fn existing_column<'t>(table: &'t Table, name: &str) -> Result<&'t Column, QueryError> {
     let missing = || {
-        QueryError::invalid(format!(
+        QueryError::invalid(stdx::brief!(
             "Undefined column name {} in table {}.{}",
             types::quote_if_needed(name),
             table.keyspace(),

@@ -313,7 +313,7 @@ impl<'a> Scan<'a> {
 
     fn too_much(&self) -> QueryError {
         let bytes_max = self.room.answer_bytes_max();
-        QueryError::invalid(format!(
+        QueryError::invalid(stdx::brief!(
             "The answer would take more than the {bytes_max} bytes of memory that one may have: ask for pages, for fewer rows or for fewer columns"
         ))
     }

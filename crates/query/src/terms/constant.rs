@@ -110,7 +110,7 @@ fn fits(kind: LiteralKind, receiver: &CqlType) -> bool {
 pub(super) fn plan(literal: &Literal, receiver: &Receiver, now_millis: i64) -> Result<Bytes, QueryError> {
     if test(literal, &receiver.cql_type) == Assignable::No {
         let shown = receiver.cql_type.to_string();
-        return Err(QueryError::invalid(format!(
+        return Err(QueryError::invalid(stdx::brief!(
             "Invalid {} constant ({}) for \"{}\" of type {shown}",
             kind_name(literal.kind),
             literal.text,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde_json::Value as Json;
+use runtime::Io;
+pub(crate) use serde_json::Value as Json;
 use types::{CqlType, blob, encoding};
 
 use super::{Bindings, JsonMarker, Value};
@@ -12,6 +13,12 @@ use crate::request::BindValue;
 
 /// Most values in one JSON text: a tree of more takes dozens of milliseconds, and dozens of bytes for each.
 const VALUES_MAX: usize = 250_000;
+
+/// Longer texts are read on another thread: a MiB takes some milliseconds.
+const READ_HERE_BYTES_MAX: usize = 256 << 10;
+
+/// What the marker of INSERT JSON is called.
+pub(crate) const MARKER_NAME: &str = "[json]";
 
 /// The members of a JSON object, by the columns they name.
 pub(crate) type Members = BTreeMap<String, Json>;
@@ -31,24 +38,44 @@ fn count_values(text: &str) -> usize {
     count
 }
 
-/// The members of a JSON object that names columns.
-///
-/// # Errors
-/// The text is no JSON object, or it names something else.
-pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Members, QueryError> {
+/// Reads a text, on another thread if that takes long.
+pub(crate) async fn read(text: &str, io: &Io) -> Result<Json, QueryError> {
+    let text: Box<str> = text.into();
+    io.run(move || document(&text)).await
+}
+
+/// Is it so long that another thread had better read it?
+pub(crate) fn is_long(text: &[u8]) -> bool {
+    text.len() > READ_HERE_BYTES_MAX
+}
+
+fn document(text: &str) -> Result<Json, QueryError> {
     let value_count = count_values(text);
     if value_count > VALUES_MAX {
         refuse!("The JSON string has {value_count} values: more than the {VALUES_MAX} that it may have");
     }
-    let known: HashSet<&str> = columns.iter().map(String::as_str).collect();
-    let document: Json = serde_json::from_str(text).map_err(|error| {
-        QueryError::invalid(format!("Could not decode JSON string as a map: {error}. (String was: {text})"))
-    })?;
-    let members = match document {
+    serde_json::from_str(text).map_err(|error| {
+        QueryError::invalid(stdx::brief!(
+            "Could not decode JSON string as a map: {error}. (String was: {text})"
+        ))
+    })
+}
+
+/// The members of the JSON object of a text, which names columns; `read` is what was read of it before.
+///
+/// # Errors
+/// The text is no JSON object, or it names something else.
+pub(crate) fn parse(
+    text: &str,
+    read: Option<Result<Json, QueryError>>,
+    columns: &[String],
+) -> Result<Members, QueryError> {
+    let members = match read.unwrap_or_else(|| document(text))? {
         Json::Object(members) => members,
         Json::Null => refuse!("Got null for INSERT JSON values"),
         _ => refuse!("Could not decode JSON string as a map: it is none. (String was: {text})"),
     };
+    let known: HashSet<&str> = columns.iter().map(String::as_str).collect();
     let mut found = BTreeMap::new();
     for (name, value) in members {
         // Quoted names keep their case, others fold.
@@ -70,9 +97,9 @@ pub(super) fn bind<'a>(marker: &JsonMarker, bindings: &Bindings<'_>) -> Result<V
         BindValue::Null => refuse!("Got null for INSERT JSON values"),
         BindValue::Unset => refuse!("Invalid unset value for JSON"),
     };
-    let members = bindings.document(marker.index, || {
+    let members = bindings.document(marker.index, |read| {
         let Ok(text) = std::str::from_utf8(text) else { refuse!("String didn't validate.") };
-        parse(text, &marker.columns)
+        parse(text, read, &marker.columns)
     })?;
     match members.get(&marker.column) {
         None if marker.defaults_to_unset => Ok(Value::Unset),
@@ -96,12 +123,13 @@ pub(crate) fn encode(
     now_millis: i64,
 ) -> Result<Option<Vec<u8>>, QueryError> {
     let encoded = encode_value(cql_type, value, now_millis);
-    encoded.map_err(|error| QueryError::invalid(format!("Error decoding JSON value for {column}: {error}")))
+    encoded
+        .map_err(|error| QueryError::invalid(stdx::brief!("Error decoding JSON value for {column}: {error}")))
 }
 
 fn encode_value(cql_type: &CqlType, value: &Json, now: i64) -> Result<Option<Vec<u8>>, QueryError> {
     let expected =
-        |what: &str| QueryError::invalid(format!("Expected {what}, but got a {}: {value}", kind(value)));
+        |what: &str| QueryError::invalid(stdx::brief!("Expected {what}, but got a {}: {value}", kind(value)));
     let scalar = |text: &str| cql_type.from_text(text, now).map_err(QueryError::from);
     Ok(Some(match (cql_type, value) {
         (_, Json::Null) => return Ok(None),

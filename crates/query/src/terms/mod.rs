@@ -92,6 +92,8 @@ pub(crate) struct Bindings<'a> {
     pub(crate) environment: &'a Environment<'a>,
     /// JSON that was bound to markers: each column takes its part of it.
     documents: RefCell<BTreeMap<usize, Rc<json::Members>>>,
+    /// What was read of it before, by [`Bindings::arrange`].
+    read: RefCell<BTreeMap<usize, Result<json::Json, QueryError>>>,
 }
 
 impl<'a> Bindings<'a> {
@@ -125,25 +127,26 @@ impl<'a> Bindings<'a> {
     }
 
     fn over(values: Cow<'a, [BindValue]>, environment: &'a Environment<'a>) -> Self {
-        Bindings { values, environment, documents: RefCell::default() }
+        Bindings { values, environment, documents: RefCell::default(), read: RefCell::default() }
     }
 
-    /// The JSON bound to that marker, which `parse` makes of it once.
+    /// The JSON bound to that marker, which `parse` makes of it once, or of what was read of it.
     fn document(
         &self,
         index: usize,
-        parse: impl FnOnce() -> Result<json::Members, QueryError>,
+        parse: impl FnOnce(Option<Result<json::Json, QueryError>>) -> Result<json::Members, QueryError>,
     ) -> Result<Rc<json::Members>, QueryError> {
         if let Some(document) = self.documents.borrow().get(&index) {
             return Ok(Rc::clone(document));
         }
-        let document = Rc::new(parse()?);
+        let read = self.read.borrow_mut().remove(&index);
+        let document = Rc::new(parse(read)?);
         self.documents.borrow_mut().insert(index, Rc::clone(&document));
         Ok(document)
     }
 
-    /// Has long sets and maps brought in order on another thread: of a million elements that takes a quarter of a
-    /// second. Short ones are when they are bound, and what is wrong is refused then.
+    /// Has long sets and maps brought in order and long JSON read on another thread: of a million elements that takes a
+    /// quarter of a second. Short ones are when they are bound, and what is wrong is refused then.
     pub(crate) async fn arrange(&mut self, specs: &[ColumnSpec], io: &Io) {
         let is_long = |value: &BindValue| match value {
             BindValue::Set(bytes) => bytes.len() > ARRANGED_HERE_BYTES_MAX,
@@ -155,6 +158,15 @@ impl<'a> Bindings<'a> {
     }
 
     async fn arrange_long(&mut self, specs: &[ColumnSpec], io: &Io) {
+        for (index, _) in specs.iter().enumerate().filter(|(_, spec)| *spec.name == *json::MARKER_NAME) {
+            if let BindValue::Set(text) = &self.values[index]
+                && json::is_long(text)
+                && let Ok(text) = std::str::from_utf8(text)
+            {
+                let read = json::read(text, io).await;
+                self.read.borrow_mut().insert(index, read);
+            }
+        }
         for (index, spec) in specs.iter().enumerate().filter(|(_, spec)| spec.cql_type.may_be_out_of_order())
         {
             let BindValue::Set(bytes) = &self.values[index] else { continue };

@@ -140,13 +140,27 @@ pub(super) fn statement(engine: &Engine, request: &Request) -> String {
     }
 }
 
-/// On one line, and no longer than a line may be.
+/// On one line, and no longer than a line may be; of a long text only the start is looked at.
 fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(STATEMENT_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+    let mut line = String::new();
+    let mut char_count = 0;
+    let mut is_blank = false;
+    for char in text.trim_ascii_start().chars() {
+        if char.is_whitespace() {
+            is_blank = true;
+            continue;
+        }
+        for next in is_blank.then_some(' ').into_iter().chain([char]) {
+            if char_count == STATEMENT_CHARS_MAX {
+                line.push('…');
+                return line;
+            }
+            line.push(next);
+            char_count += 1;
+        }
+        is_blank = false;
     }
+    line
 }
 
 #[cfg(test)]
@@ -185,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_statement_is_shown_on_one_line_and_in_part() {
-        assert_eq!(shortened("SELECT *\n   FROM k.t"), "SELECT * FROM k.t");
+        assert_eq!(shortened(" SELECT *\n   FROM k.t\n"), "SELECT * FROM k.t");
         assert_eq!(shortened(&"é".repeat(500)).chars().count(), STATEMENT_CHARS_MAX + 1);
     }
 }

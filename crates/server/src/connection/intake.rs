@@ -15,6 +15,9 @@ use super::backlog::Backlog;
 use crate::budget::{Held, READ_BYTES, READ_BYTES_MIN, Ticket, Want};
 use crate::long_turns::{self, LongTurn};
 
+/// Of a long frame so much is read in one turn at most.
+const READ_BYTES_MAX: usize = 1 << 20;
+
 /// What a connection has to take, and what it waits for.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
@@ -237,7 +240,9 @@ fn poll_own(
     let waiting_bytes = decoder.input().len();
     // A frame may be long and its client slow: memory follows what was sent.
     let most = match begun_bytes {
-        Some(bytes) if bytes > waiting_bytes => (bytes - waiting_bytes).min(waiting_bytes.max(READ_BYTES)),
+        Some(bytes) if bytes > waiting_bytes => {
+            (bytes - waiting_bytes).min(waiting_bytes.max(READ_BYTES)).min(READ_BYTES_MAX)
+        }
         _ => most,
     };
     let buffer = decoder.read_buffer(most);

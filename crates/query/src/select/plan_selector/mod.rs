@@ -88,7 +88,7 @@ fn as_term(selector: &Written) -> Option<WrittenTerm> {
 
 fn can_not_infer(selector: &Written) -> QueryError {
     let shown = if *selector == Written::Null { "NULL".to_owned() } else { selector.to_string() };
-    QueryError::invalid(format!(
+    QueryError::invalid(stdx::brief!(
         "Cannot infer type for term {shown} in selection clause (try using a cast to force a type)"
     ))
 }
