@@ -168,15 +168,17 @@ impl<S: ChunkSource + ?Sized> ChunkSource for Box<S> {
     }
 }
 
-/// How many uncompressed bytes [`DirectChunks`] reads at once.
+/// How many uncompressed bytes [`DirectChunks`] reads at once, unless it is to read less.
 const READ_AHEAD_BYTES: usize = 128 * 1024;
 /// Runs that [`DirectChunks`] keeps: of Data, of Partitions, of Rows, and one to spare.
 const RUN_COUNT_MAX: usize = 4;
 
 /// Reads through to the disk, ahead of a sequential reader: for compaction, where waiting is fine
 /// and what was read is not read again. Cursors over it never say [`rows::Step::Need`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DirectChunks {
+    /// How many uncompressed bytes are read at once.
+    ahead_bytes: usize,
     /// Runs of neighbouring chunks, the latest last.
     runs: RefCell<Vec<Run>>,
 }
@@ -187,10 +189,21 @@ struct Run {
     chunks: Vec<Chunk>,
 }
 
+impl Default for DirectChunks {
+    fn default() -> Self {
+        DirectChunks::new()
+    }
+}
+
 impl DirectChunks {
     /// Has read nothing yet.
     pub fn new() -> Self {
-        Self::default()
+        Self::reading_ahead(READ_AHEAD_BYTES)
+    }
+
+    /// Has read nothing yet, and will read at most so many uncompressed bytes at once, or a chunk.
+    pub fn reading_ahead(bytes: usize) -> Self {
+        DirectChunks { ahead_bytes: bytes.min(READ_AHEAD_BYTES), runs: RefCell::default() }
     }
 
     /// Notes that the reader had a chunk from elsewhere: when it asks for the next, it goes on.
@@ -237,7 +250,7 @@ impl ChunkSource for DirectChunks {
         }
         // Only a reader that goes on from where it was is read ahead for.
         let continues = runs.iter().any(|run| run.is_of(id) && run.end() == u64::from(id.index));
-        let count = if continues { READ_AHEAD_BYTES / file.chunk_bytes(id.component).max(1) } else { 1 };
+        let count = if continues { self.ahead_bytes / file.chunk_bytes(id.component).max(1) } else { 1 };
         let chunks = file.read_chunks(id, count.max(1))?;
         let chunk = chunks.first().cloned();
         runs.retain(|run| !(continues && run.is_of(id)));

@@ -23,6 +23,8 @@ pub struct StorageOptions {
     pub memtable_bytes: usize,
     /// Memory that reads of all shards work in, in bytes.
     pub read_bytes: usize,
+    /// Memory that merges of all shards read ahead into, in bytes.
+    pub merge_bytes: usize,
     /// Memory for cached chunks of all shards, in bytes.
     pub cache_bytes: usize,
     /// Does the cache also use what memtables leave of theirs?
@@ -64,6 +66,7 @@ impl StorageOptions {
             segment_bytes: 32 << 20,
             memtable_bytes: memory_bytes / 4,
             read_bytes: memory_bytes / 16,
+            merge_bytes: memory_bytes / 16,
             cache_bytes: memory_bytes / 8 * 3,
             cache_borrows: true,
             concurrent_compactors: 2,

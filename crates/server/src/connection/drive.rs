@@ -33,6 +33,9 @@ use crate::clients::Registration;
 /// Of an answer that was encoded elsewhere so much is written before it is asked whether the turn has been long.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
+/// While a write waits, its values are in its frame, in its plan and in its mutation.
+const FRAME_COPIES: usize = 3;
+
 /// The encoder keeps so much output from one turn to the next, and copies it: more is set aside, once.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
 
@@ -414,7 +417,7 @@ impl Connection {
         frame_bytes: usize,
         done: Pin<Box<dyn Future<Output = Done>>>,
     ) {
-        let mut held = self.server.budget.hold_requests(request_count, frame_bytes);
+        let mut held = self.server.budget.hold_requests(request_count, FRAME_COPIES * frame_bytes);
         held.set_ending(!self.is_blocked);
         self.pending.push(Pending { done, held });
         self.pending_count += request_count;

@@ -39,6 +39,8 @@ pub(super) struct MergeJob {
     /// How the result is compressed.
     pub(super) compression: CompressionOptions,
     pub(super) inputs: Vec<(Arc<TableFile>, Option<Scopes>)>,
+    /// So many bytes of each are read at once.
+    pub(super) input_bytes: usize,
     /// Level of the result.
     pub(super) level: u32,
     /// Where it is cut.
@@ -96,7 +98,7 @@ impl Merge {
         let job = Arc::new(job);
         let places = Arc::new(Places::new(job.inputs.len()));
         let scan = |(index, (file, scopes)): (usize, &(Arc<TableFile>, Option<Scopes>))| {
-            let chunks = WatchedChunks::new(Arc::clone(&job.watch), Arc::clone(&job.ahead), index);
+            let chunks = WatchedChunks::new(&job, index);
             let cursor = file.scan(chunks, &RingRange::ALL, &Slices::all());
             Tracked::new(Scoped::new(cursor, scopes.clone()), Arc::clone(&places), index)
         };

@@ -106,6 +106,8 @@ pub struct Shard {
     cache_share: fetch::CacheShare,
     /// What reads that are under way work in.
     read_memory: read_memory::ReadMemory,
+    /// What one merge may read ahead of all its inputs together.
+    merge_bytes: usize,
     schema: RefCell<Arc<Schema>>,
     tables: RefCell<IdMap<TableId, Rc<TableStore>>>,
     /// Held while an edit of the manifest is on its way to the disk.
@@ -359,6 +361,7 @@ impl Shard {
             fetcher: Fetcher::new(reader),
             cache_share: fetch::CacheShare::default(),
             read_memory: read_memory::ReadMemory::new(options.read_bytes / shard_count),
+            merge_bytes: options.merge_bytes / options.concurrent_compactors.max(1),
             timestamps: Timestamps::new(
                 Arc::clone(&runtime.clock),
                 index,

@@ -259,6 +259,7 @@ impl Shard {
             clock: Arc::clone(&self.runtime.clock),
             directory: self.table_directory(&table)?,
             inputs: merged.iter().map(|file| (Arc::clone(file), store.scopes_of(file))).collect(),
+            input_bytes: self.merge_bytes / merged.len().max(1),
             level: task.level,
             split: task.split,
             others: others.collect(),

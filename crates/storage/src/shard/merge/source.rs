@@ -8,6 +8,7 @@ use rows::{Step, UnfilteredCursor};
 use sstable::{Chunk, ChunkId, ChunkSource, Component, DirectChunks, SstableError, TableFile};
 use types::Token;
 
+use super::MergeJob;
 use crate::compaction::control::MergeWatch;
 
 /// Chunks of one input's Data that the cache had, handed to the merge before it comes to them.
@@ -56,8 +57,9 @@ pub(super) struct WatchedChunks {
 }
 
 impl WatchedChunks {
-    pub(super) fn new(watch: Arc<MergeWatch>, ahead: Arc<[Ahead]>, index: usize) -> Self {
-        WatchedChunks { chunks: DirectChunks::new(), watch, ahead, index }
+    pub(super) fn new(job: &MergeJob, index: usize) -> Self {
+        let chunks = DirectChunks::reading_ahead(job.input_bytes);
+        WatchedChunks { chunks, watch: Arc::clone(&job.watch), ahead: Arc::clone(&job.ahead), index }
     }
 }
 
