@@ -19,11 +19,14 @@ use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
 use crate::crash::Dice;
+use crate::measure::{high_water_within, mebibytes};
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
 use crate::process::{cargo, cargo_tests};
 use crate::report::{Failure, Tally, complain};
 use crate::wire::{Answer, Connection, Request, WireError};
 
+/// What a node may have in memory, and is judged by.
+const MEMORY: &str = "64MiB";
 const OVERLOADED: u32 = 0x1001;
 const WRITE_FAILURE: u32 = 0x1500;
 /// How soon a node must see that there is space again.
@@ -113,7 +116,7 @@ impl SmallDisk {
     }
 
     fn start(&self, words: &[&str]) -> Result<Node, Failure> {
-        let words = ["--memory", "64MiB", "--shards", "2"].iter().chain(words);
+        let words = ["--memory", MEMORY, "--shards", "2"].iter().chain(words);
         let words = words.map(|word| (*word).to_owned()).collect();
         Node::start(&NodeOptions { data: self.data.clone(), port: 0, words })
     }
@@ -160,11 +163,13 @@ fn full_disk(disk: &SmallDisk, dice: &mut Dice) -> Result<String, Failure> {
     // Full again; this time the node does not live through it.
     fill(&mut connection, &mut written, dice)?;
     drop(connection);
+    let resident_bytes = high_water_within(node.process_id(), MEMORY)?;
     drop(node);
     let node = disk.start(&[])?;
     let mut connection = Connection::open(&node.address(), 5)?;
     check(&mut connection, &written, "after a kill and a start on the full disk")?;
     drop(connection);
+    high_water_within(node.process_id(), MEMORY)?;
     drop(node);
     grow(disk)?;
     let node = disk.start(&[])?;
@@ -187,8 +192,9 @@ fn full_disk(disk: &SmallDisk, dice: &mut Dice) -> Result<String, Failure> {
     let files = verify_all(disk)?;
     Ok(format!(
         "full after {at_full} rows ({first}); writes went on {recovered:.1?} after space was made; {} rows there \
-         after kill, start on the full disk, and restart; {files} table files sound",
-        written.acknowledged.len()
+         after kill, start on the full disk, and restart; {files} table files sound; at most {:.0} MiB resident",
+        written.acknowledged.len(),
+        mebibytes(resident_bytes)
     ))
 }
 

@@ -109,6 +109,26 @@ pub(crate) fn high_water_bytes(process_id: u32) -> Result<u64, Failure> {
     status_bytes(process_id, "VmHWM:")
 }
 
+/// `512MiB` as a number.
+pub(crate) fn size_bytes(text: &str) -> Result<u64, Failure> {
+    let wrong = || Failure::new(format!("'{text}' is no size in MiB or GiB"));
+    let (number, unit) = match (text.strip_suffix("MiB"), text.strip_suffix("GiB")) {
+        (Some(number), _) => (number, 20),
+        (_, Some(number)) => (number, 30),
+        _ => return Err(wrong()),
+    };
+    Ok(number.parse::<u32>().map_err(|_| wrong()).map(u64::from)? << unit)
+}
+
+/// The most resident memory that a process ever had, which may not be more than the `--memory` that the process was given, as in `64MiB`.
+pub(crate) fn high_water_within(process_id: u32, memory: &str) -> Result<u64, Failure> {
+    let bytes = high_water_bytes(process_id)?;
+    if bytes > size_bytes(memory)? {
+        return Err(Failure::new(format!("{:.1} MiB resident with --memory {memory}", mebibytes(bytes))));
+    }
+    Ok(bytes)
+}
+
 /// A field of `/proc/PID/status` that is told in kilobytes.
 fn status_bytes(process_id: u32, field: &str) -> Result<u64, Failure> {
     let text = std::fs::read_to_string(format!("/proc/{process_id}/status"))?;
@@ -258,6 +278,12 @@ pub(crate) fn number(object: &Value, name: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size_bytes("512MiB").unwrap(), 536_870_912);
+        assert!(size_bytes("many").is_err());
+    }
 
     #[test]
     fn a_figure_below_the_aim_is_said_and_only_one_below_the_floor_fails() {

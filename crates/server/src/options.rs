@@ -9,6 +9,10 @@ use config::{CommitlogSync, Config};
 use query::Timeouts;
 use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode, TombstoneThresholds};
 
+/// Cassandra's `commitlog_segment_size`.
+const SEGMENT_BYTES_USUAL: u32 = 32 << 20;
+const SEGMENT_BYTES_MIN: u32 = 4 << 20;
+
 /// What a server is started with.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -67,6 +71,7 @@ impl ServerOptions {
                 spell_table: Some(query::table_to_cql),
                 compaction_bytes_per_second: config.compaction_bytes_per_second,
                 concurrent_compactors: config.concurrent_compactors as usize,
+                segment_bytes: segment_bytes(config.frame_bytes_max()),
                 ..storage
             },
             listen: config.listen,
@@ -88,6 +93,13 @@ impl ServerOptions {
             },
         }
     }
+}
+
+/// Bytes of a segment of the commit log. A record is half of one at most, and what the largest request comes to may be
+/// twice the request. A start reads the last segment of each shard whole: it is no larger than it need be.
+fn segment_bytes(frame_bytes_max: u64) -> u32 {
+    let wanted = u32::try_from(4 * frame_bytes_max).unwrap_or(u32::MAX);
+    wanted.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_USUAL)
 }
 
 fn disk_failure_policy(config: &Config) -> DiskFailurePolicy {

@@ -28,7 +28,11 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> WeighedLru<K, V, S> {
 
     /// The value of a key, which counts as a use.
     pub fn get(&mut self, key: &K) -> Option<&V> {
-        self.entries.get(key).map(|(value, _)| value)
+        // The one that was used last stays where it is: most clients ask for one many times in a row.
+        let is_latest = self.entries.peek_mru().is_some_and(|(latest, _)| latest == key);
+        let entry =
+            if is_latest { self.entries.peek_mru().map(|(_, entry)| entry) } else { self.entries.get(key) };
+        entry.map(|(value, _)| value)
     }
 
     /// Keeps a value that has so many bytes beside itself, in the place of an earlier one of that key. Those that were

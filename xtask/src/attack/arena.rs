@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use super::bystander::{Bystander, Waits};
 use super::scenarios::Scenario;
 use crate::crash::Dice;
-use crate::measure::{high_water_bytes, labelled_metrics};
+use crate::measure::{high_water_bytes, labelled_metrics, size_bytes};
 use crate::node::{Node, NodeOptions, fresh_folder};
-use crate::overload::size_bytes;
 use crate::report::Failure;
 
 /// An attacker that was sent away comes back after this.
@@ -57,7 +56,7 @@ impl Arena {
         let arena = Arena {
             address: node.address(),
             management_port: node.management_port,
-            memory_bytes: size_bytes(memory)? as u64,
+            memory_bytes: size_bytes(memory)?,
             node: Mutex::new(node),
             options,
             is_ending: AtomicBool::new(false),

@@ -38,6 +38,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::arguments::Arguments;
+use crate::measure::{high_water_within, mebibytes};
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
 use crate::report::{Failure, Tally, complain};
 use ledger::Ledger;
@@ -58,6 +59,8 @@ struct Options {
     seed: u64,
     /// `vary`: another number each start; or a list (`1,2,3,2`), one after the other.
     shards: Option<String>,
+    /// What a node may have in memory, and is judged by.
+    memory: String,
     start_count: Cell<usize>,
     keep: bool,
 }
@@ -91,8 +94,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     binary()?;
     let shards = options.shards.as_ref().map(|shards| format!(" --shards {shards}")).unwrap_or_default();
     let repeat = format!(
-        "cargo xtask crash --rounds {} --sync {} --seed {}{shards}",
-        options.rounds, options.sync, options.seed
+        "cargo xtask crash --rounds {} --sync {} --seed {} --memory {}{shards}",
+        options.rounds, options.sync, options.seed, options.memory
     );
     println!("--- crash: seed {}; to repeat: {repeat}", options.seed);
     let folder = fresh_folder(&format!("crash-{}-{}", options.sync, options.seed))?;
@@ -129,13 +132,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
 }
 
 fn read_options(arguments: &Arguments) -> Result<Options, Failure> {
-    arguments.only(&["rounds", "sync", "seed", "shards", "keep"])?;
+    arguments.only(&["rounds", "sync", "seed", "shards", "memory", "keep"])?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let options = Options {
         rounds: arguments.value("rounds", 10)?,
         sync: arguments.value("sync", "group".to_owned())?,
         seed: arguments.value("seed", u64::from(now.subsec_nanos()) ^ now.as_secs())?,
         shards: arguments.text("shards").map(str::to_owned),
+        memory: arguments.value("memory", "128MiB".to_owned())?,
         start_count: Cell::new(0),
         keep: arguments.flag("keep"),
     };
@@ -169,6 +173,7 @@ fn run_round(
     }
     std::thread::sleep(load_time.saturating_sub(began.elapsed()));
     let killed_at = Instant::now();
+    let resident_bytes = high_water_within(node.process_id(), &options.memory)?;
     // Dropping a node kills it with SIGKILL.
     drop(node);
     if let Some(mut helper) = helper {
@@ -201,7 +206,8 @@ fn run_round(
     println!(
         "round {round}: started in {start_time:.0?}, {checked} keys as they should be; killed after {load_time:.1?} \
          and {acknowledged} acknowledged writes, {change_count} changes of the schema, {emptied_count} times \
-         something was emptied{flushed}"
+         something was emptied{flushed}; at most {:.0} MiB resident",
+        mebibytes(resident_bytes)
     );
     match error_example {
         Some(example) => Err(Failure::new(format!("{errors} statements were refused: {example}"))),
@@ -218,7 +224,8 @@ fn last_look(options: &Options, folder: &Path, ledger: &mut Ledger) -> Result<()
 }
 
 fn start(options: &Options, folder: &Path, dice: &mut Dice) -> Result<(Node, Duration), Failure> {
-    let mut words = vec!["--commitlog-sync".to_owned(), options.sync.clone()];
+    let mut words =
+        ["--memory", &options.memory, "--commitlog-sync", &options.sync].map(str::to_owned).to_vec();
     if options.sync == "periodic" {
         words.extend(["--commitlog-sync-period".to_owned(), format!("{}ms", PERIOD.as_millis())]);
     }
