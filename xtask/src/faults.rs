@@ -9,6 +9,8 @@
 //!    the process ends with 100.
 //! 3. *EIO*: the tests of the crates whose disk fails on order, at each act and under each policy.
 //!
+//! Before these, a node serves and ends well whose log can not be written.
+//!
 //! The first two need to mount and to change attributes of files, which takes root; where that is
 //! refused they say so and are left out. What is not checked: disks that lie.
 
@@ -49,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let (rounds, size): (u64, u64) = (arguments.value("rounds", 2)?, arguments.value("size", 224)?);
     let seed: u64 = arguments.value("seed", 1)?;
     let folder = fresh_folder("faults")?;
-    let mut tally = Tally::default();
+    let mut tally = judged("a log that can not be written", unwritable_log(&folder));
     for round in 0..rounds {
         let Some(disk) = SmallDisk::mount(&folder, size)? else { break };
         tally +=
@@ -144,6 +146,34 @@ struct Written {
     acknowledged: BTreeMap<u64, u64>,
     refused: BTreeMap<u64, u64>,
     version: u64,
+}
+
+/// A node whose log is on a full disk serves as others do, and ends as they do.
+fn unwritable_log(folder: &Path) -> Result<String, Failure> {
+    let options = NodeOptions {
+        data: folder.join("unlogged"),
+        port: 0,
+        words: ["--memory", MEMORY, "--shards", "2"].map(str::to_owned).to_vec(),
+    };
+    std::os::unix::fs::symlink("/dev/full", options.data.with_extension("log"))?;
+    let mut node = Node::start(&options)?;
+    let mut connection = Connection::open(&node.address(), 5)?;
+    let mut written = Written::default();
+    for statement in SCHEMA {
+        expect_done(&connection.query(statement, &Request::default())?.answer)?;
+    }
+    for _ in 0..100 {
+        if let Some(refusal) = write(&mut connection, &mut written, &mut Dice(1))? {
+            return Err(Failure::new(refusal));
+        }
+    }
+    node.nodetool(&["flush"])?;
+    check(&mut connection, &written, "without a log")?;
+    node.end("TERM")?;
+    match node.exit_code(Duration::from_secs(1))? {
+        Some(0) => Ok("served without one, and ended with 0".to_owned()),
+        code => Err(Failure::new(format!("the process ended with {code:?}"))),
+    }
 }
 
 fn full_disk(disk: &SmallDisk, dice: &mut Dice) -> Result<String, Failure> {

@@ -120,7 +120,8 @@ pub(crate) fn size_bytes(text: &str) -> Result<u64, Failure> {
     Ok(number.parse::<u32>().map_err(|_| wrong()).map(u64::from)? << unit)
 }
 
-/// The most resident memory that a process ever had, which may not be more than the `--memory` that the process was given, as in `64MiB`.
+/// The most resident memory that a process ever had, in bytes; it may not be more than the `--memory` that the process
+/// was given, as in `64MiB`.
 pub(crate) fn high_water_within(process_id: u32, memory: &str) -> Result<u64, Failure> {
     let bytes = high_water_bytes(process_id)?;
     if bytes > size_bytes(memory)? {

@@ -1,6 +1,6 @@
 //! `peristyle serve`: flags and a file to a configuration, and a node until it is told to stop.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -98,12 +98,14 @@ enum ServeError {
 pub(crate) fn run(arguments: &ServeArguments, on_ready: impl FnOnce(SocketAddr)) -> ExitCode {
     let filter = EnvFilter::try_from_env("PERISTYLE_LOG").unwrap_or_else(|_| EnvFilter::new(LOG_LEVEL));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(std::io::stderr().is_terminal());
+    // Of a log that can not be written, on a full disk say, nobody can be told: to tell standard error is to panic.
+    let log = log.with_writer(std::io::stderr).log_internal_errors(false);
     // Somebody who embeds us may have set one up already.
-    let _ = log.with_writer(std::io::stderr).try_init();
+    let _ = log.try_init();
     match configuration(arguments).and_then(|config| serve(arguments, &config, on_ready)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("peristyle: {}", with_causes(&error));
+            let _ = writeln!(std::io::stderr(), "peristyle: {}", with_causes(&error));
             ExitCode::FAILURE
         }
     }
@@ -159,7 +161,7 @@ fn serve(
     log_start(arguments, &options);
     let server = Server::start(&runtime, options).map_err(ServeError::Start)?;
     log_ready(&server, started.elapsed());
-    println!("ready: CQL on {}", server.listen());
+    let _ = writeln!(std::io::stdout(), "ready: CQL on {}", server.listen());
     on_ready(server.listen());
     waiting.block_on(async {
         let reason = wait_for_the_end(&server, memory).await?;
