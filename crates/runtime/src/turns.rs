@@ -179,17 +179,25 @@ where
 
 /// The same future, its turns measured: for tasks that are started in other ways.
 pub async fn measured<F: Future>(what: &'static str, future: F) -> F::Output {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        let polled = future.as_mut().poll(context);
+    let end = || {
         METER.with(|meter| {
             if let Some(meter) = meter.get() {
                 meter.end(what);
             }
         });
-        polled
-    })
-    .await
+    };
+    let output = {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            let polled = future.as_mut().poll(context);
+            end();
+            polled
+        })
+        .await
+    };
+    // What it held was dropped since.
+    end();
+    output
 }
 
 /// Does something; where a turn was long because of it, the log has these words of it.

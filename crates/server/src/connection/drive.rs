@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use protocol::{
@@ -30,14 +30,8 @@ use super::sent::{SentReads, SentWrites, frame_bytes};
 use crate::budget::{Held, READ_BYTES_MIN};
 use crate::clients::Registration;
 
-/// Of an answer that was encoded elsewhere so much is written before it is asked whether the turn has been long.
-const WRITE_BYTES_MAX: usize = 1 << 20;
-
 /// While a write waits, its values are in its frame, in its plan and in its mutation.
 const FRAME_COPIES: usize = 3;
-
-/// The encoder keeps so much output from one turn to the next, and copies it: more is set aside, once.
-const OUTPUT_BYTES_MAX: usize = 64 << 10;
 
 /// The answer to a request, on its stream, and the room that it has in memory.
 type Answered = (i16, Version, Answer, AnswerRoom);
@@ -61,9 +55,9 @@ impl Done {
 }
 
 /// Requests that wait, one by itself or several together, and what they hold meanwhile.
-struct Pending {
+pub(super) struct Pending {
     done: Pin<Box<dyn Future<Output = Done>>>,
-    held: Held,
+    pub(super) held: Held,
 }
 
 impl Future for Pending {
@@ -81,13 +75,13 @@ impl Future for Pending {
 
 pub(super) struct Connection {
     pub(super) server: Rc<ShardServer>,
-    stream: TcpStream,
+    pub(super) stream: TcpStream,
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
     pub(super) stage: Stage,
     pub(super) session: Rc<RefCell<SessionState>>,
     pub(super) client: Rc<Registration>,
-    pending: FuturesUnordered<Pending>,
+    pub(super) pending: FuturesUnordered<Pending>,
     /// Requests in `pending`.
     pending_count: usize,
     /// Where its requests wait for room for their answers.
@@ -103,16 +97,16 @@ pub(super) struct Connection {
     untaken: UntakenRoom,
     /// Output that goes before what the encoder has: answers encoded elsewhere, what came before them, and much that
     /// the client has not taken.
-    earlier: VecDeque<Bytes>,
+    pub(super) earlier: VecDeque<Bytes>,
     /// Does the client take and send, while it holds what others may want?
-    progress: Progress,
+    pub(super) progress: Progress,
     /// Does the socket take no more output for now?
-    is_blocked: bool,
+    pub(super) is_blocked: bool,
     /// Does the client want to be refused rather than not read?
     throws_on_overload: bool,
     is_closing: bool,
     /// The turn that goes on.
-    piece: Piece,
+    pub(super) piece: Piece,
 }
 
 /// What a connection was woken by.
@@ -156,7 +150,9 @@ pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>,
         server,
         stream,
     };
-    connection.drive().await
+    let outcome = connection.drive().await;
+    connection.put_away().await;
+    outcome
 }
 
 impl Connection {
@@ -176,6 +172,18 @@ impl Connection {
                 // Others have their turns before this one goes on.
                 tokio::task::yield_now().await;
             }
+        }
+    }
+
+    /// Gives up what is left when the client is gone: hundreds of requests and megabytes of answers, piece by piece.
+    async fn put_away(&mut self) {
+        let mut piece = Piece::begin();
+        for pending in std::mem::take(&mut self.pending) {
+            drop(pending);
+            piece.give_way().await;
+        }
+        while self.earlier.pop_front().is_some() {
+            piece.give_way().await;
         }
     }
 
@@ -261,11 +269,7 @@ impl Connection {
 
     /// Gives back what was lent for a turn, and has counted what is left.
     fn settle(&mut self) {
-        let output = self.encoder.output();
-        if output.len() > OUTPUT_BYTES_MAX {
-            self.earlier.push_back(Bytes::copy_from_slice(output));
-            output.clear();
-        }
+        self.set_aside();
         self.encoder.give_back(&mut self.server.workspace.borrow_mut());
         let input_bytes = self.intake.settle(&mut self.decoder);
         self.held.set(input_bytes + self.together.settle());
@@ -461,20 +465,6 @@ impl Connection {
         self.untaken.take_over(room, self.output_bytes());
     }
 
-    /// How much output waits to be written.
-    fn output_bytes(&self) -> usize {
-        self.earlier.iter().map(Bytes::len).sum::<usize>() + self.encoder.pending_bytes()
-    }
-
-    /// Does the socket take no more? Then requests are given no room for further answers.
-    fn set_blocked(&mut self, is_blocked: bool) {
-        if is_blocked != self.is_blocked {
-            self.is_blocked = is_blocked;
-            self.pending.iter_mut().for_each(|pending| pending.held.set_ending(!is_blocked));
-            self.server.answers().hold_back(&self.lane, is_blocked);
-        }
-    }
-
     fn put(&mut self, stream: i16, version: Version, answer: Answer) {
         // A client that changes the schema hears of it before it gets its answer, as from Cassandra.
         self.put_events();
@@ -507,63 +497,6 @@ impl Connection {
             self.encoder.append_response(version, -1, &envelope);
         }
     }
-
-    /// Writes when there is much.
-    fn write_much(&mut self) -> io::Result<()> {
-        if self.output_bytes() > self.server.answers().output_bytes() {
-            self.write()?;
-        }
-        Ok(())
-    }
-
-    /// Writes as much as the socket takes. The rest is kept, and the client not read until it takes that.
-    fn write(&mut self) -> io::Result<()> {
-        if self.is_blocked || self.output_bytes() == 0 {
-            return Ok(());
-        }
-        while let Some(first) = self.earlier.front_mut() {
-            // What a client takes as fast as it comes keeps others waiting all the same.
-            if self.piece.is_long() {
-                return Ok(());
-            }
-            let asked = first.len().min(WRITE_BYTES_MAX);
-            let sent = write_some(&self.stream, &first[..asked])?;
-            first.advance(sent);
-            self.progress.moved(sent);
-            if sent < asked {
-                self.set_blocked(true);
-                return Ok(());
-            }
-            if first.is_empty() {
-                self.earlier.pop_front();
-            }
-        }
-        let output = self.encoder.output();
-        let sent = write_some(&self.stream, output)?;
-        self.progress.moved(sent);
-        let is_blocked = sent < output.len();
-        if is_blocked {
-            output.advance(sent)
-        } else {
-            output.clear()
-        }
-        self.set_blocked(is_blocked);
-        Ok(())
-    }
-}
-
-/// How much of it the socket takes now.
-fn write_some(stream: &TcpStream, output: &[u8]) -> io::Result<usize> {
-    let mut sent = 0;
-    while sent < output.len() {
-        match stream.try_write(&output[sent..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => sent += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(sent)
 }
 
 /// Is it something to carry out, and not about the connection itself?

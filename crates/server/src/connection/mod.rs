@@ -14,6 +14,7 @@ mod drive;
 mod failed;
 mod handle;
 mod intake;
+mod output;
 mod progress;
 mod sent;
 mod tombstones;
