@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cql::ast::{Insert, InsertSource, JsonDefault, JsonValue, Marker, Term as Written};
 use schema::{Column, Table};
 use types::CqlType;
@@ -58,8 +59,9 @@ pub(super) fn plan(
 /// Has the JSON of an INSERT read on another thread if it is long, for the plan that follows.
 pub(crate) async fn read_ahead(insert: &Insert, scope: &mut Scope<'_>) {
     if let InsertSource::Json { value: JsonValue::Literal(text), .. } = &insert.source
-        && json::is_long(text.as_bytes())
+        && terms::is_long(text.as_bytes())
     {
+        let text = Bytes::copy_from_slice(text.as_bytes());
         scope.json = Some(json::read(text, scope.io).await);
     }
 }

@@ -13,11 +13,10 @@ use runtime::Io;
 use crate::QueryError;
 use crate::error::refuse;
 use crate::memory::AnswerRoom;
+use crate::terms;
 
 /// Texts of up to so many bytes are parsed as they come: in 10 ms at most, nearly all in far less.
 const SMALL_TEXT_BYTES: usize = 64 << 10;
-/// Longer texts are looked at on another thread.
-const LOOKED_AT_HERE_BYTES: usize = 256 << 10;
 /// So many tokens are parsed here, in about 5 ms; more of them on another thread.
 const PARSED_HERE_TOKENS: usize = 32 << 10;
 
@@ -45,7 +44,7 @@ pub(crate) async fn parse(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<
 }
 
 async fn parse_large(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Parsed, QueryError> {
-    let is_long = text.len() > LOOKED_AT_HERE_BYTES;
+    let is_long = terms::is_long(text.as_bytes());
     let elsewhere = OnceCell::new();
     let for_elsewhere = || Arc::clone(elsewhere.get_or_init(|| Arc::<str>::from(text)));
     let token_count = if is_long {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use bytes::Bytes;
 use runtime::Io;
 pub(crate) use serde_json::Value as Json;
 use types::{CqlType, blob, encoding};
@@ -13,9 +14,6 @@ use crate::request::BindValue;
 
 /// Most values in one JSON text: a tree of more takes dozens of milliseconds, and dozens of bytes for each.
 const VALUES_MAX: usize = 250_000;
-
-/// Longer texts are read on another thread: a MiB takes some milliseconds.
-const READ_HERE_BYTES_MAX: usize = 256 << 10;
 
 /// What the marker of INSERT JSON is called.
 pub(crate) const MARKER_NAME: &str = "[json]";
@@ -38,15 +36,14 @@ fn count_values(text: &str) -> usize {
     count
 }
 
-/// Reads a text, on another thread if that takes long.
-pub(crate) async fn read(text: &str, io: &Io) -> Result<Json, QueryError> {
-    let text: Box<str> = text.into();
-    io.run(move || document(&text)).await
+/// Reads a text on another thread.
+pub(crate) async fn read(text: Bytes, io: &Io) -> Result<Json, QueryError> {
+    io.run(move || document(valid(&text)?)).await
 }
 
-/// Is it so long that another thread had better read it?
-pub(crate) fn is_long(text: &[u8]) -> bool {
-    text.len() > READ_HERE_BYTES_MAX
+fn valid(text: &[u8]) -> Result<&str, QueryError> {
+    let Ok(text) = std::str::from_utf8(text) else { refuse!("String didn't validate.") };
+    Ok(text)
 }
 
 fn document(text: &str) -> Result<Json, QueryError> {
@@ -97,10 +94,7 @@ pub(super) fn bind<'a>(marker: &JsonMarker, bindings: &Bindings<'_>) -> Result<V
         BindValue::Null => refuse!("Got null for INSERT JSON values"),
         BindValue::Unset => refuse!("Invalid unset value for JSON"),
     };
-    let members = bindings.document(marker.index, |read| {
-        let Ok(text) = std::str::from_utf8(text) else { refuse!("String didn't validate.") };
-        parse(text, read, &marker.columns)
-    })?;
+    let members = bindings.document(marker.index, |read| parse(valid(text)?, read, &marker.columns))?;
     match members.get(&marker.column) {
         None if marker.defaults_to_unset => Ok(Value::Unset),
         None => Ok(Value::Null),

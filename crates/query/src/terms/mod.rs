@@ -83,8 +83,13 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Longer sets and maps are brought in order on another thread: shorter ones take a few milliseconds.
-const ARRANGED_HERE_BYTES_MAX: usize = 256 << 10;
+/// Longer texts and values are looked at on another thread: shorter ones take a few milliseconds.
+const LOOKED_AT_HERE_BYTES_MAX: usize = 256 << 10;
+
+/// Is a text or a value so long that another thread had better look at it?
+pub(crate) fn is_long(bytes: &[u8]) -> bool {
+    bytes.len() > LOOKED_AT_HERE_BYTES_MAX
+}
 
 /// Bound values and the world functions see.
 pub(crate) struct Bindings<'a> {
@@ -148,35 +153,23 @@ impl<'a> Bindings<'a> {
     /// Has long sets and maps brought in order and long JSON read on another thread: of a million elements that takes a
     /// quarter of a second. Short ones are when they are bound, and what is wrong is refused then.
     pub(crate) async fn arrange(&mut self, specs: &[ColumnSpec], io: &Io) {
-        let is_long = |value: &BindValue| match value {
-            BindValue::Set(bytes) => bytes.len() > ARRANGED_HERE_BYTES_MAX,
-            BindValue::Null | BindValue::Unset => false,
-        };
-        if self.values.iter().any(is_long) {
+        if self.values.iter().any(|value| long(value).is_some()) {
             Box::pin(self.arrange_long(specs, io)).await;
         }
     }
 
     async fn arrange_long(&mut self, specs: &[ColumnSpec], io: &Io) {
-        for (index, _) in specs.iter().enumerate().filter(|(_, spec)| *spec.name == *json::MARKER_NAME) {
-            if let BindValue::Set(text) = &self.values[index]
-                && json::is_long(text)
-                && let Ok(text) = std::str::from_utf8(text)
-            {
-                let read = json::read(text, io).await;
+        for (index, spec) in specs.iter().enumerate() {
+            let Some(bytes) = long(&self.values[index]).cloned() else { continue };
+            if spec.cql_type.may_be_out_of_order() {
+                let of = spec.cql_type.clone();
+                let arranging = io.run(move || of.validate(&bytes).ok().and_then(|()| of.canonical(&bytes)));
+                if let Some(arranged) = arranging.await {
+                    self.values.to_mut()[index] = BindValue::Set(arranged.into());
+                }
+            } else if *spec.name == *json::MARKER_NAME {
+                let read = json::read(bytes, io).await;
                 self.read.borrow_mut().insert(index, read);
-            }
-        }
-        for (index, spec) in specs.iter().enumerate().filter(|(_, spec)| spec.cql_type.may_be_out_of_order())
-        {
-            let BindValue::Set(bytes) = &self.values[index] else { continue };
-            if bytes.len() <= ARRANGED_HERE_BYTES_MAX {
-                continue;
-            }
-            let (of, bytes) = (spec.cql_type.clone(), bytes.clone());
-            let arranging = io.run(move || of.validate(&bytes).ok().and_then(|()| of.canonical(&bytes)));
-            if let Some(arranged) = arranging.await {
-                self.values.to_mut()[index] = BindValue::Set(arranged.into());
             }
         }
     }
@@ -190,6 +183,14 @@ impl<'a> Bindings<'a> {
     /// The value of a marker, unchecked.
     pub(crate) fn raw(&self, index: usize) -> &BindValue {
         self.values.get(index).unwrap_or(&BindValue::Unset)
+    }
+}
+
+/// The bytes of a value that is long.
+fn long(value: &BindValue) -> Option<&Bytes> {
+    match value {
+        BindValue::Set(bytes) => Some(bytes).filter(|bytes| is_long(bytes)),
+        BindValue::Null | BindValue::Unset => None,
     }
 }
 
