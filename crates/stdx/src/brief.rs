@@ -23,7 +23,8 @@ struct Brief(String);
 
 impl Write for Brief {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = MESSAGE_BYTES_MAX - self.0.len();
+        // Whoever goes on after an error is told again.
+        let Some(room) = MESSAGE_BYTES_MAX.checked_sub(self.0.len()) else { return Err(fmt::Error) };
         if text.len() <= room {
             self.0.push_str(text);
             return Ok(());
@@ -47,5 +48,20 @@ mod tests {
         let full = "x".repeat(MESSAGE_BYTES_MAX);
         assert_eq!(brief!("{full}"), full);
         assert_eq!(brief!("{full}{}", ""), full);
+    }
+
+    #[test]
+    fn what_goes_on_after_the_end_is_left_out() {
+        struct Deaf;
+        impl fmt::Display for Deaf {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                _ = f.write_str(&"x".repeat(MESSAGE_BYTES_MAX + 1));
+                _ = f.write_str("y");
+                Ok(())
+            }
+        }
+        let message = brief!("{Deaf}");
+        assert_eq!(message.len(), MESSAGE_BYTES_MAX + '…'.len_utf8());
+        assert!(message.ends_with("x…"));
     }
 }

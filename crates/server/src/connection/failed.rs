@@ -144,21 +144,17 @@ pub(super) fn statement(engine: &Engine, request: &Request) -> String {
 fn shortened(text: &str) -> String {
     let mut line = String::new();
     let mut char_count = 0;
-    let mut is_blank = false;
-    for char in text.trim_ascii_start().chars() {
-        if char.is_whitespace() {
-            is_blank = true;
+    for char in text.trim().chars() {
+        let char = if char.is_whitespace() { ' ' } else { char };
+        if char == ' ' && line.ends_with(' ') {
             continue;
         }
-        for next in is_blank.then_some(' ').into_iter().chain([char]) {
-            if char_count == STATEMENT_CHARS_MAX {
-                line.push('…');
-                return line;
-            }
-            line.push(next);
-            char_count += 1;
+        if char_count == STATEMENT_CHARS_MAX {
+            line.push('…');
+            break;
         }
-        is_blank = false;
+        line.push(char);
+        char_count += 1;
     }
     line
 }
