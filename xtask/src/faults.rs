@@ -118,9 +118,7 @@ impl SmallDisk {
     }
 
     fn start(&self, words: &[&str]) -> Result<Node, Failure> {
-        let words = ["--memory", MEMORY, "--shards", "2"].iter().chain(words);
-        let words = words.map(|word| (*word).to_owned()).collect();
-        Node::start(&NodeOptions { data: self.data.clone(), port: 0, words })
+        start(self.data.clone(), words)
     }
 
     /// Takes space away.
@@ -148,22 +146,25 @@ struct Written {
     version: u64,
 }
 
+/// A node of two shards with its files there.
+fn start(data: PathBuf, words: &[&str]) -> Result<Node, Failure> {
+    let words = ["--memory", MEMORY, "--shards", "2"].iter().chain(words);
+    let words = words.map(|word| (*word).to_owned()).collect();
+    Node::start(&NodeOptions { data, port: 0, words })
+}
+
 /// A node whose log is on a full disk serves as others do, and ends as they do.
 fn unwritable_log(folder: &Path) -> Result<String, Failure> {
-    let options = NodeOptions {
-        data: folder.join("unlogged"),
-        port: 0,
-        words: ["--memory", MEMORY, "--shards", "2"].map(str::to_owned).to_vec(),
-    };
-    std::os::unix::fs::symlink("/dev/full", options.data.with_extension("log"))?;
-    let mut node = Node::start(&options)?;
+    let data = folder.join("unlogged");
+    std::os::unix::fs::symlink("/dev/full", data.with_extension("log"))?;
+    let mut node = start(data, &[])?;
     let mut connection = Connection::open(&node.address(), 5)?;
-    let mut written = Written::default();
+    let (mut written, mut dice) = (Written::default(), Dice(1));
     for statement in SCHEMA {
         expect_done(&connection.query(statement, &Request::default())?.answer)?;
     }
     for _ in 0..100 {
-        if let Some(refusal) = write(&mut connection, &mut written, &mut Dice(1))? {
+        if let Some(refusal) = write(&mut connection, &mut written, &mut dice)? {
             return Err(Failure::new(refusal));
         }
     }
@@ -199,7 +200,7 @@ fn full_disk(disk: &SmallDisk, dice: &mut Dice) -> Result<String, Failure> {
     let mut connection = Connection::open(&node.address(), 5)?;
     check(&mut connection, &written, "after a kill and a start on the full disk")?;
     drop(connection);
-    high_water_within(node.process_id(), MEMORY)?;
+    let resident_bytes = resident_bytes.max(high_water_within(node.process_id(), MEMORY)?);
     drop(node);
     grow(disk)?;
     let node = disk.start(&[])?;

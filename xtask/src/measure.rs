@@ -109,6 +109,14 @@ pub(crate) fn high_water_bytes(process_id: u32) -> Result<u64, Failure> {
     status_bytes(process_id, "VmHWM:")
 }
 
+/// How many files a process of ours may open.
+pub(crate) fn files_max() -> Result<u64, Failure> {
+    let text = std::fs::read_to_string("/proc/self/limits")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let most = line.and_then(|line| line.split_whitespace().next());
+    Ok(most.and_then(|most| most.parse().ok()).unwrap_or(u64::MAX))
+}
+
 /// `512MiB` as a number.
 pub(crate) fn size_bytes(text: &str) -> Result<u64, Failure> {
     let wrong = || Failure::new(format!("'{text}' is no size in MiB or GiB"));

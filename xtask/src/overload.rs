@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use crate::arguments::Arguments;
 use crate::measure::{
-    Aim, Ceiling, RssWatch, build_load, load, loaded, mebibytes, number, rss_bytes, size_bytes, statements,
+    Aim, Ceiling, RssWatch, build_load, files_max, load, loaded, mebibytes, number, rss_bytes, size_bytes,
+    statements,
 };
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::output;
@@ -361,14 +362,6 @@ fn crowd(plan: &Plan, statement: &str, answers: &str) -> Result<Tally, Failure> 
         tally = Tally::FAIL;
     }
     Ok(tally)
-}
-
-/// How many files a process of ours may open.
-pub(crate) fn files_max() -> Result<u64, Failure> {
-    let text = std::fs::read_to_string("/proc/self/limits")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let most = line.and_then(|line| line.split_whitespace().next());
-    Ok(most.and_then(|most| most.parse().ok()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

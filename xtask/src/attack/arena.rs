@@ -129,8 +129,11 @@ impl Arena {
         });
         let ((resident_bytes, turn_ms, queued_ms), stop_seconds) = figures?;
         let mut wrong = self.wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
-        wrong.extend(log_lines(&self.options, "panicked at")?.into_iter().take(1));
-        let long_turns = log_lines(&self.options, "a turn kept its shard")?;
+        let log = std::fs::read(self.options.data.with_extension("log"))?;
+        let log = String::from_utf8_lossy(&log);
+        let lines_with = |words| log.lines().filter(move |line| line.contains(words)).map(str::to_owned);
+        wrong.extend(lines_with("panicked at").take(1));
+        let long_turns = lines_with("a turn kept its shard").collect();
         // The files are what it left; another node serves them.
         drop(self.node);
         let again = Node::start(&NodeOptions { port: 0, ..self.options })?;
@@ -177,11 +180,4 @@ impl Arena {
         self.node().end(if is_killed { "KILL" } else { "TERM" })?;
         Ok(if is_killed { 0.0 } else { began.elapsed().as_secs_f64() })
     }
-}
-
-/// The lines of the node's log that have these words.
-fn log_lines(options: &NodeOptions, words: &str) -> Result<Vec<String>, Failure> {
-    let log = std::fs::read(options.data.with_extension("log"))?;
-    let log = String::from_utf8_lossy(&log);
-    Ok(log.lines().filter(|line| line.contains(words)).map(str::to_owned).collect())
 }

@@ -4,8 +4,7 @@ use std::process::Command;
 
 use super::arena::Arena;
 use crate::crash::Dice;
-use crate::measure::{build_load, load, loaded};
-use crate::overload::files_max;
+use crate::measure::{build_load, files_max, load, loaded};
 use crate::report::Failure;
 
 /// Words for `peristyle serve`: all of the crowd comes from one address.

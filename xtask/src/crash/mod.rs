@@ -172,8 +172,8 @@ fn run_round(
         helper = Some(start_upkeep(&node, kind)?);
     }
     std::thread::sleep(load_time.saturating_sub(began.elapsed()));
-    let killed_at = Instant::now();
     let resident_bytes = high_water_within(node.process_id(), &options.memory)?;
+    let killed_at = Instant::now();
     // Dropping a node kills it with SIGKILL.
     drop(node);
     if let Some(mut helper) = helper {
