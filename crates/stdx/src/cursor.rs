@@ -41,26 +41,31 @@ impl<'a> Cursor<'a> {
     }
 
     /// How many bytes have been read.
+    #[inline]
     pub fn position(&self) -> usize {
         self.total_bytes - self.rest.len()
     }
 
     /// How many bytes are left.
+    #[inline]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
     /// Has everything been read?
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// What is left, without reading it.
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// The next byte, without reading it.
+    #[inline]
     pub fn peek(&self) -> Option<u8> {
         self.rest.first().copied()
     }
@@ -69,6 +74,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// There are fewer.
+    #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], EndOfInput> {
         let Some((head, rest)) = self.rest.split_at_checked(count) else {
             return Err(self.end_of_input(count));
@@ -81,6 +87,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// There are fewer.
+    #[inline]
     pub fn skip(&mut self, count: usize) -> Result<(), EndOfInput> {
         self.take(count).map(|_| ())
     }
@@ -89,6 +96,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// There are fewer.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], EndOfInput> {
         let Some((head, rest)) = self.rest.split_first_chunk::<N>() else {
             return Err(self.end_of_input(N));
@@ -101,6 +109,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// Nothing is left.
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, EndOfInput> {
         self.array::<1>().map(|[byte]| byte)
     }
@@ -149,6 +158,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// The input ends inside it.
+    #[inline]
     pub fn vint(&mut self) -> Result<u64, EndOfInput> {
         let start = *self;
         crate::vint::read_unsigned(self).inspect_err(|_| *self = start)
@@ -167,6 +177,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// The input ends inside the length or the slice.
+    #[inline]
     pub fn vint_bytes(&mut self) -> Result<&'a [u8], EndOfInput> {
         let start = *self;
         let length = self.vint()?;
@@ -187,6 +198,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[cold]
     fn end_of_input(&self, wanted_bytes: usize) -> EndOfInput {
         EndOfInput { offset: self.position(), wanted_bytes, left_bytes: self.rest.len() }
     }

@@ -65,18 +65,23 @@ pub fn write_signed(value: i64, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// The input ends inside the value.
+#[inline]
 pub fn read_unsigned(input: &mut Cursor<'_>) -> Result<u64, EndOfInput> {
     let first = input.u8()?;
+    if first < ONE_BYTE_END { Ok(u64::from(first)) } else { read_long(first, input) }
+}
+
+/// Reads what follows a first byte that is not all.
+fn read_long(first: u8, input: &mut Cursor<'_>) -> Result<u64, EndOfInput> {
     let extra = first.leading_ones() as usize;
-    if extra == 0 {
-        return Ok(u64::from(first));
-    }
     // Fewer than eight extra bytes leave some bits of the first byte to the value.
-    let mut value = if extra < 8 { u64::from(first & (0xff >> extra)) } else { 0 };
-    for &byte in input.take(extra)? {
-        value = value << 8 | u64::from(byte);
+    let value = if extra < 8 { u64::from(first & (0xff >> extra)) } else { 0 };
+    if let Some(next) = input.rest().first_chunk::<8>() {
+        input.skip(extra)?;
+        let (kept_bits, rest) = (8 * extra as u32, u64::from_be_bytes(*next));
+        return Ok(value.checked_shl(kept_bits).unwrap_or(0) | rest >> (64 - kept_bits));
     }
-    Ok(value)
+    Ok(input.take(extra)?.iter().fold(value, |value, &byte| value << 8 | u64::from(byte)))
 }
 
 /// Takes a signed value off the front of `input`.
