@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cluster::MetadataLog;
+use runtime::Io;
 use schema::{Schema, TableId};
 use storage::ShardHandle;
 use uuid::Uuid;
@@ -38,6 +39,11 @@ impl Coordinator {
     /// The way to all shards, for work that is not a read or a write.
     pub fn shard(&self) -> &ShardHandle {
         &self.shard
+    }
+
+    /// Threads for work that would keep this shard.
+    pub fn io(&self) -> &Io {
+        &self.shard.local().runtime().io
     }
 
     /// The schema now in force on this shard.

@@ -249,7 +249,7 @@ impl Inner {
 
     /// Threads for what would keep the shard.
     fn io(&self) -> &Io {
-        &self.coordinator.shard().local().runtime().io
+        self.coordinator.io()
     }
 
     /// The prepared statement of that id, if it is at hand and planned against the schema as it is.

@@ -62,15 +62,14 @@ impl CqlType {
         out
     }
 
-    fn write_json(&self, value: Option<&[u8]>, out: &mut String) {
+    /// The same, behind what is there.
+    pub fn write_json(&self, value: Option<&[u8]>, out: &mut String) {
         let Some(value) = value else {
             out.push_str("null");
             return;
         };
         match self {
-            CqlType::Ascii | CqlType::Text => {
-                write_json_string(&self.to_text(value), out);
-            }
+            CqlType::Ascii | CqlType::Text => write_json_string(&String::from_utf8_lossy(value), out),
             CqlType::Blob => {
                 let _ = write!(out, "\"0x{}\"", blob::format(value));
             }
@@ -165,10 +164,10 @@ fn write_json_map(key: &CqlType, held: &CqlType, value: &[u8], out: &mut String)
     while let (Some(key_part), Some(value_part)) = (parts.next(), parts.next()) {
         out.push_str(comma);
         comma = ", ";
-        let key_json = key.to_json(key_part);
-        if key_json.starts_with('"') {
-            out.push_str(&key_json);
-        } else {
+        let start = out.len();
+        key.write_json(key_part, out);
+        if !out[start..].starts_with('"') {
+            let key_json = out.split_off(start);
             write_json_string(&key_json, out);
         }
         out.push_str(": ");
@@ -197,20 +196,23 @@ fn write_json_fields(definition: &UserType, value: &[u8], out: &mut String) {
 /// In quotes; quotes, backslashes and control characters escaped.
 pub fn write_json_string(text: &str, out: &mut String) {
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            control @ '\0'..='\u{1f}' => {
-                let _ = write!(out, "\\u{:04X}", u32::from(control));
+    let mut rest = text;
+    // All of these are ASCII, and so no part of another character.
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | ..=0x1f)) {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x8 => out.push_str("\\b"),
+            0xc => out.push_str("\\f"),
+            control @ ..=0x1f => {
+                let _ = write!(out, "\\u{control:04X}");
             }
-            other => out.push(other),
+            quote => out.extend(['\\', char::from(quote)]),
         }
+        rest = &rest[at + 1..];
     }
+    out.push_str(rest);
     out.push('"');
 }

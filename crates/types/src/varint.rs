@@ -62,8 +62,9 @@ pub fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
 
 /// Decimal digits; the empty value is the empty text.
 pub fn format(value: &[u8]) -> String {
-    match <[u8; 8]>::try_from(value) {
-        Ok(bytes) => i64::from_be_bytes(bytes).to_string(),
-        Err(_) => decode(value).map(|value| value.to_string()).unwrap_or_default(),
+    match value.len() {
+        0 => String::new(),
+        1..=8 => widen(value).to_string(),
+        _ => BigInt::from_signed_bytes_be(value).to_string(),
     }
 }

@@ -89,7 +89,7 @@ impl<'a> Groups<'a> {
                         let key = self.group_key(&view, partition, row)?;
                         if self.current.as_ref().is_some_and(|current| *current != key) {
                             let end = self.last.take();
-                            self.finish_group(amounts.per_partition, scan.room.answer_bytes_max())?;
+                            self.finish_group(amounts.per_partition, scan).await?;
                             if self.out.row_count() >= wanted as usize
                                 || scan.is_page_full(self.out.byte_count())
                             {
@@ -115,7 +115,7 @@ impl<'a> Groups<'a> {
         }
         // Without GROUP BY even no row at all makes one of nothing; with it, no row makes none.
         if self.current.is_some() || self.plan.group_by.is_none() {
-            self.finish_group(amounts.per_partition, scan.room.answer_bytes_max())?;
+            self.finish_group(amounts.per_partition, scan).await?;
         }
         Ok(self.page(None, amounts))
     }
@@ -158,7 +158,7 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    fn finish_group(&mut self, per_partition: u32, bytes_max: usize) -> Result<(), QueryError> {
+    async fn finish_group(&mut self, per_partition: u32, scan: &Scan<'_>) -> Result<(), QueryError> {
         let partition = self.current.as_ref().map(|current| &current.partition);
         if self.counted.as_ref() != partition {
             self.counted = partition.cloned();
@@ -178,7 +178,8 @@ impl<'a> Groups<'a> {
         let evaluation =
             Evaluation { view: &view, bindings: self.bindings, aggregates: &values, now: self.now };
         let selectors = self.plan.selectors.as_deref().unwrap_or_default();
-        write_row(self.plan, selectors, &evaluation, bytes_max, &mut self.out)
+        let bytes_max = scan.room.answer_bytes_max();
+        write_row(self.plan, selectors, &evaluation, bytes_max, scan.reader.io(), &mut self.out).await
     }
 
     fn page(self, end: Option<ReadPosition>, amounts: Amounts) -> RowsResult {

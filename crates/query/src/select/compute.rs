@@ -1,6 +1,7 @@
 //! Rows of a result that are computed: functions, JSON, and whatever is no plain column.
 
-use runtime::Piece;
+use runtime::{Io, Piece};
+use types::CqlType;
 
 use super::plan::SelectPlan;
 use super::rows::{ComputedRows, RowView, StoredRows, gives_static_row_alone};
@@ -9,7 +10,7 @@ use crate::QueryError;
 use crate::error::refuse;
 use crate::memory::AnswerRoom;
 use crate::response::RowSink;
-use crate::terms::Bindings;
+use crate::terms::{Bindings, is_long};
 
 /// Computes the rows of a result from those that were read; what they take counts in the room.
 ///
@@ -20,6 +21,7 @@ pub(super) async fn compute(
     selectors: &[Selector],
     rows: &StoredRows,
     (bindings, now): (&Bindings<'_>, u32),
+    io: &Io,
     room: &mut AnswerRoom,
 ) -> Result<ComputedRows, QueryError> {
     let mut computed = ComputedRows::default();
@@ -32,7 +34,7 @@ pub(super) async fn compute(
             view.enter_row(row);
             let evaluation = Evaluation { view: &view, bindings, aggregates: &[], now };
             let before = computed.byte_count();
-            write_row(plan, selectors, &evaluation, room.answer_bytes_max(), &mut computed)?;
+            write_row(plan, selectors, &evaluation, room.answer_bytes_max(), io, &mut computed).await?;
             room.take(computed.byte_count() - before);
             piece.give_way().await;
         }
@@ -44,16 +46,18 @@ pub(super) async fn compute(
 ///
 /// # Errors
 /// A function fails, or they are more.
-pub(super) fn write_row(
+pub(super) async fn write_row(
     plan: &SelectPlan,
     selectors: &[Selector],
     evaluation: &Evaluation<'_>,
     bytes_max: usize,
+    io: &Io,
     out: &mut ComputedRows,
 ) -> Result<(), QueryError> {
     evaluation.bindings.environment.begin_row();
     if plan.is_json {
-        let json = json(plan, selectors, evaluation, bytes_max.saturating_sub(out.byte_count()))?;
+        let bytes_max = bytes_max.saturating_sub(out.byte_count());
+        let json = json(plan, selectors, evaluation, bytes_max, io).await?;
         out.cell(Some(json.as_bytes()));
     } else {
         for selector in selectors {
@@ -66,11 +70,12 @@ pub(super) fn write_row(
 }
 
 /// A row as one JSON object of at most so many bytes.
-fn json(
+async fn json(
     plan: &SelectPlan,
     selectors: &[Selector],
     evaluation: &Evaluation<'_>,
     bytes_max: usize,
+    io: &Io,
 ) -> Result<String, QueryError> {
     let mut json = String::from("{");
     for (selector, (name, cql_type)) in selectors.iter().zip(&plan.json_columns) {
@@ -81,11 +86,27 @@ fn json(
         let shown = if has_upper_case { format!("\"{name}\"") } else { name.clone() };
         types::write_json_string(&shown, &mut json);
         json.push_str(": ");
-        json.push_str(&cql_type.to_json(selector.evaluate(evaluation)?.as_deref()));
+        match selector.evaluate(evaluation)? {
+            Some(value) if is_long(&value) => {
+                json.push_str(&long_json(cql_type, value.into_owned(), io).await);
+            }
+            value => cql_type.write_json(value.as_deref(), &mut json),
+        }
         check(json.len(), bytes_max)?;
     }
     json.push('}');
     Ok(json)
+}
+
+/// The JSON of a long value, made on another thread: 10 ms for each MiB of a list.
+async fn long_json(cql_type: &CqlType, value: Vec<u8>, io: &Io) -> String {
+    let of = cql_type.clone();
+    io.run(move || {
+        let mut json = String::with_capacity(value.len());
+        of.write_json(Some(&value), &mut json);
+        json
+    })
+    .await
 }
 
 fn check(bytes: usize, bytes_max: usize) -> Result<(), QueryError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
 use rows::Slices;
-use runtime::{Piece, trace};
+use runtime::{Io, Piece, trace};
 use schema::ColumnKind;
 use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, StorageError};
 
@@ -49,6 +49,11 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Threads for long work.
+    pub(super) fn io(&self) -> &Io {
+        self.coordinator.io()
+    }
+
     pub(super) async fn read(
         &self,
         plan: &SelectPlan,
@@ -133,7 +138,8 @@ pub(crate) async fn execute(
     let body = match &plan.selectors {
         None => RowsBody::Stored(read.rows, Arc::clone(&plan.projection)),
         Some(selectors) => {
-            let computing = compute(plan, selectors, &read.rows, (bindings, now), scan.room);
+            let computing =
+                compute(plan, selectors, &read.rows, (bindings, now), scan.reader.io(), scan.room);
             RowsBody::Computed(Box::pin(computing).await?)
         }
     };
@@ -143,7 +149,7 @@ pub(crate) async fn execute(
 /// The pages of one SELECT.
 pub(super) struct Scan<'a> {
     pub(super) plan: &'a SelectPlan,
-    reader: &'a Reader<'a>,
+    pub(super) reader: &'a Reader<'a>,
     bindings: &'a Bindings<'a>,
     amounts: Amounts,
     /// What is gathered counts here.

@@ -338,6 +338,7 @@ fn fill<'a>(row: &'a Row, columns: &[SlotColumn], slots: &mut [Option<ColumnData
 /// The live cells of a multi-cell column as one value; false when there are none.
 pub(crate) fn write_complex(cql_type: &CqlType, complex: ComplexRef<'_>, out: &mut Vec<u8>) -> bool {
     let start = out.len();
+    out.reserve(complex.byte_count());
     if let CqlType::UserDefined { definition, .. } = cql_type {
         let mut cells = complex.cells().peekable();
         if cells.peek().is_none() {
