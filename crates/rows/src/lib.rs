@@ -44,13 +44,14 @@ pub use deletion::{DeletionTime, NO_DELETION_TIME};
 pub use key::PartitionKey;
 pub use live::{LiveRows, purge_row};
 pub use liveness::Liveness;
-pub use merge_cursor::MergeCursor;
+pub use merge_cursor::{Lack, MergeCursor, Versions};
 pub use merge_row::{merge_row, merge_rows, merge_to_keep};
 pub use mutation::{Mutation, MutationBuilder, MutationError, MutationMemory};
 pub use place::{RowInPlace, RowValues, ValuesInPlace};
 pub use range_tombstones::{RangeTombstone, RangeTombstones};
 pub use row::{
-    ColumnData, ColumnRef, Columns, ComplexRef, GATHERED_ROW_BYTES_MAX, Row, RowBuilder, RowError, Shown,
+    ColumnData, ColumnRef, Columns, ComplexRef, GATHERED_ROW_BYTES_MAX, LARGE_ROW_BYTES, Row, RowBuilder,
+    RowError, Shown,
 };
 pub use selection::{Slice, Slices};
 pub use shared::room_for;

@@ -23,7 +23,7 @@ impl LiveRows {
         }
         let now = self.now;
         let liveness = if row.liveness().is_live(now) { row.liveness() } else { Liveness::NONE };
-        let mut builder = RowBuilder::with_encoded(row.encoded_clustering(), liveness, DeletionTime::LIVE);
+        let mut builder = RowBuilder::part_of(&row, liveness, DeletionTime::LIVE);
         let (mut dead_count, mut is_cleared) = (0, false);
         let mut lives = |cell: &CellRef<'_>| {
             let is_live = cell.is_live(now);
@@ -83,7 +83,7 @@ pub fn purge_row(row: &Row, now: u32, gc_before: u32, is_purgeable: impl Fn(i64)
     let liveness = row.liveness();
     let expired = !liveness.is_live(now) && goes(liveness.timestamp, liveness.local_expiration_time);
     let liveness = if expired { Liveness::NONE } else { liveness };
-    let mut builder = RowBuilder::with_encoded(row.encoded_clustering(), liveness, keep(row.deletion()));
+    let mut builder = RowBuilder::part_of(row, liveness, keep(row.deletion()));
     for ColumnRef { id, data } in row.columns() {
         match data {
             ColumnData::Simple(cell) => {

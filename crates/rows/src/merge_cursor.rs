@@ -7,6 +7,9 @@
 //! 3. Inside, the least place goes next: rows of one clustering become one row; markers of one
 //!    place become one marker, when the winning range deletion really changes there.
 //! 4. What the deletion in force hides (partition or range) is left out on the way.
+//!
+//! To merge versions of a large row is long work, which is left to whoever drives the merge ([`Lack::Merged`]): it may
+//! have it done on another thread.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -29,6 +32,45 @@ pub struct MergeCursor<C: UnfilteredCursor> {
     /// The range deletion told to the reader and still in force; live when none.
     range_deletion: DeletionTime,
     scratch: Vec<Row>,
+    large: Large,
+}
+
+/// What a merge lacks to go on.
+#[derive(Debug)]
+pub enum Lack<N> {
+    /// What a source needs.
+    Source(N),
+    /// What these versions of a large row make, to be [put](MergeCursor::put_merged) back.
+    Merged(Versions),
+}
+
+/// Versions of a large row.
+#[derive(Clone, Debug)]
+pub struct Versions {
+    rows: Vec<Row>,
+    /// Deletion of the partition or of a range.
+    active: DeletionTime,
+    table: Arc<Table>,
+}
+
+impl Versions {
+    /// The row that they make; `None` when nothing is left. Takes about 10 ms for each MiB of collections.
+    pub fn merge(&self) -> Option<Row> {
+        merge_rows(&self.rows, self.active, &self.table)
+    }
+}
+
+/// A large row that the merge has come to.
+enum Large {
+    None,
+    Versions(Versions),
+    /// What they made, until the next step.
+    Merged(Row),
+}
+
+/// Is a row without other versions long work all the same?
+fn is_long_to_merge(row: &Row, active: DeletionTime) -> bool {
+    row.is_large() && !(active.is_live() && row.deletion().is_live())
 }
 
 struct Source<C: UnfilteredCursor> {
@@ -59,6 +101,7 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
             partition_deletion: DeletionTime::LIVE,
             range_deletion: DeletionTime::LIVE,
             scratch: Vec::new(),
+            large: Large::None,
         }
     }
 
@@ -78,9 +121,9 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
     }
 
     /// The only source: what it gives is in order as it comes, and needs no head.
-    fn step_alone(&mut self) -> Result<Step<C::Need>, C::Error> {
-        let [source] = &mut *self.sources else { return Ok(Step::End) };
+    fn step_alone(&mut self) -> Result<Step<Lack<C::Need>>, C::Error> {
         loop {
+            let [source] = &mut *self.sources else { return Ok(Step::End) };
             match source.cursor.step()? {
                 Step::Header(mut header) => {
                     self.partition_deletion = header.deletion;
@@ -92,7 +135,12 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
                 }
                 Step::Item(Unfiltered::Row(row)) => {
                     // Ranges that do not win over the partition's deletion were never told.
-                    if let Some(row) = merge_row(row, self.partition_deletion.max(self.range_deletion)) {
+                    let active = self.partition_deletion.max(self.range_deletion);
+                    if is_long_to_merge(&row, active) {
+                        self.leave(vec![row], active);
+                        return Ok(self.step_large());
+                    }
+                    if let Some(row) = merge_row(row, active) {
                         return Ok(Step::Item(Unfiltered::Row(row)));
                     }
                 }
@@ -106,7 +154,8 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
                         return Ok(Step::Item(Unfiltered::Marker(Marker { left, right, ..marker })));
                     }
                 }
-                step @ (Step::Need(_) | Step::End) => return Ok(step),
+                Step::Need(need) => return Ok(Step::Need(Lack::Source(need))),
+                Step::End => return Ok(Step::End),
             }
         }
     }
@@ -197,11 +246,38 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
             }
         }
         let active = self.partition_deletion.max(self.open_deletion());
-        if self.scratch.is_empty() {
+        if self.scratch.is_empty() && !is_long_to_merge(&first, active) {
             return merge_row(first, active);
         }
         self.scratch.push(first);
+        if self.scratch.iter().any(Row::is_large) {
+            let rows = std::mem::take(&mut self.scratch);
+            self.leave(rows, active);
+            return None;
+        }
         merge_rows(&self.scratch, active, &self.table)
+    }
+
+    /// Takes what versions of a large row make, which was [lacking](Lack::Merged).
+    pub fn put_merged(&mut self, row: Option<Row>) {
+        self.large = row.map_or(Large::None, Large::Merged);
+    }
+
+    /// The step that a large row is waiting for.
+    fn step_large(&mut self) -> Step<Lack<C::Need>> {
+        match std::mem::replace(&mut self.large, Large::None) {
+            Large::None => unreachable!("a large row was met"),
+            Large::Merged(row) => Step::Item(Unfiltered::Row(row)),
+            Large::Versions(versions) => {
+                self.large = Large::Versions(versions.clone());
+                Step::Need(Lack::Merged(versions))
+            }
+        }
+    }
+
+    /// Leaves versions of a large row to be merged.
+    fn leave(&mut self, rows: Vec<Row>, active: DeletionTime) {
+        self.large = Large::Versions(Versions { rows, active, table: Arc::clone(&self.table) });
     }
 
     fn merge_marker(&mut self, first: Marker, least: usize) -> Option<Marker> {
@@ -225,20 +301,24 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
 }
 
 impl<C: UnfilteredCursor> UnfilteredCursor for MergeCursor<C> {
-    type Need = C::Need;
+    type Need = Lack<C::Need>;
     type Error = C::Error;
 
-    fn step(&mut self) -> Result<Step<C::Need>, C::Error> {
+    fn step(&mut self) -> Result<Step<Lack<C::Need>>, C::Error> {
+        if !matches!(self.large, Large::None) {
+            return Ok(self.step_large());
+        }
         if self.sources.len() == 1 {
             return self.step_alone();
         }
         loop {
             if let Some(need) = self.fill()? {
-                return Ok(Step::Need(need));
+                return Ok(Step::Need(Lack::Source(need)));
             }
             if let Some(least) = self.least() {
                 match self.next_item(least) {
                     Some(item) => return Ok(Step::Item(item)),
+                    None if !matches!(self.large, Large::None) => return Ok(self.step_large()),
                     None => continue,
                 }
             }

@@ -67,7 +67,7 @@ fn shadow(row: &Row, active: DeletionTime) -> Option<Row> {
     let all = active.max(deletion);
     let liveness = row.liveness();
     let kept_liveness = if all.deletes(liveness.timestamp) { Liveness::NONE } else { liveness };
-    let mut builder = RowBuilder::with_encoded(row.encoded_clustering(), kept_liveness, kept_deletion);
+    let mut builder = RowBuilder::part_of(row, kept_liveness, kept_deletion);
     for column in row.columns() {
         put(&mut builder, column, all);
     }
@@ -185,6 +185,7 @@ fn merge_columns(
             let kept = if deletion.supersedes(active) { deletion } else { DeletionTime::LIVE };
             let all = active.max(deletion);
             let order = PathOrder::of(table.column_by_id(left.id).map(|column| &column.cql_type));
+            builder.reserve(a.byte_count() + b.byte_count());
             let cells = MergedCells { left: a.cells().peekable(), right: b.cells().peekable(), order };
             builder.complex(left.id, kept, cells.filter(|cell| !all.deletes(cell.timestamp)));
         }

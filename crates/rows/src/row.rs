@@ -38,6 +38,9 @@ pub(crate) const SMALL_ROW_BYTES_MAX: usize = 256;
 /// Copying larger rows costs more than counting who has them.
 pub const GATHERED_ROW_BYTES_MAX: usize = 1 << 10;
 
+/// To read, merge or filter a row of collections of so many bytes takes about a millisecond.
+pub const LARGE_ROW_BYTES: usize = 128 << 10;
+
 /// Of memory that a row stays in, at most one byte in so many is not the row's.
 const UNUSED_PART: usize = 8;
 
@@ -91,6 +94,11 @@ pub struct ComplexRef<'a> {
 }
 
 impl<'a> ComplexRef<'a> {
+    /// Bytes of the cells as they are encoded.
+    pub fn byte_count(&self) -> usize {
+        self.cells.len()
+    }
+
     /// Cells by path.
     pub fn cells(&self) -> impl Iterator<Item = CellRef<'a>> + Clone + 'a {
         Cells { reader: Reader { rest: self.cells }, row_timestamp: self.row_timestamp }
@@ -141,6 +149,11 @@ impl Row {
     /// Is it so small that it is rather copied than kept in the memory it came with?
     pub fn is_small(&self) -> bool {
         self.0.len() <= SMALL_ROW_BYTES_MAX
+    }
+
+    /// Is it so large that whoever works on it lets others go first when that is done?
+    pub fn is_large(&self) -> bool {
+        self.0.len() >= LARGE_ROW_BYTES
     }
 
     /// The row for keeping long, when so many bytes are held with it where it lies: there, if they are hardly more

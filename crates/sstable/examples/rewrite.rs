@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 is_open = true;
             }
             Step::Item(item) => writer.append(&item)?,
-            Step::Need(need) => drop(need.read()?),
+            Step::Need(_) => unreachable!("direct chunks wait"),
             Step::End => break,
         }
     }

@@ -18,8 +18,8 @@ use rows::{
 use runtime::{Disk, OsDisk};
 use schema::{ClusteringOrder, ColumnKind, Table, TableBuilder, TableId};
 use sstable::{
-    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, EncodingStats, KeyHash, RingRange, SstableError,
-    TableFile, TableWriter, WriterOptions, id_from_text,
+    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, EncodingStats, FileNeed, KeyHash, RingRange,
+    SstableError, TableFile, TableWriter, WriterOptions, id_from_text,
 };
 use types::CqlType;
 use uuid::Uuid;
@@ -204,7 +204,8 @@ fn run(case: &Case) -> Result<(), Failure> {
                 loop {
                     match cursor.step()? {
                         Step::End => break,
-                        Step::Need(need) => {
+                        Step::Need(FileNeed::Row(_)) => unreachable!("the cursor reads rows itself"),
+                        Step::Need(FileNeed::Chunk(need)) => {
                             let chunk = need.read()?;
                             source.0.borrow_mut().insert(need.id, chunk);
                         }

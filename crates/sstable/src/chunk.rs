@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runtime::DiskFile;
 
-use crate::{Component, SstableError, TableFile};
+use crate::{Component, RowReader, SstableError, TableFile};
 
 /// Which chunk of which open table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -142,11 +142,20 @@ pub trait ChunkSource {
     /// # Errors
     /// Only sources that read the disk themselves fail.
     fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError>;
+
+    /// Who reads the large row at a place in a file's Data.
+    fn large_row(&self, _file: &TableFile, _position: u64) -> RowReader {
+        RowReader::Cursor
+    }
 }
 
 impl<S: ChunkSource + ?Sized> ChunkSource for &S {
     fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
         (**self).get(file, id)
+    }
+
+    fn large_row(&self, file: &TableFile, position: u64) -> RowReader {
+        (**self).large_row(file, position)
     }
 }
 
@@ -154,17 +163,29 @@ impl<S: ChunkSource + ?Sized> ChunkSource for std::rc::Rc<S> {
     fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
         (**self).get(file, id)
     }
+
+    fn large_row(&self, file: &TableFile, position: u64) -> RowReader {
+        (**self).large_row(file, position)
+    }
 }
 
 impl<S: ChunkSource + ?Sized> ChunkSource for Arc<S> {
     fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
         (**self).get(file, id)
     }
+
+    fn large_row(&self, file: &TableFile, position: u64) -> RowReader {
+        (**self).large_row(file, position)
+    }
 }
 
 impl<S: ChunkSource + ?Sized> ChunkSource for Box<S> {
     fn get(&self, file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
         (**self).get(file, id)
+    }
+
+    fn large_row(&self, file: &TableFile, position: u64) -> RowReader {
+        (**self).large_row(file, position)
     }
 }
 

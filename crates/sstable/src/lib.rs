@@ -4,7 +4,8 @@
 //! A table file is a set of components beside each other ([`Component`]). [`TableWriter`] writes
 //! one from partitions in ring order; [`TableFile`] opens one; [`FileCursor`] reads it without
 //! ever waiting: what it lacks it asks for ([`rows::Step::Need`]), chunk by chunk, and whoever
-//! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]).
+//! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]), and
+//! on which thread a large row is read ([`LargeRow`]).
 
 mod adopt;
 mod big;
@@ -24,6 +25,7 @@ pub mod hostile;
 mod index_file;
 mod inspect;
 mod kept;
+mod large_row;
 mod lone;
 mod options;
 mod partition_index;
@@ -51,6 +53,7 @@ pub use error::SstableError;
 pub use fit::check_fits;
 pub use inspect::table_of_header;
 pub use kept::{KeptChunks, KeptRoom};
+pub use large_row::{FileNeed, LargeRow, ReadRow, RowReader};
 pub use lone::{LonePartition, LoneSearch, SearchKey};
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};

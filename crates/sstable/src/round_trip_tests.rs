@@ -20,17 +20,24 @@ use uuid::Uuid;
 
 use crate::fixture_tests::collect;
 use crate::{
-    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, FileCursor, KeyHash, RingPlace, RingRange,
-    SstableError, TableFile, TableWriter, WriterOptions, id_from_text,
+    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, FileCursor, FileNeed, KeyHash, ReadRow, RingPlace,
+    RingRange, RowReader, SstableError, TableFile, TableWriter, WriterOptions, id_from_text,
 };
 
-/// Finds the last chunk fetched and no other: the smallest cache there can be.
+/// Finds the last chunk fetched and no other: the smallest cache there can be. Large rows are read for it.
 #[derive(Default)]
-struct OneChunk(RefCell<Option<(ChunkId, Chunk)>>);
+struct OneChunk {
+    chunk: RefCell<Option<(ChunkId, Chunk)>>,
+    row: RefCell<Option<ReadRow>>,
+}
 
 impl ChunkSource for OneChunk {
     fn get(&self, _: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
-        Ok(self.0.borrow().as_ref().filter(|(of, _)| *of == id).map(|(_, chunk)| chunk.clone()))
+        Ok(self.chunk.borrow().as_ref().filter(|(of, _)| *of == id).map(|(_, chunk)| chunk.clone()))
+    }
+
+    fn large_row(&self, file: &TableFile, position: u64) -> RowReader {
+        RowReader::Other(self.row.take().filter(|row| row.is_at(file, position)))
     }
 }
 
@@ -40,12 +47,13 @@ fn drive(mut cursor: FileCursor<&OneChunk>, source: &OneChunk) -> Vec<(Partition
     let mut needs = 0;
     loop {
         match cursor.step().expect("sound") {
-            Step::Need(need) => {
+            Step::Need(FileNeed::Chunk(need)) => {
                 needs += 1;
                 assert!(needs < 1_000_000, "no progress");
                 let chunk = need.read().expect("sound");
-                *source.0.borrow_mut() = Some((need.id, chunk));
+                *source.chunk.borrow_mut() = Some((need.id, chunk));
             }
+            Step::Need(FileNeed::Row(row)) => *source.row.borrow_mut() = Some(row.read()),
             Step::Header(header) => partitions.push((header, Vec::new())),
             Step::Item(item) => partitions.last_mut().expect("a header first").1.push(item),
             Step::End => return partitions,
@@ -53,8 +61,13 @@ fn drive(mut cursor: FileCursor<&OneChunk>, source: &OneChunk) -> Vec<(Partition
     }
 }
 
+/// Cells of a collection that make a [large row](rows::LARGE_ROW_BYTES) in a file.
+const LARGE_CELL_COUNT: u32 = 16_000;
+
 struct World {
     random: SeededRandom,
+    /// Has it large rows here and there?
+    has_large: bool,
     table: Arc<Table>,
     comparator: ClusteringComparator,
 }
@@ -90,7 +103,8 @@ impl World {
         }
         let table = Arc::new(builder.build().expect("a table"));
         let comparator = ClusteringComparator::new(Arc::clone(table.clustering_types()));
-        World { random, table, comparator }
+        let has_large = random.next_u64().is_multiple_of(8);
+        World { random, has_large, table, comparator }
     }
 
     fn below(&self, end: u64) -> u64 {
@@ -183,7 +197,9 @@ impl World {
             CqlType::Text => _ = builder.cell(id, self.cell(&text, liveness)),
             _ => {
                 let deletion = if self.chance(3) { self.deletion() } else { DeletionTime::LIVE };
-                let paths: Vec<[u8; 4]> = (0..self.below(5) as u32).map(u32::to_be_bytes).collect();
+                let is_large = self.has_large && self.chance(1000);
+                let count = if is_large { LARGE_CELL_COUNT } else { self.below(5) as u32 };
+                let paths: Vec<[u8; 4]> = (0..count).map(u32::to_be_bytes).collect();
                 let cells = paths.iter().map(|path| self.cell(b"val", liveness).with_path(path));
                 builder.complex(id, deletion, cells);
             }

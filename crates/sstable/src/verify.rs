@@ -90,7 +90,7 @@ impl TableFile {
         let mut partition_count = 0;
         loop {
             match cursor.step()? {
-                Step::Need(need) => drop(need.read()?),
+                Step::Need(_) => unreachable!("direct chunks wait"),
                 Step::End => break,
                 Step::Header(header) => {
                     last = None;

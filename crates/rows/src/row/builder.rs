@@ -9,6 +9,9 @@ use super::{
 };
 use crate::{CellRef, Clustering, DeletionTime, Liveness, NO_DELETION_TIME, room_for};
 
+/// A finished row has at most so much room that it does not use.
+const UNUSED_BYTES_MAX: usize = 1 << 10;
+
 /// Writes a row, column by column, ascending by id.
 #[derive(Debug)]
 pub struct RowBuilder {
@@ -40,6 +43,11 @@ impl RowBuilder {
     ) -> Self {
         let bytes = Vec::with_capacity(64 + clustering.len() + columns_bytes);
         Self::reusing(bytes, clustering, liveness, deletion)
+    }
+
+    /// A row that has at most the columns of another, at its clustering.
+    pub fn part_of(row: &Row, liveness: Liveness, deletion: DeletionTime) -> Self {
+        Self::with_capacity(row.encoded_clustering(), liveness, deletion, row.as_encoded().len())
     }
 
     /// The same in memory that was used before ([`RowBuilder::finish_into`]).
@@ -206,9 +214,12 @@ impl RowBuilder {
         self.bytes[flags_offset] = flags;
     }
 
-    /// The row.
+    /// The row. What it has not used of much room is given back: nobody counts it.
     pub fn finish(mut self) -> Row {
         self.mark();
+        if self.bytes.capacity() - self.bytes.len() > UNUSED_BYTES_MAX {
+            self.bytes.shrink_to_fit();
+        }
         Row(self.bytes.into())
     }
 

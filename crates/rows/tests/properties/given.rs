@@ -6,8 +6,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use rows::{
-    Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
-    NO_DELETION_TIME, RangeTombstone, Row, RowBuilder, Slice,
+    Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime,
+    LARGE_ROW_BYTES, Liveness, NO_DELETION_TIME, RangeTombstone, Row, RowBuilder, Slice,
 };
 use schema::{ClusteringOrder, ColumnId, ColumnKind, Table, TableBuilder, TableId};
 use types::CqlType;
@@ -48,6 +48,9 @@ pub(crate) fn clustering(place: Place) -> Clustering {
     builder.push(Some(&place.0.to_be_bytes())).push(Some(&place.1.to_be_bytes()));
     builder.finish()
 }
+
+/// Where rows with a text are large.
+const LARGE: Place = (3, 3);
 
 /// Every place there is, in clustering order.
 pub(crate) fn all_places() -> Vec<Place> {
@@ -116,7 +119,11 @@ pub(crate) fn row_at(at: Place, timestamps: BoxedStrategy<i64>) -> impl Strategy
     (liveness(timestamps.clone()), deletion(timestamps.clone()), simple, cells(0..4), cells(0..4)).prop_map(
         move |(liveness, deletion, text, set, map)| {
             let mut builder = RowBuilder::new(&clustering(at), liveness, deletion);
-            if let Some(cell) = &text {
+            let mut text = text.clone();
+            if let Some(cell) = &mut text {
+                if at == LARGE && cell.as_ref().is_live(0) {
+                    cell.value.resize(LARGE_ROW_BYTES, 0);
+                }
                 builder.cell(TEXT, cell.as_ref());
             }
             if let Some((deletion, cells)) = &set {

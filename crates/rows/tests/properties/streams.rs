@@ -7,8 +7,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use rows::{
-    DeletionTime, Marker, MergeCursor, PartitionHeader, PartitionKey, RangeTombstone, RangeTombstones, Row,
-    Slices, Step, Unfiltered, UnfilteredCursor, merge_rows,
+    DeletionTime, Lack, Marker, MergeCursor, PartitionHeader, PartitionKey, RangeTombstone, RangeTombstones,
+    Row, Slices, Step, Unfiltered, UnfilteredCursor, merge_rows,
 };
 
 use crate::given::{self, Place, all_places, clustering, comparator};
@@ -121,7 +121,10 @@ fn merged(sources: &[Source], slices: &Slices, reversed: bool) -> Vec<(Partition
         match step {
             Step::Header(header) => partitions.push((header, Vec::new())),
             Step::Item(item) => partitions.last_mut().expect("items follow a header").1.push(item),
-            Step::Need(()) => {}
+            Step::Need(Lack::Source(())) => {}
+            Step::Need(Lack::Merged(versions)) => {
+                cursor.put_merged(versions.merge());
+            }
             Step::End => break,
         }
     }

@@ -8,12 +8,14 @@ use stdx::prefetch::prefetch;
 use crate::checksums::PAGE_BYTES;
 use crate::data::ParseError;
 use crate::trie::Pages;
-use crate::{Chunk, ChunkId, ChunkSource, Component, SstableError, TableFile};
+use crate::{Chunk, ChunkId, ChunkSource, Component, LargeRow, RowReader, SstableError, TableFile};
 
 /// Why a cursor can not go on: a chunk is to be fetched, or something is wrong.
 #[derive(Debug)]
 pub(crate) enum Interrupt {
     Need(ChunkId),
+    /// A large row is to be read by somebody else.
+    Row(Box<LargeRow>),
     Failed(SstableError),
 }
 
@@ -30,6 +32,9 @@ const ITEM_BYTES_MAX: u64 = 1 << 31;
 
 /// As much as the head of most items takes; who lacks a byte of it will lack the next one too.
 const HEAD_BYTES: usize = 64;
+
+/// Room that is made for an item before its bytes are there, at most: how long it is may be damaged.
+const RESERVED_BYTES_MAX: usize = 1 << 20;
 
 /// Pages of a trie held: paths cross fewer.
 const HELD_PAGE_COUNT_MAX: usize = 16;
@@ -112,6 +117,11 @@ impl<S: ChunkSource> Chunks<S> {
         }
     }
 
+    /// Who reads the large row at a place in Data.
+    pub(crate) fn large_row(&self, position: u64) -> RowReader {
+        self.source.large_row(&self.file, position)
+    }
+
     /// At least `wanted` bytes of a component from an offset on, at least one.
     pub(crate) fn bytes(&mut self, component: Component, offset: u64, wanted: usize) -> Attempt<&[u8]> {
         let wanted = wanted.max(1);
@@ -181,6 +191,7 @@ impl<S: ChunkSource> Chunks<S> {
             }
             // Little more than is asked for: the rest may be most of a chunk.
             let lacking = (wanted - window.assembled.len()).max(HEAD_BYTES);
+            window.assembled.reserve(lacking.min(RESERVED_BYTES_MAX));
             window.assembled.extend_from_slice(&more[..lacking.min(more.len())]);
         }
     }

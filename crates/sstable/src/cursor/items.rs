@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rows::{Bound, DeletionTime, Marker, Row, Unfiltered};
+use rows::{Bound, DeletionTime, LARGE_ROW_BYTES, Marker, Row, Unfiltered};
 
-use super::chunks::{Attempt, Chunks};
+use super::chunks::{Attempt, Chunks, Interrupt};
 use crate::data::{Decoder, Head, HeadKind, Layout, ParseError, pass_rows};
-use crate::{ChunkSource, Component, SstableError, TableFile};
+use crate::{ChunkSource, Component, LargeRow, RowReader, SstableError, TableFile};
 
 /// Reads items.
 #[derive(Debug)]
@@ -50,6 +50,41 @@ impl Items {
 
     /// The whole row whose head was read last; `None` when nothing of it is left.
     pub(crate) fn row<S: ChunkSource>(
+        &mut self,
+        chunks: &mut Chunks<S>,
+        position: u64,
+        head: &Head,
+        is_static: bool,
+    ) -> Attempt<Option<Row>> {
+        let is_large = head.item_bytes >= LARGE_ROW_BYTES as u64;
+        if is_large && self.file.layout().columns(is_static).has_complex {
+            return self.large_row(chunks, position, head, is_static);
+        }
+        self.row_here(chunks, position, head, is_static)
+    }
+
+    fn large_row<S: ChunkSource>(
+        &mut self,
+        chunks: &mut Chunks<S>,
+        position: u64,
+        head: &Head,
+        is_static: bool,
+    ) -> Attempt<Option<Row>> {
+        match chunks.large_row(position) {
+            RowReader::Cursor => self.row_here(chunks, position, head, is_static),
+            RowReader::Other(Some(read)) => Ok(read.into_row()?),
+            RowReader::Other(None) => Err(Interrupt::Row(Box::new(LargeRow {
+                file: Arc::clone(&self.file),
+                position,
+                head: *head,
+                is_static,
+                clustering: self.decoder.clustering().to_vec(),
+                body: body(chunks, position, head)?.to_vec(),
+            }))),
+        }
+    }
+
+    fn row_here<S: ChunkSource>(
         &mut self,
         chunks: &mut Chunks<S>,
         position: u64,
@@ -102,7 +137,7 @@ fn body<'a, S: ChunkSource>(chunks: &'a mut Chunks<S>, position: u64, head: &Hea
 }
 
 /// A body has all its bytes at hand, so one that ends too soon is damaged too.
-pub(super) fn damaged(file: &TableFile, position: u64, error: ParseError) -> SstableError {
+pub(crate) fn damaged(file: &TableFile, position: u64, error: ParseError) -> SstableError {
     let what = match error {
         ParseError::Short { .. } => "a row or marker reaches beyond its end",
         ParseError::Malformed(what) => what,

@@ -93,7 +93,7 @@ impl<S: ChunkSource> LoneScan<S> {
     pub fn advance(&mut self) -> Result<LoneScanStep, SstableError> {
         match self.attempt() {
             Ok(step) => Ok(step),
-            Err(Interrupt::Need(_)) => Ok(LoneScanStep::Unusual),
+            Err(Interrupt::Need(_) | Interrupt::Row(_)) => Ok(LoneScanStep::Unusual),
             Err(Interrupt::Failed(error)) => Err(error),
         }
     }
@@ -104,6 +104,11 @@ impl<S: ChunkSource> LoneScan<S> {
     /// As all that is asked of a partition, when the scan stands at none.
     pub fn token(&self) -> Token {
         self.at().token
+    }
+
+    /// Bytes of all of it.
+    pub fn partition_bytes(&self) -> usize {
+        self.at().parts.bytes
     }
 
     /// Its deletion, or live.

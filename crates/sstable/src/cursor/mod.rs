@@ -30,11 +30,12 @@ use crate::data::{HeadKind, Layout, ParseError, read_partition_head};
 use crate::partition_index::{PartitionPlace, find, form_of, place_of};
 use crate::row_index::RowIndexEntry;
 use crate::trie::PayloadIterator;
-use crate::{ChunkNeed, ChunkSource, Component, RingPlace, RingRange, SstableError, TableFile};
+use crate::{ChunkNeed, ChunkSource, Component, FileNeed, RingPlace, RingRange, SstableError, TableFile};
 pub(crate) use chunks::Interrupt;
 use chunks::{Attempt, Chunks};
 use forward::Forward;
 use items::Items;
+pub(crate) use items::damaged;
 pub use lone_scan::{LoneScan, LoneScanStep};
 use reversed::Reversed;
 
@@ -169,7 +170,7 @@ impl<S: ChunkSource> FileCursor<S> {
     }
 
     /// Does one thing. `Ok(None)` when there is nothing to tell yet.
-    fn advance(&mut self) -> Attempt<Option<Step<ChunkNeed>>> {
+    fn advance(&mut self) -> Attempt<Option<Step<FileNeed>>> {
         match &mut self.state {
             State::End => return Ok(Some(Step::End)),
             State::Locate => self.state = self.locate()?,
@@ -388,7 +389,7 @@ impl<S: ChunkSource> FileCursor<S> {
         };
     }
 
-    fn after(&mut self, step: PartitionStep) -> Option<Step<ChunkNeed>> {
+    fn after(&mut self, step: PartitionStep) -> Option<Step<FileNeed>> {
         let next = match step {
             PartitionStep::Item(item) => return Some(Step::Item(item)),
             PartitionStep::Done { next } => next,
@@ -407,17 +408,19 @@ impl<S: ChunkSource> FileCursor<S> {
 }
 
 impl<S: ChunkSource> UnfilteredCursor for FileCursor<S> {
-    type Need = ChunkNeed;
+    type Need = FileNeed;
     type Error = SstableError;
 
-    fn step(&mut self) -> Result<Step<ChunkNeed>, SstableError> {
+    fn step(&mut self) -> Result<Step<FileNeed>, SstableError> {
         loop {
             match self.advance() {
                 Ok(Some(step)) => return Ok(step),
                 Ok(None) => {}
                 Err(Interrupt::Need(id)) => {
-                    return Ok(Step::Need(ChunkNeed { file: Arc::clone(self.chunks.file()), id }));
+                    let need = ChunkNeed { file: Arc::clone(self.chunks.file()), id };
+                    return Ok(Step::Need(FileNeed::Chunk(need)));
                 }
+                Err(Interrupt::Row(row)) => return Ok(Step::Need(FileNeed::Row(row))),
                 Err(Interrupt::Failed(error)) => {
                     self.state = State::End;
                     return Err(error);

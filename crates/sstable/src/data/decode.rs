@@ -76,6 +76,9 @@ struct FoundCell {
 /// What a row in memory takes for a column beside its value, at most but for times.
 const COLUMN_OVERHEAD_BYTES: usize = 8;
 
+/// And for a cell of many beside its path and value, most often.
+const CELL_OVERHEAD_BYTES: usize = 14;
+
 /// Memory that rows share, at most: as much as were read before, so that a lone row takes only its own.
 const SHARED_BYTES: usize = 32 << 10;
 
@@ -85,6 +88,11 @@ type Subset = SmallVec<[u16; 32]>;
 type Parsed<T> = Result<T, ParseError>;
 
 impl Decoder {
+    /// One that has read the head of an item with that clustering or prefix.
+    pub(crate) fn behind_head(clustering: Vec<u8>) -> Self {
+        Decoder { clustering, ..Decoder::default() }
+    }
+
     /// Reads the head of the item at the start of `bytes`. Static rows only where they belong.
     pub(crate) fn head(&mut self, layout: &Layout, bytes: &[u8], is_static: bool) -> Parsed<Head> {
         let mut input = Cursor::new(bytes);
@@ -349,6 +357,7 @@ fn build(builder: &mut RowBuilder, reader: &CellReader<'_>, columns: &Columns, f
         }
     }
     let count = input.vint()?;
+    builder.reserve(input.remaining() + count as usize * CELL_OVERHEAD_BYTES);
     let cells = (0..count).map_while(|_| reader.read_path_cell(&mut input).ok());
     builder.complex(id, deletion, cells.filter(|cell| !is_gone(cell.timestamp)));
     Ok(())

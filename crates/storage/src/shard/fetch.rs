@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::{ColdReader, ColdStats};
-use sstable::{Chunk, ChunkId, ChunkNeed, ChunkSource, Component, SstableError, TableFile};
+use sstable::{
+    Chunk, ChunkId, ChunkNeed, ChunkSource, Component, FileNeed, ReadRow, RowReader, SstableError, TableFile,
+};
 use tokio::sync::Notify;
 
 use super::Shard;
@@ -49,12 +51,23 @@ pub(super) struct CacheShare {
 }
 
 impl Shard {
-    /// Gets a chunk that a cursor lacks to where it finds it.
-    pub(super) async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
+    /// Gets what a cursor lacks to where it finds it.
+    pub(super) async fn supply(&self, need: FileNeed, held: &HeldChunks) -> Result<(), StorageError> {
         if self.is_hurried() {
             // It gives up, and somebody who can wait begins again.
             return std::future::pending().await;
         }
+        match need {
+            FileNeed::Chunk(need) => self.fetch(need, held).await,
+            FileNeed::Row(row) => {
+                let read = self.runtime.io.run(move || row.read()).await;
+                *held.row.borrow_mut() = Some(read);
+                Ok(())
+            }
+        }
+    }
+
+    async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
         self.cache.count_miss();
         HeldChunks::count(&held.metrics.cache_miss_count);
         let id = need.id;
@@ -236,6 +249,8 @@ pub(super) struct HeldChunks {
     cache: Rc<ChunkCache>,
     metrics: Rc<TableMetrics>,
     pub(super) chunks: RefCell<Vec<(ChunkId, Chunk)>>,
+    /// A large row that another thread has read for that step.
+    row: RefCell<Option<ReadRow>>,
     /// How each file's Data is being read.
     courses: RefCell<Vec<Course>>,
     /// Files whose Data had to be read from the disk, since somebody asked.
@@ -259,6 +274,7 @@ impl HeldChunks {
             cache: Rc::clone(cache),
             metrics: Rc::clone(metrics),
             chunks: RefCell::new(Vec::new()),
+            row: RefCell::new(None),
             courses: RefCell::new(Vec::new()),
             cold_files: RefCell::new(Vec::new()),
         }
@@ -351,5 +367,9 @@ impl ChunkSource for HeldChunks {
             }
         }
         Ok(found)
+    }
+
+    fn large_row(&self, file: &TableFile, position: u64) -> RowReader {
+        RowReader::Other(self.row.take().filter(|row| row.is_at(file, position)))
     }
 }

@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, Slices, ValuesInPlace};
 use smallvec::SmallVec;
-use sstable::{Chunk, ChunkId, ChunkSource, LonePartition, LoneSearch, SearchKey, SstableError, TableFile};
+use sstable::{
+    Chunk, ChunkId, ChunkSource, LonePartition, LoneSearch, RowReader, SearchKey, SstableError, TableFile,
+};
 
 use super::TableStore;
 use super::lone_versions::{LoneStep, LoneVersions};
@@ -281,5 +283,10 @@ impl ChunkSource for CachedChunks<'_> {
             TableMetrics::add(&self.metrics.cache_hit_count, 1);
         }
         Ok(found)
+    }
+
+    fn large_row(&self, _file: &TableFile, _position: u64) -> RowReader {
+        // Somebody who can wait has it read.
+        RowReader::Other(None)
     }
 }

@@ -3,7 +3,7 @@
 use rows::{DeletionTime, Row, Step, Unfiltered, UnfilteredCursor, merge_row, merge_rows};
 use schema::Table;
 use smallvec::SmallVec;
-use sstable::{ChunkNeed, ChunkSource, FileCursor, SstableError};
+use sstable::{ChunkSource, FileCursor, FileNeed, SstableError};
 
 /// What all places have of a partition of at most one row.
 pub(super) struct LoneVersions {
@@ -14,8 +14,8 @@ pub(super) struct LoneVersions {
 
 /// What a file has of such a partition.
 pub(super) enum LoneStep {
-    /// A chunk is lacking.
-    Need(ChunkNeed),
+    /// Something is lacking.
+    Need(FileNeed),
     /// It was taken.
     Whole,
     /// More than a row and a deletion.
@@ -49,7 +49,14 @@ impl LoneVersions {
         }
     }
 
+    /// Is any of them a large row?
+    pub(super) fn has_large(&self) -> bool {
+        self.rows.iter().any(Row::is_large)
+    }
+
     /// The row they make; `None` when nothing is left of it.
+    ///
+    /// Takes long if it [has large](LoneVersions::has_large) ones.
     pub(super) fn merge(mut self, table: &Table) -> Option<Row> {
         match self.rows.len() {
             1 => merge_row(self.rows.pop()?, self.deletion),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ring::Sharding;
 use rows::{
-    DeletionTime, Marker, MergeCursor, PartitionHeader, PartitionKey, Slices, Step, Unfiltered,
+    DeletionTime, Lack, Marker, MergeCursor, PartitionHeader, PartitionKey, Slices, Step, Unfiltered,
     UnfilteredCursor, purge_row,
 };
 use runtime::{Clock, Disk, Random};
@@ -162,7 +162,9 @@ impl Merge {
                     }
                 }
                 Step::Item(_) => {}
-                Step::Need(_) => unreachable!("a direct source reads what it lacks"),
+                // Nobody waits for this thread.
+                Step::Need(Lack::Merged(versions)) => self.merged.put_merged(versions.merge()),
+                Step::Need(Lack::Source(_)) => unreachable!("a direct source reads what it lacks"),
                 Step::End => {
                     self.output.end_partition()?;
                     return Ok(true);

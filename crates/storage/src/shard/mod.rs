@@ -8,6 +8,7 @@
 //! |---|---|
 //! | how is a write taken? | `write.rs` |
 //! | how is a page read? | `read.rs` |
+//! | what of a row is for the client? | `visible.rs` |
 //! | how are rows read that are in memory, by their keys? | `point.rs`, `lone.rs` |
 //! | how are tombstones counted? | `tombstones.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
@@ -43,6 +44,7 @@ mod snapshot;
 mod tables;
 mod tombstones;
 mod truncation;
+mod visible;
 mod visit;
 mod write;
 

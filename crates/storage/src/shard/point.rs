@@ -13,7 +13,7 @@ use schema::Table;
 use smallvec::SmallVec;
 
 use super::Shard;
-use super::read::live_rows;
+use super::visible::live_rows;
 use crate::memtable::KEYS_TOGETHER;
 
 /// Reads of the only rows that partitions can have.
@@ -72,7 +72,9 @@ impl Shard {
                 Some(RowInPlace::Encoded(row)) if row.is_empty() => None,
                 Some(row) => Some(row),
                 None => {
-                    let Some(versions) = found.into_versions() else { return ControlFlow::Continue(()) };
+                    // Large ones are for another thread.
+                    let versions = found.into_versions().filter(|versions| !versions.has_large());
+                    let Some(versions) = versions else { return ControlFlow::Continue(()) };
                     let live = live_rows(reads.now, reads.table);
                     merged =
                         versions.merge(reads.table).and_then(|row| live.filter(row, &mut tombstone_count));

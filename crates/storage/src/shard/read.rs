@@ -7,25 +7,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rows::{
-    ClusteringComparator, LiveRows, MergeCursor, PartitionHeader, PartitionKey, Row, RowBuilder, Slices,
-    Step, Unfiltered, UnfilteredCursor,
+    ClusteringComparator, Lack, LiveRows, MergeCursor, PartitionHeader, PartitionKey, Row, Slices, Step,
+    Unfiltered, UnfilteredCursor,
 };
 use runtime::{Piece, trace};
-use schema::{ColumnId, Table};
 use smallvec::SmallVec;
-use sstable::{ChunkNeed, FileCursor, KeyHash, RingPlace, SstableError};
+use sstable::{FileCursor, FileNeed, KeyHash, RingPlace, SstableError};
 
 use super::fetch::HeldChunks;
 use super::lone_versions::{LoneStep, LoneVersions};
 use super::read_trace::activity;
 use super::scan::LoneScanned;
 use super::tombstones::Passed;
+use super::visible::live_rows;
 use super::{Shard, TableStore};
 use crate::memtable::{Lone, MemtableCursor, MemtableSlot, MemtableTarget};
 use crate::scope::Scoped;
 use crate::{
-    KEYS_TOGETHER, PartitionRows, ReadColumns, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange,
-    RowList, StorageError,
+    KEYS_TOGETHER, PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
+    StorageError,
 };
 
 /// Steps after which a long read lets others on the shard go first.
@@ -33,7 +33,7 @@ const STEPS_PER_TURN: u32 = 1024;
 /// And after which it looks whether it has been long already.
 const STEPS_PER_LOOK: u32 = 16;
 /// A row of so many bytes is as much work as one step more.
-const STEP_BYTES: usize = 4 << 10;
+pub(super) const STEP_BYTES: usize = 4 << 10;
 
 impl Shard {
     /// Reads one page of this shard's part of what is asked for. Keys must be owned by this shard;
@@ -87,10 +87,10 @@ pub(super) struct Reading<'a> {
     /// From how many places it read at once.
     place_count: Cell<usize>,
     /// The largest row that it came upon.
-    row_bytes_max: usize,
+    pub(super) row_bytes_max: usize,
     steps: u32,
     /// What was done since it last looked whether it has been long: steps, and more for large rows.
-    work: u32,
+    pub(super) work: u32,
     pub(super) piece: Piece,
 }
 
@@ -150,6 +150,7 @@ impl<'a> Reading<'a> {
             found => found,
         };
         let is_full = match lone {
+            Some(lone) if lone.has_large() => Box::pin(self.take_large(key, lone)).await?,
             Some(lone) => self.take_lone(key, lone)?,
             None => {
                 let cursor = self.partition_cursor(key, &self.command.slices);
@@ -228,13 +229,21 @@ impl<'a> Reading<'a> {
     ) -> Result<bool, StorageError> {
         let is_whole = loop {
             match versions.take_from(&mut *cursor)? {
-                LoneStep::Need(need) => Box::pin(self.shard.fetch(need, &self.chunks)).await?,
+                LoneStep::Need(need) => Box::pin(self.shard.supply(need, &self.chunks)).await?,
                 LoneStep::Whole => break true,
                 LoneStep::More => break false,
             }
         };
         self.chunks.chunks.borrow_mut().clear();
         Ok(is_whole)
+    }
+
+    /// The same of a row with large versions, on another thread.
+    async fn take_large(&mut self, key: &PartitionKey, lone: LoneVersions) -> Result<bool, StorageError> {
+        let table = Arc::clone(&self.command.table);
+        let Some(row) = self.elsewhere(move || lone.merge(&table)).await else { return Ok(false) };
+        let row = self.visible_elsewhere(row, key).await?;
+        row.map_or(Ok(false), |row| self.take_only_row(row, key.clone()))
     }
 
     /// Adds the one row of a partition to the page, if it lives; is the page full by that?
@@ -379,12 +388,16 @@ impl<'a> Reading<'a> {
                 self.chunks.chunks.borrow_mut().clear();
             }
             match step {
-                Step::Need(need) => Box::pin(self.shard.fetch(need, &self.chunks)).await?,
+                Step::Need(Lack::Source(need)) => Box::pin(self.shard.supply(need, &self.chunks)).await?,
+                Step::Need(Lack::Merged(versions)) => {
+                    let merged = self.elsewhere(move || versions.merge()).await;
+                    cursor.put_merged(merged);
+                }
                 Step::Header(header) => {
                     if self.close(partition.take()) {
                         return Ok(true);
                     }
-                    partition = self.open(header, resumed)?;
+                    partition = self.open(header, resumed).await?;
                     if let Some(open) = &partition
                         && !self.has_room(open.rows.memory_bytes())?
                     {
@@ -399,7 +412,15 @@ impl<'a> Reading<'a> {
                         }
                         continue;
                     }
-                    if !self.take_item(item, open)? {
+                    let row = match item {
+                        Unfiltered::Row(row) => self.seen(row, &open.rows.key).await?,
+                        Unfiltered::Marker(marker) => {
+                            self.pass_marker(&marker, &open.rows.key)?;
+                            None
+                        }
+                    };
+                    let Some(row) = row else { continue };
+                    if !self.take_row(row, open) {
                         return self.close_before(partition.take());
                     }
                     if self.is_full() {
@@ -413,11 +434,23 @@ impl<'a> Reading<'a> {
 
     async fn count_step(&mut self) {
         self.steps += 1;
-        self.work += 1;
-        if self.work < STEPS_PER_LOOK {
-            return;
+        if self.is_to_look() {
+            self.give_way().await;
         }
-        self.work = 0;
+    }
+
+    /// Counts a step; is it time to look how long it has been?
+    pub(super) fn is_to_look(&mut self) -> bool {
+        self.work += 1;
+        let is_to_look = self.work >= STEPS_PER_LOOK;
+        if is_to_look {
+            self.work = 0;
+        }
+        is_to_look
+    }
+
+    /// Lets others on the shard go first if it has been long already.
+    async fn give_way(&mut self) {
         if self.steps >= STEPS_PER_TURN || self.piece.is_long() {
             self.steps = 0;
             tokio::task::yield_now().await;
@@ -425,20 +458,17 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Notes a merged row, as it is before anything of it is left out.
-    fn note_row(&mut self, row: &Row) {
-        let bytes = row.as_encoded().len();
-        self.row_bytes_max = self.row_bytes_max.max(bytes);
-        self.work = self.work.saturating_add(u32::try_from(bytes / STEP_BYTES).unwrap_or(u32::MAX));
-    }
-
     /// Begins a partition; `None` when it is another shard's.
-    fn open(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Result<Option<Open>, StorageError> {
+    async fn open(
+        &mut self,
+        header: PartitionHeader,
+        resumed: Option<u32>,
+    ) -> Result<Option<Open>, StorageError> {
         if self.shard.sharding.shard_of(header.key.token) != self.shard.index {
             return Ok(None);
         }
         let static_row = match header.static_row {
-            Some(row) => self.visible(row, &header.key)?,
+            Some(row) => self.seen(row, &header.key).await?,
             None => None,
         };
         let rows = PartitionRows { key: header.key, static_row, rows: RowList::new() };
@@ -446,26 +476,20 @@ impl<'a> Reading<'a> {
         Ok(Some(Open { rows, row_count, is_resumed, left_out_bytes: None }))
     }
 
-    /// Adds what is visible of a merged row to its partition, if there is room for it; counts an edge of a range
-    /// tombstone.
-    fn take_item(&mut self, item: Unfiltered, open: &mut Open) -> Result<bool, StorageError> {
-        let row = match item {
-            Unfiltered::Row(row) => row,
-            Unfiltered::Marker(marker) => return self.pass_marker(&marker, &open.rows.key).map(|()| true),
-        };
-        let Some(row) = self.visible(row, &open.rows.key)? else { return Ok(true) };
+    /// Adds what is visible of a merged row to its partition, if there is room for it.
+    fn take_row(&mut self, row: Row, open: &mut Open) -> bool {
         let of_partition = if open.rows.rows.is_empty() { open.rows.memory_bytes() } else { 0 };
         let bytes = of_partition + PartitionRows::row_bytes(&row);
         if self.bytes.saturating_add(bytes) > self.command.limits.bytes_max {
             open.left_out_bytes = Some(bytes);
-            return Ok(false);
+            return false;
         }
         self.bytes += bytes;
         self.encoded_bytes += row.as_encoded().len();
         self.row_count += 1;
         open.row_count += 1;
         open.rows.rows.push(row);
-        Ok(true)
+        true
     }
 
     /// Ends the page before a row for which it has no room.
@@ -506,28 +530,6 @@ impl<'a> Reading<'a> {
         self.page.partitions.push(open.rows);
         is_full
     }
-
-    /// What a client may see of a merged row.
-    pub(super) fn visible(&mut self, row: Row, key: &PartitionKey) -> Result<Option<Row>, StorageError> {
-        self.note_row(&row);
-        let (table, columns) = (&self.command.table, &self.command.columns);
-        let live = self.live_row(row, key)?;
-        let live = match table.dropped_columns().is_empty() {
-            true => live,
-            false => {
-                let is_there = |id| table.column_by_id(id).is_some();
-                live.map(|live| cut(&live, is_there)).filter(|kept| !kept.is_empty())
-            }
-        };
-        // To cut a small row costs more than to have all of it.
-        let is_whole = |row: &Row| *columns == ReadColumns::All || row.is_small();
-        Ok(live.map(|row| if is_whole(&row) { row } else { cut(&row, |id| columns.contains(id)) }))
-    }
-}
-
-/// What is live of a table at a moment.
-pub(super) fn live_rows(now: u32, table: &Table) -> LiveRows {
-    LiveRows { now, gc_before: now.saturating_sub(table.options().gc_grace_seconds) }
 }
 
 /// A partition that is being read.
@@ -547,20 +549,6 @@ impl Open {
     }
 }
 
-/// The row with cells of some columns only.
-fn cut(row: &Row, is_kept: impl Fn(ColumnId) -> bool) -> Row {
-    let mut builder = RowBuilder::with_encoded(row.encoded_clustering(), row.liveness(), row.deletion());
-    for column in row.columns().filter(|column| is_kept(column.id)) {
-        match column.data {
-            rows::ColumnData::Simple(cell) => _ = builder.cell(column.id, cell),
-            rows::ColumnData::Complex(complex) => {
-                _ = builder.complex(column.id, complex.deletion, complex.cells())
-            }
-        }
-    }
-    builder.finish()
-}
-
 /// A place where a partition may live.
 enum Source {
     Memory(Box<MemtableCursor>),
@@ -568,10 +556,10 @@ enum Source {
 }
 
 impl UnfilteredCursor for Source {
-    type Need = ChunkNeed;
+    type Need = FileNeed;
     type Error = SstableError;
 
-    fn step(&mut self) -> Result<Step<ChunkNeed>, SstableError> {
+    fn step(&mut self) -> Result<Step<FileNeed>, SstableError> {
         match self {
             Source::File(cursor) => cursor.step(),
             Source::Memory(cursor) => {

@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use bytes::BytesMut;
-use rows::{CellMerge, DeletionTime, PartitionKey, Row, merge_row, merge_rows, room_for};
+use rows::{CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, Row, merge_row, merge_rows, room_for};
 use runtime::Piece;
 use schema::Table;
 use smallvec::SmallVec;
@@ -32,9 +32,6 @@ use crate::{RingRange, StorageError};
 
 /// Partitions after which a scan lets others on the shard go first.
 const PARTITIONS_PER_TURN: u32 = 512;
-
-/// And after which it looks whether it has been long already.
-const PARTITIONS_PER_LOOK: u32 = 16;
 
 /// Partitions for which there is room in a page before they come, at most.
 const PARTITIONS_RESERVED_MAX: u32 = 128;
@@ -56,7 +53,7 @@ enum Stop {
     PageIsFull,
     End,
     Turn,
-    /// Not for a walk to tell.
+    /// Not for a walk to tell; or a large row, for which others on the shard are to go first.
     Unusual,
 }
 
@@ -135,7 +132,7 @@ impl Reading<'_> {
     }
 
     fn take_all(&mut self, merge: &mut LoneMerge<'_>) -> Result<Stop, StorageError> {
-        for count in 1..=PARTITIONS_PER_TURN {
+        for _ in 0..PARTITIONS_PER_TURN {
             if let Some(stop) = merge.advance()? {
                 return Ok(stop);
             }
@@ -143,7 +140,7 @@ impl Reading<'_> {
             if self.take_partition(merge, first)? {
                 return Ok(Stop::PageIsFull);
             }
-            if count.is_multiple_of(PARTITIONS_PER_LOOK) && self.piece.is_long() {
+            if self.is_to_look() && self.piece.is_long() {
                 break;
             }
         }
@@ -320,12 +317,18 @@ impl Headed<'_> {
             Source::Memory(partitions, at) => {
                 *at = match partitions.next() {
                     None | Some((_, Lone::Absent)) => None,
+                    Some((_, Lone::Row(lone))) if lone.row.is_some_and(Row::is_large) => {
+                        return Ok(Some(Stop::Unusual));
+                    }
                     Some((key, Lone::Row(lone))) => Some((key, lone)),
                     Some((_, Lone::Many)) => return Ok(Some(Stop::Unusual)),
                 };
                 at.as_ref().map(|(key, _)| key.token)
             }
             Source::File(scan, _) => match scan.advance()? {
+                LoneScanStep::Partition if scan.partition_bytes() >= LARGE_ROW_BYTES => {
+                    return Ok(Some(Stop::Unusual));
+                }
                 LoneScanStep::Partition => Some(scan.token()),
                 LoneScanStep::End => None,
                 LoneScanStep::Unusual => return Ok(Some(Stop::Unusual)),

@@ -25,7 +25,8 @@ use types::CqlType;
 
 /// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))` and others of its kind: `k.other`, `k.auto` with chunks
 /// of whatever length, `k.warm` and `k.hot` that come into memory by themselves; and `k.lone (pk int PRIMARY
-/// KEY, v text)`, whose tombstones compaction need not keep.
+/// KEY, v text)`, whose tombstones compaction need not keep; and `k.large (pk int, c int, s map<int, text> static,
+/// m map<int, text>, PRIMARY KEY (pk, c))` and `k.alone (pk int PRIMARY KEY, m map<int, text>)`.
 pub(crate) fn schema() -> Arc<Schema> {
     let table = |name: &str, id: u128, set: fn(&mut TableOptions)| {
         let mut table = TableBuilder::new(TableId(uuid::Uuid::from_u128(id)), "k", name)
@@ -44,6 +45,18 @@ pub(crate) fn schema() -> Arc<Schema> {
     let auto = table("auto", 14, |options| options.compression.chunk_length = ChunkLength::Auto);
     let warm = table("warm", 15, |options| options.caching.prefetch = Prefetch::All);
     let hot = table("hot", 16, |options| options.caching.prefetch = Prefetch::Hot);
+    let map = CqlType::Map { key: Arc::new(CqlType::Int), value: Arc::new(CqlType::Text), frozen: false };
+    let large = TableBuilder::new(TableId(uuid::Uuid::from_u128(17)), "k", "large")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("c", ColumnKind::Clustering(0, ClusteringOrder::Asc), CqlType::Int)
+        .column("s", ColumnKind::Static, map.clone())
+        .column("m", ColumnKind::Regular, map.clone());
+    let alone = TableBuilder::new(TableId(uuid::Uuid::from_u128(18)), "k", "alone")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("m", ColumnKind::Regular, map);
+    let of_maps =
+        |table: TableBuilder, name: &str| (name.to_owned(), Arc::new(table.build().expect("a sound table")));
+    let (large, alone) = (of_maps(large, "large"), of_maps(alone, "alone"));
     let plain = |_: &mut TableOptions| {};
     let class = "org.apache.cassandra.locator.SimpleStrategy".into();
     let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
@@ -51,7 +64,16 @@ pub(crate) fn schema() -> Arc<Schema> {
         name: "k".into(),
         replication: Replication { class, options },
         durable_writes: true,
-        tables: BTreeMap::from([table("t", 11, plain), table("other", 12, plain), auto, warm, hot, lone]),
+        tables: BTreeMap::from([
+            table("t", 11, plain),
+            table("other", 12, plain),
+            auto,
+            warm,
+            hot,
+            lone,
+            large,
+            alone,
+        ]),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))
@@ -208,7 +230,7 @@ pub(crate) fn flat(partition: &PartitionRows) -> Vec<(i32, i32, String)> {
     partition.rows.iter().map(row).collect()
 }
 
-fn number(bytes: impl AsRef<[u8]>) -> i32 {
+pub(crate) fn number(bytes: impl AsRef<[u8]>) -> i32 {
     i32::from_be_bytes(bytes.as_ref().try_into().expect("four bytes"))
 }
 

@@ -5,6 +5,7 @@
 //! | `given.rs` | (a node, a table, writes and reads in few words) |
 //! | `reading.rs` | do reads see memory and files as one? |
 //! | `scanning.rs` | does a scan give what reads of each key give? |
+//! | `large_rows.rs` | are large rows, which other threads read, what small ones would be? |
 //! | `cold.rs` | how often does a read go to the disk? |
 //! | `chunk_lengths.rs` | are chunks as long as reads ask for? |
 //! | `prefetching.rs` | what is in memory before anybody asks? |
@@ -32,6 +33,7 @@ mod failing;
 mod given;
 mod housekeeping;
 mod importing;
+mod large_rows;
 mod prefetching;
 mod pressure;
 mod reading;
