@@ -151,9 +151,11 @@ impl Row {
         self.0.len() <= SMALL_ROW_BYTES_MAX
     }
 
-    /// Is it so large that whoever works on it lets others go first when that is done?
+    /// Is it so large, and by its collections, that to work on it keeps a thread for long? Large values are copied at
+    /// once.
     pub fn is_large(&self) -> bool {
-        self.0.len() >= LARGE_ROW_BYTES
+        let is_of_many_cells = |column: ColumnRef<'_>| matches!(column.data, ColumnData::Complex(_));
+        self.0.len() >= LARGE_ROW_BYTES && self.columns().any(is_of_many_cells)
     }
 
     /// The row for keeping long, when so many bytes are held with it where it lies: there, if they are hardly more

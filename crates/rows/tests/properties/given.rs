@@ -49,7 +49,7 @@ pub(crate) fn clustering(place: Place) -> Clustering {
     builder.finish()
 }
 
-/// Where rows with a text are large.
+/// Where rows with a text are large, if they have a collection too.
 const LARGE: Place = (3, 3);
 
 /// Every place there is, in clustering order.
