@@ -57,7 +57,8 @@ impl CqlType {
 
     /// The value as `SELECT JSON` and `toJson` show it; `null` for a null one.
     pub fn to_json(&self, value: Option<&[u8]>) -> String {
-        let mut out = String::new();
+        // What is long is often about as long in JSON.
+        let mut out = String::with_capacity(value.map_or(0, <[u8]>::len));
         self.write_json(value, &mut out);
         out
     }

@@ -178,8 +178,8 @@ impl<'a> Groups<'a> {
         let evaluation =
             Evaluation { view: &view, bindings: self.bindings, aggregates: &values, now: self.now };
         let selectors = self.plan.selectors.as_deref().unwrap_or_default();
-        let bytes_max = scan.room.answer_bytes_max();
-        write_row(self.plan, selectors, &evaluation, bytes_max, scan.reader.io(), &mut self.out).await
+        let (bytes_max, io) = (scan.room.answer_bytes_max(), scan.reader.coordinator.io());
+        write_row(self.plan, selectors, &evaluation, bytes_max, io, &mut self.out).await
     }
 
     fn page(self, end: Option<ReadPosition>, amounts: Amounts) -> RowsResult {

@@ -101,12 +101,7 @@ async fn json(
 /// The JSON of a long value, made on another thread: 10 ms for each MiB of a list.
 async fn long_json(cql_type: &CqlType, value: Vec<u8>, io: &Io) -> String {
     let of = cql_type.clone();
-    io.run(move || {
-        let mut json = String::with_capacity(value.len());
-        of.write_json(Some(&value), &mut json);
-        json
-    })
-    .await
+    io.run(move || of.to_json(Some(&value))).await
 }
 
 fn check(bytes: usize, bytes_max: usize) -> Result<(), QueryError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
 use rows::Slices;
-use runtime::{Io, Piece, trace};
+use runtime::{Piece, trace};
 use schema::ColumnKind;
 use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, StorageError};
 
@@ -49,11 +49,6 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Threads for long work.
-    pub(super) fn io(&self) -> &Io {
-        self.coordinator.io()
-    }
-
     pub(super) async fn read(
         &self,
         plan: &SelectPlan,
@@ -138,8 +133,8 @@ pub(crate) async fn execute(
     let body = match &plan.selectors {
         None => RowsBody::Stored(read.rows, Arc::clone(&plan.projection)),
         Some(selectors) => {
-            let computing =
-                compute(plan, selectors, &read.rows, (bindings, now), scan.reader.io(), scan.room);
+            let io = reader.coordinator.io();
+            let computing = compute(plan, selectors, &read.rows, (bindings, now), io, scan.room);
             RowsBody::Computed(Box::pin(computing).await?)
         }
     };

@@ -56,42 +56,23 @@ impl Items {
         head: &Head,
         is_static: bool,
     ) -> Attempt<Option<Row>> {
-        let is_large = head.item_bytes >= LARGE_ROW_BYTES as u64;
-        if is_large && self.file.layout().columns(is_static).has_complex {
-            return self.large_row(chunks, position, head, is_static);
+        let may_be_long =
+            head.item_bytes >= LARGE_ROW_BYTES as u64 && self.file.layout().columns(is_static).has_complex;
+        let reader = if may_be_long { chunks.large_row(position) } else { RowReader::Cursor };
+        if let RowReader::Other(Some(read)) = reader {
+            return Ok(read.into_row()?);
         }
-        self.row_here(chunks, position, head, is_static)
-    }
-
-    fn large_row<S: ChunkSource>(
-        &mut self,
-        chunks: &mut Chunks<S>,
-        position: u64,
-        head: &Head,
-        is_static: bool,
-    ) -> Attempt<Option<Row>> {
-        match chunks.large_row(position) {
-            RowReader::Cursor => self.row_here(chunks, position, head, is_static),
-            RowReader::Other(Some(read)) => Ok(read.into_row()?),
-            RowReader::Other(None) => Err(Interrupt::Row(Box::new(LargeRow {
+        let body = body(chunks, position, head)?;
+        if let RowReader::Other(None) = reader {
+            return Err(Interrupt::Row(Box::new(LargeRow {
                 file: Arc::clone(&self.file),
                 position,
                 head: *head,
                 is_static,
                 clustering: self.decoder.clustering().to_vec(),
-                body: body(chunks, position, head)?.to_vec(),
-            }))),
+                body: body.to_vec(),
+            })));
         }
-    }
-
-    fn row_here<S: ChunkSource>(
-        &mut self,
-        chunks: &mut Chunks<S>,
-        position: u64,
-        head: &Head,
-        is_static: bool,
-    ) -> Attempt<Option<Row>> {
-        let body = body(chunks, position, head)?;
         let parsed = self.decoder.row(self.file.layout(), head, is_static, body);
         parsed.map_err(|error| damaged(chunks.file(), position, error).into())
     }

@@ -242,7 +242,7 @@ impl<'a> Reading<'a> {
     async fn take_large(&mut self, key: &PartitionKey, lone: LoneVersions) -> Result<bool, StorageError> {
         let table = Arc::clone(&self.command.table);
         let Some(row) = self.elsewhere(move || lone.merge(&table)).await else { return Ok(false) };
-        let row = self.visible_elsewhere(row, key).await?;
+        let row = self.seen(row, key).await?;
         row.map_or(Ok(false), |row| self.take_only_row(row, key.clone()))
     }
 

@@ -76,8 +76,21 @@ impl Reading<'_> {
     /// That was one too many.
     pub(super) fn pass_marker(&mut self, marker: &Marker, key: &PartitionKey) -> Result<(), StorageError> {
         let is_counted = self.live.counts(marker.left) || self.live.counts(marker.right);
-        match is_counted && self.pass(1) {
-            true => Err(self.too_many(key.clone(), Some(marker.prefix.clone()))),
+        self.pass_at(u64::from(is_counted), key, || marker.prefix.clone())
+    }
+
+    /// Counts tombstones of a place in a partition.
+    ///
+    /// # Errors
+    /// Those were too many.
+    pub(super) fn pass_at(
+        &mut self,
+        count: u64,
+        key: &PartitionKey,
+        place: impl FnOnce() -> Clustering,
+    ) -> Result<(), StorageError> {
+        match self.pass(count) {
+            true => Err(self.too_many(key.clone(), Some(place()))),
             false => Ok(()),
         }
     }
@@ -93,10 +106,8 @@ impl Reading<'_> {
         let mut count = 0;
         let live = self.live.filter(row.clone(), &mut count);
         self.passed.dead_nearby = (self.passed.dead_nearby + u32::from(live.is_none())).min(DEAD_NEARBY_MAX);
-        match self.pass(count) {
-            true => Err(self.too_many(key.clone(), Some(row.clustering()))),
-            false => Ok(live),
-        }
+        self.pass_at(count, key, || row.clustering())?;
+        Ok(live)
     }
 
     /// The error that ends a read.

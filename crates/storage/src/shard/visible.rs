@@ -28,11 +28,7 @@ impl Reading<'_> {
     }
 
     /// The same of a large row, on another thread.
-    pub(super) async fn visible_elsewhere(
-        &mut self,
-        row: Row,
-        key: &PartitionKey,
-    ) -> Result<Option<Row>, StorageError> {
+    async fn visible_elsewhere(&mut self, row: Row, key: &PartitionKey) -> Result<Option<Row>, StorageError> {
         self.note_row(&row);
         let (live, clustering) = (self.live, row.clustering());
         let (table, columns) = (Arc::clone(&self.command.table), self.command.columns.clone());
@@ -42,10 +38,8 @@ impl Reading<'_> {
             (row, count)
         });
         let (row, count) = seen.await;
-        match self.pass(count) {
-            true => Err(self.too_many(key.clone(), Some(clustering))),
-            false => Ok(row),
-        }
+        self.pass_at(count, key, || clustering)?;
+        Ok(row)
     }
 
     /// Has long work done on another thread.
