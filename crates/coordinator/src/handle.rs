@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cluster::MetadataLog;
-use runtime::Io;
+use runtime::{Io, Runtime};
 use schema::{Schema, TableId};
 use storage::ShardHandle;
 use uuid::Uuid;
@@ -43,7 +43,12 @@ impl Coordinator {
 
     /// Threads for work that would keep this shard.
     pub fn io(&self) -> &Io {
-        &self.shard.local().runtime().io
+        &self.runtime().io
+    }
+
+    /// What the node runs on.
+    pub fn runtime(&self) -> &Runtime {
+        self.shard.local().runtime()
     }
 
     /// The schema now in force on this shard.
@@ -68,18 +73,18 @@ impl Coordinator {
 
     /// Milliseconds since 1970.
     pub fn now_millis(&self) -> i64 {
-        self.shard.local().runtime().clock.now_millis()
+        self.runtime().clock.now_millis()
     }
 
     /// A version 1 UUID, unique on this node.
     pub fn time_uuid(&self) -> Uuid {
-        let runtime = self.shard.local().runtime();
+        let runtime = self.runtime();
         runtime.random.uuid_v1(&*runtime.clock)
     }
 
     /// A version 4 UUID.
     pub fn random_uuid(&self) -> Uuid {
-        self.shard.local().runtime().random.uuid_v4()
+        self.runtime().random.uuid_v4()
     }
 
     /// How many replicas a table has by its keyspace; 1 for local ones.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use schema::{Keyspace, Schema, Table};
 
 use crate::error::refuse;
-use crate::{QueryError, VirtualTables};
+use crate::{QueryError, VirtualKeyspaces};
 
 /// The keyspaces a statement can name, at one epoch.
 pub(crate) struct Catalog<'a> {
     pub(crate) schema: &'a Schema,
-    pub(crate) virtual_tables: &'a dyn VirtualTables,
+    pub(crate) made_up: &'a dyn VirtualKeyspaces,
 }
 
 /// Where a table's rows come from.
@@ -29,13 +29,12 @@ impl Catalog<'_> {
 
     /// The keyspace, if it is one the server makes up.
     pub(crate) fn system_keyspace(&self, name: &str) -> Option<&Arc<Keyspace>> {
-        self.virtual_tables.keyspaces().iter().find(|keyspace| keyspace.name == name)
+        self.made_up.keyspaces().iter().find(|keyspace| keyspace.name == name)
     }
 
     /// All keyspaces, in the order of their names.
     pub(crate) fn keyspaces(&self) -> Vec<&Arc<Keyspace>> {
-        let mut all: Vec<_> =
-            self.schema.keyspaces().values().chain(self.virtual_tables.keyspaces()).collect();
+        let mut all: Vec<_> = self.schema.keyspaces().values().chain(self.made_up.keyspaces()).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all.dedup_by(|a, b| a.name == b.name);
         all
@@ -46,7 +45,7 @@ impl Catalog<'_> {
     /// # Errors
     /// In Cassandra's words, when there is none.
     pub(crate) fn table(&self, keyspace: &str, name: &str) -> Result<(Arc<Table>, Home), QueryError> {
-        let home = if self.virtual_tables.makes_up(keyspace, name) { Home::MadeUp } else { Home::Stored };
+        let home = if self.made_up.makes_up(keyspace, name) { Home::MadeUp } else { Home::Stored };
         let Some(found) = self.keyspace(keyspace) else { refuse!("keyspace {keyspace} does not exist") };
         let made_up = || self.system_keyspace(keyspace).and_then(|other| other.tables.get(name));
         match found.tables.get(name).or_else(made_up) {

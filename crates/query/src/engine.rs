@@ -8,18 +8,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use coordinator::Coordinator;
-use cql::ast::Statement;
 use runtime::{Io, Piece, trace};
 use schema::Schema;
 
 use crate::catalog::Catalog;
-use crate::functions::CallTypes;
 use crate::memory::{AnswerMemory, AnswerRoom};
 use crate::modify::PrependClock;
 use crate::prepare::{self, Parsed, PlanCache, Planned, Prepared, PreparedText, is_qualified, statement_id};
 use crate::request::{BatchStatement, BatchType, QueryOptions, SessionState};
 use crate::response::{PreparedInfo, Response, ResponseKind};
-use crate::scope::{Markers, Scope};
 use crate::{PreparedFigures, PreparedLimits, PreparedTexts, QueryError, Timeouts, VirtualTables};
 
 /// Longest text that is prepared.
@@ -36,7 +33,7 @@ struct Inner {
     virtual_tables: Rc<dyn VirtualTables>,
     texts: Arc<PreparedTexts>,
     plans: RefCell<PlanCache>,
-    prepends: PrependClock,
+    prepends: Arc<PrependClock>,
     answers: Rc<AnswerMemory>,
     timeouts: Arc<Timeouts>,
 }
@@ -58,7 +55,7 @@ impl Engine {
         timeouts: Arc<Timeouts>,
     ) -> Self {
         let plans = RefCell::new(PlanCache::new(Arc::clone(&texts)));
-        let prepends = PrependClock::default();
+        let prepends = Arc::default();
         let inner = Inner { coordinator, virtual_tables, texts, plans, prepends, answers, timeouts };
         Engine { inner: Rc::new(inner) }
     }
@@ -90,14 +87,13 @@ impl Engine {
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
         trace::note(|| format!("Parsing {text}"));
+        self.inner.check_keyspace(&self.inner.coordinator.schema(), options.keyspace.as_deref())?;
         let mut piece = Piece::begin();
-        let statement = self.inner.parse(text, room).await?.statement;
+        let parsed = self.inner.parse(text, room).await?;
         trace::note(|| "Preparing statement".into());
         piece.give_way().await;
-        let schema = self.inner.coordinator.schema();
-        self.inner.check_keyspace(&schema, options.keyspace.as_deref())?;
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
-        let planned = self.inner.plan(&schema, statement, keyspace).await?;
+        let planned = self.inner.plan(&self.inner.coordinator.schema(), parsed, keyspace).await?;
         piece.give_way().await;
         let response = self.inner.execute(&planned, keyspace, options, room, false).await?;
         Ok(remember_keyspace(session, response))
@@ -198,7 +194,7 @@ fn remember_keyspace(session: &mut SessionState, response: Response) -> Response
 
 impl Inner {
     fn catalog<'a>(&'a self, schema: &'a Schema) -> Catalog<'a> {
-        Catalog { schema, virtual_tables: &*self.virtual_tables }
+        Catalog { schema, made_up: &**self.virtual_tables.keyspaces() }
     }
 
     /// Is the keyspace that a request names there?
@@ -211,34 +207,45 @@ impl Inner {
         }
     }
 
-    /// Plans a statement against a schema.
+    /// Plans a statement against a schema: a long one on another thread.
     async fn plan(
         &self,
-        schema: &Schema,
-        statement: Statement,
+        schema: &Arc<Schema>,
+        parsed: Parsed,
         keyspace: Option<&str>,
     ) -> Result<Planned, QueryError> {
-        let catalog = self.catalog(schema);
-        let scope = Scope {
-            catalog: &catalog,
-            keyspace: keyspace.unwrap_or_default().to_owned(),
-            markers: Markers::default(),
-            now_millis: self.coordinator.now_millis(),
-            calls: CallTypes::default(),
-            io: self.io(),
-            json: None,
-        };
-        prepare::plan(statement, keyspace, scope).await
+        if parsed.is_long {
+            // Boxed, so that the many short ones need no room for it.
+            return Box::pin(self.plan_elsewhere(Arc::clone(schema), parsed, keyspace)).await;
+        }
+        prepare::plan(parsed.statement, keyspace, &self.catalog(schema), self.coordinator.now_millis())
+    }
+
+    async fn plan_elsewhere(
+        &self,
+        schema: Arc<Schema>,
+        parsed: Parsed,
+        keyspace: Option<&str>,
+    ) -> Result<Planned, QueryError> {
+        let made_up = Arc::clone(self.virtual_tables.keyspaces());
+        let now_millis = self.coordinator.now_millis();
+        let keyspace = keyspace.map(str::to_owned);
+        let planning = self.io().run(move || {
+            let catalog = Catalog { schema: &schema, made_up: &*made_up };
+            prepare::plan(parsed.statement, keyspace.as_deref(), &catalog, now_millis)
+        });
+        planning.await
     }
 
     async fn prepare(
         &self,
         text: &str,
-        Parsed { statement, token_count }: Parsed,
+        parsed: Parsed,
         keyspace: Option<&str>,
     ) -> Result<Prepared, QueryError> {
-        let planned = self.plan(&self.coordinator.schema(), statement, keyspace).await?;
-        let bytes = planned.bytes(text.len(), token_count.unwrap_or_else(|| cql::token_count(text)));
+        let token_count = parsed.token_count.unwrap_or_else(|| cql::token_count(text));
+        let planned = self.plan(&self.coordinator.schema(), parsed, keyspace).await?;
+        let bytes = planned.bytes(text.len(), token_count);
         Ok(Prepared { keyspace: keyspace.map(Into::into), planned: Rc::new(planned), bytes })
     }
 

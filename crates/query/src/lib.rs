@@ -51,4 +51,4 @@ pub use response::{
 };
 pub use select::PointRow;
 pub use timeouts::{TimeoutKind, Timeouts};
-pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualTables};
+pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualKeyspaces, VirtualTables};

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use cql::ast::Marker;
-use runtime::Io;
 use schema::{Column, ColumnId, Table};
 use types::CqlType;
 
+use crate::ColumnSpec;
 use crate::catalog::Catalog;
 use crate::functions::CallTypes;
-use crate::terms::json::Json;
-use crate::{ColumnSpec, QueryError};
 
 /// What a term is meant for: names for messages, and the type it must have.
 #[derive(Clone, Debug)]
@@ -128,8 +126,22 @@ pub(crate) struct Scope<'a> {
     pub(crate) now_millis: i64,
     /// What is known of its calls.
     pub(crate) calls: CallTypes,
-    /// Threads for what would keep the shard.
-    pub(crate) io: &'a Io,
-    /// What was read of the JSON of the INSERT that is planned next, if that is long.
-    pub(crate) json: Option<Result<Json, QueryError>>,
+}
+
+impl<'a> Scope<'a> {
+    /// For a statement with so many markers.
+    pub(crate) fn new(
+        catalog: &'a Catalog<'a>,
+        keyspace: &str,
+        marker_count: usize,
+        now_millis: i64,
+    ) -> Scope<'a> {
+        Scope {
+            catalog,
+            keyspace: keyspace.to_owned(),
+            markers: Markers::new(marker_count),
+            now_millis,
+            calls: CallTypes::default(),
+        }
+    }
 }

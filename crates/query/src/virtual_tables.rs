@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use schema::{Keyspace, Table};
 use storage::PartitionRows;
@@ -10,9 +10,9 @@ use storage::PartitionRows;
 /// What must be waited for before a table can be made up.
 pub type Gathering<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// What the server knows about itself, as tables. A statement sees these keyspaces beside those
-/// of the schema and can not write to them.
-pub trait VirtualTables {
+/// Which keyspaces and tables are made up. A statement sees these keyspaces beside those of the schema and can not
+/// write to them. Statements are planned on several threads.
+pub trait VirtualKeyspaces: Send + Sync {
     /// The keyspaces, with their tables. Looked up by every statement that names no other table,
     /// so it must be cheap.
     fn keyspaces(&self) -> &[Arc<Keyspace>];
@@ -22,6 +22,19 @@ pub trait VirtualTables {
     fn makes_up(&self, keyspace: &str, table: &str) -> bool {
         self.keyspaces().iter().any(|known| known.name == keyspace && known.tables.contains_key(table))
     }
+
+    /// Is the keyspace one of `system_views` and the like, which Cassandra calls virtual (and not
+    /// merely a system keyspace that is stored)? DESCRIBE words the two differently, and filtering
+    /// on them needs no permission.
+    fn is_virtual(&self, keyspace: &str) -> bool {
+        matches!(keyspace, "system_views" | "system_virtual_schema")
+    }
+}
+
+/// What the server knows about itself, as tables.
+pub trait VirtualTables {
+    /// The keyspaces of these tables.
+    fn keyspaces(&self) -> &Arc<dyn VirtualKeyspaces>;
 
     /// What must be waited for before [`VirtualTables::rows`] is asked for this table, if anything:
     /// some tables tell of all shards.
@@ -33,13 +46,6 @@ pub trait VirtualTables {
     /// All rows of a table, as they are now; `None` when the table is not one of these. Partitions
     /// and rows in any order: the caller sorts. Static rows are not looked at unless given.
     fn rows(&self, table: &Table) -> Option<Vec<PartitionRows>>;
-
-    /// Is the keyspace one of `system_views` and the like, which Cassandra calls virtual (and not
-    /// merely a system keyspace that is stored)? DESCRIBE words the two differently, and filtering
-    /// on them needs no permission.
-    fn is_virtual(&self, keyspace: &str) -> bool {
-        matches!(keyspace, "system_views" | "system_virtual_schema")
-    }
 
     /// Facts for `DESCRIBE CLUSTER`: name of the cluster, partitioner, snitch (short names).
     fn cluster_facts(&self) -> ClusterFacts {
@@ -78,9 +84,16 @@ impl Default for ClusterFacts {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoVirtualTables;
 
-impl VirtualTables for NoVirtualTables {
+impl VirtualKeyspaces for NoVirtualTables {
     fn keyspaces(&self) -> &[Arc<Keyspace>] {
         &[]
+    }
+}
+
+impl VirtualTables for NoVirtualTables {
+    fn keyspaces(&self) -> &Arc<dyn VirtualKeyspaces> {
+        static NONE: LazyLock<Arc<dyn VirtualKeyspaces>> = LazyLock::new(|| Arc::new(NoVirtualTables));
+        &NONE
     }
 
     fn rows(&self, _table: &Table) -> Option<Vec<PartitionRows>> {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use coordinator::Coordinator;
-use query::{ClusterFacts, Gathering, VirtualTables};
+use query::{ClusterFacts, Gathering, VirtualKeyspaces, VirtualTables};
 use schema::{Keyspace, Table, TableId};
 use storage::PartitionRows;
 use uuid::Uuid;
@@ -70,9 +70,12 @@ impl SystemTables {
     }
 }
 
-impl VirtualTables for SystemTables {
+/// Which tables a node makes up; of keyspaces that are not in the schema, these.
+pub(super) struct MadeUp(pub(super) Vec<Arc<Keyspace>>);
+
+impl VirtualKeyspaces for MadeUp {
     fn keyspaces(&self) -> &[Arc<Keyspace>] {
-        &self.view.virtual_keyspaces
+        &self.0
     }
 
     fn makes_up(&self, keyspace: &str, table: &str) -> bool {
@@ -81,6 +84,12 @@ impl VirtualTables for SystemTables {
             "system_schema" => true,
             _ => self.is_virtual(keyspace),
         }
+    }
+}
+
+impl VirtualTables for SystemTables {
+    fn keyspaces(&self) -> &Arc<dyn VirtualKeyspaces> {
+        &self.view.made_up
     }
 
     fn gather<'a>(&'a self, table: &'a Table) -> Option<Gathering<'a>> {
@@ -104,7 +113,7 @@ impl VirtualTables for SystemTables {
     }
 
     fn rows(&self, table: &Table) -> Option<Vec<PartitionRows>> {
-        if !self.makes_up(table.keyspace(), table.name()) {
+        if !self.view.made_up.makes_up(table.keyspace(), table.name()) {
             return None;
         }
         Some(match (table.keyspace(), table.name()) {
@@ -116,7 +125,7 @@ impl VirtualTables for SystemTables {
             ("system", "compaction_history") => views::compaction_rows(table, &self.compactions.borrow()),
             ("system", _) => Vec::new(),
             ("system_schema", _) => self.schema_rows(table),
-            ("system_virtual_schema", _) => schema_rows::virtual_rows(table, &self.view.virtual_keyspaces),
+            ("system_virtual_schema", _) => schema_rows::virtual_rows(table, self.view.made_up.keyspaces()),
             ("system_views", "sstable_tasks") => views::task_rows(table, &self.compactions.borrow()),
             ("system_views", "clients") => views::client_rows(table, &*self.clients),
             _ => views::rows(table, &self.view, &self.stats.borrow()),

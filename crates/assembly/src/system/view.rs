@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use query::VirtualKeyspaces;
 use runtime::{Clock, Runtime};
-use schema::Keyspace;
 use storage::NodeFacts;
 use types::murmur3_x64_128;
 use uuid::Uuid;
 
 use super::definitions::virtual_keyspaces;
+use super::tables::MadeUp;
 use crate::memory::ProcessMemory;
 use crate::{AssemblyError, ClientMemory, MemoryUse, NodeOptions, NodeStats};
 
@@ -39,8 +40,8 @@ pub struct NodeView {
     /// What is there for clients.
     pub client_memory: ClientMemory,
     clock: Arc<dyn Clock>,
-    /// `system_views` and `system_virtual_schema`.
-    pub(crate) virtual_keyspaces: Arc<[Arc<Keyspace>]>,
+    /// Which tables it makes up.
+    pub(crate) made_up: Arc<dyn VirtualKeyspaces>,
 }
 
 impl NodeView {
@@ -61,7 +62,7 @@ impl NodeView {
             tokens: tokens(facts.host_id).into(),
             started_seconds: runtime.clock.now_seconds(),
             clock: Arc::clone(&runtime.clock),
-            virtual_keyspaces: virtual_keyspaces()?.into(),
+            made_up: Arc::new(MadeUp(virtual_keyspaces()?)),
         })
     }
 

@@ -61,7 +61,7 @@ fn check_arguments(
             refuse!("Argument '{argument}' cannot be frozen; remove frozen<> modifier from '{argument}'");
         }
     }
-    let catalog = Catalog { schema: context.schema, virtual_tables: &NoVirtualTables };
+    let catalog = Catalog { schema: context.schema, made_up: &NoVirtualTables };
     arguments.iter().try_for_each(|argument| super::resolve_type(argument, keyspace, &catalog).map(|_| ()))
 }
 

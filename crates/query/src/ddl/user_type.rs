@@ -73,7 +73,7 @@ fn check_users(
 }
 
 fn field_type(written: &CqlTypeName, keyspace: &str, context: &Context<'_>) -> Result<CqlType, QueryError> {
-    resolve_type(written, keyspace, &Catalog { schema: context.schema, virtual_tables: &NoVirtualTables })
+    resolve_type(written, keyspace, &Catalog { schema: context.schema, made_up: &NoVirtualTables })
 }
 
 fn check_field(written: &CqlTypeName) -> Result<(), QueryError> {

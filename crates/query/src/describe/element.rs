@@ -69,7 +69,7 @@ impl<'a> Element<'a> {
 
     /// The statement that makes it; a comment when it is made up.
     pub(super) fn create_statement(&self, catalog: &Catalog<'_>, with_internals: bool) -> String {
-        let is_virtual = catalog.virtual_tables.is_virtual(self.keyspace());
+        let is_virtual = catalog.made_up.is_virtual(self.keyspace());
         match self {
             Element::Keyspace(keyspace) => text::keyspace(keyspace, is_virtual),
             Element::Type(definition) => text::user_type(definition),

@@ -19,6 +19,7 @@ use cql::ast::{Describe, DescribeTarget, Ident, QualifiedName};
 use schema::Keyspace;
 use types::CqlType;
 
+use crate::ClusterFacts;
 use crate::QueryError;
 use crate::catalog::Catalog;
 use crate::ddl::is_system_keyspace;
@@ -41,11 +42,12 @@ const CREATED: [&str; 4] = ["keyspace_name", "type", "name", "create_statement"]
 pub(crate) fn describe(
     statement: &Describe,
     catalog: &Catalog<'_>,
+    cluster_facts: impl FnOnce() -> ClusterFacts,
     session: Option<&str>,
     options: &QueryOptions,
 ) -> Result<RowsResult, QueryError> {
     if statement.target == DescribeTarget::Cluster {
-        return Ok(cluster::describe(&catalog.virtual_tables.cluster_facts(), session));
+        return Ok(cluster::describe(&cluster_facts(), session));
     }
     let elements = elements(&statement.target, catalog, session)?;
     let names: &[&str] = if is_listing(&statement.target) { &LISTED } else { &CREATED };

@@ -32,7 +32,7 @@ impl Inner {
         room: &mut AnswerRoom,
         is_prepared: bool,
     ) -> Result<Response, QueryError> {
-        let environment = Environment::new(&self.coordinator);
+        let environment = Environment::of(self.coordinator.runtime());
         let mut bindings = bind(&options.values, &planned.variables, &environment, is_prepared)?;
         bindings.arrange(&planned.variables, self.io()).await;
         if !matches!(planned.body, Body::Select(_)) {
@@ -202,7 +202,7 @@ impl Inner {
             planned.push(match &statement.query {
                 BatchQuery::Prepared(id) => self.prepared(id, room).await?.planned,
                 BatchQuery::Text(text) => {
-                    Rc::new(self.plan(&schema, self.parse(text, room).await?.statement, keyspace).await?)
+                    Rc::new(self.plan(&schema, self.parse(text, room).await?, keyspace).await?)
                 }
             });
             piece.give_way().await;
@@ -217,7 +217,7 @@ impl Inner {
             }
         }
         check_batch(batch_type, false, &plans)?;
-        let environment = Environment::new(&self.coordinator);
+        let environment = Environment::of(self.coordinator.runtime());
         let writer = self.writer(options, None);
         let mut changes = Changes::default();
         for ((statement, planned), plan) in statements.iter().zip(&planned).zip(&plans) {

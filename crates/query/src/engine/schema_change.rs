@@ -56,7 +56,7 @@ impl Inner {
         let schema = self.coordinator.schema();
         let (table, home) = self.catalog(&schema).table(keyspace, &truncate.table.name)?;
         if home == Home::MadeUp {
-            if self.virtual_tables.is_virtual(keyspace) {
+            if self.virtual_tables.keyspaces().is_virtual(keyspace) {
                 refuse!("Truncation is not supported by table {keyspace}.{}", table.name());
             }
             return Err(QueryError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
@@ -76,7 +76,8 @@ impl Inner {
         options: &QueryOptions,
     ) -> Result<Response, QueryError> {
         let schema = self.coordinator.schema();
-        let rows = describe::describe(statement, &self.catalog(&schema), keyspace, options)?;
+        let cluster_facts = || self.virtual_tables.cluster_facts();
+        let rows = describe::describe(statement, &self.catalog(&schema), cluster_facts, keyspace, options)?;
         Ok(ResponseKind::Rows(rows).into())
     }
 }

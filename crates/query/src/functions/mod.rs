@@ -14,9 +14,9 @@ mod number;
 mod resolve;
 
 use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
 
-use coordinator::Coordinator;
+use runtime::{Clock, Random, Runtime};
 use types::CqlType;
 
 use crate::QueryError;
@@ -33,19 +33,30 @@ const MADE_BYTES_MAX: usize = 64 << 20;
 
 /// The world as functions see it.
 pub(crate) struct Environment<'a> {
-    coordinator: Option<&'a Coordinator>,
+    world: Option<World<'a>>,
     /// What functions have made.
     made_bytes: Cell<usize>,
 }
 
+/// Clock and dice.
+#[derive(Clone, Copy)]
+struct World<'a> {
+    clock: &'a dyn Clock,
+    random: &'a dyn Random,
+}
+
 impl<'a> Environment<'a> {
-    pub(crate) fn new(coordinator: &'a Coordinator) -> Self {
-        Environment { coordinator: Some(coordinator), made_bytes: Cell::new(0) }
+    pub(crate) fn new(clock: &'a dyn Clock, random: &'a dyn Random) -> Self {
+        Environment { world: Some(World { clock, random }), made_bytes: Cell::new(0) }
+    }
+
+    pub(crate) fn of(runtime: &'a Runtime) -> Self {
+        Self::new(&*runtime.clock, &*runtime.random)
     }
 
     /// No world at all: for folding constants, which ask nothing of it.
     pub(crate) fn none() -> Self {
-        Environment { coordinator: None, made_bytes: Cell::new(0) }
+        Environment { world: None, made_bytes: Cell::new(0) }
     }
 
     /// What is made from here on is of another row.
@@ -63,20 +74,21 @@ impl<'a> Environment<'a> {
     }
 
     pub(crate) fn now_millis(&self) -> i64 {
-        self.coordinator.map_or(0, Coordinator::now_millis)
+        self.world.map_or(0, |world| world.clock.now_millis())
     }
 
     pub(crate) fn time_uuid(&self) -> [u8; 16] {
-        self.coordinator.map_or([0; 16], |coordinator| *coordinator.time_uuid().as_bytes())
+        self.world.map_or([0; 16], |world| *world.random.uuid_v1(world.clock).as_bytes())
     }
 
     pub(crate) fn random_uuid(&self) -> [u8; 16] {
-        self.coordinator.map_or([0; 16], |coordinator| *coordinator.random_uuid().as_bytes())
+        self.world.map_or([0; 16], |world| *world.random.uuid_v4().as_bytes())
     }
 }
 
 /// What computes a scalar function.
-pub(crate) type Body = Rc<dyn Fn(&[Option<&[u8]>], &Environment<'_>) -> Result<Option<Vec<u8>>, QueryError>>;
+pub(crate) type Body =
+    Arc<dyn Fn(&[Option<&[u8]>], &Environment<'_>) -> Result<Option<Vec<u8>>, QueryError> + Send + Sync>;
 
 /// A function of the values of one row.
 #[derive(Clone)]
@@ -99,9 +111,12 @@ impl ScalarFunction {
         name: &str,
         arguments: Vec<CqlType>,
         returns: CqlType,
-        body: impl Fn(&[Option<&[u8]>], &Environment<'_>) -> Result<Option<Vec<u8>>, QueryError> + 'static,
+        body: impl Fn(&[Option<&[u8]>], &Environment<'_>) -> Result<Option<Vec<u8>>, QueryError>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
-        ScalarFunction { name: format!("system.{name}"), arguments, returns, body: Rc::new(body) }
+        ScalarFunction { name: format!("system.{name}"), arguments, returns, body: Arc::new(body) }
     }
 
     /// The name without its keyspace.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
 
 use cql::ast::{ArithmeticOperator, NativeType, Term as Written};
 use types::CqlType;
@@ -17,8 +17,8 @@ use crate::terms::{self, Assignable, Term};
 /// A function that a call may mean.
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
-    Scalar(Rc<ScalarFunction>),
-    Aggregate(Rc<AggregateFunction>),
+    Scalar(Arc<ScalarFunction>),
+    Aggregate(Arc<AggregateFunction>),
 }
 
 impl Found {
@@ -154,28 +154,24 @@ pub(crate) fn find(
     }
 }
 
-fn scalars(functions: Vec<ScalarFunction>) -> Rc<[Found]> {
+fn scalars(functions: Vec<ScalarFunction>) -> Arc<[Found]> {
     functions.into_iter().map(|function| Found::Scalar(function.into())).collect()
 }
 
-/// What `Call::Operator` and `Call::Negation` may mean: dozens of functions, made once for a thread.
+/// What `Call::Operator` and `Call::Negation` may mean: dozens of functions, made once.
 struct Operations {
-    operators: [(ArithmeticOperator, Rc<[Found]>); 5],
-    negations: Rc<[Found]>,
+    operators: [(ArithmeticOperator, Arc<[Found]>); 5],
+    negations: Arc<[Found]>,
 }
 
-thread_local! {
-    static OPERATIONS: Operations = Operations {
-        operators: ArithmeticOperator::ALL.map(|operator| (operator, scalars(arithmetic::overloads(operator)))),
-        negations: scalars(arithmetic::negations()),
-    };
-}
+static OPERATIONS: LazyLock<Operations> = LazyLock::new(|| Operations {
+    operators: ArithmeticOperator::ALL.map(|operator| (operator, scalars(arithmetic::overloads(operator)))),
+    negations: scalars(arithmetic::negations()),
+});
 
-fn operations(operator: ArithmeticOperator) -> Rc<[Found]> {
-    OPERATIONS.with(|operations| {
-        let found = operations.operators.iter().find(|(of, _)| *of == operator);
-        found.map_or_else(|| Rc::from([]), |(_, overloads)| Rc::clone(overloads))
-    })
+fn operations(operator: ArithmeticOperator) -> Arc<[Found]> {
+    let found = OPERATIONS.operators.iter().find(|(of, _)| *of == operator);
+    found.map_or_else(|| Arc::from([]), |(_, overloads)| Arc::clone(overloads))
 }
 
 fn candidates(
@@ -183,10 +179,10 @@ fn candidates(
     arguments: &[Argument<'_>],
     table: Option<(&str, &str)>,
     scope: &Scope<'_>,
-) -> Result<Rc<[Found]>, QueryError> {
+) -> Result<Arc<[Found]>, QueryError> {
     let name = match call {
         Call::Operator(operator) => return Ok(operations(operator)),
-        Call::Negation => return Ok(OPERATIONS.with(|operations| Rc::clone(&operations.negations))),
+        Call::Negation => return Ok(Arc::clone(&OPERATIONS.negations)),
         Call::Cast(to) => {
             let to = if to == NativeType::Varchar { NativeType::Text } else { to };
             return Ok(scalars(cast::named(&format!("cast_as_{}", to.name()))));
@@ -199,13 +195,13 @@ fn candidates(
     }
     match name {
         "token" => {
-            let Some((keyspace, table)) = table else { return Ok(Rc::from([])) };
+            let Some((keyspace, table)) = table else { return Ok(Arc::from([])) };
             let (table, _home): (_, Home) = scope.catalog.table(keyspace, table)?;
             Ok(scalars(vec![native::token(&table)]))
         }
         "tojson" | "to_json" => match first {
             Some(of) => Ok(scalars(vec![native::to_json(name, of)])),
-            None => Ok(Rc::from([])),
+            None => Ok(Arc::from([])),
         },
         _ => {
             let mut found = native::named(name);

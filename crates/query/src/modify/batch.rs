@@ -1,16 +1,13 @@
 //! BATCH: several modifications at one timestamp.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use cql::ast::{Batch, BatchKind, Insert, Modification};
 use rows::Mutation;
-use runtime::Piece;
 use schema::Table;
 
 use super::collect::Changes;
-use super::json::read_ahead;
 use super::plan::{ModifyPlan, Using, plan, plan_using};
 use super::shape::{Constants, Run, Shape};
 use crate::QueryError;
@@ -37,7 +34,7 @@ pub(crate) struct BatchPlan {
 #[derive(Debug)]
 pub(crate) struct BatchEntry {
     /// Statements that differ in their constants alone share one.
-    pub(crate) plan: Rc<ModifyPlan>,
+    pub(crate) plan: Arc<ModifyPlan>,
     /// Which constants of the batch are bound to markers of the plan; `None` if its markers are those of the batch.
     pub(crate) constants: Option<Run>,
 }
@@ -64,7 +61,7 @@ impl BatchPlan {
 ///
 /// # Errors
 /// A part of it can not be planned, or the parts do not go together.
-pub(crate) async fn plan_batch(
+pub(crate) fn plan_batch(
     batch: &Batch,
     session: Option<&str>,
     scope: &mut Scope<'_>,
@@ -74,19 +71,14 @@ pub(crate) async fn plan_batch(
     let using = plan_using(&batch.using, &names, scope)?;
     let mut shapes: Vec<Shape<'_>> = Vec::new();
     let mut constants = Constants::default();
-    let mut piece = Piece::begin();
     for statement in &batch.statements {
-        piece.give_way().await;
-        if let Modification::Insert(insert) = statement {
-            read_ahead(insert, scope).await;
-        }
         let alike = match statement {
             Modification::Insert(insert) => fit(insert, &mut shapes, &mut constants, session, scope),
             _ => None,
         };
         statements.push(match alike {
             Some((plan, run)) => BatchEntry { plan, constants: Some(run) },
-            None => BatchEntry { plan: Rc::new(plan(statement.into(), session, scope)?), constants: None },
+            None => BatchEntry { plan: Arc::new(plan(statement.into(), session, scope)?), constants: None },
         });
     }
     let batch_type = match batch.kind {
@@ -109,7 +101,7 @@ fn fit<'a>(
     constants: &mut Constants,
     session: Option<&str>,
     scope: &Scope<'_>,
-) -> Option<(Rc<ModifyPlan>, Run)> {
+) -> Option<(Arc<ModifyPlan>, Run)> {
     let found = shapes.iter().find_map(|shape| shape.fit(insert, scope.now_millis, constants));
     if found.is_some() {
         return found;

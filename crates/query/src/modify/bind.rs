@@ -1,6 +1,7 @@
 //! From a plan and bound values to changes of partitions.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use coordinator::{Consistency, Coordinator};
@@ -18,9 +19,10 @@ use super::plan::{ModifyPlan, Using};
 use super::shape::Constants;
 use crate::QueryError;
 use crate::error::refuse;
+use crate::functions::Environment;
 use crate::request::BindValue;
 use crate::restrictions::{COMBINATIONS_MAX, Rows, StatementType, too_many};
-use crate::terms::{Bindings, Value};
+use crate::terms::{Bindings, Value, are_long};
 
 /// The greatest time to live: twenty years.
 const TIME_TO_LIVE_MAX: i32 = 20 * 365 * 24 * 60 * 60;
@@ -32,7 +34,7 @@ const FORESEEN_BYTES_MAX: usize = 4 << 10;
 pub(crate) struct Writer<'a> {
     pub(crate) coordinator: &'a Coordinator,
     pub(crate) consistency: Consistency,
-    pub(crate) prepends: &'a PrependClock,
+    pub(crate) prepends: &'a Arc<PrependClock>,
     /// The timestamp of statements that do not say their own; made when first needed.
     pub(crate) timestamp: OnceCell<i64>,
     /// Seconds since 1970.
@@ -137,15 +139,19 @@ impl Writer<'_> {
             return Err(QueryError::unsupported("Changing a counter table"));
         }
         let time = self.time(plan, bindings)?;
-        let keys = plan.restrictions.bind_keys(bindings)?;
+        let io = self.coordinator.io();
+        let keys = plan.restrictions.bind_keys(bindings, io).await?;
         let rows = match plan.changes_rows() {
-            true => Some(plan.restrictions.bind_rows(&plan.comparator, bindings)?),
+            true => Some(plan.restrictions.bind_rows(&plan.comparator, bindings, io).await?),
             false => None,
         };
         let row_count = keys.len() * rows.as_ref().map_or(1, Rows::count);
         if row_count > COMBINATIONS_MAX {
             return Err(too_many("primary key", row_count));
         }
+        let value_bytes = bindings.value_bytes();
+        let prepends = self.prepends;
+        let blindly = Applying { time, bindings, value_bytes, prepends, before: None };
         let mut piece = Piece::begin();
         for key in keys {
             let clusterings = match &rows {
@@ -160,9 +166,13 @@ impl Writer<'_> {
             };
             if !plan.statics.is_empty() {
                 let before = self.before(plan, &plan.statics, &key, None).await?;
-                let applying = Applying { time, bindings, prepends: self.prepends, before: before.as_ref() };
-                let foreseen_bytes = foreseen_bytes(changes, bindings);
-                let row = build(Clustering::EMPTY, Liveness::NONE, &plan.statics, &applying, foreseen_bytes)?;
+                let applying = Applying { before: before.as_ref(), ..blindly };
+                let building = Building {
+                    clustering: Clustering::EMPTY,
+                    liveness: Liveness::NONE,
+                    changes: &plan.statics,
+                };
+                let row = self.build(plan, building, &applying, changes).await?;
                 if let Some(row) = row {
                     changes.count_spread(if row_count > 1 { row.as_encoded().len() } else { 0 })?;
                     changes.partition(&plan.table, &key).set_static(&plan.table, row);
@@ -171,8 +181,8 @@ impl Writer<'_> {
             for clustering in clusterings {
                 check_clustering(plan, clustering)?;
                 let before = self.before(plan, &plan.regulars, &key, Some(clustering)).await?;
-                let applying = Applying { time, bindings, prepends: self.prepends, before: before.as_ref() };
-                let row_bytes = self.change_row(plan, &key, clustering, &applying, changes)?;
+                let applying = Applying { before: before.as_ref(), ..blindly };
+                let row_bytes = self.change_row(plan, &key, clustering, &applying, changes).await?;
                 if row_count > 1 {
                     changes.count_spread(row_bytes)?;
                     piece.give_way().await;
@@ -183,7 +193,7 @@ impl Writer<'_> {
     }
 
     /// Adds what changes of one row, and tells its bytes.
-    fn change_row(
+    async fn change_row(
         &self,
         plan: &ModifyPlan,
         key: &PartitionKey,
@@ -200,14 +210,56 @@ impl Writer<'_> {
             RowBuilder::new(clustering, Liveness::NONE, time.deletion()).finish()
         } else {
             let liveness = liveness(plan.statement, &time);
-            let foreseen_bytes = foreseen_bytes(changes, applying.bindings);
-            let row = build(clustering.clone(), liveness, &plan.regulars, applying, foreseen_bytes)?;
-            let Some(row) = row else { return Ok(0) };
-            row
+            let building = Building { clustering: clustering.clone(), liveness, changes: &plan.regulars };
+            match self.build(plan, building, applying, changes).await? {
+                Some(row) => row,
+                None => return Ok(0),
+            }
         };
         let row_bytes = row.as_encoded().len();
         changes.partition(&plan.table, key).add_row(row);
         Ok(row_bytes)
+    }
+
+    /// Builds a row: where much is put together, on another thread.
+    async fn build(
+        &self,
+        plan: &ModifyPlan,
+        building: Building<'_>,
+        applying: &Applying<'_>,
+        changes: &Changes,
+    ) -> Result<Option<Row>, QueryError> {
+        let value_bytes = applying.value_bytes;
+        // For the first row of a request all of its values, of more rows none has all.
+        let foreseen_bytes =
+            if changes.is_empty() { value_bytes } else { value_bytes.min(FORESEEN_BYTES_MAX) };
+        let before_bytes = applying.before.map_or(0, |row| row.as_encoded().len());
+        if plan.made_bytes.is_some_and(|bytes| are_long(bytes + value_bytes + before_bytes)) {
+            // Boxed, so that the many others need no room for it.
+            return Box::pin(self.build_elsewhere(building, applying, foreseen_bytes)).await;
+        }
+        building.build(applying, foreseen_bytes)
+    }
+
+    async fn build_elsewhere(
+        &self,
+        Building { clustering, liveness, changes }: Building<'_>,
+        applying: &Applying<'_>,
+        foreseen_bytes: usize,
+    ) -> Result<Option<Row>, QueryError> {
+        let (changes, bound) = (Arc::clone(changes), applying.bindings.bound());
+        let (time, value_bytes) = (applying.time, applying.value_bytes);
+        let (prepends, before) = (Arc::clone(applying.prepends), applying.before.cloned());
+        let runtime = self.coordinator.runtime();
+        let (clock, random) = (Arc::clone(&runtime.clock), Arc::clone(&runtime.random));
+        let building = move || {
+            let environment = Environment::new(&*clock, &*random);
+            let bindings = bound.bindings(&environment);
+            let before = before.as_ref();
+            let applying = Applying { time, bindings: &bindings, value_bytes, prepends: &prepends, before };
+            Building { clustering, liveness, changes: &changes }.build(&applying, foreseen_bytes)
+        };
+        runtime.io.run(building).await
     }
 
     /// Adds the deletion of these slices, and tells their bytes.
@@ -274,27 +326,24 @@ pub(super) fn liveness(statement: StatementType, time: &WriteTime) -> Liveness {
     }
 }
 
-/// Memory taken for a row before it is built: for the first of a request all of its values, of more rows none has all.
-fn foreseen_bytes(changes: &Changes, bindings: &Bindings<'_>) -> usize {
-    let value_bytes = bindings.value_bytes();
-    if changes.is_empty() { value_bytes } else { value_bytes.min(FORESEEN_BYTES_MAX) }
-}
-
-/// The row of these changes; `None` when nothing is in it.
-fn build(
+/// A row to be built of changes of columns.
+struct Building<'a> {
     clustering: Clustering,
     liveness: Liveness,
-    changes: &[ColumnChange],
-    applying: &Applying<'_>,
-    foreseen_bytes: usize,
-) -> Result<Option<Row>, QueryError> {
-    let mut row = RowBuilder::new(&clustering, liveness, DeletionTime::LIVE);
-    row.reserve(foreseen_bytes);
-    for change in changes {
-        apply(change, applying, &mut row)?;
+    changes: &'a Arc<[ColumnChange]>,
+}
+
+impl Building<'_> {
+    /// The row; `None` when nothing is in it. Memory for its values is taken before.
+    fn build(self, applying: &Applying<'_>, foreseen_bytes: usize) -> Result<Option<Row>, QueryError> {
+        let mut row = RowBuilder::new(&self.clustering, self.liveness, DeletionTime::LIVE);
+        row.reserve(foreseen_bytes);
+        for change in self.changes.iter() {
+            apply(change, applying, &mut row)?;
+        }
+        let row = row.finish();
+        Ok((!row.is_empty()).then_some(row))
     }
-    let row = row.finish();
-    Ok((!row.is_empty()).then_some(row))
 }
 
 /// Key columns of a row may together be at most 65,535 bytes each.

@@ -1,6 +1,6 @@
 //! From operations on a column to cells in a row.
 
-use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rows::{CellRef, ColumnData, DeletionTime, Row, RowBuilder};
 use types::encoding::{Fields, Parts};
@@ -53,7 +53,7 @@ impl WriteTime {
 ///
 /// Cassandra mirrors the clock at 2010-01-01 and counts 100 ns steps within a millisecond down.
 #[derive(Debug, Default)]
-pub(crate) struct PrependClock(Cell<Option<(i64, i64)>>);
+pub(crate) struct PrependClock(Mutex<Option<(i64, i64)>>);
 
 const REFERENCE_MILLIS: i64 = 1_262_304_000_000;
 const STEPS_MAX: i64 = 9_999;
@@ -62,14 +62,15 @@ impl PrependClock {
     /// The first of `count` steps, each one later than the one before and all earlier than any given so far.
     fn next(&self, now_millis: i64, count: i64) -> (i64, i64) {
         let millis = REFERENCE_MILLIS - (now_millis - REFERENCE_MILLIS);
-        let next = match self.0.get() {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = match *last {
             Some((last, steps)) if millis >= last => match steps - count {
                 left if left >= 0 => (last, left),
                 _ => (last - 1, STEPS_MAX - count),
             },
             _ => (millis, STEPS_MAX - count),
         };
-        self.0.set(Some(next));
+        *last = Some(next);
         next
     }
 }
@@ -78,7 +79,9 @@ impl PrependClock {
 pub(super) struct Applying<'a> {
     pub(super) time: WriteTime,
     pub(super) bindings: &'a Bindings<'a>,
-    pub(super) prepends: &'a PrependClock,
+    /// Bytes of all bound values.
+    pub(super) value_bytes: usize,
+    pub(super) prepends: &'a Arc<PrependClock>,
     /// The row as it is, where it had to be read.
     pub(super) before: Option<&'a Row>,
 }
@@ -295,9 +298,10 @@ impl Gathered<'_> {
             }
             return Ok(());
         };
-        let unwanted: Vec<&[u8]> = parts(value, 1).collect::<Result<_, _>>()?;
+        let mut unwanted: Vec<&[u8]> = parts(value, 1).collect::<Result<_, _>>()?;
+        unwanted.sort_by(|a, b| element.compare(a, b));
         for (path, held) in self.existing() {
-            if unwanted.iter().any(|other| element.compare(other, &held).is_eq()) {
+            if unwanted.binary_search_by(|other| element.compare(other, &held)).is_ok() {
                 self.cells.push((path, None));
             }
         }

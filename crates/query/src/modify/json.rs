@@ -1,10 +1,8 @@
 //! INSERT JSON: the columns and values are in a text.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use cql::ast::{Insert, InsertSource, JsonDefault, JsonValue, Marker, Term as Written};
+use cql::ast::{JsonDefault, JsonValue, Marker, Term as Written};
 use schema::{Column, Table};
 use types::CqlType;
 
@@ -21,10 +19,10 @@ pub(super) fn plan(
     using: Using,
     scope: &mut Scope<'_>,
 ) -> Result<ModifyPlan, QueryError> {
-    let names: Rc<[String]> = table.columns().iter().map(|column| column.name.clone()).collect();
+    let names: Arc<[String]> = table.columns().iter().map(|column| column.name.clone()).collect();
     let values: Vec<(&Column, Term)> = match value {
         JsonValue::Literal(text) => {
-            let document = json::parse(text, scope.json.take(), &names)?;
+            let document = json::parse(text, None, &names)?;
             let mut values = Vec::with_capacity(table.columns().len());
             for column in table.columns() {
                 match (document.get(&column.name), default) {
@@ -42,28 +40,18 @@ pub(super) fn plan(
         JsonValue::Marker(marker) => {
             bind(marker, table, scope)?;
             let one = |column: &Column| {
-                Term::Json(Rc::new(JsonMarker {
+                Term::Json(Arc::new(JsonMarker {
                     index: marker.index as usize,
                     column: column.name.clone(),
                     cql_type: column.cql_type.clone(),
                     defaults_to_unset: default == JsonDefault::Unset,
-                    columns: Rc::clone(&names),
+                    columns: Arc::clone(&names),
                 }))
             };
             table.columns().iter().map(|column| (column, one(column))).collect()
         }
     };
     plan_values(values, table, using)
-}
-
-/// Has the JSON of an INSERT read on another thread if it is long, for the plan that follows.
-pub(crate) async fn read_ahead(insert: &Insert, scope: &mut Scope<'_>) {
-    if let InsertSource::Json { value: JsonValue::Literal(text), .. } = &insert.source
-        && terms::is_long(text.as_bytes())
-    {
-        let text = Bytes::copy_from_slice(text.as_bytes());
-        scope.json = Some(json::read(text, scope.io).await);
-    }
 }
 
 fn bind(marker: &Marker, table: &Table, scope: &mut Scope<'_>) -> Result<(), QueryError> {

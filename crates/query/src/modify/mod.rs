@@ -23,6 +23,5 @@ pub(crate) use batch::{BatchPlan, check as check_batch, plan_batch, unlogged_war
 pub(crate) use bind::{Writer, write_time};
 pub(crate) use cells::PrependClock;
 pub(crate) use collect::Changes;
-pub(crate) use json::read_ahead;
 pub(crate) use plan::{ModifyPlan, Written, plan};
 pub(crate) use point::PointRequest;

@@ -35,6 +35,22 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    fn bytes(&self) -> usize {
+        match self {
+            Operation::Set(term)
+            | Operation::Add(term)
+            | Operation::Prepend(term)
+            | Operation::Subtract(term)
+            | Operation::SetField(_, term)
+            | Operation::DeleteIndex(term)
+            | Operation::DeleteEntry(term) => term.bytes(),
+            Operation::SetIndex(place, value) | Operation::SetEntry(place, value) => {
+                place.bytes() + value.bytes()
+            }
+            Operation::Delete | Operation::DeleteField(_) => 0,
+        }
+    }
+
     /// Must the column be read first?
     pub(crate) fn reads(&self, of: &CqlType) -> bool {
         match self {
@@ -51,6 +67,19 @@ pub(crate) struct ColumnChange {
     pub(crate) id: ColumnId,
     pub(crate) cql_type: CqlType,
     pub(crate) operations: Vec<Operation>,
+}
+
+impl ColumnChange {
+    /// What is put together for it, in bytes, beside what markers are bound to; `None` of a value that is stored as it
+    /// is written or sent.
+    pub(super) fn made_bytes(&self) -> Option<usize> {
+        let is_stored_so = |operation: &Operation| match operation {
+            Operation::Set(term) => term.is_plain(),
+            _ => false,
+        };
+        let is_made = self.cql_type.is_multi_cell() || !self.operations.iter().all(is_stored_so);
+        is_made.then(|| self.operations.iter().map(Operation::bytes).sum())
+    }
 }
 
 /// Plans an assignment to a column.

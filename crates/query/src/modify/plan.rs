@@ -1,5 +1,6 @@
 //! The plan of an INSERT, UPDATE or DELETE.
 
+use std::ops::Add;
 use std::sync::Arc;
 
 use cql::ast::{Condition, Delete, Insert, IntegerValue, Modification, Relation, Update};
@@ -25,9 +26,11 @@ pub(crate) struct ModifyPlan {
     pub(crate) statement: StatementType,
     pub(crate) restrictions: Restrictions,
     /// Changes of static columns, ascending by id.
-    pub(crate) statics: Vec<ColumnChange>,
+    pub(crate) statics: Arc<[ColumnChange]>,
     /// Changes of regular columns, ascending by id.
-    pub(crate) regulars: Vec<ColumnChange>,
+    pub(crate) regulars: Arc<[ColumnChange]>,
+    /// What is put together of constants, in bytes; `None` when all values are stored as they are written or sent.
+    pub(crate) made_bytes: Option<usize>,
     pub(crate) using: Using,
     /// How it is written at once, if it can be ([`super::point`]).
     pub(crate) point: Option<PointChange>,
@@ -118,7 +121,7 @@ fn check_writable(table: &Table, home: Home, scope: &Scope<'_>) -> Result<(), Qu
     if home == Home::Stored {
         return Ok(());
     }
-    if scope.catalog.virtual_tables.is_virtual(table.keyspace()) {
+    if scope.catalog.made_up.is_virtual(table.keyspace()) {
         refuse!("Modification is not supported by table {}.{}", table.keyspace(), table.name());
     }
     Err(QueryError::Unauthorized(format!("{} keyspace is not user-modifiable.", table.keyspace())))
@@ -191,8 +194,14 @@ impl ColumnChanges {
             comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
             statement,
             restrictions,
-            statics: self.statics,
-            regulars: self.regulars,
+            made_bytes: self
+                .statics
+                .iter()
+                .chain(&self.regulars)
+                .filter_map(ColumnChange::made_bytes)
+                .reduce(Add::add),
+            statics: self.statics.into(),
+            regulars: self.regulars.into(),
             using,
             point: None,
         };

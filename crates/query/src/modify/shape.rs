@@ -4,15 +4,13 @@
 //! All of one *shape*, the table and its columns, share the plan of `VALUES (?, ?)`; what is left of each are
 //! its values.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use cql::ast::{Ident, Insert, InsertSource, Literal, Marker, QualifiedName, Term, Using};
 use types::CqlType;
 
 use super::plan::{ModifyPlan, Written, plan};
-use crate::functions::CallTypes;
-use crate::scope::{Markers, Scope};
+use crate::scope::Scope;
 use crate::terms;
 
 /// What INSERTs have in common.
@@ -20,7 +18,7 @@ pub(super) struct Shape<'a> {
     table: &'a Arc<QualifiedName>,
     columns: &'a Arc<[Ident]>,
     types: Vec<CqlType>,
-    plan: Rc<ModifyPlan>,
+    plan: Arc<ModifyPlan>,
 }
 
 impl<'a> Shape<'a> {
@@ -39,16 +37,8 @@ impl<'a> Shape<'a> {
             if_not_exists: false,
             using: Using::default(),
         };
-        let mut own = Scope {
-            catalog: scope.catalog,
-            keyspace: String::new(),
-            markers: Markers::new(values.len()),
-            now_millis: scope.now_millis,
-            calls: CallTypes::default(),
-            io: scope.io,
-            json: None,
-        };
-        let plan = Rc::new(plan(Written::Insert(&bound), session, &mut own).ok()?);
+        let mut own = Scope::new(scope.catalog, "", values.len(), scope.now_millis);
+        let plan = Arc::new(plan(Written::Insert(&bound), session, &mut own).ok()?);
         let type_of = |name: &Ident| Some(plan.table.column(name.as_str())?.cql_type.clone());
         let types = columns.iter().map(type_of).collect::<Option<_>>()?;
         Some(Shape { table: &insert.table, columns, types, plan })
@@ -61,7 +51,7 @@ impl<'a> Shape<'a> {
         insert: &Insert,
         now_millis: i64,
         constants: &mut Constants,
-    ) -> Option<(Rc<ModifyPlan>, Run)> {
+    ) -> Option<(Arc<ModifyPlan>, Run)> {
         let (columns, values) = columns_and_values(insert)?;
         let is_alike =
             insert.table == *self.table && columns == self.columns && values.len() == self.types.len();
@@ -75,7 +65,7 @@ impl<'a> Shape<'a> {
                 return None;
             }
         }
-        Some((Rc::clone(&self.plan), Run { start, count: values.len() }))
+        Some((Arc::clone(&self.plan), Run { start, count: values.len() }))
     }
 }
 

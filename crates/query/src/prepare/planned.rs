@@ -5,9 +5,10 @@ use std::sync::Arc;
 use cql::ast::{self, Statement, StatementKind};
 use schema::Table;
 
+use crate::catalog::Catalog;
 use crate::modify::{BatchPlan, ModifyPlan, Written, plan_batch};
 use crate::response::metadata_id;
-use crate::scope::{Markers, Scope};
+use crate::scope::Scope;
 use crate::select::SelectPlan;
 use crate::{ColumnSpec, PreparedInfo, QueryError, modify, select};
 
@@ -41,14 +42,15 @@ const BYTES_OF_COLUMN: usize = 192;
 /// Most markers of a statement.
 const MARKERS_MAX: usize = 65_535;
 
-/// Plans a statement.
+/// Plans a statement; `session` is the keyspace of unqualified names.
 ///
 /// # Errors
 /// It makes no sense against the catalog.
-pub(crate) async fn plan(
+pub(crate) fn plan(
     statement: Statement,
     session: Option<&str>,
-    mut scope: Scope<'_>,
+    catalog: &Catalog<'_>,
+    now_millis: i64,
 ) -> Result<Planned, QueryError> {
     if statement.markers.len() > MARKERS_MAX {
         return Err(QueryError::invalid(stdx::brief!(
@@ -56,11 +58,8 @@ pub(crate) async fn plan(
             statement.markers.len()
         )));
     }
-    scope.markers = Markers::new(statement.markers.len());
-    let epoch = scope.catalog.schema.epoch();
-    if let StatementKind::Insert(insert) = &statement.kind {
-        modify::read_ahead(insert, &mut scope).await;
-    }
+    let mut scope = Scope::new(catalog, session.unwrap_or_default(), statement.markers.len(), now_millis);
+    let epoch = catalog.schema.epoch();
     let mut modification = |written: Written<'_>| {
         modify::plan(written, session, &mut scope).map(|plan| Body::Modify(Box::new(plan)))
     };
@@ -69,10 +68,7 @@ pub(crate) async fn plan(
         StatementKind::Insert(insert) => modification(Written::Insert(&insert))?,
         StatementKind::Update(update) => modification(Written::Update(&update))?,
         StatementKind::Delete(delete) => modification(Written::Delete(&delete))?,
-        // Boxed, so that the many other statements need no room for it.
-        StatementKind::Batch(batch) => {
-            Body::Batch(Box::new(Box::pin(plan_batch(&batch, session, &mut scope)).await?))
-        }
+        StatementKind::Batch(batch) => Body::Batch(Box::new(plan_batch(&batch, session, &mut scope)?)),
         other => Body::Other(Box::new(other)),
     };
     let key_of = |table: &Table| scope.markers.partition_key_indexes(table);

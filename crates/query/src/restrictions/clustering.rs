@@ -1,8 +1,10 @@
 //! From restrictions of clustering columns to slices of a partition.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use rows::{Bound, BoundKind, Clustering, ClusteringBuilder, ClusteringComparator, Slice, Slices};
+use runtime::{Io, Piece};
 use types::CqlType;
 
 use super::Restrictions;
@@ -68,10 +70,11 @@ impl Restrictions {
     ///
     /// # Errors
     /// A value is null, unset or not of its type.
-    pub(crate) fn bind_rows(
+    pub(crate) async fn bind_rows(
         &self,
         comparator: &ClusteringComparator,
         bindings: &Bindings<'_>,
+        io: &Io,
     ) -> Result<Rows, QueryError> {
         if self.clustering.is_empty() {
             return Ok(match self.clustering_count {
@@ -82,6 +85,16 @@ impl Restrictions {
         if let Some(clustering) = self.bind_one_row(bindings)? {
             return Ok(Rows::Named(vec![clustering]));
         }
+        // Boxed, so that the many of one row need no room for it.
+        Box::pin(self.bind_product_of_rows(comparator, bindings, io)).await
+    }
+
+    async fn bind_product_of_rows(
+        &self,
+        comparator: &ClusteringComparator,
+        bindings: &Bindings<'_>,
+        io: &Io,
+    ) -> Result<Rows, QueryError> {
         let mut product = Product::new("clustering key");
         let mut slice = None;
         for restriction in self.sliced() {
@@ -89,29 +102,35 @@ impl Restrictions {
                 slice = Some(restriction);
                 break;
             }
-            let types = comparator.types().get(restriction.first().position..).unwrap_or_default();
-            let order = |a: &Point, b: &Point| compare(types, a, b);
-            product.push(restriction, bindings, |points| {
-                points.sort_by(order);
-                points.dedup_by(|a, b| order(a, b).is_eq());
-            })?;
+            let (types, first) = (Arc::clone(comparator.types()), restriction.first().position);
+            let arrange = move |points: &mut Vec<Point>| {
+                let types = types.get(first..).unwrap_or_default();
+                points.sort_by(|a, b| compare(types, a, b));
+                points.dedup_by(|a, b| compare(types, a, b).is_eq());
+            };
+            product.push(restriction, bindings, io, arrange).await?;
         }
         match slice {
             Some(restriction) => {
                 let mut slices = Vec::new();
+                let mut piece = Piece::begin();
                 for prefix in product.iter() {
                     slices.extend(slices_within(&prefix, restriction, comparator, bindings)?);
+                    piece.give_way().await;
                 }
                 Ok(Rows::Slices(Slices::new(slices, comparator)))
             }
             None => {
-                let clusterings: Vec<Clustering> = product.iter().map(|values| encode(&values)).collect();
-                Ok(if self.names_rows() {
-                    Rows::Named(clusterings)
-                } else {
-                    let slices = clusterings.into_iter().map(Slice::prefix).collect();
-                    Rows::Slices(Slices::new(slices, comparator))
-                })
+                let (names_rows, comparator) = (self.names_rows(), comparator.clone());
+                let make = move |product: &Product| {
+                    let clusterings = product.iter().map(|values| encode(&values));
+                    if names_rows {
+                        Rows::Named(clusterings.collect())
+                    } else {
+                        Rows::Slices(Slices::new(clusterings.map(Slice::prefix).collect(), &comparator))
+                    }
+                };
+                Ok(product.make(io, make).await)
             }
         }
     }

@@ -19,6 +19,9 @@ pub(crate) struct Filter {
     pub(crate) columns: Vec<ColumnId>,
 }
 
+/// What the columns are called when too many values are asked of them.
+const FILTERED: &str = "filtered columns";
+
 /// Tests with their values.
 #[derive(Debug, Default)]
 pub(crate) struct RowFilter {
@@ -97,13 +100,13 @@ impl Restrictions {
                 Test::Equal(_) if restriction.is_tuple => {
                     let sources =
                         restriction.columns.iter().map(|c| (source(c.id), c.cql_type.clone())).collect();
-                    add(Compared::Tuples(sources, restriction.bind_points(bindings)?));
+                    add(Compared::Tuples(sources, restriction.bind_points(FILTERED, bindings)?));
                 }
                 Test::Equal(super::restriction::Values::Terms(terms)) => {
                     add(Compared::Points(vec![value(&terms[0], &first.name, bindings)?]));
                 }
                 Test::Equal(_) | Test::In(_) | Test::InMarker(_) => {
-                    let points = restriction.bind_points(bindings)?;
+                    let points = restriction.bind_points(FILTERED, bindings)?;
                     let mut points: Vec<Vec<u8>> = points.into_iter().flatten().collect();
                     points.sort_by(|a, b| first.cql_type.compare(a, b));
                     add(Compared::Points(points));

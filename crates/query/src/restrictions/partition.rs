@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use cql::ast::{Ident, Operator, Term as Written};
 use rows::PartitionKey;
+use runtime::Io;
 use storage::RingRange;
 use types::{CqlType, Token, encoding};
 
 use super::Restrictions;
 use super::product::Product;
 use super::relation::{Relations, existing_column, symbol};
-use super::restriction::{Restriction, Test, Values};
+use super::restriction::{Point, Restriction, Test, Values};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::scope::{Receiver, Scope};
@@ -162,7 +163,11 @@ impl Restrictions {
     ///
     /// # Errors
     /// A value is null, unset or not of its type, or a key is empty or too long.
-    pub(crate) fn bind_partitions(&self, bindings: &Bindings<'_>) -> Result<Partitions, QueryError> {
+    pub(crate) async fn bind_partitions(
+        &self,
+        bindings: &Bindings<'_>,
+        io: &Io,
+    ) -> Result<Partitions, QueryError> {
         let range = match &self.token {
             Some(token) => match token.bind(bindings)? {
                 Some(range) => range,
@@ -177,7 +182,7 @@ impl Restrictions {
             let keys = if range.contains(key.token) { vec![key] } else { Vec::new() };
             return Ok(Partitions::Keys(keys));
         }
-        let mut keys = self.bind_keys(bindings)?;
+        let mut keys = self.bind_keys(bindings, io).await?;
         if self.token.is_some() {
             keys.retain(|key| range.contains(key.token));
         }
@@ -188,22 +193,34 @@ impl Restrictions {
     ///
     /// # Errors
     /// A value is null, unset or not of its type, or a key is empty or too long.
-    pub(crate) fn bind_keys(&self, bindings: &Bindings<'_>) -> Result<Vec<PartitionKey>, QueryError> {
+    pub(crate) async fn bind_keys(
+        &self,
+        bindings: &Bindings<'_>,
+        io: &Io,
+    ) -> Result<Vec<PartitionKey>, QueryError> {
         if let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] = &*self.partition
             && let [term] = terms.as_slice()
         {
             return Ok(vec![self.bind_single_key(term, bindings)?]);
         }
+        // Boxed, so that the many of one key need no room for it.
+        Box::pin(self.bind_product(bindings, io)).await
+    }
+
+    async fn bind_product(&self, bindings: &Bindings<'_>, io: &Io) -> Result<Vec<PartitionKey>, QueryError> {
         let mut product = Product::new("partition key");
         for restriction in &self.partition {
-            let of = &restriction.first().cql_type;
-            product.push(restriction, bindings, |points| {
+            let of = restriction.first().cql_type.clone();
+            let arrange = move |points: &mut Vec<Point>| {
                 // Values that compare equal may be different keys.
                 points.sort_by(|a, b| of.compare(&a[0], &b[0]).then_with(|| a.cmp(b)));
                 points.dedup();
-            })?;
+            };
+            product.push(restriction, bindings, io, arrange).await?;
         }
-        product.iter().map(|parts| partition_key(parts.into_iter())).collect()
+        product
+            .make(io, |product| product.iter().map(|parts| partition_key(parts.into_iter())).collect())
+            .await
     }
 
     /// What the partition key must equal, if it is one column and nothing else is asked.

@@ -7,13 +7,17 @@
 //! A few lists of a few hundred values are a few million combinations, each with values of up to 64 KiB: so they are
 //! counted before any of them is put together.
 
+use runtime::Io;
+
 use super::restriction::{Point, Restriction};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::terms::Bindings;
 
-/// Most combinations: more would keep the shard for longer than a few milliseconds, and nobody writes so many.
+/// Most combinations: nobody writes so many.
 pub(crate) const COMBINATIONS_MAX: usize = 65_535;
+/// More values or combinations are brought in order, and made into keys, on another thread.
+const HERE_MAX: usize = 4 << 10;
 /// Most bytes of all their values: as much as the largest request.
 const COMBINATION_BYTES_MAX: usize = 16 << 20;
 
@@ -35,17 +39,20 @@ impl Product {
     ///
     /// # Errors
     /// A value is null, unset or not of its type, or the combinations are too many or too long.
-    pub(super) fn push(
+    pub(super) async fn push(
         &mut self,
         restriction: &Restriction,
         bindings: &Bindings<'_>,
-        arrange: impl FnOnce(&mut Vec<Point>),
+        io: &Io,
+        arrange: impl FnOnce(&mut Vec<Point>) + Send + 'static,
     ) -> Result<(), QueryError> {
-        let mut points = restriction.bind_points(bindings)?;
-        if points.len() > COMBINATIONS_MAX {
-            return Err(too_many(self.what, points.len()));
-        }
-        arrange(&mut points);
+        let mut points = restriction.bind_points(self.what, bindings)?;
+        let is_long = points.len() > HERE_MAX;
+        let arranging = move || {
+            arrange(&mut points);
+            points
+        };
+        let points = if is_long { io.run(arranging).await } else { arranging() };
         self.count *= points.len();
         self.lists.push(points);
         self.check()
@@ -66,6 +73,15 @@ impl Product {
             );
         }
         Ok(())
+    }
+
+    /// What becomes of all combinations: made on another thread, if they are many.
+    pub(super) async fn make<T: Send + 'static>(
+        self,
+        io: &Io,
+        make: impl FnOnce(&Product) -> T + Send + 'static,
+    ) -> T {
+        if self.count > HERE_MAX { io.run(move || make(&self)).await } else { make(&self) }
     }
 
     /// All combinations, the last column changing fastest: in order, if each list is.

@@ -1,11 +1,12 @@
 //! One restriction: what is asked of one column, or of several clustering columns together.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use schema::ColumnId;
 use types::CqlType;
 use types::encoding::{Fields, Parts};
 
+use super::product::{COMBINATIONS_MAX, too_many};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::request::BindValue;
@@ -17,7 +18,7 @@ pub(crate) struct Restricted {
     pub(crate) id: ColumnId,
     /// Its place in the partition key or the clustering; 0 for other columns.
     pub(crate) position: usize,
-    pub(crate) name: Rc<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) cql_type: CqlType,
 }
 
@@ -97,15 +98,16 @@ impl Restriction {
         matches!(self.test, Test::In(_) | Test::InMarker(_))
     }
 
-    /// The values of an equality or IN.
+    /// The values of an equality or IN on columns that are called `what`.
     ///
     /// # Errors
-    /// A value is null, unset or not of its type.
-    pub(crate) fn bind_points(&self, bindings: &Bindings<'_>) -> Result<Vec<Point>, QueryError> {
+    /// A value is null, unset or not of its type, or there are too many.
+    pub(crate) fn bind_points(&self, what: &str, bindings: &Bindings<'_>) -> Result<Vec<Point>, QueryError> {
         match &self.test {
             Test::Equal(values) => Ok(vec![self.bind(values, bindings)?]),
+            Test::In(list) if list.len() > COMBINATIONS_MAX => Err(too_many(what, list.len())),
             Test::In(list) => list.iter().map(|values| self.bind(values, bindings)).collect(),
-            Test::InMarker(index) => self.bind_in_marker(*index, bindings),
+            Test::InMarker(index) => self.bind_in_marker(*index, what, bindings),
             Test::Slice { .. } | Test::Contains(_) => Ok(Vec::new()),
         }
     }
@@ -140,7 +142,12 @@ impl Restriction {
         }
     }
 
-    fn bind_in_marker(&self, index: usize, bindings: &Bindings<'_>) -> Result<Vec<Point>, QueryError> {
+    fn bind_in_marker(
+        &self,
+        index: usize,
+        what: &str,
+        bindings: &Bindings<'_>,
+    ) -> Result<Vec<Point>, QueryError> {
         let name = &self.first().name;
         let list = match bindings.raw(index) {
             BindValue::Set(list) => list,
@@ -151,7 +158,7 @@ impl Restriction {
         let short = |_| QueryError::invalid("Not enough bytes to read a list");
         let mut parts = Parts::new(list, 1).map_err(short)?;
         let mut points = Vec::new();
-        for part in parts.by_ref() {
+        while let Some(part) = parts.next() {
             let Some(part) = part.map_err(short)? else {
                 refuse!("Invalid null value in condition for column {name}")
             };
@@ -164,6 +171,9 @@ impl Restriction {
             } else {
                 self.first().cql_type.validate(part)?;
                 points.push(vec![part.to_vec()]);
+            }
+            if points.len() > COMBINATIONS_MAX {
+                return Err(too_many(what, points.len() + usize::try_from(parts.left()).unwrap_or(0)));
             }
         }
         if !parts.rest().is_empty() {

@@ -62,7 +62,7 @@ impl Restriction {
     fn spell(&self, bindings: &Bindings<'_>) -> Vec<String> {
         let first = self.first();
         let (name, of) = (cql::maybe_quote(&first.name), &first.cql_type);
-        let points = || self.bind_points(bindings).unwrap_or_default();
+        let points = || self.bind_points("", bindings).unwrap_or_default();
         match &self.test {
             Test::Equal(_) => {
                 let values = points().into_iter().next().unwrap_or_default();

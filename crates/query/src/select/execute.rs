@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
 use rows::Slices;
-use runtime::{Piece, trace};
+use runtime::{Io, Piece, trace};
 use schema::ColumnKind;
 use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, StorageError};
 
@@ -60,7 +60,7 @@ impl Reader<'_> {
                 gathering.await;
             }
             let rows = self.virtual_tables.rows(&plan.table).unwrap_or_default();
-            let order = match self.virtual_tables.is_virtual(plan.table.keyspace()) {
+            let order = match self.virtual_tables.keyspaces().is_virtual(plan.table.keyspace()) {
                 true => virtual_read::PartitionOrder::Key,
                 false => virtual_read::PartitionOrder::Ring,
             };
@@ -117,7 +117,7 @@ pub(crate) async fn execute(
     let left = state.as_ref().map_or(limit, |state| state.left);
     let amounts = Amounts { left, per_partition, page: page_size.unwrap_or(u32::MAX) };
     let resume = state.map(|state| state.position);
-    let mut scan = Scan::new(plan, reader, bindings, amounts, Moment { now, resume }, room)?;
+    let mut scan = Scan::new(plan, reader, bindings, amounts, Moment { now, resume }, room).await?;
     if plan.is_aggregate() {
         return Box::pin(Groups::new(plan, bindings, now).run(&mut scan, amounts)).await;
     }
@@ -183,7 +183,7 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     /// A bound value is wrong.
-    fn new(
+    async fn new(
         plan: &'a SelectPlan,
         reader: &'a Reader<'a>,
         bindings: &'a Bindings<'a>,
@@ -192,11 +192,12 @@ impl<'a> Scan<'a> {
         room: &'a mut AnswerRoom,
     ) -> Result<Self, QueryError> {
         let Moment { now, resume } = moment;
-        let target = match plan.restrictions.bind_partitions(bindings)? {
+        let io = reader.coordinator.io();
+        let target = match plan.restrictions.bind_partitions(bindings, io).await? {
             Partitions::Keys(keys) => ReadTarget::Keys(keys),
             Partitions::Range(range) => ReadTarget::Range(range),
         };
-        let (slices, is_named_row) = bind_slices(plan, bindings)?;
+        let (slices, is_named_row) = bind_slices(plan, bindings, io).await?;
         let filter = plan.is_filtered.then(|| bind_filter(plan, bindings)).transpose()?;
         let key_count = match &target {
             ReadTarget::Keys(keys) => Some(keys.len()),
@@ -408,11 +409,15 @@ impl<'a> Scan<'a> {
 }
 
 /// Which rows of its partitions are asked for; is it one, by its whole key?
-fn bind_slices(plan: &SelectPlan, bindings: &Bindings<'_>) -> Result<(Slices, bool), QueryError> {
+async fn bind_slices(
+    plan: &SelectPlan,
+    bindings: &Bindings<'_>,
+    io: &Io,
+) -> Result<(Slices, bool), QueryError> {
     if plan.comparator.types().is_empty() {
         return Ok((Slices::all(), true));
     }
-    let rows = plan.restrictions.bind_rows(&plan.comparator, bindings)?;
+    let rows = plan.restrictions.bind_rows(&plan.comparator, bindings, io).await?;
     let is_named_row = matches!(&rows, Rows::Named(names) if names.len() == 1);
     Ok((rows.into_slices(&plan.comparator), is_named_row))
 }

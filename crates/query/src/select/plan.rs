@@ -133,7 +133,7 @@ pub(crate) fn plan(
         statement: StatementType::Select,
         only_static_columns: selects_only_static(&read),
         allow_filtering: select.allow_filtering,
-        filters_freely: home == Home::MadeUp && scope.catalog.virtual_tables.is_virtual(table.keyspace()),
+        filters_freely: home == Home::MadeUp && scope.catalog.made_up.is_virtual(table.keyspace()),
     };
     let order = order_columns(select, &table)?;
     let restrictions = Restrictions::plan(&select.relations, &table, context, scope)?;

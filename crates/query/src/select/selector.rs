@@ -1,7 +1,7 @@
 //! Planned selectors: what is computed from a row, or from the rows of a group.
 
 use std::borrow::Cow;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use cql::ast::CellMetadata;
 use rows::{CellRef, ColumnData};
@@ -25,7 +25,7 @@ pub(crate) enum Selector {
         cql_type: CqlType,
         part: Part,
     },
-    Function(Rc<ScalarFunction>, Vec<Selector>),
+    Function(Arc<ScalarFunction>, Vec<Selector>),
     /// The value of the aggregate at this index.
     Aggregate(usize),
     /// A tuple, or the fields of a user type.
@@ -52,7 +52,7 @@ pub(crate) enum Part {
 /// An aggregate of a query, and what it aggregates.
 #[derive(Clone, Debug)]
 pub(crate) struct Aggregate {
-    pub(crate) function: Rc<AggregateFunction>,
+    pub(crate) function: Arc<AggregateFunction>,
     pub(crate) argument: Option<Selector>,
 }
 

@@ -9,7 +9,7 @@ mod plan;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use runtime::Io;
@@ -41,9 +41,9 @@ pub(crate) enum Term {
     /// A tuple, or the fields of a user type.
     Tuple(Vec<Term>),
     Vector(CqlType, Vec<Term>),
-    Function(Rc<ScalarFunction>, Vec<Term>),
+    Function(Arc<ScalarFunction>, Vec<Term>),
     /// A column's value out of a JSON text that is bound to a marker.
-    Json(Rc<JsonMarker>),
+    Json(Arc<JsonMarker>),
 }
 
 /// A column's value out of a JSON text.
@@ -55,7 +55,7 @@ pub(crate) struct JsonMarker {
     /// Is what the text does not mention left as it is?
     pub(crate) defaults_to_unset: bool,
     /// All columns of the table, to refuse others.
-    pub(crate) columns: Rc<[String]>,
+    pub(crate) columns: Arc<[String]>,
 }
 
 /// What a term comes to.
@@ -83,12 +83,26 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Longer texts and values are looked at on another thread: shorter ones take a few milliseconds.
-const LOOKED_AT_HERE_BYTES_MAX: usize = 256 << 10;
+/// Longer texts and values are looked at on another thread: shorter ones take a few milliseconds at most.
+const LOOKED_AT_HERE_BYTES_MAX: usize = 64 << 10;
 
 /// Is a text or a value so long that another thread had better look at it?
 pub(crate) fn is_long(bytes: &[u8]) -> bool {
-    bytes.len() > LOOKED_AT_HERE_BYTES_MAX
+    are_long(bytes.len())
+}
+
+/// Are texts or values of so many bytes?
+pub(crate) fn are_long(bytes: usize) -> bool {
+    bytes > LOOKED_AT_HERE_BYTES_MAX
+}
+
+/// JSON that was bound to markers, by these.
+type Documents = BTreeMap<usize, Arc<json::Members>>;
+
+/// What [`Bindings`] have bound.
+pub(crate) struct Bound {
+    values: Vec<BindValue>,
+    documents: Documents,
 }
 
 /// Bound values and the world functions see.
@@ -96,7 +110,7 @@ pub(crate) struct Bindings<'a> {
     values: Cow<'a, [BindValue]>,
     pub(crate) environment: &'a Environment<'a>,
     /// JSON that was bound to markers: each column takes its part of it.
-    documents: RefCell<BTreeMap<usize, Rc<json::Members>>>,
+    documents: RefCell<Documents>,
     /// What was read of it before, by [`Bindings::arrange`].
     read: RefCell<BTreeMap<usize, Result<json::Json, QueryError>>>,
 }
@@ -131,6 +145,11 @@ impl<'a> Bindings<'a> {
         Bindings::over(Cow::Owned(values), environment)
     }
 
+    /// What is bound, to be [taken up](Bound::bindings) on another thread.
+    pub(crate) fn bound(&self) -> Bound {
+        Bound { values: self.values.to_vec(), documents: self.documents.borrow().clone() }
+    }
+
     fn over(values: Cow<'a, [BindValue]>, environment: &'a Environment<'a>) -> Self {
         Bindings { values, environment, documents: RefCell::default(), read: RefCell::default() }
     }
@@ -140,13 +159,13 @@ impl<'a> Bindings<'a> {
         &self,
         index: usize,
         parse: impl FnOnce(Option<Result<json::Json, QueryError>>) -> Result<json::Members, QueryError>,
-    ) -> Result<Rc<json::Members>, QueryError> {
+    ) -> Result<Arc<json::Members>, QueryError> {
         if let Some(document) = self.documents.borrow().get(&index) {
-            return Ok(Rc::clone(document));
+            return Ok(Arc::clone(document));
         }
         let read = self.read.borrow_mut().remove(&index);
-        let document = Rc::new(parse(read)?);
-        self.documents.borrow_mut().insert(index, Rc::clone(&document));
+        let document = Arc::new(parse(read)?);
+        self.documents.borrow_mut().insert(index, Arc::clone(&document));
         Ok(document)
     }
 
@@ -183,6 +202,14 @@ impl<'a> Bindings<'a> {
     /// The value of a marker, unchecked.
     pub(crate) fn raw(&self, index: usize) -> &BindValue {
         self.values.get(index).unwrap_or(&BindValue::Unset)
+    }
+}
+
+impl Bound {
+    /// The same bindings again, in another world.
+    pub(crate) fn bindings<'a>(self, environment: &'a Environment<'a>) -> Bindings<'a> {
+        let documents = RefCell::new(self.documents);
+        Bindings { documents, ..Bindings::of_markers(self.values, environment) }
     }
 }
 
@@ -282,6 +309,25 @@ impl Term {
             Term::Marker { index, cql_type } if !cql_type.may_be_out_of_order() => Some((*index, cql_type)),
             _ => None,
         }
+    }
+
+    /// Is its value stored as it is written or sent?
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_constant() || self.plain_marker().is_some()
+    }
+
+    /// How much there is to bind beside what markers are bound to, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        const TERM_BYTES: usize = 16;
+        let all = |terms: &[Term]| terms.iter().map(Term::bytes).sum::<usize>();
+        TERM_BYTES
+            + match self {
+                Term::Constant(bytes) => bytes.len(),
+                Term::Null | Term::Marker { .. } | Term::Json(_) => 0,
+                Term::List(terms) | Term::Tuple(terms) => all(terms),
+                Term::Set(_, terms) | Term::Vector(_, terms) | Term::Function(_, terms) => all(terms),
+                Term::Map(_, entries) => entries.iter().map(|(key, value)| key.bytes() + value.bytes()).sum(),
+            }
     }
 
     /// Is its value known without bindings?

@@ -95,7 +95,7 @@ fn add(
     if_not_exists: bool,
     schema: &Schema,
 ) -> Result<Table, QueryError> {
-    let catalog = Catalog { schema, virtual_tables: &NoVirtualTables };
+    let catalog = Catalog { schema, made_up: &NoVirtualTables };
     let mut builder = table.to_builder();
     type_size::check_count(columns.len())?;
     for column in columns {

@@ -139,7 +139,7 @@ fn build(
 ) -> Result<Table, QueryError> {
     let properties = Properties(&create.options.properties);
     options::validate(properties, &draft)?;
-    let catalog = Catalog { schema, virtual_tables: &NoVirtualTables };
+    let catalog = Catalog { schema, made_up: &NoVirtualTables };
     let mut types = BTreeMap::new();
     for column in &create.columns {
         types.insert(column.name.as_str(), resolve_type(&column.type_name, keyspace, &catalog)?);

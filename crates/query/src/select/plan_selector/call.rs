@@ -1,6 +1,6 @@
 //! Calls in a selection: of scalar functions, and of aggregates.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use cql::ast::{Selector as Written, Term as WrittenTerm};
 use types::CqlType;
@@ -14,7 +14,7 @@ use crate::{QueryError, ddl};
 
 impl Selectors<'_> {
     pub(super) fn count_rows(&mut self) -> Planned {
-        let function = Rc::new(functions::count_rows());
+        let function = Arc::new(functions::count_rows());
         let cql_type = function.returns.clone();
         let selector = self.add_aggregate(Aggregate { function, argument: None });
         Planned { selector, cql_type, name: "count".to_owned() }
