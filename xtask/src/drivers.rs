@@ -31,6 +31,9 @@ struct Driver {
     program: fn(&str, &Path) -> Command,
 }
 
+/// Less than a page of large rows would take: it must end by bytes.
+const MEMORY: &str = "256MiB";
+
 const DRIVERS: &[Driver] = &[
     Driver { name: "python", install: install_python, program: python },
     Driver { name: "java3", install: || install_java("java3"), program: |_, _| java("java3") },
@@ -85,8 +88,9 @@ fn run_at(driver: &Driver, address: &str) -> Result<(), Failure> {
 
 fn run_with_node(driver: &Driver) -> Result<(), Failure> {
     let folder = fresh_folder(&format!("drivers/{}", driver.name))?;
-    let mut node = Node::start(&NodeOptions { data: folder.join("data"), port: 0, words: vec![] })?;
-    let again = NodeOptions { data: folder.join("data"), port: node.port, words: vec![] };
+    let words = vec!["--memory".to_owned(), MEMORY.to_owned()];
+    let mut node = Node::start(&NodeOptions { data: folder.join("data"), port: 0, words: words.clone() })?;
+    let again = NodeOptions { data: folder.join("data"), port: node.port, words };
     let marker = folder.join("restart");
     let asked = format!("touch '{0}' && while [ -e '{0}' ]; do sleep 0.05; done", marker.display());
     let mut program = Program(command(driver, &node.address())?.env("PERISTYLE_RESTART", asked).spawn()?);

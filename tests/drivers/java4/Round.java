@@ -27,6 +27,7 @@ import java.util.concurrent.CompletionStage;
 public final class Round {
   static final String KEYSPACE = "driver_java4";
   static final int ROWS = 100_000, PER_PARTITION = 1_000, IN_FLIGHT = 1_000;
+  static final int LARGE_ROWS = 1_000, LARGE_PARTITIONS = 4, LARGE_BYTES = 50_000;
   static final long RECOVERY_MS = 60_000;
 
   /** Name, CQL type, value. */
@@ -156,6 +157,46 @@ public final class Round {
     equal(session.execute(slice.setPagingState(state)).one().getInt(0), 989, "resumed page");
   }
 
+  /** A page of the driver's default size would be 250 MB of these: it ends by bytes, and the driver asks for the next. */
+  static void largeRows(CqlSession session) {
+    session.execute("CREATE TABLE large (k int, c int, v text, PRIMARY KEY (k, c))");
+    PreparedStatement insert = session.prepare("INSERT INTO large (k, c, v) VALUES (?, ?, ?)");
+    ArrayDeque<CompletionStage<AsyncResultSet>> pending = new ArrayDeque<>();
+    for (int i = 0; i < LARGE_ROWS; i++) {
+      if (pending.size() == 50) pending.poll().toCompletableFuture().join();
+      pending.add(session.executeAsync(insert.bind(i % LARGE_PARTITIONS, i / LARGE_PARTITIONS, large(i))));
+    }
+    while (!pending.isEmpty()) pending.poll().toCompletableFuture().join();
+    int each = LARGE_ROWS / LARGE_PARTITIONS;
+    equal(readLarge(session, "SELECT k, c, v FROM large"), LARGE_ROWS, "rows of a scan");
+    equal(readLarge(session, "SELECT k, c, v FROM large WHERE k = 3"), each, "rows of a partition");
+    equal(readLarge(session, "SELECT k, c, v FROM large WHERE k = 3 AND c >= 10 AND c < 110"), 100, "rows of a slice");
+    equal(readLarge(session, "SELECT k, c, v FROM large WHERE k = 3 ORDER BY c DESC"), each, "rows backwards");
+    equal(readLarge(session, "SELECT k, c, v FROM large WHERE k IN (0, 1, 2, 3)"), LARGE_ROWS, "rows of keys");
+    Set<String> texts = new HashSet<>();
+    for (Row row : session.execute("SELECT JSON k, c, v FROM large")) texts.add(row.getString(0));
+    equal(texts.size(), LARGE_ROWS, "rows as JSON");
+    for (int i = 0; i < LARGE_ROWS; i++) {
+      String text = String.format("{\"k\": %d, \"c\": %d, \"v\": \"%s\"}", i % LARGE_PARTITIONS, i / LARGE_PARTITIONS, large(i));
+      check(texts.contains(text), "JSON of row " + i);
+    }
+  }
+
+  static String large(int i) {
+    return ("value " + i + " ").repeat(LARGE_BYTES).substring(0, LARGE_BYTES);
+  }
+
+  /** How many different rows there are, each with its own value. */
+  static int readLarge(CqlSession session, String text) {
+    Set<Integer> seen = new HashSet<>();
+    for (Row row : session.execute(text)) {
+      int i = row.getInt(1) * LARGE_PARTITIONS + row.getInt(0);
+      check(row.getString(2).equals(large(i)), "value of row " + i);
+      check(seen.add(i), "row " + i + " comes once");
+    }
+    return seen.size();
+  }
+
   static void batches(CqlSession session) {
     PreparedStatement insert = session.prepare("INSERT INTO wide (k, c, v) VALUES (?, ?, ?)");
     int key = 1001;
@@ -230,6 +271,7 @@ public final class Round {
       step("schema", () -> schema(session));
       step("every type", () -> everyType(session));
       step("paging", () -> paging(session));
+      step("large rows", () -> largeRows(session));
       step("batches", () -> batches(session));
       step("in flight", () -> inFlight(session));
       step("events", () -> events(session));

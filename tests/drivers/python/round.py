@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import ipaddress
+import json
 import os
 import subprocess
 import time
@@ -19,6 +20,9 @@ HOST, PORT = os.environ.get("PERISTYLE_ADDRESS", "127.0.0.1:9042").rsplit(":", 1
 KEYSPACE = "driver_python"
 ROW_COUNT = 100_000
 ROWS_PER_PARTITION = 1_000
+LARGE_ROW_COUNT = 1_000
+LARGE_PARTITION_COUNT = 4
+LARGE_BYTES = 50_000
 IN_FLIGHT = 1_000
 RECOVERY_SECONDS = 60
 
@@ -138,6 +142,37 @@ def paging(session):
     equal(session.execute("SELECT count(*) FROM wide WHERE k = 5").one()[0], ROWS_PER_PARTITION, "count")
 
 
+def large_rows(session):
+    """A page of the driver's default size would be 250 MB of these: it ends by bytes, and the driver asks for the next."""
+    session.execute("CREATE TABLE large (k int, c int, v text, PRIMARY KEY (k, c))")
+    insert = session.prepare("INSERT INTO large (k, c, v) VALUES (?, ?, ?)")
+    large = lambda i: (f"value {i} " * LARGE_BYTES)[:LARGE_BYTES]
+    row = lambda i: (i % LARGE_PARTITION_COUNT, i // LARGE_PARTITION_COUNT, large(i))
+    for success, outcome in execute_concurrent_with_args(session, insert, map(row, range(LARGE_ROW_COUNT)), concurrency=50):
+        check(success, f"insert: {outcome}")
+    each = LARGE_ROW_COUNT // LARGE_PARTITION_COUNT
+    reads = {
+        "SELECT * FROM large": LARGE_ROW_COUNT,
+        "SELECT * FROM large WHERE k = 3": each,
+        "SELECT * FROM large WHERE k = 3 AND c >= 10 AND c < 110": 100,
+        "SELECT * FROM large WHERE k = 3 ORDER BY c DESC": each,
+        "SELECT * FROM large WHERE k IN (0, 1, 2, 3)": LARGE_ROW_COUNT,
+    }
+    for text, count in reads.items():
+        seen = set()
+        for k, c, v in session.execute(text):
+            i = c * LARGE_PARTITION_COUNT + k
+            check(v == large(i), f"value of row {i}: {text}")
+            check(i not in seen, f"row {i} comes once: {text}")
+            seen.add(i)
+        equal(len(seen), count, f"rows: {text}")
+    texts = [json.loads(row[0]) for row in session.execute("SELECT JSON * FROM large")]
+    equal(sorted((text["k"], text["c"]) for text in texts), sorted(row(i)[:2] for i in range(LARGE_ROW_COUNT)), "JSON")
+    for text in texts:
+        i = text["c"] * LARGE_PARTITION_COUNT + text["k"]
+        check(text["v"] == large(i), f"value of row {i} in JSON")
+
+
 def batches(session):
     insert = session.prepare("INSERT INTO wide (k, c, v) VALUES (?, ?, ?)")
     for key, kind in ((1001, BatchType.LOGGED), (1002, BatchType.UNLOGGED)):
@@ -204,6 +239,7 @@ def main():
         ("schema", lambda: schema(cluster, session)),
         ("every type", lambda: every_type(session)),
         ("paging", lambda: paging(session)),
+        ("large rows", lambda: large_rows(session)),
         ("batches", lambda: batches(session)),
         ("in flight", lambda: in_flight(session)),
         ("events", lambda: events(session)),
