@@ -135,3 +135,27 @@ fn long_lists_of_keys_find_their_rows() {
         session.execute(prepared, vec![bound(mixed())]).await.expect("so many are taken");
     });
 }
+
+#[test]
+fn a_long_batch_writes_one_version_of_each_row() {
+    with_session(async |mut session| {
+        create(&mut session).await;
+        let runs: Vec<String> = (0..30).map(|run| list(run * 100..run * 100 + 100)).collect();
+        let appended = |run: &String| {
+            format!(
+                "UPDATE t SET l = l + {run} WHERE k = 1 AND c = 1; UPDATE t SET st = st + {run} WHERE k = 1"
+            )
+        };
+        let statements: Vec<String> = runs.iter().map(appended).collect();
+        session.run(&format!("BEGIN BATCH {} APPLY BATCH", statements.join("; "))).await;
+        let both = list(0..3_000);
+        session.check("SELECT l, st FROM t WHERE k = 1", &[&format!("{both} | {both}")]).await;
+        let mixed = "BEGIN BATCH UPDATE t SET m[1] = 2, m[3] = 4 WHERE k = 1 AND c = 1; \
+                     UPDATE t SET l = ? WHERE k = 1 AND c = 1; DELETE m[1] FROM t WHERE k = 1 AND c = 1; \
+                     DELETE st FROM t WHERE k = 1; INSERT INTO t (k, c) VALUES (1, 2) APPLY BATCH";
+        session.execute(mixed, vec![bound(all(COUNT))]).await.expect("written");
+        let shown =
+            [format!("1 | {{3: 4}} | null | {}", list(all(COUNT))), "2 | null | null | null".to_owned()];
+        session.check("SELECT c, m, st, l FROM t WHERE k = 1", &[&shown[0], &shown[1]]).await;
+    });
+}

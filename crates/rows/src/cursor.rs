@@ -30,4 +30,9 @@ pub trait UnfilteredCursor {
     /// # Errors
     /// Whatever the source finds wrong, damage above all. The cursor is of no use afterwards.
     fn step(&mut self) -> Result<Step<Self::Need>, Self::Error>;
+
+    /// Is the next step another version of the row that the last one gave? It is there at once.
+    fn has_more_versions(&self) -> bool {
+        false
+    }
 }

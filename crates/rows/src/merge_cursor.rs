@@ -82,6 +82,19 @@ struct Source<C: UnfilteredCursor> {
     open: DeletionTime,
 }
 
+impl<C: UnfilteredCursor> Source<C> {
+    /// Takes the other versions of the row that was taken.
+    fn take_versions(&mut self, versions: &mut Vec<Row>) -> Result<(), C::Error> {
+        while self.cursor.has_more_versions() {
+            match self.cursor.step()? {
+                Step::Item(Unfiltered::Row(row)) => versions.push(row),
+                _ => unreachable!("another version is there"),
+            }
+        }
+        Ok(())
+    }
+}
+
 enum Head {
     Unread,
     Header(PartitionHeader),
@@ -136,8 +149,10 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
                 Step::Item(Unfiltered::Row(row)) => {
                     // Ranges that do not win over the partition's deletion were never told.
                     let active = self.partition_deletion.max(self.range_deletion);
-                    if is_long_to_merge(&row, active) {
-                        self.leave(vec![row], active);
+                    if source.cursor.has_more_versions() || is_long_to_merge(&row, active) {
+                        let mut versions = vec![row];
+                        source.take_versions(&mut versions)?;
+                        self.leave(versions, active);
                         return Ok(self.step_large());
                     }
                     if let Some(row) = merge_row(row, active) {
@@ -222,18 +237,19 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
     }
 
     /// Takes all heads at the least place. `None` when nothing of it is left.
-    fn next_item(&mut self, least: usize) -> Option<Unfiltered> {
+    fn next_item(&mut self, least: usize) -> Result<Option<Unfiltered>, C::Error> {
         let Head::Item(first) = std::mem::replace(&mut self.sources[least].head, Head::Unread) else {
             unreachable!("the least head is an item");
         };
-        match first {
-            Unfiltered::Row(row) => self.merge_row(row, least).map(Unfiltered::Row),
+        Ok(match first {
+            Unfiltered::Row(row) => self.merge_row(row, least)?.map(Unfiltered::Row),
             Unfiltered::Marker(marker) => self.merge_marker(marker, least).map(Unfiltered::Marker),
-        }
+        })
     }
 
-    fn merge_row(&mut self, first: Row, least: usize) -> Option<Row> {
+    fn merge_row(&mut self, first: Row, least: usize) -> Result<Option<Row>, C::Error> {
         self.scratch.clear();
+        self.sources[least].take_versions(&mut self.scratch)?;
         for index in least + 1..self.sources.len() {
             let source = &self.sources[index];
             let same = matches!(&source.head, Head::Item(Unfiltered::Row(other)) if source.is_in
@@ -243,19 +259,20 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
                     std::mem::replace(&mut self.sources[index].head, Head::Unread)
             {
                 self.scratch.push(other);
+                self.sources[index].take_versions(&mut self.scratch)?;
             }
         }
         let active = self.partition_deletion.max(self.open_deletion());
         if self.scratch.is_empty() && !is_long_to_merge(&first, active) {
-            return merge_row(first, active);
+            return Ok(merge_row(first, active));
         }
         self.scratch.push(first);
         if self.scratch.iter().any(Row::is_large) {
             let rows = std::mem::take(&mut self.scratch);
             self.leave(rows, active);
-            return None;
+            return Ok(None);
         }
-        merge_rows(&self.scratch, active, &self.table)
+        Ok(merge_rows(&self.scratch, active, &self.table))
     }
 
     /// Takes what versions of a large row make, which was [lacking](Lack::Merged).
@@ -316,7 +333,7 @@ impl<C: UnfilteredCursor> UnfilteredCursor for MergeCursor<C> {
                 return Ok(Step::Need(Lack::Source(need)));
             }
             if let Some(least) = self.least() {
-                match self.next_item(least) {
+                match self.next_item(least)? {
                     Some(item) => return Ok(Step::Item(item)),
                     None if !matches!(self.large, Large::None) => return Ok(self.step_large()),
                     None => continue,

@@ -24,18 +24,25 @@ pub fn merge_rows<R: Borrow<Row>>(rows: &[R], active: DeletionTime, table: &Tabl
     {
         return (!merged.is_empty()).then_some(merged);
     }
-    let mut merged: Option<Row> = None;
-    let mut left = first.borrow();
-    for right in rest {
-        merged = Some(merge_two(left, right.borrow(), table));
-        left = merged.as_ref().expect("just set");
-    }
-    let merged = merged?;
+    let merged = merge_halves(rows, table)?;
     if active.is_live() {
         // Each step applied the row's own deletion already.
         return (!merged.is_empty()).then_some(merged);
     }
     shadow(&merged, active)
+}
+
+/// Merges rows two by two: halves, so that no cell is copied more often than there are halves.
+fn merge_halves<R: Borrow<Row>>(rows: &[R], table: &Table) -> Option<Row> {
+    match rows {
+        [] => None,
+        [one] => Some(one.borrow().clone()),
+        [one, other] => Some(merge_two(one.borrow(), other.borrow(), table)),
+        _ => {
+            let (left, right) = rows.split_at(rows.len() / 2);
+            Some(merge_two(&merge_halves(left, table)?, &merge_halves(right, table)?, table))
+        }
+    }
 }
 
 /// Merges rows of single cells in one pass; `None` when they have others.

@@ -84,6 +84,27 @@ pub enum ColumnData<'a> {
     Complex(ComplexRef<'a>),
 }
 
+impl ColumnRef<'_> {
+    /// Does the deletion leave nothing of it?
+    fn is_hidden(self, deletion: DeletionTime) -> bool {
+        let is_deleted_later = match self.data {
+            ColumnData::Simple(_) => false,
+            ColumnData::Complex(complex) => complex.deletion.supersedes(deletion),
+        };
+        deletion.deletes(self.latest()) && !is_deleted_later
+    }
+
+    /// When it was written or deleted last.
+    fn latest(self) -> i64 {
+        match self.data {
+            ColumnData::Simple(cell) => cell.timestamp,
+            ColumnData::Complex(complex) => {
+                complex.cells().map(|cell| cell.timestamp).fold(complex.deletion.timestamp, i64::max)
+            }
+        }
+    }
+}
+
 /// A multi-cell column, seen in place.
 #[derive(Clone, Copy, Debug)]
 pub struct ComplexRef<'a> {
@@ -251,6 +272,30 @@ impl Row {
         let (mut ids, mut others) = (self.columns().of_one_write(), other.columns().of_one_write());
         // Both ascend; a column that was written otherwise ends them with `None`.
         others.all(|id| id.is_some() && ids.any(|mine| mine == id)) && ids.all(|id| id.is_some())
+    }
+
+    /// The same of any rows, by looking at every cell: is each cell of the other older than what this one has in its
+    /// place?
+    pub fn replaces(&self, other: &Row) -> bool {
+        let (deletion, liveness) = (self.deletion(), other.liveness());
+        if self.encoded_clustering() != other.encoded_clustering() || other.deletion().supersedes(deletion) {
+            return false;
+        }
+        if !(liveness.is_none()
+            || deletion.deletes(liveness.timestamp)
+            || self.liveness().timestamp > liveness.timestamp)
+        {
+            return false;
+        }
+        let mut mine = self.columns();
+        other.columns().all(|theirs| {
+            let same = mine.by_ref().find(|column| column.id >= theirs.id);
+            match same.filter(|column| column.id == theirs.id).map(|column| column.data) {
+                Some(ColumnData::Simple(cell)) => theirs.latest() < cell.timestamp,
+                Some(ColumnData::Complex(complex)) => theirs.is_hidden(complex.deletion.max(deletion)),
+                None => theirs.is_hidden(deletion),
+            }
+        })
     }
 
     /// Has it neither liveness, nor deletion, nor cells?

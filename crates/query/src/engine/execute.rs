@@ -109,7 +109,7 @@ impl Inner {
         let mut piece = Piece::begin();
         self.writer(options, None).add(plan, bindings, &mut changes).await?;
         piece.give_way().await;
-        let mutations = changes.finish();
+        let mutations = changes.finish(self.io()).await;
         piece.give_way().await;
         self.write(mutations, options.consistency).await?;
         Ok(Response::void())
@@ -154,7 +154,7 @@ impl Inner {
             piece.give_way().await;
         }
         let tables: Vec<_> = plan.tables().collect();
-        self.apply_batch(plan.batch_type, changes.finish(), &tables, options.consistency).await
+        self.apply_batch(plan.batch_type, changes.finish(self.io()).await, &tables, options.consistency).await
     }
 
     async fn apply_batch(
@@ -234,7 +234,7 @@ impl Inner {
             piece.give_way().await;
         }
         let tables: Vec<_> = plans.iter().map(|plan| &plan.table).collect();
-        self.apply_batch(batch_type, changes.finish(), &tables, options.consistency).await
+        self.apply_batch(batch_type, changes.finish(self.io()).await, &tables, options.consistency).await
     }
 
     async fn other(

@@ -117,6 +117,7 @@ impl Writer<'_> {
             |token| changes.memory(self.coordinator.owner(token)),
         );
         if let Some(mutation) = mutation {
+            changes.note(&plan.table);
             changes.add_row(mutation);
             return Ok(());
         }
@@ -175,7 +176,7 @@ impl Writer<'_> {
                 let row = self.build(plan, building, &applying, changes).await?;
                 if let Some(row) = row {
                     changes.count_spread(if row_count > 1 { row.as_encoded().len() } else { 0 })?;
-                    changes.partition(&plan.table, &key).set_static(&plan.table, row);
+                    changes.partition(&plan.table, &key).add_static(row);
                 }
             }
             for clustering in clusterings {

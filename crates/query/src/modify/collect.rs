@@ -5,11 +5,13 @@ use std::sync::Arc;
 use rows::{
     DeletionTime, Mutation, MutationBuilder, MutationMemory, PartitionKey, RangeTombstone, Row, merge_rows,
 };
+use runtime::Io;
 use schema::{Table, TableId};
 use types::Token;
 
 use crate::QueryError;
 use crate::error::refuse;
+use crate::terms::are_long;
 
 /// Mutations of one statement or batch, one for each partition of each table, in the order met.
 #[derive(Default)]
@@ -20,6 +22,8 @@ pub(crate) struct Changes {
     memory: Vec<MutationMemory>,
     /// What IN has made of the statements: bytes of rows that one value was written to several times.
     spread_bytes: usize,
+    /// The tables of the partitions in parts.
+    tables: Vec<Arc<Table>>,
 }
 
 /// What changes in one partition.
@@ -34,14 +38,10 @@ pub(crate) struct Partition {
     table: TableId,
     key: PartitionKey,
     deletion: DeletionTime,
-    static_row: Option<StaticRow>,
+    /// Versions of the static row.
+    static_rows: Vec<Row>,
     rows: Vec<Row>,
     ranges: Vec<RangeTombstone>,
-}
-
-struct StaticRow {
-    table: Arc<Table>,
-    row: Row,
 }
 
 /// Most bytes that IN may make of the values of a request: four times the largest frame.
@@ -59,6 +59,7 @@ impl Changes {
             changes: Vec::with_capacity(row_count),
             memory: std::iter::repeat_with(memory).take(shard_count).collect(),
             spread_bytes: 0,
+            tables: Vec::new(),
         }
     }
 
@@ -83,8 +84,16 @@ impl Changes {
         self.memory.get_mut(shard)
     }
 
+    /// Notes a table of which there are changes.
+    pub(crate) fn note(&mut self, table: &Arc<Table>) {
+        if self.tables.iter().all(|known| known.id() != table.id()) {
+            self.tables.push(Arc::clone(table));
+        }
+    }
+
     /// The changes of that partition.
     pub(crate) fn partition(&mut self, table: &Arc<Table>, key: &PartitionKey) -> &mut Partition {
+        self.note(table);
         // A statement mostly goes on in the partition it is at.
         if self.changes.last().is_none_or(|change| change.place() != (key, table.id())) {
             self.changes.push(Change::Parts(Partition::new(table.id(), key.clone())));
@@ -93,21 +102,34 @@ impl Changes {
         self.changes[last].parts()
     }
 
-    /// Adds a mutation of one row of a table without clustering columns.
+    /// Adds a mutation of one row of a table without clustering columns, which is [noted](Changes::note).
     pub(crate) fn add_row(&mut self, mutation: Mutation) {
         debug_assert!(mutation.rows.len() == 1 && mutation.static_row.is_none(), "one row");
         self.changes.push(Change::Row(mutation));
     }
 
-    /// The mutations; partitions that nothing changed in are left out.
-    pub(crate) fn finish(mut self) -> Vec<Mutation> {
+    /// The mutations; partitions that nothing changed in are left out. Those of long rows are put together on another
+    /// thread, and of each row there is one version: a memtable would merge them one by one.
+    pub(crate) async fn finish(self, io: &Io) -> Vec<Mutation> {
+        if are_long(self.changes.iter().map(Change::row_bytes).sum()) {
+            // Boxed, so that the many others need no room for it.
+            return Box::pin(io.run(move || self.mutations(true))).await;
+        }
+        self.mutations(false)
+    }
+
+    fn mutations(mut self, are_merged: bool) -> Vec<Mutation> {
         for (first, other) in self.repeated() {
             let other = self.changes[other].take();
             self.changes[first].parts().append(other);
         }
+        let table = |id| self.tables.iter().find(|table| table.id() == id);
         let mutation = |change| match change {
             Change::Row(mutation) => Some(mutation),
-            Change::Parts(partition) => partition.finish(),
+            Change::Parts(partition) => {
+                let table = table(partition.table);
+                partition.finish(table.map(|table| &**table), are_merged)
+            }
         };
         self.changes.into_iter().filter_map(mutation).collect()
     }
@@ -135,6 +157,14 @@ impl Change {
         }
     }
 
+    fn row_bytes(&self) -> usize {
+        let rows: &mut dyn Iterator<Item = &Row> = match self {
+            Change::Row(mutation) => &mut mutation.rows.iter(),
+            Change::Parts(partition) => &mut partition.rows.iter().chain(&partition.static_rows),
+        };
+        rows.map(|row| row.as_encoded().len()).sum()
+    }
+
     /// In parts, for more to come.
     fn parts(&mut self) -> &mut Partition {
         if let Change::Row(mutation) = self {
@@ -158,20 +188,16 @@ impl Change {
 
 impl Partition {
     fn new(table: TableId, key: PartitionKey) -> Partition {
-        let (deletion, static_row) = (DeletionTime::LIVE, None);
-        Partition { table, key, deletion, static_row, rows: Vec::new(), ranges: Vec::new() }
+        let (static_rows, rows, ranges) = (Vec::new(), Vec::new(), Vec::new());
+        Partition { table, key, deletion: DeletionTime::LIVE, static_rows, rows, ranges }
     }
 
     pub(super) fn delete(&mut self, deletion: DeletionTime) {
         self.deletion = self.deletion.max(deletion);
     }
 
-    pub(super) fn set_static(&mut self, table: &Arc<Table>, row: Row) {
-        let row = match self.static_row.take() {
-            Some(before) => merge_rows(&[before.row, row], DeletionTime::LIVE, table),
-            None => Some(row),
-        };
-        self.static_row = row.map(|row| StaticRow { table: Arc::clone(table), row });
+    pub(super) fn add_static(&mut self, row: Row) {
+        self.static_rows.push(row);
     }
 
     pub(super) fn add_row(&mut self, row: Row) {
@@ -185,16 +211,14 @@ impl Partition {
     /// Adds what changed later.
     fn append(&mut self, mut later: Partition) {
         self.delete(later.deletion);
-        if let Some(StaticRow { table, row }) = later.static_row {
-            self.set_static(&table, row);
-        }
+        self.static_rows.append(&mut later.static_rows);
         self.rows.append(&mut later.rows);
         self.ranges.append(&mut later.ranges);
     }
 
-    fn finish(self) -> Option<Mutation> {
+    fn finish(self, table: Option<&Table>, is_merged: bool) -> Option<Mutation> {
         let nothing = self.deletion.is_live()
-            && self.static_row.is_none()
+            && self.static_rows.is_empty()
             && self.rows.is_empty()
             && self.ranges.is_empty();
         if nothing {
@@ -204,10 +228,23 @@ impl Partition {
         if !self.deletion.is_live() {
             builder.partition_deletion(self.deletion);
         }
-        if let Some(StaticRow { row, .. }) = self.static_row {
+        let merge = |rows: &[Row]| match (rows, table) {
+            ([one], _) => Some(one.clone()),
+            (rows, Some(table)) => merge_rows(rows, DeletionTime::LIVE, table),
+            (_, None) => unreachable!("the table of a partition in parts is known"),
+        };
+        if !self.static_rows.is_empty()
+            && let Some(row) = merge(&self.static_rows)
+        {
             builder.static_row(row);
         }
-        for row in self.rows {
+        let mut rows = self.rows;
+        if is_merged && rows.len() > 1 {
+            rows.sort_by(|one, other| one.encoded_clustering().cmp(other.encoded_clustering()));
+            let same = |one: &Row, other: &Row| one.encoded_clustering() == other.encoded_clustering();
+            rows = rows.chunk_by(same).filter_map(merge).collect();
+        }
+        for row in rows {
             builder.row(row);
         }
         for range in self.ranges {
@@ -242,7 +279,7 @@ mod tests {
             let mutation = memory.mutation_of_row(TABLES[*table], place, 30, |out| write(out, *value));
             changes.add_row(mutation);
         }
-        changes.finish()
+        changes.mutations(false)
     }
 
     /// A mutation of one partition of these values.
@@ -273,7 +310,7 @@ mod tests {
         let mut changes = Changes::default();
         let key = PartitionKey::new(Bytes::from_static(b"k"));
         changes.changes.push(Change::Parts(Partition::new(TABLES[0], key)));
-        assert!(changes.finish().is_empty());
+        assert!(changes.mutations(false).is_empty());
         assert!(mutations(&[]).is_empty());
     }
 }

@@ -315,3 +315,33 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// What replaces another row is all that shows of both.
+    #[test]
+    fn a_row_that_replaces_another_leaves_nothing_of_it(rows in rows_of_one_place(2..3)) {
+        if rows[0].replaces(&rows[1]) {
+            prop_assert_eq!(merge(&rows), merge(&rows[..1]));
+        }
+    }
+
+    /// An INSERT of what another wrote, later, replaces it; an earlier one does not.
+    #[test]
+    fn a_later_insert_of_the_same_columns_replaces(row in given::row_at((1, 1), half(false)), later in 1..9i64) {
+        let timestamp = 10 + later;
+        let mut insert = RowBuilder::new(&row.clustering(), Liveness::at(timestamp), DeletionTime::LIVE);
+        for column in row.columns() {
+            match column.data {
+                rows::ColumnData::Simple(_) => _ = insert.cell(column.id, CellRef::live(timestamp, b"x")),
+                rows::ColumnData::Complex(_) => {
+                    let before = DeletionTime { timestamp: timestamp - 1, local_deletion_time: 1 };
+                    insert.complex(column.id, before, []);
+                }
+            }
+        }
+        let insert = insert.finish();
+        let is_above = row.deletion().is_live();
+        prop_assert_eq!(insert.replaces(&row), is_above);
+        prop_assert!(row.is_empty() || !row.replaces(&insert));
+    }
+}

@@ -53,6 +53,8 @@ pub(crate) struct MemtableCursor {
     row: Option<Row>,
     /// How many rows the reader is likely to take still.
     expected: usize,
+    /// Is the next step another version of the row that was given last?
+    has_more_versions: bool,
 }
 
 /// Where the cursor is in a partition.
@@ -68,7 +70,7 @@ struct InPartition {
 struct InSlice {
     low: RangeBound<OrderKey>,
     high: RangeBound<OrderKey>,
-    rows: VecDeque<Row>,
+    rows: VecDeque<Version>,
     rows_are_over: bool,
     /// How many rows the reader is likely to take still.
     expected: usize,
@@ -76,6 +78,13 @@ struct InSlice {
     markers: VecDeque<Marker>,
     /// Where there are more, if anywhere.
     markers_left: Option<Slice>,
+}
+
+/// A row, or one of its versions.
+struct Version {
+    row: Row,
+    /// Is another one of the same row next?
+    has_more: bool,
 }
 
 impl MemtableCursor {
@@ -95,6 +104,7 @@ impl MemtableCursor {
             taken: Vec::new().into_iter(),
             row: None,
             expected: expected as usize,
+            has_more_versions: false,
         }
     }
 
@@ -190,8 +200,8 @@ fn take_small<'a>(
 }
 
 impl InPartition {
-    /// The next row or marker; `None` when the partition is over.
-    fn next(&mut self, memtable: &Memtable, slices: &Slices, reversed: bool) -> Option<Unfiltered> {
+    /// The next row or marker, and whether more versions of it follow; `None` when the partition is over.
+    fn next(&mut self, memtable: &Memtable, slices: &Slices, reversed: bool) -> Option<(Unfiltered, bool)> {
         loop {
             if self.slice.is_none() && !self.open_slice(memtable, slices, reversed) {
                 return None;
@@ -249,7 +259,12 @@ impl InSlice {
         }
     }
 
-    fn next(&mut self, memtable: &Memtable, key: &PartitionKey, reversed: bool) -> Option<Unfiltered> {
+    fn next(
+        &mut self,
+        memtable: &Memtable,
+        key: &PartitionKey,
+        reversed: bool,
+    ) -> Option<(Unfiltered, bool)> {
         if self.markers_left.is_some() {
             self.take_markers(memtable, key, reversed);
         }
@@ -257,13 +272,15 @@ impl InSlice {
             self.fill(memtable, key, reversed);
         }
         let row_is_next = match (self.rows.front(), self.markers.front()) {
-            (Some(row), Some(marker)) => is_before(row, marker, memtable.comparator()) != reversed,
+            (Some(version), Some(marker)) => {
+                is_before(&version.row, marker, memtable.comparator()) != reversed
+            }
             (Some(_), None) => true,
             (None, _) => false,
         };
         match row_is_next {
-            true => self.rows.pop_front().map(Unfiltered::Row),
-            false => self.markers.pop_front().map(Unfiltered::Marker),
+            true => self.rows.pop_front().map(|version| (Unfiltered::Row(version.row), version.has_more)),
+            false => self.markers.pop_front().map(|marker| (Unfiltered::Marker(marker), false)),
         }
     }
 
@@ -274,9 +291,11 @@ impl InSlice {
             most_rows: self.expected.clamp(LEAST_ROWS, MOST_ROWS),
             bytes: BATCH_BYTES,
         };
-        let (rows, is_all) = memtable
-            .partition(key)
-            .map_or_else(|| (Vec::new(), true), |partition| partition.rows_between(between, reversed, batch));
+        let Some(partition) = memtable.partition(key) else {
+            self.rows_are_over = true;
+            return;
+        };
+        let (rows, is_all) = partition.rows_between(between, reversed, batch);
         self.expected = self.expected.saturating_sub(rows.len());
         self.rows_are_over = is_all;
         if let Some(last) = rows.last().filter(|_| !self.rows_are_over) {
@@ -287,7 +306,13 @@ impl InSlice {
                 self.low = edge;
             }
         }
-        self.rows = rows.into();
+        for row in rows {
+            let others = partition.versions(&row, memtable.comparator());
+            self.rows.push_back(Version { row, has_more: !others.is_empty() });
+            let left = (0..others.len()).rev();
+            let versions = others.iter().zip(left);
+            self.rows.extend(versions.map(|(row, left)| Version { row: row.clone(), has_more: left > 0 }));
+        }
     }
 }
 
@@ -310,13 +335,18 @@ impl UnfilteredCursor for MemtableCursor {
     type Need = Infallible;
     type Error = Infallible;
 
+    fn has_more_versions(&self) -> bool {
+        self.has_more_versions
+    }
+
     fn step(&mut self) -> Result<Step<Infallible>, Infallible> {
         if let Some(row) = self.row.take() {
             return Ok(Step::Item(Unfiltered::Row(row)));
         }
         if let Some(partition) = &mut self.partition {
             let item = self.slot.with(|memtable| partition.next(memtable, &self.slices, self.reversed));
-            if let Some(item) = item {
+            if let Some((item, has_more_versions)) = item {
+                self.has_more_versions = has_more_versions;
                 return Ok(Step::Item(item));
             }
             self.partition = None;

@@ -145,7 +145,9 @@ impl Memtable {
     ) -> impl Iterator<Item = (PartitionHeader, impl Iterator<Item = Unfiltered> + '_)> + '_ {
         Ahead::new(self.partitions.range(RangeBound::Unbounded), |(_, partition)| partition.first_bytes())
             .filter(|(_, partition)| !partition.is_empty())
-            .map(|(key, partition)| (partition.header(key), partition.unfiltereds(&self.comparator)))
+            .map(|(key, partition)| {
+                (partition.header(key), partition.unfiltereds(&self.comparator, &self.table))
+            })
     }
 
     /// What it has of a partition, when that is no more than one row; all by one look-up.

@@ -6,7 +6,7 @@ use std::ops::Bound as RangeBound;
 
 use rows::{
     Bound, ClusteringComparator, DeletionTime, Marker, Mutation, PartitionHeader, PartitionKey,
-    RangeTombstones, Row, Slice, Unfiltered, merge_to_keep,
+    RangeTombstones, Row, Slice, Unfiltered, merge_rows, merge_to_keep,
 };
 use schema::Table;
 use stdx::prefetch::prefetch;
@@ -38,7 +38,15 @@ pub(super) struct MemoryPartition {
     deletion: DeletionTime,
     static_row: Option<Row>,
     rows: MemoryRows,
-    ranges: Option<Box<RangeTombstones>>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few partitions have.
+#[derive(Debug, Default)]
+struct Rare {
+    ranges: RangeTombstones,
+    /// Of large rows what lies beside the last version: to merge it with every write would keep the shard.
+    versions: BTreeMap<OrderKey, Vec<Row>>,
 }
 
 /// All there is of a partition that holds at most one row, and neither static row nor ranges.
@@ -58,12 +66,7 @@ enum MemoryRows {
 
 impl Default for MemoryPartition {
     fn default() -> Self {
-        MemoryPartition {
-            deletion: DeletionTime::LIVE,
-            static_row: None,
-            rows: MemoryRows::None,
-            ranges: None,
-        }
+        MemoryPartition { deletion: DeletionTime::LIVE, static_row: None, rows: MemoryRows::None, rare: None }
     }
 }
 
@@ -73,7 +76,8 @@ impl MemoryPartition {
         let mut grown = 0;
         self.deletion = self.deletion.max(mutation.deletion);
         if let Some(row) = &mutation.static_row {
-            grown += merge_into(&mut self.static_row, row, context);
+            // Of a static row there is one version: readers have it with the partition's header.
+            grown += merge_into(&mut self.static_row, row, context, merge_in_place).bytes;
         }
         for row in &mutation.rows {
             grown += self.apply_row(row, context);
@@ -81,7 +85,7 @@ impl MemoryPartition {
         for range in &mutation.ranges {
             let ends = [&range.slice.start, &range.slice.end].map(|end| end.prefix.as_encoded().len());
             grown += 2 * ROW_OVERHEAD_BYTES + ends.iter().sum::<usize>();
-            self.ranges.get_or_insert_default().insert(range.clone(), context.comparator);
+            self.rare.get_or_insert_default().ranges.insert(range.clone(), context.comparator);
         }
         grown
     }
@@ -92,22 +96,44 @@ impl MemoryPartition {
                 MemoryRows::One(old) => Some(old),
                 _ => None,
             };
-            let grown = merge_into(&mut one, row, context);
+            let grown = merge_into(&mut one, row, context, merge);
             self.rows = one.map_or(MemoryRows::None, MemoryRows::One);
-            return grown;
+            return self.put_aside(grown, || row_key(row, context.comparator));
         }
         if !matches!(self.rows, MemoryRows::Many(_)) {
             self.rows = MemoryRows::Many(BTreeMap::new());
         }
         let MemoryRows::Many(rows) = &mut self.rows else { return 0 };
         match rows.entry(row_key(row, context.comparator)) {
-            Entry::Occupied(mut old) => merge(old.get_mut(), row, context),
+            Entry::Occupied(mut old) => {
+                let grown = merge(old.get_mut(), row, context);
+                self.put_aside(grown, || row_key(row, context.comparator))
+            }
             Entry::Vacant(place) => {
                 let (row, heap_bytes) = context.arena.row(row, context.held_bytes);
                 let grown = ROW_OVERHEAD_BYTES + place.key().len() + heap_bytes;
                 place.insert(row);
                 grown
             }
+        }
+    }
+
+    /// Keeps what a write has displaced beside the row, and tells by how many bytes the partition grew.
+    fn put_aside(&mut self, grown: Grown, key: impl FnOnce() -> OrderKey) -> usize {
+        if let Some(version) = grown.displaced {
+            let rare = self.rare.get_or_insert_default();
+            rare.versions.entry(key()).or_default().push(version);
+        }
+        grown.bytes
+    }
+
+    /// The versions of a row of this partition beside the last one.
+    pub(super) fn versions(&self, row: &Row, comparator: &ClusteringComparator) -> &[Row] {
+        match &self.rare {
+            Some(rare) if !rare.versions.is_empty() => {
+                rare.versions.get(&row_key(row, comparator)).map_or(&[], Vec::as_slice)
+            }
+            _ => &[],
         }
     }
 
@@ -126,7 +152,7 @@ impl MemoryPartition {
         self.deletion.is_live()
             && self.static_row.is_none()
             && matches!(self.rows, MemoryRows::None)
-            && self.ranges.as_ref().is_none_or(|ranges| ranges.is_empty())
+            && self.rare.as_ref().is_none_or(|rare| rare.ranges.is_empty())
     }
 
     /// The whole partition, if it is no more than that.
@@ -137,7 +163,7 @@ impl MemoryPartition {
     /// The row, or no row, of a partition that has nothing else but perhaps a deletion.
     pub(super) fn at_most_one_row(&self) -> Option<Option<&Row>> {
         match &self.rows {
-            _ if self.static_row.is_some() || self.ranges.is_some() => None,
+            _ if self.static_row.is_some() || self.rare.is_some() => None,
             MemoryRows::None => Some(None),
             MemoryRows::One(row) => Some(Some(row)),
             MemoryRows::Many(_) => None,
@@ -156,13 +182,18 @@ impl MemoryPartition {
     pub(super) fn unfiltereds<'a>(
         &'a self,
         comparator: &'a ClusteringComparator,
+        table: &'a Table,
     ) -> impl Iterator<Item = Unfiltered> + 'a {
         let rows: Box<dyn Iterator<Item = &Row>> = match &self.rows {
             MemoryRows::None => Box::new(std::iter::empty()),
             MemoryRows::One(row) => Box::new(std::iter::once(row)),
             MemoryRows::Many(rows) => Box::new(Ahead::new(rows.values(), |row| Some(&row.as_encoded()[..]))),
         };
-        let mut rows = rows.cloned().peekable();
+        let whole = move |row: &Row| match self.versions(row, comparator) {
+            [] => Some(row.clone()),
+            others => merge_rows(&[&[row.clone()], others].concat(), DeletionTime::LIVE, table),
+        };
+        let mut rows = rows.filter_map(whole).peekable();
         let mut markers = self.markers(&Slice::ALL, comparator).into_iter().peekable();
         std::iter::from_fn(move || match (rows.peek(), markers.peek()) {
             (Some(row), Some(marker)) if is_before(row, marker, comparator) => {
@@ -175,12 +206,12 @@ impl MemoryPartition {
 
     /// Markers within a slice, in clustering order.
     fn markers(&self, slice: &Slice, comparator: &ClusteringComparator) -> Vec<Marker> {
-        self.ranges.as_ref().map_or_else(Vec::new, |ranges| ranges.markers(slice, comparator))
+        self.ranges().map_or_else(Vec::new, |ranges| ranges.markers(slice, comparator))
     }
 
     /// Range tombstones, if there are any.
     pub(super) fn ranges(&self) -> Option<&RangeTombstones> {
-        self.ranges.as_deref()
+        self.rare.as_deref().map(|rare| &rare.ranges)
     }
 
     /// A batch of rows between two order keys, from the end when `reversed`; and is that all of them?
@@ -261,29 +292,63 @@ fn is_backwards(between: (RangeBound<&[u8]>, RangeBound<&[u8]>)) -> bool {
 }
 
 /// Merges a row into one that may be there, and tells by how many bytes that grew beside the arena.
-fn merge_into(slot: &mut Option<Row>, row: &Row, context: &mut Context<'_>) -> usize {
+fn merge_into(
+    slot: &mut Option<Row>,
+    row: &Row,
+    context: &mut Context<'_>,
+    merge: fn(&mut Row, &Row, &mut Context<'_>) -> Grown,
+) -> Grown {
     match slot {
         None => {
             let (row, heap_bytes) = context.arena.row(row, context.held_bytes);
             *slot = Some(row);
-            heap_bytes
+            Grown::by(heap_bytes)
         }
         Some(old) => merge(old, row, context),
     }
 }
 
-fn merge(old: &mut Row, row: &Row, context: &mut Context<'_>) -> usize {
+/// What a write makes of a row that is there.
+struct Grown {
+    /// By how many bytes it grew beside the arena.
+    bytes: usize,
+    /// What was there, of a large row that is not merged.
+    displaced: Option<Row>,
+}
+
+impl Grown {
+    fn by(bytes: usize) -> Grown {
+        Grown { bytes, displaced: None }
+    }
+}
+
+/// Merges a row into one that is there, or takes its place if one of them is large: to merge these is work for readers,
+/// who have it done on another thread.
+fn merge(old: &mut Row, row: &Row, context: &mut Context<'_>) -> Grown {
+    if !(old.is_large() || row.is_large()) {
+        return merge_in_place(old, row, context);
+    }
+    let (row, heap_bytes) = context.arena.row(row, context.held_bytes);
+    let old = std::mem::replace(old, row.clone());
+    if row.replaces(&old) {
+        return Grown::by(heap_bytes.saturating_sub(old.as_encoded().len()));
+    }
+    Grown { bytes: ROW_OVERHEAD_BYTES + heap_bytes, displaced: Some(old) }
+}
+
+/// Merges a row into one that is there.
+fn merge_in_place(old: &mut Row, row: &Row, context: &mut Context<'_>) -> Grown {
     if old.write_over(row) {
-        return 0;
+        return Grown::by(0);
     }
     let Some(merged) = merge_to_keep(old, (row, context.held_bytes), context.table, context.scratch) else {
-        return 0;
+        return Grown::by(0);
     };
     context.scratch.shrink_to(SCRATCH_BYTES_MAX);
     // What lies in the arena stays there.
     let freed = if context.arena.holds(old.as_encoded()) { 0 } else { old.as_encoded().len() };
     *old = merged;
-    old.as_encoded().len().saturating_sub(freed)
+    Grown::by(old.as_encoded().len().saturating_sub(freed))
 }
 
 /// Does the row stand before the place of the marker?

@@ -559,6 +559,13 @@ impl UnfilteredCursor for Source {
     type Need = FileNeed;
     type Error = SstableError;
 
+    fn has_more_versions(&self) -> bool {
+        match self {
+            Source::File(cursor) => cursor.has_more_versions(),
+            Source::Memory(cursor) => cursor.has_more_versions(),
+        }
+    }
+
     fn step(&mut self) -> Result<Step<FileNeed>, SstableError> {
         match self {
             Source::File(cursor) => cursor.step(),

@@ -22,6 +22,9 @@ use crate::given::*;
 /// Elements of one part of a map: of two parts, each is a large row.
 const PART: u32 = 1_400;
 
+/// How many partitions there are.
+const PARTITIONS: i32 = 10;
+
 /// What another thread takes before it begins.
 const DELAY: Duration = Duration::from_millis(5);
 
@@ -62,7 +65,25 @@ impl Story {
         }
         story.delete_row(1, 0, 1).await;
         story.delete_row(5, 0, 9).await;
+        story.write_in_memory(rows).await;
         story
+    }
+
+    /// Partitions of which the memtable has several versions of a row.
+    async fn write_in_memory(&mut self, rows: &[Option<i32>]) {
+        for at in rows {
+            self.put(3, *at, PART * 2, 5).await;
+            for (from, timestamp) in [(0, 11), (PART / 2, 12), (PART, 13), (PART / 3, 14)] {
+                self.put(6, *at, from, timestamp).await;
+                self.put(7, *at, from, timestamp).await;
+                self.put(8, *at, from, timestamp).await;
+            }
+        }
+        self.delete_row(7, 0, 14).await;
+        self.put(7, Some(0), 5, 15).await;
+        self.delete_row(8, 0, 14).await;
+        self.delete_partition(8, 14).await;
+        self.put(8, Some(0), PART, 16).await;
     }
 
     fn is_lone(&self) -> bool {
@@ -157,10 +178,10 @@ impl Story {
         assert_eq!(told, self.model, "a scan");
         let by_two = self.read(all, |command| command.limits.row_count = 2).await;
         assert_eq!(self.told(&by_two), (told.clone(), order), "page by page");
-        let keys: Vec<_> = (0..6).map(key).collect();
+        let keys: Vec<_> = (0..PARTITIONS).map(key).collect();
         let (told, forwards) = self.told(&self.read(ReadTarget::Keys(keys.clone()), |_| ()).await);
         assert_eq!(told, self.model, "keys");
-        for pk in 0..6 {
+        for pk in 0..PARTITIONS {
             let (told, mut order) = self.told(&self.read(ReadTarget::Keys(vec![key(pk)]), |_| ()).await);
             assert_eq!(told, self.model.clone().into_iter().filter(|((of, _), _)| *of == pk).collect());
             let backwards = |command: &mut ReadCommand| command.reversed = true;
