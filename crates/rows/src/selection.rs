@@ -1,6 +1,7 @@
 //! Which part of a partition is asked for.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use crate::{Bound, BoundKind, Clustering, ClusteringComparator};
 
@@ -45,8 +46,8 @@ pub struct Slices(Which);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Which {
     All,
-    /// Never the one slice that is everything.
-    These(Vec<Slice>),
+    /// Never the one slice that is everything. There may be many: shared by whoever reads them.
+    These(Arc<[Slice]>),
 }
 
 /// What [`Which::All`] stands for.
@@ -60,11 +61,11 @@ impl Slices {
 
     /// No rows at all: only the partition's header is asked for.
     pub fn none() -> Self {
-        Slices(Which::These(Vec::new()))
+        Slices(Which::These(Arc::from([])))
     }
 
     fn these(slices: Vec<Slice>) -> Self {
-        Slices(if slices == ALL { Which::All } else { Which::These(slices) })
+        Slices(if slices == ALL { Which::All } else { Which::These(slices.into()) })
     }
 
     /// These slices, sorted, empty ones left out, overlapping ones joined.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use rows::Row;
 
-use crate::cursor::damaged;
+use crate::cursor::{Pieces, damaged};
 use crate::data::{Decoder, Head};
-use crate::{ChunkNeed, SstableError, TableFile};
+use crate::{ChunkNeed, Component, SstableError, TableFile};
 
 /// What a cursor lacks.
 #[derive(Debug)]
@@ -33,7 +33,8 @@ pub struct LargeRow {
     pub(crate) is_static: bool,
     /// As the decoder has it after the head.
     pub(crate) clustering: Vec<u8>,
-    pub(crate) body: Vec<u8>,
+    /// The item.
+    pub(crate) pieces: Pieces,
 }
 
 /// A row that was read; `None` when nothing of it is left for the table as it is now.
@@ -56,8 +57,14 @@ pub enum RowReader {
 impl LargeRow {
     /// Reads it; takes about 10 ms for each MiB of collections.
     pub fn read(self) -> ReadRow {
-        let LargeRow { file, position, head, is_static, clustering, body } = self;
-        let parsed = Decoder::behind_head(clustering).row(file.layout(), &head, is_static, &body);
+        let LargeRow { file, position, head, is_static, clustering, pieces } = self;
+        let Some(item) = pieces.join() else {
+            let what = "a chunk is shorter than it should be";
+            let row = Err(file.damaged(Component::Data, position, what));
+            return ReadRow { file: file.number(), position, row };
+        };
+        let body = &item[head.body_start..];
+        let parsed = Decoder::behind_head(clustering).row(file.layout(), &head, is_static, body);
         let row = parsed.map_err(|error| damaged(&file, position, error));
         ReadRow { file: file.number(), position, row }
     }

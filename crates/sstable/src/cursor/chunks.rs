@@ -1,5 +1,6 @@
 //! The bytes a cursor reads, over the borders of chunks.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +10,31 @@ use crate::checksums::PAGE_BYTES;
 use crate::data::ParseError;
 use crate::trie::Pages;
 use crate::{Chunk, ChunkId, ChunkSource, Component, LargeRow, RowReader, SstableError, TableFile};
+
+/// Bytes of a file, in the chunks that they lie in.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    chunks: Vec<Chunk>,
+    /// Where they begin in the first chunk.
+    start: usize,
+    length: usize,
+}
+
+impl Pieces {
+    /// In one piece; `None` when a chunk is shorter than it should be.
+    pub(crate) fn join(&self) -> Option<Cow<'_, [u8]>> {
+        let mut slices = self.chunks.iter().map(Chunk::as_slice);
+        let first = slices.next()?.get(self.start..)?;
+        if let Some(whole) = first.get(..self.length) {
+            return Some(Cow::Borrowed(whole));
+        }
+        let mut joined = Vec::with_capacity(self.start + self.chunks.iter().map(Chunk::len).sum::<usize>());
+        joined.extend_from_slice(first);
+        slices.for_each(|slice| joined.extend_from_slice(slice));
+        joined.truncate(self.length);
+        (joined.len() == self.length).then_some(Cow::Owned(joined))
+    }
+}
 
 /// Why a cursor can not go on: a chunk is to be fetched, or something is wrong.
 #[derive(Debug)]
@@ -65,6 +91,9 @@ struct Window {
     /// Bytes of an item that crosses chunks, from `assembled_at` on.
     assembled: Vec<u8>,
     assembled_at: u64,
+    /// The chunks of a large row, from `pieces_at` on.
+    pieces: Vec<Chunk>,
+    pieces_at: u64,
     /// Bytes of a chunk, and of the whole component.
     chunk_bytes: u64,
     total_bytes: u64,
@@ -77,6 +106,8 @@ impl Window {
             held: Vec::new(),
             assembled: Vec::new(),
             assembled_at: u64::MAX,
+            pieces: Vec::new(),
+            pieces_at: u64::MAX,
             chunk_bytes: file.chunk_bytes(component) as u64,
             total_bytes: file.component_bytes(component),
         }
@@ -109,6 +140,14 @@ impl<S: ChunkSource> Chunks<S> {
         &self.file
     }
 
+    fn looked_at(&self, component: Component) -> &Window {
+        match component {
+            Component::Partitions | Component::Index => &self.partitions,
+            Component::Rows => &self.rows,
+            _ => &self.data,
+        }
+    }
+
     fn window(&mut self, component: Component) -> &mut Window {
         match component {
             Component::Partitions | Component::Index => &mut self.partitions,
@@ -128,12 +167,7 @@ impl<S: ChunkSource> Chunks<S> {
         if self.window(component).at_hand(offset, wanted).is_none() {
             self.fill(component, offset, wanted)?;
         }
-        let window = match component {
-            Component::Partitions | Component::Index => &self.partitions,
-            Component::Rows => &self.rows,
-            _ => &self.data,
-        };
-        let found = window.at_hand(offset, wanted);
+        let found = self.looked_at(component).at_hand(offset, wanted);
         found.ok_or_else(|| {
             self.file.damaged(component, offset, "a chunk is shorter than it should be").into()
         })
@@ -154,14 +188,42 @@ impl<S: ChunkSource> Chunks<S> {
         prefetch(&bytes[..byte_count.min(bytes.len())]);
     }
 
-    fn fill(&mut self, component: Component, offset: u64, wanted: usize) -> Attempt<()> {
-        let Window { chunk_bytes, total_bytes, .. } = *self.window(component);
-        if offset.checked_add(wanted as u64).is_none_or(|end| end > total_bytes)
+    /// All chunks of Data that bytes from an offset on lie in, for somebody who puts them together.
+    pub(crate) fn pieces(&mut self, offset: u64, wanted: usize) -> Attempt<Pieces> {
+        self.check_end(Component::Data, offset, wanted)?;
+        let chunk_bytes = self.data.chunk_bytes;
+        if self.data.pieces_at != offset {
+            self.data.pieces.clear();
+            self.data.pieces_at = offset;
+        }
+        let (start, end) = (offset / chunk_bytes, (offset + wanted as u64).div_ceil(chunk_bytes));
+        for index in start + self.data.pieces.len() as u64..end {
+            self.load(Component::Data, index as u32)?;
+            let Some((_, chunk)) = &self.data.current else { unreachable!("it was loaded just now") };
+            if index + 1 < end && chunk.len() as u64 != chunk_bytes {
+                let what = "a chunk is shorter than it should be";
+                return Err(self.file.damaged(Component::Data, index * chunk_bytes, what).into());
+            }
+            self.data.pieces.push(chunk.clone());
+        }
+        self.data.pieces_at = u64::MAX;
+        let chunks = std::mem::take(&mut self.data.pieces);
+        Ok(Pieces { chunks, start: (offset % chunk_bytes) as usize, length: wanted })
+    }
+
+    fn check_end(&self, component: Component, offset: u64, wanted: usize) -> Attempt<()> {
+        if offset.checked_add(wanted as u64).is_none_or(|end| end > self.looked_at(component).total_bytes)
             || wanted as u64 > ITEM_BYTES_MAX
         {
             let what = "something reaches beyond the end of the file";
             return Err(self.file.damaged(component, offset, what).into());
         }
+        Ok(())
+    }
+
+    fn fill(&mut self, component: Component, offset: u64, wanted: usize) -> Attempt<()> {
+        self.check_end(component, offset, wanted)?;
+        let chunk_bytes = self.window(component).chunk_bytes;
         if self.window(component).assembled_at != offset {
             let index = (offset / chunk_bytes) as u32;
             self.load(component, index)?;

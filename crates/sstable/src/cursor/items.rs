@@ -62,17 +62,18 @@ impl Items {
         if let RowReader::Other(Some(read)) = reader {
             return Ok(read.into_row()?);
         }
-        let body = body(chunks, position, head)?;
         if let RowReader::Other(None) = reader {
+            let item_bytes = usize::try_from(head.item_bytes).unwrap_or(usize::MAX);
             return Err(Interrupt::Row(Box::new(LargeRow {
                 file: Arc::clone(&self.file),
                 position,
                 head: *head,
                 is_static,
                 clustering: self.decoder.clustering().to_vec(),
-                body: body.to_vec(),
+                pieces: chunks.pieces(position, item_bytes)?,
             })));
         }
+        let body = body(chunks, position, head)?;
         let parsed = self.decoder.row(self.file.layout(), head, is_static, body);
         parsed.map_err(|error| damaged(chunks.file(), position, error).into())
     }

@@ -191,7 +191,7 @@ impl MemoryPartition {
         };
         let whole = move |row: &Row| match self.versions(row, comparator) {
             [] => Some(row.clone()),
-            others => merge_rows(&[&[row.clone()], others].concat(), DeletionTime::LIVE, table),
+            others => merge_rows(&[std::slice::from_ref(row), others].concat(), DeletionTime::LIVE, table),
         };
         let mut rows = rows.filter_map(whole).peekable();
         let mut markers = self.markers(&Slice::ALL, comparator).into_iter().peekable();
