@@ -159,3 +159,31 @@ fn a_long_batch_writes_one_version_of_each_row() {
         session.check("SELECT c, m, st, l FROM t WHERE k = 1", &[&shown[0], &shown[1]]).await;
     });
 }
+
+#[test]
+fn functions_of_long_collections_are_those_of_short_ones() {
+    with_session(async |mut session| {
+        create(&mut session).await;
+        session.run("INSERT INTO t (k, c, l) VALUES (1, 1, [3, 4])").await;
+        session
+            .execute("UPDATE t SET l = ? WHERE k = 1 AND c = 2", vec![bound(all(COUNT))])
+            .await
+            .expect("written");
+        session.execute("UPDATE t SET st = ? WHERE k = 2", vec![bound(all(COUNT))]).await.expect("written");
+        let sum = COUNT * (COUNT - 1) / 2;
+        session
+            .check(
+                "SELECT c, collection_count(l), collection_sum(l), to_json(k) FROM t WHERE k = 1",
+                &["1 | 2 | 7 | '1'", &format!("2 | {COUNT} | {sum} | '1'")],
+            )
+            .await;
+        let json = |c: i32, elements| format!("'{{\"c\": {c}, \"system.to_json(l)\": \"{elements}\"}}'");
+        session
+            .check(
+                "SELECT JSON c, to_json(l) FROM t WHERE k = 1",
+                &[&json(1, "[3, 4]".to_owned()), &json(2, list(all(COUNT)))],
+            )
+            .await;
+        session.check("SELECT k, collection_count(st) FROM t WHERE k = 2", &[&format!("2 | {COUNT}")]).await;
+    });
+}

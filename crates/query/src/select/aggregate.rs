@@ -177,9 +177,9 @@ impl<'a> Groups<'a> {
         }
         let evaluation =
             Evaluation { view: &view, bindings: self.bindings, aggregates: &values, now: self.now };
-        let selectors = self.plan.selectors.as_deref().unwrap_or_default();
         let (bytes_max, io) = (scan.room.answer_bytes_max(), scan.reader.coordinator.io());
-        write_row(self.plan, selectors, &evaluation, bytes_max, io, &mut self.out).await
+        let selectors = self.plan.selectors.as_deref().unwrap_or_default();
+        write_row(self.plan.computing(selectors), &evaluation, bytes_max, io, &mut self.out).await
     }
 
     fn page(self, end: Option<ReadPosition>, amounts: Amounts) -> RowsResult {
@@ -195,7 +195,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-fn one_row(partition: &PartitionRows, row: Option<&Row>) -> PartitionRows {
+pub(super) fn one_row(partition: &PartitionRows, row: Option<&Row>) -> PartitionRows {
     PartitionRows {
         key: partition.key.clone(),
         static_row: partition.static_row.clone(),

@@ -1,13 +1,19 @@
 //! Rows of a result that are computed: functions, JSON, and whatever is no plain column.
 
-use runtime::{Io, Piece};
+use std::sync::Arc;
+
+use rows::Row;
+use runtime::{Io, Piece, Runtime};
+use storage::PartitionRows;
 use types::CqlType;
 
+use super::aggregate::one_row;
 use super::plan::SelectPlan;
 use super::rows::{ComputedRows, RowView, StoredRows, gives_static_row_alone};
 use super::selector::{Evaluation, Selector};
 use crate::QueryError;
 use crate::error::refuse;
+use crate::functions::Environment;
 use crate::memory::AnswerRoom;
 use crate::response::RowSink;
 use crate::terms::{Bindings, is_long};
@@ -18,10 +24,10 @@ use crate::terms::{Bindings, is_long};
 /// A function fails, or they take more than one answer may.
 pub(super) async fn compute(
     plan: &SelectPlan,
-    selectors: &[Selector],
+    selectors: &Arc<[Selector]>,
     rows: &StoredRows,
     (bindings, now): (&Bindings<'_>, u32),
-    io: &Io,
+    runtime: &Runtime,
     room: &mut AnswerRoom,
 ) -> Result<ComputedRows, QueryError> {
     let mut computed = ComputedRows::default();
@@ -31,10 +37,20 @@ pub(super) async fn compute(
         view.enter_partition(partition);
         let alone = gives_static_row_alone(partition).then_some(None);
         for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
-            view.enter_row(row);
-            let evaluation = Evaluation { view: &view, bindings, aggregates: &[], now };
             let before = computed.byte_count();
-            write_row(plan, selectors, &evaluation, room.answer_bytes_max(), io, &mut computed).await?;
+            let bytes_max = room.answer_bytes_max();
+            if row.into_iter().chain(&partition.static_row).any(Row::is_large) {
+                let one = one_row(partition, row);
+                let bytes_max = bytes_max.saturating_sub(before);
+                // Boxed, so that the many others need no room for it.
+                let elsewhere = compute_elsewhere(plan, selectors, one, (bindings, now), runtime, bytes_max);
+                computed.append(Box::pin(elsewhere).await?);
+            } else {
+                view.enter_row(row);
+                let evaluation = Evaluation { view: &view, bindings, aggregates: &[], now };
+                let computing = plan.computing(selectors);
+                write_row(computing, &evaluation, bytes_max, &runtime.io, &mut computed).await?;
+            }
             room.take(computed.byte_count() - before);
             piece.give_way().await;
         }
@@ -42,25 +58,66 @@ pub(super) async fn compute(
     Ok(computed)
 }
 
+/// What is computed of a row.
+#[derive(Clone, Copy)]
+pub(super) struct Computing<'a> {
+    selectors: &'a [Selector],
+    /// Names and types of the columns, if the row becomes a JSON object.
+    json_columns: Option<&'a [(String, CqlType)]>,
+}
+
+impl SelectPlan {
+    pub(super) fn computing<'a>(&'a self, selectors: &'a [Selector]) -> Computing<'a> {
+        Computing { selectors, json_columns: self.is_json.then_some(&*self.json_columns) }
+    }
+}
+
+/// Computes the one row of a partition on another thread: what functions make of a large row is long work.
+async fn compute_elsewhere(
+    plan: &SelectPlan,
+    selectors: &Arc<[Selector]>,
+    partition: PartitionRows,
+    (bindings, now): (&Bindings<'_>, u32),
+    runtime: &Runtime,
+    bytes_max: usize,
+) -> Result<ComputedRows, QueryError> {
+    let (selectors, projection) = (Arc::clone(selectors), Arc::clone(&plan.projection));
+    let json_columns = plan.is_json.then(|| Arc::clone(&plan.json_columns));
+    let (bound, clock, random) = (bindings.bound(), Arc::clone(&runtime.clock), Arc::clone(&runtime.random));
+    let computing = move || {
+        let environment = Environment::new(&*clock, &*random);
+        let bindings = bound.bindings(&environment);
+        let mut view = RowView::new(&projection);
+        view.enter_partition(&partition);
+        view.enter_row(partition.rows.first());
+        let evaluation = Evaluation { view: &view, bindings: &bindings, aggregates: &[], now };
+        let computing = Computing { selectors: &selectors, json_columns: json_columns.as_deref() };
+        let mut computed = ComputedRows::default();
+        let here = Io::inline();
+        runtime::block_on(write_row(computing, &evaluation, bytes_max, &here, &mut computed))?;
+        Ok(computed)
+    };
+    runtime.io.run(computing).await
+}
+
 /// Computes one row of the result, behind those before it, which may be so many bytes with it.
 ///
 /// # Errors
 /// A function fails, or they are more.
 pub(super) async fn write_row(
-    plan: &SelectPlan,
-    selectors: &[Selector],
+    computing: Computing<'_>,
     evaluation: &Evaluation<'_>,
     bytes_max: usize,
     io: &Io,
     out: &mut ComputedRows,
 ) -> Result<(), QueryError> {
     evaluation.bindings.environment.begin_row();
-    if plan.is_json {
+    if let Some(columns) = computing.json_columns {
         let bytes_max = bytes_max.saturating_sub(out.byte_count());
-        let json = json(plan, selectors, evaluation, bytes_max, io).await?;
+        let json = json(computing.selectors, columns, evaluation, bytes_max, io).await?;
         out.cell(Some(json.as_bytes()));
     } else {
-        for selector in selectors {
+        for selector in computing.selectors {
             out.cell(selector.evaluate(evaluation)?.as_deref());
             check(out.byte_count(), bytes_max)?;
         }
@@ -71,14 +128,14 @@ pub(super) async fn write_row(
 
 /// A row as one JSON object of at most so many bytes.
 async fn json(
-    plan: &SelectPlan,
     selectors: &[Selector],
+    columns: &[(String, CqlType)],
     evaluation: &Evaluation<'_>,
     bytes_max: usize,
     io: &Io,
 ) -> Result<String, QueryError> {
     let mut json = String::from("{");
-    for (selector, (name, cql_type)) in selectors.iter().zip(&plan.json_columns) {
+    for (selector, (name, cql_type)) in selectors.iter().zip(columns) {
         if json.len() > 1 {
             json.push_str(", ");
         }

@@ -133,8 +133,8 @@ pub(crate) async fn execute(
     let body = match &plan.selectors {
         None => RowsBody::Stored(read.rows, Arc::clone(&plan.projection)),
         Some(selectors) => {
-            let io = reader.coordinator.io();
-            let computing = compute(plan, selectors, &read.rows, (bindings, now), io, scan.room);
+            let runtime = reader.coordinator.runtime();
+            let computing = compute(plan, selectors, &read.rows, (bindings, now), runtime, scan.room);
             RowsBody::Computed(Box::pin(computing).await?)
         }
     };

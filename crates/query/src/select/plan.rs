@@ -32,7 +32,7 @@ pub(crate) struct SelectPlan {
     /// The cells that are read; of a plain selection, the result.
     pub(crate) projection: Arc<Projection>,
     /// What is computed; `None` for a plain selection.
-    pub(crate) selectors: Option<Vec<Selector>>,
+    pub(crate) selectors: Option<Arc<[Selector]>>,
     pub(crate) aggregates: Vec<Aggregate>,
     pub(crate) group_by: Option<GroupBy>,
     /// Is every column asked for, by `*`?
@@ -47,7 +47,7 @@ pub(crate) struct SelectPlan {
     /// The columns of the result.
     pub(crate) columns: Arc<[ColumnSpec]>,
     /// Of JSON, the columns inside.
-    pub(crate) json_columns: Vec<(String, CqlType)>,
+    pub(crate) json_columns: Arc<[(String, CqlType)]>,
     pub(crate) metadata_id: [u8; 16],
     /// Of one that can be answered at once ([`super::point`]), the type of the key that is bound.
     pub(crate) point_key: Option<CqlType>,
@@ -208,7 +208,7 @@ pub(crate) fn plan(
         is_filtered: filter.is_some(),
         restrictions,
         projection: Arc::new(projection),
-        selectors,
+        selectors: selectors.map(Arc::from),
         aggregates,
         group_by,
         is_wildcard,

@@ -378,6 +378,12 @@ pub(crate) struct ComputedRows {
 }
 
 impl ComputedRows {
+    /// Adds rows that were computed apart.
+    pub(crate) fn append(&mut self, mut others: ComputedRows) {
+        self.cells.append(&mut others.cells);
+        self.row_count += others.row_count;
+    }
+
     /// Ends a row whose cells have been given.
     pub(crate) fn end_row(&mut self) {
         self.row_count += 1;
