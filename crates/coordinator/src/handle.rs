@@ -82,11 +82,6 @@ impl Coordinator {
         runtime.random.uuid_v1(&*runtime.clock)
     }
 
-    /// A version 4 UUID.
-    pub fn random_uuid(&self) -> Uuid {
-        self.runtime().random.uuid_v4()
-    }
-
     /// How many replicas a table has by its keyspace; 1 for local ones.
     pub(crate) fn replication_factor(&self, table: TableId) -> u32 {
         self.shard.local().with_schema(|schema| schema.replication_factor(table).unwrap_or(1))

@@ -19,7 +19,6 @@ use super::plan::{ModifyPlan, Using};
 use super::shape::Constants;
 use crate::QueryError;
 use crate::error::refuse;
-use crate::functions::Environment;
 use crate::request::BindValue;
 use crate::restrictions::{COMBINATIONS_MAX, Rows, StatementType, too_many};
 use crate::terms::{Bindings, Value, are_long};
@@ -248,19 +247,15 @@ impl Writer<'_> {
         applying: &Applying<'_>,
         foreseen_bytes: usize,
     ) -> Result<Option<Row>, QueryError> {
-        let (changes, bound) = (Arc::clone(changes), applying.bindings.bound());
+        let changes = Arc::clone(changes);
         let (time, value_bytes) = (applying.time, applying.value_bytes);
         let (prepends, before) = (Arc::clone(applying.prepends), applying.before.cloned());
-        let runtime = self.coordinator.runtime();
-        let (clock, random) = (Arc::clone(&runtime.clock), Arc::clone(&runtime.random));
-        let building = move || {
-            let environment = Environment::new(&*clock, &*random);
-            let bindings = bound.bindings(&environment);
+        let building = move |bindings: &Bindings<'_>| {
             let before = before.as_ref();
-            let applying = Applying { time, bindings: &bindings, value_bytes, prepends: &prepends, before };
+            let applying = Applying { time, bindings, value_bytes, prepends: &prepends, before };
             Building { clustering, liveness, changes: &changes }.build(&applying, foreseen_bytes)
         };
-        runtime.io.run(building).await
+        applying.bindings.elsewhere(self.coordinator.runtime(), building).await
     }
 
     /// Adds the deletion of these slices, and tells their bytes.

@@ -13,7 +13,6 @@ use super::rows::{ComputedRows, RowView, StoredRows, gives_static_row_alone};
 use super::selector::{Evaluation, Selector};
 use crate::QueryError;
 use crate::error::refuse;
-use crate::functions::Environment;
 use crate::memory::AnswerRoom;
 use crate::response::RowSink;
 use crate::terms::{Bindings, is_long};
@@ -83,21 +82,18 @@ async fn compute_elsewhere(
 ) -> Result<ComputedRows, QueryError> {
     let (selectors, projection) = (Arc::clone(selectors), Arc::clone(&plan.projection));
     let json_columns = plan.is_json.then(|| Arc::clone(&plan.json_columns));
-    let (bound, clock, random) = (bindings.bound(), Arc::clone(&runtime.clock), Arc::clone(&runtime.random));
-    let computing = move || {
-        let environment = Environment::new(&*clock, &*random);
-        let bindings = bound.bindings(&environment);
+    let computing = move |bindings: &Bindings<'_>| {
         let mut view = RowView::new(&projection);
         view.enter_partition(&partition);
         view.enter_row(partition.rows.first());
-        let evaluation = Evaluation { view: &view, bindings: &bindings, aggregates: &[], now };
+        let evaluation = Evaluation { view: &view, bindings, aggregates: &[], now };
         let computing = Computing { selectors: &selectors, json_columns: json_columns.as_deref() };
         let mut computed = ComputedRows::default();
         let here = Io::inline();
         runtime::block_on(write_row(computing, &evaluation, bytes_max, &here, &mut computed))?;
         Ok(computed)
     };
-    runtime.io.run(computing).await
+    bindings.elsewhere(runtime, computing).await
 }
 
 /// Computes one row of the result, behind those before it, which may be so many bytes with it.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use runtime::Io;
+use runtime::{Io, Runtime};
 use types::{CqlType, TypeError, encoding};
 
 use crate::error::refuse;
@@ -99,12 +99,6 @@ pub(crate) fn are_long(bytes: usize) -> bool {
 /// JSON that was bound to markers, by these.
 type Documents = BTreeMap<usize, Arc<json::Members>>;
 
-/// What [`Bindings`] have bound.
-pub(crate) struct Bound {
-    values: Vec<BindValue>,
-    documents: Documents,
-}
-
 /// Bound values and the world functions see.
 pub(crate) struct Bindings<'a> {
     values: Cow<'a, [BindValue]>,
@@ -145,9 +139,21 @@ impl<'a> Bindings<'a> {
         Bindings::over(Cow::Owned(values), environment)
     }
 
-    /// What is bound, to be [taken up](Bound::bindings) on another thread.
-    pub(crate) fn bound(&self) -> Bound {
-        Bound { values: self.values.to_vec(), documents: self.documents.borrow().clone() }
+    /// Has long work done with the same bindings on another thread.
+    pub(crate) async fn elsewhere<T: Send + 'static>(
+        &self,
+        runtime: &Runtime,
+        work: impl FnOnce(&Bindings<'_>) -> T + Send + 'static,
+    ) -> T {
+        let (values, documents) = (self.values.to_vec(), self.documents.borrow().clone());
+        let (clock, random) = (Arc::clone(&runtime.clock), Arc::clone(&runtime.random));
+        let working = move || {
+            let environment = Environment::new(&*clock, &*random);
+            let bindings = Bindings::of_markers(values, &environment);
+            bindings.documents.replace(documents);
+            work(&bindings)
+        };
+        runtime.io.run(working).await
     }
 
     fn over(values: Cow<'a, [BindValue]>, environment: &'a Environment<'a>) -> Self {
@@ -202,14 +208,6 @@ impl<'a> Bindings<'a> {
     /// The value of a marker, unchecked.
     pub(crate) fn raw(&self, index: usize) -> &BindValue {
         self.values.get(index).unwrap_or(&BindValue::Unset)
-    }
-}
-
-impl Bound {
-    /// The same bindings again, in another world.
-    pub(crate) fn bindings<'a>(self, environment: &'a Environment<'a>) -> Bindings<'a> {
-        let documents = RefCell::new(self.documents);
-        Bindings { documents, ..Bindings::of_markers(self.values, environment) }
     }
 }
 

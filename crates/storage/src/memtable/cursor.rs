@@ -306,6 +306,7 @@ impl InSlice {
                 self.low = edge;
             }
         }
+        self.rows.reserve(rows.len());
         for row in rows {
             let others = partition.versions(&row, memtable.comparator());
             self.rows.push_back(Version { row, has_more: !others.is_empty() });

@@ -331,7 +331,7 @@ fn merge(old: &mut Row, row: &Row, context: &mut Context<'_>) -> Grown {
     let (row, heap_bytes) = context.arena.row(row, context.held_bytes);
     let old = std::mem::replace(old, row.clone());
     if row.replaces(&old) {
-        return Grown::by(heap_bytes.saturating_sub(old.as_encoded().len()));
+        return Grown::by(heap_bytes.saturating_sub(freed_bytes(&old, context.arena)));
     }
     Grown { bytes: ROW_OVERHEAD_BYTES + heap_bytes, displaced: Some(old) }
 }
@@ -345,10 +345,14 @@ fn merge_in_place(old: &mut Row, row: &Row, context: &mut Context<'_>) -> Grown 
         return Grown::by(0);
     };
     context.scratch.shrink_to(SCRATCH_BYTES_MAX);
-    // What lies in the arena stays there.
-    let freed = if context.arena.holds(old.as_encoded()) { 0 } else { old.as_encoded().len() };
+    let freed_bytes = freed_bytes(old, context.arena);
     *old = merged;
-    Grown::by(old.as_encoded().len().saturating_sub(freed))
+    Grown::by(old.as_encoded().len().saturating_sub(freed_bytes))
+}
+
+/// What a row gives back when it goes: what lies in the arena stays there.
+fn freed_bytes(row: &Row, arena: &Arena) -> usize {
+    if arena.holds(row.as_encoded()) { 0 } else { row.as_encoded().len() }
 }
 
 /// Does the row stand before the place of the marker?
