@@ -25,6 +25,8 @@ const DISK_FAILED_CODE: i32 = 100;
 const STOP_MAX: Duration = Duration::from_secs(20);
 /// What a process ends with that did not stop in that time.
 const STOP_FAILED_CODE: i32 = 101;
+/// Descriptors that the process is likely to have open beside those of its clients.
+const FILES_EXPECTED: u64 = 2_048;
 /// The option whose flag may be given several times.
 const REPEATED: &str = "data_file_directories";
 /// Set once the node was told to stop: what its clients in this process meet then is no failure.
@@ -158,6 +160,9 @@ fn serve(
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Threads)?;
     let options = ServerOptions::from_config(config, cores);
     config.check_shards(options.storage.shard_count)?;
+    if let Err(error) = runtime::expect_descriptors(options.limits.connection_count as u64 + FILES_EXPECTED) {
+        tracing::warn!(%error, "shards wait while the system makes room for descriptors");
+    }
     log_start(arguments, &options);
     let server = Server::start(&runtime, options).map_err(ServeError::Start)?;
     log_ready(&server, started.elapsed());

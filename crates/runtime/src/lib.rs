@@ -49,9 +49,11 @@ pub use gate::{Gate, GateClosed, GateEntry};
 pub use io::Io;
 pub use mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox};
 pub use memory_disk::MemoryDisk;
+pub use network::{BoundListener, ByteStream, Listener, MemoryNetwork, Network};
 pub use os_disk::OsDisk;
 pub use process::{
-    memory_limit_bytes, refuse_huge_pages, resident_bytes, resident_file_bytes, start_service,
+    expect_descriptors, memory_limit_bytes, refuse_huge_pages, resident_bytes, resident_file_bytes,
+    start_service,
 };
 pub use random::{OsRandom, Random, SeededRandom};
 pub use residence::{Door, Residence};

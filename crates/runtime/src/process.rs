@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::future::Future;
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -51,6 +52,24 @@ fn statm_bytes(field: usize) -> Option<u64> {
 /// The system knows nothing of it.
 pub fn refuse_huge_pages() -> io::Result<()> {
     Ok(rustix::thread::disable_transparent_huge_pages(true)?)
+}
+
+/// Has the kernel make room now for so many descriptors, as far as the process may have them.
+///
+/// Its table of them doubles when one more does not fit. In a process of several threads whoever opens that one sleeps
+/// meanwhile, until no thread looks at the old table any more: 20 to 30 ms, and that was the shard that accepted the
+/// 65th connection, the 257th, and so on.
+///
+/// # Errors
+/// There is no descriptor to be had.
+#[expect(clippy::disallowed_methods, reason = "of the kernel, not of a disk")]
+pub fn expect_descriptors(count: u64) -> io::Result<()> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let highest = count.min(limit.unwrap_or(u64::MAX)).saturating_sub(1);
+    let any = File::open("/dev/null")?;
+    // The table keeps its size when the descriptor goes.
+    drop(rustix::io::fcntl_dupfd_cloexec(&any, RawFd::try_from(highest).unwrap_or(RawFd::MAX))?);
+    Ok(())
 }
 
 /// Memory that this process can have in bytes: the machine's, or less where its control group or one above it
@@ -124,6 +143,21 @@ mod tests {
         let more = vec![1_u8; 64 << 20];
         assert!(resident_bytes().is_some_and(|bytes| bytes >= before + (32 << 20)), "told anew");
         assert_eq!(more.len(), 64 << 20);
+    }
+
+    #[test]
+    fn the_table_of_descriptors_is_as_large_as_expected() {
+        let table_size = || {
+            let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+            let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).expect("told").trim();
+            line.parse::<u64>().expect("a number")
+        };
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let count = limit.unwrap_or(u64::MAX).min(900);
+        expect_descriptors(count).expect("one descriptor");
+        assert!(table_size() >= count);
+        // More than may be is as much as may be.
+        assert!(limit.is_none_or(|limit| limit > 1 << 20) || expect_descriptors(u64::MAX).is_ok());
     }
 
     #[test]
