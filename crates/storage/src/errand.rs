@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use runtime::trace::{self, Trace};
-use runtime::{MailboxSender, SendError};
+use runtime::{MailboxSender, Piece, SendError};
 use tokio::sync::oneshot;
 
 use crate::StorageError;
@@ -188,8 +188,12 @@ impl Batch {
         self.0.push(errand);
     }
 
-    pub(crate) fn deliver(&mut self) {
-        self.0.drain(..).for_each(Errand::deliver);
+    /// Results of askers that have gone are dropped here, and may be megabytes each.
+    pub(crate) async fn deliver(&mut self, piece: &mut Piece) {
+        for errand in self.0.drain(..) {
+            errand.deliver();
+            piece.give_way().await;
+        }
     }
 }
 

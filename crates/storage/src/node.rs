@@ -308,14 +308,14 @@ async fn serve(shard: Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
         for message in messages.drain(..) {
             match message {
                 Message::Errand(errand) => batch.begin(errand, &shard),
-                Message::Exit => return batch.deliver(),
+                Message::Exit => return batch.deliver(&mut piece).await,
             }
             if piece.is_long() {
-                batch.deliver();
+                batch.deliver(&mut piece).await;
                 piece.give_way().await;
             }
         }
-        batch.deliver();
+        batch.deliver(&mut piece).await;
     }
 }
 
