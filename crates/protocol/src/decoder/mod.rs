@@ -264,6 +264,14 @@ impl Decoder {
         (total > begun.len() && total <= self.frame_bytes_max.saturating_add(HEADER_BYTES)).then_some(total)
     }
 
+    /// Sets memory aside for the rest of the frame whose first bytes are here, once: what grows piece by piece is
+    /// copied again and again. The system gives the memory as it is filled.
+    pub fn reserve_frame(&mut self) {
+        let Some(total) = self.begun_frame_bytes() else { return };
+        let begun = self.large.as_mut().map_or(&mut self.input, |large| &mut large.bytes);
+        begun.reserve(total - begun.len());
+    }
+
     /// How many bytes are held for frames that are not complete.
     pub fn held_bytes(&self) -> usize {
         self.input.len() + self.contained.len() + self.large.as_ref().map_or(0, |large| large.bytes.len())

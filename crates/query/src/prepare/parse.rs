@@ -49,6 +49,10 @@ pub(crate) async fn parse(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<
 
 async fn parse_long(text: &str, io: &Io, room: &mut AnswerRoom) -> Result<Parsed, QueryError> {
     let is_long = terms::is_long(text.as_bytes());
+    if is_long {
+        // To have come here with it took its time, and so does a copy.
+        tokio::task::yield_now().await;
+    }
     let elsewhere = OnceCell::new();
     let for_elsewhere = || Arc::clone(elsewhere.get_or_init(|| Arc::<str>::from(text)));
     let token_count = if is_long {

@@ -215,7 +215,10 @@ impl Intake {
     pub(super) fn settle(&mut self, decoder: &mut Decoder) -> usize {
         (self.turn, self.long_turn) = (None, None);
         let waiting_bytes = decoder.held_bytes() + self.backlog.held_bytes();
-        if self.is_lent || decoder.input_capacity() > 2 * waiting_bytes + READ_BYTES_MIN {
+        // A frame that has its room may have its memory, too.
+        let is_too_large =
+            self.frame.is_none() && decoder.input_capacity() > 2 * waiting_bytes + READ_BYTES_MIN;
+        if self.is_lent || is_too_large {
             decoder.own_input();
             self.is_lent = false;
         }
@@ -237,6 +240,7 @@ fn poll_own(
     most: usize,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<(usize, usize)>> {
+    decoder.reserve_frame();
     let waiting_bytes = decoder.input().len();
     // A frame may be long and its client slow: memory follows what was sent.
     let most = match begun_bytes {
