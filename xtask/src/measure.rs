@@ -119,12 +119,10 @@ pub(crate) fn files_max() -> Result<u64, Failure> {
 
 /// `512MiB` as a number.
 pub(crate) fn size_bytes(text: &str) -> Result<u64, Failure> {
-    let wrong = || Failure::new(format!("'{text}' is no size in MiB or GiB"));
-    let (number, unit) = match (text.strip_suffix("MiB"), text.strip_suffix("GiB")) {
-        (Some(number), _) => (number, 20),
-        (_, Some(number)) => (number, 30),
-        _ => return Err(wrong()),
-    };
+    let wrong = || Failure::new(format!("'{text}' is no size in KiB, MiB or GiB"));
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let told = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (number, unit) = told.ok_or_else(wrong)?;
     Ok(number.parse::<u32>().map_err(|_| wrong()).map(u64::from)? << unit)
 }
 

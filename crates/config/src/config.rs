@@ -203,16 +203,16 @@ impl Config {
         self.connections_limit_per_address.unwrap_or(all - all / 16)
     }
 
-    /// The largest request: as given, or Cassandra's 16 MiB where that is no more than a 32nd of the memory.
-    pub fn frame_bytes_max(&self) -> u64 {
-        let part = self.memory_bytes() / 32;
+    /// The largest request: as given, or Cassandra's 16 MiB where that is no more than a 24th of what is shared.
+    pub fn frame_bytes_max(&self, shard_count: u16) -> u64 {
+        let part = self.shared_bytes(shard_count) / 24;
         self.frame_bytes_limit.unwrap_or_else(|| part.clamp(FRAME_BYTES_MIN, FRAME_BYTES_USUAL))
     }
 
     /// How many bytes connections may hold for their clients: as given, or an eighth of what is shared.
     pub fn in_flight_bytes_max(&self, shard_count: u16) -> u64 {
         let part = self.shared_bytes(shard_count) / 8;
-        self.in_flight_bytes_limit.unwrap_or_else(|| part.max(self.frame_bytes_max()))
+        self.in_flight_bytes_limit.unwrap_or_else(|| part.max(self.frame_bytes_max(shard_count)))
     }
 
     /// Checks that the memory is enough for so many shards.
@@ -236,11 +236,13 @@ impl Config {
         let wrong = |name: &'static str, bytes: u64, problem: &str| {
             Err(together(name, crate::quantity::show_size(bytes), problem.to_owned()))
         };
-        if self.frame_bytes_max() > self.memory_bytes() / 2 {
-            return wrong("frame_bytes_max", self.frame_bytes_max(), "more than half of `memory`");
+        // With more shards it is no larger.
+        let frame_bytes_max = self.frame_bytes_max(self.shards.unwrap_or(1));
+        if frame_bytes_max > self.memory_bytes() / 2 {
+            return wrong("frame_bytes_max", frame_bytes_max, "more than half of `memory`");
         }
         match self.in_flight_bytes_limit {
-            Some(bytes) if bytes < self.frame_bytes_max() => {
+            Some(bytes) if bytes < frame_bytes_max => {
                 let problem =
                     "less than `frame_bytes_max`, so that the largest request could never be served";
                 return wrong("in_flight_bytes_max", bytes, problem);
@@ -426,10 +428,11 @@ mod tests {
             "configuration: `memory` = 64MiB: less than the 66MiB that a node of 6 shards needs"
         );
         assert_eq!((least.connections_max(2), least.connections_max_per_address(2)), (725, 680));
-        assert_eq!((least.frame_bytes_max(), least.in_flight_bytes_max(2)), (2 << 20, (34 << 20) / 8));
+        assert_eq!((least.frame_bytes_max(1), least.frame_bytes_max(4)), ((39 << 20) / 24, 1 << 20));
+        assert_eq!(least.in_flight_bytes_max(2), (34 << 20) / 8);
         let large = with(4 << 30);
         assert_eq!((large.connections_max(2), large.connections_max_per_address(2)), (10_000, 9_375));
-        assert_eq!((large.frame_bytes_max(), large.in_flight_bytes_max(2)), (16 << 20, (4066 << 20) / 8));
+        assert_eq!((large.frame_bytes_max(2), large.in_flight_bytes_max(2)), (16 << 20, (4066 << 20) / 8));
         assert_eq!(with(64 << 30).shared_bytes(0), (64 << 30) - (20 << 20));
     }
 

@@ -277,7 +277,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "frame_bytes_max",
         value: "auto or SIZE",
         default: "auto",
-        about: "The largest request, from 16KiB to 256MiB. `auto` is 16MiB, Cassandra's, or a 32nd of `memory` if \
+        about: "The largest request, from 16KiB to 256MiB. `auto` is 16MiB, Cassandra's, or a 24th of what is shared if \
                 that is less: carrying it out takes several times as much. A larger one is skipped and answered with an error.",
         set: |config, text| {
             let bytes = match text.trim() {

@@ -174,7 +174,11 @@ fn not_listening(
 
 /// What the node under the server is put together with.
 fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
-    let mebibytes = |bytes: usize| format!("{}MiB", bytes >> 20);
+    // In the largest unit of which there are whole ones.
+    let size = |bytes: usize| match bytes % (1 << 20) {
+        0 => format!("{}MiB", bytes >> 20),
+        _ => format!("{}KiB", bytes >> 10),
+    };
     let limits = options.limits;
     // Requests and answers have a half each.
     let half_bytes = limits.in_flight_bytes / 2;
@@ -184,8 +188,8 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
             "native_transport_max_concurrent_connections_per_ip",
             limits.connection_count_per_address.to_string(),
         ),
-        ("native_transport_max_frame_size", mebibytes(limits.frame_bytes)),
-        ("native_transport_max_request_data_in_flight", mebibytes(limits.in_flight_bytes)),
+        ("native_transport_max_frame_size", size(limits.frame_bytes)),
+        ("native_transport_max_request_data_in_flight", size(limits.in_flight_bytes)),
     ];
     NodeOptions {
         storage: options.storage,

@@ -71,7 +71,7 @@ impl ServerOptions {
                 spell_table: Some(query::table_to_cql),
                 compaction_bytes_per_second: config.compaction_bytes_per_second,
                 concurrent_compactors: config.concurrent_compactors as usize,
-                segment_bytes: segment_bytes(config.frame_bytes_max()),
+                segment_bytes: segment_bytes(config.frame_bytes_max(shard_count)),
                 ..storage
             },
             listen: config.listen,
@@ -86,7 +86,7 @@ impl ServerOptions {
             limits: Limits {
                 connection_count: config.connections_max(shard_count) as usize,
                 connection_count_per_address: config.connections_max_per_address(shard_count) as usize,
-                frame_bytes: to_usize(config.frame_bytes_max()),
+                frame_bytes: to_usize(config.frame_bytes_max(shard_count)),
                 in_flight_bytes: to_usize(config.in_flight_bytes_max(shard_count)),
                 request_wait: config.request_wait_max.unwrap_or(Duration::MAX),
                 ..Limits::default()

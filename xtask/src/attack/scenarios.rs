@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::arena::Arena;
 use super::{crowd, grammar, hostile};
 use crate::crash::Dice;
-use crate::measure::{keyspace, statements};
+use crate::measure::{keyspace, size_bytes, statements};
 use crate::report::Failure;
 use crate::wire::{Answer, Connection, Request};
 
@@ -221,7 +221,8 @@ fn calculate(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
 
 /// An integer, a decimal, a blob or a string as long as a frame may be, or nearly.
 fn long_literal(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
-    let frame_bytes = (arena.memory_bytes / 32).min(16 << 20) - 4096;
+    let mut connection = connect(arena)?;
+    let frame_bytes = largest_request_bytes(&mut connection)? - 4096;
     let length = (frame_bytes >> dice.between(0, 8)) as usize;
     let literal = match dice.between(0, 6) {
         0 | 1 => ("v", "7".repeat(length)),
@@ -234,8 +235,18 @@ fn long_literal(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
         0 => format!("INSERT INTO a.n JSON '{{\"k\": 99, \"v\": {}}}'", "8".repeat(length)),
         _ => format!("INSERT INTO a.n (k, {}) VALUES (100, {})", literal.0, literal.1),
     };
-    connect(arena)?.query(&text, &Request::default())?;
+    connection.query(&text, &Request::default())?;
     Ok(1)
+}
+
+/// As the node says.
+fn largest_request_bytes(connection: &mut Connection) -> Result<u64, Failure> {
+    let text = "SELECT value FROM system_views.settings WHERE name = 'native_transport_max_frame_size'";
+    let Answer::Rows(rows) = connection.query(text, &Request::default())?.answer else {
+        return Err(Failure::new("the node does not say how large a request may be".to_owned()));
+    };
+    let value = rows.rows.into_iter().flatten().flatten().next().unwrap_or_default();
+    size_bytes(&String::from_utf8_lossy(&value))
 }
 
 /// 6,000 rows of 4 KB.
