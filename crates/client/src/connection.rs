@@ -271,6 +271,7 @@ impl Connection {
 }
 
 /// The first of the addresses that takes us.
+#[expect(clippy::disallowed_methods, reason = "a tool lives outside the simulated world")]
 fn connect(address: &impl ToSocketAddrs, timeout: Duration) -> std::io::Result<TcpStream> {
     let mut refusal = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
     for address in address.to_socket_addrs()? {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assembly::{AnswerOptions, AssemblyError, NoClients, NodeOptions, PreparedOptions};
-use runtime::{Background, Clock, Disk, Io, MemoryDisk, OsDisk, OsRandom, Runtime, SystemClock};
+use runtime::{Background, Clock, Disk, Io, MemoryDisk, Network, OsDisk, OsRandom, Runtime, SystemClock};
 use storage::{CommitFailurePolicy, DiskFailurePolicy, Layout, StorageError, StorageOptions, SyncMode};
 
 use crate::instance::Instance;
@@ -174,6 +174,7 @@ impl Options {
     ) -> Result<Database, Error> {
         let runtime = Runtime {
             disk,
+            network: Network::None,
             clock: self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new())),
             random: Arc::new(OsRandom::new().map_err(Error::Threads)?),
             background: Background::pool(2).map_err(Error::Threads)?,

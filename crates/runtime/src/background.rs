@@ -170,6 +170,7 @@ mod tests {
         assert_eq!(background.run("add", || 1 + 1).await, Ok(2));
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a test without a shard")]
     #[tokio::test]
     async fn long_jobs_leave_a_thread_to_others() {
         let background = Background::pool(3).expect("threads");

@@ -98,6 +98,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    #[expect(clippy::disallowed_methods, reason = "a test without a shard")]
     #[tokio::test(start_paused = true)]
     async fn closing_waits_for_those_inside_and_refuses_others() {
         let gate = Gate::new();

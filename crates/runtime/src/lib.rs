@@ -1,6 +1,6 @@
-//! The one door to the world: disk, time, randomness and threads.
+//! The one door to the world: disk, network, time, randomness and threads.
 //!
-//! Nothing above this crate opens a file, reads a clock, starts a thread or rolls a die by itself
+//! Nothing above this crate opens a file or a socket, reads a clock, starts a thread or rolls a die by itself
 //! (`clippy.toml` bans the back doors). A node gets one [`Runtime`] and hands its parts down as
 //! arguments. That is what lets a whole node run in one thread under a seeded simulator, with a disk
 //! that forgets what was not synced.
@@ -8,6 +8,7 @@
 //! | part | real | in tests and in the simulator |
 //! |---|---|---|
 //! | [`Disk`] | [`OsDisk`] | [`MemoryDisk`], with power cuts and faults |
+//! | [`Network`] | [`Network::System`] | [`MemoryNetwork`], with latency, cuts and resets; or none |
 //! | [`Clock`] | [`SystemClock`] | [`VirtualClock`] (tokio's paused time), [`ManualClock`] |
 //! | [`Random`] | [`OsRandom`] | [`SeededRandom`] |
 //! | [`Background`] flush and compaction jobs | a pool of named threads | at once, or as tasks |
@@ -29,6 +30,7 @@ mod handle;
 mod io;
 mod mailbox;
 pub mod memory_disk;
+pub mod network;
 mod os_disk;
 mod pool;
 mod process;
@@ -65,6 +67,8 @@ pub use turns::{Piece, TURN_MAX, TurnFigures, measured, spawn_local, told, told_
 pub struct Runtime {
     /// The file system.
     pub disk: Arc<dyn Disk>,
+    /// Clients and other nodes.
+    pub network: Network,
     /// Wall and monotonic time.
     pub clock: Arc<dyn Clock>,
     /// Random numbers and unique ids.
@@ -93,10 +97,11 @@ impl Default for RuntimeOptions {
 }
 
 impl Runtime {
-    /// The operating system's disk, clocks, entropy and threads.
+    /// The operating system's disk, network, clocks, entropy and threads.
     pub fn real(options: RuntimeOptions) -> std::io::Result<Runtime> {
         Ok(Runtime {
             disk: Arc::new(OsDisk::with_access(options.disk_access)),
+            network: Network::System,
             clock: Arc::new(SystemClock::new()),
             random: Arc::new(OsRandom::new()?),
             background: Background::pool(options.background_thread_count)?,
@@ -104,7 +109,7 @@ impl Runtime {
         })
     }
 
-    /// A memory disk, a clock that moves only when told, a fixed seed, and no threads at all.
+    /// A memory disk, no network, a clock that moves only when told, a fixed seed, and no threads at all.
     pub fn in_memory_for_tests() -> Runtime {
         Runtime::in_memory(Arc::new(MemoryDisk::new()), 1)
     }
@@ -113,6 +118,7 @@ impl Runtime {
     pub fn in_memory(disk: Arc<dyn Disk>, seed: u64) -> Runtime {
         Runtime {
             disk,
+            network: Network::None,
             clock: Arc::new(ManualClock::default()),
             random: Arc::new(SeededRandom::new(seed)),
             background: Background::inline(),

@@ -102,6 +102,7 @@ pub fn carry<T>(trace: Option<Trace>, work: impl Future<Output = T>) -> impl Fut
 mod tests {
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "a test without a shard")]
     #[tokio::test]
     async fn steps_are_kept_in_the_trace_in_force_and_nowhere_else() {
         let trace = Trace::start(&Runtime::in_memory_for_tests());

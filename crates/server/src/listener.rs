@@ -1,26 +1,17 @@
-//! One listener per shard on the same address: the kernel spreads connections over them.
-//!
-//! The option that lets shards share an address lets any other process of the same user share it, too:
-//! two nodes would serve one port, and clients would find now this database, now that one. So the address is
-//! first taken without that option, which fails when anybody listens there.
+//! Who is let in: one listener per shard on the same address, and the limits on connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::TcpListener;
+use runtime::BoundListener;
 use tokio::task::JoinSet;
 
 use crate::Limits;
 use crate::connection::{ShardServer, note_refused_connection, serve_connection};
-
-/// Connections the kernel keeps before we accept them.
-const BACKLOG: i32 = 4096;
 
 /// Counts the connections of the node against its limits.
 #[derive(Debug, Default)]
@@ -105,44 +96,14 @@ impl Drop for Place {
 /// The connections of a shard, each a task.
 pub(crate) type ConnectionTasks = Rc<RefCell<JoinSet<()>>>;
 
-/// Sockets that listen on one address, one for each shard.
-///
-/// # Errors
-/// `AddrInUse` when somebody listens there already, and what else the system refuses.
-pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<StdListener>> {
-    if count > 1 && address.port() != 0 {
-        drop(bind_one(address, false)?);
-    }
-    let mut address = address;
-    let mut listeners = Vec::with_capacity(count);
-    for _ in 0..count {
-        let listener = bind_one(address, count > 1)?;
-        // Port 0 asks for any; the others must join the one that was given.
-        address = listener.local_addr()?;
-        listeners.push(listener);
-    }
-    Ok(listeners)
-}
-
-fn bind_one(address: SocketAddr, shares_port: bool) -> io::Result<StdListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // What is left of connections of an earlier run is no hindrance; who listens is.
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(shares_port)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
-}
-
 /// Accepts connections for a shard until the shard stops.
 pub(crate) async fn accept(
-    listener: StdListener,
+    listener: BoundListener,
     server: Rc<ShardServer>,
     connections: Arc<ConnectionCount>,
     tasks: ConnectionTasks,
 ) {
-    let listener = match TcpListener::from_std(listener) {
+    let listener = match listener.open() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };
@@ -197,34 +158,5 @@ mod tests {
         assert_eq!(count.counted().by_address.len(), 1, "nothing is kept of who has left");
         drop((enter(1).expect("a place again"), other));
         assert_eq!(count.get(), 0);
-    }
-
-    const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
-
-    /// Two nodes once served one port: the sockets of shards may share it, and so might those of strangers.
-    #[test]
-    fn a_port_that_is_served_already_is_refused_however_many_shards_there_are() {
-        let first = bind(ANY_PORT, 2).expect("a free port");
-        let taken = first[0].local_addr().expect("an address");
-        assert!(first.iter().all(|listener| listener.local_addr().is_ok_and(|address| address == taken)));
-        for count in [1, 2, 3] {
-            let refused = bind(taken, count).map(|_| ()).map_err(|error| error.kind());
-            assert_eq!(refused, Err(io::ErrorKind::AddrInUse), "{count} shards");
-        }
-        drop(first);
-        assert_eq!(bind(taken, 2).map(|listeners| listeners.len()).ok(), Some(2), "free again");
-    }
-
-    #[test]
-    fn a_port_whose_last_connection_is_not_forgotten_yet_is_free() {
-        let first = bind(ANY_PORT, 1).expect("a free port");
-        first[0].set_nonblocking(false).expect("waits");
-        let address = first[0].local_addr().expect("an address");
-        let client = std::net::TcpStream::connect(address).expect("connect");
-        // The side that closes first keeps the address in TIME_WAIT.
-        drop(first[0].accept().expect("a connection"));
-        drop(client);
-        drop(first);
-        assert!(bind(address, 2).is_ok());
     }
 }

@@ -6,21 +6,22 @@
 //! 4. On stop: no more connections, memtables flushed, logs closed, threads joined.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use assembly::{AnswerOptions, AssembledNode, NodeOptions, PreparedOptions, Seat};
-use runtime::Runtime;
-use storage::Demand;
+use runtime::{BoundListener, Runtime};
+use storage::{Demand, LocalShards, Shards};
 use tokio::sync::watch;
 
 use crate::budget::{Budget, Figures};
 use crate::clients::Clients;
 use crate::connection::{ShardServer, Tracer};
 use crate::events::Events;
-use crate::listener::{ConnectionCount, ConnectionTasks, accept, bind};
+use crate::listener::{ConnectionCount, ConnectionTasks, accept};
 use crate::management::{self, Guard, ManagementState, RequestMemory};
+use crate::ways::RequestWays;
 use crate::{Limits, ManagementToken, ServerError, ServerOptions};
 
 /// A running node.
@@ -41,11 +42,57 @@ struct Door {
     limits: Limits,
     /// What each shard's connections hold.
     figures: Arc<[Arc<Figures>]>,
+    /// Which ways each shard's requests took.
+    ways: Arc<[Arc<RequestWays>]>,
     /// One listener for each shard, taken by it.
-    listeners: Arc<Mutex<Vec<Option<StdListener>>>>,
+    listeners: Arc<Mutex<Vec<Option<BoundListener>>>>,
     connections: Arc<ConnectionCount>,
     /// Set once connections may be accepted.
     is_open: watch::Receiver<bool>,
+}
+
+/// A node's way in, before there is a node behind it.
+struct Entrance {
+    door: Door,
+    listen: SocketAddr,
+    open: watch::Sender<bool>,
+}
+
+impl Entrance {
+    /// Takes the address for clients.
+    fn take(runtime: &Runtime, options: &ServerOptions) -> Result<Self, ServerError> {
+        let shard_count = usize::from(options.storage.shard_count);
+        let cql = |source| not_listening(("CQL", "listen"), options.listen, source);
+        let listeners = runtime.network.bind(options.listen, shard_count).map_err(cql)?;
+        let listen =
+            listeners.first().map_or(Ok(options.listen), BoundListener::local_address).map_err(cql)?;
+        let (open, is_open) = watch::channel(false);
+        let door = Door {
+            events: Events::new(),
+            clients: Clients::default(),
+            limits: options.limits,
+            figures: (0..shard_count).map(|_| Arc::default()).collect(),
+            ways: (0..shard_count).map(|_| Arc::default()).collect(),
+            listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
+            connections: Arc::default(),
+            is_open,
+        };
+        Ok(Entrance { door, listen, open })
+    }
+
+    /// What the management port of the node behind it knows.
+    fn management(&self, node: &AssembledNode, stop: watch::Sender<bool>) -> ManagementState {
+        let Door { clients, limits, figures, connections, .. } = self.door.clone();
+        ManagementState::new(
+            node.view().clone(),
+            node.shards().clone(),
+            connections,
+            clients,
+            RequestMemory { figures, limit_bytes: limits.in_flight_bytes },
+            stop,
+            self.open.clone(),
+        )
+    }
 }
 
 impl Server {
@@ -55,53 +102,24 @@ impl Server {
     /// [`ServerError`]: the directory is in use or damaged, an address is taken, or the management port is open to
     /// others.
     pub fn start(runtime: &Runtime, options: ServerOptions) -> Result<Server, ServerError> {
-        let shard_count = usize::from(options.storage.shard_count);
         // Addresses first: a node that can not be reached has no business with the data.
-        let cql = |source| not_listening(("CQL", "listen"), options.listen, source);
-        let listeners = bind(options.listen, shard_count).map_err(cql)?;
-        let listen = listeners.first().map_or(Ok(options.listen), StdListener::local_addr).map_err(cql)?;
-        let management = bind_management(&options)?;
-        let (open, is_open) = watch::channel(false);
-        let connections = Arc::new(ConnectionCount::default());
-        let clients = Clients::default();
-        let figures: Arc<[Arc<Figures>]> = (0..shard_count).map(|_| Arc::default()).collect();
-        let requests =
-            RequestMemory { figures: Arc::clone(&figures), limit_bytes: options.limits.in_flight_bytes };
-        let door = Door {
-            events: Events::new(),
-            clients: clients.clone(),
-            limits: options.limits,
-            figures,
-            listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
-            connections: Arc::clone(&connections),
-            is_open,
-        };
-        let node = assembly::start(
-            runtime,
-            node_options(options, listen),
-            Arc::new(clients.clone()),
-            move |seat| serve_shard(door.clone(), seat),
-        )?;
-        _ = open.send(true);
+        let entrance = Entrance::take(runtime, &options)?;
+        let management = bind_management(runtime, &options)?;
+        let (door, clients) = (entrance.door.clone(), Arc::new(entrance.door.clients.clone()));
+        let options = node_options(options, entrance.listen);
+        let node = assembly::start(runtime, options, clients, move |seat| serve_shard(door.clone(), seat))?;
+        _ = entrance.open.send(true);
         let (request_stop, stop_requested) = watch::channel(false);
         let management = match management {
             None => None,
             Some((listener, guard)) => {
-                let address = listener.local_addr().ok();
-                let state = ManagementState::new(
-                    node.view().clone(),
-                    node.shards().clone(),
-                    connections,
-                    clients,
-                    requests,
-                    request_stop,
-                    open.clone(),
-                );
+                let address = listener.local_address().ok();
+                let state = entrance.management(&node, request_stop);
                 management::start(listener, guard, state).map_err(ServerError::Thread)?;
                 address
             }
         };
-        Ok(Server { node, listen, management, stop_requested, _open: open })
+        Ok(Server { node, listen: entrance.listen, management, stop_requested, _open: entrance.open })
     }
 
     /// Where CQL is spoken.
@@ -150,12 +168,66 @@ impl Server {
     }
 }
 
+/// A running node whose shards are tasks of one thread, as a simulator runs it. It has no management port.
+pub struct LocalServer {
+    node: AssembledNode<LocalShards>,
+    listen: SocketAddr,
+    ways: Arc<[Arc<RequestWays>]>,
+    /// As for [`Server`].
+    _open: watch::Sender<bool>,
+}
+
+impl LocalServer {
+    /// Starts a node on the surrounding `LocalSet`; returns when its first query can be answered.
+    ///
+    /// # Errors
+    /// As for [`Server::start`].
+    pub async fn start(runtime: &Runtime, options: ServerOptions) -> Result<LocalServer, ServerError> {
+        let entrance = Entrance::take(runtime, &options)?;
+        let (door, clients) = (entrance.door.clone(), Arc::new(entrance.door.clients.clone()));
+        let options = node_options(options, entrance.listen);
+        let serve = move |seat| serve_shard(door.clone(), seat);
+        let node = assembly::start_local(runtime, options, clients, serve).await?;
+        _ = entrance.open.send(true);
+        let Entrance { door, listen, open } = entrance;
+        Ok(LocalServer { node, listen, ways: door.ways, _open: open })
+    }
+
+    /// Where CQL is spoken.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// The way to all shards.
+    pub fn shards(&self) -> &Shards {
+        self.node.shards()
+    }
+
+    /// Which ways requests took, for each shard that clients are connected to.
+    pub fn ways(&self) -> &Arc<[Arc<RequestWays>]> {
+        &self.ways
+    }
+
+    /// Stops the node, as [`Server::stop`] does or with all that is in memory left to the log.
+    ///
+    /// # Errors
+    /// As for [`Server::stop`].
+    pub async fn stop(self, flush_first: bool) -> Result<(), ServerError> {
+        Ok(self.node.stop(flush_first).await?)
+    }
+}
+
 /// The management port's listener, unless it is off, and who may come in.
-fn bind_management(options: &ServerOptions) -> Result<Option<(StdListener, Guard)>, ServerError> {
+fn bind_management(
+    runtime: &Runtime,
+    options: &ServerOptions,
+) -> Result<Option<(BoundListener, Guard)>, ServerError> {
     let Some(address) = options.management else { return Ok(None) };
     let token = options.management_token_file.as_deref().map(ManagementToken::read).transpose()?;
     let guard = Guard::new(address, token)?;
-    let listeners = bind(address, 1)
+    let listeners = runtime
+        .network
+        .bind(address, 1)
         .map_err(|source| not_listening(("management port", "management"), address, source))?;
     Ok(listeners.into_iter().next().map(|listener| (listener, guard)))
 }
@@ -214,8 +286,9 @@ async fn serve_shard(door: Door, seat: Seat) {
     let tracer = Tracer { coordinator, address: view.listen().ip() };
     let budget = Budget::new(view.options.request_bytes / shard_count, Arc::clone(&door.figures[index]));
     view.client_memory.count_requests(door.figures[index].held_figure());
+    let ways = Arc::clone(&door.ways[index]);
     let server: Rc<ShardServer> =
-        ShardServer::new(engine, door.events, door.clients, tracer, door.limits, budget);
+        ShardServer::new(engine, door.events, door.clients, tracer, door.limits, budget, ways);
     let listener = door.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
     let mut is_open = door.is_open;
     if is_open.wait_for(|open| *open).await.is_err() {
@@ -224,6 +297,7 @@ async fn serve_shard(door: Door, seat: Seat) {
     let Some(listener) = listener else { return };
     let tasks = ConnectionTasks::default();
     tokio::select! {
+        biased;
         () = accept(listener, server, door.connections, Rc::clone(&tasks)) => {}
         // Closed again by a drain: whoever is connected is served on.
         _ = is_open.wait_for(|open| !*open) => {}

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::{Background, Io, MemoryDisk, Random, Runtime, SeededRandom, VirtualClock};
+use runtime::{Background, Io, MemoryDisk, Network, Random, Runtime, SeededRandom, VirtualClock};
 
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,7 @@ impl Machine {
             let start = tokio::time::Instant::now();
             let runtime = Runtime {
                 disk: Arc::new(disk.clone()),
+                network: Network::None,
                 clock: Arc::new(VirtualClock::new(start_micros)),
                 random: Arc::new(SeededRandom::new(seeds.0)),
                 background: Background::seeded_tasks(seeds.1, options.background_delay_max),

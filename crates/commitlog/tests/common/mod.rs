@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use commitlog::{CommitLogError, Replayed, TornTail, replay};
-use runtime::{Background, Disk, Io, MemoryDisk, Runtime, SeededRandom, VirtualClock};
+use runtime::{Background, Disk, Io, MemoryDisk, Network, Runtime, SeededRandom, VirtualClock};
 
 pub(crate) const DIRECTORY: &str = "/data/commitlog";
 
@@ -24,6 +24,7 @@ pub(crate) fn in_virtual_time<T>(body: impl Future<Output = T>) -> T {
 pub(crate) fn runtime_over(disk: &MemoryDisk) -> Runtime {
     Runtime {
         disk: Arc::new(disk.clone()),
+        network: Network::None,
         clock: Arc::new(VirtualClock::new(0)),
         random: Arc::new(SeededRandom::new(1)),
         background: Background::inline(),

@@ -16,8 +16,7 @@ use protocol::{
     RequestEnvelope, Response, ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
 };
 use query::{AnswerRoom, Lane, SessionState, UntakenRoom};
-use runtime::Piece;
-use tokio::net::TcpStream;
+use runtime::{ByteStream, Piece};
 use tokio::sync::broadcast;
 
 use super::ShardServer;
@@ -75,7 +74,7 @@ impl Future for Pending {
 
 pub(super) struct Connection {
     pub(super) server: Rc<ShardServer>,
-    pub(super) stream: TcpStream,
+    pub(super) stream: ByteStream,
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
     pub(super) stage: Stage,
@@ -123,9 +122,9 @@ enum Woken {
 }
 
 /// Serves a client until it goes away or breaks the protocol.
-pub(crate) async fn serve_connection(stream: TcpStream, server: Rc<ShardServer>, id: u32) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let peer = stream.peer_addr()?;
+pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>, id: u32) -> io::Result<()> {
+    stream.set_nodelay()?;
+    let peer = stream.peer_address()?;
     let mut connection = Connection {
         decoder: Decoder::server(server.limits.frame_bytes).with_connection_id(id),
         encoder: Encoder::server(),

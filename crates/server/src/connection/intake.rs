@@ -1,14 +1,10 @@
 //! How bytes come in: read when there is room for what they ask, into memory that is lent.
 
-use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{BufMut, BytesMut};
 use protocol::Decoder;
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::ReadHalf;
+use runtime::network::ReadHalf;
 
 use super::ShardServer;
 use super::backlog::Backlog;
@@ -133,7 +129,7 @@ impl Intake {
             self.backlog.resumed(server.pace(), server.limits.request_wait);
             return Poll::Ready(Ok(Taken::Some));
         }
-        ready!(reader.as_ref().poll_read_ready(context))?;
+        ready!(reader.poll_readable(context))?;
         ready!(self.poll_long_turn(server, context));
         let begun_bytes = decoder.begun_frame_bytes().filter(|bytes| *bytes > READ_BYTES_MIN);
         match begun_bytes {
@@ -159,7 +155,7 @@ impl Intake {
             self.backlog.emptied(count);
             return Poll::Ready(Ok(if count == 0 { Taken::End } else { Taken::Some }));
         }
-        match rustix::io::ioctl_fionread(reader.as_ref())? {
+        match reader.unread_bytes()? {
             0 => self.backlog.emptied(count),
             more => self.backlog.left(count, more, server.pace(), server.limits.request_wait),
         }
@@ -198,7 +194,7 @@ impl Intake {
         let mut chunks = server.chunks.borrow_mut();
         let chunk = chunks.with_room(READ_BYTES_MIN + READ_BYTES);
         chunk.extend_from_slice(decoder.input());
-        match poll_read(reader, chunk, most, context) {
+        match reader.poll_read_some(chunk, most, context) {
             Poll::Ready(Ok(count)) => {
                 decoder.replace_input(chunk.split());
                 self.is_lent = true;
@@ -250,15 +246,5 @@ fn poll_own(
         _ => most,
     };
     let buffer = decoder.read_buffer(most);
-    poll_read(reader, buffer, most, context).map_ok(|count| (count, most))
-}
-
-fn poll_read(
-    reader: &mut ReadHalf<'_>,
-    buffer: &mut BytesMut,
-    most: usize,
-    context: &mut Context<'_>,
-) -> Poll<io::Result<usize>> {
-    // The future keeps nothing from one poll to the next: the socket remembers whom to wake.
-    pin!(reader.read_buf(&mut buffer.limit(most))).poll(context)
+    reader.poll_read_some(buffer, most, context).map_ok(|count| (count, most))
 }

@@ -1,14 +1,17 @@
 //! How answers go out: written as far as the socket takes them, kept until it takes more.
 
-use std::io;
+use std::io::{self, IoSlice};
 
 use bytes::{Buf, Bytes};
-use tokio::net::TcpStream;
+use runtime::ByteStream;
 
 use super::drive::Connection;
 
 /// Of an answer that was encoded elsewhere so much is written before it is asked whether the turn has been long.
 const WRITE_BYTES_MAX: usize = 1 << 20;
+
+/// Pieces that are written in one go.
+const PIECES_MAX: usize = 16;
 
 /// The encoder keeps so much output from one turn to the next, and copies it: more is set aside, once.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
@@ -47,50 +50,75 @@ impl Connection {
 
     /// Writes as much as the socket takes. The rest is kept, and the client not read until it takes that.
     pub(super) fn write(&mut self) -> io::Result<()> {
-        if self.is_blocked || self.output_bytes() == 0 {
-            return Ok(());
-        }
-        while let Some(first) = self.earlier.front_mut() {
+        while !self.earlier.is_empty() && !self.is_blocked {
             // What a client takes as fast as it comes keeps others waiting all the same.
             if self.piece.is_long() {
                 return Ok(());
             }
-            let asked = first.len().min(WRITE_BYTES_MAX);
-            let sent = write_some(&self.stream, &first[..asked])?;
-            first.advance(sent);
-            self.progress.moved(sent);
-            if sent < asked {
-                self.set_blocked(true);
-                return Ok(());
-            }
-            if first.is_empty() {
-                self.earlier.pop_front();
-            }
+            self.write_earlier()?;
+        }
+        if self.is_blocked || self.encoder.pending_bytes() == 0 {
+            return Ok(());
         }
         let output = self.encoder.output();
         let sent = write_some(&self.stream, output)?;
-        self.progress.moved(sent);
         let is_blocked = sent < output.len();
         if is_blocked {
             output.advance(sent)
         } else {
             output.clear()
         }
+        self.progress.moved(sent);
         self.set_blocked(is_blocked);
+        Ok(())
+    }
+
+    /// Writes what was set aside, several pieces in one go.
+    fn write_earlier(&mut self) -> io::Result<()> {
+        let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+        let (mut count, mut offered) = (0, 0);
+        for bytes in self.earlier.iter().take(PIECES_MAX) {
+            let room = WRITE_BYTES_MAX - offered;
+            let piece = &bytes[..bytes.len().min(room)];
+            pieces[count] = IoSlice::new(piece);
+            (count, offered) = (count + 1, offered + piece.len());
+            if offered == WRITE_BYTES_MAX {
+                break;
+            }
+        }
+        let mut sent = unless_blocked(self.stream.try_write_vectored(&pieces[..count]))?;
+        self.progress.moved(sent);
+        self.set_blocked(sent < offered);
+        while let Some(first) = self.earlier.front_mut() {
+            let taken = sent.min(first.len());
+            first.advance(taken);
+            sent -= taken;
+            if !first.is_empty() {
+                break;
+            }
+            self.earlier.pop_front();
+        }
         Ok(())
     }
 }
 
 /// How much of it the socket takes now.
-fn write_some(stream: &TcpStream, output: &[u8]) -> io::Result<usize> {
+fn write_some(stream: &ByteStream, output: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < output.len() {
-        match stream.try_write(&output[sent..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => sent += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
+        match unless_blocked(stream.try_write(&output[sent..]))? {
+            0 => break,
+            count => sent += count,
         }
     }
     Ok(sent)
+}
+
+/// How much was taken; nothing of a socket that takes none now.
+fn unless_blocked(written: io::Result<usize>) -> io::Result<usize> {
+    match written {
+        Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+        other => other,
+    }
 }

@@ -18,7 +18,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use runtime::{ByteStream, Listener};
 use rustix::io::Errno;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
@@ -86,7 +86,7 @@ impl Port {
     }
 
     /// Accepts connections, and serves them. Never ends; dropped, it closes all of them.
-    pub(super) async fn serve(self, listener: TcpListener) {
+    pub(super) async fn serve(self, listener: Listener) {
         let mut connections = Connections {
             port: Rc::new(self),
             tasks: JoinSet::new(),
@@ -96,6 +96,7 @@ impl Port {
         connections.keep_spare(&listener);
         loop {
             tokio::select! {
+                biased;
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => connections.begin(stream),
                     Err(error) => {
@@ -112,7 +113,7 @@ impl Port {
     }
 
     /// Serves a connection until its client goes, or has waited for too long.
-    async fn converse(self: Rc<Self>, stream: TcpStream, waiting: Rc<Waiting>) {
+    async fn converse(self: Rc<Self>, stream: ByteStream, waiting: Rc<Waiting>) {
         let (port, since) = (&*self, &*waiting);
         let service = service_fn(move |request| async move {
             let answer = port.answer(request, since).await;
@@ -122,6 +123,7 @@ impl Port {
         // `Waiting` measures the time of a head, together with all else that takes time.
         http.max_header_size(self.limits.head_bytes).header_read_timeout(None);
         tokio::select! {
+            biased;
             ended = http.serve_connection(TokioIo::new(stream), service) => {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "a connection of the management port ended");
@@ -200,7 +202,7 @@ struct Connections {
 }
 
 impl Connections {
-    fn begin(&mut self, stream: TcpStream) {
+    fn begin(&mut self, stream: ByteStream) {
         if self.open.len() >= self.port.limits.connection_count {
             self.close_longest_waiting();
         }
@@ -231,9 +233,9 @@ impl Connections {
     }
 
     /// Takes spare descriptors again, as far as there are any.
-    fn keep_spare(&mut self, listener: &TcpListener) {
+    fn keep_spare(&mut self, listener: &Listener) {
         while self.spare.len() < SPARE_COUNT {
-            match listener.as_fd().try_clone_to_owned() {
+            match listener.spare_descriptor() {
                 Ok(descriptor) => self.spare.push(descriptor),
                 Err(_) => break,
             }
@@ -244,10 +246,11 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
+    use std::net::{SocketAddr, TcpStream as StdStream};
     use std::sync::{Arc, mpsc};
 
     use axum::routing::{get, post};
+    use runtime::{BoundListener, Network};
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -267,9 +270,8 @@ mod tests {
 
     impl TestPort {
         fn start(limits: PortLimits) -> TestPort {
-            let listener = StdListener::bind("127.0.0.1:0").expect("a port");
-            listener.set_nonblocking(true).expect("set");
-            let address = listener.local_addr().expect("an address");
+            let listener = bound();
+            let address = listener.local_address().expect("an address");
             let gate = Arc::new(Semaphore::new(0));
             let (tell, held) = mpsc::channel();
             let of_router = Arc::clone(&gate);
@@ -287,7 +289,7 @@ mod tests {
                 .route("/held", get(hold));
             let guard = Guard::new(address, None).expect("loopback");
             let serve = async move || {
-                let listener = TcpListener::from_std(listener).expect("listens");
+                let listener = listener.open().expect("listens");
                 Port::new(guard, router, limits).serve(listener).await;
             };
             runtime::start_service("port-test", serve).expect("a thread");
@@ -295,6 +297,7 @@ mod tests {
         }
 
         /// A connection on which these bytes were sent.
+        #[expect(clippy::disallowed_methods, reason = "a client of a real port")]
         fn send(&self, bytes: &str) -> Client {
             let socket = StdStream::connect(self.address).expect("connects");
             socket.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
@@ -302,6 +305,11 @@ mod tests {
             client.send(bytes);
             client
         }
+    }
+
+    fn bound() -> BoundListener {
+        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        Network::System.bind(any_port, 1).expect("a port").remove(0)
     }
 
     struct Client(StdStream);
@@ -428,8 +436,9 @@ mod tests {
     /// What the kernel says when there is no descriptor is told here: taking all of them would end other tests.
     #[tokio::test]
     async fn a_spare_descriptor_is_given_back_for_a_connection_and_taken_again_later() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let guard = Guard::new(listener.local_addr().expect("an address"), None).expect("loopback");
+        let bound = bound();
+        let guard = Guard::new(bound.local_address().expect("an address"), None).expect("loopback");
+        let listener = bound.open().expect("listens");
         let port = Port::new(guard, Router::new(), PortLimits::default());
         let mut connections =
             Connections { port: Rc::new(port), tasks: JoinSet::new(), open: Vec::new(), spare: Vec::new() };

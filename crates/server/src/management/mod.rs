@@ -34,14 +34,13 @@ mod token;
 mod turns;
 
 use std::io;
-use std::net::TcpListener as StdListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use assembly::{NodeCompactions, NodeStats, NodeView};
+use runtime::BoundListener;
 use schema::Schema;
 use storage::{Demand, Shards, StorageError};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use self::connections::{Port, PortLimits};
@@ -117,20 +116,21 @@ impl ManagementState {
 ///
 /// # Errors
 /// The thread can not be started.
-pub(crate) fn start(listener: StdListener, guard: Guard, state: ManagementState) -> io::Result<()> {
+pub(crate) fn start(listener: BoundListener, guard: Guard, state: ManagementState) -> io::Result<()> {
     runtime::start_service("management", move || serve(listener, guard, state))?;
     Ok(())
 }
 
 /// Serves the port until nobody listens for a stop any more, which is when the node is gone.
-async fn serve(listener: StdListener, guard: Guard, state: ManagementState) {
-    let listener = match TcpListener::from_std(listener) {
+async fn serve(listener: BoundListener, guard: Guard, state: ManagementState) {
+    let listener = match listener.open() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the management port can not listen"),
     };
     let stop = state.stop.clone();
     let port = Port::new(guard, routes::router(state), PortLimits::default());
     tokio::select! {
+        biased;
         () = port.serve(listener) => {}
         () = stop.closed() => {}
     }

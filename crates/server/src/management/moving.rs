@@ -133,7 +133,7 @@ async fn bring_in(
             None => shards.refresh(table, options).await,
         }
     };
-    tokio::spawn(work).await.unwrap_or(Err(StorageError::ShuttingDown))
+    runtime::spawn_local("management", work).await.unwrap_or(Err(StorageError::ShuttingDown))
 }
 
 async fn refresh(State(state): State<ManagementState>, Body(wanted): Body<Import>) -> Answer {

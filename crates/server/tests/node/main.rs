@@ -1,6 +1,7 @@
 //! A whole node in a test: two shards on a temporary directory, asked over its two ports.
 
 #![allow(clippy::expect_used, reason = "tests say what they expect")]
+#![allow(clippy::disallowed_methods, reason = "clients of a real node")]
 
 mod compactions;
 mod failing;
