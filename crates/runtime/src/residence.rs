@@ -13,6 +13,9 @@
 //!
 //! The door is shut whenever the owner's thread runs anything: tokio's hooks around its sleep open
 //! and shut it. So owner and visitors never meet, and what the one wrote the other sees.
+//!
+//! Shards that are tasks of one thread never meet either: whoever runs is not the other. There the door stands open,
+//! and a seed decides whether a visitor finds the owner asleep, so that a simulation takes both ways.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -20,6 +23,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
+
+use crate::Random;
 
 const OPEN: u8 = 0;
 const SHUT: u8 = 1;
@@ -32,15 +37,23 @@ const AWAITED: u8 = 2;
 pub struct Door {
     state: AtomicU8,
     owner: OnceLock<Thread>,
+    /// Of a shard that is a task: decides whether it sleeps.
+    chance: Option<Arc<dyn Random>>,
 }
 
 impl Default for Door {
     fn default() -> Self {
-        Door { state: AtomicU8::new(SHUT), owner: OnceLock::new() }
+        Door { state: AtomicU8::new(SHUT), owner: OnceLock::new(), chance: None }
     }
 }
 
 impl Door {
+    /// The door of a shard whose tasks run on this thread, beside those of its visitors.
+    pub fn among_tasks(chance: Arc<dyn Random>) -> Self {
+        let owner = OnceLock::from(thread::current());
+        Door { state: AtomicU8::new(OPEN), owner, chance: Some(chance) }
+    }
+
     /// Makes this thread the owner; the first to call it stays it.
     pub(crate) fn belongs_to_this_thread(&self) {
         _ = self.owner.set(thread::current());
@@ -67,6 +80,19 @@ impl Door {
         }
     }
 
+    /// Does the owner seem to sleep?
+    fn is_likely_open(&self) -> bool {
+        self.chance.as_ref().is_none_or(|chance| chance.below(2) == 0)
+    }
+
+    /// Keeps visitors out while the owner moves. A thread of its own has the door shut as long as it runs.
+    fn hold(&self) -> Option<Leaving<'_>> {
+        assert!(self.is_owned_here(), "a state lives on its own shard's thread");
+        self.chance.as_ref()?;
+        assert!(self.try_enter(), "nobody moves while a visitor is inside");
+        Some(Leaving(self))
+    }
+
     fn try_enter(&self) -> bool {
         self.state.compare_exchange(OPEN, SHUT, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
@@ -88,8 +114,8 @@ pub struct Residence<T> {
 }
 
 // SAFETY: `resident` is reached through `move_in` and `move_out`, which check that they run on the
-// owner's thread, which has the door shut while it runs; through `visit`, which shuts it first; and
-// not through `drop`, which leaks what the owner left.
+// owner's thread, which has the door shut while it runs or is the visitors' as well; through `visit`, which
+// shuts it first; and through `drop`, which leaks what the owner left on another thread.
 #[expect(unsafe_code, reason = "a state that is not Send is reached by one thread at a time")]
 unsafe impl<T> Send for Residence<T> {}
 // SAFETY: as above: two threads that share it exclude each other by the door.
@@ -108,8 +134,8 @@ impl<T> Residence<T> {
     /// When this is not the door's own thread.
     #[expect(unsafe_code, reason = "writes what only the holder of the door touches")]
     pub fn move_in(&self, resident: Rc<T>) {
-        assert!(self.door.is_owned_here(), "a state lives on its own shard's thread");
-        // SAFETY: the owner's thread runs this, so the door is shut and no visitor is inside.
+        let _moving = self.door.hold();
+        // SAFETY: the owner's thread runs this and holds the door, so no visitor is inside.
         unsafe { *self.resident.get() = Some(resident) };
     }
 
@@ -119,7 +145,7 @@ impl<T> Residence<T> {
     /// When this is not the door's own thread.
     #[expect(unsafe_code, reason = "writes what only the holder of the door touches")]
     pub fn move_out(&self) {
-        assert!(self.door.is_owned_here(), "a state lives on its own shard's thread");
+        let _moving = self.door.hold();
         // SAFETY: as in `move_in`.
         drop(unsafe { (*self.resident.get()).take() });
     }
@@ -134,7 +160,7 @@ impl<T> Residence<T> {
     /// thread's in other ways than by not being `Send`, such as a ring of which the kernel knows the thread.
     #[expect(unsafe_code, reason = "the compiler cannot see what a thread local keeps")]
     pub unsafe fn visit<R: Send>(&self, act: impl FnOnce(&T) -> R + Send) -> Option<R> {
-        if !self.door.try_enter() {
+        if !self.door.is_likely_open() || !self.door.try_enter() {
             return None;
         }
         let _leaving = Leaving(&self.door);
@@ -146,8 +172,11 @@ impl<T> Residence<T> {
 
 impl<T> Drop for Residence<T> {
     fn drop(&mut self) {
+        let resident = self.resident.get_mut().take();
         // An owner that ended without moving out cannot be asked any more; its `Rc`s may be anywhere.
-        std::mem::forget(self.resident.get_mut().take());
+        if !self.door.is_owned_here() {
+            std::mem::forget(resident);
+        }
     }
 }
 
@@ -172,7 +201,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{ShardOptions, ShardThreads};
+    use crate::{SeededRandom, ShardOptions, ShardThreads};
 
     const VISITS: u64 = 20_000;
 
@@ -262,5 +291,24 @@ mod tests {
         threads.join().expect("no panic");
         // SAFETY: as above.
         assert_eq!(unsafe { home.visit(|number| *number) }, None);
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "visits are what is tested")]
+    fn among_tasks_of_one_thread_a_seed_decides_who_sleeps() {
+        let visits = |seed| {
+            let home = Residence::new(Arc::new(Door::among_tasks(Arc::new(SeededRandom::new(seed)))));
+            let lived_in = Rc::new(7);
+            home.move_in(Rc::clone(&lived_in));
+            // SAFETY: nothing of the state is kept.
+            let visits: Vec<bool> =
+                (0..64).map(|_| unsafe { home.visit(|number| *number) } == Some(7)).collect();
+            drop(home);
+            assert_eq!(Rc::strong_count(&lived_in), 1, "nothing is left of it");
+            visits
+        };
+        assert_eq!(visits(1), visits(1));
+        assert!(visits(1).contains(&true) && visits(1).contains(&false));
+        assert_ne!(visits(1), visits(2));
     }
 }

@@ -218,7 +218,7 @@ impl Recovered {
         Body: Fn(ShardHandle) -> Work + Clone + Send + 'static,
         Work: Future<Output = ()> + 'static,
     {
-        let (shards, receivers, doors) = self.mailboxes();
+        let (shards, receivers, doors) = self.mailboxes(Door::default);
         // A channel for each: when a shard dies before it has reported, its end is dropped with it.
         let (reports, started): (Vec<_>, Vec<_>) =
             receivers.iter().map(|_| std::sync::mpsc::channel::<Result<(), StorageError>>()).unzip();
@@ -238,12 +238,10 @@ impl Recovered {
                     Ok(shard) => {
                         let home = Arc::clone(&shards.homes[index]);
                         let handle = ShardHandle::new(shards, Rc::clone(&shard));
-                        home.move_in(Rc::clone(&shard));
                         runtime::spawn_local("start", body(handle));
                         _ = report.send(Ok(()));
                         drop(report);
-                        runtime::measured("errands", serve(shard, receiver)).await;
-                        home.move_out();
+                        runtime::measured("errands", live(home, shard, receiver)).await;
                     }
                     Err(error) => _ = report.send(Err(error)),
                 }
@@ -278,25 +276,33 @@ impl Recovered {
     /// # Errors
     /// A shard can not open its log.
     pub fn start_local(self, schema: &Arc<Schema>) -> Result<LocalShards, StorageError> {
-        let (shards, receivers, _) = self.mailboxes();
+        let random = &self.context.runtime.random;
+        let (shards, receivers, _) = self.mailboxes(|| Door::among_tasks(Arc::clone(random)));
         let mut handles = Vec::new();
         for (index, (receiver, seed)) in receivers.into_iter().zip(self.seeds).enumerate() {
             let shard = Shard::start(index, self.context.clone(), seed, Arc::clone(schema))?;
             handles.push(ShardHandle::new(shards.clone(), Rc::clone(&shard)));
-            runtime::spawn_local("errands", serve(shard, receiver));
+            runtime::spawn_local("errands", live(Arc::clone(&shards.homes[index]), shard, receiver));
         }
         Ok(LocalShards { handles, _locks: self.locks })
     }
 
-    fn mailboxes(&self) -> (Shards, Vec<MailboxReceiver<Message>>, Vec<Arc<Door>>) {
+    fn mailboxes(&self, door: impl Fn() -> Door) -> (Shards, Vec<MailboxReceiver<Message>>, Vec<Arc<Door>>) {
         let count = self.seeds.len();
         let (senders, receivers) = (0..count).map(|_| mailbox(self.context.options.mailbox_messages)).unzip();
-        let doors: Vec<Arc<Door>> = (0..count).map(|_| Arc::default()).collect();
+        let doors: Vec<Arc<Door>> = (0..count).map(|_| Arc::new(door())).collect();
         let homes = doors.iter().map(|door| Arc::new(Residence::new(Arc::clone(door)))).collect();
         let health = Arc::clone(&self.context.health);
         let turns = (0..count).map(|_| Arc::default()).collect();
         (Shards { senders, homes, sharding: self.context.sharding, health, turns }, receivers, doors)
     }
+}
+
+/// A shard's life: visitors find it until it is told to end.
+async fn live(home: Arc<Residence<Shard>>, shard: Rc<Shard>, receiver: MailboxReceiver<Message>) {
+    home.move_in(Rc::clone(&shard));
+    serve(shard, receiver).await;
+    home.move_out();
 }
 
 /// A shard's main loop: does what others send, in turns, until it is told to end.
@@ -323,7 +329,7 @@ async fn serve(shard: Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
 #[derive(Clone)]
 pub struct Shards {
     senders: Vec<MailboxSender<Message>>,
-    /// Where each is found while it sleeps; empty when shards are tasks of one thread.
+    /// Where each is found while it sleeps.
     homes: Arc<[Arc<Residence<Shard>>]>,
     sharding: Sharding,
     health: Arc<Health>,
@@ -552,6 +558,11 @@ pub struct LocalShards {
 }
 
 impl LocalShards {
+    /// Where to send work.
+    pub fn shards(&self) -> &Shards {
+        self.handles.first().expect("a node has one shard at least").shards()
+    }
+
     /// A handle on each shard.
     pub fn handles(&self) -> &[ShardHandle] {
         &self.handles
@@ -566,9 +577,7 @@ impl LocalShards {
         for handle in &self.handles {
             result = result.and(handle.local().stop(flush_first).await);
         }
-        if let Some(handle) = self.handles.first() {
-            handle.shards().exit().await;
-        }
+        self.shards().exit().await;
         result
     }
 }
