@@ -28,7 +28,7 @@ pub use clients::{ClientFacts, Clients, NoClients};
 pub use compactions::NodeCompactions;
 pub use error::AssemblyError;
 pub use memory::{ClientMemory, MemoryUse};
-pub use node::{AssembledNode, Seat, start};
+pub use node::{AssembledNode, Seat, start, start_local};
 pub use options::{AnswerOptions, NodeOptions, PreparedOptions};
 pub use stats::NodeStats;
 pub use system::{NodeView, RELEASE_VERSION, STORAGE_PORT, base_schema};

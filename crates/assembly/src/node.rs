@@ -14,7 +14,8 @@ use coordinator::{Coordinator, CoordinatorError, Node};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
-use storage::{Directory, RunningShards, ShardHandle, Shards};
+use storage::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
+use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::memory::ClientMemory;
 use crate::system::{NodeView, SystemTables, base_schema};
@@ -32,14 +33,14 @@ pub struct Seat {
     pub engine: Engine,
 }
 
-/// A node that is put together and runs.
-pub struct AssembledNode {
-    shards: RunningShards,
+/// A node that is put together and runs, on threads of its own or ([`LocalShards`]) as tasks of one.
+pub struct AssembledNode<Running = RunningShards> {
+    shards: Running,
     view: NodeView,
 }
 
 /// Where it is told how many logged batches of an earlier run were finished.
-type ReplayReport = std::sync::mpsc::Sender<Result<u64, CoordinatorError>>;
+type ReplayReport = oneshot::Sender<Result<u64, CoordinatorError>>;
 
 /// What each shard's thread needs for its seat.
 #[derive(Clone)]
@@ -52,6 +53,14 @@ struct Parts {
     timeouts: Arc<Timeouts>,
     /// Taken by the first shard.
     batches_replayed: Arc<Mutex<Option<ReplayReport>>>,
+}
+
+/// A node whose shards have yet to start.
+struct Prepared {
+    recovered: Recovered,
+    schema: Arc<Schema>,
+    parts: Parts,
+    replayed: oneshot::Receiver<Result<u64, CoordinatorError>>,
 }
 
 /// Puts a node together and runs `body` on each shard's thread, as a task that ends with the shard.
@@ -69,23 +78,8 @@ where
     Body: Fn(Seat) -> Work + Clone + Send + 'static,
     Work: Future<Output = ()> + 'static,
 {
-    let directory = Directory::open(runtime, options.storage.clone())?;
-    let metadata = MetadataLog::open(&runtime.disk, &directory.layout().schema_log(), base_schema()?)?;
-    let schema: Arc<Schema> = Arc::clone(metadata.schema());
-    let recovered = directory.recover(&schema)?;
-    let texts = Arc::new(PreparedTexts::new(options.prepared.limits(options.storage.shard_count)));
-    let (largest_bytes, timeouts) = (options.answers.largest_bytes, Arc::clone(&options.timeouts));
-    let view = NodeView::new(options, ClientMemory::new(Arc::clone(&texts)), recovered.facts(), runtime)?;
-    let (batches_replayed, replayed) = std::sync::mpsc::channel();
-    let parts = Parts {
-        node: Node::new(metadata),
-        view: view.clone(),
-        clients,
-        texts,
-        large_answer: LargeAnswer::new(largest_bytes),
-        timeouts,
-        batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
-    };
+    let Prepared { recovered, schema, parts, replayed } = prepare(runtime, options, clients)?;
+    let view = parts.view.clone();
     let shards = recovered.start(&schema, move |handle| {
         let (parts, body) = (parts.clone(), body.clone());
         async move {
@@ -93,23 +87,86 @@ where
             body(seat).await;
         }
     })?;
-    let batch_count = replayed.recv().map_err(|_| AssemblyError::Batches(CoordinatorError::ShuttingDown))?;
-    let batch_count = batch_count.map_err(AssemblyError::Batches)?;
+    told(runtime::block_on(replayed))?;
+    Ok(AssembledNode { shards, view })
+}
+
+/// As [`start`], with all shards as tasks of the surrounding `LocalSet`.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_local<Body, Work>(
+    runtime: &Runtime,
+    options: NodeOptions,
+    clients: Arc<dyn Clients>,
+    body: Body,
+) -> Result<AssembledNode<LocalShards>, AssemblyError>
+where
+    Body: Fn(Seat) -> Work + Clone + 'static,
+    Work: Future<Output = ()> + 'static,
+{
+    let Prepared { recovered, schema, parts, replayed } = prepare(runtime, options, clients)?;
+    let view = parts.view.clone();
+    let shards = recovered.start_local(&schema)?;
+    for handle in shards.handles() {
+        let (parts, body, handle) = (parts.clone(), body.clone(), handle.clone());
+        runtime::spawn_local("start", async move {
+            let seat = take_seat(parts, handle).await;
+            body(seat).await;
+        });
+    }
+    drop(parts);
+    told(replayed.await)?;
+    Ok(AssembledNode { shards, view })
+}
+
+/// What comes before the shards.
+fn prepare(
+    runtime: &Runtime,
+    options: NodeOptions,
+    clients: Arc<dyn Clients>,
+) -> Result<Prepared, AssemblyError> {
+    let directory = Directory::open(runtime, options.storage.clone())?;
+    let metadata = MetadataLog::open(&runtime.disk, &directory.layout().schema_log(), base_schema()?)?;
+    let schema: Arc<Schema> = Arc::clone(metadata.schema());
+    let recovered = directory.recover(&schema)?;
+    let texts = Arc::new(PreparedTexts::new(options.prepared.limits(options.storage.shard_count)));
+    let (largest_bytes, timeouts) = (options.answers.largest_bytes, Arc::clone(&options.timeouts));
+    let view = NodeView::new(options, ClientMemory::new(Arc::clone(&texts)), recovered.facts(), runtime)?;
+    let (batches_replayed, replayed) = oneshot::channel();
+    let parts = Parts {
+        node: Node::new(metadata),
+        view,
+        clients,
+        texts,
+        large_answer: LargeAnswer::new(largest_bytes),
+        timeouts,
+        batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
+    };
+    Ok(Prepared { recovered, schema, parts, replayed })
+}
+
+/// What became of the batches of an earlier run.
+fn told(replayed: Result<Result<u64, CoordinatorError>, RecvError>) -> Result<(), AssemblyError> {
+    let replayed = replayed.unwrap_or(Err(CoordinatorError::ShuttingDown));
+    let batch_count = replayed.map_err(AssemblyError::Batches)?;
     if batch_count > 0 {
         tracing::info!(batch_count, "finished logged batches of an earlier run");
     }
-    Ok(AssembledNode { shards, view })
+    Ok(())
+}
+
+impl<Running> AssembledNode<Running> {
+    /// What the node knows about itself.
+    pub fn view(&self) -> &NodeView {
+        &self.view
+    }
 }
 
 impl AssembledNode {
     /// The way to all shards.
     pub fn shards(&self) -> &Shards {
         self.shards.shards()
-    }
-
-    /// What the node knows about itself.
-    pub fn view(&self) -> &NodeView {
-        &self.view
     }
 
     /// Has a shard ended although nobody told it to? The node must not go on then.
@@ -122,6 +179,21 @@ impl AssembledNode {
     ///
     /// # Errors
     /// A shard could not write something out; what was acknowledged is in its log.
+    pub async fn stop(self, flush_first: bool) -> Result<(), AssemblyError> {
+        Ok(self.shards.stop(flush_first).await?)
+    }
+}
+
+impl AssembledNode<LocalShards> {
+    /// The way to all shards.
+    pub fn shards(&self) -> &Shards {
+        self.shards.shards()
+    }
+
+    /// As for a node on threads; the tasks end.
+    ///
+    /// # Errors
+    /// As for a node on threads.
     pub async fn stop(self, flush_first: bool) -> Result<(), AssemblyError> {
         Ok(self.shards.stop(flush_first).await?)
     }
