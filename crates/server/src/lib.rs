@@ -25,8 +25,10 @@ mod long_turns;
 mod management;
 mod node;
 mod options;
+mod ways;
 
 pub use error::ServerError;
 pub use management::ManagementToken;
-pub use node::Server;
+pub use node::{LocalServer, Server};
 pub use options::{Limits, ServerOptions};
+pub use ways::{RequestWays, WayCount};

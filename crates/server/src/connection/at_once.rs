@@ -217,6 +217,7 @@ impl Connection {
         let mut done = PointSet::default();
         let left = self.server.engine.point_writes(&writes.statements, |index| done.insert(index));
         let is_done = |(index, _): &(usize, &Frame)| done.contains(*index);
+        self.server.ways.writes_at_once.add(done.len());
         writes.answers.iter().enumerate().filter(is_done).for_each(|(_, frame)| self.put_void(frame));
         writes.take_out(done, &left).into_iter().for_each(|group| self.send_writes(group));
     }
@@ -240,6 +241,7 @@ impl Connection {
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         (0..done.len()).for_each(|_| self.client.count_request());
+        self.server.ways.reads_at_once.add(done.len());
         reads.take_out(done, &left).into_iter().for_each(|group| self.send_reads(group));
         if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -392,6 +392,7 @@ impl Connection {
 
     /// Begins a request; most are over after one poll.
     fn begin(&mut self, version: Version, stream: i16, envelope: RequestEnvelope, bytes: usize) {
+        self.server.ways.full.add(1);
         let job = Job {
             server: Rc::clone(&self.server),
             session: Rc::clone(&self.session),

@@ -34,6 +34,7 @@ use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::events::Events;
 use crate::long_turns::LongTurns;
+use crate::ways::RequestWays;
 use answer::MetadataCache;
 use backlog::Pace;
 use chunks::Chunks;
@@ -54,6 +55,8 @@ pub(crate) struct ShardServer {
     pace: Pace,
     /// What they may hold together.
     pub(crate) budget: Rc<Budget>,
+    /// Which ways their requests took.
+    ways: Arc<RequestWays>,
     /// Whose turn it is of those that have much to do.
     long_turns: Rc<LongTurns>,
     /// What they read into.
@@ -79,6 +82,7 @@ impl ShardServer {
         tracer: Tracer,
         limits: Limits,
         budget: Rc<Budget>,
+        ways: Arc<RequestWays>,
     ) -> Rc<Self> {
         let clock = Arc::clone(&tracer.coordinator.shard().local().runtime().clock);
         Rc::new(ShardServer {
@@ -93,6 +97,7 @@ impl ShardServer {
             chunks: RefCell::new(Chunks::new(&budget)),
             workspace: RefCell::default(),
             budget,
+            ways,
             long_turns: Rc::default(),
             no_room: overloaded("too many bytes of requests in flight"),
             too_late: overloaded("the request has waited for too long"),

@@ -86,6 +86,7 @@ impl Connection {
             // Each of them waits for it.
             return asked.into_iter().for_each(|asked| self.together.leave(asked.frame));
         };
+        self.server.ways.reads_sent.add(count);
         let most_bytes = room.bytes();
         let seen = Seen { rows: Vec::with_capacity(count), ..Seen::default() };
         let reading = self.server.engine.send_point_reads(statements, seen, move |seen, index, row| {
@@ -105,6 +106,7 @@ impl Connection {
     pub(super) fn send_writes(&mut self, group: Gathered<PointWrite, Frame>) {
         let Gathered { statements, answers: frames } = group;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
+        self.server.ways.writes_sent.add(count);
         let writing = self.server.engine.send_point_writes(statements);
         let done = async move { Done::Writes(SentWrites { frames, written: writing.await }) };
         // They are answered with a few bytes.
