@@ -1,5 +1,7 @@
-//! Runs seeds of the simulation: `simulate [--seeds N] [--seed S] [--events N]`.
+//! Runs seeds of the simulation: `simulate [--only coordinator|served] [--seeds N] [--seed S] [--events N]`.
 //!
+//! There are two kinds of runs: of a node whose coordinator is driven (`coordinator`), and of nodes that serve clients
+//! over a network (`served`); without `--only` each seed is run of both. Which ways requests took is told at the end.
 //! Every seed runs twice, and the two runs must agree on every event. The seed is printed first and
 //! last; a failed one leaves the line that repeats it.
 
@@ -7,7 +9,7 @@
 
 use std::process::ExitCode;
 
-use simulator::{Outcome, simulate};
+use simulator::{Outcome, Ways, simulate, simulate_served};
 
 /// What to run.
 struct Options {
@@ -15,10 +17,39 @@ struct Options {
     count: u64,
     event_count: usize,
     once: bool,
+    kinds: Vec<Kind>,
+}
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Coordinator,
+    Served,
+}
+
+impl Kind {
+    fn run(self, seed: u64, ways: &Ways) -> Outcome {
+        match self {
+            Kind::Coordinator => simulate(seed),
+            Kind::Served => {
+                let (outcome, taken) = simulate_served(seed);
+                ways.add_all(&taken);
+                outcome
+            }
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Coordinator => "coordinator",
+            Kind::Served => "served",
+        }
+    }
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { first: 1, count: 20, event_count: 40, once: false };
+    let kinds = vec![Kind::Coordinator, Kind::Served];
+    let mut options = Options { first: 1, count: 20, event_count: 40, once: false, kinds };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         if word == "--once" {
@@ -26,6 +57,10 @@ fn options() -> Result<Options, String> {
             continue;
         }
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+        if word == "--only" {
+            options.kinds.retain(|kind| kind.name() == value);
+            continue;
+        }
         let number: u64 = value.parse().map_err(|_| format!("{word} does not take {value}"))?;
         match word.as_str() {
             "--seeds" => options.count = number,
@@ -42,25 +77,41 @@ fn main() -> ExitCode {
     let options = match options() {
         Ok(options) => options,
         Err(error) => {
-            eprintln!("{error}\nusage: simulate [--seeds N] [--from S] [--seed S] [--events N] [--once]");
+            eprintln!(
+                "{error}\nusage: simulate [--only coordinator|served] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
+            );
             return ExitCode::from(2);
         }
     };
-    let (mut passed, mut failed) = (0, 0);
+    let (mut passed, mut failed, ways) = (0, 0, Ways::default());
     for seed in options.first..options.first.saturating_add(options.count) {
-        println!("seed {seed}");
-        let outcome = simulate(seed);
-        let again = if options.once { outcome.clone() } else { simulate(seed) };
-        if report(&outcome, &again, options.event_count) {
-            passed += 1;
-        } else {
-            failed += 1;
-            println!("to repeat: cargo xtask sim --seed {seed}");
+        for kind in &options.kinds {
+            if both(*kind, seed, &options, &ways) {
+                passed += 1;
+            } else {
+                failed += 1;
+                println!("to repeat: cargo xtask sim --only {} --seed {seed}", kind.name());
+            }
         }
-        println!("seed {seed}: {} events, digest {:016x}", outcome.events.count(), outcome.events.digest());
+    }
+    if options.kinds.contains(&Kind::Served) {
+        println!("ways: {ways}");
+        if !ways.missing().is_empty() {
+            println!("never taken: {:?}", ways.missing());
+        }
     }
     println!("{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs a seed twice. Did all go well?
+fn both(kind: Kind, seed: u64, options: &Options, ways: &Ways) -> bool {
+    println!("seed {seed}, {}", kind.name());
+    let outcome = kind.run(seed, ways);
+    let again = if options.once { outcome.clone() } else { kind.run(seed, &Ways::default()) };
+    let is_well = report(&outcome, &again, options.event_count);
+    println!("seed {seed}: {} events, digest {:016x}", outcome.events.count(), outcome.events.digest());
+    is_well
 }
 
 /// Did both runs go well and alike? Prints what did not.

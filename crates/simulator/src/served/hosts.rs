@@ -1,0 +1,100 @@
+//! Several machines in one thread: each has its own tasks, which die with it, and its own disk.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use runtime::MemoryDisk;
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+/// The machines, by their numbers.
+pub(crate) struct Hosts(Vec<Host>);
+
+#[derive(Default)]
+struct Host {
+    /// `None` while nothing runs there.
+    tasks: RefCell<Option<LocalSet>>,
+    disk: RefCell<MemoryDisk>,
+    /// Is it to be killed when the thread is next at nobody's disposal?
+    is_doomed: Cell<bool>,
+    /// When the last life ended.
+    died: Cell<Option<Instant>>,
+}
+
+impl Hosts {
+    pub(crate) fn new(count: usize) -> Hosts {
+        Hosts((0..count).map(|_| Host::default()).collect())
+    }
+
+    pub(crate) fn disk(&self, host: usize) -> MemoryDisk {
+        self.0[host].disk.borrow().clone()
+    }
+
+    /// The disk as the end of a life has left it.
+    pub(crate) fn put_disk(&self, host: usize, disk: MemoryDisk) {
+        assert!(!self.is_alive(host), "a disk is changed between two lives");
+        *self.0[host].disk.borrow_mut() = disk;
+    }
+
+    /// Starts a machine, which does this and whatever comes of it.
+    pub(crate) fn start(&self, host: usize, body: impl Future<Output = ()> + 'static) {
+        assert!(!self.is_alive(host), "a machine has one life at a time");
+        let tasks = LocalSet::new();
+        tasks.spawn_local(body);
+        self.0[host].is_doomed.set(false);
+        *self.0[host].tasks.borrow_mut() = Some(tasks);
+    }
+
+    pub(crate) fn is_alive(&self, host: usize) -> bool {
+        self.0[host].tasks.borrow().is_some()
+    }
+
+    /// When a machine's last life ended.
+    pub(crate) fn died(&self, host: usize) -> Instant {
+        self.0[host].died.get().expect("it has lived")
+    }
+
+    /// Ends a machine's life where its tasks stand.
+    pub(crate) async fn kill(&self, host: usize) {
+        self.0[host].is_doomed.set(true);
+        while self.is_alive(host) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Runs all machines until `body`, which belongs to none of them, is done.
+    pub(crate) async fn run_beside<T>(&self, body: impl Future<Output = T>) -> T {
+        let outside = LocalSet::new();
+        let mut body = pin!(outside.run_until(body));
+        poll_fn(|context| {
+            if let Poll::Ready(output) = body.as_mut().poll(context) {
+                return Poll::Ready(output);
+            }
+            self.0.iter().for_each(|host| host.run(context));
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Ends all lives.
+    pub(crate) fn clear(&self) {
+        self.0.iter().for_each(|host| drop(host.tasks.take()));
+    }
+}
+
+impl Host {
+    /// Lets the machine's tasks go on. Without power they do not.
+    fn run(&self, context: &mut Context<'_>) {
+        let Some(mut tasks) = self.tasks.take() else { return };
+        if !self.is_doomed.get() {
+            _ = Pin::new(&mut tasks).poll(context);
+        }
+        if self.is_doomed.get() || self.disk.borrow().faults().is_off() {
+            self.died.set(Some(Instant::now()));
+            return drop(tasks);
+        }
+        *self.tasks.borrow_mut() = Some(tasks);
+    }
+}

@@ -1,0 +1,114 @@
+//! Nodes that serve clients, all in one thread: sockets, frames, statements, shards, logs and files as in production.
+//!
+//! ```text
+//!   10.0.1.n  clients ── frames ──► MemoryNetwork ── frames ──► 10.0.0.n  nodes
+//!                │                  latency, cuts, resets            │  each with its own tasks, disk,
+//!                ▼                                                   ▼  clock and random numbers
+//!              model: what each read may show              killed by being dropped, started again
+//! ```
+//!
+//! Every node has clients of its own. They send what drivers send: prepared and plain statements, batches, many at a
+//! time on a connection, pages. The model knows of each register which values a read may show: a write is *sure* once
+//! it was acknowledged, and *doubtful* before, and for ever if its connection broke. Timestamps are the clients' own,
+//! as drivers give them, so that the order of a client's writes is known whatever becomes of them.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | how do several nodes live in one thread? | `hosts.rs` |
+//! | how does a node live and die? | `tenant.rs` |
+//! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
+//! | what may they see? | `model.rs`, `shown.rs` |
+//! | which ways did requests take? | `ways.rs` |
+
+mod client;
+mod connection;
+mod hosts;
+mod model;
+mod shown;
+mod statement;
+mod tables;
+mod tenant;
+mod ways;
+
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use runtime::MemoryNetwork;
+use runtime::network::memory::MemoryNetworkOptions;
+
+use crate::Events;
+use crate::dice::Dice;
+use crate::scenario::{Outcome, Violation};
+use hosts::Hosts;
+use tenant::Tenant;
+pub use ways::{Way, Ways};
+
+/// Nodes of a run at the most.
+const NODE_COUNT_MAX: u64 = 3;
+
+/// What all parts of a run share.
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) hosts: Hosts,
+    pub(crate) network: MemoryNetwork,
+    pub(crate) events: RefCell<Events>,
+    pub(crate) ways: Ways,
+}
+
+impl World {
+    pub(crate) fn note(&self, line: impl std::fmt::Display) {
+        self.events.borrow_mut().add(line);
+    }
+}
+
+/// Where a node is.
+pub(crate) fn node_address(node: usize) -> IpAddr {
+    address(0, node)
+}
+
+/// Where the clients of a node are.
+pub(crate) fn clients_address(node: usize) -> IpAddr {
+    address(1, node)
+}
+
+fn address(net: u8, number: usize) -> IpAddr {
+    let last = u8::try_from(number + 1).expect("a handful of hosts");
+    IpAddr::V4(Ipv4Addr::new(10, 0, net, last))
+}
+
+/// Runs one seed, and tells which ways its requests took.
+pub fn simulate_served(seed: u64) -> (Outcome, Ways) {
+    let dice = Dice::new(seed, 0, 3_000);
+    let options = MemoryNetworkOptions {
+        latency_max: Duration::from_micros(dice.between(50, 5_000)),
+        window_bytes: *dice.pick(&[2_000, 20_000, 256 << 10]),
+        ..MemoryNetworkOptions::default()
+    };
+    let node_count = dice.between(1, NODE_COUNT_MAX) as usize;
+    let world = Rc::new(World {
+        seed,
+        hosts: Hosts::new(node_count),
+        network: MemoryNetwork::new(seed, options),
+        events: RefCell::default(),
+        ways: Ways::default(),
+    });
+    let violation = run(&world, node_count).err();
+    let events = world.events.borrow().clone();
+    (Outcome { seed, violation, events }, world.ways.clone())
+}
+
+fn run(world: &Rc<World>, node_count: usize) -> Result<(), Violation> {
+    let tokio_runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs nothing that can fail");
+    let tenants = (0..node_count).map(|node| Tenant::new(Rc::clone(world), node));
+    let tenants: Vec<_> = tenants.map(|tenant| async move { tenant.live().await }).collect();
+    let all = async { futures_util::future::join_all(tenants).await.into_iter().collect() };
+    let outcome = tokio_runtime.block_on(world.hosts.run_beside(all));
+    world.hosts.clear();
+    outcome
+}

@@ -1,0 +1,300 @@
+//! Statements that clients make up, and what each does.
+
+use std::ops::RangeInclusive;
+
+use protocol::{Text, Value, Values};
+
+use super::tables::{CLUSTERINGS, Cell, MAP_KEYS, Register, Table};
+use crate::dice::Dice;
+
+/// A value that is bound to a marker, or stands in its place.
+#[derive(Clone, Debug)]
+pub(crate) enum Bound {
+    Int(i32),
+    Text(String),
+}
+
+impl Bound {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        match self {
+            Bound::Int(number) => number.to_be_bytes().to_vec(),
+            Bound::Text(text) => text.clone().into_bytes(),
+        }
+    }
+
+    fn literal(&self) -> String {
+        match self {
+            Bound::Int(number) => number.to_string(),
+            Bound::Text(text) => format!("'{text}'"),
+        }
+    }
+}
+
+/// Values as they are bound.
+pub(crate) fn packed(values: &[Bound]) -> Values {
+    let bytes: Vec<_> = values.iter().map(Bound::bytes).collect();
+    Values::pack(bytes.iter().map(|bytes| Value::Bytes(bytes)))
+}
+
+/// A text with its values in the place of the markers.
+pub(crate) fn spelled(text: &str, values: &[Bound]) -> Text {
+    let mut values = values.iter().map(Bound::literal);
+    let mut spelled = String::new();
+    for part in text.split_inclusive('?') {
+        spelled += part.trim_end_matches('?');
+        if part.ends_with('?') {
+            spelled += &values.next().unwrap_or_default();
+        }
+    }
+    Text::from(spelled.as_str())
+}
+
+/// A change of one partition. `{}` in its text is where a timestamp may be given.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) text: String,
+    pub(crate) values: Vec<Bound>,
+    /// What each register has afterwards.
+    pub(crate) effects: Vec<(Register, Option<Vec<u8>>)>,
+}
+
+impl Write {
+    /// The text, with a timestamp or without.
+    pub(crate) fn text(&self, timestamp: Option<i64>) -> String {
+        let using = timestamp.map_or(String::new(), |timestamp| format!(" USING TIMESTAMP {timestamp}"));
+        self.text.replace("{}", &using)
+    }
+
+    /// Some change of a partition. Of the timestamp its values are made, so that each is written once.
+    pub(crate) fn roll(dice: &Dice, key: i32, timestamp: i64) -> Write {
+        let maker = Maker { dice, key, timestamp };
+        match dice.below(16) {
+            0..6 => maker.narrow_insert(),
+            6 => maker.narrow_update(),
+            7 => maker.narrow_delete(),
+            8..11 => maker.wide_insert(),
+            11 => maker.wide_static(),
+            12 => maker.map_put(),
+            13 => maker.map_overwrite(),
+            14 => maker.wide_delete_rows(),
+            _ => maker.wide_delete(),
+        }
+    }
+}
+
+struct Maker<'a> {
+    dice: &'a Dice,
+    key: i32,
+    timestamp: i64,
+}
+
+impl Maker<'_> {
+    fn value(&self, what: &str) -> Bound {
+        let padding = match self.dice.below(12) {
+            0 => self.dice.between(1_000, 5_000),
+            _ => self.dice.between(0, 60),
+        };
+        Bound::Text(format!("{what}{}{}", self.timestamp, "x".repeat(padding as usize)))
+    }
+
+    fn number(&self) -> Bound {
+        Bound::Int(self.timestamp as i32)
+    }
+
+    fn clustering(&self) -> i32 {
+        self.dice.below(*CLUSTERINGS.end() as usize + 1) as i32
+    }
+
+    fn narrow_insert(&self) -> Write {
+        let (a, b) = (self.value("a"), self.number());
+        let cell = |cell| Table::Narrow.cell(self.key, 0, cell);
+        Write {
+            effects: vec![
+                (cell(Cell::Marker), Some(Vec::new())),
+                (cell(Cell::A), Some(a.bytes())),
+                (cell(Cell::B), Some(b.bytes())),
+            ],
+            text: "INSERT INTO s.narrow (k, a, b) VALUES (?, ?, ?){}".to_owned(),
+            values: vec![Bound::Int(self.key), a, b],
+        }
+    }
+
+    fn narrow_update(&self) -> Write {
+        let a = self.value("u");
+        Write {
+            effects: vec![(Table::Narrow.cell(self.key, 0, Cell::A), Some(a.bytes()))],
+            text: "UPDATE s.narrow{} SET a = ? WHERE k = ?".to_owned(),
+            values: vec![a, Bound::Int(self.key)],
+        }
+    }
+
+    fn narrow_delete(&self) -> Write {
+        let (what, registers) = match self.dice.one_in(2) {
+            true => ("b ", vec![Table::Narrow.cell(self.key, 0, Cell::B)]),
+            false => ("", Table::Narrow.row(self.key, 0)),
+        };
+        Write {
+            effects: registers.into_iter().map(|register| (register, None)).collect(),
+            text: format!("DELETE {what}FROM s.narrow{{}} WHERE k = ?"),
+            values: vec![Bound::Int(self.key)],
+        }
+    }
+
+    fn wide_insert(&self) -> Write {
+        let (clustering, v) = (self.clustering(), self.value("v"));
+        let cell = |cell| Table::Wide.cell(self.key, clustering, cell);
+        Write {
+            effects: vec![(cell(Cell::Marker), Some(Vec::new())), (cell(Cell::V), Some(v.bytes()))],
+            text: "INSERT INTO s.wide (k, c, v) VALUES (?, ?, ?){}".to_owned(),
+            values: vec![Bound::Int(self.key), Bound::Int(clustering), v],
+        }
+    }
+
+    fn wide_static(&self) -> Write {
+        let s = self.value("s");
+        Write {
+            effects: vec![(Table::Wide.static_cell(self.key), Some(s.bytes()))],
+            text: "UPDATE s.wide{} SET s = ? WHERE k = ?".to_owned(),
+            values: vec![s, Bound::Int(self.key)],
+        }
+    }
+
+    fn map_put(&self) -> Write {
+        let (clustering, value) = (self.clustering(), self.value("m"));
+        let entry = self.dice.below(*MAP_KEYS.end() as usize + 1) as i32;
+        Write {
+            effects: vec![(Table::Wide.cell(self.key, clustering, Cell::M(entry)), Some(value.bytes()))],
+            text: "UPDATE s.wide{} SET m[?] = ? WHERE k = ? AND c = ?".to_owned(),
+            values: vec![Bound::Int(entry), value, Bound::Int(self.key), Bound::Int(clustering)],
+        }
+    }
+
+    fn map_overwrite(&self) -> Write {
+        let (clustering, value) = (self.clustering(), self.value("o"));
+        let kept = self.dice.below(*MAP_KEYS.end() as usize + 1) as i32;
+        let entry = |entry: i32| {
+            let written = (entry == kept).then(|| value.bytes());
+            (Table::Wide.cell(self.key, clustering, Cell::M(entry)), written)
+        };
+        Write {
+            effects: MAP_KEYS.map(entry).collect(),
+            text: "UPDATE s.wide{} SET m = {?: ?} WHERE k = ? AND c = ?".to_owned(),
+            values: vec![Bound::Int(kept), value.clone(), Bound::Int(self.key), Bound::Int(clustering)],
+        }
+    }
+
+    /// A row, or those between two.
+    fn wide_delete_rows(&self) -> Write {
+        let (one, other) = (self.clustering(), self.clustering());
+        let (first, last) = match self.dice.one_in(2) {
+            true => (one, one),
+            false => (one.min(other), one.max(other)),
+        };
+        let (condition, bounds) = match first == last {
+            true => ("c = ?", vec![Bound::Int(first)]),
+            false => ("c >= ? AND c <= ?", vec![Bound::Int(first), Bound::Int(last)]),
+        };
+        Write {
+            effects: self.without(first..=last).collect(),
+            text: format!("DELETE FROM s.wide{{}} WHERE k = ? AND {condition}"),
+            values: [Bound::Int(self.key)].into_iter().chain(bounds).collect(),
+        }
+    }
+
+    fn wide_delete(&self) -> Write {
+        let static_cell = (Table::Wide.static_cell(self.key), None);
+        Write {
+            effects: self.without(CLUSTERINGS).chain([static_cell]).collect(),
+            text: "DELETE FROM s.wide{} WHERE k = ?".to_owned(),
+            values: vec![Bound::Int(self.key)],
+        }
+    }
+
+    fn without(&self, rows: RangeInclusive<i32>) -> impl Iterator<Item = (Register, Option<Vec<u8>>)> {
+        let key = self.key;
+        rows.flat_map(move |row| Table::Wide.row(key, row)).map(|register| (register, None))
+    }
+}
+
+/// A read, and what it asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub(crate) text: String,
+    pub(crate) values: Vec<Bound>,
+    pub(crate) table: Table,
+    /// Of whose partitions all rows must come, as far as they are in the slice.
+    pub(crate) keys: Vec<i32>,
+    pub(crate) slice: RangeInclusive<i32>,
+    /// Do rows come in the table's order, or backwards?
+    pub(crate) is_reversed: bool,
+}
+
+impl Read {
+    /// All of a table.
+    pub(crate) fn all(table: Table, keys: Vec<i32>) -> Read {
+        Read {
+            text: format!("SELECT {} FROM {table}", table.columns()),
+            values: Vec::new(),
+            table,
+            keys,
+            slice: table.clusterings(),
+            is_reversed: false,
+        }
+    }
+
+    /// A row of the narrow table, as it is asked for most often.
+    pub(crate) fn narrow(key: i32) -> Read {
+        Read {
+            text: "SELECT k, a, b FROM s.narrow WHERE k = ?".to_owned(),
+            values: vec![Bound::Int(key)],
+            ..Read::all(Table::Narrow, vec![key])
+        }
+    }
+
+    /// Some read of some of these keys.
+    pub(crate) fn roll(dice: &Dice, keys: &[i32]) -> Read {
+        let key = *dice.pick(keys);
+        match dice.below(12) {
+            0..6 => Read::narrow(key),
+            6 => Read::several(dice, keys),
+            7 => Read::all(*dice.pick(&Table::ALL), keys.to_vec()),
+            8 => Read::wide(key, " ORDER BY c ASC", true),
+            9 => Read::wide(key, "", false),
+            _ => Read::slice(dice, key),
+        }
+    }
+
+    fn several(dice: &Dice, keys: &[i32]) -> Read {
+        let some: Vec<i32> = keys.iter().copied().filter(|_| dice.one_in(2)).collect();
+        if some.is_empty() {
+            return Read::narrow(keys[0]);
+        }
+        let table = *dice.pick(&Table::ALL);
+        let markers = vec!["?"; some.len()].join(", ");
+        Read {
+            text: format!("SELECT {} FROM {table} WHERE k IN ({markers})", table.columns()),
+            values: some.iter().copied().map(Bound::Int).collect(),
+            ..Read::all(table, some)
+        }
+    }
+
+    fn wide(key: i32, order: &str, is_reversed: bool) -> Read {
+        Read {
+            text: format!("SELECT k, c, s, v, m FROM s.wide WHERE k = ?{order}"),
+            values: vec![Bound::Int(key)],
+            is_reversed,
+            ..Read::all(Table::Wide, vec![key])
+        }
+    }
+
+    fn slice(dice: &Dice, key: i32) -> Read {
+        let [one, other] = [(); 2].map(|()| dice.below(*CLUSTERINGS.end() as usize + 1) as i32);
+        let slice = one.min(other)..=one.max(other);
+        Read {
+            text: "SELECT k, c, s, v, m FROM s.wide WHERE k = ? AND c >= ? AND c <= ?".to_owned(),
+            values: vec![Bound::Int(key), Bound::Int(*slice.start()), Bound::Int(*slice.end())],
+            slice,
+            ..Read::all(Table::Wide, vec![key])
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! A node and its clients, over all the lives of the node.
+//!
+//! 1. The node starts on what the last life left. What was in doubt is decided by what it shows.
+//! 2. Clients work side by side; the network breaks their connections now and then.
+//! 3. Between two rounds of that, alone: a truncation or a change of the schema, by statements.
+//! 4. The life ends as the seed says, in the midst of it or in order.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::{Query, QueryParameters, Request, Response, Text, Version};
+use runtime::{Background, Io, SeededRandom, VirtualClock};
+use server::{Limits, LocalServer, RequestWays, ServerError, ServerOptions};
+use storage::{StorageOptions, SyncMode};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::client::{Client, PATIENCE, PROMISE_TAKES_MAX, keys};
+use super::connection::{Connection, parameters};
+use super::model::Model;
+use super::shown::{Shown, rows_of};
+use super::statement::Read;
+use super::tables::{SCHEMA, Table};
+use super::ways::Way;
+use super::{World, clients_address, node_address};
+use crate::Fate;
+use crate::dice::Dice;
+use crate::scenario::Violation;
+
+const CLIENT_COUNT: usize = 3;
+const PORT: u16 = 9042;
+/// Rounds of a life, if it lasts.
+const ROUND_COUNT: u64 = 3;
+/// What the wall clocks show at the start, about.
+const START_MICROS: i64 = runtime::ManualClock::DEFAULT_START_MICROS;
+/// Beyond the period itself, what `periodic` may lose: the sync that was under way.
+const SYNC_MAX: Duration = Duration::from_millis(100);
+
+pub(crate) struct Tenant {
+    world: Rc<World>,
+    node: usize,
+    model: Rc<RefCell<Model>>,
+    timestamp: Rc<RefCell<i64>>,
+    /// A table whose truncation was sent and not answered.
+    truncating: RefCell<Option<Table>>,
+    /// Columns that the narrow table was given, and one that it may have been given.
+    columns: RefCell<(Vec<String>, Option<String>)>,
+    has_schema: RefCell<bool>,
+}
+
+/// What a seed has in mind for a life.
+struct Plan {
+    shard_count: u16,
+    sync: SyncMode,
+    memtable_bytes: usize,
+    cache_bytes: usize,
+    fate: Fate,
+    flush_at_stop: bool,
+    io_delay_max: Duration,
+    /// How far this node's wall clock is from the others'.
+    clock_skew_micros: i64,
+}
+
+/// A node that serves.
+struct Serving {
+    /// Whether it could stop in order.
+    ended: oneshot::Receiver<Result<(), ServerError>>,
+    ways: Arc<[Arc<RequestWays>]>,
+}
+
+/// How a life was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    /// It ended in order.
+    Whole,
+    Cut,
+}
+
+impl Plan {
+    fn roll(dice: &Dice) -> Plan {
+        let period = Duration::from_millis(*dice.pick(&[10, 300, 10_000]));
+        let syncs = [
+            SyncMode::Group { window: Duration::ZERO },
+            SyncMode::Group { window: Duration::from_millis(3) },
+            SyncMode::Batch,
+            SyncMode::Periodic { period },
+        ];
+        let time = Duration::from_millis(dice.between(1, 20_000));
+        let fate = match dice.below(6) {
+            0 => Fate::LiveOn,
+            1 => Fate::KillAfter(time),
+            2 | 3 => Fate::PowerCutAfter(time),
+            _ => Fate::PowerCutAfterChanges(dice.between(1, 2_000)),
+        };
+        Plan {
+            shard_count: *dice.pick(&[1, 2, 2, 3, 4]),
+            sync: *dice.pick(&syncs),
+            memtable_bytes: dice.between(100_000, 1_500_000) as usize,
+            cache_bytes: *dice.pick(&[0, 20_000, 4_000_000]),
+            fate,
+            flush_at_stop: dice.one_in(2),
+            io_delay_max: Duration::from_micros(dice.between(0, 6_000)),
+            clock_skew_micros: dice.between(0, 7_200_000_000) as i64 - 3_600_000_000,
+        }
+    }
+
+    fn options(&self, address: SocketAddr) -> ServerOptions {
+        let storage = StorageOptions {
+            sync: self.sync,
+            segment_bytes: 1 << 20,
+            memtable_bytes: self.memtable_bytes,
+            cache_bytes: self.cache_bytes,
+            log_bytes: 0,
+            ..StorageOptions::new("/peristyle", self.shard_count, 64 << 20)
+        };
+        ServerOptions {
+            storage,
+            listen: address,
+            management: None,
+            management_token_file: None,
+            memory_bytes: 64 << 20,
+            shared_bytes: 64 << 20,
+            cluster_name: "Simulation".into(),
+            data_center: "datacenter1".into(),
+            rack: "rack1".into(),
+            timeouts: Arc::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// How long before a crash an acknowledgement is no promise yet.
+    fn promise_takes(&self) -> Option<Duration> {
+        match self.sync {
+            SyncMode::Periodic { period } => {
+                assert!(period + SYNC_MAX <= PROMISE_TAKES_MAX, "the model keeps what may be lost");
+                Some(period + SYNC_MAX)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Tenant {
+    pub(crate) fn new(world: Rc<World>, node: usize) -> Tenant {
+        Tenant {
+            world,
+            node,
+            model: Rc::default(),
+            timestamp: Rc::default(),
+            truncating: RefCell::default(),
+            columns: RefCell::default(),
+            has_schema: RefCell::default(),
+        }
+    }
+
+    /// All lives.
+    pub(crate) async fn live(&self) -> Result<(), Violation> {
+        let dice = self.dice(0, 0);
+        for life in 1..=dice.between(2, 5) {
+            let plan = Plan::roll(&self.dice(life, 1));
+            self.note(format_args!(
+                "life {life}: {} shards, {:?}, {:?}",
+                plan.shard_count, plan.sync, plan.fate
+            ));
+            self.live_once(life, &plan).await?;
+        }
+        Ok(())
+    }
+
+    async fn live_once(&self, life: u64, plan: &Plan) -> Result<(), Violation> {
+        let hosts = &self.world.hosts;
+        let disk = hosts.disk(self.node);
+        if let Fate::PowerCutAfterChanges(count) = plan.fate {
+            disk.faults().power_off_after(count);
+        }
+        let (stop, told_to_stop) = oneshot::channel();
+        let started = self.start(life, plan, told_to_stop);
+        let born = Instant::now();
+        let ways = RefCell::new(None);
+        let living = async {
+            match started.await {
+                Ok(Ok(serving)) => {
+                    *ways.borrow_mut() = Some(serving.ways);
+                    self.serve(life).await?;
+                    _ = stop.send(plan.flush_at_stop);
+                    match serving.ended.await {
+                        Ok(Ok(())) => Ok(Life::Whole),
+                        Ok(Err(error)) if !disk.faults().is_off() => {
+                            Err(self.wrong(format!("it does not stop: {error}")))
+                        }
+                        Ok(Err(_)) | Err(_) => Ok(Life::Cut),
+                    }
+                }
+                Ok(Err(error)) if !disk.faults().is_off() => {
+                    Err(self.wrong(format!("it does not start: {error}")))
+                }
+                // Its life was over before it began.
+                Ok(Err(_)) | Err(_) => Ok(Life::Cut),
+            }
+        };
+        let lived = match plan.fate {
+            Fate::KillAfter(time) | Fate::PowerCutAfter(time) => {
+                tokio::time::timeout(time, living).await.unwrap_or(Ok(Life::Cut))
+            }
+            Fate::LiveOn | Fate::PowerCutAfterChanges(_) => living.await,
+        };
+        hosts.kill(self.node).await;
+        // What the network was about to heal.
+        let (node, clients) = (node_address(self.node), clients_address(self.node));
+        self.world.network.heal(node, clients);
+        self.world.network.heal(clients, node);
+        let lived = lived?;
+        self.note(format_args!("life {life} ended after {:?}: {lived:?}", born.elapsed()));
+        if let Some(ways) = ways.take() {
+            self.world.ways.add_requests(&ways);
+        }
+        self.end(plan, lived);
+        Ok(())
+    }
+
+    /// What is left of a life.
+    fn end(&self, plan: &Plan, lived: Life) {
+        let hosts = &self.world.hosts;
+        let disk = hosts.disk(self.node);
+        if lived == Life::Cut {
+            self.world.ways.add(Way::Crash, 1);
+            if let Some(time) = plan.promise_takes() {
+                let died = hosts.died(self.node);
+                let since = died.checked_sub(time).unwrap_or(died);
+                let lost = self.model.borrow_mut().doubt_since(since);
+                self.world.ways.add(Way::MayBeLost, lost);
+            }
+        }
+        hosts.put_disk(
+            self.node,
+            match plan.fate {
+                Fate::LiveOn | Fate::KillAfter(_) => disk.kill(),
+                Fate::PowerCutAfter(_) | Fate::PowerCutAfterChanges(_) => {
+                    disk.crash(self.dice(*self.timestamp.borrow() as u64, 2).between(0, u64::MAX - 1))
+                }
+            },
+        );
+    }
+
+    /// Starts the node; gives a word when it serves.
+    fn start(
+        &self,
+        life: u64,
+        plan: &Plan,
+        told_to_stop: oneshot::Receiver<bool>,
+    ) -> oneshot::Receiver<Result<Serving, ServerError>> {
+        let dice = self.dice(life, 3);
+        let seed = || dice.between(0, u64::MAX - 1);
+        let seeds = [(); 3].map(|()| seed());
+        let address = SocketAddr::new(node_address(self.node), PORT);
+        let (disk, network) = (self.world.hosts.disk(self.node), self.world.network.host(address.ip()));
+        let (options, delay_max) = (plan.options(address), plan.io_delay_max);
+        let now_micros = START_MICROS + plan.clock_skew_micros;
+        let (report, started) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let visits = self.world.ways.clone();
+        self.world.hosts.start(self.node, async move {
+            let runtime = runtime::Runtime {
+                disk: Arc::new(disk),
+                network,
+                clock: Arc::new(VirtualClock::new(now_micros)),
+                random: Arc::new(SeededRandom::new(seeds[0])),
+                background: Background::seeded_tasks(seeds[1], Duration::from_millis(200)),
+                io: Io::seeded(seeds[2], delay_max),
+            };
+            match LocalServer::start(&runtime, options).await {
+                Err(error) => _ = report.send(Err(error)),
+                Ok(server) => {
+                    _ = report.send(Ok(Serving { ended, ways: Arc::clone(server.ways()) }));
+                    let Ok(flush_first) = told_to_stop.await else { return std::future::pending().await };
+                    visits.add_visits(server.shards()).await;
+                    _ = end.send(server.stop(flush_first).await);
+                }
+            }
+        });
+        started
+    }
+
+    /// Steps 1 to 3.
+    async fn serve(&self, life: u64) -> Result<(), Violation> {
+        if !*self.has_schema.borrow() {
+            if !self.make_schema().await? {
+                return Ok(());
+            }
+            *self.has_schema.borrow_mut() = true;
+        }
+        if !self.decide().await? {
+            return Ok(());
+        }
+        for round in 0..ROUND_COUNT {
+            let dice = self.dice(life, 10 + round);
+            let clients = (0..CLIENT_COUNT).map(|number| self.client(life, round, number));
+            let clients: Vec<_> = clients.collect();
+            let working = clients.iter().map(|client| client.work(dice.between(2, 12)));
+            let working = futures_util::future::join_all(working);
+            let (done, ()) = tokio::join!(working, self.disturb(&dice));
+            done.into_iter().collect::<Result<(), _>>()?;
+            self.between_rounds(&dice).await?;
+            if !self.world.hosts.is_alive(self.node) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn client(&self, life: u64, round: u64, number: usize) -> Client {
+        Client {
+            world: Rc::clone(&self.world),
+            node: self.node,
+            number,
+            model: Rc::clone(&self.model),
+            dice: self.dice(life, 100 + 10 * round + number as u64),
+            address: SocketAddr::new(node_address(self.node), PORT),
+            timestamp: Rc::clone(&self.timestamp),
+        }
+    }
+
+    /// The network breaks connections, or is silent for a while.
+    async fn disturb(&self, dice: &Dice) {
+        let (node, clients) = (node_address(self.node), clients_address(self.node));
+        for _ in 0..dice.below(4) {
+            tokio::time::sleep(Duration::from_millis(dice.between(1, 1_000))).await;
+            let (from, to) = if dice.one_in(2) { (node, clients) } else { (clients, node) };
+            match dice.below(3) {
+                0 => self.world.network.reset(from, to),
+                _ => {
+                    self.world.network.cut(from, to);
+                    tokio::time::sleep(Duration::from_millis(dice.between(1, 3_000))).await;
+                    self.world.network.heal(from, to);
+                }
+            }
+        }
+    }
+
+    /// Makes keyspace and tables. False if the node died meanwhile: it may have some of them.
+    async fn make_schema(&self) -> Result<bool, Violation> {
+        for statement in SCHEMA {
+            let statement = statement.replacen("CREATE KEYSPACE ", "CREATE KEYSPACE IF NOT EXISTS ", 1);
+            let statement = statement.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
+            match self.ask(&statement).await? {
+                Some(Response::SchemaChange(_) | Response::Void) => {}
+                Some(other) => return Err(self.wrong(format!("{statement}: {other:?}"))),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Something alone.
+    async fn between_rounds(&self, dice: &Dice) -> Result<(), Violation> {
+        match dice.below(6) {
+            0 => self.truncate(*dice.pick(&Table::ALL)).await,
+            1 => self.add_column(dice).await,
+            2 => {
+                let class = *dice.pick(&["SizeTiered", "Leveled", "Unified"]);
+                let table = *dice.pick(&Table::ALL);
+                self.change(&format!(
+                    "ALTER TABLE {table} WITH compaction = {{'class': '{class}CompactionStrategy'}}"
+                ))
+                .await
+                .map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn truncate(&self, table: Table) -> Result<(), Violation> {
+        *self.truncating.borrow_mut() = Some(table);
+        self.world.ways.add(Way::Truncation, 1);
+        match self.ask(&format!("TRUNCATE {table}")).await? {
+            Some(Response::Void) => {
+                self.model.borrow_mut().empty(table);
+                *self.truncating.borrow_mut() = None;
+                Ok(())
+            }
+            Some(other) => Err(self.wrong(format!("TRUNCATE {table}: {other:?}"))),
+            None => Ok(()),
+        }
+    }
+
+    async fn add_column(&self, dice: &Dice) -> Result<(), Violation> {
+        let name = format!("x{}", self.columns.borrow().0.len());
+        let kind = *dice.pick(&["text", "int", "map<int, text>"]);
+        self.columns.borrow_mut().1 = Some(name.clone());
+        if !self.change(&format!("ALTER TABLE s.narrow ADD {name} {kind}")).await? {
+            return Ok(());
+        }
+        {
+            let (known, added) = &mut *self.columns.borrow_mut();
+            known.extend(added.take());
+        }
+        self.check_columns().await
+    }
+
+    /// A change of the schema by a statement. False if the node died meanwhile.
+    async fn change(&self, statement: &str) -> Result<bool, Violation> {
+        self.world.ways.add(Way::SchemaChange, 1);
+        match self.ask(statement).await? {
+            // There may be nothing to change.
+            Some(Response::SchemaChange(_) | Response::Void) => Ok(true),
+            Some(other) => Err(self.wrong(format!("{statement}: {other:?}"))),
+            None => Ok(false),
+        }
+    }
+
+    /// Whatever connection asks: columns that were acknowledged are there.
+    async fn check_columns(&self) -> Result<(), Violation> {
+        let columns = self.columns.borrow().0.clone();
+        for name in columns {
+            let statement = format!("SELECT {name} FROM s.narrow WHERE k = 1");
+            match self.ask(&statement).await? {
+                Some(Response::Rows(_)) | None => {}
+                Some(other) => return Err(self.wrong(format!("{statement}: {other:?}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 1: what was in doubt is there or not. False if the node died meanwhile.
+    async fn decide(&self) -> Result<bool, Violation> {
+        self.decide_columns().await?;
+        self.check_columns().await?;
+        let mut decided = Shown::default();
+        let all_keys: Vec<i32> = (0..CLIENT_COUNT).flat_map(keys).collect();
+        for table in Table::ALL {
+            let read = Read::all(table, all_keys.clone());
+            let Some(rows) = self.read_all(&read).await? else { return Ok(false) };
+            if *self.truncating.borrow() == Some(table) && rows.is_empty() {
+                self.model.borrow_mut().empty(table);
+            }
+            let mut shown = Shown::default();
+            let model = self.model.borrow();
+            let checked = shown.take(&read, &rows).and_then(|()| shown.check(&read, &model, model.now()));
+            checked.map_err(|what| self.wrong(format!("after a start, {table}: {what}")))?;
+            decided.registers.append(&mut shown.registers);
+        }
+        *self.truncating.borrow_mut() = None;
+        let outcome = self.model.borrow_mut().decide(&decided.registers);
+        outcome.map_err(|what| self.wrong(format!("after a start: {what}")))?;
+        Ok(true)
+    }
+
+    async fn decide_columns(&self) -> Result<(), Violation> {
+        let Some(name) = self.columns.borrow_mut().1.take() else { return Ok(()) };
+        if let Some(Response::Rows(_)) = self.ask(&format!("SELECT {name} FROM s.narrow WHERE k = 1")).await?
+        {
+            self.columns.borrow_mut().0.push(name);
+        }
+        Ok(())
+    }
+
+    async fn read_all(&self, read: &Read) -> Result<Option<Vec<super::shown::Row>>, Violation> {
+        let (mut rows, mut paging_state) = (Vec::new(), None);
+        loop {
+            let asked = QueryParameters { page_size: Some(50), paging_state, ..parameters() };
+            match self.ask_with(&read.text, asked).await? {
+                None => return Ok(None),
+                Some(Response::Rows(page)) => {
+                    let page_rows = rows_of(&page, read.table);
+                    rows.extend(page_rows.map_err(|what| self.wrong(what))?);
+                    match page.paging_state {
+                        None => return Ok(Some(rows)),
+                        state => paging_state = state,
+                    }
+                }
+                Some(other) => return Err(self.wrong(format!("{}: {other:?}", read.text))),
+            }
+        }
+    }
+
+    async fn ask(&self, statement: &str) -> Result<Option<Response>, Violation> {
+        self.ask_with(statement, parameters()).await
+    }
+
+    /// The answer to a statement on a connection of its own; `None` if the node died.
+    async fn ask_with(&self, text: &str, parameters: QueryParameters) -> Result<Option<Response>, Violation> {
+        let network = self.world.network.host(clients_address(self.node));
+        let address = SocketAddr::new(node_address(self.node), PORT);
+        let asking = async {
+            let mut connection = Connection::open(&network, address, Version::V5).await?;
+            connection.call(Request::Query(Query { query: Text::from(text), parameters })).await
+        };
+        match tokio::time::timeout(PATIENCE, asking).await {
+            Ok(Ok(response)) => Ok(Some(response)),
+            _ if !self.world.hosts.is_alive(self.node) => Ok(None),
+            Ok(Err(error)) => Err(self.wrong(format!("{text}: {error}"))),
+            Err(_) => Err(self.wrong(format!("{text}: no answer within {PATIENCE:?}"))),
+        }
+    }
+
+    fn wrong(&self, what: impl std::fmt::Display) -> Violation {
+        Violation::new(format!("node {}: {what}", self.node))
+    }
+
+    fn note(&self, line: impl std::fmt::Display) {
+        self.world.note(format_args!("node {}: {line}", self.node));
+    }
+
+    fn dice(&self, life: u64, actor: u64) -> Dice {
+        Dice::new(self.world.seed, life, 4_000 + 1_000 * self.node as u64 + actor)
+    }
+}

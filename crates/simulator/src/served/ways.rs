@@ -1,0 +1,114 @@
+//! Which ways requests took through a node: a run that never took one has not tried it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use server::RequestWays;
+use storage::Shards;
+
+/// A way through a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// A prepared read of one row, answered in the turn in which it was read.
+    ReadAtOnce,
+    /// A prepared write of one row, likewise.
+    WriteAtOnce,
+    /// A prepared read of one row that went to its shard with others.
+    ReadSent,
+    /// A prepared write of one row, likewise.
+    WriteSent,
+    /// A request that took the full way.
+    Full,
+    /// A shard that did something on a sleeping shard's place.
+    Visit,
+    /// A page that was not the last.
+    Page,
+    /// A logged batch.
+    LoggedBatch,
+    /// A change of the schema.
+    SchemaChange,
+    /// A truncation.
+    Truncation,
+    /// A connection that broke while requests were under way.
+    BrokenConnection,
+    /// A life that was cut off.
+    Crash,
+    /// A write that was acknowledged and might be lost by `periodic`.
+    MayBeLost,
+    /// A prepared statement that the node did not know any more.
+    Unprepared,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Way; 14] = [
+        Way::ReadAtOnce,
+        Way::WriteAtOnce,
+        Way::ReadSent,
+        Way::WriteSent,
+        Way::Full,
+        Way::Visit,
+        Way::Page,
+        Way::LoggedBatch,
+        Way::SchemaChange,
+        Way::Truncation,
+        Way::BrokenConnection,
+        Way::Crash,
+        Way::MayBeLost,
+        Way::Unprepared,
+    ];
+}
+
+/// How often each was taken.
+#[derive(Clone, Debug, Default)]
+pub struct Ways(Rc<RefCell<BTreeMap<Way, u64>>>);
+
+impl Ways {
+    pub(crate) fn add(&self, way: Way, count: u64) {
+        *self.0.borrow_mut().entry(way).or_default() += count;
+    }
+
+    /// Adds what the requests of a node took.
+    pub(crate) fn add_requests(&self, of_shards: &[Arc<RequestWays>]) {
+        for ways in of_shards {
+            self.add(Way::ReadAtOnce, ways.reads_at_once.get());
+            self.add(Way::WriteAtOnce, ways.writes_at_once.get());
+            self.add(Way::ReadSent, ways.reads_sent.get());
+            self.add(Way::WriteSent, ways.writes_sent.get());
+            self.add(Way::Full, ways.full.get());
+        }
+    }
+
+    /// Adds what shards did in each other's place.
+    pub(crate) async fn add_visits(&self, shards: &Shards) {
+        for shard in 0..shards.count() {
+            let visits = shards.on(shard, |shard| async move { shard.visit_count() }).await;
+            self.add(Way::Visit, visits.unwrap_or_default());
+        }
+    }
+
+    /// How often it was taken.
+    pub fn count(&self, way: Way) -> u64 {
+        self.0.borrow().get(&way).copied().unwrap_or_default()
+    }
+
+    /// Adds what another run took.
+    pub fn add_all(&self, other: &Ways) {
+        other.0.borrow().iter().for_each(|(way, count)| self.add(*way, *count));
+    }
+
+    /// Those that were never taken.
+    pub fn missing(&self) -> Vec<Way> {
+        Way::ALL.into_iter().filter(|way| self.count(*way) == 0).collect()
+    }
+}
+
+impl fmt::Display for Ways {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<_> = Way::ALL.iter().map(|way| format!("{way:?} {}", self.count(*way))).collect();
+        f.write_str(&words.join(", "))
+    }
+}
