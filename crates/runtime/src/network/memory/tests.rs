@@ -1,3 +1,5 @@
+//! What two ends of a connection see, and what faults do to it.
+
 use std::net::Ipv4Addr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
