@@ -30,6 +30,11 @@ pub enum StorageError {
     Disk { act: &'static str, source: io::Error },
     #[error("{path} is damaged: {what}", path = .path.display())]
     DamagedState { path: PathBuf, what: String },
+    #[error(
+        "{path} is damaged at byte {offset}: checksum {got:#010x}, expected {expected:#010x}",
+        path = .path.display()
+    )]
+    DamagedRecord { path: PathBuf, offset: u64, expected: u32, got: u32 },
     #[error("the mutation of {mutation_bytes} bytes is larger than the {mutation_bytes_max} allowed")]
     MutationTooLarge { mutation_bytes: usize, mutation_bytes_max: usize },
     #[error("no room in memory for writes, and writing it out fails: {reason}")]

@@ -346,7 +346,8 @@ impl Health {
 pub(crate) fn kind_of(error: &StorageError) -> Option<FaultKind> {
     match error {
         StorageError::TableFile(SstableError::Damaged { .. } | SstableError::Checksum { .. })
-        | StorageError::DamagedState { .. } => Some(FaultKind::Damage),
+        | StorageError::DamagedState { .. }
+        | StorageError::DamagedRecord { .. } => Some(FaultKind::Damage),
         StorageError::Disk { source, .. } | StorageError::TableFile(SstableError::Disk(source)) => {
             kind_of_io(source)
         }
@@ -396,7 +397,8 @@ fn told_of(error: &io::Error) -> Option<&PathError> {
 pub(crate) fn path_of(error: &StorageError) -> Option<&Path> {
     match error {
         StorageError::TableFile(SstableError::Damaged { path, .. } | SstableError::Checksum { path, .. })
-        | StorageError::DamagedState { path, .. } => Some(path),
+        | StorageError::DamagedState { path, .. }
+        | StorageError::DamagedRecord { path, .. } => Some(path),
         StorageError::Disk { source, .. } | StorageError::TableFile(SstableError::Disk(source)) => {
             told_of(source).map(|told| told.path.as_path())
         }
@@ -500,7 +502,7 @@ mod tests {
     #[test]
     fn a_failing_manifest_is_nothing_that_best_effort_can_do_without() {
         let health = health(DiskFailurePolicy::BestEffort, CommitFailurePolicy::Stop);
-        health.note("flush", &failed("rename", "/a/manifest/1/shard-0.json.tmp", 5));
+        health.note("flush", &failed("rename", "/a/manifest/1/shard-0.log.tmp", 5));
         assert_eq!(*health.demand().borrow(), Demand::StopClients);
     }
 }

@@ -7,7 +7,7 @@
 //!   schema.log                         the metadata log
 //!   commitlog/commitlog-<stream>-<id>.log      (.spare: to be written again)
 //!   commitlog/commitlog-<stream>.roster        which of these there must be
-//!   manifest/<generation>/shard-<n>.json
+//!   manifest/<generation>/shard-<n>.log        (.json: an earlier version's, to be carried over)
 //!   truncating.json                    the table that is being emptied, while it is (`crate::shard`, truncation)
 //!   history/shard-<n>.json             which compactions have ended (`crate::shard`, compact/history)
 //!   hot/shard-<n>.json                 which chunks its cache held (`crate::shard`, prefetch)
@@ -146,7 +146,7 @@ impl Layout {
 
     /// A shard's manifest.
     pub fn manifest(&self, generation: u64, shard: usize) -> PathBuf {
-        self.manifests(generation).join(format!("shard-{shard}.json"))
+        self.manifests(generation).join(format!("shard-{shard}.log"))
     }
 
     /// What a shard's cache held for good, for the next start.

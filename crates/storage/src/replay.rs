@@ -20,7 +20,7 @@ use sstable::Descriptor;
 use uuid::Uuid;
 
 use crate::StorageError;
-use crate::manifest::{Edit, Manifest};
+use crate::manifest::{Edit, Manifest, Position};
 use crate::memtable::Memtable;
 use crate::record::LogRecord;
 use crate::shard::{ShardContext, write_memtable};
@@ -169,14 +169,12 @@ impl<'a> Replaying<'a> {
             return Ok(());
         }
         let stream = u32::try_from(owner).unwrap_or(u32::MAX);
-        let edit = Edit {
-            added: file.into_iter().collect(),
-            removed: Vec::new(),
-            flushed: self.read_to.get(&stream).copied(),
-        };
-        let next = self.manifests[owner].edited(id, &edit, self.last_timestamp);
-        next.write()?;
-        self.manifests[owner] = next;
+        // A stream holds what its shard owns, but that is for the disk to say and not for us to promise.
+        let flushed = self.flushed.get(&(stream, id)).copied().unwrap_or(LogPosition::START);
+        let read_to = self.read_to.get(&stream).filter(|read_to| **read_to >= flushed);
+        let flushed = read_to.copied().map(Position::from);
+        let edit = Edit { added: file.into_iter().collect(), flushed, ..Edit::default() };
+        self.manifests[owner] = self.manifests[owner].edited(id, &edit, self.last_timestamp).write()?;
         Ok(())
     }
 }

@@ -74,8 +74,7 @@ pub(crate) fn take_back(
                 continue;
             }
             let edit = Edit { removed, ..Edit::default() };
-            *manifest = manifest.edited(journal.table, &edit, 0);
-            manifest.write()?;
+            *manifest = manifest.edited(journal.table, &edit, 0).write()?;
         }
         end(&**disk, &path)?;
     }

@@ -27,7 +27,7 @@ use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::cache::Reservation;
 use crate::health::is_full;
-use crate::manifest::Edit;
+use crate::manifest::{Edit, Position};
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
 
@@ -331,9 +331,10 @@ impl Shard {
             Removed::These(ids) => ids,
         };
         let is_flush = change.flushed.is_some();
-        let edit = Edit { added: ids(&change.added), removed: named, flushed: change.flushed };
+        let flushed = change.flushed.map(Position::from);
+        let edit = Edit { added: ids(&change.added), removed: named, flushed, ..Edit::default() };
         let next = manifest.edited(table, &edit, self.timestamps.mark());
-        *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
+        *manifest = self.runtime.io.run(move || next.write()).await?;
         if is_flush {
             store.compacting.note_flush(&change.added);
         }

@@ -335,9 +335,8 @@ impl Shard {
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
         let mut manifest = seed.manifest;
         if !manifest.state().keeps_roster && log.has_roster() {
-            let next = manifest.with_roster();
-            match next.write() {
-                Ok(()) => manifest = next,
+            match manifest.with_roster().write() {
+                Ok(next) => manifest = next,
                 // The next start has time for it too.
                 Err(error) if is_full(&error) => {}
                 Err(error) => return Err(error),

@@ -222,9 +222,13 @@ impl Shard {
 
     async fn forget_in_manifest(&self, store: &TableStore, id: Uuid) -> Result<(), StorageError> {
         let mut manifest = self.manifest.lock().await;
+        if !manifest.files(store.table().id()).contains(&id) {
+            // The table was truncated or dropped meanwhile.
+            return Ok(());
+        }
         let edit = Edit { removed: vec![id], ..Edit::default() };
         let next = manifest.edited(store.table().id(), &edit, self.timestamps.mark());
-        *manifest = self.runtime.io.run(move || next.write().map(|()| next)).await?;
+        *manifest = self.runtime.io.run(move || next.write()).await?;
         Ok(())
     }
 

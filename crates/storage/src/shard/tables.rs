@@ -76,7 +76,7 @@ impl Shard {
         self.forget_frozen(store, |_| true);
         let mut manifest = self.manifest.lock().await;
         let next = manifest.without(id);
-        let written = self.runtime.io.run(move || next.write().map(|()| next)).await;
+        let written = self.runtime.io.run(move || next.write()).await;
         *manifest = written.inspect_err(|error| self.note_fault("drop a table", error))?;
         drop(manifest);
         self.account_files();

@@ -55,12 +55,13 @@ pub(crate) fn data_files(disk: &MemoryDisk) -> Vec<String> {
 
 #[test]
 fn a_flush_that_fails_is_answered_by_the_policy_and_tried_again() {
-    for (operation, fault) in [
-        (Operation::Write, Fault::InputOutput),
-        (Operation::Write, Fault::ShortWrite { written_bytes: 5 }),
-        (Operation::Sync, Fault::InputOutput),
-        (Operation::Create, Fault::InputOutput),
-        (Operation::Rename, Fault::InputOutput),
+    let of_the_manifest = sync_of_the_manifest_in_a_flush();
+    for (operation, fault, alone) in [
+        (Operation::Write, Fault::InputOutput, None),
+        (Operation::Write, Fault::ShortWrite { written_bytes: 5 }, None),
+        (Operation::Sync, Fault::InputOutput, None),
+        (Operation::Create, Fault::InputOutput, None),
+        (Operation::Sync, Fault::InputOutput, Some(of_the_manifest)),
     ] {
         for policy in DISK_POLICIES {
             let disk = MemoryDisk::new();
@@ -73,7 +74,10 @@ fn a_flush_that_fails_is_answered_by_the_policy_and_tried_again() {
                 let node = Node::start(&disk, table_options).expect("starts");
                 node.write(1, insert(&table(), 1, 0, "v", 1)).await.expect("writes");
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                disk.faults().fail_all(Some(operation), fault);
+                match alone {
+                    Some(nth) => disk.faults().fail_nth(Some(operation), nth, fault),
+                    None => disk.faults().fail_all(Some(operation), fault),
+                }
                 assert!(node.shard(0).flush(table().id()).await.is_err(), "{operation:?}");
                 assert_eq!(node.all(&table(), 10).await.len(), 1, "still read from memory");
                 let expected = match policy {
@@ -86,7 +90,7 @@ fn a_flush_that_fails_is_answered_by_the_policy_and_tried_again() {
                 disk.faults().clear();
                 tokio::time::sleep(Duration::from_secs(5)).await;
                 let stats = node.shard(0).table_stats(table().id()).expect("stats");
-                if policy != DiskFailurePolicy::BestEffort || operation == Operation::Rename {
+                if policy != DiskFailurePolicy::BestEffort || alone.is_some() {
                     assert_eq!(
                         (stats.sstable_count, stats.pending_flushes),
                         (1, 0),
@@ -204,12 +208,24 @@ fn a_file_that_can_not_be_opened_ends_the_start_of_the_paranoid_alone() {
 
 #[test]
 fn a_compaction_that_fails_leaves_its_inputs_alone_and_is_answered_by_the_policy() {
+    let of_the_manifest = sync_of_the_manifest(|nth| {
+        let disk = MemoryDisk::new();
+        run(async {
+            let node = Node::start(&disk, options(1)).expect("starts");
+            two_files(&node).await;
+            disk.faults().fail_nth(Some(Operation::Sync), nth, Fault::InputOutput);
+            node.shard(0).compact(table().id()).await.is_err()
+        })
+    });
     // The first that is read of the disk is how much of it is free.
-    for (operation, nth) in
-        [(Operation::Read, 1), (Operation::Write, 0), (Operation::Sync, 0), (Operation::Rename, 0)]
-    {
+    for (operation, nth) in [
+        (Operation::Read, 1),
+        (Operation::Write, 0),
+        (Operation::Sync, 0),
+        (Operation::Sync, of_the_manifest),
+    ] {
         for policy in DISK_POLICIES {
-            let (disk, about) = (MemoryDisk::new(), format!("{operation:?} {policy:?}"));
+            let (disk, about) = (MemoryDisk::new(), format!("{operation:?} {nth} {policy:?}"));
             // Without the file that can not be read there is nothing to try again.
             let is_left_out = policy == DiskFailurePolicy::BestEffort && operation == Operation::Read;
             run(async {
@@ -242,7 +258,7 @@ fn a_compaction_that_fails_leaves_its_inputs_alone_and_is_answered_by_the_policy
 
 #[test]
 fn a_truncation_that_fails_is_answered_by_the_policy_and_is_whole_or_absent_after_a_start() {
-    for operation in [Operation::Write, Operation::Sync, Operation::Rename] {
+    for operation in [Operation::Write, Operation::Sync] {
         for policy in DISK_POLICIES {
             let (disk, about) = (MemoryDisk::new(), format!("{operation:?} {policy:?}"));
             run(async {

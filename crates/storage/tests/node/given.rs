@@ -12,6 +12,7 @@ use rows::{
     CellRef, Clustering, ClusteringBuilder, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
     RowBuilder,
 };
+use runtime::memory_disk::{Fault, Operation};
 use runtime::{Io, ManualClock, MemoryDisk, Runtime};
 use schema::{
     ChunkLength, ClusteringOrder, ColumnKind, Keyspace, Prefetch, Replication, Schema, Table, TableBuilder,
@@ -133,6 +134,26 @@ pub(crate) fn run<T>(story: impl Future<Output = T>) -> T {
         .build()
         .expect("a runtime without I/O");
     tokio::task::LocalSet::new().block_on(&tokio, story)
+}
+
+/// Which of its syncs, from 0, makes a change of table files true: that of the manifest, the last one without which it
+/// fails. `fails` tells whether a change does whose sync of that number fails.
+pub(crate) fn sync_of_the_manifest(fails: impl Fn(u64) -> bool) -> u64 {
+    (0..).take_while(|nth| fails(*nth)).last().expect("it needs a sync")
+}
+
+/// The same of a flush of one row.
+pub(crate) fn sync_of_the_manifest_in_a_flush() -> u64 {
+    sync_of_the_manifest(|nth| {
+        let disk = MemoryDisk::new();
+        run(async {
+            let node = Node::start(&disk, options(1)).expect("starts");
+            node.write(1, insert(&table(), 1, 0, "v", 1)).await.expect("writes");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            disk.faults().fail_nth(Some(Operation::Sync), nth, Fault::InputOutput);
+            node.shard(0).flush(table().id()).await.is_err()
+        })
+    })
 }
 
 /// A node on a disk, and the clock it sees.

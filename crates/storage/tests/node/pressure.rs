@@ -131,12 +131,14 @@ fn a_refusal_says_that_the_disk_is_full_whoever_finds_it_so() {
 
 #[test]
 fn a_flush_whose_manifest_fails_is_committed_by_the_next_try() {
+    let of_the_manifest = sync_of_the_manifest_in_a_flush();
     let disk = MemoryDisk::new();
     run(async {
         let node = Node::start(&disk, options(1)).expect("starts");
         let table = table();
         node.write(1, insert(&table, 1, 0, "v", 1)).await.expect("writes");
-        disk.faults().fail_all(Some(Operation::Rename), Fault::InputOutput);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        disk.faults().fail_nth(Some(Operation::Sync), of_the_manifest, Fault::InputOutput);
         assert!(node.shard(0).flush(table.id()).await.is_err());
         assert_eq!(node.all(&table, 10).await.len(), 1, "still read from memory");
         disk.faults().clear();

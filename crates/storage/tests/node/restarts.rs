@@ -179,7 +179,7 @@ fn a_lost_manifest_or_node_file_ends_the_start_and_loses_nothing() {
         }
         node.shards.stop(true).await.expect("stops");
     });
-    for lost in ["/node/manifest/1/shard-0.json", "/node/manifest/1/shard-1.json", "/node/node.json"] {
+    for lost in ["/node/manifest/1/shard-0.log", "/node/manifest/1/shard-1.log", "/node/node.json"] {
         run(async {
             let path = std::path::Path::new(lost);
             let kept = disk.read(path).expect("there");
