@@ -36,6 +36,7 @@ mod shard;
 mod snapshots;
 pub mod state_file;
 mod timestamps;
+mod token_ranges;
 mod visit;
 
 pub use cache::CacheStats;

@@ -226,7 +226,7 @@ impl Recovery<'_> {
                 };
                 let shards: BTreeSet<usize> = (0..old.len()).filter(|shard| lists(&old[*shard])).collect();
                 if shards.len() < old.len() {
-                    let scope = Scope { sharding: self.facts.sharding, shards };
+                    let scope = Scope::Shards { sharding: self.facts.sharding, shards };
                     table.scopes.entry(*file).or_default().push(scope);
                 }
             }

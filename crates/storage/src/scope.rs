@@ -9,7 +9,9 @@
 //!            of 3                     │ 0 and 2 list it     │ without what shard 1 of 3 owned
 //! ```
 //!
-//! So the manifest keeps, beside a file, the shards that listed it at each such change.
+//! So the manifest keeps, beside a file, the shards that listed it at each such change. A scope may also be a part of
+//! the ring: what of a file belongs to a node, or is repaired, can so be told by an edit instead of a file written
+//! anew. No caller makes such scopes yet; they are read, kept and honoured.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,19 +21,33 @@ use rows::{Step, UnfilteredCursor};
 use serde::{Deserialize, Serialize};
 use types::Token;
 
-/// At one change of the shards, a file was listed by these.
+use crate::token_ranges::TokenRanges;
+
+/// One thing that narrows a file. Its fields tell in the manifest which kind it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Scope {
-    pub(crate) sharding: Sharding,
-    pub(crate) shards: BTreeSet<usize>,
+#[serde(untagged, deny_unknown_fields)]
+pub(crate) enum Scope {
+    /// At one change of the shards, the file was listed by these.
+    Shards { sharding: Sharding, shards: BTreeSet<usize> },
+    /// A part of the ring.
+    Tokens { ranges: TokenRanges },
 }
 
 /// All that narrows a file.
 pub(crate) type Scopes = Arc<[Scope]>;
 
+impl Scope {
+    fn contains(&self, token: Token) -> bool {
+        match self {
+            Scope::Shards { sharding, shards } => shards.contains(&sharding.shard_of(token)),
+            Scope::Tokens { ranges } => ranges.contains(token),
+        }
+    }
+}
+
 /// Does a partition of that token count?
 pub(crate) fn counts(scopes: &[Scope], token: Token) -> bool {
-    scopes.iter().all(|scope| scope.shards.contains(&scope.sharding.shard_of(token)))
+    scopes.iter().all(|scope| scope.contains(token))
 }
 
 /// A cursor over a file that leaves out the partitions that do not count.
@@ -71,21 +87,70 @@ impl<C: UnfilteredCursor> UnfilteredCursor for Scoped<C> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::RingRange;
+
+    fn sharding(count: u16) -> Sharding {
+        Sharding::new(count, Sharding::IGNORE_MSB).expect("valid")
+    }
+
+    fn of_shards(count: u16, shards: &[usize]) -> Scope {
+        Scope::Shards { sharding: sharding(count), shards: shards.iter().copied().collect() }
+    }
+
+    fn of_tokens(first: i64, last: i64) -> Scope {
+        let ranges = TokenRanges::new([RingRange { first: Token(first), last: Token(last) }]);
+        Scope::Tokens { ranges }
+    }
 
     #[test]
     fn a_token_counts_when_its_shard_listed_the_file_at_every_change() {
-        let sharding = |count| Sharding::new(count, Sharding::IGNORE_MSB).expect("valid");
-        let scope = |count, shards: &[usize]| Scope {
-            sharding: sharding(count),
-            shards: shards.iter().copied().collect(),
-        };
-        let scopes = [scope(3, &[0, 2]), scope(2, &[0])];
+        let scopes = [of_shards(3, &[0, 2]), of_shards(2, &[0])];
         for step in 0..200i64 {
             let token = Token::of(&step.to_be_bytes());
             let expected = sharding(3).shard_of(token) != 1 && sharding(2).shard_of(token) == 0;
             assert_eq!(counts(&scopes, token), expected);
             assert!(counts(&[], token));
+        }
+    }
+
+    #[test]
+    fn a_scope_is_told_by_its_fields() {
+        let of_shards =
+            (of_shards(3, &[0, 2]), r#"{"sharding":{"shard_count":3,"ignore_msb":12},"shards":[0,2]}"#);
+        let of_tokens = (of_tokens(-7, 9), r#"{"ranges":[[-7,9]]}"#);
+        for (scope, text) in [of_shards, of_tokens] {
+            assert_eq!(serde_json::to_string(&scope).expect("JSON"), text);
+            assert_eq!(serde_json::from_str::<Scope>(text).expect("a scope"), scope);
+        }
+        for strange in [r#"{"ranges":[[1,2]],"until":5}"#, r#"{"ranges":[[2,1]]}"#, "{}"] {
+            assert!(serde_json::from_str::<Scope>(strange).is_err(), "{strange}");
+        }
+    }
+
+    proptest! {
+        /// Whatever narrows a file, and in whatever order.
+        #[test]
+        fn a_token_counts_when_every_scope_takes_it_in(
+            shards in prop::collection::vec((1..6u16, prop::collection::btree_set(0..6usize, 0..5)), 0..3),
+            ranges in prop::collection::vec((any::<i64>(), any::<i64>()), 0..3),
+            tokens in prop::collection::vec(any::<i64>(), 1..30),
+        ) {
+            let of_shards = shards.iter().map(|(count, shards)| Scope::Shards {
+                sharding: sharding(*count),
+                shards: shards.clone(),
+            });
+            let of_ranges = ranges.iter().map(|(first, last)| of_tokens(*first, *last));
+            let scopes: Vec<Scope> = of_shards.chain(of_ranges).collect();
+            for token in tokens.into_iter().map(Token) {
+                let in_shards = shards.iter().all(|(count, shards)| shards.contains(&sharding(*count).shard_of(token)));
+                let in_ranges = ranges.iter().all(|(first, last)| (*first..=*last).contains(&token.0));
+                prop_assert_eq!(counts(&scopes, token), in_shards && in_ranges);
+                let reversed: Vec<Scope> = scopes.iter().rev().cloned().collect();
+                prop_assert_eq!(counts(&reversed, token), in_shards && in_ranges);
+            }
         }
     }
 }

@@ -8,12 +8,15 @@ use proptest::prelude::*;
 use ring::Sharding;
 use runtime::memory_disk::Fault;
 use runtime::{MemoryDisk, OpenMode};
+use types::Token;
 
 use super::contents::Contents;
 use super::format::{HEADER_BYTES, Kind, encode_header, encode_record};
 use super::*;
+use crate::RingRange;
 use crate::scope::Scope;
 use crate::state_file::write_state;
+use crate::token_ranges::TokenRanges;
 
 const TABLE: TableId = TableId(Uuid::from_u128(1));
 const OTHER: TableId = TableId(Uuid::from_u128(2));
@@ -45,7 +48,12 @@ fn file(step: u32) -> Uuid {
 }
 
 fn scope() -> Scope {
-    Scope { sharding: Sharding::new(3, 12).expect("a rule"), shards: BTreeSet::from([0, 2]) }
+    Scope::Shards { sharding: Sharding::new(3, 12).expect("a rule"), shards: BTreeSet::from([0, 2]) }
+}
+
+fn token_scope() -> Scope {
+    let range = RingRange { first: Token(-5), last: Token::MAX };
+    Scope::Tokens { ranges: TokenRanges::new([range]) }
 }
 
 /// A file comes, with a scope now and then, an older one goes; another table comes and is dropped.
@@ -63,7 +71,7 @@ fn step(manifest: &Manifest, step: u32) -> Manifest {
         added: vec![file(step)],
         removed: if named.len() > 3 { vec![named[0]] } else { Vec::new() },
         scopes: if step.is_multiple_of(7) {
-            BTreeMap::from([(file(step), vec![scope()])])
+            BTreeMap::from([(file(step), vec![scope(), token_scope()])])
         } else {
             BTreeMap::new()
         },

@@ -20,6 +20,7 @@
 //! | `importing.rs` | do files from elsewhere become part of a table, and do snapshots keep it? |
 //! | `rewriting.rs` | do files become what the table asks for? |
 //! | `starting.rs` | what when a shard can not start? |
+//! | `scopes.rs` | of which files do not all partitions count? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
@@ -41,5 +42,6 @@ mod replaying;
 mod restarts;
 mod rewriting;
 mod scanning;
+mod scopes;
 mod starting;
 mod visits;
