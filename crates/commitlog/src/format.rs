@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// First bytes of a segment.
 const MAGIC: [u8; 8] = *b"PERIclog";
-/// The version this program writes and reads.
-pub(crate) const VERSION: u32 = 1;
+/// The version this program writes; it reads those before, too.
+pub(crate) const VERSION: u32 = 2;
 /// Length of a segment's header.
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Length of a frame's header.
@@ -32,12 +32,26 @@ const _: () = assert!(HEADER_BYTES.is_multiple_of(ALIGNMENT) && FRAME_HEADER_BYT
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A caller's record.
-    Record = 1,
+    /// A caller's record in version 1. The frame says so and not the segment's header alone, so that a record is
+    /// read for what it is when the header is damaged.
+    FirstRecord = 1,
     /// The offset below which the segment was known durable when this was written.
     Synced = 2,
     /// The last frame of a segment; its payload is that of [`Kind::Synced`].
     End = 3,
+    /// A caller's record.
+    Record = 4,
+}
+
+impl Kind {
+    /// The version of the format whose records are of this kind; `None` of what is no record.
+    pub(crate) fn record_version(self) -> Option<u32> {
+        match self {
+            Kind::FirstRecord => Some(1),
+            Kind::Record => Some(2),
+            Kind::Synced | Kind::End => None,
+        }
+    }
 }
 
 /// Which segment; goes into every check.
@@ -81,9 +95,13 @@ impl SegmentName {
 
 /// The header of a segment.
 pub(crate) fn encode_header(name: SegmentName, segment_bytes: u32) -> [u8; HEADER_BYTES] {
+    encode_header_of(VERSION, name, segment_bytes)
+}
+
+fn encode_header_of(version: u32, name: SegmentName, segment_bytes: u32) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[0..8].copy_from_slice(&MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..12].copy_from_slice(&version.to_le_bytes());
     header[12..16].copy_from_slice(&name.stream.to_le_bytes());
     header[16..24].copy_from_slice(&name.id.to_le_bytes());
     header[24..28].copy_from_slice(&segment_bytes.to_le_bytes());
@@ -118,11 +136,11 @@ pub(crate) fn check_header(segment: &[u8], name: SegmentName) -> Header {
         return Header::Bad { expected, got };
     }
     let version = u32_at(header, 8);
-    if version != VERSION {
+    if !(1..=VERSION).contains(&version) {
         return Header::Newer { version };
     }
     let segment_bytes = u32_at(header, 24);
-    let ours = encode_header(name, segment_bytes);
+    let ours = encode_header_of(version, name, segment_bytes);
     if ours != header {
         return Header::Bad { expected: u32_at(&ours, 28), got };
     }
@@ -211,9 +229,10 @@ pub(crate) fn find_frame_in(piece: &[u8], name: SegmentName, index: usize, offse
     let (expected, got) = (u32_at(header, 4), head_check(name, offset as u32, word));
     let garbage = Found::Garbage { expected, got };
     let kind = match word >> KIND_SHIFT {
-        1 => Kind::Record,
+        1 => Kind::FirstRecord,
         2 => Kind::Synced,
         3 => Kind::End,
+        4 => Kind::Record,
         _ => return garbage,
     };
     let payload_bytes = (word & LENGTH_MASK) as usize;
@@ -240,7 +259,7 @@ impl Frame {
 
     /// The offset that a [`Kind::Synced`] or [`Kind::End`] frame carries.
     pub(crate) fn synced_offset(&self, segment: &[u8]) -> Option<usize> {
-        if self.kind == Kind::Record || self.payload_bytes != 4 {
+        if self.kind.record_version().is_some() || self.payload_bytes != 4 {
             return None;
         }
         Some(u32_at(segment, self.payload_offset) as usize)
@@ -275,7 +294,7 @@ fn may_begin_frame(segment: &[u8], offset: usize) -> bool {
     let word = u32_at(rest, 0);
     let payload_bytes = (word & LENGTH_MASK) as usize;
     match word >> KIND_SHIFT {
-        1 => frame_bytes(payload_bytes) <= rest.len(),
+        1 | 4 => frame_bytes(payload_bytes) <= rest.len(),
         2 | 3 => frame_bytes(payload_bytes) == MARKER_BYTES && MARKER_BYTES <= rest.len(),
         _ => false,
     }
@@ -331,6 +350,12 @@ mod tests {
 
     #[test]
     fn a_header_is_valid_for_its_own_segment_alone() {
+        let earlier = encode_header_of(1, NAME, 4096);
+        assert_eq!(check_header(&earlier, NAME), Header::Sound { segment_bytes: 4096 });
+        for version in [0, VERSION + 1] {
+            let strange = encode_header_of(version, NAME, 4096);
+            assert_eq!(check_header(&strange, NAME), Header::Newer { version });
+        }
         let header = encode_header(NAME, 4096);
         assert_eq!(check_header(&header, NAME), Header::Sound { segment_bytes: 4096 });
         assert!(matches!(check_header(&header, SegmentName { id: 8, ..NAME }), Header::Bad { .. }));

@@ -42,4 +42,4 @@ pub use group::Synced;
 pub use log::{CommitLog, LogEvent, Statistics};
 pub use options::{CommitLogOptions, SyncMode};
 pub use position::LogPosition;
-pub use replay::{Replay, Replayed, TornTail, replay, replay_from};
+pub use replay::{Replay, Replayed, TornTail, replay, replay_from, segment_path};

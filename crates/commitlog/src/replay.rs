@@ -21,6 +21,8 @@ pub struct Replayed {
     pub stream: u32,
     /// Where in it.
     pub position: LogPosition,
+    /// The version of the log's format when it was appended: what its owner's records looked like then.
+    pub version: u32,
     /// The record.
     pub payload: Bytes,
 }
@@ -228,15 +230,20 @@ impl Iterator for Replay<'_> {
                     let path = name.path(&self.directory);
                     self.torn_tails.push(TornTail { stream, path, offset, dropped_bytes });
                 }
-                Some(Item::Record { offset, payload }) => {
+                Some(Item::Record { offset, version, payload }) => {
                     let position = LogPosition { segment: id, offset };
                     if position >= self.from.floor(stream) {
-                        return Some(Ok(Replayed { stream, position, payload }));
+                        return Some(Ok(Replayed { stream, position, version, payload }));
                     }
                 }
             }
         }
     }
+}
+
+/// Where a segment of a stream is.
+pub fn segment_path(directory: &Path, stream: u32, segment: u64) -> PathBuf {
+    SegmentName { stream, id: segment }.path(directory)
 }
 
 /// The segments of a directory, by stream and id, with their sizes.

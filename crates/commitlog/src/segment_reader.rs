@@ -21,15 +21,14 @@ use crate::format::{
 pub(crate) enum Item {
     Record {
         offset: u32,
+        /// The version of the format it was written in.
+        version: u32,
         payload: Bytes,
     },
     /// Durable bytes have changed; reading goes on behind them.
     Damage(CommitLogError),
     /// The segment was being written when the power went; nothing behind this is a record.
-    Torn {
-        offset: u32,
-        dropped_bytes: u32,
-    },
+    Torn { offset: u32, dropped_bytes: u32 },
 }
 
 /// What is known of a segment beside its bytes.
@@ -177,12 +176,10 @@ impl Iterator for SegmentReader {
                         return None;
                     }
                     self.offset = frame.end;
-                    if frame.kind == Kind::Record {
+                    if let Some(version) = frame.kind.record_version() {
                         let range = frame.payload_offset..frame.payload_offset + frame.payload_bytes;
-                        return Some(Item::Record {
-                            offset: offset as u32,
-                            payload: self.segment.slice(range),
-                        });
+                        let payload = self.segment.slice(range);
+                        return Some(Item::Record { offset: offset as u32, version, payload });
                     }
                 }
             }

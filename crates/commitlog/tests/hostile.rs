@@ -87,17 +87,23 @@ fn kept_logs_of_every_sync_mode_are_read() {
             std::fs::create_dir_all(kept_path("")).expect("directory");
             std::fs::write(kept_path(name), joined(&a_log(sync, is_closed))).expect("write");
         }
-        check_kept(name, is_closed);
+        let found = check_kept(name, is_closed);
+        assert!(found.records.iter().all(|record| record.version == 2), "{name}");
     }
 }
 
-/// Written before there were rosters; never written anew.
+/// Of version 1, one of them from before there were rosters; never written anew.
 #[test]
-fn a_kept_log_without_rosters_is_read() {
-    check_kept("group-without-roster", false);
+fn kept_logs_of_an_earlier_version_are_read() {
+    for (name, is_closed) in
+        [("group-without-roster", false), ("version-1-group", false), ("version-1-batch-closed", true)]
+    {
+        let found = check_kept(name, is_closed);
+        assert!(found.records.iter().all(|record| record.version == 1), "{name}");
+    }
 }
 
-fn check_kept(name: &str, is_closed: bool) {
+fn check_kept(name: &str, is_closed: bool) -> Found {
     let kept = std::fs::read(kept_path(name)).expect("kept log");
     hostile::read(&kept);
     let found = replayed(&kept);
@@ -110,6 +116,7 @@ fn check_kept(name: &str, is_closed: bool) {
     let lost = all.iter().filter(|record| !records.contains(record)).count();
     assert!(records.iter().all(|record| all.contains(record)), "{name}");
     assert!(lost <= if is_closed { 0 } else { 2 }, "{name}: only what nobody waited for, not {lost}");
+    found
 }
 
 proptest! {

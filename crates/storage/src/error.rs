@@ -4,9 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use commitlog::CommitLogError;
-use rows::{Clustering, MutationError, PartitionKey};
+use rows::{Clustering, PartitionKey};
 use schema::TableId;
 use sstable::SstableError;
+
+use crate::record::RecordError;
 
 /// Why storage could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +22,8 @@ pub enum StorageError {
         "commit log: {0}; acknowledged writes may be lost with it: commit_failure_policy = \"ignore\" starts without them"
     )]
     LostLog(CommitLogError),
-    #[error("read mutation from commit log {stream} at {position}: {source}")]
-    LoggedMutation { stream: u32, position: String, source: MutationError },
+    #[error("the record at byte {offset} of {path} can not be read: {source}", path = .path.display())]
+    LoggedRecord { path: PathBuf, offset: u32, source: RecordError },
     #[error("table file: {0}")]
     TableFile(#[from] SstableError),
     #[error("table {table} has a table file that can not be read: {reason}")]

@@ -60,6 +60,7 @@ pub use read::{
     PartitionRows, PartitionTombstones, ReadColumns, ReadCommand, ReadLimits, ReadPage, ReadPosition,
     ReadTarget, RingRange, RowList, TombstoneThresholds,
 };
+pub use record::RecordError;
 pub use shard::{
     FileVerdict, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard, WrittenEach,
 };

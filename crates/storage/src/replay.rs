@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use commitlog::{LogPosition, Replay};
+use commitlog::{LogPosition, Replay, Replayed, segment_path};
 use rows::Mutation;
 use schema::{Schema, TableId};
 use sstable::Descriptor;
@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::StorageError;
 use crate::manifest::{Edit, Manifest, Position};
 use crate::memtable::Memtable;
-use crate::record::LogRecord;
+use crate::record::{Content, LogRecord};
 use crate::shard::{ShardContext, write_memtable};
 
 /// What a replay leaves for one shard.
@@ -50,6 +50,8 @@ pub(crate) struct Replaying<'a> {
     shards: Vec<ReplayedShard>,
     last_timestamp: i64,
     mutation_count: u64,
+    /// Records of kinds that are not known and need not be.
+    passed_over_count: u64,
     flush_count: u64,
 }
 
@@ -76,6 +78,7 @@ impl<'a> Replaying<'a> {
                 .unwrap_or(0),
             manifests,
             mutation_count: 0,
+            passed_over_count: 0,
             flush_count: 0,
         }
     }
@@ -100,17 +103,7 @@ impl<'a> Replaying<'a> {
                     continue;
                 }
             };
-            let record =
-                LogRecord::decode(replayed.payload).map_err(|source| StorageError::LoggedMutation {
-                    stream: replayed.stream,
-                    position: replayed.position.to_string(),
-                    source,
-                })?;
-            self.last_timestamp = record.last_timestamp.max(self.last_timestamp);
-            let mut owners = BTreeSet::new();
-            for mutation in &record.mutations {
-                owners.extend(self.apply(mutation, replayed.stream, replayed.position));
-            }
+            let owners = self.apply_record(&replayed)?;
             // Only now: the parts of a record are in files all or not at all.
             let LogPosition { segment, offset } = replayed.position;
             self.read_to.insert(replayed.stream, LogPosition { segment, offset: offset + 1 });
@@ -123,11 +116,37 @@ impl<'a> Replaying<'a> {
         for torn in log.torn_tails() {
             tracing::info!(path = %torn.path.display(), offset = torn.offset, bytes = torn.dropped_bytes, "a write that was never acknowledged ends the commit log");
         }
+        if self.passed_over_count > 0 {
+            let record_count = self.passed_over_count;
+            tracing::warn!(
+                record_count,
+                "records of the commit log are of a kind that this program does not know and may pass over"
+            );
+        }
         if self.mutation_count > 0 {
             let (mutation_count, flush_count) = (self.mutation_count, self.flush_count);
             tracing::info!(mutation_count, flush_count, "replayed the commit log");
         }
         Ok((self.shards, self.last_timestamp))
+    }
+
+    /// Merges a record in; tells which shards it grew.
+    fn apply_record(&mut self, replayed: &Replayed) -> Result<BTreeSet<usize>, StorageError> {
+        let Replayed { stream, position, version, payload } = replayed;
+        let record = LogRecord::decode(payload.clone(), *version).map_err(|source| {
+            let path = segment_path(&self.context.layout.commitlog(), *stream, position.segment);
+            StorageError::LoggedRecord { path, offset: position.offset, source }
+        })?;
+        self.last_timestamp = record.last_timestamp.max(self.last_timestamp);
+        match record.content {
+            Content::Mutations(mutations) => {
+                Ok(mutations.iter().filter_map(|mutation| self.apply(mutation, *stream, *position)).collect())
+            }
+            Content::PassedOver => {
+                self.passed_over_count += 1;
+                Ok(BTreeSet::new())
+            }
+        }
     }
 
     /// Merges a mutation in, if no file has it; tells which shard it grew.

@@ -3,7 +3,7 @@
 //! ```text
 //!   u8 harm | u8 segment | u16 LE place | u8 how much | acts…
 //!   harm  its kind, what is behind the end, whether there is a roster
-//!   act   0..=199: a record of so many bytes, times four      200..=239: a sync and its frame
+//!   act   0..=199: a record of so many bytes, times four, of version 1 if odd      200..=239: a sync and its frame
 //!         240..=255: the segment is full, a new one begins
 //! ```
 //!
@@ -130,7 +130,11 @@ fn write_log(acts: &[u8]) -> Vec<Segment> {
         let id = segments.len() as u64;
         let Some(segment) = segments.last_mut() else { return segments };
         match act {
-            0..=199 => segment.push(Kind::Record, vec![number as u8 | 1; usize::from(*act) * 4]),
+            0..=199 => {
+                // Both versions of records, as in a segment that an earlier version began.
+                let kind = if act.is_multiple_of(2) { Kind::Record } else { Kind::FirstRecord };
+                segment.push(kind, vec![number as u8 | 1; usize::from(*act) * 4]);
+            }
             200..=239 => {
                 segment.synced = segment.bytes.len();
                 segment.push_synced(Kind::Synced);
@@ -207,11 +211,12 @@ fn expect_segment(expected: &mut Expected, segment: &Segment, bytes: &[u8], stan
         damaged(0);
     }
     let whole = |frame: &&Written| is_whole(frame.offset, frame.end);
-    let markers = segment.frames.iter().filter(|frame| frame.kind != Kind::Record).filter(whole);
+    let is_marker = |frame: &&Written| frame.kind.record_version().is_none();
+    let markers = segment.frames.iter().filter(is_marker).filter(whole);
     let known_synced = markers.map(|frame| frame.synced).max().unwrap_or(0);
     for frame in &segment.frames {
         if whole(&frame) {
-            if frame.kind == Kind::Record {
+            if frame.kind.record_version().is_some() {
                 let position = LogPosition { segment: segment.id, offset: frame.offset as u32 };
                 expected.records.push((STREAM, position, frame.payload.clone()));
             }

@@ -1,9 +1,11 @@
 //! What when the log is larger than the memory it is replayed into?
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use commitlog::SyncMode;
-use runtime::{Disk, MemoryDisk};
+use commitlog::{CommitLog, CommitLogOptions, SyncMode};
+use runtime::{Disk, MemoryDisk, Runtime};
 use storage::StorageOptions;
 
 use crate::given::*;
@@ -126,6 +128,46 @@ fn what_a_replay_writes_out_relies_on_a_log_that_is_durable() {
         let image = disk.crash(cut);
         run(async {
             whole_partitions(&Node::start(&image, tight(1)).expect("starts after a power cut")).await
+        });
+    }
+}
+
+/// Appends a record to the log of a node that was stopped: of that kind, with a timestamp and a word behind it.
+fn append_strange(disk: &MemoryDisk, kind: u8) {
+    run(async {
+        let runtime = Runtime::in_memory(Arc::new(disk.clone()), 1);
+        let options = CommitLogOptions { segment_bytes: 64 << 10, ..CommitLogOptions::default() };
+        let log = CommitLog::open(&runtime, Path::new("/node/commitlog"), 0, options).expect("opens");
+        let record = [&[kind, 1, 8, 0, 9, 0, 0, 0, 0, 0, 0, 0][..], b"word"].concat();
+        log.synced(log.append(&record).expect("appends")).await.expect("durable");
+        log.close().await.expect("closes");
+    });
+}
+
+/// Whoever wrote them meant something that was perhaps acknowledged.
+#[test]
+fn records_of_a_newer_version_end_a_start_unless_they_may_be_passed_over() {
+    for (kind, is_refused) in [(2, true), (0x7f, true), (0x80, false), (0xff, false)] {
+        let disk = long_log(roomy(1));
+        append_strange(&disk, kind);
+        run(async {
+            match Node::start(&disk, roomy(1)) {
+                Ok(node) => {
+                    assert!(!is_refused, "kind {kind}");
+                    assert_eq!(whole_partitions(&node).await, PARTITIONS as usize);
+                }
+                Err(error) => {
+                    let words = error.to_string();
+                    assert!(
+                        is_refused && words.contains("the record at byte 32 of /node/commitlog/commitlog-0-"),
+                        "{words}"
+                    );
+                    assert!(
+                        words.contains(&format!("it is of kind {kind}, which this program does not know")),
+                        "{words}"
+                    );
+                }
+            }
         });
     }
 }
