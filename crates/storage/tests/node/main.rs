@@ -19,6 +19,7 @@
 //! | `housekeeping.rs` | what does a node do as time goes by? |
 //! | `importing.rs` | do files from elsewhere become part of a table, and do snapshots keep it? |
 //! | `rewriting.rs` | do files become what the table asks for? |
+//! | `kept.rs` | do directories of earlier versions become ours, with every row? |
 //! | `starting.rs` | what when a shard can not start? |
 //! | `scopes.rs` | of which files do not all partitions count? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
@@ -34,6 +35,7 @@ mod failing;
 mod given;
 mod housekeeping;
 mod importing;
+mod kept;
 mod large_rows;
 mod prefetching;
 mod pressure;
