@@ -20,6 +20,7 @@ mod errand;
 mod error;
 mod files;
 mod health;
+pub mod hostile;
 mod import;
 mod layout;
 mod manifest;

@@ -111,6 +111,23 @@ pub(super) fn is_known_synced(bytes: &[u8], offset: usize) -> bool {
         .any(|(index, _)| matches!(find_record(bytes, offset + index), Found::Record { .. }))
 }
 
+/// Sets the checks right, as far as records follow each other; for hostile input.
+pub(super) fn correct(bytes: &mut [u8]) {
+    if let Some(header) = bytes.get_mut(..HEADER_BYTES) {
+        header.copy_from_slice(&encode_header());
+    }
+    let mut offset = HEADER_BYTES;
+    while let Some((header, behind)) =
+        bytes.get(offset..).and_then(|rest| rest.split_at_checked(RECORD_HEADER_BYTES))
+    {
+        let (payload_bytes, kind) = (u32_at(header, 0), u32_at(header, 4));
+        let Some(payload) = behind.get(..payload_bytes as usize) else { return };
+        let check = check(offset, payload_bytes, kind, payload);
+        bytes[offset + 8..offset + RECORD_HEADER_BYTES].copy_from_slice(&check.to_le_bytes());
+        offset += RECORD_HEADER_BYTES + payload_bytes as usize;
+    }
+}
+
 fn check(offset: usize, payload_bytes: u32, kind: u32, payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&(offset as u64).to_le_bytes());

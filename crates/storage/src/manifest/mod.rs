@@ -18,6 +18,7 @@ mod contents;
 mod document;
 mod file;
 mod format;
+pub(crate) mod hostile;
 mod state;
 
 use std::path::PathBuf;

@@ -395,6 +395,23 @@ fn a_document_on_a_full_disk_counts_until_there_is_room() {
     assert_eq!(found(&disk.crash(1)), *written.state());
 }
 
+/// What the fuzzer begins with. `PERISTYLE_BLESS=1 cargo test -p storage kept_manifest` writes it anew, after the
+/// format has changed.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a kept file of the repository")]
+fn a_kept_manifest_is_read() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/manifest/edits");
+    let (disk, states) = some_edits();
+    if std::env::var_os("PERISTYLE_BLESS").is_some() {
+        let bytes = disk.read(path()).expect("reads");
+        std::fs::write(&kept, [&[1], &bytes[..]].concat()).expect("writes");
+    }
+    let bytes = std::fs::read(&kept).expect("a kept manifest");
+    hostile::read(&bytes);
+    write(&disk, &bytes[1..]);
+    assert_eq!(Some(&found(&disk)), states.last());
+}
+
 proptest! {
     #[test]
     fn any_bytes_give_a_state_or_an_error(
@@ -406,6 +423,7 @@ proptest! {
     ) {
         let sound = begun().read(path()).expect("reads");
         let bytes = if is_headed { [&sound[..], &behind].concat() } else { behind };
+        (0..2).for_each(|settings| hostile::read(&[&[settings], &bytes[..]].concat()));
         if let Ok(contents) = Contents::read(&bytes, path()) {
             prop_assert!(contents.checkpoint_end <= contents.settled_end);
             prop_assert!(contents.settled_end <= contents.end && contents.end <= bytes.len());

@@ -1,0 +1,6 @@
+//! Any bytes as a record of the commit log; see `storage::hostile`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| storage::hostile::read_record(data));
