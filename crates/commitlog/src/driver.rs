@@ -297,6 +297,7 @@ fn take(state: &mut State, sync: bool) -> Taken {
     if !sync {
         return Taken { chunks, group: Rc::default(), record_count: 0, end };
     }
+    assert!(state.in_flight.is_none(), "one sync at a time: the groups are told in order");
     let group = std::mem::take(&mut state.group);
     let record_count = std::mem::take(&mut state.group_record_count);
     let since = state.group_since.take();
@@ -309,6 +310,8 @@ fn take(state: &mut State, sync: bool) -> Taken {
 /// Tells those who wait that their records are durable.
 fn done(shared: &Shared, taken: Taken) {
     let mut state = shared.state.borrow_mut();
+    assert!(state.synced <= taken.end, "what is durable stays so");
+    assert!(taken.end <= state.next, "what is durable was appended");
     state.synced = taken.end;
     state.statistics.sync_count += 1;
     if taken.record_count > 0 && taken.end.segment == state.next.segment {
@@ -372,6 +375,7 @@ async fn close(shared: &Shared, writer: SegmentWriter) {
         let synced = {
             let mut state = shared.state.borrow_mut();
             // The marker of the sync just made says less than the end frame will.
+            assert_eq!(state.group_record_count, 0, "a log that closes takes no records");
             state.chunks.clear();
             state.next = state.synced;
             state.synced.offset.to_le_bytes()

@@ -27,6 +27,7 @@ pub(crate) const SEGMENT_BYTES_MAX: u32 = 1 << 30;
 const KIND_SHIFT: u32 = 28;
 const LENGTH_MASK: u32 = (1 << KIND_SHIFT) - 1;
 const _: () = assert!(MARKER_BYTES.is_multiple_of(ALIGNMENT));
+const _: () = assert!(SEGMENT_BYTES_MAX <= u32::MAX / 2, "no offset in a segment is too large for its field");
 const _: () = assert!(HEADER_BYTES.is_multiple_of(ALIGNMENT) && FRAME_HEADER_BYTES.is_multiple_of(ALIGNMENT));
 
 /// What a frame holds.
@@ -153,9 +154,10 @@ pub(crate) fn frame_bytes(payload_bytes: usize) -> usize {
 }
 
 /// The longest record of a segment: its frame takes at most half of the room.
-pub(crate) fn record_bytes_max(segment_bytes: u32) -> usize {
+pub(crate) const fn record_bytes_max(segment_bytes: u32) -> usize {
     let half = (segment_bytes as usize - HEADER_BYTES - RESERVED_BYTES) / 2;
-    (half - FRAME_HEADER_BYTES - ALIGNMENT).min(LENGTH_MASK as usize)
+    let longest = half - FRAME_HEADER_BYTES - ALIGNMENT;
+    if longest < LENGTH_MASK as usize { longest } else { LENGTH_MASK as usize }
 }
 
 /// Appends a frame that will lie at `offset` of the segment.
@@ -168,6 +170,7 @@ pub(crate) fn encode_frame(
 ) {
     let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
     assert!(payload_bytes <= LENGTH_MASK as usize, "the caller checks the record's length");
+    assert!((offset as usize).is_multiple_of(ALIGNMENT), "frames begin at multiples of the alignment");
     let word = (kind as u32) << KIND_SHIFT | payload_bytes as u32;
     let head_check = head_check(name, offset, word);
     let start = target.len();

@@ -36,6 +36,11 @@ const LOST_MAX: usize = 64;
 /// Pending bytes at which `periodic` makes writers wait for the disk.
 const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+const _: () =
+    assert!(CHUNK_BYTES > WRITE_OUT_BYTES, "a buffer holds what is written out, and one frame more");
+const _: () =
+    assert!(PENDING_BYTES_MAX > WRITE_OUT_BYTES, "bytes are written out before writers wait for that");
+
 /// One stream's log. Lives on its shard's thread, inside a `LocalSet`.
 ///
 /// Dropping it without [`CommitLog::close`] is what a crash of the process looks like to the next
@@ -198,6 +203,7 @@ impl CommitLog {
             roster: Arc::clone(&roster),
             unentered: None,
             file: None,
+            written_to: LogPosition::START,
         };
         runtime::spawn_local("commit log", driver::drive(Rc::clone(&shared), writer));
         Ok(CommitLog { shared, spares, roster })
@@ -229,6 +235,8 @@ impl CommitLog {
         let was_settled = state.is_settled();
         let position = state.next;
         state.push_frame(self.shared.stream, Kind::Record, parts);
+        let end = state.next.offset as usize;
+        assert!(end + RESERVED_BYTES <= segment_bytes, "a record leaves room for a marker and the end");
         state.group_record_count += 1;
         state.statistics.record_count += 1;
         state.statistics.record_bytes += record_bytes as u64;
@@ -318,12 +326,20 @@ impl CommitLog {
     /// Tells that no record below `position` is needed any more. Lets go of the segments that hold only
     /// such records, and gives how many; the one being written stays.
     ///
+    /// # Panics
+    /// When the position is behind the log's end: nothing can be known of records that are still to come.
+    ///
     /// # Cancel safety
     /// Dropped before it is done, some of the files may be gone; call it again.
     pub async fn discard_below(&self, position: LogPosition) -> Result<usize, CommitLogError> {
         let shared = &self.shared;
         let unneeded: Ids = {
             let state = shared.state.borrow();
+            assert!(
+                position <= state.next,
+                "only what was appended is given up: {position} of {}",
+                state.next
+            );
             // The greatest id stays on disk, so that ids never repeat.
             let last = state.segments.last_key_value().map_or(0, |(id, _)| *id);
             let below = position.segment.min(last).min(state.next.segment);
@@ -459,6 +475,7 @@ impl State {
     pub(crate) fn begin_anew(&mut self, last: u64, segments: BTreeMap<u64, u64>) {
         let segment = last.max(self.next.segment) + 1;
         let next = LogPosition { segment, offset: HEADER_BYTES as u32 };
+        assert!(self.next < next && self.synced < next, "positions do not repeat after a failure");
         if let Some(error) = self.stopped.take() {
             if self.lost.len() == LOST_MAX {
                 self.lost.remove(0);
@@ -502,6 +519,7 @@ impl State {
         }
         let Some(chunk) = self.chunks.last_mut() else { return };
         let before = chunk.bytes.len();
+        assert_eq!(chunk.offset as usize + before, offset as usize, "the last chunk ends at the next frame");
         encode_frame(&mut chunk.bytes, SegmentName { stream, id: segment }, offset, kind, parts);
         let framed_bytes = chunk.bytes.len() - before;
         chunk.seals = kind == Kind::End;
@@ -531,6 +549,42 @@ impl State {
 
     /// Up to where the active segment is durable.
     fn synced_offset(&self) -> u32 {
+        assert!(self.synced <= self.next, "what is durable was appended");
         if self.synced.segment == self.next.segment { self.synced.offset } else { HEADER_BYTES as u32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        let mut state = State::new(1, BTreeMap::new());
+        state.push_frame(0, Kind::Record, &[b"one"]);
+        state
+    }
+
+    #[test]
+    #[should_panic(expected = "the last chunk ends at the next frame")]
+    fn a_gap_between_frames_ends_the_program() {
+        let mut state = state();
+        state.next.offset += 4;
+        state.push_frame(0, Kind::Record, &[b"two"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "what is durable was appended")]
+    fn a_marker_that_would_call_durable_what_is_not_there_ends_the_program() {
+        let mut state = state();
+        state.synced = LogPosition { segment: 1, offset: 4000 };
+        state.push_marker(0, 8192);
+    }
+
+    #[test]
+    #[should_panic(expected = "positions do not repeat")]
+    fn a_log_that_would_begin_anew_before_its_end_ends_the_program() {
+        let mut state = state();
+        state.synced = LogPosition::END;
+        state.begin_anew(1, BTreeMap::new());
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::CommitLogError;
-use crate::format::SEGMENT_BYTES_MAX;
+use crate::format::{SEGMENT_BYTES_MAX, record_bytes_max};
 
 /// When a record counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub struct CommitLogOptions {
 
 /// Smallest useful segment: room for a record of a kilobyte.
 pub(crate) const SEGMENT_BYTES_MIN: u32 = 4096;
+const _: () = assert!(record_bytes_max(SEGMENT_BYTES_MIN) >= 1024);
 
 impl Default for CommitLogOptions {
     fn default() -> CommitLogOptions {

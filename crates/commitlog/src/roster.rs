@@ -80,12 +80,21 @@ impl Roster {
 
     /// Enters a segment, durably. Its header and its name are durable already.
     pub(crate) fn enter(&self, id: u64) -> io::Result<()> {
-        self.change(|ids| _ = ids.insert(id))
+        self.change(|ids| {
+            assert!(
+                ids.last().is_none_or(|last| *last < id),
+                "segments are entered once, in the order of their ids"
+            );
+            ids.insert(id);
+        })
     }
 
     /// Strikes out segments that are about to go, durably.
     pub(crate) fn strike(&self, gone: &Ids) -> io::Result<()> {
-        self.change(|ids| ids.retain(|id| !gone.contains(id)))
+        self.change(|ids| {
+            assert!(gone.last() < ids.last(), "the last segment stays, so that ids do not repeat");
+            ids.retain(|id| !gone.contains(id));
+        })
     }
 
     fn change(&self, change: impl FnOnce(&mut Ids)) -> io::Result<()> {
@@ -212,5 +221,14 @@ mod tests {
         for stranger in ["commitlog-12.roster.tmp", "commitlog-012.roster", "commitlog-1-2.roster", "LOCK"] {
             assert_eq!(parse_file_name(stranger), None, "{stranger}");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "segments are entered once")]
+    fn a_segment_that_is_entered_twice_ends_the_program() {
+        let disk: Arc<dyn Disk> = Arc::new(runtime::MemoryDisk::new());
+        let roster = Roster::open(&disk, Path::new("/"), 0, Ids::from([3])).expect("opens");
+        roster.enter(4).expect("a new one");
+        _ = roster.enter(4);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use runtime::{Disk, DiskFile, OpenMode};
 
 use crate::format::{BLANK, HEADER_BYTES, SegmentName, encode_header};
+use crate::position::LogPosition;
 use crate::roster::Roster;
 use crate::spares::Spares;
 
@@ -34,6 +35,8 @@ pub(crate) struct SegmentWriter {
     pub(crate) unentered: Option<(u64, Arc<dyn DiskFile>)>,
     /// The segment being written.
     pub(crate) file: Option<Arc<dyn DiskFile>>,
+    /// Where the last chunk that was written ends.
+    pub(crate) written_to: LogPosition,
 }
 
 /// What became of the chunks.
@@ -94,6 +97,7 @@ impl SegmentWriter {
     /// A segment's end is durable before the next segment exists; replay relies on it.
     fn write_chunk(&mut self, chunk: &mut Chunk) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
+        self.check_place(chunk);
         let framed_bytes = chunk.bytes.len();
         let end = u64::from(chunk.offset) + framed_bytes as u64;
         if !chunk.seals {
@@ -110,7 +114,18 @@ impl SegmentWriter {
             file.set_len(end)?;
             self.file = None;
         }
+        self.written_to = LogPosition { segment: chunk.segment, offset: end as u32 };
         Ok(())
+    }
+
+    /// Chunks follow each other without a gap, which replay would take for the end, and stay within their segment.
+    fn check_place(&self, chunk: &Chunk) {
+        let LogPosition { segment, offset } = self.written_to;
+        let follows = chunk.segment == segment && chunk.offset == offset;
+        let begins = chunk.segment > segment && chunk.offset as usize == HEADER_BYTES;
+        assert!(follows || begins, "a chunk at {}:{} after {}", chunk.segment, chunk.offset, self.written_to);
+        let end = chunk.offset as usize + chunk.bytes.len();
+        assert!(end <= self.segment_bytes as usize, "a chunk ends within its segment");
     }
 
     /// Begins a segment, reserved and with its header durable, so that what is later found behind
@@ -163,4 +178,51 @@ impl SegmentWriter {
 
 fn failed(error: io::Error) -> Written {
     Written { left: Vec::new(), buffers: Vec::new(), outcome: Outcome::Failed(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::MemoryDisk;
+
+    use super::*;
+    use crate::roster::Ids;
+
+    /// Writes a chunk of twelve bytes at each place, one after the other.
+    fn write_at(places: &[(u64, u32)]) {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let directory = PathBuf::from("/");
+        let mut writer = SegmentWriter {
+            roster: Arc::new(Roster::open(&disk, &directory, 0, Ids::new()).expect("opens")),
+            spares: Arc::new(Spares::find(Arc::clone(&disk), &directory, 0, 4096, 0).expect("finds none")),
+            disk,
+            directory,
+            stream: 0,
+            segment_bytes: 4096,
+            unentered: None,
+            file: None,
+            written_to: LogPosition::START,
+        };
+        for (segment, offset) in places {
+            let chunk = Chunk { segment: *segment, offset: *offset, bytes: vec![1; 12], seals: false };
+            assert!(matches!(writer.write(vec![chunk]).outcome, Outcome::Done));
+        }
+    }
+
+    #[test]
+    fn chunks_follow_each_other() {
+        write_at(&[(1, 32), (1, 44), (1, 56)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a chunk at 1:48 after 1:44")]
+    fn a_chunk_that_is_missing_ends_the_program() {
+        write_at(&[(1, 32), (1, 48)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a chunk ends within its segment")]
+    fn a_chunk_that_is_too_long_for_its_segment_ends_the_program() {
+        let steps = (0..400).map(|step| (1, 32 + 12 * step));
+        write_at(&steps.collect::<Vec<_>>());
+    }
 }

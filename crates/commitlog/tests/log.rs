@@ -148,6 +148,18 @@ fn a_record_larger_than_half_a_segment_is_refused() {
     });
 }
 
+/// Its owner takes something for flushed that is still to be written.
+#[test]
+#[should_panic(expected = "only what was appended is given up")]
+fn giving_up_what_is_still_to_come_ends_the_program() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        let end = log.end();
+        _ = log.discard_below(LogPosition { offset: end.offset + 4, ..end }).await;
+    });
+}
+
 #[test]
 fn discarded_segments_go_and_ids_never_repeat() {
     let disk = MemoryDisk::new();
