@@ -23,11 +23,11 @@ use sstable::{Descriptor, KeptRoom, TableFile, TableWriter, WriterOptions};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::commit::{FileChange, Removed};
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::cache::Reservation;
 use crate::health::is_full;
-use crate::manifest::{Edit, Position};
 use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
 
@@ -56,21 +56,6 @@ impl Frozen {
     pub(super) fn written_id(&self) -> Option<Uuid> {
         self.written.as_ref()?.as_ref().map(|file| file.descriptor().id)
     }
-}
-
-/// A change of the files of a table.
-pub(super) struct FileChange {
-    pub(super) added: Vec<Arc<TableFile>>,
-    pub(super) removed: Removed,
-    /// Replay begins here from now on.
-    pub(super) flushed: Option<LogPosition>,
-}
-
-/// Which files go.
-pub(super) enum Removed {
-    These(Vec<Uuid>),
-    /// All that there are when the change is made.
-    All,
 }
 
 /// How the flushes of a shard stand.
@@ -301,82 +286,6 @@ impl Shard {
         self.flushing.room.notify_waiters();
     }
 
-    /// Makes a change of a table's files durable and then true for readers, in one step: nobody
-    /// else changes the manifest or the table's files meanwhile. Gives the files that went; `None`
-    /// when the change no longer fits, because a file it removes or the table is gone already.
-    pub(super) async fn commit(
-        &self,
-        store: &TableStore,
-        change: FileChange,
-    ) -> Result<Option<Vec<Arc<TableFile>>>, StorageError> {
-        let mut manifest = self.manifest.lock().await;
-        let files = store.files();
-        let removed: Vec<Arc<TableFile>> = match &change.removed {
-            Removed::All => files.to_vec(),
-            Removed::These(ids) => {
-                files.iter().filter(|file| ids.contains(&file.descriptor().id)).cloned().collect()
-            }
-        };
-        let still_fits = match &change.removed {
-            Removed::All => true,
-            Removed::These(ids) => removed.len() == ids.len(),
-        };
-        if !still_fits || store.is_dropped.get() {
-            return Ok(None);
-        }
-        let table = store.table().id();
-        let named = match change.removed {
-            // Those that can not be read, too.
-            Removed::All => manifest.files(table),
-            Removed::These(ids) => ids,
-        };
-        let is_flush = change.flushed.is_some();
-        let flushed = change.flushed.map(Position::from);
-        let edit = Edit { added: ids(&change.added), removed: named, flushed, ..Edit::default() };
-        let next = manifest.edited(table, &edit, self.timestamps.mark());
-        *manifest = self.runtime.io.run(move || next.write()).await?;
-        if is_flush {
-            store.compacting.note_flush(&change.added);
-        }
-        let gone = ids(&removed);
-        let mut files: Vec<Arc<TableFile>> =
-            store.files().iter().filter(|file| !gone.contains(&file.descriptor().id)).cloned().collect();
-        change.added.iter().for_each(|file| self.registry.retain(file.descriptor().id));
-        files.extend(change.added);
-        *store.files.borrow_mut() = Rc::new(files);
-        self.account_files();
-        Ok(Some(removed))
-    }
-
-    /// As [`Shard::commit`], for files that others can be made in place of: they go when the change does not
-    /// fit any more (the table was truncated or dropped, and they hold what should be gone), and when it
-    /// fails, lest each try leave one on a disk that is full.
-    pub(super) async fn commit_new(
-        &self,
-        store: &TableStore,
-        change: FileChange,
-    ) -> Result<Option<Vec<Arc<TableFile>>>, StorageError> {
-        let added = change.added.clone();
-        let committed = self.commit(store, change).await;
-        let is_unnamed = match &committed {
-            Ok(gone) => gone.is_none(),
-            // It may have failed when the disk had it already.
-            Err(_) => !self.is_any_named(store, &added).await,
-        };
-        if is_unnamed {
-            self.delete_files(&added).await;
-        }
-        committed
-    }
-
-    /// Does the manifest that is on the disk name any of those files, as far as can be told?
-    async fn is_any_named(&self, store: &TableStore, files: &[Arc<TableFile>]) -> bool {
-        let manifest = self.manifest.lock().await.clone();
-        let (table, ids) = (store.table().id(), ids(files));
-        let read = self.runtime.io.run(move || manifest.read_again()).await;
-        read.map_or(true, |on_disk| on_disk.files(table).iter().any(|id| ids.contains(id)))
-    }
-
     /// Keeps memory of the cache back for a file of so many uncompressed bytes and its index.
     pub(super) fn spare_for(&self, data_bytes: usize) -> Reservation {
         self.cache.reserve(data_bytes.saturating_add(data_bytes / INDEX_PART).saturating_add(INDEX_BYTES_MIN))
@@ -499,11 +408,6 @@ fn visible(item: Unfiltered, whole: DeletionTime, open: &mut DeletionTime) -> Op
             Some(Unfiltered::Marker(marker))
         }
     }
-}
-
-/// The files of a table by id, for finding what to remove.
-pub(super) fn ids(files: &[Arc<TableFile>]) -> Vec<Uuid> {
-    files.iter().map(|file| file.descriptor().id).collect()
 }
 
 #[cfg(test)]

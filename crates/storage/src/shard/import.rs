@@ -11,7 +11,7 @@ use sstable::{Component, Descriptor, TableFile};
 use uuid::Uuid;
 
 use super::Shard;
-use super::flush::{FileChange, Removed, ids};
+use super::commit::{FileChange, Removed, ids};
 use crate::StorageError;
 use crate::import::journal::{self, Journal};
 use crate::import::{BringJob, Brought, ImportOptions, list_source};

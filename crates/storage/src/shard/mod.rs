@@ -14,6 +14,7 @@
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how do they come before anybody asks? | `prefetch.rs` |
 //! | how does a memtable become a file? | `flush.rs` |
+//! | how does a change of files become true? | `commit.rs` |
 //! | how do files become fewer? | `compact.rs` |
 //! | how do files come from elsewhere? | `import.rs` |
 //! | what happens as time goes by? | `housekeeping.rs` |
@@ -24,6 +25,7 @@
 //! | which table is being emptied on all shards? | `truncation.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
 
+mod commit;
 mod compact;
 mod faults;
 mod fetch;

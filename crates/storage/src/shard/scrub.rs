@@ -18,7 +18,7 @@ use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWri
 use types::Token;
 use uuid::Uuid;
 
-use super::flush::{FileChange, Removed};
+use super::commit::{FileChange, Removed};
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::manifest::Edit;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schema::{Schema, Table, TableId};
 
-use super::flush::{FileChange, Removed};
+use super::commit::{FileChange, Removed};
 use super::snapshot::Occasion;
 use super::{Shard, TableStore};
 use crate::StorageError;

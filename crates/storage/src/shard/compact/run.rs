@@ -22,7 +22,7 @@ use crate::cache::Reservation;
 use crate::compaction::control::MergeWatch;
 use crate::compaction::{CompactionKind, CompactionRecord, FileFacts, Settings, Task, fully_expired};
 use crate::shard::fetch::PATIENCE_OF_MERGES;
-use crate::shard::flush::{FileChange, Removed, ids};
+use crate::shard::commit::{FileChange, Removed, ids};
 use crate::shard::merge::{Ahead, Merge, MergeJob, Merged, Progress};
 use crate::shard::{Shard, TableStore};
 
