@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assembly::{AnswerOptions, AssemblyError, NoClients, NodeOptions, PreparedOptions};
-use runtime::{Background, Clock, Disk, Io, MemoryDisk, Network, OsDisk, OsRandom, Runtime, SystemClock};
+use runtime::{
+    Background, Clock, Disk, Failsafe, Io, MemoryDisk, Network, OsDisk, OsRandom, Plants, Runtime,
+    SystemClock,
+};
 use storage::{CommitFailurePolicy, DiskFailurePolicy, Layout, StorageError, StorageOptions, SyncMode};
 
 use crate::instance::Instance;
@@ -179,6 +182,8 @@ impl Options {
             random: Arc::new(OsRandom::new().map_err(Error::Threads)?),
             background: Background::pool(2).map_err(Error::Threads)?,
             io,
+            failsafe: Failsafe::default(),
+            plants: Plants::default(),
         };
         let options = self.node_options(&runtime, &directory, log_bytes)?;
         let mailboxes = Arc::new(Mailboxes::new(usize::from(options.storage.shard_count)));

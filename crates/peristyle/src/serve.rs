@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use config::{Config, ConfigError, OPTIONS};
-use runtime::{DiskAccess, Runtime, RuntimeOptions};
+use runtime::{BrokenInvariant, DiskAccess, Failsafe, Plants, Runtime, RuntimeOptions};
 use server::{Server, ServerError, ServerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -21,6 +21,8 @@ use crate::memory_watch::MemoryWatch;
 const LOG_LEVEL: &str = "info";
 /// What a process ends with whose disk failed, where the policy is `die`; Cassandra's code.
 const DISK_FAILED_CODE: i32 = 100;
+/// What a process ends with that broke a promise of its own code: `EX_SOFTWARE` of `sysexits.h`.
+const INVARIANT_BROKEN_CODE: i32 = 70;
 /// How long a stop in order may take.
 const STOP_MAX: Duration = Duration::from_secs(20);
 /// What a process ends with that did not stop in that time.
@@ -155,7 +157,11 @@ fn serve(
         background_thread_count: config.concurrent_compactors as usize + 1,
         ..RuntimeOptions::default()
     };
-    let runtime = Runtime::real(options).map_err(ServeError::Threads)?;
+    let runtime = Runtime {
+        failsafe: Failsafe::ending(end_broken),
+        plants: Plants::of_process(),
+        ..Runtime::real(options).map_err(ServeError::Threads)?
+    };
     let waiting =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Threads)?;
     let options = ServerOptions::from_config(config, cores);
@@ -178,6 +184,14 @@ fn serve(
         tracing::info!(elapsed = ?millis(stopping.elapsed()), "stopped");
         Ok(())
     })
+}
+
+/// Ends the process at once, on whichever thread.
+fn end_broken(broken: &BrokenInvariant) -> ! {
+    // Kept to the end, so that this is the last line.
+    let mut stderr = std::io::stderr().lock();
+    let _ = writeln!(stderr, "peristyle: {broken}; the process ends, and the next start replays its log");
+    std::process::exit(INVARIANT_BROKEN_CODE);
 }
 
 /// Ends the process when stopping it in order takes too long: a shard that is kept by something would keep it for ever.

@@ -10,16 +10,29 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::Panicked;
 use crate::delay::Delay;
+use crate::panicked::caught;
 use crate::pool::{Pool, Refused};
 
 /// A tenth of the share that a thread of a shard gets of a core that both want.
 const NICENESS: i32 = 10;
 
-/// The executor no longer takes jobs, has too many of them, or the job panicked.
+/// The executor no longer takes jobs, or has too many of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("background work is stopped")]
 pub struct Stopped;
+
+/// Why a job gave no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// It was not begun.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// It was begun, and something in it is wrong.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
+}
 
 /// Runs jobs somewhere else. Cheap to clone; the last handle dropped stops the threads.
 #[derive(Clone)]
@@ -66,7 +79,7 @@ impl Background {
         Background { kind: Kind::Tasks { delay, stopped: Arc::new(AtomicBool::new(false)) } }
     }
 
-    /// Starts a job. Its name shows in logs when it panics.
+    /// Starts a job that nobody waits for. Its name shows in logs when it panics.
     pub fn spawn(&self, name: &'static str, job: Box<dyn FnOnce() + Send>) -> Result<(), Stopped> {
         match &self.kind {
             Kind::Pool(pool, _) => pool.submit(name, job).map_err(|refused| match refused {
@@ -104,16 +117,20 @@ impl Background {
         &self,
         name: &'static str,
         job: Job,
-    ) -> impl Future<Output = Result<T, Stopped>> + use<T, Job>
+    ) -> impl Future<Output = Result<T, JobError>> + use<T, Job>
     where
         T: Send + 'static,
         Job: FnOnce() -> T + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let started = self.spawn(name, Box::new(move || _ = reply.send(job())));
+        let started = self.spawn(name, Box::new(move || _ = reply.send(caught(job))));
         async move {
             started?;
-            answer.await.map_err(|_| Stopped)
+            match answer.await {
+                Ok(done) => Ok(done?),
+                // Dropped before it was begun.
+                Err(_) => Err(Stopped.into()),
+            }
         }
     }
 
@@ -122,7 +139,7 @@ impl Background {
     ///
     /// # Cancel safety
     /// As [`Background::run`]; a job that has not begun never does.
-    pub async fn run_long<T, Job>(&self, name: &'static str, job: Job) -> Result<T, Stopped>
+    pub async fn run_long<T, Job>(&self, name: &'static str, job: Job) -> Result<T, JobError>
     where
         T: Send + 'static,
         Job: FnOnce() -> T + Send + 'static,
@@ -164,10 +181,16 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[tokio::test]
-    async fn a_pool_answers_and_survives_a_panic() {
+    async fn a_pool_survives_a_panic_and_tells_it_from_a_stop() {
         let background = Background::pool(1).expect("threads");
-        assert_eq!(background.run("panic", || panic!("on purpose")).await, Err::<(), _>(Stopped));
+        let panicked = Panicked { what: "on purpose".into() };
+        assert_eq!(
+            background.run("panic", || panic!("on purpose")).await,
+            Err::<(), JobError>(panicked.into())
+        );
         assert_eq!(background.run("add", || 1 + 1).await, Ok(2));
+        background.stop();
+        assert_eq!(background.run("late", || 1 + 1).await, Err(JobError::Stopped(Stopped)));
     }
 
     #[expect(clippy::disallowed_methods, reason = "a test without a shard")]

@@ -18,6 +18,8 @@
 //! | [`Residence`] a shard's state, visited while its thread sleeps | the same | not used |
 //! | [`spawn_local`] tasks of a shard | their turns measured | not measured |
 //! | [`trace`] | what a traced request did | the same |
+//! | [`Failsafe`] a node that broke a promise stops | the process ends | further calls are refused |
+//! | [`Plants`] faults to be found | none | what a test plants |
 
 mod background;
 mod block_on;
@@ -25,6 +27,7 @@ mod clock;
 mod cold;
 mod delay;
 mod disk;
+mod failsafe;
 mod gate;
 mod handle;
 mod io;
@@ -32,6 +35,8 @@ mod mailbox;
 pub mod memory_disk;
 pub mod network;
 mod os_disk;
+mod panicked;
+mod plants;
 mod pool;
 mod process;
 mod random;
@@ -42,17 +47,20 @@ mod turns;
 
 use std::sync::Arc;
 
-pub use background::{Background, Stopped};
+pub use background::{Background, JobError, Stopped};
 pub use block_on::block_on;
 pub use clock::{Clock, ManualClock, SystemClock, VirtualClock};
 pub use cold::{ColdBytes, ColdReader, ColdStats, DirectFile, DiskAccess};
 pub use disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, OpenMode, PathError, path_error};
+pub use failsafe::{BrokenInvariant, Failsafe};
 pub use gate::{Gate, GateClosed, GateEntry};
 pub use io::Io;
 pub use mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox};
 pub use memory_disk::MemoryDisk;
 pub use network::{BoundListener, ByteStream, Listener, MemoryNetwork, Network};
 pub use os_disk::OsDisk;
+pub use panicked::{Panicked, caught, caught_in};
+pub use plants::{Plant, Plants};
 pub use process::{
     expect_descriptors, memory_limit_bytes, refuse_huge_pages, resident_bytes, resident_file_bytes,
     start_service,
@@ -77,6 +85,10 @@ pub struct Runtime {
     pub background: Background,
     /// Short blocking disk work done on behalf of a shard.
     pub io: Io,
+    /// Stops the node when its own code breaks a promise.
+    pub failsafe: Failsafe,
+    /// Faults that a test has planted.
+    pub plants: Plants,
 }
 
 /// How many threads the real runtime starts beside the shards.
@@ -106,6 +118,8 @@ impl Runtime {
             random: Arc::new(OsRandom::new()?),
             background: Background::pool(options.background_thread_count)?,
             io: Io::pool(options.io_thread_count)?,
+            failsafe: Failsafe::default(),
+            plants: Plants::default(),
         })
     }
 
@@ -123,6 +137,8 @@ impl Runtime {
             random: Arc::new(SeededRandom::new(seed)),
             background: Background::inline(),
             io: Io::inline(),
+            failsafe: Failsafe::default(),
+            plants: Plants::default(),
         }
     }
 

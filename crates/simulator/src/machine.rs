@@ -8,7 +8,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::{Background, Io, MemoryDisk, Network, Random, Runtime, SeededRandom, VirtualClock};
+use runtime::{
+    Background, Failsafe, Io, MemoryDisk, Network, Plants, Random, Runtime, SeededRandom, VirtualClock,
+};
 
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +111,8 @@ impl Machine {
                 random: Arc::new(SeededRandom::new(seeds.0)),
                 background: Background::seeded_tasks(seeds.1, options.background_delay_max),
                 io: Io::seeded(seeds.2, options.io_delay_max),
+                failsafe: Failsafe::default(),
+                plants: Plants::default(),
             };
             let result = until_fate(fate, &disk, body(runtime)).await;
             (result, start.elapsed())

@@ -14,13 +14,12 @@
 
 use std::cell::RefCell;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use runtime::trace::{self, Trace};
-use runtime::{MailboxSender, Piece, SendError};
+use runtime::{MailboxSender, Panicked, Piece, SendError, caught, caught_in};
 use tokio::sync::oneshot;
 
 use crate::StorageError;
@@ -45,9 +44,12 @@ struct ErrandOf<Work, T> {
     /// What goes on when nobody waits for its result any more.
     fate: Fate,
     trace: Option<Trace>,
-    reply: Option<oneshot::Sender<T>>,
-    result: Option<T>,
+    reply: Option<oneshot::Sender<Done<T>>>,
+    result: Option<Done<T>>,
 }
+
+/// What came of work: its result, or its panic.
+type Done<T> = Result<T, Panicked>;
 
 /// What becomes of work whose asker has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,7 @@ pub(crate) enum Fate {
 
 impl Message {
     /// A message that does something and sends back what it gives.
-    pub(crate) fn for_work<T, Work, Doing>(fate: Fate, work: Work) -> (Message, oneshot::Receiver<T>)
+    pub(crate) fn for_work<T, Work, Doing>(fate: Fate, work: Work) -> (Message, Answer<T>)
     where
         T: Send + 'static,
         Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
@@ -69,7 +71,20 @@ impl Message {
         let (reply, answer) = oneshot::channel();
         let (work, trace) = (Some(work), trace::current());
         let errand = ErrandOf { work, fate, trace, reply: Some(reply), result: None };
-        (Message::Errand(Box::new(errand)), answer)
+        (Message::Errand(Box::new(errand)), Answer(answer))
+    }
+}
+
+/// What comes back from a shard.
+pub(crate) struct Answer<T>(oneshot::Receiver<Done<T>>);
+
+impl<T> Answer<T> {
+    /// Waits for what the work gives on that shard.
+    ///
+    /// # Errors
+    /// It panicked, or the shard has ended.
+    pub(crate) async fn wait(self, shard: usize) -> Result<T, StorageError> {
+        Ok(self.0.await.map_err(|_| StorageError::ShardGone { shard })??)
     }
 }
 
@@ -85,25 +100,28 @@ where
             return;
         }
         let trace = self.trace.take();
-        // As in a task of its own, a panic ends this errand only: its asker finds the reply gone.
-        let begun = catch_unwind(AssertUnwindSafe(|| {
+        // As in a task of its own, a panic ends this errand only: its asker is told.
+        let begun = caught(|| {
             let mut doing = Box::pin(trace::carry(trace, work(Rc::clone(shard))));
             let result = runtime::told(name_of::<Work>, || poll_once(doing.as_mut()));
             (doing, result)
-        }));
+        });
         match begun {
             Ok((_, Poll::Ready(result))) => {
-                self.result = Some(result);
+                self.result = Some(Ok(result));
                 self.reply = Some(reply);
             }
             // The task polls it again at once, which is when it learns whom to wake.
             Ok((doing, Poll::Pending)) if self.fate == Fate::EndsWithAsker => {
-                runtime::spawn_local("errand", end_with_asker(doing, reply));
+                runtime::spawn_local("errand", end_with_asker(caught_in(doing), reply));
             }
             Ok((doing, Poll::Pending)) => {
-                runtime::spawn_local("errand", async move { _ = reply.send(doing.await) });
+                runtime::spawn_local("errand", async move { _ = reply.send(caught_in(doing).await) });
             }
-            Err(_) => {}
+            Err(panicked) => {
+                self.result = Some(Err(panicked));
+                self.reply = Some(reply);
+            }
         }
     }
 
@@ -116,7 +134,7 @@ where
 }
 
 /// Sends back what comes of it, unless nobody waits for that any more.
-async fn end_with_asker<T>(doing: Pin<Box<impl Future<Output = T>>>, mut reply: oneshot::Sender<T>) {
+async fn end_with_asker<T>(doing: impl Future<Output = T>, mut reply: oneshot::Sender<T>) {
     let result = tokio::select! {
         biased;
         result = doing => result,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use commitlog::CommitLogError;
 use rows::{Clustering, PartitionKey};
+use runtime::{BrokenInvariant, JobError, Panicked};
 use schema::TableId;
 use sstable::SstableError;
 
@@ -57,6 +58,12 @@ pub enum StorageError {
     ShardBusy { shard: usize },
     #[error("the node is shutting down")]
     ShuttingDown,
+    /// Work of this request, or in its behalf, is at fault; the next one may go well.
+    #[error("it panicked: {0}")]
+    Panicked(#[from] Panicked),
+    /// Nothing is done any more, by anybody.
+    #[error(transparent)]
+    Broken(#[from] BrokenInvariant),
     #[error("Snapshot {tag} already exists.")]
     SnapshotExists { tag: String },
     #[error("{problem}")]
@@ -67,6 +74,15 @@ pub enum StorageError {
     RowTooLarge { bytes: usize },
     #[error("the read came upon {} tombstones, more than tombstone_failure_threshold", .0.tombstone_count)]
     TooManyTombstones(Box<TooManyTombstones>),
+}
+
+impl From<JobError> for StorageError {
+    fn from(error: JobError) -> Self {
+        match error {
+            JobError::Stopped(_) => StorageError::ShuttingDown,
+            JobError::Panicked(panicked) => StorageError::Panicked(panicked),
+        }
+    }
 }
 
 /// How far a read came that ended because of tombstones.

@@ -378,7 +378,7 @@ impl Shards {
     {
         let (message, answer) = Message::for_work(Fate::GoesOn, work);
         self.senders[shard].try_send(message).map_err(refused(shard))?;
-        answer.await.map_err(|_| StorageError::ShardGone { shard })
+        answer.wait(shard).await
     }
 
     /// As [`Shards::on`], but waits when many requests are there: for work that must not be refused.
@@ -396,7 +396,7 @@ impl Shards {
     {
         let (message, answer) = Message::for_work(Fate::GoesOn, work);
         self.senders[shard].send(message).await.map_err(|_| StorageError::ShardGone { shard })?;
-        answer.await.map_err(|_| StorageError::ShardGone { shard })
+        answer.wait(shard).await
     }
 
     /// Has the chunk caches of all shards do without so many bytes of theirs, until they are told otherwise.
@@ -505,7 +505,7 @@ impl ShardHandle {
         }
         let (message, answer) = Message::for_work(fate, work);
         self.outboxes[shard].put(message).map_err(refused(shard))?;
-        answer.await.map_err(|_| StorageError::ShardGone { shard })
+        answer.wait(shard).await
     }
 }
 

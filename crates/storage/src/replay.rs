@@ -180,7 +180,13 @@ impl<'a> Replaying<'a> {
             shard.memtable_bytes = 0;
             return Ok(());
         };
-        shard.memtable_bytes = shard.memtable_bytes.saturating_sub(memtable.memory_bytes());
+        assert!(
+            memtable.memory_bytes() <= shard.memtable_bytes,
+            "what was replayed is counted until it goes"
+        );
+        shard.memtable_bytes -= memtable.memory_bytes();
+        let left: usize = shard.memtables.values().map(Memtable::memory_bytes).sum();
+        assert_eq!(shard.memtable_bytes, left, "what was replayed is the sum of the memtables");
         self.flush_count += 1;
         let file = write_replayed(self.context, self.schema, owner, id, &memtable)?;
         if !self.keeps_rule {

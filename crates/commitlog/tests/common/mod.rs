@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use commitlog::{CommitLogError, Replayed, TornTail, replay};
-use runtime::{Background, Disk, Io, MemoryDisk, Network, Runtime, SeededRandom, VirtualClock};
+use runtime::{
+    Background, Disk, Failsafe, Io, MemoryDisk, Network, Plants, Runtime, SeededRandom, VirtualClock,
+};
 
 pub(crate) const DIRECTORY: &str = "/data/commitlog";
 
@@ -29,6 +31,8 @@ pub(crate) fn runtime_over(disk: &MemoryDisk) -> Runtime {
         random: Arc::new(SeededRandom::new(1)),
         background: Background::inline(),
         io: Io::delayed(Duration::from_millis(3)),
+        failsafe: Failsafe::default(),
+        plants: Plants::default(),
     }
 }
 

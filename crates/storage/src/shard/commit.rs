@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use commitlog::LogPosition;
+use runtime::Plant;
 use sstable::TableFile;
 use uuid::Uuid;
 
@@ -42,6 +43,14 @@ impl Shard {
         store: &TableStore,
         change: FileChange,
     ) -> Result<Option<Vec<Arc<TableFile>>>, StorageError> {
+        self.runtime.failsafe.guarded("a change of table files", self.commit_in_turn(store, change)).await
+    }
+
+    async fn commit_in_turn(
+        &self,
+        store: &TableStore,
+        change: FileChange,
+    ) -> Result<Option<Vec<Arc<TableFile>>>, StorageError> {
         let mut manifest = self.manifest.lock().await;
         let files = store.files();
         let removed: Vec<Arc<TableFile>> = match &change.removed {
@@ -65,9 +74,12 @@ impl Shard {
         };
         let is_flush = change.flushed.is_some();
         let flushed = change.flushed.map(Position::from);
-        let edit = Edit { added: ids(&change.added), removed: named, flushed, ..Edit::default() };
+        let mut edit = Edit { added: ids(&change.added), removed: named, flushed, ..Edit::default() };
+        if !edit.removed.is_empty() && self.runtime.plants.has(Plant::UnnamedFileRemoved) {
+            edit.removed.push(Uuid::nil());
+        }
         let next = manifest.edited(table, &edit, self.timestamps.mark());
-        *manifest = self.runtime.io.run(move || next.write()).await?;
+        self.replace_manifest(&mut manifest, next).await?;
         if is_flush {
             store.compacting.note_flush(&change.added);
         }
@@ -76,6 +88,9 @@ impl Shard {
             store.files().iter().filter(|file| !gone.contains(&file.descriptor().id)).cloned().collect();
         change.added.iter().for_each(|file| self.registry.retain(file.descriptor().id));
         files.extend(change.added);
+        let named: BTreeSet<Uuid> = manifest.files(table).into_iter().collect();
+        let is_named = |file: &Arc<TableFile>| named.contains(&file.descriptor().id);
+        assert!(files.iter().all(is_named), "readers have no file that the manifest does not name");
         *store.files.borrow_mut() = Rc::new(files);
         self.account_files();
         Ok(Some(removed))

@@ -149,7 +149,10 @@ struct Claim {
 
 impl Claim {
     fn new(store: &Rc<TableStore>, task: Task) -> Self {
-        store.compacting.busy.borrow_mut().extend(&task.inputs);
+        let mut busy = store.compacting.busy.borrow_mut();
+        let is_free = task.inputs.iter().all(|id| busy.insert(*id));
+        drop(busy);
+        assert!(is_free, "a file is the input of one compaction at a time, and once");
         store.compacting.claim_count.set(store.compacting.claim_count.get() + 1);
         Claim { store: Rc::clone(store), task }
     }

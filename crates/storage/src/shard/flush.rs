@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use commitlog::{CommitLogError, LogPosition};
 use rows::{DeletionTime, Unfiltered, merge_row};
-use runtime::{Disk, Stopped};
+use runtime::{Disk, Plant};
 use schema::{CompressionOptions, Table, TableId};
 use sstable::{Descriptor, KeptRoom, TableFile, TableWriter, WriterOptions};
 use tokio::sync::Notify;
@@ -69,6 +69,25 @@ pub(super) struct Flushing {
     pub(super) is_tried_again: Cell<bool>,
     /// Told when memtables shrink or a flush fails: writers may be waiting for room.
     pub(super) room: Notify,
+}
+
+/// A flush that the shard started by itself, counted as long as it lives.
+struct UnderWay(Rc<Shard>);
+
+impl UnderWay {
+    fn new(shard: &Rc<Shard>) -> Self {
+        let count = &shard.flushing.count;
+        count.set(count.get() + 1);
+        UnderWay(Rc::clone(shard))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let Flushing { count, room, .. } = &self.0.flushing;
+        count.set(count.get() - 1);
+        room.notify_waiters();
+    }
 }
 
 /// How a flush failed.
@@ -155,12 +174,10 @@ impl Shard {
     }
 
     pub(super) fn spawn_flush(self: &Rc<Self>, store: Rc<TableStore>) {
-        self.flushing.count.set(self.flushing.count.get() + 1);
-        let shard = Rc::clone(self);
+        let under_way = UnderWay::new(self);
         runtime::spawn_local("flush", async move {
-            let flushed = shard.flush_store(&store).await;
-            shard.flushing.count.set(shard.flushing.count.get() - 1);
-            shard.flushing.room.notify_waiters();
+            let flushed = under_way.0.flush_store(&store).await;
+            drop(under_way);
             store.log_failure("flush", flushed);
         });
     }
@@ -176,6 +193,11 @@ impl Shard {
     /// The log is for the caller to shorten.
     async fn write_out_store(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<bool, StorageError> {
         let _turn = store.flush_turn.lock().await;
+        self.runtime.failsafe.check()?;
+        self.runtime.failsafe.guarded("a flush", self.write_out_in_turn(store)).await
+    }
+
+    async fn write_out_in_turn(self: &Rc<Self>, store: &Rc<TableStore>) -> Result<bool, StorageError> {
         self.freeze(store);
         let has_any = !store.frozen.borrow().is_empty();
         if has_any {
@@ -201,7 +223,16 @@ impl Shard {
         store.active_since.set(self.runtime.clock.elapsed());
         let memtable = slot.freeze();
         let frozen = Frozen { slot, memtable, flushed_to: self.log.end(), written: None };
-        store.frozen.borrow_mut().push(frozen);
+        let mut before = store.frozen.borrow_mut();
+        let last = before.last().map(|last: &Frozen| last.flushed_to);
+        assert!(last <= Some(frozen.flushed_to), "memtables are frozen in the order of the log");
+        assert!(frozen.memtable.first_position() < Some(frozen.flushed_to), "its writes are below its place");
+        before.push(frozen);
+        drop(before);
+        assert!(
+            store.active.borrow().with(Memtable::is_empty),
+            "the next memtable takes the writes from here on"
+        );
         TableMetrics::add(&store.metrics.flush_count, 1);
     }
 
@@ -229,7 +260,10 @@ impl Shard {
                 Ok(Some(_)) => {
                     let flushed = Rc::as_ptr(&frozen.slot);
                     drop((frozen.slot, frozen.memtable));
-                    self.forget_frozen(store, |other| Rc::as_ptr(&other.slot) == flushed);
+                    let gone_count = self.forget_frozen(store, |other| Rc::as_ptr(&other.slot) == flushed);
+                    // Of a table that is dropped meanwhile all have gone.
+                    let is_right = gone_count == 1 || store.is_dropped.get();
+                    assert!(is_right, "the memtable that is in a file goes, and no other");
                     // Before it can be merged and go.
                     self.back_up(store, file.clone()).await;
                     self.cache_written(spare, file.as_slice()).await;
@@ -263,25 +297,37 @@ impl Shard {
         let (disk, memtable) = (Arc::clone(&self.runtime.disk), Arc::clone(&frozen.memtable));
         let compression = store.compression();
         let job = move || write_memtable(disk, descriptor, table, compression, &memtable, kept_bytes);
-        self.runtime.background.run("flush", job).await.map_err(|Stopped| StorageError::ShuttingDown)?
+        self.run_vital("a flush", job).await?
     }
 
-    /// Lets go of frozen memtables and of their memory. Row by row it is given back by a background thread: of a
-    /// hundred thousand rows that takes tens of milliseconds.
-    pub(super) fn forget_frozen(&self, store: &TableStore, goes: impl Fn(&Frozen) -> bool) {
+    /// Lets go of frozen memtables and of their memory; how many were they? Row by row it is given back by a
+    /// background thread: of a hundred thousand rows that takes tens of milliseconds.
+    pub(super) fn forget_frozen(&self, store: &TableStore, goes: impl Fn(&Frozen) -> bool) -> usize {
         let mut gone = Vec::new();
         store.frozen.borrow_mut().retain(|frozen| {
             let stays = !goes(frozen);
             gone.extend((!stays).then(|| Arc::clone(&frozen.memtable)));
             stays
         });
-        self.forget_memtable_bytes(gone.iter().map(|memtable| memtable.memory_bytes()).sum());
+        let gone_bytes: usize = gone.iter().map(|memtable| memtable.memory_bytes()).sum();
+        let times = if self.runtime.plants.has(Plant::MemoryGivenBackTwice) { 2 } else { 1 };
+        self.forget_memtable_bytes(times * gone_bytes);
+        let gone_count = gone.len();
         // Where nothing is done in the background any more, it is given back here.
         _ = self.runtime.background.spawn("free memtables", Box::new(move || drop(gone)));
+        gone_count
     }
 
     pub(super) fn forget_memtable_bytes(&self, bytes: usize) {
-        self.memtable_bytes.set(self.memtable_bytes.get().saturating_sub(bytes));
+        let counted_bytes = self.memtable_bytes.get();
+        assert!(bytes <= counted_bytes, "the memory of a memtable is counted until it is let go");
+        self.memtable_bytes.set(counted_bytes - bytes);
+        let taken_bytes: usize = self.stores().iter().map(|store| store.memory_bytes()).sum();
+        assert_eq!(
+            self.memtable_bytes.get(),
+            taken_bytes,
+            "the memory of all memtables is the sum of theirs"
+        );
         self.lend();
         self.flushing.room.notify_waiters();
     }
@@ -314,6 +360,8 @@ impl Shard {
         let first_positions = self.stores().into_iter().filter_map(|store| store.first_position());
         let needed = first_positions.min().unwrap_or_else(|| self.log.end());
         self.log.discard_below(needed).await?;
+        let is_kept = |store: &Rc<TableStore>| store.first_position().is_none_or(|first| first >= needed);
+        assert!(self.stores().iter().all(is_kept), "the log keeps what is in no file");
         Ok(())
     }
 
@@ -375,7 +423,9 @@ pub(crate) fn write_memtable(
         ..WriterOptions::for_table(&table)
     };
     let mut writer = TableWriter::create(Arc::clone(&disk), descriptor.clone(), Arc::clone(&table), options)?;
+    let mut partition_count = 0;
     let written = partitions.try_for_each(|(mut header, mut items)| {
+        partition_count += 1;
         let whole = header.deletion;
         header.static_row = header.static_row.take().and_then(|row| merge_row(row, whole));
         writer.start_partition(&header)?;
@@ -391,6 +441,7 @@ pub(crate) fn write_memtable(
         _ = writer.abort();
         return Err(error.into());
     }
+    assert_eq!(writer.partition_count(), partition_count, "every partition of a memtable is in its file");
     let kept = writer.finish_keeping()?;
     let opened = TableFile::open(Arc::clone(&disk), descriptor.clone(), &table)
         .and_then(|file| file.keep(kept).map(|()| file));

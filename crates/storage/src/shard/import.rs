@@ -5,7 +5,6 @@ use std::path::{Component as PathPart, Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use runtime::Stopped;
 use schema::TableId;
 use sstable::{Component, Descriptor, TableFile};
 use uuid::Uuid;
@@ -94,7 +93,7 @@ impl Shard {
             sharding: self.sharding,
         };
         let brought = self.runtime.background.run_long("import", move || job.run());
-        let brought = brought.await.map_err(|Stopped| StorageError::ShuttingDown)??;
+        let brought = brought.await??;
         let files: Vec<Uuid> = brought.iter().map(|brought| brought.file.descriptor().id).collect();
         files.iter().for_each(|file| self.registry.retain(*file));
         let id = self.runtime.random.uuid_v4();

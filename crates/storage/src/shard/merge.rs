@@ -15,7 +15,7 @@ use rows::{
     DeletionTime, Lack, Marker, MergeCursor, PartitionHeader, PartitionKey, Slices, Step, Unfiltered,
     UnfilteredCursor, purge_row,
 };
-use runtime::{Clock, Disk, Random};
+use runtime::{Clock, Disk, Plant, Plants, Random};
 use schema::{CompressionOptions, Table};
 use sstable::{FileCursor, KeptRoom, KeyHash, RingRange, TableFile};
 use uuid::Uuid;
@@ -24,7 +24,7 @@ use crate::StorageError;
 use crate::compaction::Split;
 use crate::compaction::control::MergeWatch;
 use crate::scope::{Scoped, Scopes};
-use output::Output;
+use output::{Output, OutputCounts};
 pub(super) use source::Ahead;
 use source::{Places, Tracked, WatchedChunks};
 
@@ -60,6 +60,7 @@ pub(super) struct MergeJob {
     pub(super) kept_room: KeptRoom,
     /// Of each input, what is known of the chunks that come next.
     pub(super) ahead: Arc<[Ahead]>,
+    pub(super) plants: Plants,
 }
 
 /// What came out.
@@ -82,6 +83,9 @@ pub(super) struct Merge {
     job: Arc<MergeJob>,
     /// Is the partition being read this shard's?
     is_ours: bool,
+    /// Partitions that the inputs have, and those of them that are other shards'.
+    met_count: u64,
+    foreign_count: u64,
 }
 
 /// Where a merge is after a piece.
@@ -111,6 +115,8 @@ impl Merge {
             merged,
             job,
             is_ours: false,
+            met_count: 0,
+            foreign_count: 0,
         })
     }
 
@@ -122,6 +128,12 @@ impl Merge {
             Ok(true) => {
                 let partitions = (0i32..).zip(&self.counts).filter(|(_, count)| **count > 0);
                 let partitions = partitions.map(|(files, count)| (files, *count)).collect();
+                let OutputCounts { written, purged } = self.output.counts();
+                assert_eq!(
+                    self.met_count,
+                    written + purged + self.foreign_count,
+                    "a partition that is merged is written, purged, or another shard's"
+                );
                 Ok(Progress::Done(Merged { files: self.output.finish()?, partitions }))
             }
             Err(error) => {
@@ -142,9 +154,14 @@ impl Merge {
             match self.merged.step()? {
                 Step::Header(header) => {
                     self.output.end_partition()?;
+                    self.met_count += 1;
                     self.is_ours = self.job.sharding.shard_of(header.key.token) == self.job.shard;
+                    self.foreign_count += u64::from(!self.is_ours);
+                    self.is_ours &= !self.job.plants.has(Plant::PartitionLost);
                     if self.is_ours {
-                        self.counts[self.places.count(header.key.token)] += 1;
+                        let file_count = self.places.count(header.key.token);
+                        assert!(file_count > 0, "a partition that is merged is in some input");
+                        self.counts[file_count] += 1;
                         self.purge.begin(&header.key);
                         let header = self.purge.header(header);
                         self.output.start_partition(header)?;

@@ -24,6 +24,7 @@
 //! | how does the shard learn of a new schema? | `tables.rs` |
 //! | which table is being emptied on all shards? | `truncation.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
+//! | what must not be cut off by a panic? | `vital.rs` |
 
 mod commit;
 mod compact;
@@ -48,6 +49,7 @@ mod tombstones;
 mod truncation;
 mod visible;
 mod visit;
+mod vital;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -93,6 +95,8 @@ pub use write::WrittenEach;
 /// Of what the log may take, one part in so many may be segments that are kept to be written again.
 const LOG_PART_SPARE: u64 = 4;
 const SPARE_SEGMENTS_MAX: u64 = 8;
+const _: () = assert!(LOG_PART_SPARE > 1, "most of the log is not spare");
+const _: () = assert!(SPARE_SEGMENTS_MAX >= 1, "a log that goes on has a segment to go on in");
 
 /// One shard of a node. Lives on its own thread.
 pub struct Shard {
@@ -434,7 +438,12 @@ impl Shard {
         self.memtable_bytes.get()
     }
 
+    /// A table here: the way to all that is done with it.
+    ///
+    /// # Errors
+    /// There is none, or a promise was broken and nothing is done any more.
     fn store(&self, table: TableId) -> Result<Rc<TableStore>, StorageError> {
+        self.runtime.failsafe.check()?;
         self.tables.borrow().get(&table).cloned().ok_or(StorageError::NoTable { table })
     }
 

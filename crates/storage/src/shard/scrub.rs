@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use runtime::{Disk, EntryKind, Stopped};
+use runtime::{Disk, EntryKind};
 use schema::{CompressionOptions, Table, TableId};
 use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWriter, WriterOptions};
 use types::Token;
@@ -83,7 +83,7 @@ impl Shard {
     ) -> Result<Option<String>, StorageError> {
         let to_read = Arc::clone(file);
         let read = self.runtime.background.run_long("verify", move || to_read.verify()).await;
-        let Err(error) = read.map_err(|Stopped| StorageError::ShuttingDown)? else { return Ok(None) };
+        let Err(error) = read? else { return Ok(None) };
         let (problem, error) = (error.to_string(), StorageError::from(error));
         self.note_fault("verify", &error);
         store.compacting.suspect(file.descriptor().id);
@@ -102,7 +102,7 @@ impl Shard {
         for file in store.files().iter() {
             let to_read = Arc::clone(file);
             let read = self.runtime.background.run_long("scrub", move || to_read.verify()).await;
-            if let Err(error) = read.map_err(|Stopped| StorageError::ShuttingDown)? {
+            if let Err(error) = read? {
                 damaged.push((Arc::clone(file), error));
             }
         }
@@ -167,8 +167,7 @@ impl Shard {
             sharding.shard_of(token) == shard && scopes.as_ref().is_none_or(|scopes| counts(scopes, token))
         };
         let job = move || rewrite(disk, (&file, soundness), is_told, target, &table, compression);
-        let salvaged = self.runtime.background.run_long("salvage", job).await;
-        salvaged.map_err(|Stopped| StorageError::ShuttingDown)?
+        self.runtime.background.run_long("salvage", job).await?
     }
 
     /// Sets a file aside that readers do not use any more.
@@ -221,15 +220,17 @@ impl Shard {
     }
 
     async fn forget_in_manifest(&self, store: &TableStore, id: Uuid) -> Result<(), StorageError> {
-        let mut manifest = self.manifest.lock().await;
-        if !manifest.files(store.table().id()).contains(&id) {
-            // The table was truncated or dropped meanwhile.
-            return Ok(());
-        }
-        let edit = Edit { removed: vec![id], ..Edit::default() };
-        let next = manifest.edited(store.table().id(), &edit, self.timestamps.mark());
-        *manifest = self.runtime.io.run(move || next.write()).await?;
-        Ok(())
+        let forget = async {
+            let mut manifest = self.manifest.lock().await;
+            if !manifest.files(store.table().id()).contains(&id) {
+                // The table was truncated or dropped meanwhile.
+                return Ok(());
+            }
+            let edit = Edit { removed: vec![id], ..Edit::default() };
+            let next = manifest.edited(store.table().id(), &edit, self.timestamps.mark());
+            self.replace_manifest(&mut manifest, next).await
+        };
+        self.runtime.failsafe.guarded("a file that is set aside", forget).await
     }
 
     /// Table files that were set aside, by their Data.

@@ -31,7 +31,10 @@ impl Shard {
                         TableStore::new(Arc::clone(table), None, &self.health, self.runtime.clock.elapsed());
                     self.tables.borrow_mut().insert(table.id(), store);
                 }
-                Some(store) => self.redefine(&store, table),
+                Some(store) => {
+                    let redefine = || self.redefine(&store, table);
+                    self.runtime.failsafe.guard("a new definition of a table", redefine);
+                }
             }
         }
         self.periods_changed.notify_one();
@@ -39,7 +42,8 @@ impl Shard {
         let is_gone = |store: &Rc<TableStore>| schema.table_by_id(store.table().id()).is_none();
         let mut result = Ok(());
         for store in self.stores().into_iter().filter(is_gone) {
-            result = result.and(self.drop_table(&store).await);
+            let dropped = self.runtime.failsafe.guarded("a drop of a table", self.drop_table(&store)).await;
+            result = result.and(dropped);
         }
         result
     }
@@ -76,8 +80,8 @@ impl Shard {
         self.forget_frozen(store, |_| true);
         let mut manifest = self.manifest.lock().await;
         let next = manifest.without(id);
-        let written = self.runtime.io.run(move || next.write()).await;
-        *manifest = written.inspect_err(|error| self.note_fault("drop a table", error))?;
+        let written = self.replace_manifest(&mut manifest, next).await;
+        written.inspect_err(|error| self.note_fault("drop a table", error))?;
         drop(manifest);
         self.account_files();
         self.delete_files(&store.files()).await;
@@ -91,7 +95,7 @@ impl Shard {
     /// before, on the disk.
     pub async fn truncate(self: &Rc<Self>, table: TableId) -> Result<(), StorageError> {
         let store = self.store(table)?;
-        let emptied = self.truncate_store(&store).await;
+        let emptied = self.runtime.failsafe.guarded("a truncation", self.truncate_store(&store)).await;
         unless_dropped(&store, emptied)
     }
 
@@ -170,8 +174,7 @@ impl Shard {
         self.flushing.room.notify_waiters();
         self.flush_all().await?;
         self.note_hot().await;
-        self.log.close().await?;
-        Ok(())
+        self.close_log().await
     }
 
     /// Writes everything out and takes nothing more: the way to a clean stop.
@@ -183,8 +186,8 @@ impl Shard {
         self.is_stopping.set(true);
         self.flushing.room.notify_waiters();
         self.note_hot().await;
-        let closed = self.log.close().await;
-        flushed.and(closed.map_err(StorageError::from))
+        let closed = self.close_log().await;
+        flushed.and(closed)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use commitlog::{CommitLogError, LogPosition, SyncMode};
 use rows::Mutation;
-use runtime::trace;
+use runtime::{Plant, trace};
 use schema::TableId;
 use smallvec::{SmallVec, smallvec};
 
@@ -105,6 +105,7 @@ impl Shard {
     /// and nothing beside it; tells those that were written. What stands in the way of the first that was not
     /// is for [`Shard::write`] to find, and the others stay behind it. How many were written?
     pub(crate) fn write_at_once(&self, mutations: &[&Mutation], mut tell: impl FnMut(usize)) -> u64 {
+        assert!(mutations.len() <= KEYS_TOGETHER, "so many mutations are taken together");
         let mut written_count = 0;
         // Asked before anything is looked for: under most sync modes it is no for all.
         if !mutations.first().is_some_and(|first| self.takes_at_once(first)) {
@@ -141,7 +142,8 @@ impl Shard {
             return WrittenEach { written_count, doubtful: None };
         }
         let (stores, last) = self.take_while_there_is_room(rest);
-        let taken_count = stores.iter().map(|(_, count)| count).sum();
+        let taken_count: usize = stores.iter().map(|(_, count)| count).sum();
+        assert!(taken_count <= rest.len(), "each is taken once");
         // No await since the first append: a log that fails and begins anew fails all of them or none.
         let synced = match last {
             Some(position) => self.log.synced(position).await,
@@ -191,9 +193,13 @@ impl Shard {
             if !takes(mutation) {
                 return index;
             }
-            let logged = self.is_durable(mutation.table).then(|| self.append_one(mutation.as_encoded()));
-            let Ok(position) = logged.transpose() else { return index };
-            self.apply(store, mutation, position, place);
+            let taken = self.runtime.failsafe.guard("a write", || {
+                let logged = self.is_durable(mutation.table).then(|| self.append_one(mutation.as_encoded()));
+                let position = logged.transpose()?;
+                self.apply(store, mutation, position, place);
+                Ok::<_, StorageError>(position)
+            });
+            let Ok(position) = taken else { return index };
             tell(position);
         }
         mutations.len()
@@ -216,22 +222,39 @@ impl Shard {
         if !logged.is_empty() {
             trace::note(|| "Appending to commitlog".into());
         }
-        let position = if logged.is_empty() { None } else { Some(self.append(&logged)?) };
-        // No await between the append and here: a flush that freezes a memtable so finds in it
-        // exactly the writes below its log position.
-        for (of_table, (store, _)) in by_table(mutations).zip(&stores) {
-            of_table.chunks(KEYS_TOGETHER).for_each(|some| self.apply_to(store, some, position));
-        }
+        let position = self.runtime.failsafe.guard("a write", || {
+            let position = if logged.is_empty() { None } else { Some(self.append(&logged)?) };
+            // No await between the append and here: a flush that freezes a memtable so finds in it
+            // exactly the writes below its log position.
+            self.apply_all(&stores, mutations, position);
+            Ok::<_, StorageError>(position)
+        })?;
         self.lend();
         Ok(Taken { position, stores })
     }
 
-    /// Merges up to [`KEYS_TOGETHER`] mutations into the memtable of their table.
-    fn apply_to(&self, store: &TableStore, mutations: &[Mutation], position: Option<LogPosition>) {
+    /// Merges all mutations of a record into the memtables of their tables.
+    fn apply_all(&self, stores: &Stores, mutations: &[Mutation], position: Option<LogPosition>) {
+        let mut applied_count = 0;
+        for (of_table, (store, _)) in by_table(mutations).zip(stores) {
+            for some in of_table.chunks(KEYS_TOGETHER) {
+                applied_count += self.apply_to(store, some, position);
+            }
+        }
+        assert_eq!(applied_count, mutations.len(), "every mutation of a record is merged into a memtable");
+    }
+
+    /// Merges up to [`KEYS_TOGETHER`] mutations into the memtable of their table. How many were?
+    fn apply_to(&self, store: &TableStore, mutations: &[Mutation], position: Option<LogPosition>) -> usize {
+        let is_one_lost = mutations.len() > 1 && self.runtime.plants.has(Plant::UnappliedMutation);
+        let mutations = &mutations[usize::from(is_one_lost)..];
+        let mut applied_count = 0;
         for (mutation, place) in mutations.iter().zip(places_of(store, mutations.iter())) {
             trace::note(|| format!("Adding to {} memtable", store.table().name()));
             self.apply(store, mutation, position, place);
+            applied_count += 1;
         }
+        applied_count
     }
 
     /// Merges a mutation into the memtable; `position` is where the log has it.
@@ -243,10 +266,11 @@ impl Shard {
         place: Option<Place>,
     ) {
         let owner = self.sharding.shard_of(mutation.key.token);
-        debug_assert_eq!(owner, self.index, "a write goes to its owner");
+        assert_eq!(owner, self.index, "a write goes to the shard that owns its partition");
         let grown = store.active.borrow().with_active(|memtable| {
             let before = memtable.memory_bytes();
             memtable.apply(mutation, position, place);
+            assert!(memtable.memory_bytes() >= before, "a memtable never shrinks");
             memtable.memory_bytes() - before
         });
         self.memtable_bytes.set(self.memtable_bytes.get() + grown);
@@ -309,14 +333,18 @@ impl Shard {
         bytes > budget || (bytes > budget / 2 && self.flushing.count.get() == 0) || self.is_stopping.get()
     }
 
+    /// May anything be written?
+    fn check_open(&self) -> Result<(), StorageError> {
+        self.runtime.failsafe.check()?;
+        if self.is_stopping.get() { Err(StorageError::ShuttingDown) } else { Ok(()) }
+    }
+
     /// Starts flushes when memtables grow, and holds writers back only when the budget is spent.
     ///
     /// # Errors
     /// The budget is spent and flushes fail: waiting would not help.
     async fn wait_for_room(self: &Rc<Self>) -> Result<(), StorageError> {
-        if self.is_stopping.get() {
-            return Err(StorageError::ShuttingDown);
-        }
+        self.check_open()?;
         let budget = self.memtable_budget();
         if self.memtable_bytes.get() <= budget / 2 {
             return Ok(());
@@ -325,9 +353,7 @@ impl Shard {
             self.flush_largest();
         }
         while self.memtable_bytes.get() > budget {
-            if self.is_stopping.get() {
-                return Err(StorageError::ShuttingDown);
-            }
+            self.check_open()?;
             if self.flushing.count.get() == 0 {
                 if let Some(refusal) = self.recent_flush_failure() {
                     return Err(refusal);

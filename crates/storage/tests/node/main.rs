@@ -13,6 +13,7 @@
 //! | `visits.rs` | and what one does in another's place? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
 //! | `failing.rs` | what when the disk fails? |
+//! | `broken.rs` | what when our own code is at fault? |
 //! | `directories.rs` | what are several data directories good for? |
 //! | `compacting.rs` | do files become fewer, and stay what they were? |
 //! | `replaying.rs` | what when the log is larger than the memory it is replayed into? |
@@ -26,6 +27,7 @@
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 
+mod broken;
 mod chunk_lengths;
 mod cold;
 mod compacting;

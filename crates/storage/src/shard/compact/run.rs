@@ -10,7 +10,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use runtime::Stopped;
 use sstable::{
     ChunkId, Component, Descriptor, KeptRoom, SstableError, StatisticsChange, TableFile, change_statistics,
 };
@@ -21,8 +20,8 @@ use crate::StorageError;
 use crate::cache::Reservation;
 use crate::compaction::control::MergeWatch;
 use crate::compaction::{CompactionKind, CompactionRecord, FileFacts, Settings, Task, fully_expired};
-use crate::shard::fetch::PATIENCE_OF_MERGES;
 use crate::shard::commit::{FileChange, Removed, ids};
+use crate::shard::fetch::PATIENCE_OF_MERGES;
 use crate::shard::merge::{Ahead, Merge, MergeJob, Merged, Progress};
 use crate::shard::{Shard, TableStore};
 
@@ -113,7 +112,7 @@ impl Handing {
 impl Shard {
     /// Carries a task out.
     pub(super) async fn carry_out(self: &Rc<Self>, claim: &Claim) -> Result<Outcome, StorageError> {
-        let result = self.replace_inputs(claim).await;
+        let result = self.runtime.failsafe.guarded("a compaction", self.replace_inputs(claim)).await;
         let is_aborted = !matches!(result, Ok(Outcome::Done) | Err(StorageError::ShuttingDown));
         if is_aborted {
             self.compactions.totals.borrow_mut().aborted += 1;
@@ -152,6 +151,11 @@ impl Shard {
         self.note_reduced(&task, &left_out);
         inputs.retain(|file| !left_out.iter().any(|out| Arc::ptr_eq(out, file)));
         task.inputs = ids(&inputs);
+        assert_eq!(
+            inputs.len(),
+            to_merge.len() + expired.len(),
+            "an input that goes is merged, or holds nothing any more"
+        );
         let uncompressed_bytes = to_merge.iter().map(|file| file.summary().uncompressed_bytes).sum::<u64>();
         let spare = self.spare_for(usize::try_from(uncompressed_bytes).unwrap_or(usize::MAX));
         let job = self.job(store, &task, &settings, &to_merge, spare.bytes())?;
@@ -272,6 +276,7 @@ impl Shard {
             kept_room: KeptRoom::new(kept_bytes),
             ahead: merged.iter().map(|_| Ahead::default()).collect(),
             compression: store.compression(),
+            plants: self.runtime.plants.clone(),
             table,
         })
     }
@@ -304,15 +309,13 @@ impl Shard {
         if job.inputs.is_empty() {
             return Ok(Some(Merged { files: Vec::new(), partitions: Default::default() }));
         }
-        let background = &self.runtime.background;
-        let stopped = |Stopped| StorageError::ShuttingDown;
         let ratio = active.total_compressed_bytes as f64 / active.total_bytes.max(1) as f64;
-        let mut merge = background.run("compaction", move || Merge::start(job)).await.map_err(stopped)?;
+        let mut merge = self.run_vital("a compaction", move || Merge::start(job)).await?;
         let mut paid_bytes = 0;
         loop {
             handing.go_on();
-            let progress = background.run("compaction", move || merge.advance(PIECE_BYTES));
-            let Progress::Going(going) = (match progress.await.map_err(stopped)?? {
+            let progress = self.run_vital("a compaction", move || merge.advance(PIECE_BYTES));
+            let Progress::Going(going) = (match progress.await?? {
                 Progress::Done(merged) => return Ok(Some(merged)),
                 going => going,
             }) else {

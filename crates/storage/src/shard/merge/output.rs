@@ -14,6 +14,7 @@ use crate::compaction::Split;
 const HALF_BYTES_MIN: f64 = 50_000_000.0;
 /// Halvings, at most.
 const HALVES_MAX: i32 = 20;
+const _: () = assert!(HALVES_MAX < 63, "halvings of a number of bytes");
 
 /// Writes the result. A partition begins in a file only once there is something to write, and a file
 /// once there is a partition.
@@ -24,14 +25,33 @@ pub(super) struct Output {
     files: Vec<Arc<TableFile>>,
     pending: Option<PartitionHeader>,
     is_open: bool,
+    counts: OutputCounts,
+}
+
+/// What became of the partitions of a merge.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OutputCounts {
+    /// So many are in the result.
+    pub(super) written: u64,
+    /// Of so many nothing was left.
+    pub(super) purged: u64,
 }
 
 impl Output {
     pub(super) fn new(job: Arc<MergeJob>) -> Self {
-        Output { cut: Cut::new(&job), job, writer: None, files: Vec::new(), pending: None, is_open: false }
+        Output {
+            cut: Cut::new(&job),
+            job,
+            writer: None,
+            files: Vec::new(),
+            pending: None,
+            is_open: false,
+            counts: OutputCounts::default(),
+        }
     }
 
     pub(super) fn start_partition(&mut self, header: PartitionHeader) -> Result<(), StorageError> {
+        assert!(self.pending.is_none() && !self.is_open, "a partition is ended before the next begins");
         let is_full = !header.deletion.is_live() || header.static_row.is_some();
         self.pending = Some(header);
         if is_full { self.write_pending() } else { Ok(()) }
@@ -41,22 +61,29 @@ impl Output {
         if self.pending.is_some() {
             self.write_pending()?;
         }
+        assert!(self.is_open, "what is written is in a partition");
         match &mut self.writer {
             Some((writer, _)) => Ok(writer.append(item)?),
-            None => Ok(()),
+            None => unreachable!("an open partition is in a file"),
         }
     }
 
     pub(super) fn end_partition(&mut self) -> Result<(), StorageError> {
-        self.pending = None;
+        self.counts.purged += u64::from(self.pending.take().is_some());
         match &mut self.writer {
             Some((writer, _)) if std::mem::take(&mut self.is_open) => Ok(writer.end_partition()?),
             _ => Ok(()),
         }
     }
 
+    /// What became of those partitions that are ended.
+    pub(super) fn counts(&self) -> OutputCounts {
+        self.counts
+    }
+
     /// The files, all durable.
     pub(super) fn finish(mut self) -> Result<Vec<Arc<TableFile>>, StorageError> {
+        assert!(self.pending.is_none() && !self.is_open, "every partition is ended before the result is");
         match self.close_file() {
             Ok(()) => Ok(std::mem::take(&mut self.files)),
             Err(error) => {
@@ -88,6 +115,7 @@ impl Output {
         if let Some((writer, _)) = &mut self.writer {
             writer.start_partition(&header)?;
             self.is_open = true;
+            self.counts.written += 1;
         }
         Ok(())
     }
@@ -121,6 +149,8 @@ impl Output {
 
     fn close_file(&mut self) -> Result<(), StorageError> {
         let Some((writer, descriptor)) = self.writer.take() else { return Ok(()) };
+        assert!(!self.is_open, "a file is cut between partitions");
+        assert!(writer.partition_count() > 0, "a file of the result has a partition");
         let kept = writer.finish_keeping()?;
         let job = &self.job;
         let opened = TableFile::open(Arc::clone(&job.disk), descriptor.clone(), &job.table)
@@ -222,7 +252,9 @@ impl Cut {
 /// Which of so many equal parts of the ring a token is in. A part ends with the token that is its bound.
 fn part_of(token: Token, count: u32) -> u32 {
     let offset = (i128::from(token.0) - i128::from(i64::MIN) - 1).max(0).unsigned_abs();
-    u32::try_from((offset * u128::from(count)) >> 64).unwrap_or(0)
+    let part = u32::try_from((offset * u128::from(count)) >> 64).unwrap_or(0);
+    assert!(part < count.max(1), "a token is in one of the parts");
+    part
 }
 
 #[cfg(test)]

@@ -1,0 +1,100 @@
+//! Faults that are planted to see that they are found.
+//!
+//! A check that can not fail proves nothing. So code that promises something has a place where a test makes it break
+//! the promise. The places cost nothing in a release: without the feature `plants`, which only tests and the simulator
+//! turn on, no fault can be planted and [`Plants::has`] is `false` when the compiler sees it.
+
+#[cfg(feature = "plants")]
+use std::sync::Arc;
+#[cfg(feature = "plants")]
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Lists faults, each with what goes wrong.
+macro_rules! plants {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A fault that can be planted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Plant {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Plant {
+            /// All of them.
+            pub const ALL: &[Plant] = &[$(Plant::$name,)*];
+        }
+    };
+}
+
+plants! {
+    /// The first mutation of a record of several stands in the log and is not merged into the memtable.
+    UnappliedMutation,
+    /// A compaction takes a file out that the manifest does not name.
+    UnnamedFileRemoved,
+    /// A merge leaves a partition out.
+    PartitionLost,
+    /// A memtable's memory is counted twice when it is let go.
+    MemoryGivenBackTwice,
+}
+
+const _: () = assert!(Plant::ALL.len() <= u64::BITS as usize, "each has a bit");
+
+/// The variable of the environment that names a fault for a process, where faults can be planted.
+#[cfg(feature = "plants")]
+const VARIABLE: &str = "PERISTYLE_PLANT";
+
+/// The faults that are planted in a node. Cheap to clone; all clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct Plants {
+    #[cfg(feature = "plants")]
+    planted: Arc<AtomicU64>,
+}
+
+impl Plants {
+    /// None; or, where faults can be planted, the one that the process was started with.
+    pub fn of_process() -> Plants {
+        let plants = Plants::default();
+        #[cfg(feature = "plants")]
+        if let Ok(name) = std::env::var(VARIABLE) {
+            let plant = Plant::ALL.iter().find(|plant| format!("{plant:?}") == name);
+            plants.plant(*plant.unwrap_or_else(|| panic!("{VARIABLE}: there is no fault {name}")));
+        }
+        plants
+    }
+
+    /// Is that fault to show?
+    #[cfg(feature = "plants")]
+    pub fn has(&self, plant: Plant) -> bool {
+        self.planted.load(Ordering::Relaxed) & bit(plant) != 0
+    }
+
+    /// Is that fault to show?
+    #[cfg(not(feature = "plants"))]
+    #[inline]
+    pub fn has(&self, _: Plant) -> bool {
+        false
+    }
+
+    /// Plants a fault.
+    #[cfg(feature = "plants")]
+    pub fn plant(&self, plant: Plant) {
+        self.planted.fetch_or(bit(plant), Ordering::Relaxed);
+    }
+}
+
+#[cfg(feature = "plants")]
+fn bit(plant: Plant) -> u64 {
+    1 << plant as u32
+}
+
+#[cfg(all(test, feature = "plants"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_planted_fault_shows_in_all_clones_and_no_other_does() {
+        let plants = Plants::default();
+        plants.clone().plant(Plant::PartitionLost);
+        let shown: Vec<_> = Plant::ALL.iter().filter(|plant| plants.has(**plant)).collect();
+        assert_eq!(shown, [&Plant::PartitionLost]);
+    }
+}

@@ -1,0 +1,99 @@
+//! What when the node's own code breaks a promise? Each with a fault that is planted.
+
+use runtime::{MemoryDisk, Plant, Plants, caught_in};
+use storage::{ReadTarget, RingRange, StorageError};
+
+use crate::given::*;
+
+fn start(disk: &MemoryDisk, plants: &Plants) -> Node {
+    Node::start_with(disk, options(1), |runtime| runtime.plants = plants.clone()).expect("starts")
+}
+
+/// Nothing is done any more, and each refusal says why.
+async fn check_refuses(node: &Node, what: &str) {
+    let shard = node.shard(0);
+    let read = shard.read(&command(&table(), ReadTarget::Range(RingRange::ALL))).await.map(|_| ());
+    for refused in [
+        read,
+        node.write(9, insert(&table(), 9, 0, "late", 9)).await,
+        shard.flush(table().id()).await,
+        shard.compact(table().id()).await,
+        shard.truncate(table().id()).await,
+        shard.stop(true).await,
+    ] {
+        match refused {
+            Err(StorageError::Broken(broken)) => assert!(broken.what.contains(what), "{broken}"),
+            other => panic!("{what} gave {other:?}"),
+        }
+    }
+}
+
+/// What an earlier life acknowledged is there.
+fn check_rows(disk: &MemoryDisk, keys: &[i32]) {
+    run(async {
+        let rows = start(disk, &Plants::default()).all(&table(), 10).await;
+        assert_eq!(rows, keys.iter().map(|pk| (*pk, 0, "v".to_owned())).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_record_that_is_merged_in_part_stops_the_node_and_replay_has_all_of_it() {
+    let (disk, plants) = (MemoryDisk::new(), Plants::default());
+    run(async {
+        let node = start(&disk, &plants);
+        node.write(1, insert(&table(), 1, 0, "one", 1)).await.expect("writes");
+        plants.plant(Plant::UnappliedMutation);
+        let both = [insert(&table(), 2, 0, "two", 2), insert(&table(), 3, 0, "three", 2)];
+        let panicked = caught_in(node.shard(0).write(&both)).await.expect_err("it panics");
+        let what = "every mutation of a record is merged into a memtable";
+        assert!(panicked.what.contains(what), "{panicked}");
+        check_refuses(&node, what).await;
+    });
+    run(async {
+        let rows = start(&disk, &Plants::default()).all(&table(), 10).await;
+        // Of what was not acknowledged all is there, or nothing.
+        assert!(rows.len() == 1 || rows.len() == 3, "{rows:?}");
+        assert_eq!(rows[0], (1, 0, "one".to_owned()));
+    });
+}
+
+/// Two files are merged.
+fn check_merge_with(plant: Plant, what: &str) {
+    let (disk, plants) = (MemoryDisk::new(), Plants::default());
+    run(async {
+        let node = start(&disk, &plants);
+        for pk in [1, 2] {
+            node.write(pk, insert(&table(), pk, 0, "v", 1)).await.expect("writes");
+            node.shard(0).flush(table().id()).await.expect("flushes");
+        }
+        plants.plant(plant);
+        // Of a job on another thread the caller is told by an error.
+        let merged = caught_in(node.shard(0).compact(table().id())).await;
+        assert!(!matches!(merged, Ok(Ok(()))), "{plant:?}");
+        check_refuses(&node, what).await;
+    });
+    check_rows(&disk, &[1, 2]);
+}
+
+#[test]
+fn a_merge_that_loses_a_partition_stops_the_node_before_its_inputs_go() {
+    check_merge_with(Plant::PartitionLost, "a partition that is merged is written");
+}
+
+#[test]
+fn a_change_that_takes_out_what_the_manifest_does_not_name_stops_the_node_before_it_is_written() {
+    check_merge_with(Plant::UnnamedFileRemoved, "which is not named");
+}
+
+#[test]
+fn memory_that_is_given_back_twice_stops_the_node() {
+    let (disk, plants) = (MemoryDisk::new(), Plants::default());
+    run(async {
+        let node = start(&disk, &plants);
+        node.write(1, insert(&table(), 1, 0, "v", 1)).await.expect("writes");
+        plants.plant(Plant::MemoryGivenBackTwice);
+        assert!(caught_in(node.shard(0).flush(table().id())).await.is_err());
+        check_refuses(&node, "the memory of a memtable is counted until it is let go").await;
+    });
+    check_rows(&disk, &[1]);
+}
