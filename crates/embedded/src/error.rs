@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use assembly::AssemblyError;
 use query::QueryError;
+use runtime::BrokenInvariant;
 
 use crate::ValueError;
 
@@ -34,6 +35,11 @@ pub enum Error {
     /// database is closed and opened again.
     #[error("the database answers no more since its disk failed: {cause}")]
     Stopped { cause: String },
+    /// The database found itself at fault, and answers no more, so that nothing it wrote is lost: what was
+    /// acknowledged is there after it is closed and opened again. Whether a write that went on meanwhile was done is
+    /// not known.
+    #[error("the database answers no more: {0}")]
+    Poisoned(BrokenInvariant),
     /// The database was closed, or failed, while the call went on: whether a write was done is not known.
     #[error("the database ended before it answered")]
     NoAnswer,

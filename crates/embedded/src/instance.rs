@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assembly::AssembledNode;
 use query::{BindValue, QueryOptions, Values};
-use runtime::MailboxSender;
+use runtime::{Failsafe, MailboxSender};
 use storage::{Demand, Shards};
 use tokio::sync::{oneshot, watch};
 use types::Token;
@@ -27,6 +27,7 @@ pub(crate) struct Instance {
     shards: Shards,
     mailboxes: Vec<MailboxSender<Request>>,
     is_closed: AtomicBool,
+    failsafe: Failsafe,
     /// What failures of the disk ask of us.
     demand: watch::Receiver<Demand>,
     /// Which shard is next for what can be done on any.
@@ -35,7 +36,11 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    pub(crate) fn new(node: AssembledNode, mailboxes: Vec<MailboxSender<Request>>) -> Self {
+    pub(crate) fn new(
+        node: AssembledNode,
+        failsafe: Failsafe,
+        mailboxes: Vec<MailboxSender<Request>>,
+    ) -> Self {
         let shards = node.shards().clone();
         let demand = shards.health().demand();
         Instance {
@@ -43,6 +48,7 @@ impl Instance {
             shards,
             mailboxes,
             is_closed: AtomicBool::new(false),
+            failsafe,
             demand,
             turn: AtomicUsize::new(0),
             known: Mutex::default(),
@@ -57,6 +63,7 @@ impl Instance {
         if self.is_closed.load(Ordering::SeqCst) {
             return Err(Error::Closed);
         }
+        self.failsafe.check().map_err(Error::Poisoned)?;
         if *self.demand.borrow() == Demand::Serve {
             return Ok(());
         }
@@ -73,16 +80,30 @@ impl Instance {
         options: QueryOptions,
     ) -> Result<Answer, Error> {
         self.check_open()?;
-        let shard = self.shard_for(&work, &options);
-        let (reply, answer) = oneshot::channel();
-        let request = Request { keyspace, work, options, reply };
-        self.mailboxes[shard].send(request).await.map_err(|_| Error::NoAnswer)?;
-        let answer = answer.await.map_err(|_| Error::NoAnswer)??;
+        let answered = self.ask(keyspace, work, options).await;
+        if answered.is_err() {
+            // That it broke a promise says more than that there is no answer.
+            self.failsafe.check().map_err(Error::Poisoned)?;
+        }
+        let answer = answered?;
         if answer.schema_change.is_some() {
             // So that texts are understood anew.
             self.forget_known();
         }
         Ok(answer)
+    }
+
+    async fn ask(
+        &self,
+        keyspace: Option<String>,
+        work: Work,
+        options: QueryOptions,
+    ) -> Result<Answer, Error> {
+        let shard = self.shard_for(&work, &options);
+        let (reply, answer) = oneshot::channel();
+        let request = Request { keyspace, work, options, reply };
+        self.mailboxes[shard].send(request).await.map_err(|_| Error::NoAnswer)?;
+        answer.await.map_err(|_| Error::NoAnswer)?
     }
 
     /// The owner of the partition when it is known, so that one thread does it all; else each in turn.

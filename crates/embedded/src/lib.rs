@@ -66,6 +66,9 @@
 //! - A failing disk never ends your process: as [`Options::disk_failure_policy`] and
 //!   [`Options::commit_failure_policy`] say, calls fail, or all answer [`Error::Stopped`]. A full disk is no
 //!   failure: writes are refused until there is room.
+//! - Nor does a fault of ours: if this library finds that it broke a promise of its own, all calls answer
+//!   [`Error::Poisoned`] from then on, and nothing is written any more. What was acknowledged is there once the
+//!   database is closed and opened again.
 //! - Errors of statements are [`QueryError`]s with Cassandra's own messages.
 //!
 //! # What is not there

@@ -52,6 +52,7 @@ pub struct Options {
     disk_failure_policy: DiskFailurePolicy,
     commit_failure_policy: CommitFailurePolicy,
     compaction_bytes_per_second: u64,
+    plants: Plants,
 }
 
 impl Default for Options {
@@ -67,6 +68,7 @@ impl Default for Options {
             disk_failure_policy: DiskFailurePolicy::default(),
             commit_failure_policy: CommitFailurePolicy::default(),
             compaction_bytes_per_second: 0,
+            plants: Plants::default(),
         }
     }
 }
@@ -138,6 +140,13 @@ impl Options {
         self
     }
 
+    /// Faults that tests of this library plant.
+    #[doc(hidden)]
+    pub fn plants(mut self, plants: Plants) -> Self {
+        self.plants = plants;
+        self
+    }
+
     /// Opens the database in a directory, which is made if it is not there. Blocks while what was not
     /// flushed last time is replayed.
     ///
@@ -182,8 +191,9 @@ impl Options {
             random: Arc::new(OsRandom::new().map_err(Error::Threads)?),
             background: Background::pool(2).map_err(Error::Threads)?,
             io,
+            // The process is its owner's: it does not end.
             failsafe: Failsafe::default(),
-            plants: Plants::default(),
+            plants: self.plants.clone(),
         };
         let options = self.node_options(&runtime, &directory, log_bytes)?;
         let mailboxes = Arc::new(Mailboxes::new(usize::from(options.storage.shard_count)));
@@ -197,7 +207,7 @@ impl Options {
             }
         };
         match assembly::start(&runtime, options, Arc::new(NoClients), body) {
-            Ok(node) => Ok(Database::new(Arc::new(Instance::new(node, senders)))),
+            Ok(node) => Ok(Database::new(Arc::new(Instance::new(node, runtime.failsafe, senders)))),
             Err(source) => {
                 runtime.stop();
                 Err(refusal(&*runtime.disk, source, directory))

@@ -3,6 +3,7 @@
 mod errors;
 mod lifetime;
 mod paging;
+mod poisoned;
 mod sessions;
 mod values;
 
