@@ -57,7 +57,7 @@ impl Coordinator {
         let coordinator = self.clone();
         let work = async move { coordinator.write_over_shards(mutations).await };
         let work = trace::carry(trace::current(), work);
-        runtime::spawn_local("logged batch", work).await.map_err(|_| CoordinatorError::ShuttingDown)?
+        runtime::spawn_local("logged batch", work).await?
     }
 
     async fn write_over_shards(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
@@ -105,7 +105,8 @@ impl Coordinator {
                 .cloned()
                 .collect();
             match self.finish_batch(&log, id, &known).await {
-                Ok(()) | Err(CoordinatorError::ShuttingDown) => return,
+                Ok(()) => return,
+                Err(error) if error.is_final() => return,
                 Err(error) => tracing::debug!(%id, %error, "a logged batch is not whole yet"),
             }
         }

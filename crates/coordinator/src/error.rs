@@ -1,6 +1,8 @@
 //! Why a request could not be carried out.
 
+use runtime::Panicked;
 use storage::StorageError;
+use tokio::task::JoinError;
 
 /// What went wrong, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +40,23 @@ impl From<StorageError> for CoordinatorError {
             StorageError::NoTable { table } => CoordinatorError::NoTable { table: table.0.to_string() },
             other => CoordinatorError::Storage(other),
         }
+    }
+}
+
+/// Of a task that did not come to its end.
+impl From<JoinError> for CoordinatorError {
+    fn from(error: JoinError) -> Self {
+        match error.try_into_panic() {
+            Ok(payload) => CoordinatorError::Storage(Panicked::of(&*payload).into()),
+            Err(_) => CoordinatorError::ShuttingDown,
+        }
+    }
+}
+
+impl CoordinatorError {
+    /// Is it of no use to try again?
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, CoordinatorError::ShuttingDown | CoordinatorError::Storage(StorageError::Broken(_)))
     }
 }
 

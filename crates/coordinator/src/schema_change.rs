@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cluster::MetadataError;
 use schema::{Schema, Transformation};
-use storage::Shard;
+use storage::{Shard, StorageError};
 
 use crate::{Coordinator, CoordinatorError};
 
@@ -24,13 +24,16 @@ impl Coordinator {
         based_on: u64,
     ) -> Result<Arc<Schema>, CoordinatorError> {
         let coordinator = self.clone();
-        let work =
-            runtime::spawn_local("schema change", async move { coordinator.commit(change, based_on).await });
-        work.await.map_err(|_| CoordinatorError::ShuttingDown)?
+        let work = runtime::spawn_local("schema change", async move {
+            let committing = coordinator.commit(change, based_on);
+            coordinator.runtime().failsafe.guarded("a change of the schema", committing).await
+        });
+        work.await?
     }
 
     async fn commit(&self, change: Transformation, based_on: u64) -> Result<Arc<Schema>, CoordinatorError> {
         let metadata = Arc::clone(&self.node.metadata).lock_owned().await;
+        self.runtime().failsafe.check().map_err(StorageError::from)?;
         let io = self.shard.local().runtime().io.clone();
         // The lock goes with the work, so that a change never overlaps another, and comes back with it.
         let (metadata, schema) = io

@@ -46,10 +46,14 @@ impl Coordinator {
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
         let (asker, told) = oneshot::channel();
         let coordinator = self.clone();
-        runtime::spawn_local("truncation", async move {
+        let work = runtime::spawn_local("truncation", async move {
             coordinator.truncate_whole(table, Asker(Some(asker))).await
         });
-        told.await.map_err(|_| CoordinatorError::ShuttingDown)?
+        match told.await {
+            Ok(outcome) => outcome,
+            // It has ended without a word.
+            Err(_) => Err(work.await.err().map_or(CoordinatorError::ShuttingDown, CoordinatorError::from)),
+        }
     }
 
     /// Step 4. To be called before the node takes requests, after [`Coordinator::replay_batches`].
@@ -76,7 +80,7 @@ impl Coordinator {
         }
         // From the first shard on there is no way back.
         while !left.is_empty() && left.len() < shard_count {
-            if matches!(outcome, Err(CoordinatorError::ShuttingDown)) {
+            if outcome.as_ref().is_err_and(CoordinatorError::is_final) {
                 return asker.tell(outcome);
             }
             tracing::warn!(table = %table.0, ?left, "a table is emptied in part, and the rest is tried again");
@@ -84,6 +88,7 @@ impl Coordinator {
             tokio::time::sleep(RETRY_AFTER).await;
             outcome = self.truncate_on_all(&mut left, table).await;
         }
+        assert!(left.is_empty() || left.len() == shard_count, "a table is emptied on all shards or on none");
         while shard_count > 1
             && let Err(error) = self.shard.local().forget_truncation().await
         {

@@ -53,7 +53,7 @@ impl Coordinator {
         let mut result = Ok(());
         while let Some(written) = writes.join_next().await {
             // All parts are waited for: an error must not take back what another shard is doing.
-            result = result.and(written.map_err(|_| CoordinatorError::ShuttingDown).and_then(|done| done));
+            result = result.and(written.map_err(CoordinatorError::from).and_then(|done| done));
         }
         result
     }
@@ -77,13 +77,15 @@ impl Coordinator {
     }
 
     pub(crate) fn by_owner(&self, mutations: Vec<Mutation>) -> Vec<(usize, Vec<Mutation>)> {
-        let shards = self.shard.shards();
+        let (shards, mutation_count) = (self.shard.shards(), mutations.len());
         let mut counts = vec![0; shards.count()];
         mutations.iter().for_each(|mutation| counts[shards.owner(mutation.key.token)] += 1);
         let mut parts: Vec<Vec<Mutation>> = counts.into_iter().map(Vec::with_capacity).collect();
         for mutation in mutations {
             parts[shards.owner(mutation.key.token)].push(mutation);
         }
+        let parted_count: usize = parts.iter().map(Vec::len).sum();
+        assert_eq!(parted_count, mutation_count, "every mutation goes to its owner");
         parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()).collect()
     }
 }

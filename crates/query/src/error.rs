@@ -68,6 +68,9 @@ pub enum QueryError {
     /// 0x0000: our fault.
     #[error("{0}")]
     Server(String),
+    /// 0x0000 too: it was cut off by the node's stop.
+    #[error("{}", StorageError::ShuttingDown)]
+    ShuttingDown,
 }
 
 /// A read that was ended because of tombstones.
@@ -119,7 +122,7 @@ impl QueryError {
     /// The code of the native protocol.
     pub fn code(&self) -> i32 {
         match self {
-            QueryError::Server(_) => 0x0000,
+            QueryError::Server(_) | QueryError::ShuttingDown => 0x0000,
             QueryError::Protocol(_) => 0x000A,
             QueryError::Unavailable { .. } => 0x1000,
             QueryError::Overloaded(_) => 0x1001,
@@ -152,6 +155,7 @@ impl QueryError {
             }
             CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
             CoordinatorError::NoTable { .. } => QueryError::invalid(error.to_string()),
+            CoordinatorError::ShuttingDown => QueryError::ShuttingDown,
             CoordinatorError::Storage(StorageError::TooManyTombstones(_)) => {
                 QueryError::too_many_tombstones(consistency, error.to_string())
             }

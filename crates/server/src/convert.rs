@@ -142,7 +142,7 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
         QueryError::Overloaded(_) => ErrorKind::Overloaded,
         QueryError::Truncate(_) => ErrorKind::Truncate,
         QueryError::Protocol(_) => ErrorKind::Protocol,
-        QueryError::Server(_) => ErrorKind::Server,
+        QueryError::Server(_) | QueryError::ShuttingDown => ErrorKind::Server,
         QueryError::Unavailable { consistency, required, alive } => ErrorKind::Unavailable {
             consistency: consistency_answered(consistency),
             required: count(required),

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use protocol::{ErrorKind, ErrorResponse, Request};
-use query::{Engine, TombstoneFailure};
-use storage::{Layout, StorageError};
+use query::{Engine, QueryError, TombstoneFailure};
+use storage::Layout;
 
 use super::ShardServer;
 use crate::convert;
@@ -48,13 +48,33 @@ impl FailureLog {
     }
 }
 
-/// Gives what the client is told of an error. If it is the node's, it is counted and logged first.
+/// Why a request is answered with an error.
+pub(super) struct Failure {
+    response: ErrorResponse,
+    /// Was it cut off by the stop of the node?
+    is_stop: bool,
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        Failure { is_stop: error == QueryError::ShuttingDown, response: convert::error(error) }
+    }
+}
+
+impl From<ErrorResponse> for Failure {
+    fn from(response: ErrorResponse) -> Self {
+        Failure { response, is_stop: false }
+    }
+}
+
+/// Gives what the client is told of a failure. If it is the node's, it is counted and logged first.
 pub(super) fn tell(
     server: &ShardServer,
     keyspace: Option<&str>,
     request: &Request,
-    error: ErrorResponse,
+    failure: Failure,
 ) -> ErrorResponse {
+    let Failure { response: error, is_stop } = failure;
     let is_ours = matches!(
         error.kind,
         ErrorKind::Server
@@ -63,6 +83,10 @@ pub(super) fn tell(
             | ErrorKind::WriteFailure { .. }
     );
     if is_ours {
+        server.clients.count_exception();
+    }
+    // Those that a stop cuts off are no news: the stop itself is logged.
+    if is_ours && !is_stop {
         note(server, keyspace, request, &error);
     }
     // What was refused for want of room may say why: a file could not be written.
@@ -74,11 +98,6 @@ pub(super) fn tell(
 }
 
 fn note(server: &ShardServer, keyspace: Option<&str>, request: &Request, error: &ErrorResponse) {
-    server.clients.count_exception();
-    // Those that a stop cuts off are no news: the stop itself is logged.
-    if error.message == StorageError::ShuttingDown.to_string() {
-        return;
-    }
     let now_millis = server.tracer.coordinator.now_millis();
     if let Some(left_out) = server.failures.admit(now_millis) {
         let statement = statement(&server.engine, request);

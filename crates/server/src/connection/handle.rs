@@ -14,7 +14,7 @@ use runtime::trace;
 
 use super::ShardServer;
 use super::answer::{Answer, RowsAnswer, Wanted};
-use super::failed;
+use super::failed::{self, Failure};
 use super::tombstones;
 use super::traced::TracedRequest;
 use crate::clients::{PanicCount, Registration};
@@ -85,15 +85,15 @@ impl Job {
         let request = &self.envelope.request;
         match self.answer(room).await {
             Ok(answer) => answer,
-            Err(error) => {
+            Err(failure) => {
                 let keyspace = self.session.borrow().keyspace.clone();
-                Response::Error(failed::tell(&self.server, keyspace.as_deref(), request, error)).into()
+                Response::Error(failed::tell(&self.server, keyspace.as_deref(), request, failure)).into()
             }
         }
     }
 
     /// All but the most frequent kind are boxed, so that one EXECUTE needs no room for the others.
-    async fn answer(&self, room: &mut AnswerRoom) -> Result<Answer, ErrorResponse> {
+    async fn answer(&self, room: &mut AnswerRoom) -> Result<Answer, Failure> {
         let session = || self.session.borrow().clone();
         let engine = &self.server.engine;
         let unwanted = || ErrorResponse::new(ErrorKind::Server, "this message is answered by the connection");
@@ -125,10 +125,10 @@ impl Job {
             Request::Prepare(prepare) => {
                 let keyspace = prepare.keyspace.as_ref().map(|keyspace| keyspace.as_str());
                 let info = Box::pin(engine.prepare(&session(), prepare.query.as_str(), keyspace)).await;
-                Ok(prepared(info.map_err(convert::error)?))
+                Ok(prepared(info?))
             }
             Request::Startup(_) | Request::Options | Request::AuthResponse(_) | Request::Register(_) => {
-                Err(unwanted())
+                Err(unwanted().into())
             }
         }
     }
@@ -137,7 +137,7 @@ impl Job {
         &self,
         response: Result<query::Response, query::QueryError>,
         wanted: Wanted<'_>,
-    ) -> Result<Answer, ErrorResponse> {
+    ) -> Result<Answer, Failure> {
         let request = &self.envelope.request;
         let query::Response { kind, warnings, tombstones: met } = match response {
             Ok(response) => response,
@@ -148,7 +148,7 @@ impl Job {
                 let response = Response::Error(error);
                 return Ok(Answer::Envelope(Box::new(ResponseEnvelope { warnings, ..response.into() })));
             }
-            Err(error) => return Err(convert::error(error)),
+            Err(error) => return Err(error.into()),
         };
         tombstones::note(&self.server, request, &met);
         let response = match kind {

@@ -13,8 +13,8 @@
 use std::ops::ControlFlow;
 
 use bytes::BytesMut;
-use protocol::{ErrorResponse, Frame, HEADER_BYTES, Response, ResponseEnvelope};
-use query::{AnswerRoom, PointRead, PointRow, PointSet, PointWrite, PointsWritten};
+use protocol::{Frame, HEADER_BYTES, Response, ResponseEnvelope};
+use query::{AnswerRoom, PointRead, PointRow, PointSet, PointWrite, PointsWritten, QueryError};
 
 use super::answer::Cells;
 use super::at_once::{Asked, AtOnce, Gathered, ROW_BYTES_MAX};
@@ -24,6 +24,7 @@ use crate::convert;
 
 /// A shard that is asked for rows goes on until it has so much, however little room there is.
 const SEEN_BYTES_MIN: usize = 4 << 10;
+const _: () = assert!(SEEN_BYTES_MIN <= ROW_BYTES_MAX, "it ends after a row that is large");
 
 /// A group of reads that came back.
 pub(super) struct SentReads {
@@ -119,6 +120,8 @@ impl Connection {
         let SentReads { asked, seen: Seen { cells, rows, is_stopped }, room } = reads;
         let (mut answered, mut begin) = (PointSet::default(), 0);
         for row in rows {
+            assert!(begin <= row.cells_end, "cells lie in the order of their rows");
+            assert!(!answered.contains(row.index), "a read is answered once");
             self.put_seen(&asked[row.index], &cells[begin..row.cells_end], row.row_count);
             answered.insert(row.index);
             begin = row.cells_end;
@@ -148,10 +151,11 @@ impl Connection {
     /// Answers a group of writes. Those of which nothing was written become requests by themselves.
     pub(super) fn put_writes(&mut self, writes: SentWrites) {
         let SentWrites { frames, written: PointsWritten { written_count, doubtful } } = writes;
+        let doubtful_count = doubtful.as_ref().map_or(0, |(count, _)| *count);
+        assert!(written_count + doubtful_count <= frames.len(), "a write is answered once");
         let mut frames = frames.into_iter();
         frames.by_ref().take(written_count).for_each(|frame| self.put_void(&frame));
         if let Some((count, error)) = doubtful {
-            let error = convert::error(error);
             frames.by_ref().take(count).for_each(|frame| self.put_failure(&frame, error.clone()));
         }
         frames.for_each(|frame| self.together.leave(frame));
@@ -164,12 +168,15 @@ impl Connection {
         self.client.count_request();
     }
 
-    fn put_failure(&mut self, frame: &Frame, mut error: ErrorResponse) {
+    fn put_failure(&mut self, frame: &Frame, error: QueryError) {
         // It was parsed when it was gathered.
-        if let Ok(envelope) = self.decoder.decode_request(frame) {
-            let session = self.session.borrow();
-            error = failed::tell(&self.server, session.keyspace.as_deref(), &envelope.request, error);
-        }
+        let error = match self.decoder.decode_request(frame) {
+            Ok(envelope) => {
+                let session = self.session.borrow();
+                failed::tell(&self.server, session.keyspace.as_deref(), &envelope.request, error.into())
+            }
+            Err(_) => convert::error(error),
+        };
         self.encoder.append_error(frame.header.version, frame.header.stream, &error);
         self.client.count_request();
     }
