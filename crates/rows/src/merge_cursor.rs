@@ -213,20 +213,7 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
     }
 
     fn order(&self, left: &Unfiltered, right: &Unfiltered) -> Ordering {
-        let order = match (left, right) {
-            (Unfiltered::Row(a), Unfiltered::Row(b)) => {
-                self.comparator.compare_encoded(a.encoded_clustering(), b.encoded_clustering())
-            }
-            (Unfiltered::Row(a), Unfiltered::Marker(b)) => {
-                self.comparator.compare_to_bound(&a.clustering(), &b.start_bound())
-            }
-            (Unfiltered::Marker(a), Unfiltered::Row(b)) => {
-                self.comparator.compare_to_bound(&b.clustering(), &a.start_bound()).reverse()
-            }
-            (Unfiltered::Marker(a), Unfiltered::Marker(b)) => {
-                self.comparator.compare_bounds(&a.start_bound(), &b.start_bound())
-            }
-        };
+        let order = left.place_to(right, &self.comparator);
         if self.reversed { order.reverse() } else { order }
     }
 

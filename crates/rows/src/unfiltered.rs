@@ -1,7 +1,8 @@
 //! What a partition is made of when read in order: a header, then rows and markers.
 
-use crate::{Bound, BoundKind};
-use crate::{Clustering, DeletionTime, PartitionKey, Row};
+use std::cmp::Ordering;
+
+use crate::{Bound, BoundKind, Clustering, ClusteringComparator, DeletionTime, PartitionKey, Row};
 
 /// The start of a partition in a stream of partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,26 @@ pub enum Unfiltered {
     Row(Row),
     /// An edge of a range tombstone.
     Marker(Marker),
+}
+
+impl Unfiltered {
+    /// Where it stands to another item of its partition, in clustering order.
+    pub fn place_to(&self, other: &Unfiltered, comparator: &ClusteringComparator) -> Ordering {
+        match (self, other) {
+            (Unfiltered::Row(a), Unfiltered::Row(b)) => {
+                comparator.compare_encoded(a.encoded_clustering(), b.encoded_clustering())
+            }
+            (Unfiltered::Row(a), Unfiltered::Marker(b)) => {
+                comparator.compare_to_bound(&a.clustering(), &b.start_bound())
+            }
+            (Unfiltered::Marker(a), Unfiltered::Row(b)) => {
+                comparator.compare_to_bound(&b.clustering(), &a.start_bound()).reverse()
+            }
+            (Unfiltered::Marker(a), Unfiltered::Marker(b)) => {
+                comparator.compare_bounds(&a.start_bound(), &b.start_bound())
+            }
+        }
+    }
 }
 
 /// A place between rows where the range deletion in force changes.

@@ -4,6 +4,7 @@
 //! elsewhere: no other file that may hold its partition, and no memtable, has a write as old.
 
 mod output;
+mod rising;
 mod source;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use rows::{
 };
 use runtime::{Clock, Disk, Plant, Plants, Random};
 use schema::{CompressionOptions, Table};
-use sstable::{FileCursor, KeptRoom, KeyHash, RingRange, TableFile};
+use sstable::{KeptRoom, KeyHash, RingRange, TableFile};
 use uuid::Uuid;
 
 use crate::StorageError;
@@ -25,6 +26,7 @@ use crate::compaction::Split;
 use crate::compaction::control::MergeWatch;
 use crate::scope::{Scoped, Scopes};
 use output::{Output, OutputCounts};
+use rising::Ordered;
 pub(super) use source::Ahead;
 use source::{Places, Tracked, WatchedChunks};
 
@@ -70,7 +72,7 @@ pub(super) struct Merged {
     pub(super) partitions: BTreeMap<i32, i64>,
 }
 
-type Source = Tracked<Scoped<FileCursor<WatchedChunks>>>;
+type Source = Tracked<Scoped<Ordered<WatchedChunks>>>;
 
 /// A merge under way. It is advanced piece by piece, so that whoever drives it can hold it to a
 /// rate, tell how far it is, and stop it.
@@ -103,7 +105,7 @@ impl Merge {
         let places = Arc::new(Places::new(job.inputs.len()));
         let scan = |(index, (file, scopes)): (usize, &(Arc<TableFile>, Option<Scopes>))| {
             let chunks = WatchedChunks::new(&job, index);
-            let cursor = file.scan(chunks, &RingRange::ALL, &Slices::all());
+            let cursor = Ordered::new(file.scan(chunks, &RingRange::ALL, &Slices::all()), &job.table);
             Tracked::new(Scoped::new(cursor, scopes.clone()), Arc::clone(&places), index)
         };
         let merged = MergeCursor::new(Arc::clone(&job.table), false, job.inputs.iter().enumerate().map(scan));

@@ -7,6 +7,7 @@ use sstable::{Descriptor, EncodingStats, TableFile, TableWriter, WriterOptions, 
 use types::Token;
 
 use super::MergeJob;
+use super::rising::Rising;
 use crate::StorageError;
 use crate::compaction::Split;
 
@@ -26,6 +27,7 @@ pub(super) struct Output {
     pending: Option<PartitionHeader>,
     is_open: bool,
     counts: OutputCounts,
+    rising: Rising,
 }
 
 /// What became of the partitions of a merge.
@@ -40,6 +42,7 @@ pub(super) struct OutputCounts {
 impl Output {
     pub(super) fn new(job: Arc<MergeJob>) -> Self {
         Output {
+            rising: Rising::new(&job.table),
             cut: Cut::new(&job),
             job,
             writer: None,
@@ -52,6 +55,7 @@ impl Output {
 
     pub(super) fn start_partition(&mut self, header: PartitionHeader) -> Result<(), StorageError> {
         assert!(self.pending.is_none() && !self.is_open, "a partition is ended before the next begins");
+        self.rising.begin_partition();
         let is_full = !header.deletion.is_live() || header.static_row.is_some();
         self.pending = Some(header);
         if is_full { self.write_pending() } else { Ok(()) }
@@ -62,6 +66,7 @@ impl Output {
             self.write_pending()?;
         }
         assert!(self.is_open, "what is written is in a partition");
+        assert!(self.rising.is_behind(item), "rows that are merged rise");
         match &mut self.writer {
             Some((writer, _)) => Ok(writer.append(item)?),
             None => unreachable!("an open partition is in a file"),
