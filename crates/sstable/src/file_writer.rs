@@ -10,6 +10,7 @@ use crate::checksums::{FileChecksums, PAGE_BYTES};
 
 /// Bytes gathered before they are handed to the disk.
 const BUFFER_BYTES: usize = 256 * 1024;
+const _: () = assert!(BUFFER_BYTES > PAGE_BYTES, "what is handed out has whole pages in it");
 
 /// A component while it is written.
 #[derive(Debug)]
@@ -72,7 +73,9 @@ impl FileWriter {
         if left == PAGE_BYTES {
             return Ok(());
         }
-        self.write_with(|buffer| buffer.resize(buffer.len() + left, 0))
+        self.write_with(|buffer| buffer.resize(buffer.len() + left, 0))?;
+        assert_eq!(self.bytes_left_in_page(), PAGE_BYTES, "a padded file goes on at a page's start");
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), SstableError> {
@@ -88,6 +91,7 @@ impl FileWriter {
         if !self.keeps_pages {
             return;
         }
+        assert!(self.hashed_bytes <= self.buffer.len(), "what is in a checksum is not taken back");
         let mut rest = &self.buffer[self.hashed_bytes..];
         while !rest.is_empty() {
             let (head, tail) = rest.split_at(rest.len().min(PAGE_BYTES - self.page_fill));
@@ -108,6 +112,8 @@ impl FileWriter {
         if self.page_fill > 0 {
             self.pages.push(std::mem::take(&mut self.page).finalize());
         }
+        let page_count = self.flushed_bytes.div_ceil(PAGE_BYTES as u64);
+        assert!(!self.keeps_pages || self.pages.len() as u64 == page_count, "every page has a checksum");
         self.file.sync_data()?;
         // It is read past the page cache.
         self.file.is_done_with(0, self.flushed_bytes);

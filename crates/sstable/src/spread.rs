@@ -88,6 +88,7 @@ impl SpreadDeletion {
 
     /// What is written before the partition ends.
     pub(crate) fn end(mut self) -> Vec<Unfiltered> {
+        assert!(self.is_begun || !self.is_ended, "a range that is ended was begun");
         if !self.has_clustering {
             return if self.is_begun { Vec::new() } else { vec![Unfiltered::Row(self.lone_deletion())] };
         }

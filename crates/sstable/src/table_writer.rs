@@ -253,6 +253,7 @@ impl TableWriter {
             return Err(self.misuse("a row outside of a partition"));
         };
         let position = self.data.position() - partition.start;
+        assert!(position > partition.last_item, "items of a partition follow each other");
         let previous_bytes = position - partition.last_item;
         let (layout, collector, encoder) = (&self.layout, &mut self.collector, &mut self.encoder);
         let encoded = self.data.write_with(|out| match item {
@@ -309,6 +310,7 @@ impl TableWriter {
             self.end_block(&mut partition)?;
         }
         let end = self.data.position() - partition.start;
+        assert!(end > partition.last_item, "a partition ends behind its last item");
         self.data.write(&[END_OF_PARTITION])?;
         let key = &partition.key;
         let entry = self.rows.finish_partition(&key.bytes, partition.start, partition.deletion, end)?;
@@ -370,7 +372,13 @@ impl TableWriter {
             return Err(self.misuse("a table file without partitions"));
         };
         let partition_count = self.collector.partition_count();
+        let data_bytes = self.data.position();
+        assert!(first_key <= last_key, "keys rise");
+        assert_eq!(self.partitions.key_count(), partition_count, "every partition is in the index");
+        let filtered_count = self.filter.as_ref().map_or(partition_count, FilterWriter::key_count);
+        assert_eq!(filtered_count, partition_count, "every partition is in the filter");
         let data = self.data.finish()?;
+        assert_eq!(data.uncompressed_bytes, data_bytes, "all that was appended is in a chunk");
         let mut files = Components { disk: &*self.disk, descriptor: &self.descriptor, written: Vec::new() };
         files.written.push((Component::Partitions, self.partitions.finish()?));
         files.written.push((Component::Rows, self.rows.finish()?));
@@ -438,6 +446,8 @@ impl Components<'_> {
     /// Writes the checksums, and the list when all else is durable. Gives the bytes of all.
     fn finish(mut self) -> Result<u64, SstableError> {
         let mut checksums = Checksums::default();
+        let is_written = |component| self.written.iter().any(|(other, _)| *other == component);
+        assert!(is_written(Component::Statistics), "a file without statistics can not be read");
         let covered = self.written.iter().filter(|(component, _)| COVERED.contains(component));
         covered.for_each(|(component, of)| checksums.add(*component, of.clone()));
         let mut present: Vec<Component> = self.written.iter().map(|(component, _)| *component).collect();

@@ -122,6 +122,8 @@ impl BloomFilter {
 
     /// Of at least one word.
     fn with_bits(hash_count: u32, bits: Vec<u8>) -> Self {
+        assert!(!bits.is_empty() && bits.len().is_multiple_of(8), "a filter is of whole words");
+        assert!((1..=HASH_COUNT_MAX).contains(&hash_count), "a key has some bits, and not too many");
         let bit_count = Divisor::new(bits.len() as u64 * 8);
         BloomFilter { hash_count, bits, bit_count }
     }
@@ -207,20 +209,28 @@ pub(crate) struct FilterWriter {
     filter: BloomFilter,
     /// Bits that are being fetched.
     places: Vec<(usize, u8)>,
+    key_count: u64,
 }
 
 /// Bits that are fetched at the same time.
 const PLACES_TOGETHER: usize = 64;
+const _: () = assert!(BITS_PER_KEY_MAX < HASH_COUNT_MAX as usize, "what is written can be read");
 
 impl FilterWriter {
     /// As [`BloomFilter::new`].
     pub(crate) fn new(key_count: u64, false_positives: f64) -> Option<Self> {
         let filter = BloomFilter::new(key_count, false_positives)?;
         let places = Vec::with_capacity(PLACES_TOGETHER + HASH_COUNT_MAX as usize);
-        Some(FilterWriter { filter, places })
+        Some(FilterWriter { filter, places, key_count: 0 })
+    }
+
+    /// How many keys were put in.
+    pub(crate) fn key_count(&self) -> u64 {
+        self.key_count
     }
 
     pub(crate) fn add(&mut self, hash: KeyHash) {
+        self.key_count += 1;
         let places = self.filter.places_of(hash);
         self.places.extend(places.inspect(|(byte, _)| prefetch(&self.filter.bits[*byte..=*byte])));
         if self.places.len() >= PLACES_TOGETHER {

@@ -22,6 +22,8 @@ use crate::{Component, Descriptor, SstableError};
 
 /// What one checksum covers.
 pub(crate) const PAGE_BYTES: usize = 4096;
+const _: () = assert!(PAGE_BYTES == 4096, "the files that are there have pages of this size");
+const _: () = assert!(COVERED.len() < Component::ALL.len(), "Data, Statistics and this one are not covered");
 
 const MAGIC: &[u8; 4] = b"PCHK";
 const VERSION: u16 = 1;
@@ -97,6 +99,8 @@ pub(crate) struct Checksums {
 impl Checksums {
     /// Adds a component.
     pub(crate) fn add(&mut self, component: Component, checksums: FileChecksums) {
+        assert!(COVERED.contains(&component), "the component has no checksums elsewhere");
+        assert!(self.of(component).is_none(), "a component is listed once");
         self.files.push((component, checksums));
     }
 
@@ -232,5 +236,18 @@ mod tests {
         bytes[4500] = 8;
         let error = rows.check(Path::new("r"), &bytes).expect_err("changed");
         assert!(matches!(error, SstableError::Checksum { offset: 4096, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_component_that_is_listed_twice_is_seen() {
+        let mut checksums = Checksums::default();
+        let mut add = |component| {
+            let of = FileChecksums::of(b"");
+            runtime::caught(|| checksums.add(component, of)).err().map(|panicked| panicked.what)
+        };
+        assert_eq!(add(Component::Rows), None);
+        assert_eq!(add(Component::Rows).as_deref(), Some("a component is listed once"));
+        let elsewhere = add(Component::Data);
+        assert_eq!(elsewhere.as_deref(), Some("the component has no checksums elsewhere"));
     }
 }

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use runtime::Disk;
 
+use super::info::CRC_BYTES;
 use super::{CompressionInfo, CompressionParameters};
 use crate::file_writer::FileWriter;
 use crate::{Component, Descriptor, KeptChunks, SstableError};
 
 /// Bytes of a chunk of uncompressed Data.
 const PLAIN_CHUNK_BYTES: u32 = 16 * 1024;
+const _: () = assert!(PLAIN_CHUNK_BYTES.is_power_of_two(), "as chunks that are compressed");
 
 /// Data while it is written.
 #[derive(Debug)]
@@ -82,6 +84,7 @@ impl DataWriter {
     ) -> Result<Result<(), E>, SstableError> {
         let before = self.chunk.len();
         let written = write(&mut self.chunk);
+        assert!(self.chunk.len() >= before, "what was written before stays");
         if written.is_err() {
             self.chunk.truncate(before);
         }
@@ -106,12 +109,16 @@ impl DataWriter {
         let whole = self.chunk.len() - kept;
         self.chunk.copy_within(whole.., 0);
         self.chunk.truncate(kept);
+        assert!(kept < self.chunk_bytes, "what is left is less than a chunk");
         Ok(())
     }
 
     fn end_chunk(&mut self, chunk: &[u8]) -> Result<(), SstableError> {
+        assert!((1..=self.chunk_bytes).contains(&chunk.len()), "a chunk has some bytes, and not too many");
+        let offset = self.file.position();
+        assert!(self.chunk_offsets.last().is_none_or(|last| *last < offset), "chunks follow each other");
         self.kept.copy(Component::Data, self.chunk_offsets.len() as u32, chunk);
-        self.chunk_offsets.push(self.file.position());
+        self.chunk_offsets.push(offset);
         self.chunked_bytes += chunk.len() as u64;
         let Some(parameters) = &self.parameters else {
             self.chunk_crcs.push(crc32fast::hash(chunk));
@@ -147,6 +154,14 @@ impl DataWriter {
         let uncompressed_bytes = self.chunked_bytes;
         let digest = self.digest.finalize();
         let written = self.file.finish()?;
+        let chunk_count = self.chunk_offsets.len() as u64;
+        let whole = uncompressed_bytes.div_ceil(self.chunk_bytes as u64);
+        assert_eq!(chunk_count, whole, "every chunk but the last is whole");
+        let data_bytes = match self.parameters {
+            Some(_) => self.compressed_bytes + chunk_count * CRC_BYTES,
+            None => uncompressed_bytes,
+        };
+        assert_eq!(written.file_bytes, data_bytes, "Data is its chunks and their checksums");
         let (chunks, compression_ratio) = match self.parameters {
             Some(parameters) => {
                 let info =
@@ -155,6 +170,7 @@ impl DataWriter {
                 ((Component::CompressionInfo, info.to_bytes()), ratio)
             }
             None => {
+                assert_eq!(self.chunk_crcs.len() as u64, chunk_count, "every chunk has a checksum");
                 let mut out = PLAIN_CHUNK_BYTES.to_be_bytes().to_vec();
                 self.chunk_crcs.iter().for_each(|crc| out.extend_from_slice(&crc.to_be_bytes()));
                 ((Component::Crc, out), -1.0)

@@ -21,6 +21,9 @@ use crate::SstableError;
 
 /// Bytes of the checksum behind each chunk.
 pub(crate) const CRC_BYTES: u64 = 4;
+const _: () = assert!(CRC_BYTES == size_of::<u32>() as u64, "a CRC32");
+const _: () = assert!(CHUNK_BYTES_MAX.is_power_of_two(), "the largest chunk is one that may be");
+const _: () = assert!(RATIO_NONE > CHUNK_BYTES_MAX, "without a ratio, every chunk is kept compressed");
 /// Options that stand elsewhere than among the compressor's own.
 const NOT_OF_THE_COMPRESSOR: [&str; 6] = [
     "class",

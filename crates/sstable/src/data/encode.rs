@@ -54,6 +54,7 @@ impl Encoder {
         let liveness = row.liveness();
         let has_complex_deletion = columns.has_complex && has_complex_deletion(row, columns);
         let present = self.cells(&layout.stats, columns, row, liveness, has_complex_deletion, observer)?;
+        assert!(present <= columns.list.len(), "a row has no column twice");
         let mut row_flags = 0;
         self.body.clear();
         vint::write_unsigned(previous_bytes, &mut self.body);
@@ -93,9 +94,11 @@ impl Encoder {
             out.extend_from_slice(&self.cells);
             return Ok(());
         }
+        let before = out.len();
         for (_, start, end) in &self.runs {
             out.extend_from_slice(&self.cells[*start as usize..*end as usize]);
         }
+        assert_eq!(out.len() - before, self.cells.len(), "cells are put in order, and all of them");
         Ok(())
     }
 

@@ -53,6 +53,30 @@ mod flags {
     pub(super) const CELL_ROW_TTL: u8 = 0x10;
 }
 
+/// Each is a bit of its own: together they are as many as their sum.
+const _: () = {
+    use flags::*;
+    let of_rows =
+        [END_OF_PARTITION, MARKER, TIMESTAMP, TTL, DELETION, ALL_COLUMNS, COMPLEX_DELETION, EXTENSION];
+    assert!(are_bits(&of_rows), "flags of rows");
+    assert!(are_bits(&[EXTENDED_STATIC, EXTENDED_SHADOWABLE]), "extended flags of rows");
+    let of_cells = [CELL_DELETED, CELL_EXPIRING, CELL_EMPTY, CELL_ROW_TIMESTAMP, CELL_ROW_TTL];
+    assert!(are_bits(&of_cells), "flags of cells");
+};
+
+/// Is each one bit, and another than the others?
+const fn are_bits(flags: &[u8]) -> bool {
+    let (mut index, mut all) = (0, 0);
+    while index < flags.len() {
+        if flags[index].count_ones() != 1 || all & flags[index] != 0 {
+            return false;
+        }
+        all |= flags[index];
+        index += 1;
+    }
+    true
+}
+
 /// The byte that ends a partition.
 pub(crate) const END_OF_PARTITION: u8 = flags::END_OF_PARTITION;
 

@@ -28,6 +28,9 @@ use crate::trie::{
 const HAS_HASH: u8 = 8;
 /// Bytes of the three numbers at the end.
 pub(crate) const FOOTER_BYTES: u64 = 24;
+const _: () = assert!(FOOTER_BYTES == 3 * size_of::<u64>() as u64, "three numbers");
+const _: () =
+    assert!(HAS_HASH + 7 < 16, "a payload's flags, for positions of up to eight bytes, are four bits");
 
 /// The path of a key in the trie, at most.
 pub(crate) fn form_of(key: &PartitionKey) -> Vec<u8> {
@@ -108,6 +111,10 @@ impl PartitionIndexWriter {
             self.first_key = key.bytes.clone();
         } else {
             let shared = self.last_form.iter().zip(&self.form).take_while(|(a, b)| a == b).count();
+            assert!(
+                self.form.get(shared) > self.last_form.get(shared),
+                "forms are in the order of their keys"
+            );
             self.write_last(shared + 1)?;
             self.last_distinct_bytes = shared + 1;
         }
@@ -115,10 +122,17 @@ impl PartitionIndexWriter {
             PartitionPlace::Data(position) => !(position as i64),
             PartitionPlace::Rows(position) => position as i64,
         };
+        let is_in_data = matches!(place, PartitionPlace::Data(_));
+        assert_eq!(position < 0, is_in_data, "the sign of a position tells which file it is in");
         self.last_entry = Some(Entry { position, hash: hash.index_byte() });
         self.last_key = key.bytes.clone();
         std::mem::swap(&mut self.form, &mut self.last_form);
         Ok(())
+    }
+
+    /// How many keys were added.
+    pub(crate) fn key_count(&self) -> u64 {
+        self.trie.count() + u64::from(self.last_entry.is_some())
     }
 
     fn write_last(&mut self, distinct_bytes: usize) -> Result<(), SstableError> {
@@ -133,7 +147,9 @@ impl PartitionIndexWriter {
         let count = self.trie.count();
         let root = self.trie.finish(&mut self.file)?;
         let keys_offset = self.file.position();
+        assert!(root < keys_offset, "the root is before the keys");
         for key in [&self.first_key, &self.last_key] {
+            assert!(key.len() <= usize::from(u16::MAX), "the writer of the file refuses longer keys");
             self.file.write(&(key.len() as u16).to_be_bytes())?;
             self.file.write(key)?;
         }

@@ -38,7 +38,12 @@ pub(crate) struct Block {
 impl Payload for Block {
     fn flags(&self) -> u8 {
         let open = if self.open.is_live() { 0 } else { HAS_OPEN_DELETION };
-        signed_bytes(self.offset as i64) as u8 | open
+        let offset_bytes = signed_bytes(self.offset as i64) as u8;
+        assert!(
+            offset_bytes < HAS_OPEN_DELETION,
+            "a place in a partition leaves the flag of a deletion alone"
+        );
+        offset_bytes | open
     }
 
     fn bytes(&self) -> usize {
@@ -73,6 +78,8 @@ pub(crate) struct RowIndexWriter {
     file: FileWriter,
     trie: TrieWriter<Block>,
     block_count: u64,
+    /// Where the last block begins.
+    last_offset: u64,
     /// Form of the last row of the last block.
     last_form: Vec<u8>,
     separator: Vec<u8>,
@@ -84,6 +91,7 @@ impl RowIndexWriter {
             file,
             trie: TrieWriter::new(),
             block_count: 0,
+            last_offset: 0,
             last_form: Vec::new(),
             separator: Vec::new(),
         }
@@ -105,12 +113,14 @@ impl RowIndexWriter {
     pub(crate) fn add(&mut self, first: &[u8], last: &[u8], block: Block) -> Result<(), SstableError> {
         self.separator.clear();
         if self.block_count > 0 {
+            assert!(block.offset > self.last_offset, "blocks follow each other");
             byte_comparable::separator_above(&self.last_form, first, &mut self.separator);
         }
         self.trie.add(&self.separator, block, &mut self.file)?;
         self.last_form.clear();
         self.last_form.extend_from_slice(last);
         self.block_count += 1;
+        self.last_offset = block.offset;
         Ok(())
     }
 
@@ -126,11 +136,14 @@ impl RowIndexWriter {
         if self.block_count < 2 {
             return Ok(None);
         }
+        assert!(end > self.last_offset, "a partition ends behind its last block");
         self.nudge();
         let block = Block { offset: end, open: DeletionTime::LIVE };
         self.trie.add(&self.separator, block, &mut self.file)?;
         let root = self.trie.finish(&mut self.file)?;
         let position = self.file.position();
+        assert!(root < position, "the root is before the entry that points to it");
+        assert!(key.len() <= usize::from(u16::MAX), "the writer of the file refuses longer keys");
         let here = position + 2 + key.len() as u64;
         let block_count = self.block_count;
         self.file.write_with(|out| {
@@ -199,12 +212,25 @@ mod tests {
     use super::*;
     use runtime::{Disk, MemoryDisk};
 
+    fn writer(disk: &MemoryDisk) -> RowIndexWriter {
+        disk.create_dir_all("/d".as_ref()).expect("made");
+        RowIndexWriter::new(FileWriter::create(disk, "/d/r".into(), false).expect("created"))
+    }
+
+    #[test]
+    fn blocks_that_do_not_follow_each_other_are_seen() {
+        let mut writer = writer(&MemoryDisk::new());
+        writer.start();
+        let block = |offset| Block { offset, open: DeletionTime::LIVE };
+        writer.add(b"\x40a\x38", b"\x40b\x38", block(50)).expect("first");
+        let second = runtime::caught(|| writer.add(b"\x40b\x60", b"\x40c\x38", block(50)));
+        assert_eq!(second.expect_err("it is seen").what, "blocks follow each other");
+    }
+
     #[test]
     fn entry_and_blocks_come_back() {
         let disk = MemoryDisk::new();
-        disk.create_dir_all("/d".as_ref()).expect("made");
-        let file = FileWriter::create(&disk, "/d/r".into(), false).expect("created");
-        let mut writer = RowIndexWriter::new(file);
+        let mut writer = writer(&disk);
         let open = DeletionTime { timestamp: 9, local_deletion_time: 10 };
         writer.start();
         let first = Block { offset: 5, open: DeletionTime::LIVE };

@@ -19,6 +19,9 @@ const REGISTER_COUNT: usize = 1 << P;
 const SPARSE_COUNT_MAX: usize = REGISTER_COUNT * 3 / 4;
 const REGISTERS_PER_WORD: usize = 6;
 const REGISTER_BITS: usize = 5;
+const _: () = assert!(REGISTERS_PER_WORD * REGISTER_BITS <= u32::BITS as usize, "registers fit their word");
+const _: () = assert!(P < SPARSE_P && SPARSE_P < u32::BITS, "a sparse entry keeps more of the hash");
+const _: () = assert!(SPARSE_COUNT_MAX < REGISTER_COUNT, "sparse entries go before they are dear");
 
 /// Estimates how many distinct keys were added.
 #[derive(Clone, Debug)]

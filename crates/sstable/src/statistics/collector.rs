@@ -102,6 +102,9 @@ impl Collector {
 
     /// The stats of all that was written; what only the writer knows is left to it.
     pub(crate) fn finish(self) -> Stats {
+        let counts = [self.partition_bytes.count(), self.cells_per_partition.count()];
+        assert_eq!(counts, [self.partition_count; 2], "each partition is in each histogram");
+        assert_eq!(self.cell_count, 0, "the last partition is ended");
         let (min_timestamp, max_timestamp) = self.timestamps.0.unwrap_or((i64::MIN, i64::MAX));
         let none = (NO_DELETION_TIME, NO_DELETION_TIME);
         let (min_local_deletion_time, max_local_deletion_time) = self.local_deletion_times.0.unwrap_or(none);

@@ -22,6 +22,7 @@ const COMPACTION: u32 = 1;
 const STATS: u32 = 2;
 const HEADER: u32 = 3;
 const COMPONENT_COUNT_MAX: u32 = 16;
+const _: () = assert!(HEADER < COMPONENT_COUNT_MAX, "what is written can be read");
 
 /// What is written into each table file; nothing else can be read.
 pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";

@@ -30,6 +30,7 @@ impl EstimatedHistogram {
             let next = (bound as f64 * 1.2).round() as u64;
             bound = next.max(bound.saturating_add(1));
         }
+        assert!(bounds.is_sorted_by(|a, b| a < b), "bounds rise");
         let counts = vec![0; bounds.len() + 1];
         EstimatedHistogram { bounds, counts }
     }

@@ -17,6 +17,8 @@ const POINT_COUNT_MAX: usize = 100;
 /// Points before nearest ones are merged.
 const SPOOL_POINT_COUNT_MAX: usize = 100_000;
 const ROUND_SECONDS: u64 = 60;
+const _: () = assert!(POINT_COUNT_MAX < SPOOL_POINT_COUNT_MAX, "merging makes room in the spool");
+const _: () = assert!(POINT_COUNT_MAX <= READ_POINT_COUNT_MAX, "what is written can be read");
 /// Points a foreign file may make us keep.
 const READ_POINT_COUNT_MAX: usize = 1 << 16;
 
@@ -135,7 +137,9 @@ impl TombstoneHistogramBuilder {
         while points.len() > POINT_COUNT_MAX {
             let gaps = points.windows(2).map(|pair| pair[1].0 - pair[0].0);
             reach = gaps.min().unwrap_or(reach).max(reach);
+            let before = points.len();
             merge_within(&mut points, reach);
+            assert!(points.len() < before, "the two nearest become one");
             reach = reach.saturating_mul(2);
         }
         self.points = points.into_iter().collect();

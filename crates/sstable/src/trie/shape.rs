@@ -12,6 +12,16 @@ const WIDTHS: [u32; 8] = [4, 8, 12, 16, 24, 32, 40, 64];
 /// Half bytes of a pointer of each kind.
 pub(super) const POINTER_NIBBLES: [u8; 16] = [0, 1, 2, 3, 4, 2, 3, 4, 6, 10, 3, 4, 6, 8, 10, 16];
 
+const _: () = {
+    let mut column = 0;
+    while column < WIDTHS.len() {
+        assert!(POINTER_NIBBLES[SINGLES[column] as usize] as u32 * 4 >= WIDTHS[column], "one pointer fits");
+        assert!(POINTER_NIBBLES[SPARSES[column] as usize] as u32 * 4 >= WIDTHS[column], "sparse ones fit");
+        assert!(POINTER_NIBBLES[DENSES[column] as usize] as u32 * 4 >= WIDTHS[column], "dense ones fit");
+        column += 1;
+    }
+};
+
 /// What decides over a node's kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outline {

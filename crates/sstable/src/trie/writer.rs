@@ -16,6 +16,9 @@ use crate::file_writer::FileWriter;
 use super::shape::{self, Outline};
 
 const PAGE_BYTES: usize = crate::checksums::PAGE_BYTES;
+/// Of the largest node, one with 256 children of eight bytes each and a payload.
+const NODE_BYTES_MAX: usize = 3 + 256 * 8 + 20;
+const _: () = assert!(NODE_BYTES_MAX < PAGE_BYTES, "every node fits a page");
 
 /// What a node can carry.
 pub(crate) trait Payload {
@@ -126,7 +129,11 @@ impl<P: Payload> Branch<P> {
     fn write_node(&self, position: u64, file: &mut FileWriter) -> Result<(), SstableError> {
         let kind = self.outline(position).kind();
         let flags = self.payload.as_ref().map_or(0, Payload::flags);
-        let distance = |child: &Branch<P>| position - child.position.unwrap_or(position);
+        assert!(flags < 16 && (flags > 0) == self.payload.is_some(), "flags of a payload are 1 to 15");
+        let distance = |child: &Branch<P>| {
+            let below = child.position.filter(|below| *below < position);
+            position - below.expect("children are written before their node")
+        };
         let children = self.children.iter().map(|child| (child.byte, distance(child)));
         file.write_with(|out| {
             shape::write(kind, flags, children, out);
@@ -175,6 +182,7 @@ impl<P: Payload> TrieWriter<P> {
         }
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&key[shared..]);
+        assert_eq!(self.stack.len(), key.len() + 1, "what is open is the path of the last key");
         self.count += 1;
         Ok(())
     }
@@ -216,6 +224,8 @@ impl<P: Payload> TrieWriter<P> {
         let Some(mut node) = self.stack.pop() else { return Ok(()) };
         complete(&mut node, file)?;
         if let Some(parent) = self.stack.last_mut() {
+            let last = parent.children.last();
+            assert!(last.is_none_or(|last| last.byte < node.byte), "children of a node rise by their bytes");
             parent.children.push(node);
         }
         Ok(())
@@ -269,6 +279,7 @@ fn lay_out_children<P: Payload>(node: &mut Branch<P>, file: &mut FileWriter) -> 
         child.finish(position);
         left = file.bytes_left_in_page();
     }
+    assert!(node.children.iter().all(|child| child.position.is_some()), "all children are laid out");
     node.branch_bytes = 0;
     node.points_out = true;
     node.points_out_below = false;
