@@ -16,6 +16,7 @@ use crate::{CellRef, ColumnData, DeletionTime, Liveness, Row, RowBuilder, Values
 
 /// Columns are found by their ids. A table with ids from here on is left to others.
 const COLUMN_ID_END: usize = 64;
+const _: () = assert!(COLUMN_ID_END <= u16::MAX as usize, "an index is a column's id");
 
 /// What versions of one row have come to.
 #[derive(Debug)]

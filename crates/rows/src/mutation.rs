@@ -29,6 +29,7 @@ pub use memory::MutationMemory;
 
 const PARTITION_DELETION: u8 = 1;
 const STATIC_ROW: u8 = 2;
+const _: () = assert!(PARTITION_DELETION & STATIC_ROW == 0, "a bit for each");
 
 /// About what is in a mutation beside its key, rows and ranges.
 const HEAD_BYTES: usize = 64;
@@ -148,9 +149,11 @@ impl MutationBuilder {
         let encoded = Bytes::from(out);
         let mut places = places.into_iter().map(|place| Row::trusted(encoded.slice(place)));
         let static_row = self.static_row.as_ref().and_then(|_| places.next());
-        let rows = places.collect();
+        let rows: SmallVec<[Row; 1]> = places.collect();
+        assert_eq!(rows.len(), self.rows.len(), "every row is encoded");
+        assert_eq!(static_row.is_some(), self.static_row.is_some(), "so is the static one");
         let Self { table, key, deletion, ranges, .. } = self;
-        Mutation { table, key, deletion, static_row, rows, ranges, encoded }
+        Mutation { table, key, deletion, static_row, rows, ranges, encoded }.same_when_read()
     }
 }
 
@@ -177,6 +180,18 @@ impl Mutation {
         rows.push(Row::trusted(encoded.slice(place.row)));
         let deletion = DeletionTime::LIVE;
         Mutation { table, key, deletion, static_row: None, rows, ranges: Vec::new(), encoded }
+            .same_when_read()
+    }
+
+    /// It, seen to be what a replay of the log makes of its bytes. Not in a release: to read them is as much work as to
+    /// have written them.
+    fn same_when_read(self) -> Mutation {
+        debug_assert_eq!(
+            Mutation::from_encoded(self.encoded.clone()).as_ref(),
+            Ok(&self),
+            "what is written is read as the same"
+        );
+        self
     }
 
     /// The encoded bytes.
@@ -239,6 +254,7 @@ fn write_row(
     let mut out = write(out).finish_bytes();
     let row = row_start..out.len();
     let length = u32::try_from(row.len()).expect("a mutation is smaller than a frame");
+    assert!(!row.is_empty(), "a row is written behind what was there");
     out[row_start - 4..row_start].copy_from_slice(&length.to_le_bytes());
     push_count(&mut out, 0);
     (out, RowPlace { key, row })

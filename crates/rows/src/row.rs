@@ -50,6 +50,15 @@ const CELL_ENDS: u8 = 4;
 const CELL_EXPIRING: u8 = 8;
 const CELL_COMPLEX_DELETION: u8 = 16;
 
+const _: () = assert!(ROW_LIVENESS | ROW_LIVENESS_TTL | ROW_DELETION | ROW_PLAIN == 15, "a bit for each");
+const _: () = {
+    let all = CELL_COMPLEX | CELL_ROW_TIMESTAMP | CELL_ENDS | CELL_EXPIRING | CELL_COMPLEX_DELETION;
+    assert!(all == 31, "a bit for each");
+};
+const _: () =
+    assert!(SMALL_ROW_BYTES_MAX <= GATHERED_ROW_BYTES_MAX, "what is copied one by one is gathered, too");
+const _: () = assert!(GATHERED_ROW_BYTES_MAX < LARGE_ROW_BYTES, "large rows are not gathered");
+
 /// An encoded row: clustering, liveness, deletion and cells. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Row(Bytes);

@@ -190,6 +190,7 @@ impl RowBuilder {
     }
 
     fn push_cell(&mut self, cell: CellRef<'_>, has_path: bool) {
+        assert!(has_path || cell.path.is_empty(), "the one cell of a column has no path");
         let mut flags = 0;
         let flags_offset = self.bytes.len();
         self.bytes.push(0);
@@ -247,6 +248,8 @@ impl RowBuilder {
 
     fn mark(&mut self) {
         if self.is_plain {
+            let flags = self.bytes[self.flags_offset];
+            assert!(flags & !ROW_LIVENESS == 0, "of a plain row nothing is deleted and nothing expires");
             self.bytes[self.flags_offset] |= ROW_PLAIN;
         }
     }
@@ -261,4 +264,16 @@ fn push_run(bytes: &mut Vec<u8>, run: &[u8]) {
 fn push_deletion(bytes: &mut Vec<u8>, deletion: DeletionTime) {
     bytes.extend_from_slice(&deletion.timestamp.to_le_bytes());
     bytes.extend_from_slice(&deletion.local_deletion_time.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "the one cell of a column has no path")]
+    fn a_path_in_a_column_of_one_cell_is_seen() {
+        let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::NONE, DeletionTime::LIVE);
+        row.cell(ColumnId(1), CellRef::live(1, b"value").with_path(b"path"));
+    }
 }
