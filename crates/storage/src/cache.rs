@@ -38,6 +38,10 @@ const INDEX_FOURTHS: usize = 3;
 /// Of so many chunks that go, one round is the index pages' turn.
 const INDEX_TURN: u32 = 64;
 
+const _: () = assert!(SMALL_PART > 1, "the main queue has the most of a class");
+const _: () = assert!(INDEX_FOURTHS < 4, "index pages leave something to Data");
+const _: () = assert!(FREQUENCY_MAX < u8::MAX, "one more can be counted before it is cut");
+
 pub(crate) struct ChunkCache {
     state: RefCell<State>,
 }
@@ -179,6 +183,8 @@ impl ChunkCache {
         let is_in_main = class.ghosts.take(name_of(id));
         class.push(id, cost, is_in_main);
         state.slots.insert(id, Slot { chunk, frequency: Cell::new(0), is_in_main });
+        assert!(state.used_bytes <= state.room_bytes(), "what the cache holds is within its budget");
+        state.check_sums();
     }
 
     /// Forgets the chunks of files that are gone. They may be many: see [`ChunkCache::chunks_of`].
@@ -302,6 +308,7 @@ impl Reservation {
     /// Keeps back up to so many more bytes, if they are free and wanted.
     fn grow(&mut self, bytes: usize) -> usize {
         let state = &mut *self.cache.state.borrow_mut();
+        assert!(self.bytes <= self.wanted_bytes, "no more is kept back than is wanted");
         let free_bytes = state.own_bytes().saturating_sub(state.used_bytes);
         let bytes = bytes.min(free_bytes).min(self.wanted_bytes - self.bytes);
         state.reserved_bytes += bytes;
@@ -329,6 +336,7 @@ impl State {
 
     fn shrink_to(&mut self, bytes: usize) {
         while self.used_bytes > bytes {
+            assert!(!self.slots.is_empty(), "what is used is a chunk's");
             self.evict_one();
         }
     }
@@ -351,9 +359,20 @@ impl State {
         let Some(slot) = self.slots.remove(&id) else { return 0 };
         let cost = slot.chunk.len() + ENTRY_BYTES;
         let class = if is_index(id) { &mut self.index } else { &mut self.data };
-        *if slot.is_in_main { &mut class.main_bytes } else { &mut class.small_bytes } -= cost;
+        let queue_bytes = if slot.is_in_main { &mut class.main_bytes } else { &mut class.small_bytes };
+        assert!(cost <= *queue_bytes, "a chunk is counted in the queue that it is in");
+        *queue_bytes -= cost;
         self.used_bytes -= cost;
+        self.check_sums();
         cost
+    }
+
+    /// Whatever came or went.
+    fn check_sums(&self) {
+        let of_class = |class: &Class| class.small_bytes + class.main_bytes;
+        let sum = of_class(&self.data) + of_class(&self.index);
+        assert_eq!(self.used_bytes, sum, "what is used is what the four queues hold");
+        assert_eq!(self.used_bytes == 0, self.slots.is_empty(), "nothing is used without a chunk");
     }
 }
 
@@ -391,6 +410,7 @@ impl Class {
         }
         if is_small {
             let cost = slot.chunk.len() + ENTRY_BYTES;
+            assert!(cost <= self.small_bytes, "a chunk is counted in the queue that it leaves");
             self.small_bytes -= cost;
             self.main_bytes += cost;
             slot.is_in_main = true;

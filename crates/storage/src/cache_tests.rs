@@ -195,3 +195,12 @@ fn a_reservation_takes_only_what_is_free_and_gives_it_back() {
     drop(spare);
     check(&cache);
 }
+
+#[test]
+fn a_sum_that_is_wrong_is_seen_at_the_next_change() {
+    let cache = cache(10);
+    cache.insert(data(1), chunk(1000));
+    cache.state.borrow_mut().used_bytes += 1;
+    let broken = runtime::caught(|| cache.insert(data(2), chunk(1000))).expect_err("it is seen");
+    assert!(broken.what.contains("what is used is what the four queues hold"), "{broken}");
+}

@@ -42,6 +42,18 @@ pub(crate) const READ_AHEAD_BYTES_MAX: u64 = 256 << 10;
 const CLASS_COUNT: usize = 16;
 const CLASS_BYTES_MIN: u64 = 512;
 
+const _: () = assert!(READS_MIN < READS_MAX, "there is a choice before counts are halved");
+const _: () = assert!(CLASS_BYTES_MIN << (CLASS_COUNT - 2) <= WANTED_BYTES_MAX, "each class has reads");
+const _: () = {
+    let mut choice = 0;
+    while choice < CHOICES.len() {
+        assert!(CHOICES[choice].is_power_of_two(), "a length that a chunk may have");
+        assert!(CHOICES[choice] as u64 <= READ_AHEAD_BYTES_MAX, "a whole chunk is read ahead");
+        assert!(choice == 0 || CHOICES[choice - 1] < CHOICES[choice], "choices rise");
+        choice += 1;
+    }
+};
+
 /// How much of Data reads wanted that had to go to the disk for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColdReads {
@@ -116,6 +128,8 @@ impl ColdReads {
 
     /// The length to write with from now on.
     fn choose(&self, present: u32) -> u32 {
+        let counted: u64 = self.classes.iter().map(|class| class.read_count).sum();
+        assert_eq!(self.read_count, counted, "a read is in one class");
         let best = CHOICES.into_iter().min_by_key(|choice| self.cost(*choice));
         let saves_enough = |best: u32| {
             let (cost, before) = (self.cost(best), self.cost(present));

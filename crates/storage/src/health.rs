@@ -19,6 +19,7 @@ use crate::StorageError;
 
 /// Failures that are remembered, the latest.
 const FAULTS_KEPT: usize = 100;
+const _: () = assert!(FAULTS_KEPT > 0, "the last fault is known");
 
 /// What to do when table files, manifests or their directories fail; as Cassandra's of the same names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -74,6 +74,7 @@ pub(crate) struct Sample<'a> {
 }
 
 const SAMPLED_PART: u64 = 16;
+const _: () = assert!(SAMPLED_PART.is_power_of_two(), "to count up to it takes no division");
 
 impl<'a> Sample<'a> {
     /// Of so many things that are done together.
@@ -110,6 +111,7 @@ fn minute(now: Duration) -> u64 {
 struct SliceMinutes([SliceMinute; MINUTES_KEPT as usize]);
 
 const MINUTES_KEPT: u64 = 5;
+const _: () = assert!(MINUTES_KEPT > 0, "the present minute is kept");
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SliceMinute {

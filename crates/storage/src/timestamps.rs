@@ -17,6 +17,7 @@ const LEAD_MAX: i64 = 1_000;
 /// A floor that is so far ahead of the clock, in µs, was not raised at this time: the clock has jumped
 /// back, or some shard gives more than one timestamp a microsecond.
 const AHEAD: i64 = 2 * LEAD_MAX;
+const _: () = assert!(AHEAD > LEAD_MAX, "a floor that was raised just now is not far ahead");
 
 pub(crate) struct Timestamps {
     clock: Arc<dyn Clock>,

@@ -14,13 +14,15 @@ impl<'a> Generations<'a> {
     /// elsewhere) counts as one of the 0th.
     pub(crate) fn of(files: &[&'a FileFacts]) -> Self {
         let mut levels: [Vec<&FileFacts>; LEVEL_COUNT] = Default::default();
-        let mut files = files.to_vec();
+        let (mut files, file_count) = (files.to_vec(), files.len());
         files.sort_by_key(|file| (file.first, file.last, file.id));
         for file in files {
             let level = level_of(file);
             let overlaps = levels[level].last().is_some_and(|before: &&FileFacts| before.last >= file.first);
             levels[if overlaps { 0 } else { level }].push(file);
         }
+        let count: usize = levels.iter().map(Vec::len).sum();
+        assert_eq!(count, file_count, "a file is in one level");
         Generations { levels }
     }
 

@@ -46,6 +46,7 @@ pub use report::{
 
 /// Levels that the leveled strategy can have, the 0th included.
 pub(crate) const LEVEL_COUNT: usize = 9;
+const _: () = assert!(LEVEL_COUNT > 1, "there is a level above the 0th");
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]

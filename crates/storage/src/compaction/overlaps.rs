@@ -70,6 +70,7 @@ pub(crate) fn buckets(threshold: usize, method: Inclusion, sets: &[Set]) -> Vec<
                 end += 1;
             }
         }
+        assert!(end_before <= start && start < end, "a set is in one bucket");
         buckets.push(start..end);
         end_before = end;
         at = end;

@@ -14,6 +14,7 @@ use rows::{PartitionKey, Row};
 const REGION_BYTES_MIN: usize = 1 << 10;
 /// Regions grow up to this as the memtable does.
 const REGION_BYTES_MAX: usize = 256 << 10;
+const _: () = assert!(REGION_BYTES_MIN <= REGION_BYTES_MAX, "regions grow");
 
 /// Regions, the last of them with room.
 #[derive(Debug, Default)]
@@ -61,9 +62,12 @@ impl Arena {
             let next = self.memory_bytes.clamp(REGION_BYTES_MIN, REGION_BYTES_MAX);
             self.room = BytesMut::with_capacity(next.max(bytes));
             let length = self.room.capacity();
-            self.regions.insert(self.room.as_ptr() as usize, (length, self.room.split_to(0)));
+            let region = (length, self.room.split_to(0));
+            let before = self.regions.insert(self.room.as_ptr() as usize, region);
+            assert!(before.is_none(), "the memory of a region is held as long as the arena");
             self.memory_bytes += length;
         }
+        assert!(self.room.capacity() >= bytes, "what is copied does not leave its region");
         &mut self.room
     }
 }

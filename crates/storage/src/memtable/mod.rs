@@ -91,7 +91,7 @@ impl Memtable {
     /// Merges a write in. `position` is where the commit log keeps it, `None` when it does not; `place` that of
     /// its partition, if it is known already.
     pub(crate) fn apply(&mut self, mutation: &Mutation, position: Option<LogPosition>, place: Option<Place>) {
-        debug_assert_eq!(mutation.table, self.table.id(), "a mutation goes to its own table");
+        assert_eq!(mutation.table, self.table.id(), "a mutation goes to the memtable of its table");
         if let (None, Some(position)) = (self.first_position, position) {
             self.first_position = Some(position);
         }
@@ -99,9 +99,10 @@ impl Memtable {
         self.operation_count += 1;
         let arena = &mut self.arena;
         let key = &mutation.key;
+        // Not in a release: to compare the keys again takes a good part of the time of a small write.
         debug_assert!(
             place.is_none_or(|place| self.partitions.key_at(place) == key),
-            "the place of its partition"
+            "the place is that of the mutation's partition"
         );
         let (partition, is_new) = match place {
             Some(place) => (self.partitions.at_mut(place), false),

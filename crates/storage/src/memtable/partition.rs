@@ -93,17 +93,19 @@ impl MemoryPartition {
     fn apply_row(&mut self, row: &Row, context: &mut Context<'_>) -> usize {
         if context.comparator.types().is_empty() {
             let mut one = match std::mem::replace(&mut self.rows, MemoryRows::None) {
+                MemoryRows::None => None,
                 MemoryRows::One(old) => Some(old),
-                _ => None,
+                MemoryRows::Many(_) => unreachable!("without clustering columns a partition has one row"),
             };
             let grown = merge_into(&mut one, row, context, merge);
             self.rows = one.map_or(MemoryRows::None, MemoryRows::One);
             return self.put_aside(grown, || row_key(row, context.comparator));
         }
         if !matches!(self.rows, MemoryRows::Many(_)) {
+            assert!(matches!(self.rows, MemoryRows::None), "with clustering columns rows lie in a tree");
             self.rows = MemoryRows::Many(BTreeMap::new());
         }
-        let MemoryRows::Many(rows) = &mut self.rows else { return 0 };
+        let MemoryRows::Many(rows) = &mut self.rows else { unreachable!("it was made just above") };
         match rows.entry(row_key(row, context.comparator)) {
             Entry::Occupied(mut old) => {
                 let grown = merge(old.get_mut(), row, context);

@@ -26,6 +26,11 @@ const FULL: usize = WIDTH * 2 / 3;
 pub const KEYS_TOGETHER: usize = 16;
 /// No leaf.
 const NONE: u32 = u32::MAX;
+/// Levels of inner nodes at most: enough for two billion entries.
+const HEIGHT_MAX: usize = 16;
+
+const _: () = assert!(WIDTH.is_multiple_of(2), "a node that is full becomes two of the same size");
+const _: () = assert!((WIDTH / 2).pow(8) > NONE as usize, "eight levels are enough for all places");
 
 /// Where an entry is, for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +89,11 @@ impl Run {
     }
 
     fn insert(&mut self, index: usize, token: i64, place: u32) {
+        assert!(index <= self.count && self.count < WIDTH, "a node has room for what comes");
+        let (before, behind) = (&self.tokens[..index], &self.tokens[index..self.count]);
+        let is_in_order = before.last().is_none_or(|last| *last <= token)
+            && behind.first().is_none_or(|next| token <= *next);
+        assert!(is_in_order, "tokens of a node rise");
         self.tokens.copy_within(index..self.count, index + 1);
         self.places.copy_within(index..self.count, index + 1);
         (self.tokens[index], self.places[index]) = (token, place);
@@ -92,6 +102,7 @@ impl Run {
 
     /// Keeps the first so many; the others.
     fn split_off(&mut self, kept: usize) -> Run {
+        assert!(kept < self.count, "a node that is split leaves something to both");
         let (mut rest, count) = (Run::EMPTY, self.count - kept);
         rest.tokens[..count].copy_from_slice(&self.tokens[kept..self.count]);
         rest.places[..count].copy_from_slice(&self.places[kept..self.count]);
@@ -128,7 +139,7 @@ impl<V> PartitionTree<V> {
     /// two, so that the memory each waits for comes while the others are looked at. `look` tells which
     /// bytes of a value will be read.
     pub(super) fn places_of(&self, keys: &[&PartitionKey], look: impl Fn(&V) -> Option<&[u8]>) -> Places {
-        debug_assert!(keys.len() <= KEYS_TOGETHER, "so many at once");
+        assert!(keys.len() <= KEYS_TOGETHER, "so many keys are looked for together");
         if self.root == NONE {
             return SmallVec::from_elem(None, keys.len());
         }
@@ -316,6 +327,7 @@ impl<V> PartitionTree<V> {
         root.insert(0, below);
         self.root = self.inner.push(root);
         self.height += 1;
+        assert!(self.height as usize <= HEIGHT_MAX, "the way down is remembered");
     }
 }
 
@@ -327,10 +339,10 @@ impl Inner {
     }
 }
 
-/// The inner nodes passed on the way down. A tree of two billion entries has eight levels.
+/// The inner nodes passed on the way down.
 #[derive(Default)]
 struct Path {
-    steps: [(u32, usize); 16],
+    steps: [(u32, usize); HEIGHT_MAX],
     length: usize,
 }
 
@@ -488,6 +500,19 @@ mod tests {
                 check(&tree, &map);
             }
         }
+    }
+
+    #[test]
+    fn a_node_takes_nothing_out_of_its_order_and_no_more_than_it_has_room_for() {
+        let said = |run: &mut Run, index: usize, token: i64| {
+            runtime::caught(|| run.insert(index, token, 0)).err().map(|panicked| panicked.what)
+        };
+        let mut run = Run::EMPTY;
+        assert_eq!(said(&mut run, 0, 5), None);
+        assert_eq!(said(&mut run, 1, 4).as_deref(), Some("tokens of a node rise"));
+        assert_eq!(said(&mut run, 0, 6).as_deref(), Some("tokens of a node rise"));
+        (1..WIDTH).for_each(|index| run.insert(index, 5, 0));
+        assert_eq!(said(&mut run, 0, 5).as_deref(), Some("a node has room for what comes"));
     }
 
     proptest! {

@@ -38,6 +38,8 @@ pub(super) const PATIENCE_OF_MERGES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(1);
 /// So much must memtables grow or shrink before the cache borrows less or more.
 const LENDING_STEP_BYTES: usize = 1 << 20;
+const _: () = assert!(CACHE_PART_MIN > 1, "most of the cache's memory may be pinned");
+const _: () = assert!(PATIENCE_OF_MERGES < PATIENCE_OF_PREFETCH, "a merge that falls behind is dear");
 
 /// What the cache's share of memory depends on.
 #[derive(Default)]
@@ -195,7 +197,8 @@ impl Fetcher {
             // Whoever read it failed, or went away. The next one to ask learns why.
         }
         let flight = Rc::new(Flight::default());
-        self.flights.borrow_mut().insert(need.id, Rc::clone(&flight));
+        let other = self.flights.borrow_mut().insert(need.id, Rc::clone(&flight));
+        assert!(other.is_none(), "a chunk is read once at a time");
         let landing = Landing { fetcher: self, id: need.id, flight };
         let mut chunks = self.read(&need, 1).await?;
         let Some(chunk) = chunks.pop() else { unreachable!("an extent holds at least one chunk") };

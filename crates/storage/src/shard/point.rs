@@ -56,7 +56,7 @@ impl Shard {
         reads: PointReads<'_>,
         mut show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) -> u64 {
-        debug_assert!(reads.table.clustering_types().is_empty(), "a partition has one row");
+        assert!(reads.table.clustering_types().is_empty(), "a partition has one row");
         let Ok(store) = self.store(reads.table.id()) else { return 0 };
         if store.check_readable().is_err() || !reads.table.dropped_columns().is_empty() {
             return 0;

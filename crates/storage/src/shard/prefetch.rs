@@ -208,6 +208,7 @@ impl Shard {
         run: &mut Run,
         count: usize,
     ) -> Result<bool, StorageError> {
+        assert!((1..=run.count as usize).contains(&count), "a piece is of its run");
         let id = ChunkId { file: run.file.number(), component: run.component, index: run.first };
         let need = ChunkNeed { file: Arc::clone(&run.file), id };
         let (bytes, is_over) = (need.extent(count)?.bytes as u64, || self.is_stopping.get());

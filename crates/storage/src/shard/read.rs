@@ -32,6 +32,7 @@ use crate::{
 const STEPS_PER_TURN: u32 = 1024;
 /// And after which it looks whether it has been long already.
 const STEPS_PER_LOOK: u32 = 16;
+const _: () = assert!(STEPS_PER_LOOK < STEPS_PER_TURN, "it looks before it lets others go first");
 /// A row of so many bytes is as much work as one step more.
 pub(super) const STEP_BYTES: usize = 4 << 10;
 
@@ -263,6 +264,7 @@ impl<'a> Reading<'a> {
             return Ok(true);
         }
         self.bytes += bytes;
+        assert!(self.bytes <= self.command.limits.bytes_max, "a page is no larger than it may be");
         self.encoded_bytes += row.as_encoded().len();
         self.row_count += 1;
         let is_full = self.is_full();

@@ -22,6 +22,10 @@ const ROW_COPIES: usize = 3;
 /// A shard has so much in any case.
 const BYTES_MIN: usize = 1 << 20;
 const KIB: usize = 1 << 10;
+const _: () = assert!(SMALL_PART > 1, "large reads have the most of it");
+const _: () =
+    assert!(SMALL_BYTES <= BYTES_MIN / SMALL_PART, "the part of small reads has room for each of them");
+const _: () = assert!(UNKNOWN_BYTES <= SMALL_BYTES, "a read of which nothing is known is small");
 
 /// Memory that the reads of a shard work in; of each kind, first come, first served.
 #[derive(Debug)]
@@ -61,6 +65,7 @@ impl ReadMemory {
 impl Part {
     fn new(bytes: usize) -> Self {
         let kibibytes = u32::try_from(bytes / KIB).unwrap_or(u32::MAX).min(1 << 28);
+        assert!(kibibytes > 0, "every read comes in by itself");
         Part { free: Semaphore::new(kibibytes as usize), kibibytes }
     }
 

@@ -38,6 +38,7 @@ const PARTITIONS_RESERVED_MAX: u32 = 128;
 
 /// Memory for copies that is taken at a time.
 const COPIED_BYTES: usize = 16 << 10;
+const _: () = assert!(PARTITIONS_RESERVED_MAX <= PARTITIONS_PER_TURN, "room is made for what a turn gives");
 
 /// How a scan of partitions of one row ended.
 pub(super) enum LoneScanned {
@@ -269,10 +270,11 @@ impl<'m> LoneMerge<'m> {
 
     /// Takes the partition of that key: the sources that stand at it are to go on then.
     fn take(&mut self, key: &PartitionKey) {
-        debug_assert!(self.unread.is_empty(), "those of the one before have gone on");
+        assert!(self.unread.is_empty(), "those of the partition before have gone on");
         let stands_there = |headed: &Headed<'_>| headed.token == Some(key.token) && headed.key() == key.bytes;
         let there = self.sources.iter().enumerate().filter(|(_, headed)| stands_there(headed));
         self.unread.extend(there.map(|(index, _)| index));
+        assert!(!self.unread.is_empty(), "a partition is some source's");
     }
 
     /// What the sources of the partition taken have of it.

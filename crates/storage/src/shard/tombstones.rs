@@ -113,6 +113,7 @@ impl Reading<'_> {
     /// The error that ends a read.
     pub(super) fn too_many(&self, key: PartitionKey, clustering: Option<Clustering>) -> StorageError {
         let Passed { count: tombstone_count, rows_before, .. } = self.passed;
+        assert!(rows_before <= self.row_count, "rows of a page only get more");
         let live_count = u64::from(self.row_count - rows_before);
         let found = TooManyTombstones { tombstone_count, live_count, key, clustering };
         StorageError::TooManyTombstones(Box::new(found))

@@ -89,7 +89,8 @@ struct Hurry<'a>(&'a Shard);
 
 impl<'a> Hurry<'a> {
     fn begin(shard: &'a Shard) -> Self {
-        shard.visits.is_hurried.set(true);
+        let was_hurried = shard.visits.is_hurried.replace(true);
+        assert!(!was_hurried, "one visits at a time");
         Hurry(shard)
     }
 }

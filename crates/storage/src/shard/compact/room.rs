@@ -50,6 +50,11 @@ impl Shard {
         let (out, kept) =
             files.drain(..).partition(|_| places.next().is_some_and(|place| taken_away.contains(&place)));
         *files = kept;
+        assert_eq!(
+            (files.len(), out.len()),
+            (inputs.len() - taken_away.len(), taken_away.len()),
+            "each once"
+        );
         Ok(out)
     }
 }
