@@ -37,6 +37,7 @@ impl Part {
     /// again, and what is between them, too.
     fn tombstones_taken(self) -> Vec<PartitionTombstones> {
         let (all, left) = (self.partition_count as u64, self.partitions.len() as u64);
+        assert!(left <= all, "partitions are taken");
         let mut tombstones = self.tombstones;
         if left > 0 {
             tombstones.iter_mut().for_each(|met| met.count = met.count * (all - left) / all);
@@ -47,7 +48,7 @@ impl Part {
 }
 
 pub(crate) fn assemble(pages: Vec<ReadPage>, order: Order, command: &ReadCommand) -> ReadPage {
-    let partition_count = pages.iter().map(|page| page.partitions.len()).sum();
+    let partition_count: usize = pages.iter().map(|page| page.partitions.len()).sum();
     let mut page = ReadPage { partitions: Vec::with_capacity(partition_count), ..ReadPage::default() };
     let part = |part: ReadPage| Part {
         partition_count: part.partitions.len(),
@@ -74,6 +75,7 @@ pub(crate) fn assemble(pages: Vec<ReadPage>, order: Order, command: &ReadCommand
             }
         }
     }
+    assert!(page.partitions.len() <= partition_count, "what is in the page is some shard's, and once");
     match order {
         Order::Ring => {
             parts.into_iter().for_each(|part| page.add_tombstones_of_range(part.tombstones_taken()))

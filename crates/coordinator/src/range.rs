@@ -22,6 +22,7 @@ use crate::{Coordinator, CoordinatorError};
 const WIDENING: u128 = 8;
 /// A stretch of that many pieces a shard is spread evenly enough to ask each for its share.
 const EVEN_PIECES: u64 = 8;
+const _: () = assert!(WIDENING > 1, "stretches come to the range's end");
 
 impl Coordinator {
     pub(crate) async fn read_range(
@@ -71,6 +72,10 @@ impl Coordinator {
                 return Ok(page);
             }
             missing = missing.saturating_sub(u32::try_from(given).unwrap_or(u32::MAX)).max(1);
+            assert!(
+                first <= last && last < range.last,
+                "the next stretch is behind this one, and in the range"
+            );
             first = Token(last.0 + 1);
             widening *= WIDENING;
         }

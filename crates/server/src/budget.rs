@@ -36,6 +36,7 @@ pub(crate) const READ_BYTES_MIN: usize = 4 << 10;
 /// What a request holds beside its frame while it waits: its future. Its answer is counted by
 /// [`query::AnswerMemory`].
 const REQUEST_BYTES: usize = 4 << 10;
+const _: () = assert!(READ_BYTES_MIN < READ_BYTES, "beyond the budget turns are smaller");
 
 /// What can be told of a shard's budget from other threads.
 #[derive(Debug, Default)]
@@ -153,7 +154,9 @@ impl Budget {
     }
 
     fn subtract(&self, bytes: usize) {
-        self.figures.held_bytes.store(self.held_bytes().saturating_sub(bytes), Ordering::Relaxed);
+        let held_bytes = self.held_bytes();
+        assert!(bytes <= held_bytes, "what is given back was counted");
+        self.figures.held_bytes.store(held_bytes - bytes, Ordering::Relaxed);
     }
 
     /// Is there room for one more request?
@@ -198,7 +201,8 @@ impl Budget {
             Until::Frame => &self.frame_count,
             Until::Taken => return,
         };
-        counter.set(counter.get().saturating_add_signed(by));
+        let count = counter.get().checked_add_signed(by);
+        counter.set(count.expect("what ends was begun"));
     }
 
     /// Counts a request that is refused.
@@ -234,6 +238,7 @@ impl Budget {
         };
         let room = place.room.borrow_mut().take();
         if let Some(room) = room {
+            assert_eq!(room.bytes(), place.want.get().bytes(), "who is called has the room it waited for");
             ticket.0 = None;
             return Poll::Ready(room);
         }
@@ -283,6 +288,14 @@ impl Budget {
             0 => line.iter().position(is_turn).and_then(|index| line.remove(index)),
             _ => None,
         }
+    }
+}
+
+/// Whoever holds anything holds the budget, too.
+impl Drop for Budget {
+    fn drop(&mut self) {
+        assert_eq!(self.held_bytes(), 0, "all that was held was given back");
+        assert_eq!((self.ending_count.get(), self.frame_count.get()), (0, 0), "all that was begun has ended");
     }
 }
 
@@ -357,6 +370,15 @@ mod tests {
             Poll::Ready(held) => Some(held),
             Poll::Pending => None,
         }
+    }
+
+    #[test]
+    fn what_was_not_counted_is_not_given_back() {
+        let budget = budget(1);
+        let said = |act: &dyn Fn()| runtime::caught(act).err().map(|panicked| panicked.what);
+        let given_back = said(&|| budget.subtract(1));
+        assert_eq!(given_back.as_deref(), Some("what is given back was counted"));
+        assert_eq!(said(&|| budget.count(Until::Ended, -1)).as_deref(), Some("what ends was begun"));
     }
 
     #[test]

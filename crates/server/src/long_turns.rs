@@ -62,6 +62,7 @@ impl LongTurns {
             };
         }
         if !self.is_taken.replace(true) {
+            assert!(self.line.borrow().is_empty(), "nobody passes those in line");
             return Poll::Ready(LongTurn(Rc::clone(self)));
         }
         let place = Rc::new(Place { waker: RefCell::new(context.waker().clone()), turn: RefCell::default() });
@@ -73,6 +74,7 @@ impl LongTurns {
 
 impl Drop for LongTurn {
     fn drop(&mut self) {
+        assert!(self.0.is_taken.get(), "one long turn goes on at a time");
         let next = self.0.line.borrow_mut().pop_front();
         match next {
             None => self.0.is_taken.set(false),

@@ -12,6 +12,7 @@ use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode, 
 /// Cassandra's `commitlog_segment_size`.
 const SEGMENT_BYTES_USUAL: u32 = 32 << 20;
 const SEGMENT_BYTES_MIN: u32 = 4 << 20;
+const _: () = assert!(SEGMENT_BYTES_MIN <= SEGMENT_BYTES_USUAL, "there are segments between them");
 
 /// What a server is started with.
 #[derive(Clone, Debug)]

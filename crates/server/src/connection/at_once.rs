@@ -28,6 +28,7 @@ const GATHERED_BYTES: usize = 64 << 10;
 
 /// A larger row is answered by a request of its own, which has to have room for it.
 pub(super) const ROW_BYTES_MAX: usize = 64 << 10;
+const _: () = assert!(POINTS_MAX == storage::KEYS_TOGETHER, "what is gathered is done together");
 
 /// Reads and writes of rows by their keys that were taken and not yet done. Memory is theirs for a turn only:
 /// most connections of many are idle.
@@ -88,11 +89,15 @@ impl<S, A> Gathered<S, A> {
         }
         self.statements.push(statement);
         self.answers.push(answer);
+        assert_eq!(self.statements.len(), self.answers.len(), "as many of both");
     }
 
     /// Takes out those that are done, and gives back those of each group.
     fn take_out(&mut self, done: PointSet, groups: &[PointSet]) -> Vec<Self> {
         let count = self.statements.len();
+        assert_eq!(self.answers.len(), count, "every statement has an answer");
+        let grouped_count: usize = groups.iter().map(|group| group.len()).sum();
+        assert!(done.len() + grouped_count <= count, "a statement is done, or in one group, or left");
         match groups {
             [group] if group.len() == count => return vec![std::mem::take(self)],
             [] if done.is_empty() => return Vec::new(),

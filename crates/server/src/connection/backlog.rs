@@ -27,6 +27,8 @@ const MARK_EVERY: Duration = Duration::from_millis(5);
 const MARK_COUNT_MAX: usize = 32;
 /// A pause between two turns counts for no more than this: a machine that stood still is no crowd.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
+const _: () = assert!(MARK_EVERY.as_millis() < PAUSE_MAX.as_millis(), "a pause is longer than a turn");
+const _: () = assert!(MARK_COUNT_MAX > 1, "there is a first mark and a last");
 
 /// A shard's time, of which pauses of the machine are left out.
 #[derive(Debug, Default)]

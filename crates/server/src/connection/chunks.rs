@@ -9,10 +9,11 @@ use std::rc::Rc;
 
 use bytes::BytesMut;
 
-use crate::budget::{Budget, Held};
+use crate::budget::{Budget, Held, READ_BYTES};
 
 /// Bytes of a buffer: some turns' worth, so that requests that wait lie close together.
 const CHUNK_BYTES: usize = 128 << 10;
+const _: () = assert!(READ_BYTES <= CHUNK_BYTES, "a turn's reading has room in one");
 
 /// A shard's buffers to read into.
 #[derive(Debug)]
@@ -35,6 +36,7 @@ impl Chunks {
     /// An empty buffer with room for so many bytes, which are less than [`CHUNK_BYTES`]. What is put into it
     /// is split off.
     pub(super) fn with_room(&mut self, bytes: usize) -> &mut BytesMut {
+        assert!(bytes <= CHUNK_BYTES, "no more is read at once");
         let current = &mut self.current;
         if current.capacity() - current.len() < bytes && !current.try_reclaim(bytes) {
             let free = self.kept.iter_mut().position(|chunk| chunk.try_reclaim(CHUNK_BYTES));
@@ -43,6 +45,7 @@ impl Chunks {
             self.kept.push(std::mem::replace(current, next));
             self.held.set(self.kept.len() * CHUNK_BYTES);
         }
+        assert!(self.current.capacity() - self.current.len() >= bytes, "there is room");
         &mut self.current
     }
 

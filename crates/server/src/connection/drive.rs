@@ -425,6 +425,13 @@ impl Connection {
         held.set_ending(!self.is_blocked);
         self.pending.push(Pending { done, held });
         self.pending_count += request_count;
+        self.check_pending();
+    }
+
+    /// Each that waits is one request or several.
+    fn check_pending(&self) {
+        assert!(self.pending.len() <= self.pending_count, "requests that wait are counted");
+        assert_eq!(self.pending.is_empty(), self.pending_count == 0, "and no others are");
     }
 
     /// Answers a request that is not carried out.
@@ -438,7 +445,9 @@ impl Connection {
 
     /// Puts the answers to requests that waited.
     fn put_late(&mut self, done: Done) {
+        assert!(done.len() <= self.pending_count, "what is done was waited for");
         self.pending_count -= done.len();
+        self.check_pending();
         match done {
             Done::Answer(answered) => self.put_answered(answered),
             Done::Reads(reads) => self.put_reads(reads),
