@@ -305,7 +305,7 @@ impl Shard {
 
     fn may_compact(&self, store: &TableStore) -> bool {
         let state = &store.compacting;
-        let is_held = store.is_dropped.get() || self.is_stopping.get() || state.is_off.get();
+        let is_held = store.is_dropped.get() || self.check_open().is_err() || state.is_off.get();
         !is_held && state.paused.get() == 0 && Settings::of(&store.table().options().compaction).is_enabled
     }
 

@@ -23,7 +23,7 @@ impl Shard {
             let mut next_look = Duration::ZERO;
             loop {
                 let Some(shard) = this.upgrade() else { return };
-                if shard.is_stopping.get() {
+                if shard.check_open().is_err() {
                     return;
                 }
                 let now = shard.runtime.clock.elapsed();

@@ -284,10 +284,11 @@ impl TableStore {
         self.memtables().iter().filter_map(|slot| slot.with(Memtable::first_position)).min()
     }
 
-    /// Logs that background work on the table failed, unless that is the stop of the node.
+    /// Logs that background work on the table failed, unless that is the stop of the node, or the end of one that is
+    /// broken: that was told when it was found.
     fn log_failure(&self, act: &str, done: Result<(), StorageError>) {
         let Err(error) = done else { return };
-        if !matches!(error, StorageError::ShuttingDown) {
+        if !matches!(error, StorageError::ShuttingDown | StorageError::Broken(_)) {
             let table = self.table();
             tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "{act} failed");
         }

@@ -245,7 +245,7 @@ impl Shard {
     pub(super) async fn note_hot(&self) {
         let is_hot = |store: &Rc<TableStore>| prefetch_of(store) == Prefetch::Hot;
         let stores: Vec<_> = self.stores().into_iter().filter(is_hot).collect();
-        if stores.is_empty() {
+        if stores.is_empty() || self.runtime.failsafe.check().is_err() {
             return;
         }
         let files: Vec<_> = stores.iter().flat_map(|store| store.files().to_vec()).collect();

@@ -334,7 +334,10 @@ impl Shard {
     }
 
     /// May anything be written?
-    fn check_open(&self) -> Result<(), StorageError> {
+    ///
+    /// # Errors
+    /// The node is stopping, or broken.
+    pub(super) fn check_open(&self) -> Result<(), StorageError> {
         self.runtime.failsafe.check()?;
         if self.is_stopping.get() { Err(StorageError::ShuttingDown) } else { Ok(()) }
     }

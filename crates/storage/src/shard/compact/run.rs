@@ -321,7 +321,8 @@ impl Shard {
             }) else {
                 return Ok(None);
             };
-            let is_over = || store.is_dropped.get() || self.is_stopping.get() || active.watch.is_stopped();
+            let is_over =
+                || store.is_dropped.get() || self.check_open().is_err() || active.watch.is_stopped();
             if is_over() {
                 self.runtime.io.run(move || going.abandon()).await;
                 return if active.watch.is_stopped() { Ok(None) } else { Err(StorageError::ShuttingDown) };
