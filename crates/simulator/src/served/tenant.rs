@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::{Query, QueryParameters, Request, Response, Text, Version};
-use runtime::{Background, Io, SeededRandom, VirtualClock};
+use runtime::{Background, Failsafe, Io, Plants, SeededRandom, VirtualClock};
 use server::{Limits, LocalServer, RequestWays, ServerError, ServerOptions};
 use storage::{StorageOptions, SyncMode};
 use tokio::sync::oneshot;
@@ -270,6 +270,8 @@ impl Tenant {
                 random: Arc::new(SeededRandom::new(seeds[0])),
                 background: Background::seeded_tasks(seeds[1], Duration::from_millis(200)),
                 io: Io::seeded(seeds[2], delay_max),
+                failsafe: Failsafe::default(),
+                plants: Plants::default(),
             };
             match LocalServer::start(&runtime, options).await {
                 Err(error) => _ = report.send(Err(error)),

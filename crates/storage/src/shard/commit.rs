@@ -7,6 +7,7 @@
 //!
 //! Nobody else changes either meanwhile. A change that no longer fits, since somebody else was first, is not made.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
