@@ -13,7 +13,7 @@ use crate::report::{Failure, Tally};
 /// Runs `--seeds N` seeds from `--from S` on, or the one of `--seed S`. `--release` is several times faster, but leaves
 /// out the checks that only debug builds have.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
-    arguments.only(&["only", "seeds", "from", "seed", "events", "once", "release"])?;
+    arguments.only(&["only", "seeds", "from", "seed", "events", "once", "plant", "plants", "release"])?;
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "simulator", "--bin", "simulate"]);
     if arguments.flag("release") {
@@ -34,6 +34,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     command.args(["--events".to_owned(), event_count.to_string()]);
     if let Some(kind) = arguments.text("only") {
         command.args(["--only", kind]);
+    }
+    if let Some(plant) = arguments.text("plant") {
+        command.args(["--plant", plant]);
+    }
+    if arguments.flag("plants") {
+        command.arg("--plants");
     }
     if arguments.flag("once") {
         command.arg("--once");

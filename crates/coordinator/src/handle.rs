@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cluster::MetadataLog;
-use runtime::{Io, Runtime};
+use runtime::{Io, Plant, Runtime};
 use schema::{Schema, TableId};
 use storage::ShardHandle;
 use uuid::Uuid;
@@ -49,6 +49,11 @@ impl Coordinator {
     /// What the node runs on.
     pub fn runtime(&self) -> &Runtime {
         self.shard.local().runtime()
+    }
+
+    /// Was that fault planted in the node? See [`runtime::Plants`].
+    pub fn has_planted(&self, plant: Plant) -> bool {
+        self.runtime().plants.has(plant)
     }
 
     /// The schema now in force on this shard.

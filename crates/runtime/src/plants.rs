@@ -34,6 +34,40 @@ plants! {
     PartitionLost,
     /// A memtable's memory is counted twice when it is let go.
     MemoryGivenBackTwice,
+    /// A write is acknowledged before its sync.
+    UnsyncedAcknowledgement,
+    /// What a visitor wrote is acknowledged before its sync.
+    VisitorDoesNotWait,
+    /// Of writes that went to their shard together only the first is done.
+    GroupLost,
+    /// A write is merged into the memtable and not logged.
+    UnloggedWrite,
+    /// A visitor comes to the shard beside the one that it means.
+    WrongShardVisited,
+    /// A page that is not the last says that it is.
+    ShortRead,
+    /// Reads pass over memtables that are being flushed.
+    FrozenMemtablePassedOver,
+    /// Reads pass over a table's first file, where there are several.
+    FilePassedOver,
+    /// A flush says of writes that came after it that they are in its file.
+    FlushedTooFar,
+    /// Segments of the log go before their writes are in files.
+    SegmentDiscardedEarly,
+    /// A truncation leaves the first shard out.
+    HalfTruncation,
+    /// A truncation that was cut off is not finished at the start.
+    TruncationForgotten,
+    /// A logged batch over several shards has no record.
+    BatchUnrecorded,
+    /// Batches that were cut off are not finished at the start.
+    BatchesForgotten,
+    /// The short way of writes does not know the client's timestamp.
+    TimestampIgnored,
+    /// Rows that were read together answer each other's requests.
+    AnswersSwapped,
+    /// A write is answered twice.
+    AnsweredTwice,
 }
 
 const _: () = assert!(Plant::ALL.len() <= u64::BITS as usize, "each has a bit");

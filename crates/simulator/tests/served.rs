@@ -1,9 +1,10 @@
 //! A handful of seeds of nodes that serve clients, some twice. `cargo xtask sim --only served` runs more of them.
 
+use runtime::Plant;
 use simulator::{Outcome, Way, Ways, simulate_served};
 
 fn run(seed: u64) -> (Outcome, Ways) {
-    let (outcome, ways) = simulate_served(seed);
+    let (outcome, ways) = simulate_served(seed, None);
     if let Some(violation) = &outcome.violation {
         let events = outcome.events.last(30).join("\n  ");
         panic!("seed {seed} fails (cargo xtask sim --only served --seed {seed}): {violation}\n  {events}");
@@ -26,5 +27,14 @@ fn the_same_seed_gives_the_same_events() {
     for seed in 1..4 {
         let [one, other] = [(); 2].map(|()| run(seed).0.events);
         assert_eq!(one, other, "seed {seed} (cargo xtask sim --only served --seed {seed})");
+    }
+}
+
+/// Faults that a few seeds find; `cargo xtask sim --plants` tries all of them.
+#[test]
+fn planted_faults_are_found() {
+    for plant in [Plant::GroupLost, Plant::WrongShardVisited, Plant::AnswersSwapped, Plant::UnloggedWrite] {
+        let found = (1..40).find(|seed| simulate_served(*seed, Some(plant)).0.violation.is_some());
+        assert!(found.is_some(), "{plant:?} is not found");
     }
 }

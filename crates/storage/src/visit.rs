@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use rows::{Mutation, PartitionKey, RowInPlace};
+use runtime::Plant;
 
 use crate::shard::Rest;
 use crate::{
@@ -126,6 +127,9 @@ impl ShardHandle {
 
     #[expect(unsafe_code, reason = "visits ask for a promise that the compiler cannot check")]
     fn visit<T: Send>(&self, owner: usize, act: impl FnOnce(&crate::Shard) -> T + Send) -> Option<T> {
+        let count = self.shards().count();
+        let is_led_astray = self.local().runtime().plants.has(Plant::WrongShardVisited);
+        let owner = if is_led_astray { (owner + 1) % count } else { owner };
         // SAFETY: the `visiting_` functions of `Shard`, which are all that `act` calls, spawn no task and put
         // nothing into thread locals; the futures they poll end with them. Of what they read,
         // `visiting_point_reads` shows its caller rows, all of whose parts are `Send`.

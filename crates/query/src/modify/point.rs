@@ -6,6 +6,7 @@
 
 use coordinator::{Consistency, Coordinator};
 use rows::{DeletionTime, Mutation, MutationMemory, RowBuilder};
+use runtime::Plant;
 use schema::ColumnId;
 use smallvec::SmallVec;
 use types::{CqlType, Token};
@@ -128,7 +129,10 @@ impl PointRequest<'_> {
     fn time(&self, plan: &ModifyPlan) -> WriteTime {
         let time_to_live = plan.table.options().default_time_to_live;
         WriteTime {
-            timestamp: self.timestamp.unwrap_or_else(|| self.coordinator.next_timestamp()),
+            timestamp: self
+                .timestamp
+                .filter(|_| !self.coordinator.has_planted(Plant::TimestampIgnored))
+                .unwrap_or_else(|| self.coordinator.next_timestamp()),
             time_to_live,
             // Nothing but an end of life asks for it.
             now: if time_to_live == 0 { 0 } else { self.coordinator.now_seconds() },

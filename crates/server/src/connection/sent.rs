@@ -15,6 +15,7 @@ use std::ops::ControlFlow;
 use bytes::BytesMut;
 use protocol::{Frame, HEADER_BYTES, Response, ResponseEnvelope};
 use query::{AnswerRoom, PointRead, PointRow, PointSet, PointWrite, PointsWritten, QueryError};
+use runtime::Plant;
 
 use super::answer::Cells;
 use super::at_once::{Asked, AtOnce, Gathered, ROW_BYTES_MAX};
@@ -122,7 +123,9 @@ impl Connection {
         for row in rows {
             assert!(begin <= row.cells_end, "cells lie in the order of their rows");
             assert!(!answered.contains(row.index), "a read is answered once");
-            self.put_seen(&asked[row.index], &cells[begin..row.cells_end], row.row_count);
+            let is_swapped = self.server.tracer.coordinator.has_planted(Plant::AnswersSwapped);
+            let index = if is_swapped { asked.len() - 1 - row.index } else { row.index };
+            self.put_seen(&asked[index], &cells[begin..row.cells_end], row.row_count);
             answered.insert(row.index);
             begin = row.cells_end;
         }
@@ -164,6 +167,9 @@ impl Connection {
     /// Answers a write.
     pub(super) fn put_void(&mut self, frame: &Frame) {
         let envelope = ResponseEnvelope::from(Response::Void);
+        if self.server.tracer.coordinator.has_planted(Plant::AnsweredTwice) {
+            self.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
+        }
         self.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
         self.client.count_request();
     }

@@ -2,6 +2,9 @@
 //!
 //! There are two kinds of runs: of a node whose coordinator is driven (`coordinator`), and of nodes that serve clients
 //! over a network (`served`); without `--only` each seed is run of both. Which ways requests took is told at the end.
+//! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
+//! found it, or that none of `--seeds` did; `--plant NAME` plants one.
+//!
 //! Every seed runs twice, and the two runs must agree on every event. The seed is printed first and
 //! last; a failed one leaves the line that repeats it.
 
@@ -9,6 +12,7 @@
 
 use std::process::ExitCode;
 
+use runtime::Plant;
 use simulator::{Outcome, Ways, simulate, simulate_served};
 
 /// What to run.
@@ -18,6 +22,8 @@ struct Options {
     event_count: usize,
     once: bool,
     kinds: Vec<Kind>,
+    /// Faults to plant.
+    plants: Vec<Plant>,
 }
 
 /// What is simulated.
@@ -32,7 +38,7 @@ impl Kind {
         match self {
             Kind::Coordinator => simulate(seed),
             Kind::Served => {
-                let (outcome, taken) = simulate_served(seed);
+                let (outcome, taken) = simulate_served(seed, None);
                 ways.add_all(&taken);
                 outcome
             }
@@ -49,16 +55,25 @@ impl Kind {
 
 fn options() -> Result<Options, String> {
     let kinds = vec![Kind::Coordinator, Kind::Served];
-    let mut options = Options { first: 1, count: 20, event_count: 40, once: false, kinds };
+    let mut options =
+        Options { first: 1, count: 20, event_count: 40, once: false, kinds, plants: Vec::new() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         if word == "--once" {
             options.once = true;
             continue;
         }
+        if word == "--plants" {
+            options.plants = Plant::ALL.to_vec();
+            continue;
+        }
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         if word == "--only" {
             options.kinds.retain(|kind| kind.name() == value);
+            continue;
+        }
+        if word == "--plant" {
+            options.plants.extend(Plant::ALL.iter().filter(|plant| format!("{plant:?}") == value));
             continue;
         }
         let number: u64 = value.parse().map_err(|_| format!("{word} does not take {value}"))?;
@@ -83,6 +98,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if !options.plants.is_empty() {
+        return plants(&options);
+    }
     let (mut passed, mut failed, ways) = (0, 0, Ways::default());
     for seed in options.first..options.first.saturating_add(options.count) {
         for kind in &options.kinds {
@@ -102,6 +120,30 @@ fn main() -> ExitCode {
     }
     println!("{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Plants each fault, and looks for a seed that finds it.
+fn plants(options: &Options) -> ExitCode {
+    // What a node says of a broken promise is what is looked for.
+    std::panic::set_hook(Box::new(|_| {}));
+    let (mut found_count, mut missed_count) = (0, 0);
+    for plant in &options.plants {
+        let seeds = options.first..options.first.saturating_add(options.count);
+        let finds = |seed: &u64| Some((*seed, simulate_served(*seed, Some(*plant)).0.violation?));
+        match seeds.into_iter().find_map(|seed| finds(&seed)) {
+            Some((seed, violation)) => {
+                found_count += 1;
+                let words: String = violation.what.chars().take(160).collect();
+                println!("{plant:?}: found by seed {seed}: {words}");
+            }
+            None => {
+                missed_count += 1;
+                println!("{plant:?}: NOT found by {} seeds", options.count);
+            }
+        }
+    }
+    println!("{found_count} passed, {missed_count} failed");
+    if missed_count == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs a seed twice. Did all go well?

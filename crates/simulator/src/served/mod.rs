@@ -35,8 +35,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use runtime::MemoryNetwork;
 use runtime::network::memory::MemoryNetworkOptions;
+use runtime::{MemoryNetwork, Plant};
 
 use crate::Events;
 use crate::dice::Dice;
@@ -55,6 +55,8 @@ pub(crate) struct World {
     pub(crate) network: MemoryNetwork,
     pub(crate) events: RefCell<Events>,
     pub(crate) ways: Ways,
+    /// What is wrong with the nodes.
+    pub(crate) plant: Option<Plant>,
 }
 
 impl World {
@@ -78,8 +80,8 @@ fn address(net: u8, number: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, net, last))
 }
 
-/// Runs one seed, and tells which ways its requests took.
-pub fn simulate_served(seed: u64) -> (Outcome, Ways) {
+/// Runs one seed, and tells which ways its requests took. With a fault planted in its nodes it ought to find it.
+pub fn simulate_served(seed: u64, plant: Option<Plant>) -> (Outcome, Ways) {
     let dice = Dice::new(seed, 0, 3_000);
     let options = MemoryNetworkOptions {
         latency_max: Duration::from_micros(dice.between(50, 5_000)),
@@ -93,6 +95,7 @@ pub fn simulate_served(seed: u64) -> (Outcome, Ways) {
         network: MemoryNetwork::new(seed, options),
         events: RefCell::default(),
         ways: Ways::default(),
+        plant,
     });
     let violation = run(&world, node_count).err();
     let events = world.events.borrow().clone();

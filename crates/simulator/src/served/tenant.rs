@@ -56,6 +56,7 @@ struct Plan {
     shard_count: u16,
     sync: SyncMode,
     memtable_bytes: usize,
+    segment_bytes: u32,
     cache_bytes: usize,
     fate: Fate,
     flush_at_stop: bool,
@@ -99,6 +100,7 @@ impl Plan {
             shard_count: *dice.pick(&[1, 2, 2, 3, 4]),
             sync: *dice.pick(&syncs),
             memtable_bytes: dice.between(100_000, 1_500_000) as usize,
+            segment_bytes: *dice.pick(&[64 << 10, 256 << 10, 1 << 20]),
             cache_bytes: *dice.pick(&[0, 20_000, 4_000_000]),
             fate,
             flush_at_stop: dice.one_in(2),
@@ -110,7 +112,7 @@ impl Plan {
     fn options(&self, address: SocketAddr) -> ServerOptions {
         let storage = StorageOptions {
             sync: self.sync,
-            segment_bytes: 1 << 20,
+            segment_bytes: self.segment_bytes,
             memtable_bytes: self.memtable_bytes,
             cache_bytes: self.cache_bytes,
             log_bytes: 0,
@@ -262,6 +264,8 @@ impl Tenant {
         let (report, started) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let visits = self.world.ways.clone();
+        let plants = Plants::default();
+        self.world.plant.into_iter().for_each(|plant| plants.plant(plant));
         self.world.hosts.start(self.node, async move {
             let runtime = runtime::Runtime {
                 disk: Arc::new(disk),
@@ -271,7 +275,7 @@ impl Tenant {
                 background: Background::seeded_tasks(seeds[1], Duration::from_millis(200)),
                 io: Io::seeded(seeds[2], delay_max),
                 failsafe: Failsafe::default(),
-                plants: Plants::default(),
+                plants,
             };
             match LocalServer::start(&runtime, options).await {
                 Err(error) => _ = report.send(Err(error)),

@@ -63,7 +63,7 @@ use std::time::Duration;
 use commitlog::{CommitLog, LogPosition};
 use ring::Sharding;
 use rows::PartitionKey;
-use runtime::{ColdReader, Runtime};
+use runtime::{ColdReader, Plant, Plants, Runtime};
 use schema::{CompressionOptions, Schema, Table, TableId};
 use sstable::{KeyHash, TableFile};
 use stdx::id_map::IdMap;
@@ -217,10 +217,11 @@ pub(crate) struct TableStore {
     /// What a read of it works in.
     read_bytes: read_memory::ReadBytes,
     prefetch: prefetch::PrefetchProgress,
+    plants: Plants,
 }
 
 impl TableStore {
-    fn new(table: Arc<Table>, seed: Option<TableSeed>, health: &Health, now: Duration) -> Rc<Self> {
+    fn new(table: Arc<Table>, seed: Option<TableSeed>, health: &Health, runtime: &Runtime) -> Rc<Self> {
         let seed = seed.unwrap_or_else(|| TableSeed::new(Memtable::new(Arc::clone(&table))));
         let TableSeed { memtable, files, scopes, damage } = seed;
         Rc::new(TableStore {
@@ -229,7 +230,7 @@ impl TableStore {
             read_bytes: read_memory::ReadBytes::default(),
             prefetch: prefetch::PrefetchProgress::default(),
             active: RefCell::new(MemtableSlot::active(memtable)),
-            active_since: Cell::new(now),
+            active_since: Cell::new(runtime.clock.elapsed()),
             frozen: RefCell::new(Vec::new()),
             files: RefCell::new(Rc::new(files)),
             scopes,
@@ -240,6 +241,7 @@ impl TableStore {
             compacting: compact::Compacting::default(),
             is_dropped: Cell::new(false),
             metrics: Rc::default(),
+            plants: runtime.plants.clone(),
         })
     }
 
@@ -258,6 +260,9 @@ impl TableStore {
 
     /// All memtables, the newest last.
     fn memtables(&self) -> Vec<Rc<MemtableSlot>> {
+        if self.plants.has(Plant::FrozenMemtablePassedOver) {
+            return vec![Rc::clone(&self.active.borrow())];
+        }
         let mut slots: Vec<_> = self.frozen.borrow().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
         slots.push(Rc::clone(&self.active.borrow()));
         slots
@@ -271,6 +276,11 @@ impl TableStore {
     /// May a file hold anything of a partition that counts?
     fn may_show(&self, file: &TableFile, key: &PartitionKey, hash: KeyHash) -> bool {
         let scopes = self.scopes.get(&file.descriptor().id);
+        let is_passed_over =
+            |files: &[Arc<TableFile>]| files.len() > 1 && files[0].descriptor().id == file.descriptor().id;
+        if self.plants.has(Plant::FilePassedOver) && is_passed_over(&self.files()) {
+            return false;
+        }
         scopes.is_none_or(|scopes| counts(scopes, key.token)) && file.may_contain(key, hash)
     }
 
@@ -352,9 +362,8 @@ impl Shard {
         let mut seeds = seed.tables;
         let mut tables = IdMap::default();
         let mut memtable_bytes = 0;
-        let now = runtime.clock.elapsed();
         for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
-            let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()), &health, now);
+            let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()), &health, &runtime);
             memtable_bytes += store.active.borrow().with(Memtable::memory_bytes);
             tables.insert(table.id(), store);
         }

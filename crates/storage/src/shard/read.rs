@@ -10,7 +10,7 @@ use rows::{
     ClusteringComparator, Lack, LiveRows, MergeCursor, PartitionHeader, PartitionKey, Row, Slices, Step,
     Unfiltered, UnfilteredCursor,
 };
-use runtime::{Piece, trace};
+use runtime::{Piece, Plant, trace};
 use smallvec::SmallVec;
 use sstable::{FileCursor, FileNeed, KeyHash, RingPlace, SstableError};
 
@@ -60,7 +60,10 @@ impl Shard {
         if let Err(error) = outcome {
             return Box::pin(self.read_failed(&store, command, error)).await;
         }
-        let page = reading.page;
+        let mut page = reading.page;
+        if self.runtime.plants.has(Plant::ShortRead) {
+            page.next = None;
+        }
         let live_count = page.partitions.iter().map(|partition| partition.rows.len() as u64).sum();
         let tombstone_count = page.tombstone_count();
         store.metrics.note_read(started, self.runtime.clock.elapsed(), live_count, tombstone_count);

@@ -27,8 +27,7 @@ impl Shard {
             let known = self.tables.borrow().get(&table.id()).cloned();
             match known {
                 None => {
-                    let store =
-                        TableStore::new(Arc::clone(table), None, &self.health, self.runtime.clock.elapsed());
+                    let store = TableStore::new(Arc::clone(table), None, &self.health, &self.runtime);
                     self.tables.borrow_mut().insert(table.id(), store);
                 }
                 Some(store) => {

@@ -87,13 +87,21 @@ impl Shard {
         }
     }
 
+    /// Waits until the sync mode calls what was written up to there safe.
+    async fn synced(&self, position: LogPosition) -> Result<(), StorageError> {
+        if self.runtime.plants.has(Plant::UnsyncedAcknowledgement) {
+            return Ok(());
+        }
+        Ok(self.log.synced(position).await?)
+    }
+
     async fn write_until(self: &Rc<Self>, mutations: &[Mutation], until: Until) -> Result<(), StorageError> {
         self.wait_for_room().await?;
         let started = self.runtime.clock.elapsed();
         let Taken { position, stores } = self.take(mutations)?;
         self.after_append(position);
         match (position, until) {
-            (Some(position), Until::SyncMode) => self.log.synced(position).await?,
+            (Some(position), Until::SyncMode) => self.synced(position).await?,
             (Some(_), Until::Synced) => self.log.sync().await?,
             (None, _) => {}
         }
@@ -138,6 +146,9 @@ impl Shard {
         let mutations: SmallVec<[_; KEYS_TOGETHER]> = mutations.iter().collect();
         let written_count = self.write_at_once(&mutations, |_| ()) as usize;
         let rest = &mutations[written_count..];
+        if rest.len() > 1 && self.runtime.plants.has(Plant::GroupLost) {
+            return WrittenEach { written_count: mutations.len(), doubtful: None };
+        }
         if rest.is_empty() || self.wait_for_room().await.is_err() {
             return WrittenEach { written_count, doubtful: None };
         }
@@ -146,11 +157,11 @@ impl Shard {
         assert!(taken_count <= rest.len(), "each is taken once");
         // No await since the first append: a log that fails and begins anew fails all of them or none.
         let synced = match last {
-            Some(position) => self.log.synced(position).await,
+            Some(position) => self.synced(position).await,
             None => Ok(()),
         };
         if let Err(error) = synced {
-            return WrittenEach { written_count, doubtful: Some((taken_count, error.into())) };
+            return WrittenEach { written_count, doubtful: Some((taken_count, error)) };
         }
         self.count_writes(&stores, started);
         WrittenEach { written_count: written_count + taken_count, doubtful: None }
@@ -223,7 +234,8 @@ impl Shard {
             trace::note(|| "Appending to commitlog".into());
         }
         let position = self.runtime.failsafe.guard("a write", || {
-            let position = if logged.is_empty() { None } else { Some(self.append(&logged)?) };
+            let is_logged = !logged.is_empty() && !self.runtime.plants.has(Plant::UnloggedWrite);
+            let position = if is_logged { Some(self.append(&logged)?) } else { None };
             // No await between the append and here: a flush that freezes a memtable so finds in it
             // exactly the writes below its log position.
             self.apply_all(&stores, mutations, position);
@@ -291,7 +303,7 @@ impl Shard {
     /// The log failed.
     pub(crate) async fn finish_write(self: &Rc<Self>, position: LogPosition) -> Result<(), StorageError> {
         self.after_append(Some(position));
-        Ok(self.log.synced(position).await?)
+        self.synced(position).await
     }
 
     pub(super) fn count_writes(&self, stores: &[(Rc<TableStore>, usize)], started: Duration) {

@@ -39,8 +39,11 @@ fn copy(disk: &MemoryDisk, from: &Path, to: &Path) {
     disk.sync_dir(to).expect("syncs");
 }
 
+/// A row: its partition, its place there, its value.
+type Expected = (i32, i32, String);
+
 /// What was written into a kept directory: the rows of `k.t`, and of `k.other`.
-fn expected() -> (Vec<(i32, i32, String)>, Vec<(i32, i32, String)>) {
+fn expected() -> (Vec<Expected>, Vec<Expected>) {
     let row = |pk: i32| (pk, 0, if pk == 1 { "again".to_owned() } else { format!("v{pk}") });
     let is_deleted = |pk: &i32| *pk < 30 && pk % 5 == 0;
     let of_other = (0..30).chain(40..50).map(|pk| (pk, 0, format!("v{pk}")));
