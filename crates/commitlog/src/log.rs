@@ -205,7 +205,11 @@ impl CommitLog {
             file: None,
             written_to: LogPosition::START,
         };
-        runtime::spawn_local("commit log", driver::drive(Rc::clone(&shared), writer));
+        // Without it writers would wait for ever, and what it has half written is for a start to judge.
+        let (failsafe, driving) = (runtime.failsafe.clone(), driver::drive(Rc::clone(&shared), writer));
+        runtime::spawn_local("commit log", async move {
+            failsafe.guarded("the commit log", driving).await;
+        });
         Ok(CommitLog { shared, spares, roster })
     }
 

@@ -133,7 +133,11 @@ async fn bring_in(
             None => shards.refresh(table, options).await,
         }
     };
-    runtime::spawn_local("management", work).await.unwrap_or(Err(StorageError::ShuttingDown))
+    let ended = runtime::spawn_local("management", runtime::caught_in(work)).await;
+    match ended {
+        Ok(done) => done?,
+        Err(_) => Err(StorageError::ShuttingDown),
+    }
 }
 
 async fn refresh(State(state): State<ManagementState>, Body(wanted): Body<Import>) -> Answer {

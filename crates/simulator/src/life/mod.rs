@@ -41,7 +41,11 @@ impl Life {
             tokio::task::spawn_local(make_trouble(self.disk.clone(), dice));
         }
         let (run, has_gremlin) = (Rc::clone(&self.run), self.plan.has_gremlin);
-        match tokio::time::timeout(LIFE_MAX, self.live()).await {
+        let failsafe = self.runtime.failsafe.clone();
+        let lived = tokio::time::timeout(LIFE_MAX, self.live()).await;
+        // What a broken node answers looks like a fault of its disk.
+        failsafe.check().map_err(|broken| Violation::new(broken.to_string()))?;
+        match lived {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Stopped::Violation(violation))) => Err(violation),
             Ok(Err(Stopped::Fault(what))) if has_gremlin => {

@@ -179,7 +179,8 @@ impl Tenant {
             disk.faults().power_off_after(count);
         }
         let (stop, told_to_stop) = oneshot::channel();
-        let started = self.start(life, plan, told_to_stop);
+        let failsafe = Failsafe::default();
+        let started = self.start(life, plan, failsafe.clone(), told_to_stop);
         let born = Instant::now();
         let ways = RefCell::new(None);
         let living = async {
@@ -214,6 +215,7 @@ impl Tenant {
         let (node, clients) = (node_address(self.node), clients_address(self.node));
         self.world.network.heal(node, clients);
         self.world.network.heal(clients, node);
+        failsafe.check().map_err(|broken| self.wrong(broken))?;
         let lived = lived?;
         self.note(format_args!("life {life} ended after {:?}: {lived:?}", born.elapsed()));
         if let Some(ways) = ways.take() {
@@ -252,6 +254,7 @@ impl Tenant {
         &self,
         life: u64,
         plan: &Plan,
+        failsafe: Failsafe,
         told_to_stop: oneshot::Receiver<bool>,
     ) -> oneshot::Receiver<Result<Serving, ServerError>> {
         let dice = self.dice(life, 3);
@@ -274,7 +277,7 @@ impl Tenant {
                 random: Arc::new(SeededRandom::new(seeds[0])),
                 background: Background::seeded_tasks(seeds[1], Duration::from_millis(200)),
                 io: Io::seeded(seeds[2], delay_max),
-                failsafe: Failsafe::default(),
+                failsafe,
                 plants,
             };
             match LocalServer::start(&runtime, options).await {
