@@ -88,7 +88,7 @@ impl Engine {
     ) -> Result<Response, QueryError> {
         trace::note(|| format!("Parsing {text}"));
         self.inner.check_keyspace(&self.inner.coordinator.schema(), options.keyspace.as_deref())?;
-        let mut piece = Piece::begin();
+        let mut piece = Piece::of_turn();
         let parsed = self.inner.parse(text, room).await?;
         trace::note(|| "Preparing statement".into());
         piece.give_way().await;

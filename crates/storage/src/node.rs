@@ -310,7 +310,7 @@ async fn serve(shard: Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
     let mut messages = Vec::with_capacity(MESSAGES_PER_TURN);
     let mut batch = Batch::with_capacity(MESSAGES_PER_TURN);
     while receiver.receive_batch(&mut messages, MESSAGES_PER_TURN).await > 0 {
-        let mut piece = Piece::begin();
+        let mut piece = Piece::of_turn();
         for message in messages.drain(..) {
             match message {
                 Message::Errand(errand) => batch.begin(errand, &shard),

@@ -106,7 +106,7 @@ impl Inner {
         check_write_consistency(options.consistency)?;
         let mut changes = Changes::default();
         // A row may be megabytes: each copy of it is a piece.
-        let mut piece = Piece::begin();
+        let mut piece = Piece::of_turn();
         self.writer(options, None).add(plan, bindings, &mut changes).await?;
         piece.give_way().await;
         let mutations = changes.finish(self.io()).await;
@@ -148,7 +148,7 @@ impl Inner {
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, write_time(&plan.using, bindings)?);
         let mut changes = plan.changes(self.coordinator.shard_count());
-        let mut piece = Piece::begin();
+        let mut piece = Piece::of_turn();
         for entry in &plan.statements {
             writer.add_entry(entry, &plan.constants, bindings, &mut changes).await?;
             piece.give_way().await;
@@ -197,7 +197,7 @@ impl Inner {
         });
         prepare::make_room_for_small(texts, room).await?;
         let mut planned: Vec<Rc<Planned>> = Vec::with_capacity(statements.len());
-        let mut piece = Piece::begin();
+        let mut piece = Piece::of_turn();
         for statement in statements {
             planned.push(match &statement.query {
                 BatchQuery::Prepared(id) => self.prepared(id, room).await?.planned,

@@ -152,7 +152,7 @@ impl Writer<'_> {
         let value_bytes = bindings.value_bytes();
         let prepends = self.prepends;
         let blindly = Applying { time, bindings, value_bytes, prepends, before: None };
-        let mut piece = Piece::begin();
+        let mut piece = Piece::of_turn();
         for key in keys {
             let clusterings = match &rows {
                 None => &[][..],

@@ -86,7 +86,7 @@ pub(crate) async fn make_room_for_small(
     if small.clone().map(str::len).sum::<usize>() <= SMALL_TEXT_BYTES {
         return Ok(());
     }
-    let mut piece = runtime::Piece::begin();
+    let mut piece = runtime::Piece::of_turn();
     let mut token_count = 0;
     for text in small {
         token_count += cql::token_count(text);

@@ -113,7 +113,7 @@ impl Restrictions {
         match slice {
             Some(restriction) => {
                 let mut slices = Vec::new();
-                let mut piece = Piece::begin();
+                let mut piece = Piece::of_turn();
                 for prefix in product.iter() {
                     slices.extend(slices_within(&prefix, restriction, comparator, bindings)?);
                     piece.give_way().await;

@@ -71,7 +71,7 @@ impl<'a> Groups<'a> {
             self.counted = Some(position.key.bytes.clone());
             self.groups_of_partition = position.row_count;
         }
-        let mut piece = Piece::begin();
+        let mut piece = Piece::of_turn();
         loop {
             // What is read is not kept: only a page of groups can be full.
             let partitions = match scan.next(ROWS_AT_ONCE, u32::MAX, false).await? {

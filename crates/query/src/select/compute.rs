@@ -31,7 +31,7 @@ pub(super) async fn compute(
 ) -> Result<ComputedRows, QueryError> {
     let mut computed = ComputedRows::default();
     let mut view = RowView::new(&plan.projection);
-    let mut piece = Piece::begin();
+    let mut piece = Piece::of_turn();
     for partition in &rows.partitions {
         view.enter_partition(partition);
         let alone = gives_static_row_alone(partition).then_some(None);

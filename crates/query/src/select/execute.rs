@@ -437,7 +437,7 @@ async fn passing(
     partitions: Vec<PartitionRows>,
 ) -> Vec<PartitionRows> {
     let mut scratch = Vec::new();
-    let mut piece = Piece::begin();
+    let mut piece = Piece::of_turn();
     let mut passed = Vec::with_capacity(partitions.len());
     for mut partition in partitions {
         let mut kept = storage::RowList::with_capacity(partition.rows.len());

@@ -27,7 +27,7 @@ type Place = (usize, Option<usize>);
 
 /// The rows of several keys in the order asked for, cut to the limit.
 pub(super) async fn sort(plan: &SelectPlan, rows: StoredRows, limit: u32) -> StoredRows {
-    let mut piece = Piece::begin();
+    let mut piece = Piece::of_turn();
     let places: Vec<Place> = places(&rows).collect();
     piece.give_way().await;
     let keys: Vec<Option<&[u8]>> = places.iter().flat_map(|place| key(plan, &rows, *place)).collect();
@@ -136,7 +136,7 @@ mod tests {
             let mut expected: Vec<usize> = (0..count).collect();
             expected.sort_by_key(|at| value(*at));
             let compare = |a: usize, b: usize| value(a).cmp(&value(b));
-            let order = runtime::block_on(in_order(count, compare, &mut Piece::begin()));
+            let order = runtime::block_on(in_order(count, compare, &mut Piece::of_turn()));
             assert_eq!(order, expected, "{count}");
         }
     }

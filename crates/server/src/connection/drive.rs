@@ -145,7 +145,7 @@ pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>
         is_blocked: false,
         throws_on_overload: false,
         is_closing: false,
-        piece: Piece::begin(),
+        piece: Piece::of_turn(),
         server,
         stream,
     };
@@ -159,7 +159,7 @@ impl Connection {
         loop {
             let woken = self.wait().await?;
             let mut has_more = matches!(woken, Woken::Taken(Taken::Full));
-            self.piece = Piece::begin();
+            self.piece = Piece::of_turn();
             self.encoder.lend(&mut self.server.workspace.borrow_mut());
             let outcome = self.turn(woken);
             self.settle();
@@ -176,7 +176,7 @@ impl Connection {
 
     /// Gives up what is left when the client is gone: hundreds of requests and megabytes of answers, piece by piece.
     async fn put_away(&mut self) {
-        let mut piece = Piece::begin();
+        let mut piece = Piece::of_turn();
         for pending in std::mem::take(&mut self.pending) {
             drop(pending);
             piece.give_way().await;

@@ -116,7 +116,7 @@ impl<'a> Reading<'a> {
             row_bytes_max: 0,
             steps: 0,
             work: 0,
-            piece: Piece::begin(),
+            piece: Piece::of_turn(),
         }
     }
 
@@ -459,7 +459,7 @@ impl<'a> Reading<'a> {
         if self.steps >= STEPS_PER_TURN || self.piece.is_long() {
             self.steps = 0;
             tokio::task::yield_now().await;
-            self.piece = Piece::begin();
+            self.piece = Piece::of_turn();
         }
     }
 

@@ -89,7 +89,7 @@ impl Reading<'_> {
                 Stop::Unusual => return Ok(LoneScanned::Rest(after)),
                 Stop::Turn => {
                     tokio::task::yield_now().await;
-                    self.piece = Piece::begin();
+                    self.piece = Piece::of_turn();
                 }
             }
         }

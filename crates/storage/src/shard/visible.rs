@@ -52,7 +52,7 @@ impl Reading<'_> {
             return std::future::pending().await;
         }
         let done = self.shard.runtime.io.run(work).await;
-        self.piece = Piece::begin();
+        self.piece = Piece::of_turn();
         done
     }
 
