@@ -14,6 +14,10 @@ const WRITE_EVERY: u64 = 8;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The protocol's code for `Overloaded`: an answer, though not the one that was asked for.
 const OVERLOADED: u32 = 0x1001;
+const UNPREPARED: u32 = 0x2500;
+/// What it prepares.
+const SELECT: &str = "SELECT version, v FROM bystander.rows WHERE k = ?";
+const INSERT: &str = "INSERT INTO bystander.rows (k, version, v) VALUES (?, ?, 'a text')";
 
 /// How long the bystander waited.
 pub(super) struct Waits {
@@ -119,19 +123,27 @@ impl Bystander {
 impl Client {
     fn open(address: &str) -> Result<Client, Failure> {
         let mut connection = Connection::open(address, 4)?;
-        let mut id = |text: &str| match connection.prepare(text, None)?.answer {
-            Answer::Prepared(prepared) => Ok(prepared.id),
-            other => Err(Failure::new(format!("{text}: {other:?}"))),
-        };
-        let select = id("SELECT version, v FROM bystander.rows WHERE k = ?")?;
-        let insert = id("INSERT INTO bystander.rows (k, version, v) VALUES (?, ?, 'a text')")?;
+        let select = prepared(&mut connection, SELECT)?;
+        let insert = prepared(&mut connection, INSERT)?;
         Ok(Client { connection, select, insert })
+    }
+
+    /// Executes a statement; prepares it again if the node has made room for others, as drivers do without a word.
+    fn execute(&mut self, text: &str, values: Vec<Vec<u8>>) -> Result<Answer, Failure> {
+        let request = request(values);
+        let id = if text == SELECT { &mut self.select } else { &mut self.insert };
+        match self.connection.execute(id, &[], &request)?.answer {
+            Answer::Error { code: UNPREPARED, .. } => {
+                *id = prepared(&mut self.connection, text)?;
+                Ok(self.connection.execute(id, &[], &request)?.answer)
+            }
+            answer => Ok(answer),
+        }
     }
 
     /// The version of a row.
     fn version(&mut self, key: i32) -> Result<Option<i64>, Failure> {
-        let request = request(vec![key.to_be_bytes().to_vec()]);
-        match self.connection.execute(&self.select, &[], &request)?.answer {
+        match self.execute(SELECT, vec![key.to_be_bytes().to_vec()])? {
             Answer::Rows(rows) => {
                 let cell = rows.rows.first().and_then(|row| row.first()?.as_deref());
                 Ok(cell.and_then(|cell| cell.try_into().ok()).map(i64::from_be_bytes))
@@ -142,12 +154,18 @@ impl Client {
 
     /// Was the write acknowledged? If not, it may or may not be there.
     fn write(&mut self, key: i32, version: i64) -> Result<bool, Failure> {
-        let request = request(vec![key.to_be_bytes().to_vec(), version.to_be_bytes().to_vec()]);
-        match self.connection.execute(&self.insert, &[], &request)?.answer {
+        match self.execute(INSERT, vec![key.to_be_bytes().to_vec(), version.to_be_bytes().to_vec()])? {
             Answer::Void => Ok(true),
             Answer::Error { code: OVERLOADED, .. } => Ok(false),
             other => Err(Failure::new(format!("the bystander's write of row {key}: {other:?}"))),
         }
+    }
+}
+
+fn prepared(connection: &mut Connection, text: &str) -> Result<Vec<u8>, Failure> {
+    match connection.prepare(text, None)?.answer {
+        Answer::Prepared(prepared) => Ok(prepared.id),
+        other => Err(Failure::new(format!("{text}: {other:?}"))),
     }
 }
 
