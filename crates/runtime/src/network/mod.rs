@@ -17,8 +17,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use tokio::net::TcpStream;
-
 pub use memory::MemoryNetwork;
 pub use stream::{ByteStream, ReadHalf, WriteHalf};
 
@@ -145,11 +143,5 @@ impl Listener {
             Listener::System(listener) => listener.as_fd().try_clone_to_owned(),
             Listener::Memory(_) => Err(there_is_none()),
         }
-    }
-}
-
-impl From<TcpStream> for ByteStream {
-    fn from(stream: TcpStream) -> Self {
-        ByteStream::Tcp(stream)
     }
 }

@@ -170,10 +170,7 @@ impl AsyncRead for ByteStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            ByteStream::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
-            ByteStream::Memory(stream) => stream.reader.poll_read(context, buffer),
-        }
+        Pin::new(&mut self.get_mut().split().0).poll_read(context, buffer)
     }
 }
 
