@@ -24,7 +24,6 @@ pub mod hostile;
 mod import;
 mod layout;
 mod manifest;
-mod memtable;
 mod metrics;
 mod node;
 mod options;

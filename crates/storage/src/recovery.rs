@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use memtable::Memtable;
 use ring::Sharding;
 use runtime::{Disk, EntryKind};
 use schema::{Schema, Table, TableId};
@@ -21,7 +22,6 @@ use uuid::Uuid;
 
 use crate::layout::NodeFacts;
 use crate::manifest::{Manifest, ManifestState, TableState};
-use crate::memtable::Memtable;
 use crate::replay::{ReplayedShard, Replaying, write_replayed};
 use crate::scope::Scope;
 use crate::shard::{Damaged, ShardContext, ShardSeed, TableSeed};

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use memtable::Memtable;
 use schema::{Table, TableId};
 use sstable::TableFile;
 use tokio::sync::Notify;
@@ -27,7 +28,6 @@ use crate::compaction::{
     CompactionControl, CompactionKind, CompactionRequest, CompactionTotals, FileFacts, History, Memory,
     Picture, Settings, Split, Task,
 };
-use crate::memtable::Memtable;
 pub(super) use history::read_history;
 use run::{Active, Outcome};
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use commitlog::{CommitLogError, LogPosition};
+use memtable::{Memtable, MemtableSlot};
 use rows::{DeletionTime, Unfiltered, merge_row};
 use runtime::{Disk, Plant};
 use schema::{CompressionOptions, Table, TableId};
@@ -28,7 +29,6 @@ use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::cache::Reservation;
 use crate::health::is_full;
-use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
 
 /// After a failed flush writers are told at once that there is no room, for so long.

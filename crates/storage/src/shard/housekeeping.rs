@@ -7,8 +7,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use memtable::Memtable;
+
 use super::{Shard, TableStore};
-use crate::memtable::Memtable;
 
 /// Strategies are asked so often.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

@@ -61,6 +61,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use commitlog::{CommitLog, LogPosition};
+use memtable::{Memtable, MemtableSlot};
 use ring::Sharding;
 use rows::PartitionKey;
 use runtime::{ColdReader, Plant, Plants, Runtime};
@@ -76,7 +77,6 @@ use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
 use crate::health::{CommitFailurePolicy, Health, is_full};
 use crate::manifest::Manifest;
-use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::TableMetrics;
 use crate::scope::{Scopes, counts};
 use crate::timestamps::Timestamps;

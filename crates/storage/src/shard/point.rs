@@ -8,13 +8,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use memtable::KEYS_TOGETHER;
 use rows::{PartitionKey, RowInPlace, ValuesInPlace};
 use schema::Table;
 use smallvec::SmallVec;
 
 use super::Shard;
 use super::visible::live_rows;
-use crate::memtable::KEYS_TOGETHER;
 
 /// Reads of the only rows that partitions can have.
 #[derive(Clone, Copy, Debug)]

@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use bytes::BytesMut;
+use memtable::{Lone, LonePartitions, LoneRow};
 use rows::{CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, Row, merge_row, merge_rows, room_for};
 use runtime::Piece;
 use schema::Table;
@@ -26,7 +27,6 @@ use types::Token;
 
 use super::fetch::HeldChunks;
 use super::read::Reading;
-use crate::memtable::{Lone, LonePartitions, LoneRow};
 use crate::scope::{Scopes, counts};
 use crate::{RingRange, StorageError};
 

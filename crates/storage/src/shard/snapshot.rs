@@ -353,8 +353,8 @@ mod tests {
     use schema::{ColumnKind, TableBuilder};
 
     use super::*;
-    use crate::memtable::Memtable;
     use crate::shard::write_memtable;
+    use memtable::Memtable;
 
     const PARTITIONS: i32 = 5_000;
 

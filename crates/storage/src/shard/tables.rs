@@ -3,13 +3,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use memtable::{Memtable, MemtableSlot};
 use schema::{Schema, Table, TableId};
 
 use super::commit::{FileChange, Removed};
 use super::snapshot::Occasion;
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::memtable::{Memtable, MemtableSlot};
 use crate::metrics::{TableStats, of_files};
 
 impl Shard {

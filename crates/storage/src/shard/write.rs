@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use commitlog::{CommitLogError, LogPosition, SyncMode};
+use memtable::{KEYS_TOGETHER, Place, Places};
 use rows::Mutation;
 use runtime::{Plant, trace};
 use schema::TableId;
@@ -13,7 +14,6 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::memtable::{KEYS_TOGETHER, Place, Places};
 use crate::metrics::TableMetrics;
 use crate::record::LogRecord;
 

@@ -34,14 +34,22 @@ const FURTHER_PARTITIONS: usize = 8;
 
 /// Which partitions to read.
 #[derive(Clone, Debug)]
-pub(crate) enum MemtableTarget {
+pub enum MemtableTarget {
     /// One.
     Key(PartitionKey),
     /// All from a token, or after a key, up to a token.
-    Range { from: Token, after: Option<PartitionKey>, last: Token },
+    Range {
+        /// The first token, unless a key says more.
+        from: Token,
+        /// The key to read on after.
+        after: Option<PartitionKey>,
+        /// The last token.
+        last: Token,
+    },
 }
 
-pub(crate) struct MemtableCursor {
+/// Partitions of a memtable with their rows and markers, as [`UnfilteredCursor`] gives them.
+pub struct MemtableCursor {
     slot: Rc<MemtableSlot>,
     target: Option<MemtableTarget>,
     slices: Slices,
@@ -88,7 +96,9 @@ struct Version {
 }
 
 impl MemtableCursor {
-    pub(crate) fn new(
+    /// A cursor over those slices of each partition, backwards within a partition if `reversed`. So many rows are
+    /// `expected` to be taken.
+    pub fn new(
         slot: Rc<MemtableSlot>,
         target: MemtableTarget,
         slices: Slices,
@@ -336,10 +346,12 @@ impl UnfilteredCursor for MemtableCursor {
     type Need = Infallible;
     type Error = Infallible;
 
+    #[inline]
     fn has_more_versions(&self) -> bool {
         self.has_more_versions
     }
 
+    #[inline]
     fn step(&mut self) -> Result<Step<Infallible>, Infallible> {
         if let Some(row) = self.row.take() {
             return Ok(Step::Item(Unfiltered::Row(row)));

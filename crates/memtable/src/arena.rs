@@ -27,6 +27,7 @@ pub(super) struct Arena {
 
 impl Arena {
     /// Bytes of all regions.
+    #[inline]
     pub(super) fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }

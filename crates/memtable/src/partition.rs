@@ -50,10 +50,11 @@ struct Rare {
 }
 
 /// All there is of a partition that holds at most one row, and neither static row nor ranges.
-pub(crate) struct LoneRow<'a> {
+pub struct LoneRow<'a> {
     /// Of the partition.
-    pub(crate) deletion: DeletionTime,
-    pub(crate) row: Option<&'a Row>,
+    pub deletion: DeletionTime,
+    /// The row, where it lies.
+    pub row: Option<&'a Row>,
 }
 
 /// Most tables without clustering columns have one row a partition; no tree for those.
@@ -140,6 +141,7 @@ impl MemoryPartition {
     }
 
     /// Bytes of its only row, or of the first of many.
+    #[inline]
     pub(super) fn first_bytes(&self) -> Option<&[u8]> {
         let row = match &self.rows {
             MemoryRows::None => None,
@@ -158,11 +160,13 @@ impl MemoryPartition {
     }
 
     /// The whole partition, if it is no more than that.
+    #[inline]
     pub(super) fn lone_row(&self) -> Option<LoneRow<'_>> {
         Some(LoneRow { deletion: self.deletion, row: self.at_most_one_row()? })
     }
 
     /// The row, or no row, of a partition that has nothing else but perhaps a deletion.
+    #[inline]
     pub(super) fn at_most_one_row(&self) -> Option<Option<&Row>> {
         match &self.rows {
             _ if self.static_row.is_some() || self.rare.is_some() => None,

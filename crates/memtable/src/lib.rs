@@ -4,6 +4,18 @@
 //! merges with what is there; keys and small rows are copied into an arena, other rows stay in the memory
 //! of the mutation they came with where they are most of it. A memtable is *active* on its shard, then *frozen*:
 //! from then on it is immutable, read by the shard and written out by a flush job at the same time.
+//!
+//! ```text
+//!   Mutation ──► Memtable::apply ──► tree of partitions ──► rows ──► bytes in the arena, or as they came
+//!                                          │
+//!                   MemtableSlot           ├─► lone_row, lone_rows    partitions of one row, by their keys
+//!                   active, then frozen    ├─► lone_partitions        the same, along the ring
+//!                                          ├─► MemtableCursor         anything, while writes go on
+//!                                          └─► partitions             everything, for a flush
+//! ```
+//!
+//! Nothing here waits, and nothing is ever taken out: whoever owns a memtable bounds it by
+//! [`Memtable::memory_bytes`] and lets go of it whole.
 
 mod ahead;
 mod arena;
@@ -24,14 +36,14 @@ use sstable::{EncodingStats, EncodingStatsCollector};
 
 use ahead::Ahead;
 use arena::Arena;
-pub(crate) use cursor::{MemtableCursor, MemtableTarget};
-pub(crate) use lone::LonePartitions;
-pub(crate) use partition::LoneRow;
+pub use cursor::{MemtableCursor, MemtableTarget};
+pub use lone::LonePartitions;
+pub use partition::LoneRow;
 use partition::{Context, MemoryPartition};
-pub(crate) use slot::MemtableSlot;
+pub use slot::MemtableSlot;
 pub use tree::KEYS_TOGETHER;
 use tree::{Entries, NODE_BYTES_PER_ENTRY, PartitionTree};
-pub(crate) use tree::{Place, Places};
+pub use tree::{Place, Places};
 
 /// Of a partition beside its bytes: itself in the tree, and its part of the nodes above it.
 const PARTITION_OVERHEAD_BYTES: usize = size_of::<(PartitionKey, MemoryPartition)>() + NODE_BYTES_PER_ENTRY;
@@ -39,7 +51,7 @@ const PARTITION_OVERHEAD_BYTES: usize = size_of::<(PartitionKey, MemoryPartition
 const ROW_OVERHEAD_BYTES: usize = 96;
 
 /// What a memtable has of a partition.
-pub(crate) enum Lone<'a> {
+pub enum Lone<'a> {
     /// Nothing.
     Absent,
     /// At most a row and a deletion of the partition.
@@ -49,6 +61,7 @@ pub(crate) enum Lone<'a> {
 }
 
 impl<'a> Lone<'a> {
+    #[inline]
     fn of(partition: Option<&'a MemoryPartition>) -> Self {
         match partition {
             None => Lone::Absent,
@@ -58,7 +71,7 @@ impl<'a> Lone<'a> {
 }
 
 /// Writes to one table on one shard, in memory.
-pub(crate) struct Memtable {
+pub struct Memtable {
     table: Arc<Table>,
     comparator: ClusteringComparator,
     partitions: PartitionTree<MemoryPartition>,
@@ -74,7 +87,8 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    pub(crate) fn new(table: Arc<Table>) -> Self {
+    /// An empty one, for writes to a table.
+    pub fn new(table: Arc<Table>) -> Self {
         Memtable {
             comparator: ClusteringComparator::new(Arc::clone(table.clustering_types())),
             table,
@@ -90,7 +104,10 @@ impl Memtable {
 
     /// Merges a write in. `position` is where the commit log keeps it, `None` when it does not; `place` that of
     /// its partition, if it is known already.
-    pub(crate) fn apply(&mut self, mutation: &Mutation, position: Option<LogPosition>, place: Option<Place>) {
+    ///
+    /// # Panics
+    /// When the mutation is of another table.
+    pub fn apply(&mut self, mutation: &Mutation, position: Option<LogPosition>, place: Option<Place>) {
         assert_eq!(mutation.table, self.table.id(), "a mutation goes to the memtable of its table");
         if let (None, Some(position)) = (self.first_position, position) {
             self.first_position = Some(position);
@@ -116,32 +133,44 @@ impl Memtable {
         self.other_bytes += if is_new { PARTITION_OVERHEAD_BYTES } else { 0 };
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Was nothing written to it?
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.partitions.len() == 0
     }
 
-    pub(crate) fn memory_bytes(&self) -> usize {
+    /// Bytes that it takes: its arena, and what lies beside that.
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
         self.arena.memory_bytes() + self.other_bytes
     }
 
-    pub(crate) fn partition_count(&self) -> usize {
+    /// How many partitions it has something of.
+    #[inline]
+    pub fn partition_count(&self) -> usize {
         self.partitions.len()
     }
 
-    pub(crate) fn operation_count(&self) -> u64 {
+    /// How many writes were merged in.
+    #[inline]
+    pub fn operation_count(&self) -> u64 {
         self.operation_count
     }
 
-    pub(crate) fn first_position(&self) -> Option<LogPosition> {
+    /// Where the commit log keeps the oldest write in it; `None` when the log need not keep any.
+    #[inline]
+    pub fn first_position(&self) -> Option<LogPosition> {
         self.first_position
     }
 
-    pub(crate) fn encoding_stats(&self) -> EncodingStats {
+    /// The least timestamp, deletion time and time to live in it, for the header of its file.
+    #[inline]
+    pub fn encoding_stats(&self) -> EncodingStats {
         self.stats.stats()
     }
 
     /// Everything in it in ring order, for a flush.
-    pub(crate) fn partitions(
+    pub fn partitions(
         &self,
     ) -> impl Iterator<Item = (PartitionHeader, impl Iterator<Item = Unfiltered> + '_)> + '_ {
         Ahead::new(self.partitions.range(RangeBound::Unbounded), |(_, partition)| partition.first_bytes())
@@ -152,21 +181,27 @@ impl Memtable {
     }
 
     /// What it has of a partition, when that is no more than one row; all by one look-up.
-    pub(crate) fn lone_row(&self, key: &PartitionKey) -> Lone<'_> {
+    #[inline]
+    pub fn lone_row(&self, key: &PartitionKey) -> Lone<'_> {
         Lone::of(self.partition(key))
     }
 
     /// [`Memtable::lone_row`] of each of up to [`KEYS_TOGETHER`] keys.
-    pub(crate) fn lone_rows(&self, keys: &[&PartitionKey]) -> impl Iterator<Item = Lone<'_>> {
+    #[inline]
+    pub fn lone_rows(&self, keys: &[&PartitionKey]) -> impl Iterator<Item = Lone<'_>> {
         let partition = |place: Option<Place>| place.map(|place| self.partitions.at(place));
         self.places_of(keys).into_iter().map(move |place| Lone::of(partition(place)))
     }
 
     /// Where up to [`KEYS_TOGETHER`] partitions are, for [`Memtable::apply`]; and has the processor fetch them.
-    pub(crate) fn places_of(&self, keys: &[&PartitionKey]) -> Places {
+    ///
+    /// # Panics
+    /// When there are more keys.
+    pub fn places_of(&self, keys: &[&PartitionKey]) -> Places {
         self.partitions.places_of(keys, MemoryPartition::first_bytes)
     }
 
+    #[inline]
     fn partition(&self, key: &PartitionKey) -> Option<&MemoryPartition> {
         self.partitions.get(key)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Memtable;
 
 /// A memtable on its shard, shared with the cursors that read it. Freezing does not disturb them.
-pub(crate) struct MemtableSlot(RefCell<State>);
+pub struct MemtableSlot(RefCell<State>);
 
 enum State {
     Active(Box<Memtable>),
@@ -15,17 +15,19 @@ enum State {
 }
 
 impl MemtableSlot {
-    pub(crate) fn active(memtable: Memtable) -> Rc<Self> {
+    /// One that takes writes.
+    pub fn active(memtable: Memtable) -> Rc<Self> {
         Rc::new(MemtableSlot(RefCell::new(State::Active(Box::new(memtable)))))
     }
 
     /// Looks at it.
-    pub(crate) fn with<T>(&self, look: impl FnOnce(&Memtable) -> T) -> T {
+    pub fn with<T>(&self, look: impl FnOnce(&Memtable) -> T) -> T {
         look(&self.look())
     }
 
     /// It, to be looked at before anything else happens to it.
-    pub(crate) fn look(&self) -> Ref<'_, Memtable> {
+    #[inline]
+    pub fn look(&self) -> Ref<'_, Memtable> {
         Ref::map(self.0.borrow(), |state| match state {
             State::Active(memtable) => &**memtable,
             State::Frozen(memtable) => &**memtable,
@@ -36,7 +38,7 @@ impl MemtableSlot {
     ///
     /// # Panics
     /// When it is frozen: writes go to the active memtable only.
-    pub(crate) fn with_active<T>(&self, change: impl FnOnce(&mut Memtable) -> T) -> T {
+    pub fn with_active<T>(&self, change: impl FnOnce(&mut Memtable) -> T) -> T {
         match &mut *self.0.borrow_mut() {
             State::Active(memtable) => change(memtable),
             State::Frozen(_) => panic!("a frozen memtable takes no writes"),
@@ -44,7 +46,7 @@ impl MemtableSlot {
     }
 
     /// Makes it immutable, to be shared with a flush job.
-    pub(crate) fn freeze(&self) -> Arc<Memtable> {
+    pub fn freeze(&self) -> Arc<Memtable> {
         let mut state = self.0.borrow_mut();
         if let State::Active(memtable) = &mut *state {
             let table = Arc::clone(&memtable.table);

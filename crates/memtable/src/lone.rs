@@ -12,7 +12,7 @@ use super::{Lone, Memtable};
 const TOGETHER_MAX: usize = 32;
 
 /// A walk over a part of the ring.
-pub(crate) struct LonePartitions<'m> {
+pub struct LonePartitions<'m> {
     entries: Entries<'m, MemoryPartition>,
     last: Token,
     /// Fetched together, and on their way.
@@ -26,7 +26,7 @@ pub(crate) struct LonePartitions<'m> {
 impl Memtable {
     /// Walks over partitions from a token or after a key up to a token, of which `expected` are likely to be
     /// asked for.
-    pub(crate) fn lone_partitions(
+    pub fn lone_partitions(
         &self,
         (from, after): (Token, Option<&PartitionKey>),
         last: Token,
@@ -40,6 +40,7 @@ impl Memtable {
 impl<'m> Iterator for LonePartitions<'m> {
     type Item = (&'m PartitionKey, Lone<'m>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.given == self.taken.len() {
             self.take_more();

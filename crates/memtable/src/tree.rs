@@ -34,10 +34,10 @@ const _: () = assert!((WIDTH / 2).pow(8) > NONE as usize, "eight levels are enou
 
 /// Where an entry is, for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u32);
+pub struct Place(u32);
 
 /// Where some keys are; `None` for those that are not there.
-pub(crate) type Places = SmallVec<[Option<Place>; KEYS_TOGETHER]>;
+pub type Places = SmallVec<[Option<Place>; KEYS_TOGETHER]>;
 
 /// A map from partition keys to values.
 #[derive(Debug)]
@@ -84,6 +84,7 @@ impl Run {
     const EMPTY: Run = Run { tokens: [0; WIDTH], places: [0; WIDTH], count: 0 };
 
     /// How many tokens are less.
+    #[inline]
     fn tokens_before(&self, token: i64) -> usize {
         self.tokens[..self.count].iter().map(|other| usize::from(*other < token)).sum()
     }
