@@ -1,6 +1,6 @@
-//! Any bytes as a manifest; see `storage::hostile`.
+//! Any bytes as a manifest; see `manifest::hostile`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| storage::hostile::read_manifest(data));
+fuzz_target!(|data: &[u8]| manifest::hostile::read(data));

@@ -53,7 +53,7 @@ pub enum MetadataError {
     #[error("{act} metadata log: {source}")]
     Disk { act: &'static str, source: io::Error },
     #[error("head of metadata log: {0}")]
-    Head(#[from] storage::StorageError),
+    Head(#[from] storage::StateError),
     #[error("encode metadata log entry: {0}")]
     Encode(#[from] serde_json::Error),
 }

@@ -11,13 +11,13 @@
 
 use std::path::{Path, PathBuf};
 
+use manifest::state_file::{read_state, write_state};
 use runtime::{DirectoryLock, Runtime};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::StorageError;
 use crate::node::take_directory;
-use crate::state_file::{read_state, write_state};
 
 const OWNER: &str = "directory.json";
 /// What an empty directory may hold.

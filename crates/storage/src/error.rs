@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use commitlog::CommitLogError;
+use manifest::StateError;
 use rows::{Clustering, PartitionKey};
 use runtime::{BrokenInvariant, JobError, Panicked};
 use schema::TableId;
@@ -81,6 +82,19 @@ impl From<JobError> for StorageError {
         match error {
             JobError::Stopped(_) => StorageError::ShuttingDown,
             JobError::Panicked(panicked) => StorageError::Panicked(panicked),
+        }
+    }
+}
+
+impl From<StateError> for StorageError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Disk { act, source } => StorageError::Disk { act, source },
+            StateError::Damaged { path, what } => StorageError::DamagedState { path, what },
+            StateError::DamagedRecord { path, offset, expected, got } => {
+                StorageError::DamagedRecord { path, offset, expected, got }
+            }
+            StateError::Newer { path, what } => StorageError::Directory { path, what },
         }
     }
 }

@@ -5,7 +5,6 @@
 
 use bytes::Bytes;
 
-pub use crate::manifest::hostile::read as read_manifest;
 use crate::record::{Content, LogRecord};
 
 /// Reads a record of the commit log. The first byte, when even, says that it is of version 1.

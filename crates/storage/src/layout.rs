@@ -17,6 +17,7 @@
 
 use std::path::{Path, PathBuf};
 
+use manifest::state_file::{read_state, write_state};
 use ring::Sharding;
 use runtime::{Disk, Random};
 use schema::Table;
@@ -25,7 +26,6 @@ use sstable::{Component, Descriptor, SstableError};
 use uuid::Uuid;
 
 use crate::directories::distinct;
-use crate::state_file::{read_state, write_state};
 use crate::{StorageError, StorageOptions};
 
 /// Paths below a data directory.
@@ -173,7 +173,7 @@ impl Layout {
     /// # Errors
     /// When the file is there but not to be read.
     pub fn read_facts(&self, disk: &dyn Disk) -> Result<Option<NodeFacts>, StorageError> {
-        read_state(disk, &self.node())
+        Ok(read_state(disk, &self.node())?)
     }
 
     /// Writes what the node is.
@@ -181,7 +181,7 @@ impl Layout {
     /// # Errors
     /// When the disk fails.
     pub fn write_facts(&self, disk: &dyn Disk, facts: &NodeFacts) -> Result<(), StorageError> {
-        write_state(disk, &self.node(), facts)
+        Ok(write_state(disk, &self.node(), facts)?)
     }
 
     /// The facts of a new node.

@@ -23,7 +23,6 @@ mod health;
 pub mod hostile;
 mod import;
 mod layout;
-mod manifest;
 mod metrics;
 mod node;
 mod options;
@@ -31,12 +30,9 @@ mod read;
 mod record;
 mod recovery;
 mod replay;
-mod scope;
 mod shard;
 mod snapshots;
-pub mod state_file;
 mod timestamps;
-mod token_ranges;
 mod visit;
 
 pub use cache::CacheStats;
@@ -52,6 +48,7 @@ pub use health::{
 };
 pub use import::{ImportOptions, ImportSummary};
 pub use layout::{Layout, NodeFacts};
+pub use manifest::{StateError, state_file};
 pub use memtable::KEYS_TOGETHER;
 pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};

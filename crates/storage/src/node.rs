@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use manifest::{Manifest, ManifestState};
 use ring::Sharding;
 use runtime::{
     DirectoryLock, Door, MailboxReceiver, MailboxSender, Piece, Residence, Runtime, ShardOptions,
@@ -28,7 +29,6 @@ use crate::errand::{Batch, Fate, Message, Outbox, refused};
 use crate::files::FileRegistry;
 use crate::health::{self, DiskFailurePolicy, Health};
 use crate::layout::NodeFacts;
-use crate::manifest::{Manifest, ManifestState};
 use crate::recovery::Recovery;
 use crate::shard::{Shard, ShardContext, ShardSeed};
 use crate::{Layout, StorageError, StorageOptions};

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use manifest::{Manifest, ManifestState, Scope, TableState};
 use memtable::Memtable;
 use ring::Sharding;
 use runtime::{Disk, EntryKind};
@@ -21,9 +22,7 @@ use sstable::{Component, Descriptor, TableFile};
 use uuid::Uuid;
 
 use crate::layout::NodeFacts;
-use crate::manifest::{Manifest, ManifestState, TableState};
 use crate::replay::{ReplayedShard, Replaying, write_replayed};
-use crate::scope::Scope;
 use crate::shard::{Damaged, ShardContext, ShardSeed, TableSeed};
 use crate::{Layout, StorageError};
 
@@ -73,7 +72,9 @@ impl Recovery<'_> {
             .sync_dir(&directory)
             .map_err(|source| StorageError::Disk { act: "sync manifest directory", source })?;
         (0..sharding.shard_count())
-            .map(|shard| Manifest::open(Arc::clone(self.disk()), self.layout().manifest(generation, shard)))
+            .map(|shard| {
+                Ok(Manifest::open(Arc::clone(self.disk()), self.layout().manifest(generation, shard))?)
+            })
             .collect()
     }
 

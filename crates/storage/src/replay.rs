@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use commitlog::{LogPosition, Replay, Replayed, segment_path};
+use manifest::{Edit, Manifest, Position};
 use memtable::Memtable;
 use rows::Mutation;
 use schema::{Schema, TableId};
@@ -21,7 +22,6 @@ use sstable::Descriptor;
 use uuid::Uuid;
 
 use crate::StorageError;
-use crate::manifest::{Edit, Manifest, Position};
 use crate::record::{Content, LogRecord};
 use crate::shard::{ShardContext, write_memtable};
 

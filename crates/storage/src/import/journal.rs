@@ -10,13 +10,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use manifest::state_file::{read_state, write_state};
+use manifest::{Edit, Manifest};
 use runtime::Disk;
 use schema::TableId;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::manifest::{Edit, Manifest};
-use crate::state_file::{read_state, write_state};
 use crate::{Layout, StorageError};
 
 /// What an import adds.

@@ -12,13 +12,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use commitlog::LogPosition;
+use manifest::{Edit, Position};
 use runtime::Plant;
 use sstable::TableFile;
 use uuid::Uuid;
 
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::manifest::{Edit, Position};
 
 /// A change of the files of a table.
 pub(super) struct FileChange {

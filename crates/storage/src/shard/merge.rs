@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use manifest::{Scoped, Scopes};
 use ring::Sharding;
 use rows::{
     DeletionTime, Lack, Marker, MergeCursor, PartitionHeader, PartitionKey, Slices, Step, Unfiltered,
@@ -24,7 +25,6 @@ use uuid::Uuid;
 use crate::StorageError;
 use crate::compaction::Split;
 use crate::compaction::control::MergeWatch;
-use crate::scope::{Scoped, Scopes};
 use output::{Output, OutputCounts};
 use rising::Ordered;
 pub(super) use source::Ahead;

@@ -61,6 +61,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use commitlog::{CommitLog, LogPosition};
+use manifest::{Manifest, Scopes, counts};
 use memtable::{Memtable, MemtableSlot};
 use ring::Sharding;
 use rows::PartitionKey;
@@ -76,9 +77,7 @@ use crate::chunk_length::AutoChunkLength;
 use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
 use crate::health::{CommitFailurePolicy, Health, is_full};
-use crate::manifest::Manifest;
 use crate::metrics::TableMetrics;
-use crate::scope::{Scopes, counts};
 use crate::timestamps::Timestamps;
 use crate::{Layout, StorageError, StorageOptions};
 
@@ -352,7 +351,7 @@ impl Shard {
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
         let mut manifest = seed.manifest;
         if !manifest.state().keeps_roster && log.has_roster() {
-            match manifest.with_roster().write() {
+            match manifest.with_roster().write().map_err(StorageError::from) {
                 Ok(next) => manifest = next,
                 // The next start has time for it too.
                 Err(error) if is_full(&error) => {}

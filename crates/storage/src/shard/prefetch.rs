@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use manifest::state_file::{read_state, write_state_below};
 use schema::{Prefetch, Table};
 use serde::{Deserialize, Serialize};
 use sstable::{ChunkId, ChunkNeed, Component, TableFile};
@@ -25,7 +26,6 @@ use uuid::Uuid;
 use super::fetch::PATIENCE_OF_PREFETCH;
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::state_file::{read_state, write_state_below};
 
 /// How many uncompressed bytes are read at once, if that is more than a chunk.
 const PIECE_BYTES: usize = 128 << 10;
@@ -238,7 +238,7 @@ impl Shard {
 
     async fn read_hot(&self) -> Result<Option<HotRecord>, StorageError> {
         let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.hot(self.index));
-        self.runtime.io.run(move || read_state(&*disk, &path)).await
+        Ok(self.runtime.io.run(move || read_state(&*disk, &path)).await?)
     }
 
     /// Writes down what is hot, if a table wants to know after the next start.

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use manifest::Scoped;
 use memtable::{Lone, MemtableCursor, MemtableSlot, MemtableTarget};
 use rows::{
     ClusteringComparator, Lack, LiveRows, MergeCursor, PartitionHeader, PartitionKey, Row, Slices, Step,
@@ -22,7 +23,6 @@ use super::scan::LoneScanned;
 use super::tombstones::Passed;
 use super::visible::live_rows;
 use super::{Shard, TableStore};
-use crate::scope::Scoped;
 use crate::{
     KEYS_TOGETHER, PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
     StorageError,

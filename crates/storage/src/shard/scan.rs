@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use bytes::BytesMut;
+use manifest::{Scopes, counts};
 use memtable::{Lone, LonePartitions, LoneRow};
 use rows::{CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, Row, merge_row, merge_rows, room_for};
 use runtime::Piece;
@@ -27,7 +28,6 @@ use types::Token;
 
 use super::fetch::HeldChunks;
 use super::read::Reading;
-use crate::scope::{Scopes, counts};
 use crate::{RingRange, StorageError};
 
 /// Partitions after which a scan lets others on the shard go first.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use manifest::{Edit, counts};
 use runtime::{Disk, EntryKind};
 use schema::{CompressionOptions, Table, TableId};
 use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWriter, WriterOptions};
@@ -21,8 +22,6 @@ use uuid::Uuid;
 use super::commit::{FileChange, Removed};
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::manifest::Edit;
-use crate::scope::counts;
 
 /// Where damaged files are set aside, below their table's directory.
 pub(crate) const QUARANTINE: &str = "quarantine";

@@ -8,13 +8,13 @@
 use std::io;
 use std::sync::Arc;
 
+use manifest::state_file::{read_state, write_state};
 use schema::TableId;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Shard;
 use crate::StorageError;
-use crate::state_file::{read_state, write_state};
 
 #[derive(Serialize, Deserialize)]
 struct Note {
@@ -29,7 +29,7 @@ impl Shard {
     pub async fn note_truncation(&self, table: TableId) -> Result<(), StorageError> {
         let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.truncating());
         let noted = self.runtime.io.run(move || write_state(&*disk, &path, &Note { table: table.0 })).await;
-        noted.inspect_err(|error| self.note_fault("truncate", error))
+        noted.map_err(StorageError::from).inspect_err(|error| self.note_fault("truncate", error))
     }
 
     /// Forgets the note, durably, if there is one.

@@ -12,9 +12,10 @@
 //! Changes of the schema are vital, too; the coordinator guards them. Reads are not, nor is what prepares files that
 //! no manifest names yet.
 
+use manifest::Manifest;
+
 use super::Shard;
 use crate::StorageError;
-use crate::manifest::Manifest;
 
 impl Shard {
     /// Does vital work on a background thread.

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use manifest::state_file::{read_state, write_state_below};
 use runtime::Runtime;
 
 use crate::Layout;
 use crate::compaction::{CompactionRecord, History};
 use crate::shard::Shard;
-use crate::state_file::{read_state, write_state_below};
 
 /// What the shard remembers.
 pub(in crate::shard) fn read_history(runtime: &Runtime, layout: &Layout, shard: usize) -> History {

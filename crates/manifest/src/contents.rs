@@ -12,9 +12,9 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::format::{Found, HEADER_BYTES, Header, Kind, VERSION, check_header, find_record, is_known_synced};
-use super::state::{Change, ManifestState};
-use crate::StorageError;
+use crate::StateError;
+use crate::format::{Found, HEADER_BYTES, Header, Kind, VERSION, check_header, find_record, is_known_synced};
+use crate::state::{Change, ManifestState};
 
 /// What a manifest's bytes say.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Contents {
 impl Contents {
     /// # Errors
     /// It is damaged, or a newer version wrote it.
-    pub(super) fn read(bytes: &[u8], path: &Path) -> Result<Contents, StorageError> {
+    pub(super) fn read(bytes: &[u8], path: &Path) -> Result<Contents, StateError> {
         let reader = Reader { bytes, path };
         reader.check_header()?;
         let (state, end) = reader.checkpoint()?;
@@ -61,7 +61,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn check_header(&self) -> Result<(), StorageError> {
+    fn check_header(&self) -> Result<(), StateError> {
         match check_header(self.bytes) {
             Header::Sound => Ok(()),
             Header::Bad { expected, got } => Err(self.damaged(0, expected, got)),
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The state that the file begins with, and where it ends. It was durable before the file got its name.
-    fn checkpoint(&self) -> Result<(ManifestState, usize), StorageError> {
+    fn checkpoint(&self) -> Result<(ManifestState, usize), StateError> {
         match find_record(self.bytes, HEADER_BYTES) {
             Found::Record { kind, payload, end } if self.kind(kind, HEADER_BYTES)? == Kind::Checkpoint => {
                 Ok((self.parse(payload, HEADER_BYTES)?, end))
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next record; `None` where they end.
-    fn next(&self, offset: usize) -> Result<Option<Record<'a>>, StorageError> {
+    fn next(&self, offset: usize) -> Result<Option<Record<'a>>, StateError> {
         match find_record(self.bytes, offset) {
             Found::Nothing => Ok(None),
             Found::Record { kind, payload, end } => {
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Every kind of record changes what counts, so none that is unknown can be passed over.
-    fn kind(&self, kind: u32, offset: usize) -> Result<Kind, StorageError> {
+    fn kind(&self, kind: u32, offset: usize) -> Result<Kind, StateError> {
         let known =
             [Kind::Checkpoint, Kind::Edit, Kind::Synced].into_iter().find(|known| *known as u32 == kind);
         known.ok_or_else(|| {
@@ -108,34 +108,34 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn apply(&self, state: &mut ManifestState, payload: &[u8], offset: usize) -> Result<(), StorageError> {
+    fn apply(&self, state: &mut ManifestState, payload: &[u8], offset: usize) -> Result<(), StateError> {
         for change in self.parse::<Vec<Change>>(payload, offset)? {
             state.check(&change).map_err(|misfit| {
                 let what = format!("the edit at byte {offset} does not fit what is before it: {misfit}");
-                StorageError::DamagedState { path: self.path.into(), what }
+                StateError::Damaged { path: self.path.into(), what }
             })?;
             state.apply(&change);
         }
         Ok(())
     }
 
-    fn parse<T: DeserializeOwned>(&self, payload: &[u8], offset: usize) -> Result<T, StorageError> {
-        serde_json::from_slice(payload).map_err(|error| StorageError::DamagedState {
+    fn parse<T: DeserializeOwned>(&self, payload: &[u8], offset: usize) -> Result<T, StateError> {
+        serde_json::from_slice(payload).map_err(|error| StateError::Damaged {
             path: self.path.into(),
             what: format!("the record at byte {offset} can not be read: {error}"),
         })
     }
 
-    fn damaged(&self, offset: usize, expected: u32, got: u32) -> StorageError {
-        StorageError::DamagedRecord { path: self.path.into(), offset: offset as u64, expected, got }
+    fn damaged(&self, offset: usize, expected: u32, got: u32) -> StateError {
+        StateError::DamagedRecord { path: self.path.into(), offset: offset as u64, expected, got }
     }
 
-    fn misplaced(&self, what: &str, offset: usize) -> StorageError {
+    fn misplaced(&self, what: &str, offset: usize) -> StateError {
         let what = format!("there is {what} at byte {offset}");
-        StorageError::DamagedState { path: self.path.into(), what }
+        StateError::Damaged { path: self.path.into(), what }
     }
 
-    fn newer(&self, what: String) -> StorageError {
-        StorageError::Directory { path: self.path.into(), what }
+    fn newer(&self, what: String) -> StateError {
+        StateError::Newer { path: self.path.into(), what }
     }
 }

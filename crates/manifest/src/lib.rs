@@ -13,13 +13,22 @@
 //! - `format` its bytes, `contents` what these say,
 //! - `file` how it comes to the disk, and what holds when that fails,
 //! - `document` what earlier versions wrote.
+//!
+//! Beside it:
+//!
+//! - [`Scope`] narrows a file that is named to some of its partitions, and `token_ranges` is a part of the ring,
+//! - [`state_file`] keeps small documents of a node in the same checked way: what it is, what was begun.
 
 mod contents;
 mod document;
+mod error;
 mod file;
 mod format;
-pub(crate) mod hostile;
+pub mod hostile;
+mod scope;
 mod state;
+pub mod state_file;
+mod token_ranges;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,15 +37,17 @@ use runtime::Disk;
 use schema::TableId;
 use uuid::Uuid;
 
-use crate::StorageError;
-use crate::health::is_full;
 use file::{ManifestFile, Mark};
 use state::Change;
-pub(crate) use state::{Edit, ManifestState, Position, TableState};
+
+pub use error::StateError;
+pub use scope::{Scope, Scoped, Scopes, counts};
+pub use state::{Edit, ManifestState, Position, TableState};
+pub use token_ranges::{NoTokenRanges, TokenRanges};
 
 /// A shard's manifest on disk. Changed by one task at a time.
 #[derive(Clone, Debug)]
-pub(crate) struct Manifest {
+pub struct Manifest {
     file: Arc<ManifestFile>,
     state: ManifestState,
     /// What was changed since the write of `mark`.
@@ -50,7 +61,7 @@ impl Manifest {
     ///
     /// # Errors
     /// It is missing or damaged, a newer version wrote it, or the disk fails.
-    pub(crate) fn open(disk: Arc<dyn Disk>, path: PathBuf) -> Result<Self, StorageError> {
+    pub fn open(disk: Arc<dyn Disk>, path: PathBuf) -> Result<Self, StateError> {
         match document::read(&*disk, &path)? {
             Some(state) => Manifest::carry_over(disk, path, state),
             None => {
@@ -61,11 +72,10 @@ impl Manifest {
     }
 
     /// Writes a manifest of that state, in place of whatever is there.
-    pub(crate) fn create(
-        disk: Arc<dyn Disk>,
-        path: PathBuf,
-        state: ManifestState,
-    ) -> Result<Self, StorageError> {
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn create(disk: Arc<dyn Disk>, path: PathBuf, state: ManifestState) -> Result<Self, StateError> {
         Manifest::unwritten(disk, path, state).write()
     }
 
@@ -73,21 +83,22 @@ impl Manifest {
     ///
     /// # Errors
     /// As [`Manifest::open`]; or a write failed so that it can not be told.
-    pub(crate) fn read_again(&self) -> Result<ManifestState, StorageError> {
+    pub fn read_again(&self) -> Result<ManifestState, StateError> {
         self.file.read()
     }
 
-    pub(crate) fn state(&self) -> &ManifestState {
+    /// What it says.
+    pub fn state(&self) -> &ManifestState {
         &self.state
     }
 
     /// The files of a table.
-    pub(crate) fn files(&self, table: TableId) -> Vec<Uuid> {
+    pub fn files(&self, table: TableId) -> Vec<Uuid> {
         self.state.files(table)
     }
 
     /// The greatest log segment it remembers.
-    pub(crate) fn segment_max(&self) -> u64 {
+    pub fn segment_max(&self) -> u64 {
         self.state.segment_max()
     }
 
@@ -96,17 +107,17 @@ impl Manifest {
     /// # Panics
     /// When the edit does not fit the state: it adds a file that is named, removes one that is not, or lets the
     /// flushed position fall.
-    pub(crate) fn edited(&self, table: TableId, edit: &Edit, last_timestamp: i64) -> Self {
+    pub fn edited(&self, table: TableId, edit: &Edit, last_timestamp: i64) -> Self {
         self.after(Change::Files { table, edit: edit.clone(), last_timestamp })
     }
 
     /// The manifest once the shard's stream of the commit log has a roster; not written yet.
-    pub(crate) fn with_roster(&self) -> Self {
+    pub fn with_roster(&self) -> Self {
         self.after(Change::KeepsRoster)
     }
 
     /// The manifest without a dropped table; not written yet.
-    pub(crate) fn without(&self, table: TableId) -> Self {
+    pub fn without(&self, table: TableId) -> Self {
         self.after(Change::Dropped { table })
     }
 
@@ -114,7 +125,7 @@ impl Manifest {
     ///
     /// # Errors
     /// The disk fails; after a power cut the state may be there or not.
-    pub(crate) fn write(mut self) -> Result<Self, StorageError> {
+    pub fn write(mut self) -> Result<Self, StateError> {
         self.mark = self.file.write(self.mark, &self.state, &self.changes)?;
         self.changes.clear();
         Ok(self)
@@ -137,7 +148,7 @@ impl Manifest {
 
     /// Writes the log of a state that an earlier version has left. On a full disk that waits for the first edit that
     /// there is room for: a node has to start there, to be rid of what fills it.
-    fn carry_over(disk: Arc<dyn Disk>, path: PathBuf, state: ManifestState) -> Result<Self, StorageError> {
+    fn carry_over(disk: Arc<dyn Disk>, path: PathBuf, state: ManifestState) -> Result<Self, StateError> {
         let unwritten = Manifest::unwritten(disk, path, state);
         match unwritten.clone().write() {
             Ok(manifest) => {
@@ -145,7 +156,7 @@ impl Manifest {
                 tracing::info!(%path, "a manifest of an earlier version is carried over");
                 Ok(manifest)
             }
-            Err(error) if is_full(&error) => Ok(unwritten),
+            Err(error) if error.is_full() => Ok(unwritten),
             Err(error) => Err(error),
         }
     }

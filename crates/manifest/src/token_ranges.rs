@@ -1,9 +1,9 @@
 //! A part of the ring as a list of ranges.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use types::Token;
-
-use crate::RingRange;
 
 /// Ranges of tokens, both ends included. One that wraps around the end of the ring is two.
 ///
@@ -11,24 +11,24 @@ use crate::RingRange;
 /// equal lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(i64, i64)>", into = "Vec<(i64, i64)>")]
-pub(crate) struct TokenRanges(Vec<RingRange>);
+pub struct TokenRanges(Vec<RangeInclusive<Token>>);
 
 /// Numbers that are no list of ranges as [`TokenRanges`] writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("token ranges must rise, and be neither empty nor next to each other")]
-pub(crate) struct NoTokenRanges;
+pub struct NoTokenRanges;
 
 impl TokenRanges {
     /// What any of the ranges holds, in whatever order they are; they may overlap.
-    pub(crate) fn new(ranges: impl IntoIterator<Item = RingRange>) -> Self {
-        let mut sorted: Vec<RingRange> =
-            ranges.into_iter().filter(|range| range.first <= range.last).collect();
-        sorted.sort_by_key(|range| range.first);
-        let mut merged: Vec<RingRange> = Vec::with_capacity(sorted.len());
+    pub fn new(ranges: impl IntoIterator<Item = RangeInclusive<Token>>) -> Self {
+        let mut sorted: Vec<RangeInclusive<Token>> =
+            ranges.into_iter().filter(|range| !range.is_empty()).collect();
+        sorted.sort_by_key(|range| *range.start());
+        let mut merged: Vec<RangeInclusive<Token>> = Vec::with_capacity(sorted.len());
         for range in sorted {
             match merged.last_mut() {
-                Some(before) if range.first.0 <= before.last.0.saturating_add(1) => {
-                    before.last = before.last.max(range.last);
+                Some(before) if range.start().0 <= before.end().0.saturating_add(1) => {
+                    *before = *before.start()..=*before.end().max(range.end());
                 }
                 _ => merged.push(range),
             }
@@ -36,9 +36,11 @@ impl TokenRanges {
         TokenRanges(merged)
     }
 
-    pub(crate) fn contains(&self, token: Token) -> bool {
-        let index = self.0.partition_point(|range| range.last < token);
-        self.0.get(index).is_some_and(|range| range.contains(token))
+    /// Is the token in one of them?
+    #[inline]
+    pub fn contains(&self, token: Token) -> bool {
+        let index = self.0.partition_point(|range| *range.end() < token);
+        self.0.get(index).is_some_and(|range| range.contains(&token))
     }
 }
 
@@ -46,7 +48,7 @@ impl TryFrom<Vec<(i64, i64)>> for TokenRanges {
     type Error = NoTokenRanges;
 
     fn try_from(stored: Vec<(i64, i64)>) -> Result<Self, NoTokenRanges> {
-        let range = |(first, last): &(i64, i64)| RingRange { first: Token(*first), last: Token(*last) };
+        let range = |(first, last): &(i64, i64)| Token(*first)..=Token(*last);
         let ranges = TokenRanges::new(stored.iter().map(range));
         if Vec::from(ranges.clone()) == stored { Ok(ranges) } else { Err(NoTokenRanges) }
     }
@@ -54,7 +56,7 @@ impl TryFrom<Vec<(i64, i64)>> for TokenRanges {
 
 impl From<TokenRanges> for Vec<(i64, i64)> {
     fn from(ranges: TokenRanges) -> Self {
-        ranges.0.into_iter().map(|range| (range.first.0, range.last.0)).collect()
+        ranges.0.into_iter().map(|range| (range.start().0, range.end().0)).collect()
     }
 }
 
@@ -75,13 +77,11 @@ mod tests {
             ranges in prop::collection::vec((token(), token()), 0..8),
             tokens in prop::collection::vec(token(), 1..40),
         ) {
-            let ranges: Vec<RingRange> = ranges
-                .into_iter()
-                .map(|(first, last)| RingRange { first: Token(first), last: Token(last) })
-                .collect();
+            let ranges: Vec<RangeInclusive<Token>> =
+                ranges.into_iter().map(|(first, last)| Token(first)..=Token(last)).collect();
             let list = TokenRanges::new(ranges.clone());
             for token in tokens.into_iter().map(Token) {
-                let is_in_one = ranges.iter().any(|range| range.contains(token));
+                let is_in_one = ranges.iter().any(|range| range.contains(&token));
                 prop_assert_eq!(list.contains(token), is_in_one, "{:?} in {:?}", token, list);
             }
             prop_assert_eq!(&TokenRanges::new(ranges.into_iter().rev()), &list, "in whatever order");

@@ -16,34 +16,34 @@ use crate::scope::Scope;
 /// The state a manifest keeps. A field that this program does not know is refused, since whoever wrote it meant it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ManifestState {
+pub struct ManifestState {
     /// Tables that have anything to tell.
-    pub(crate) tables: BTreeMap<TableId, TableState>,
+    pub tables: BTreeMap<TableId, TableState>,
     /// No timestamp this shard gave out was above this one when the state was written.
-    pub(crate) last_timestamp: i64,
+    pub last_timestamp: i64,
     /// This shard's stream of the commit log has a roster since it was first opened: if that is gone, so may be
     /// segments that it named. Not so for a stream of an earlier version, or one that has yet to begin.
     #[serde(default)]
-    pub(crate) keeps_roster: bool,
+    pub keeps_roster: bool,
 }
 
 /// The state of one table on one shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TableState {
+pub struct TableState {
     /// Its files.
-    pub(crate) files: BTreeSet<Uuid>,
+    pub files: BTreeSet<Uuid>,
     /// Of some files not all partitions count. Invariant: each of them is one of `files`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) scopes: BTreeMap<Uuid, Vec<Scope>>,
+    pub scopes: BTreeMap<Uuid, Vec<Scope>>,
     /// Writes in this shard's own log before this place are in files, or truncated. It never falls.
-    pub(crate) flushed: Position,
+    pub flushed: Position,
 }
 
 /// A [`LogPosition`] in the manifest's JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Position {
+pub struct Position {
     segment: u64,
     offset: u32,
 }
@@ -63,19 +63,19 @@ impl From<Position> for LogPosition {
 /// One change of the files of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Edit {
+pub struct Edit {
     /// Files that become part of the table; none of them is one yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) added: Vec<Uuid>,
+    pub added: Vec<Uuid>,
     /// Files that are part of the table and go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) removed: Vec<Uuid>,
+    pub removed: Vec<Uuid>,
     /// What counts of these files from now on, in place of what counted before.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) scopes: BTreeMap<Uuid, Vec<Scope>>,
+    pub scopes: BTreeMap<Uuid, Vec<Scope>>,
     /// Replay begins here from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) flushed: Option<Position>,
+    pub flushed: Option<Position>,
 }
 
 /// A step from one state to the next, as the log has it.
@@ -105,7 +105,7 @@ pub(super) enum Misfit {
 
 impl ManifestState {
     /// The files of a table.
-    pub(crate) fn files(&self, table: TableId) -> Vec<Uuid> {
+    pub fn files(&self, table: TableId) -> Vec<Uuid> {
         self.tables.get(&table).map_or_else(Vec::new, |state| state.files.iter().copied().collect())
     }
 

@@ -26,17 +26,26 @@ use crate::token_ranges::TokenRanges;
 /// One thing that narrows a file. Its fields tell in the manifest which kind it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-pub(crate) enum Scope {
+pub enum Scope {
     /// At one change of the shards, the file was listed by these.
-    Shards { sharding: Sharding, shards: BTreeSet<usize> },
+    Shards {
+        /// How tokens were shared out before the change.
+        sharding: Sharding,
+        /// The shards that listed the file.
+        shards: BTreeSet<usize>,
+    },
     /// A part of the ring.
-    Tokens { ranges: TokenRanges },
+    Tokens {
+        /// Which part.
+        ranges: TokenRanges,
+    },
 }
 
 /// All that narrows a file.
-pub(crate) type Scopes = Arc<[Scope]>;
+pub type Scopes = Arc<[Scope]>;
 
 impl Scope {
+    #[inline]
     fn contains(&self, token: Token) -> bool {
         match self {
             Scope::Shards { sharding, shards } => shards.contains(&sharding.shard_of(token)),
@@ -46,19 +55,21 @@ impl Scope {
 }
 
 /// Does a partition of that token count?
-pub(crate) fn counts(scopes: &[Scope], token: Token) -> bool {
+#[inline]
+pub fn counts(scopes: &[Scope], token: Token) -> bool {
     scopes.iter().all(|scope| scope.contains(token))
 }
 
 /// A cursor over a file that leaves out the partitions that do not count.
-pub(crate) struct Scoped<C> {
+pub struct Scoped<C> {
     cursor: C,
     scopes: Option<Scopes>,
     is_skipping: bool,
 }
 
 impl<C> Scoped<C> {
-    pub(crate) fn new(cursor: C, scopes: Option<Scopes>) -> Self {
+    /// A cursor over what those scopes leave of another one's partitions; all when there are none.
+    pub fn new(cursor: C, scopes: Option<Scopes>) -> Self {
         Scoped { cursor, scopes, is_skipping: false }
     }
 }
@@ -90,7 +101,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::RingRange;
 
     fn sharding(count: u16) -> Sharding {
         Sharding::new(count, Sharding::IGNORE_MSB).expect("valid")
@@ -101,8 +111,7 @@ mod tests {
     }
 
     fn of_tokens(first: i64, last: i64) -> Scope {
-        let ranges = TokenRanges::new([RingRange { first: Token(first), last: Token(last) }]);
-        Scope::Tokens { ranges }
+        Scope::Tokens { ranges: TokenRanges::new([Token(first)..=Token(last)]) }
     }
 
     #[test]

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use runtime::Disk;
 
-use super::state::ManifestState;
-use crate::StorageError;
+use crate::StateError;
+use crate::state::ManifestState;
 use crate::state_file::read_state;
 
 /// The document that is to be carried over to the log at that path; `None` when there is none.
 ///
 /// # Errors
 /// It is damaged, or the disk fails.
-pub(super) fn read(disk: &dyn Disk, log: &Path) -> Result<Option<ManifestState>, StorageError> {
+pub(super) fn read(disk: &dyn Disk, log: &Path) -> Result<Option<ManifestState>, StateError> {
     read_state(disk, &path(log))
 }
 
@@ -27,8 +27,8 @@ pub(super) fn read(disk: &dyn Disk, log: &Path) -> Result<Option<ManifestState>,
 ///
 /// # Errors
 /// The disk fails.
-pub(super) fn remove(disk: &dyn Disk, log: &Path) -> Result<(), StorageError> {
-    let (path, fail) = (path(log), |source| StorageError::Disk { act: "remove old manifest", source });
+pub(super) fn remove(disk: &dyn Disk, log: &Path) -> Result<(), StateError> {
+    let (path, fail) = (path(log), |source| StateError::Disk { act: "remove old manifest", source });
     if !disk.exists(&path).map_err(fail)? {
         return Ok(());
     }

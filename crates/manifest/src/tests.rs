@@ -13,10 +13,7 @@ use types::Token;
 use super::contents::Contents;
 use super::format::{HEADER_BYTES, Kind, encode_header, encode_record};
 use super::*;
-use crate::RingRange;
-use crate::scope::Scope;
 use crate::state_file::write_state;
-use crate::token_ranges::TokenRanges;
 
 const TABLE: TableId = TableId(Uuid::from_u128(1));
 const OTHER: TableId = TableId(Uuid::from_u128(2));
@@ -27,7 +24,7 @@ fn path() -> &'static Path {
     Path::new("/m/shard-0.log")
 }
 
-fn open(disk: &MemoryDisk) -> Result<Manifest, StorageError> {
+fn open(disk: &MemoryDisk) -> Result<Manifest, StateError> {
     Manifest::open(Arc::new(disk.clone()), path().into())
 }
 
@@ -52,8 +49,7 @@ fn scope() -> Scope {
 }
 
 fn token_scope() -> Scope {
-    let range = RingRange { first: Token(-5), last: Token::MAX };
-    Scope::Tokens { ranges: TokenRanges::new([range]) }
+    Scope::Tokens { ranges: TokenRanges::new([Token(-5)..=Token::MAX]) }
 }
 
 /// A file comes, with a scope now and then, an older one goes; another table comes and is dropped.
@@ -270,7 +266,7 @@ fn an_edit_that_a_start_relied_on_is_torn_no_more() {
     assert_eq!(found(&torn), states[states.len() - 2]);
     assert_eq!(Some(&found(&disk)), states.last());
     disk.flip_bits(path(), end - 1, 1).expect("flips");
-    assert!(matches!(open(&disk), Err(StorageError::DamagedRecord { .. })));
+    assert!(matches!(open(&disk), Err(StateError::DamagedRecord { .. })));
 }
 
 fn write(disk: &MemoryDisk, bytes: &[u8]) {
@@ -395,7 +391,7 @@ fn a_document_on_a_full_disk_counts_until_there_is_room() {
     assert_eq!(found(&disk.crash(1)), *written.state());
 }
 
-/// What the fuzzer begins with. `PERISTYLE_BLESS=1 cargo test -p storage kept_manifest` writes it anew, after the
+/// What the fuzzer begins with. `PERISTYLE_BLESS=1 cargo test -p manifest kept_manifest` writes it anew, after the
 /// format has changed.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a kept file of the repository")]

@@ -5,7 +5,7 @@ use std::path::Path;
 use runtime::Disk;
 use serde::Serialize;
 
-use crate::StorageError;
+use crate::StateError;
 
 const HEADER: &str = "peristyle state 1 crc32 ";
 /// What headers of all versions begin with.
@@ -18,12 +18,12 @@ const NAME: &str = "peristyle state ";
 pub fn read_state<T: serde::de::DeserializeOwned>(
     disk: &dyn Disk,
     path: &Path,
-) -> Result<Option<T>, StorageError> {
-    if !disk.exists(path).map_err(|source| StorageError::Disk { act: "look for state file", source })? {
+) -> Result<Option<T>, StateError> {
+    if !disk.exists(path).map_err(|source| StateError::Disk { act: "look for state file", source })? {
         return Ok(None);
     }
-    let bytes = disk.read(path).map_err(|source| StorageError::Disk { act: "read state file", source })?;
-    let damaged = |what: String| StorageError::DamagedState { path: path.into(), what };
+    let bytes = disk.read(path).map_err(|source| StateError::Disk { act: "read state file", source })?;
+    let damaged = |what: String| StateError::Damaged { path: path.into(), what };
     let text = std::str::from_utf8(&bytes).map_err(|error| damaged(format!("not text: {error}")))?;
     let (header, body) = text.split_once('\n').ok_or_else(|| damaged("no header line".into()))?;
     if let Some(version) =
@@ -31,7 +31,7 @@ pub fn read_state<T: serde::de::DeserializeOwned>(
         && version > 1
     {
         let what = format!("it is of version {version}, this program reads version 1: a newer one wrote it");
-        return Err(StorageError::Directory { path: path.into(), what });
+        return Err(StateError::Newer { path: path.into(), what });
     }
     let expected = header
         .strip_prefix(HEADER)
@@ -49,13 +49,9 @@ pub fn read_state<T: serde::de::DeserializeOwned>(
 ///
 /// # Errors
 /// As [`write_state`].
-pub(crate) fn write_state_below<T: Serialize>(
-    disk: &dyn Disk,
-    path: &Path,
-    state: &T,
-) -> Result<(), StorageError> {
+pub fn write_state_below<T: Serialize>(disk: &dyn Disk, path: &Path, state: &T) -> Result<(), StateError> {
     if let Some(directory) = path.parent() {
-        let fail = |source| StorageError::Disk { act: "create directory of state files", source };
+        let fail = |source| StateError::Disk { act: "create directory of state files", source };
         disk.create_dir_all(directory).map_err(fail)?;
     }
     write_state(disk, path, state)
@@ -65,10 +61,10 @@ pub(crate) fn write_state_below<T: Serialize>(
 ///
 /// # Errors
 /// The disk fails.
-pub fn write_state<T: Serialize>(disk: &dyn Disk, path: &Path, state: &T) -> Result<(), StorageError> {
+pub fn write_state<T: Serialize>(disk: &dyn Disk, path: &Path, state: &T) -> Result<(), StateError> {
     let body = serde_json::to_string_pretty(state)
-        .map_err(|error| StorageError::DamagedState { path: path.into(), what: error.to_string() })?;
+        .map_err(|error| StateError::Damaged { path: path.into(), what: error.to_string() })?;
     let text = format!("{HEADER}{:08x}\n{body}", crc32fast::hash(body.as_bytes()));
     disk.write_atomically(path, text.as_bytes())
-        .map_err(|source| StorageError::Disk { act: "write state file", source })
+        .map_err(|source| StateError::Disk { act: "write state file", source })
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use runtime::{Disk, MemoryDisk};
 
-use super::Manifest;
-use super::format::correct;
+use crate::Manifest;
+use crate::format::correct;
 
 const PATH: &str = "/hostile/shard-0.log";
 /// In the first byte: the checks are set right first, so that what they guard is reached.

@@ -32,11 +32,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use runtime::{Disk, DiskFile, OpenMode};
 use serde::Serialize;
 
-use super::contents::Contents;
-use super::document;
-use super::format::{HEADER_BYTES, Kind, encode_header, encode_record};
-use super::state::{Change, ManifestState};
-use crate::StorageError;
+use crate::StateError;
+use crate::contents::Contents;
+use crate::document;
+use crate::format::{HEADER_BYTES, Kind, encode_header, encode_record};
+use crate::state::{Change, ManifestState};
 
 /// Edits may take as much as the checkpoint before them, and so much in any case: then the file is replaced. So its
 /// length, and what a start reads, is at most twice that of the state, and an edit costs on average what two take.
@@ -80,7 +80,7 @@ impl ManifestFile {
     pub(super) fn open(
         disk: Arc<dyn Disk>,
         path: PathBuf,
-    ) -> Result<(ManifestFile, ManifestState, Mark), StorageError> {
+    ) -> Result<(ManifestFile, ManifestState, Mark), StateError> {
         let (file, _) = ManifestFile::unwritten(disk, path);
         let bytes = file.read_bytes()?;
         let contents = Contents::read(&bytes, &file.path)?;
@@ -96,12 +96,12 @@ impl ManifestFile {
     ///
     /// # Errors
     /// As [`ManifestFile::open`]; or it can not be told.
-    pub(super) fn read(&self) -> Result<ManifestState, StorageError> {
+    pub(super) fn read(&self) -> Result<ManifestState, StateError> {
         // Held to the end: an edit that is on its way is whole then.
         let tail = self.lock();
         if tail.is_doubtful {
             let what = "an edit failed, and is on the disk or not".into();
-            return Err(StorageError::DamagedState { path: self.path.clone(), what });
+            return Err(StateError::Damaged { path: self.path.clone(), what });
         }
         if let Some(state) = document::read(&*self.disk, &self.path)? {
             return Ok(state);
@@ -118,7 +118,7 @@ impl ManifestFile {
         from: Mark,
         state: &ManifestState,
         changes: &[Change],
-    ) -> Result<Mark, StorageError> {
+    ) -> Result<Mark, StateError> {
         let mut tail = self.lock();
         let is_appended = tail.mark == from && !tail.is_long();
         // Before anything is tried: after a failure, or a panic, no mark fits.
@@ -131,7 +131,7 @@ impl ManifestFile {
         Ok(mark)
     }
 
-    fn append(&self, tail: &mut Tail, changes: &[Change]) -> Result<(), StorageError> {
+    fn append(&self, tail: &mut Tail, changes: &[Change]) -> Result<(), StateError> {
         let record = encode_record(tail.end, Kind::Edit, &self.encode(changes)?);
         let file = self.disk.open(&self.path, OpenMode::ReadWrite).map_err(failed("open manifest"))?;
         let appended = file.write_all_at(&record, tail.end as u64).and_then(|()| file.sync_data());
@@ -145,7 +145,7 @@ impl ManifestFile {
         Ok(())
     }
 
-    fn replace(&self, tail: &mut Tail, state: &ManifestState) -> Result<(), StorageError> {
+    fn replace(&self, tail: &mut Tail, state: &ManifestState) -> Result<(), StateError> {
         let mut bytes = encode_header().to_vec();
         bytes.extend(encode_record(HEADER_BYTES, Kind::Checkpoint, &self.encode(state)?));
         self.disk.write_atomically(&self.path, &bytes).map_err(failed("write manifest"))?;
@@ -175,17 +175,17 @@ impl ManifestFile {
         Ok(())
     }
 
-    fn read_bytes(&self) -> Result<Vec<u8>, StorageError> {
+    fn read_bytes(&self) -> Result<Vec<u8>, StateError> {
         if !self.disk.exists(&self.path).map_err(failed("look for manifest"))? {
             let what = "the file is missing".into();
-            return Err(StorageError::DamagedState { path: self.path.clone(), what });
+            return Err(StateError::Damaged { path: self.path.clone(), what });
         }
         self.disk.read(&self.path).map_err(failed("read manifest"))
     }
 
-    fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Vec<u8>, StorageError> {
+    fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Vec<u8>, StateError> {
         serde_json::to_vec(value)
-            .map_err(|error| StorageError::DamagedState { path: self.path.clone(), what: error.to_string() })
+            .map_err(|error| StateError::Damaged { path: self.path.clone(), what: error.to_string() })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -222,6 +222,6 @@ impl Tail {
     }
 }
 
-fn failed(act: &'static str) -> impl FnOnce(io::Error) -> StorageError {
-    move |source| StorageError::Disk { act, source }
+fn failed(act: &'static str) -> impl FnOnce(io::Error) -> StateError {
+    move |source| StateError::Disk { act, source }
 }
