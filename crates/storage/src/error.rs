@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use commitlog::CommitLogError;
+use compaction::MergeError;
 use manifest::StateError;
 use rows::{Clustering, PartitionKey};
 use runtime::{BrokenInvariant, JobError, Panicked};
@@ -95,6 +96,15 @@ impl From<StateError> for StorageError {
                 StorageError::DamagedRecord { path, offset, expected, got }
             }
             StateError::Newer { path, what } => StorageError::Directory { path, what },
+        }
+    }
+}
+
+impl From<MergeError> for StorageError {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::TableFile(error) => StorageError::TableFile(error),
+            MergeError::Disk { act, source } => StorageError::Disk { act, source },
         }
     }
 }

@@ -14,7 +14,6 @@
 
 mod cache;
 mod chunk_length;
-mod compaction;
 mod directories;
 mod errand;
 mod error;

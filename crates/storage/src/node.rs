@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use compaction::CompactionControl;
 use manifest::{Manifest, ManifestState};
 use ring::Sharding;
 use runtime::{
@@ -24,7 +25,6 @@ use runtime::{
 use schema::Schema;
 use types::Token;
 
-use crate::compaction::CompactionControl;
 use crate::errand::{Batch, Fate, Message, Outbox, refused};
 use crate::files::FileRegistry;
 use crate::health::{self, DiskFailurePolicy, Health};

@@ -1,6 +1,6 @@
 //! How files become fewer: who compacts what, and when.
 //!
-//! The strategy chooses (pure, `crate::compaction`), a background job merges (`merge.rs`), the shard
+//! The strategy chooses, a background job merges (both in the crate `compaction`), the shard
 //! commits and swaps (`compact/run.rs`). After a flush, and when time has passed (`housekeeping.rs`), a
 //! *worker* is started: it waits for one of the node's slots (`concurrent_compactors`), asks the strategy, starts
 //! another worker in case there is more to do at the same time, carries its task out, and asks again.
@@ -16,6 +16,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use compaction::{
+    CompactionControl, CompactionKind, CompactionRequest, CompactionTotals, FileFacts, History, Memory,
+    Picture, Settings, Split, Task,
+};
 use memtable::Memtable;
 use schema::{Table, TableId};
 use sstable::TableFile;
@@ -24,10 +28,6 @@ use uuid::Uuid;
 
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::compaction::{
-    CompactionControl, CompactionKind, CompactionRequest, CompactionTotals, FileFacts, History, Memory,
-    Picture, Settings, Split, Task,
-};
 pub(super) use history::read_history;
 use run::{Active, Outcome};
 

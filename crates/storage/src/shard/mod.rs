@@ -35,7 +35,6 @@ mod housekeeping;
 mod import;
 mod lone;
 mod lone_versions;
-mod merge;
 mod point;
 mod prefetch;
 mod read;
@@ -61,6 +60,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use commitlog::{CommitLog, LogPosition};
+use compaction::CompactionControl;
 use manifest::{Manifest, Scopes, counts};
 use memtable::{Memtable, MemtableSlot};
 use ring::Sharding;
@@ -74,7 +74,6 @@ use uuid::Uuid;
 
 use crate::cache::ChunkCache;
 use crate::chunk_length::AutoChunkLength;
-use crate::compaction::CompactionControl;
 use crate::files::FileRegistry;
 use crate::health::{CommitFailurePolicy, Health, is_full};
 use crate::metrics::TableMetrics;

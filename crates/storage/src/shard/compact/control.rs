@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use compaction::{ActiveCompaction, CompactionKind, CompactionRecord, CompactionTotals};
 use schema::TableId;
 use uuid::Uuid;
 
 use crate::StorageError;
-use crate::compaction::{ActiveCompaction, CompactionKind, CompactionRecord, CompactionTotals};
 use crate::shard::{Shard, TableStore};
 
 impl Shard {

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use compaction::{CompactionRecord, History};
 use manifest::state_file::{read_state, write_state_below};
 use runtime::Runtime;
 
 use crate::Layout;
-use crate::compaction::{CompactionRecord, History};
 use crate::shard::Shard;
 
 /// What the shard remembers.

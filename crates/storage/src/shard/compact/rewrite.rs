@@ -20,6 +20,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use compaction::{FileFacts, RewriteFiles, RewriteRequest, Task};
 use schema::{CompressionOptions, TableId};
 use sstable::TableFile;
 use uuid::Uuid;
@@ -27,7 +28,6 @@ use uuid::Uuid;
 use super::{Claim, Outcome, Pause};
 use crate::StorageError;
 use crate::chunk_length::is_as_asked;
-use crate::compaction::{FileFacts, RewriteFiles, RewriteRequest, Task};
 use crate::shard::{Shard, TableStore};
 
 /// What a table on a shard knows of files that are written anew.

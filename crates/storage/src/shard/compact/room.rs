@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use compaction::Task;
 use sstable::TableFile;
 
 use super::Active;
 use crate::StorageError;
-use crate::compaction::Task;
 use crate::shard::{Shard, TableStore};
 
 impl Shard {

@@ -10,6 +10,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use compaction::{
+    Ahead, CompactionKind, CompactionRecord, FileFacts, Merge, MergeJob, MergeWatch, Merged, Progress,
+    Settings, Task, fully_expired,
+};
 use sstable::{
     ChunkId, Component, Descriptor, KeptRoom, SstableError, StatisticsChange, TableFile, change_statistics,
 };
@@ -18,11 +22,8 @@ use uuid::Uuid;
 use super::{Claim, oldest_in_memory, properties};
 use crate::StorageError;
 use crate::cache::Reservation;
-use crate::compaction::control::MergeWatch;
-use crate::compaction::{CompactionKind, CompactionRecord, FileFacts, Settings, Task, fully_expired};
 use crate::shard::commit::{FileChange, Removed, ids};
 use crate::shard::fetch::PATIENCE_OF_MERGES;
-use crate::shard::merge::{Ahead, Merge, MergeJob, Merged, Progress};
 use crate::shard::{Shard, TableStore};
 
 /// A merge is looked at after so many bytes: others that wait for the same thread take turns with it.

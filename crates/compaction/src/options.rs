@@ -59,18 +59,18 @@ pub(crate) enum Strategy {
 
 /// How a table is compacted.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Does the table want to be compacted in the background?
-    pub(crate) is_enabled: bool,
+    pub is_enabled: bool,
     /// Tombstones stay in files that were not repaired.
-    pub(crate) only_purge_repaired: bool,
+    pub only_purge_repaired: bool,
     pub(crate) strategy: Strategy,
     tombstones: TombstoneOptions,
 }
 
 impl Settings {
     /// What a table's options say.
-    pub(crate) fn of(options: &CompactionOptions) -> Self {
+    pub fn of(options: &CompactionOptions) -> Self {
         let named = Named(&options.options);
         let class = options.class.rsplit('.').next().unwrap_or_default();
         let strategy = match class {
@@ -89,7 +89,7 @@ impl Settings {
 
     /// What to do next, and how much there is. Files of one state of repair are looked at together;
     /// of several such groups, the one with most to do comes first.
-    pub(crate) fn choose(&self, picture: Picture<'_>, memory: &mut Memory) -> Choice {
+    pub fn choose(&self, picture: Picture<'_>, memory: &mut Memory) -> Choice {
         let states: BTreeSet<Repair> = picture.all.iter().map(|file| file.repair).collect();
         let mut best = Choice::default();
         let mut pending = 0;
@@ -154,7 +154,7 @@ impl Settings {
 
     /// A compaction of all files, one task for each state of repair (and, where the strategy keeps
     /// parts of the ring apart, for each of these).
-    pub(crate) fn major(&self, all: &[FileFacts], split_output: bool) -> Vec<Task> {
+    pub fn major(&self, all: &[FileFacts], split_output: bool) -> Vec<Task> {
         let states: BTreeSet<Repair> = all.iter().map(|file| file.repair).collect();
         let groups = states.into_iter().map(|state| -> Vec<&FileFacts> {
             all.iter().filter(|file| file.repair == state && file.is_free()).collect()
@@ -173,7 +173,7 @@ impl Settings {
     }
 
     /// A compaction of files that somebody named.
-    pub(crate) fn user_defined(&self, files: &[&FileFacts]) -> Vec<Task> {
+    pub fn user_defined(&self, files: &[&FileFacts]) -> Vec<Task> {
         let states: BTreeSet<Repair> = files.iter().map(|file| file.repair).collect();
         let groups = states.into_iter().map(|state| -> Vec<&FileFacts> {
             files.iter().copied().filter(|file| file.repair == state && file.is_free()).collect()
@@ -191,8 +191,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::testing::*;
     use super::*;
+    use crate::facts::testing::*;
 
     #[test]
     fn sizes_are_read_as_cassandra_reads_them() {

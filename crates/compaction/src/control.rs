@@ -12,7 +12,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Shared by all shards. Asked between pieces of work, never by a read or a write.
 #[derive(Debug)]
-pub(crate) struct CompactionControl {
+pub struct CompactionControl {
     slots: Arc<Semaphore>,
     slot_count: usize,
     /// One file at a time is written anew in the background. It takes no slot, so compactions never wait for it.
@@ -24,7 +24,8 @@ pub(crate) struct CompactionControl {
 }
 
 impl CompactionControl {
-    pub(crate) fn new(slot_count: usize, bytes_per_second: u64) -> Arc<Self> {
+    /// For so many at once, at least one, and so many bytes a second of all together; 0 is without limit.
+    pub fn new(slot_count: usize, bytes_per_second: u64) -> Arc<Self> {
         let slot_count = slot_count.clamp(1, 1_024);
         Arc::new(CompactionControl {
             slots: Arc::new(Semaphore::new(slot_count)),
@@ -36,25 +37,27 @@ impl CompactionControl {
     }
 
     /// How many compactions may run at once.
-    pub(crate) fn slot_count(&self) -> usize {
+    pub fn slot_count(&self) -> usize {
         self.slot_count
     }
 
     /// Waits until one more may run; it may until the permit is dropped.
-    pub(crate) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
+    pub async fn slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).acquire_owned().await.ok()
     }
 
     /// Waits until a file may be written anew in the background; it may until the permit is dropped.
-    pub(crate) async fn rewrite_turn(&self) -> Option<OwnedSemaphorePermit> {
+    pub async fn rewrite_turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.rewrite_turn).acquire_owned().await.ok()
     }
 
-    pub(crate) fn rate(&self) -> u64 {
+    /// Bytes a second that all may read together; 0 is without limit.
+    pub fn rate(&self) -> u64 {
         self.bytes_per_second.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_rate(&self, bytes_per_second: u64) {
+    /// Sets another rate.
+    pub fn set_rate(&self, bytes_per_second: u64) {
         self.bytes_per_second.store(bytes_per_second, Ordering::Relaxed);
         // A debt at the old rate is forgiven.
         *self.free_at.lock().unwrap_or_else(PoisonError::into_inner) = Duration::ZERO;
@@ -62,7 +65,7 @@ impl CompactionControl {
 
     /// Takes in that so many bytes were read, and waits as long as they may take; no longer than until the work
     /// is to be given up, or the rate is another.
-    pub(crate) async fn pay(&self, bytes: u64, clock: &dyn Clock, is_over: impl Fn() -> bool) {
+    pub async fn pay(&self, bytes: u64, clock: &dyn Clock, is_over: impl Fn() -> bool) {
         let rate = self.rate();
         let mut left = self.debt(bytes, clock.elapsed());
         while !left.is_zero() && self.rate() == rate && !is_over() {
@@ -86,7 +89,7 @@ impl CompactionControl {
 
 /// What a merge tells while it goes on, and is told. Read by the shard, written on another thread.
 #[derive(Debug, Default)]
-pub(crate) struct MergeWatch {
+pub struct MergeWatch {
     /// Uncompressed bytes read of the inputs.
     pub(crate) read_bytes: AtomicU64,
     /// Set when it is to be given up.
@@ -94,15 +97,18 @@ pub(crate) struct MergeWatch {
 }
 
 impl MergeWatch {
-    pub(crate) fn read_bytes(&self) -> u64 {
+    /// Uncompressed bytes read of the inputs by now.
+    pub fn read_bytes(&self) -> u64 {
         self.read_bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn stop(&self) {
+    /// Has the merge given up.
+    pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
+    /// Is it to be given up?
+    pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 }

@@ -70,8 +70,8 @@ fn share_alone(file: &FileFacts, others: &[&FileFacts]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::testing::*;
     use super::*;
+    use crate::facts::testing::*;
     use std::collections::BTreeMap;
 
     fn options(pairs: &[(&str, &str)]) -> TombstoneOptions {

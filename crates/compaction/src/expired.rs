@@ -7,7 +7,7 @@
 use super::{FileFacts, Picture, Repair};
 
 /// Those of the files that may go as they are.
-pub(crate) fn fully_expired<'a>(
+pub fn fully_expired<'a>(
     files: &[&'a FileFacts],
     picture: Picture<'_>,
     only_purge_repaired: bool,
@@ -30,8 +30,8 @@ pub(crate) fn fully_expired<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::testing::*;
     use super::*;
+    use crate::facts::testing::*;
 
     fn dead(number: u128, timestamp: i64) -> FileFacts {
         FileFacts { max_local_deletion_time: 5, max_timestamp: timestamp, ..file(number, MB) }

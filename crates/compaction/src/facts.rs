@@ -6,40 +6,51 @@ use uuid::Uuid;
 
 /// Where a file stands with repair: files of different states are never merged with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Repair {
+pub enum Repair {
+    /// It was never repaired.
     Unrepaired,
+    /// A session of repair has it.
     Pending(Uuid),
+    /// It is repaired.
     Repaired,
 }
 
 /// What a strategy looks at.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FileFacts {
-    pub(crate) id: Uuid,
+pub struct FileFacts {
+    /// Its own.
+    pub id: Uuid,
     /// Bytes of its Data component on the disk.
-    pub(crate) data_bytes: u64,
-    pub(crate) first: Token,
-    pub(crate) last: Token,
-    pub(crate) partition_count: u64,
-    pub(crate) level: u32,
-    pub(crate) min_timestamp: i64,
-    pub(crate) max_timestamp: i64,
+    pub data_bytes: u64,
+    /// Of its first partition.
+    pub first: Token,
+    /// Of its last partition.
+    pub last: Token,
+    /// How many partitions it has.
+    pub partition_count: u64,
+    /// Its level.
+    pub level: u32,
+    /// Of its oldest write.
+    pub min_timestamp: i64,
+    /// Of its newest write.
+    pub max_timestamp: i64,
     /// When the last of its content is gone; the greatest number there is when some of it stays.
-    pub(crate) max_local_deletion_time: u32,
+    pub max_local_deletion_time: u32,
     /// When it was written, ms since 1970.
-    pub(crate) created_ms: u64,
+    pub created_ms: u64,
     /// Share of its cells that are tombstones that may go, by estimate.
-    pub(crate) droppable_ratio: f64,
-    pub(crate) repair: Repair,
+    pub droppable_ratio: f64,
+    /// Where it stands with repair.
+    pub repair: Repair,
     /// Is it being compacted?
-    pub(crate) is_busy: bool,
+    pub is_busy: bool,
     /// Was it found damaged?
-    pub(crate) is_suspect: bool,
+    pub is_suspect: bool,
 }
 
 impl FileFacts {
     /// Of a file, given that tombstones before `gc_before` may go.
-    pub(crate) fn of(summary: &TableSummary, gc_before: u32) -> Self {
+    pub fn of(summary: &TableSummary, gc_before: u32) -> Self {
         let repair = match (summary.pending_repair, summary.repaired_at) {
             (Some(session), _) => Repair::Pending(session),
             (None, 0) => Repair::Unrepaired,
@@ -64,12 +75,12 @@ impl FileFacts {
     }
 
     /// Do both hold, or may both hold, something of one token?
-    pub(crate) fn overlaps(&self, other: &FileFacts) -> bool {
+    pub fn overlaps(&self, other: &FileFacts) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
     /// May a strategy choose it?
-    pub(crate) fn is_free(&self) -> bool {
+    pub fn is_free(&self) -> bool {
         !self.is_busy && !self.is_suspect
     }
 }
@@ -83,15 +94,15 @@ fn created_ms(id: Uuid) -> u64 {
 
 /// A table as a strategy sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Picture<'a> {
+pub struct Picture<'a> {
     /// All its files.
-    pub(crate) all: &'a [FileFacts],
+    pub all: &'a [FileFacts],
     /// Milliseconds since 1970.
-    pub(crate) now_ms: u64,
+    pub now_ms: u64,
     /// Tombstones before this second may go.
-    pub(crate) gc_before: u32,
+    pub gc_before: u32,
     /// The oldest write in any memtable.
-    pub(crate) memtable_timestamp_min: Option<i64>,
+    pub memtable_timestamp_min: Option<i64>,
 }
 
 /// Bytes of files together.
@@ -104,7 +115,7 @@ pub(crate) mod testing {
     //! Files for tests.
 
     use super::*;
-    use crate::compaction::Memory;
+    use crate::Memory;
 
     pub(crate) const MB: u64 = 1 << 20;
 
@@ -138,15 +149,15 @@ pub(crate) mod testing {
     }
 
     /// The settings of a strategy with some options.
-    pub(crate) fn settings(class: &str, options: &[(&str, &str)]) -> super::super::Settings {
-        super::super::Settings::of(&schema::CompactionOptions {
+    pub(crate) fn settings(class: &str, options: &[(&str, &str)]) -> crate::Settings {
+        crate::Settings::of(&schema::CompactionOptions {
             class: format!("org.apache.cassandra.db.compaction.{class}"),
             options: options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         })
     }
 
     /// Numbers of the files that are chosen first, sorted.
-    pub(crate) fn chosen(settings: &super::super::Settings, files: &[FileFacts]) -> Option<Vec<u128>> {
+    pub(crate) fn chosen(settings: &crate::Settings, files: &[FileFacts]) -> Option<Vec<u128>> {
         let task = settings.choose(picture(files), &mut Memory::default()).task?;
         let mut numbers: Vec<u128> = task.inputs.iter().map(|id| id.as_u128()).collect();
         numbers.sort_unstable();

@@ -139,10 +139,10 @@ impl TimeWindow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Settings;
-    use super::super::facts::testing::*;
     use super::*;
-    use crate::compaction::Repair;
+    use crate::Repair;
+    use crate::Settings;
+    use crate::facts::testing::*;
 
     const MINUTE: i64 = 60_000_000;
 

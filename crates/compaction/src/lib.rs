@@ -1,4 +1,6 @@
-//! Which files to merge, and how to cut the result: pure choices over what is known of them.
+//! How table files become fewer: which to merge, and the merge.
+//!
+//! Choices are pure: a strategy looks at what is known of the files and says what to do.
 //!
 //! ```text
 //!   facts of all files ─┐                          ┌─ files to merge
@@ -7,8 +9,9 @@
 //!                                └ Memory: what the strategy remembers of earlier choices
 //! ```
 //!
-//! A worker of the shard carries tasks out (`crate::shard::compact`). Choices are those of Cassandra 5;
-//! where it takes the files that are read most first, all files count alike here.
+//! Choices are those of Cassandra 5; where it takes the files that are read most first, all files count alike here.
+//! A [`Merge`] writes what a task's inputs come to. It is advanced piece by piece by whoever carries the task out,
+//! who owns the files: it says which are there, names the result, and deletes the inputs.
 //!
 //! | strategy | file |
 //! |---|---|
@@ -17,12 +20,20 @@
 //! | TimeWindowCompactionStrategy | `time_window.rs` |
 //! | UnifiedCompactionStrategy | `unified.rs`, over `unified_options.rs` and `overlaps.rs` |
 //! | what all share | `expired.rs`, `tombstones.rs` |
+//!
+//! | beside them | file |
+//! |---|---|
+//! | the merge | `merge.rs`, `merge/` |
+//! | what all shards of a node share | `control.rs` |
+//! | what a node tells of its compactions | `report.rs` |
 
-pub(crate) mod control;
+mod control;
+mod error;
 mod expired;
 mod facts;
 mod generations;
 mod leveled;
+mod merge;
 mod options;
 mod overlaps;
 mod report;
@@ -34,14 +45,15 @@ mod unified_options;
 
 use uuid::Uuid;
 
-pub(crate) use control::CompactionControl;
-pub(crate) use expired::fully_expired;
-pub(crate) use facts::{FileFacts, Picture, Repair};
-pub(crate) use options::Settings;
-pub(crate) use report::History;
+pub use control::{CompactionControl, MergeWatch};
+pub use error::MergeError;
+pub use expired::fully_expired;
+pub use facts::{FileFacts, Picture, Repair};
+pub use merge::{Ahead, Merge, MergeJob, Merged, Progress};
+pub use options::Settings;
 pub use report::{
-    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,
-    RewriteRequest,
+    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, History,
+    RewriteFiles, RewriteRequest,
 };
 
 /// Levels that the leveled strategy can have, the 0th included.
@@ -50,17 +62,17 @@ const _: () = assert!(LEVEL_COUNT > 1, "there is a level above the 0th");
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Task {
+pub struct Task {
     /// The files to merge. Those of them that hold nothing any more need not be read.
-    pub(crate) inputs: Vec<Uuid>,
+    pub inputs: Vec<Uuid>,
     /// Level of what comes out.
-    pub(crate) level: u32,
+    pub level: u32,
     /// Where what comes out is cut.
-    pub(crate) split: Split,
+    pub split: Split,
     /// What it is called.
-    pub(crate) kind: CompactionKind,
+    pub kind: CompactionKind,
     /// The one input may keep its content: only its level changes.
-    pub(crate) is_move: bool,
+    pub is_move: bool,
 }
 
 impl Task {
@@ -73,13 +85,13 @@ impl Task {
     }
 
     /// The file alone, written anew with all that is in it.
-    pub(crate) fn rewrite(file: &FileFacts) -> Self {
+    pub fn rewrite(file: &FileFacts) -> Self {
         let kind = CompactionKind::UpgradeSstables;
         Task { level: file.level, kind, ..Task::merge(vec![file.id]) }
     }
 
     /// Does all of the inputs stay that is not hidden by others of them?
-    pub(crate) fn keeps_tombstones(&self) -> bool {
+    pub fn keeps_tombstones(&self) -> bool {
         self.kind == CompactionKind::UpgradeSstables
     }
 
@@ -90,7 +102,7 @@ impl Task {
 
 /// Where the result of a merge is cut into files. Always between partitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Split {
+pub enum Split {
     /// One file.
     Whole,
     /// A new file when one has more than that many bytes.
@@ -110,7 +122,7 @@ pub(crate) enum Split {
 
 /// What strategies remember of a table between choices; lost at a restart.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Memory {
+pub struct Memory {
     /// When fully expired files were looked for, ms since 1970.
     pub(crate) expired_checked_ms: Option<u64>,
     /// The newest time window any file was in.
@@ -127,7 +139,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Takes in that a file of so many bytes was flushed.
-    pub(crate) fn note_flush(&mut self, bytes: u64) {
+    pub fn note_flush(&mut self, bytes: u64) {
         let bytes = bytes as f64;
         self.flush_bytes = if self.flush_bytes == 0.0 { bytes } else { self.flush_bytes * 0.8 + bytes * 0.2 };
     }
@@ -135,7 +147,9 @@ impl Memory {
 
 /// A choice, and how many more would follow it by the strategy's own estimate.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) task: Option<Task>,
-    pub(crate) pending: usize,
+pub struct Choice {
+    /// What to do; `None` when there is nothing.
+    pub task: Option<Task>,
+    /// How much there is to do, this task included.
+    pub pending: usize,
 }

@@ -80,8 +80,8 @@ pub(crate) fn buckets(threshold: usize, method: Inclusion, sets: &[Set]) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::testing::*;
     use super::*;
+    use crate::facts::testing::*;
     use proptest::prelude::*;
 
     fn sets(spans: &[(i64, i64)]) -> Vec<Set> {

@@ -90,8 +90,8 @@ impl SizeTiered {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::testing::*;
     use super::*;
+    use crate::facts::testing::*;
 
     fn check(options: &[(&str, &str)], sizes_mb: &[u64], expected: Option<&[u128]>) {
         let files: Vec<FileFacts> = (0..).zip(sizes_mb).map(|(number, mb)| file(number, mb * MB)).collect();

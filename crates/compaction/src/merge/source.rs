@@ -9,11 +9,11 @@ use sstable::{Chunk, ChunkId, ChunkSource, Component, DirectChunks, SstableError
 use types::Token;
 
 use super::MergeJob;
-use crate::compaction::control::MergeWatch;
+use crate::MergeWatch;
 
 /// Chunks of one input's Data that the cache had, handed to the merge before it comes to them.
 #[derive(Debug, Default)]
-pub(in crate::shard) struct Ahead {
+pub struct Ahead {
     /// The chunk that is being read.
     reached: AtomicU32,
     /// In their order.
@@ -22,12 +22,12 @@ pub(in crate::shard) struct Ahead {
 
 impl Ahead {
     /// The chunk that is being read.
-    pub(in crate::shard) fn reached(&self) -> u32 {
+    pub fn reached(&self) -> u32 {
         self.reached.load(Ordering::Relaxed)
     }
 
     /// Hands a chunk out; their indexes must rise.
-    pub(in crate::shard) fn give(&self, index: u32, chunk: Chunk) {
+    pub fn give(&self, index: u32, chunk: Chunk) {
         self.given().push_back((index, chunk));
     }
 

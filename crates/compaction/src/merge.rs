@@ -22,61 +22,69 @@ use schema::{CompressionOptions, Table};
 use sstable::{KeptRoom, KeyHash, RingRange, TableFile};
 use uuid::Uuid;
 
-use crate::StorageError;
-use crate::compaction::Split;
-use crate::compaction::control::MergeWatch;
+use crate::{MergeError, MergeWatch, Split};
 use output::{Output, OutputCounts};
 use rising::Ordered;
-pub(super) use source::Ahead;
+pub use source::Ahead;
 use source::{Places, Tracked, WatchedChunks};
 
 /// What to merge, and what must be known to purge.
-pub(super) struct MergeJob {
-    pub(super) disk: Arc<dyn Disk>,
-    pub(super) random: Arc<dyn Random>,
-    pub(super) clock: Arc<dyn Clock>,
+pub struct MergeJob {
+    /// Where files are read and written.
+    pub disk: Arc<dyn Disk>,
+    /// For the ids of files.
+    pub random: Arc<dyn Random>,
+    /// The same.
+    pub clock: Arc<dyn Clock>,
     /// Where the result goes.
-    pub(super) directory: PathBuf,
-    pub(super) table: Arc<Table>,
+    pub directory: PathBuf,
+    /// Whose files they are.
+    pub table: Arc<Table>,
     /// How the result is compressed.
-    pub(super) compression: CompressionOptions,
-    pub(super) inputs: Vec<(Arc<TableFile>, Option<Scopes>)>,
+    pub compression: CompressionOptions,
+    /// The files to merge, and what of each counts.
+    pub inputs: Vec<(Arc<TableFile>, Option<Scopes>)>,
     /// So many bytes of each are read at once.
-    pub(super) input_bytes: usize,
+    pub input_bytes: usize,
     /// Level of the result.
-    pub(super) level: u32,
+    pub level: u32,
     /// Where it is cut.
-    pub(super) split: Split,
+    pub split: Split,
     /// Files of the table that are not merged.
-    pub(super) others: Vec<Arc<TableFile>>,
+    pub others: Vec<Arc<TableFile>>,
     /// The oldest write in any memtable.
-    pub(super) memtable_timestamp_min: Option<i64>,
-    pub(super) now: u32,
+    pub memtable_timestamp_min: Option<i64>,
+    /// What has expired by this second may go, seconds since 1970.
+    pub now: u32,
     /// Tombstones before this second may go.
-    pub(super) gc_before: u32,
-    pub(super) sharding: Sharding,
+    pub gc_before: u32,
+    /// How tokens are shared out.
+    pub sharding: Sharding,
     /// Only this shard's partitions are kept: a file from before a change of the shards is split so.
-    pub(super) shard: usize,
-    pub(super) watch: Arc<MergeWatch>,
+    pub shard: usize,
+    /// How far it is, and whether it is to be given up.
+    pub watch: Arc<MergeWatch>,
     /// So much of the result is held for the cache.
-    pub(super) kept_room: KeptRoom,
+    pub kept_room: KeptRoom,
     /// Of each input, what is known of the chunks that come next.
-    pub(super) ahead: Arc<[Ahead]>,
-    pub(super) plants: Plants,
+    pub ahead: Arc<[Ahead]>,
+    /// Faults that a test has planted.
+    pub plants: Plants,
 }
 
 /// What came out.
-pub(super) struct Merged {
-    pub(super) files: Vec<Arc<TableFile>>,
+pub struct Merged {
+    /// The files, all durable; none when nothing was left.
+    pub files: Vec<Arc<TableFile>>,
     /// How many partitions were merged from so many files.
-    pub(super) partitions: BTreeMap<i32, i64>,
+    pub partitions: BTreeMap<i32, i64>,
 }
 
 type Source = Tracked<Scoped<Ordered<WatchedChunks>>>;
 
 /// A merge under way. It is advanced piece by piece, so that whoever drives it can hold it to a
 /// rate, tell how far it is, and stop it.
-pub(super) struct Merge {
+pub struct Merge {
     merged: MergeCursor<Source>,
     places: Arc<Places>,
     counts: Vec<i64>,
@@ -91,7 +99,7 @@ pub(super) struct Merge {
 }
 
 /// Where a merge is after a piece.
-pub(super) enum Progress {
+pub enum Progress {
     /// There is more.
     Going(Box<Merge>),
     /// All is written.
@@ -100,7 +108,7 @@ pub(super) enum Progress {
 
 impl Merge {
     /// Begins a merge.
-    pub(super) fn start(job: MergeJob) -> Box<Merge> {
+    pub fn start(job: MergeJob) -> Box<Merge> {
         let job = Arc::new(job);
         let places = Arc::new(Places::new(job.inputs.len()));
         let scan = |(index, (file, scopes)): (usize, &(Arc<TableFile>, Option<Scopes>))| {
@@ -123,7 +131,10 @@ impl Merge {
     }
 
     /// Goes on until about `bytes` more are read, or to the end.
-    pub(super) fn advance(mut self: Box<Self>, bytes: u64) -> Result<Progress, StorageError> {
+    ///
+    /// # Errors
+    /// An input is damaged or the disk fails; what was written is deleted again, as far as that can be.
+    pub fn advance(mut self: Box<Self>, bytes: u64) -> Result<Progress, MergeError> {
         let until = self.job.watch.read_bytes().saturating_add(bytes);
         match self.run(until) {
             Ok(false) => Ok(Progress::Going(self)),
@@ -146,12 +157,12 @@ impl Merge {
     }
 
     /// Gives the merge up. What can not be deleted of its files is swept up at the next start.
-    pub(super) fn abandon(self: Box<Self>) {
+    pub fn abandon(self: Box<Self>) {
         self.output.abandon();
     }
 
     /// Merges until that many bytes are read; is everything merged?
-    fn run(&mut self, until: u64) -> Result<bool, StorageError> {
+    fn run(&mut self, until: u64) -> Result<bool, MergeError> {
         loop {
             match self.merged.step()? {
                 Step::Header(header) => {

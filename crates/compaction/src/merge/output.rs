@@ -8,8 +8,7 @@ use types::Token;
 
 use super::MergeJob;
 use super::rising::Rising;
-use crate::StorageError;
-use crate::compaction::Split;
+use crate::{LEVEL_COUNT, MergeError, Split};
 
 /// A file of halves is not smaller than this, in bytes of the inputs.
 const HALF_BYTES_MIN: f64 = 50_000_000.0;
@@ -53,7 +52,7 @@ impl Output {
         }
     }
 
-    pub(super) fn start_partition(&mut self, header: PartitionHeader) -> Result<(), StorageError> {
+    pub(super) fn start_partition(&mut self, header: PartitionHeader) -> Result<(), MergeError> {
         assert!(self.pending.is_none() && !self.is_open, "a partition is ended before the next begins");
         self.rising.begin_partition();
         let is_full = !header.deletion.is_live() || header.static_row.is_some();
@@ -61,7 +60,7 @@ impl Output {
         if is_full { self.write_pending() } else { Ok(()) }
     }
 
-    pub(super) fn append(&mut self, item: &Unfiltered) -> Result<(), StorageError> {
+    pub(super) fn append(&mut self, item: &Unfiltered) -> Result<(), MergeError> {
         if self.pending.is_some() {
             self.write_pending()?;
         }
@@ -73,7 +72,7 @@ impl Output {
         }
     }
 
-    pub(super) fn end_partition(&mut self) -> Result<(), StorageError> {
+    pub(super) fn end_partition(&mut self) -> Result<(), MergeError> {
         self.counts.purged += u64::from(self.pending.take().is_some());
         match &mut self.writer {
             Some((writer, _)) if std::mem::take(&mut self.is_open) => Ok(writer.end_partition()?),
@@ -87,7 +86,7 @@ impl Output {
     }
 
     /// The files, all durable.
-    pub(super) fn finish(mut self) -> Result<Vec<Arc<TableFile>>, StorageError> {
+    pub(super) fn finish(mut self) -> Result<Vec<Arc<TableFile>>, MergeError> {
         assert!(self.pending.is_none() && !self.is_open, "every partition is ended before the result is");
         match self.close_file() {
             Ok(()) => Ok(std::mem::take(&mut self.files)),
@@ -108,7 +107,7 @@ impl Output {
         }
     }
 
-    fn write_pending(&mut self) -> Result<(), StorageError> {
+    fn write_pending(&mut self) -> Result<(), MergeError> {
         let Some(header) = self.pending.take() else { return Ok(()) };
         let written = self.writer.as_ref().map_or(0, |(writer, _)| writer.data_bytes_written());
         if self.cut.is_before(header.key.token, written) {
@@ -125,7 +124,7 @@ impl Output {
         Ok(())
     }
 
-    fn create(&self) -> Result<(TableWriter, Descriptor), StorageError> {
+    fn create(&self) -> Result<(TableWriter, Descriptor), MergeError> {
         let job = &self.job;
         let summaries = || job.inputs.iter().map(|(file, _)| file.summary());
         let partitions: u64 = summaries().map(|summary| summary.partition_count).sum();
@@ -146,13 +145,13 @@ impl Output {
         // The inputs may all lie in another data directory.
         job.disk
             .create_dir_all(&job.directory)
-            .map_err(|source| StorageError::Disk { act: "create table directory", source })?;
+            .map_err(|source| MergeError::Disk { act: "create table directory", source })?;
         let descriptor = Descriptor::new(job.directory.clone(), job.new_id());
         let (disk, table) = (Arc::clone(&job.disk), Arc::clone(&job.table));
         Ok((TableWriter::create(disk, descriptor.clone(), table, options)?, descriptor))
     }
 
-    fn close_file(&mut self) -> Result<(), StorageError> {
+    fn close_file(&mut self) -> Result<(), MergeError> {
         let Some((writer, descriptor)) = self.writer.take() else { return Ok(()) };
         assert!(!self.is_open, "a file is cut between partitions");
         assert!(writer.partition_count() > 0, "a file of the result has a partition");
@@ -231,7 +230,7 @@ impl Cut {
                 if is_full {
                     self.level_bytes += on_disk;
                     let max = bytes as f64 * f64::from(fanout).powi(i32::try_from(self.level).unwrap_or(0));
-                    if self.level_bytes > max && (self.level as usize) < crate::compaction::LEVEL_COUNT - 1 {
+                    if self.level_bytes > max && (self.level as usize) < LEVEL_COUNT - 1 {
                         self.level_bytes = 0.0;
                         self.level += 1;
                     }

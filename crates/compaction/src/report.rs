@@ -173,19 +173,20 @@ pub struct RewriteRequest {
 
 /// The last compactions that ended.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub struct History {
     records: VecDeque<CompactionRecord>,
 }
 
 impl History {
     /// Goes on from what is remembered, the oldest first, as far as it is not too long ago.
-    pub(crate) fn of(records: Vec<CompactionRecord>, now_ms: i64) -> Self {
+    pub fn of(records: Vec<CompactionRecord>, now_ms: i64) -> Self {
         let mut history = History { records: records.into() };
         history.forget(now_ms, HISTORY_MAX);
         history
     }
 
-    pub(crate) fn push(&mut self, record: CompactionRecord) {
+    /// Takes in one that has ended.
+    pub fn push(&mut self, record: CompactionRecord) {
         self.forget(record.finished_ms, HISTORY_MAX - 1);
         self.records.push_back(record);
     }
@@ -197,7 +198,8 @@ impl History {
         }
     }
 
-    pub(crate) fn records(&self) -> Vec<CompactionRecord> {
+    /// All, the oldest first.
+    pub fn records(&self) -> Vec<CompactionRecord> {
         self.records.iter().cloned().collect()
     }
 }

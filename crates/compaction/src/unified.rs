@@ -198,9 +198,9 @@ fn combined_density(files: &[&FileFacts]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Settings;
-    use super::super::facts::testing::*;
     use super::*;
+    use crate::Settings;
+    use crate::facts::testing::*;
     use proptest::prelude::*;
 
     fn unified(options: &[(&str, &str)]) -> Settings {

@@ -250,9 +250,9 @@ fn remember(levels: &Generations<'_>, group: &[&FileFacts], task: &Task, memory:
 
 #[cfg(test)]
 mod tests {
-    use super::super::Settings;
-    use super::super::facts::testing::*;
     use super::*;
+    use crate::Settings;
+    use crate::facts::testing::*;
     use proptest::prelude::*;
 
     fn leveled(options: &[(&str, &str)]) -> Settings {
