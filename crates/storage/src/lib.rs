@@ -12,8 +12,6 @@
 //!              ▼ memtable ── flush ──► table file ── compaction ──► fewer table files
 //! ```
 
-mod cache;
-mod chunk_length;
 mod directories;
 mod errand;
 mod error;
@@ -34,8 +32,7 @@ mod snapshots;
 mod timestamps;
 mod visit;
 
-pub use cache::CacheStats;
-pub use chunk_length::{ChunkLengthStats, ColdReads};
+pub use cache::{CacheStats, ChunkLengthStats, ColdReads};
 pub use commitlog::SyncMode;
 pub use compaction::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cache::{CacheStats, ChunkCache};
 use runtime::{ColdReader, ColdStats};
 use sstable::{
     Chunk, ChunkId, ChunkNeed, ChunkSource, Component, FileNeed, ReadRow, RowReader, SstableError, TableFile,
@@ -23,11 +24,10 @@ use tokio::sync::Notify;
 
 use super::Shard;
 use crate::StorageError;
-use crate::cache::{CacheStats, ChunkCache};
 use crate::metrics::TableMetrics;
 
 /// How many uncompressed bytes are read ahead at most.
-const READ_AHEAD_BYTES_MAX: usize = crate::chunk_length::READ_AHEAD_BYTES_MAX as usize;
+const READ_AHEAD_BYTES_MAX: usize = cache::READ_AHEAD_BYTES_MAX as usize;
 /// Of the cache's memory, one part in so many is left to chunks however much is pinned.
 const CACHE_PART_MIN: usize = 8;
 /// How often who lets reads go first looks whether they are done: nobody waits for a prefetch; a merge that falls

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cache::Reservation;
 use commitlog::{CommitLogError, LogPosition};
 use memtable::{Memtable, MemtableSlot};
 use rows::{DeletionTime, Unfiltered, merge_row};
@@ -27,7 +28,6 @@ use uuid::Uuid;
 use super::commit::{FileChange, Removed};
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::cache::Reservation;
 use crate::health::is_full;
 use crate::metrics::TableMetrics;
 

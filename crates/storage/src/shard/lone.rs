@@ -12,6 +12,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use cache::{CacheView, ChunkCache};
 use memtable::{KEYS_TOGETHER, Lone};
 use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, Slices, ValuesInPlace};
 use smallvec::SmallVec;
@@ -21,7 +22,6 @@ use sstable::{
 
 use super::TableStore;
 use super::lone_versions::{LoneStep, LoneVersions};
-use crate::cache::{CacheView, ChunkCache};
 use crate::metrics::TableMetrics;
 
 /// What there is of one partition.

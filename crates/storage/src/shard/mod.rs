@@ -59,6 +59,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
+use cache::{AutoChunkLength, ChunkCache};
 use commitlog::{CommitLog, LogPosition};
 use compaction::CompactionControl;
 use manifest::{Manifest, Scopes, counts};
@@ -72,8 +73,6 @@ use stdx::id_map::IdMap;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::cache::ChunkCache;
-use crate::chunk_length::AutoChunkLength;
 use crate::files::FileRegistry;
 use crate::health::{CommitFailurePolicy, Health, is_full};
 use crate::metrics::TableMetrics;

@@ -20,6 +20,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use cache::is_compressed_as_asked;
 use compaction::{FileFacts, RewriteFiles, RewriteRequest, Task};
 use schema::{CompressionOptions, TableId};
 use sstable::TableFile;
@@ -27,7 +28,6 @@ use uuid::Uuid;
 
 use super::{Claim, Outcome, Pause};
 use crate::StorageError;
-use crate::chunk_length::is_as_asked;
 use crate::shard::{Shard, TableStore};
 
 /// What a table on a shard knows of files that are written anew.
@@ -77,7 +77,7 @@ impl TableStore {
     }
 
     fn is_as_asked(&self, file: &TableFile) -> bool {
-        !is_old(file) && is_as_asked(&self.table.borrow().options().compression, file)
+        !is_old(file) && is_compressed_as_asked(&self.table.borrow().options().compression, file)
     }
 }
 

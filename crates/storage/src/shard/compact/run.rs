@@ -10,6 +10,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use cache::Reservation;
 use compaction::{
     Ahead, CompactionKind, CompactionRecord, FileFacts, Merge, MergeJob, MergeWatch, Merged, Progress,
     Settings, Task, fully_expired,
@@ -21,7 +22,6 @@ use uuid::Uuid;
 
 use super::{Claim, oldest_in_memory, properties};
 use crate::StorageError;
-use crate::cache::Reservation;
 use crate::shard::commit::{FileChange, Removed, ids};
 use crate::shard::fetch::PATIENCE_OF_MERGES;
 use crate::shard::{Shard, TableStore};

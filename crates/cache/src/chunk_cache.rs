@@ -42,7 +42,8 @@ const _: () = assert!(SMALL_PART > 1, "the main queue has the most of a class");
 const _: () = assert!(INDEX_FOURTHS < 4, "index pages leave something to Data");
 const _: () = assert!(FREQUENCY_MAX < u8::MAX, "one more can be counted before it is cut");
 
-pub(crate) struct ChunkCache {
+/// The cache. A chunk is in it once, under the id of its place in its file.
+pub struct ChunkCache {
     state: RefCell<State>,
 }
 
@@ -125,11 +126,12 @@ impl CacheStats {
 }
 
 /// A look at a cache, in which nothing comes or goes.
-pub(crate) struct CacheView<'a>(Ref<'a, State>);
+pub struct CacheView<'a>(Ref<'a, State>);
 
 impl CacheView<'_> {
     /// The chunk, if it is here.
-    pub(crate) fn get(&self, id: ChunkId) -> Option<&Chunk> {
+    #[inline]
+    pub fn get(&self, id: ChunkId) -> Option<&Chunk> {
         let slot = self.0.slots.get(&id)?;
         self.0.hit_count.set(self.0.hit_count.get() + 1);
         slot.frequency.set((slot.frequency.get() + 1).min(FREQUENCY_MAX));
@@ -138,7 +140,8 @@ impl CacheView<'_> {
 }
 
 impl ChunkCache {
-    pub(crate) fn new(capacity_bytes: usize) -> Self {
+    /// An empty one with that budget.
+    pub fn new(capacity_bytes: usize) -> Self {
         ChunkCache {
             state: RefCell::new(State {
                 capacity_bytes,
@@ -156,22 +159,24 @@ impl ChunkCache {
     }
 
     /// The chunk, if it is here.
-    pub(crate) fn get(&self, id: ChunkId) -> Option<Chunk> {
+    #[inline]
+    pub fn get(&self, id: ChunkId) -> Option<Chunk> {
         self.view().get(id).cloned()
     }
 
     /// Chunks as they lie here, for somebody who looks at them and lets nothing happen meanwhile.
-    pub(crate) fn view(&self) -> CacheView<'_> {
+    #[inline]
+    pub fn view(&self) -> CacheView<'_> {
         CacheView(self.state.borrow())
     }
 
     /// Counts a chunk that was not here and has to be fetched.
-    pub(crate) fn count_miss(&self) {
+    pub fn count_miss(&self) {
         self.state.borrow_mut().miss_count += 1;
     }
 
     /// Keeps a chunk, giving up others to stay within the budget.
-    pub(crate) fn insert(&self, id: ChunkId, chunk: Chunk) {
+    pub fn insert(&self, id: ChunkId, chunk: Chunk) {
         let state = &mut *self.state.borrow_mut();
         let cost = chunk.len() + ENTRY_BYTES;
         if cost > state.room_bytes() || state.slots.contains_key(&id) {
@@ -188,7 +193,7 @@ impl ChunkCache {
     }
 
     /// Forgets the chunks of files that are gone. They may be many: see [`ChunkCache::chunks_of`].
-    pub(crate) fn forget(&self, files: &[u64]) {
+    pub fn forget(&self, files: &[u64]) {
         self.remove(&self.chunks_of(files));
         let files = sorted(files);
         let State { data, index, .. } = &mut *self.state.borrow_mut();
@@ -198,20 +203,20 @@ impl ChunkCache {
     }
 
     /// The chunks of some files, for [`ChunkCache::remove`] in pieces before [`ChunkCache::forget`].
-    pub(crate) fn chunks_of(&self, files: &[u64]) -> Vec<ChunkId> {
+    pub fn chunks_of(&self, files: &[u64]) -> Vec<ChunkId> {
         let files = sorted(files);
         let slots = &self.state.borrow().slots;
         slots.keys().filter(|id| files.binary_search(&id.file).is_ok()).copied().collect()
     }
 
     /// Gives up chunks of files that are gone. Their names stay in the queues.
-    pub(crate) fn remove(&self, chunks: &[ChunkId]) {
+    pub fn remove(&self, chunks: &[ChunkId]) {
         let state = &mut *self.state.borrow_mut();
         chunks.iter().for_each(|id| _ = state.remove(*id));
     }
 
     /// Changes the budget: the cache's own, and what it may use until that is called back.
-    pub(crate) fn set_capacity(&self, own_bytes: usize, borrowed_bytes: usize) {
+    pub fn set_capacity(&self, own_bytes: usize, borrowed_bytes: usize) {
         let state = &mut *self.state.borrow_mut();
         state.capacity_bytes = own_bytes + borrowed_bytes;
         state.borrowed_bytes = borrowed_bytes;
@@ -220,7 +225,7 @@ impl ChunkCache {
 
     /// Keeps back up to so many bytes that are free: for a file that is being written, of which as much is
     /// to come into the cache. Nothing goes for it, but what is [handed out](Reservation::hand_out).
-    pub(crate) fn reserve(self: &Rc<Self>, bytes: usize) -> Reservation {
+    pub fn reserve(self: &Rc<Self>, bytes: usize) -> Reservation {
         let mut reservation =
             Reservation { cache: Rc::clone(self), bytes: 0, wanted_bytes: bytes, freed_bytes: 0 };
         reservation.grow(bytes);
@@ -228,34 +233,34 @@ impl ChunkCache {
     }
 
     /// As [`ChunkCache::insert`], but nothing has to go for it.
-    pub(crate) fn insert_if_free(&self, id: ChunkId, chunk: Chunk) {
+    pub fn insert_if_free(&self, id: ChunkId, chunk: Chunk) {
         if self.free_chunks(chunk.len()) > 0 {
             self.insert(id, chunk);
         }
     }
 
     /// For how many chunks of that size there is room without giving up others.
-    pub(crate) fn free_chunks(&self, chunk_bytes: usize) -> usize {
+    pub fn free_chunks(&self, chunk_bytes: usize) -> usize {
         let state = self.state.borrow();
         state.room_bytes().saturating_sub(state.used_bytes) / (chunk_bytes + ENTRY_BYTES)
     }
 
     /// Takes a chunk for one that was asked for again: it was, before the node was started.
-    pub(crate) fn note_asked(&self, id: ChunkId) {
+    pub fn note_asked(&self, id: ChunkId) {
         if let Some(slot) = self.state.borrow_mut().slots.get_mut(&id) {
             slot.frequency.set(slot.frequency.get().max(1));
         }
     }
 
     /// Chunks that were asked for again since they came.
-    pub(crate) fn asked_again(&self) -> Vec<ChunkId> {
+    pub fn asked_again(&self) -> Vec<ChunkId> {
         let state = self.state.borrow();
         let again = state.slots.iter().filter(|(_, slot)| slot.is_in_main || slot.frequency.get() > 0);
         again.map(|(id, _)| *id).collect()
     }
 
     /// What it did so far; what is pinned and read is for others to say.
-    pub(crate) fn stats(&self) -> CacheStats {
+    pub fn stats(&self) -> CacheStats {
         let state = self.state.borrow();
         CacheStats {
             capacity_bytes: state.capacity_bytes as u64,
@@ -270,7 +275,7 @@ impl ChunkCache {
 }
 
 /// Memory of a cache that is kept back until this is dropped: what was free, and what was handed out.
-pub(crate) struct Reservation {
+pub struct Reservation {
     cache: Rc<ChunkCache>,
     bytes: usize,
     /// What would be of use.
@@ -281,14 +286,14 @@ pub(crate) struct Reservation {
 
 impl Reservation {
     /// How much.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The chunk, if it is here, for the merge that writes the file that this is for. If nobody asked for it since
     /// it came, and room is wanted, it goes: what it holds will be in that file. What lies in borrowed memory
     /// has to go first and makes no room, so that only counts if it is less than what is wanted.
-    pub(crate) fn hand_out(&mut self, id: ChunkId) -> Option<Chunk> {
+    pub fn hand_out(&mut self, id: ChunkId) -> Option<Chunk> {
         let state = &mut *self.cache.state.borrow_mut();
         let slot = state.slots.get(&id)?;
         let (chunk, is_unasked) = (slot.chunk.clone(), slot.frequency.get() == 0 && !slot.is_in_main);
@@ -300,7 +305,7 @@ impl Reservation {
     }
 
     /// Keeps back what went, as far as it is free and wanted. Tells how much more it is by that.
-    pub(crate) fn take_over(&mut self) -> usize {
+    pub fn take_over(&mut self) -> usize {
         let freed_bytes = std::mem::take(&mut self.freed_bytes);
         self.grow(freed_bytes)
     }
@@ -461,27 +466,32 @@ fn name_of(id: ChunkId) -> u64 {
 struct IdHasher(u64);
 
 impl Hasher for IdHasher {
+    #[inline]
     fn finish(&self) -> u64 {
         self.0 ^ self.0 >> 32
     }
 
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
     }
 
+    #[inline]
     fn write_u32(&mut self, number: u32) {
         self.write_u64(u64::from(number));
     }
 
+    #[inline]
     fn write_isize(&mut self, number: isize) {
         self.write_u64(number as u64);
     }
 
+    #[inline]
     fn write_u64(&mut self, number: u64) {
         self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
 #[cfg(test)]
-#[path = "cache_tests.rs"]
+#[path = "chunk_cache_tests.rs"]
 mod tests;

@@ -23,7 +23,7 @@ use schema::{ChunkLength, CompressionOptions};
 use sstable::{Component, TableFile};
 
 /// What is chosen from.
-pub(crate) const CHOICES: [u32; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
+const CHOICES: [u32; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 /// Below so many reads nothing is chosen anew.
 const READS_MIN: u64 = 1024;
 /// At so many all counts are halved: what was long ago fades.
@@ -37,7 +37,7 @@ const SAVED_PART: u128 = 8;
 /// No read counts for more.
 const WANTED_BYTES_MAX: u64 = 64 << 20;
 /// How far a sequential reader is read ahead for, in uncompressed bytes.
-pub(crate) const READ_AHEAD_BYTES_MAX: u64 = 256 << 10;
+pub const READ_AHEAD_BYTES_MAX: u64 = 256 << 10;
 /// Classes of wanted bytes: up to 512, 1 K, 2 K … and all that is more.
 const CLASS_COUNT: usize = 16;
 const CLASS_BYTES_MIN: u64 = 512;
@@ -169,14 +169,14 @@ fn read_count(mut chunks: u64, chunk_bytes: u64) -> u64 {
 
 /// The part of a table's metrics that this is about. Plain cells: only the table's own shard touches them.
 #[derive(Debug)]
-pub(crate) struct AutoChunkLength {
+pub struct AutoChunkLength {
     present: Cell<u32>,
     cold: RefCell<ColdReads>,
 }
 
 impl AutoChunkLength {
     /// Goes on from files that there are.
-    pub(crate) fn of_files(files: &[Arc<TableFile>]) -> Self {
+    pub fn of_files(files: &[Arc<TableFile>]) -> Self {
         let length = AutoChunkLength { present: Cell::default(), cold: RefCell::default() };
         length.go_on_from(files);
         length
@@ -184,7 +184,7 @@ impl AutoChunkLength {
 
     /// Goes on with the length that most of Data has, after a start or a change of the table's options;
     /// without files with the default.
-    pub(crate) fn go_on_from(&self, files: &[Arc<TableFile>]) {
+    pub fn go_on_from(&self, files: &[Arc<TableFile>]) {
         let mut bytes_by_length = CHOICES.map(|choice| (0, choice));
         for file in files {
             let length = file.chunk_bytes(Component::Data);
@@ -199,13 +199,13 @@ impl AutoChunkLength {
     }
 
     /// Notes a read that had to go to the disk for Data.
-    pub(crate) fn note(&self, wanted_bytes: u64, is_range: bool) {
+    pub fn note(&self, wanted_bytes: u64, is_range: bool) {
         self.cold.borrow_mut().note(wanted_bytes, is_range);
     }
 
     /// How a file that is written now is compressed: by the table's options, with a length chosen where
     /// they say `auto`.
-    pub(crate) fn settle(&self, options: &CompressionOptions) -> CompressionOptions {
+    pub fn settle(&self, options: &CompressionOptions) -> CompressionOptions {
         let mut options = options.clone();
         if options.chunk_length == ChunkLength::Auto {
             self.present.set(self.cold.borrow().choose(self.present.get()));
@@ -215,7 +215,7 @@ impl AutoChunkLength {
     }
 
     /// What is chosen and why; `None` when it is not for us to choose.
-    pub(crate) fn stats(&self, options: &CompressionOptions) -> Option<ChunkLengthStats> {
+    pub fn stats(&self, options: &CompressionOptions) -> Option<ChunkLengthStats> {
         let is_auto = options.class.is_some() && options.chunk_length == ChunkLength::Auto;
         let cold_reads = self.cold.borrow().clone();
         let shards_by_bytes = BTreeMap::from([(cold_reads.choose(self.present.get()), 1)]);
@@ -225,7 +225,7 @@ impl AutoChunkLength {
 
 /// Is a file compressed as its table's options ask? Where they leave the length of chunks to us, each that we
 /// may choose is right: a new choice alone does not make a whole table be written anew (decision 0009).
-pub(crate) fn is_as_asked(options: &CompressionOptions, file: &TableFile) -> bool {
+pub fn is_compressed_as_asked(options: &CompressionOptions, file: &TableFile) -> bool {
     let mut asked = options.clone();
     if asked.chunk_length == ChunkLength::Auto {
         let present = u32::try_from(file.chunk_bytes(Component::Data)).ok();
