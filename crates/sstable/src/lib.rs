@@ -7,7 +7,6 @@
 //! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]), and
 //! on which thread a large row is read ([`LargeRow`]).
 
-mod adopt;
 mod big;
 mod bloom;
 mod checksums;
@@ -31,7 +30,6 @@ mod options;
 mod partition_index;
 mod ring_place;
 mod row_index;
-mod salvage;
 mod spread;
 pub mod statistics;
 mod summary;
@@ -42,7 +40,6 @@ mod trie;
 mod verify;
 mod version;
 
-pub use adopt::{Bring, adopt, link_into};
 pub use bloom::KeyHash;
 pub use checksums::write_checksums;
 pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks, Extent};
@@ -57,9 +54,6 @@ pub use large_row::{FileNeed, LargeRow, ReadRow, RowReader};
 pub use lone::{LonePartition, LoneSearch, SearchKey};
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
-pub use salvage::{
-    ReadableKeys, Salvaged, copy_or_salvage, copy_partition, keys_from, readable_keys, salvage,
-};
 pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
 pub use table_file::{FilterCounts, TableFile, delete_table_file};

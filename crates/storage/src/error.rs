@@ -10,6 +10,7 @@ use rows::{Clustering, PartitionKey};
 use runtime::{BrokenInvariant, JobError, Panicked};
 use schema::TableId;
 use sstable::SstableError;
+use upkeep::UpkeepError;
 
 use crate::record::RecordError;
 
@@ -105,6 +106,17 @@ impl From<MergeError> for StorageError {
         match error {
             MergeError::TableFile(error) => StorageError::TableFile(error),
             MergeError::Disk { act, source } => StorageError::Disk { act, source },
+        }
+    }
+}
+
+impl From<UpkeepError> for StorageError {
+    fn from(error: UpkeepError) -> Self {
+        match error {
+            UpkeepError::TableFile(error) => StorageError::TableFile(error),
+            UpkeepError::Disk { act, source } => StorageError::Disk { act, source },
+            UpkeepError::Damaged { path, what } => StorageError::DamagedState { path, what },
+            UpkeepError::Directory { path, what } => StorageError::Directory { path, what },
         }
     }
 }

@@ -42,7 +42,7 @@ pub use error::{StorageError, TooManyTombstones};
 pub use health::{
     CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultKind, FaultRecord, Health,
 };
-pub use import::{ImportOptions, ImportSummary};
+pub use import::ImportSummary;
 pub use layout::{Layout, NodeFacts};
 pub use manifest::{StateError, state_file};
 pub use memtable::KEYS_TOGETHER;
@@ -57,4 +57,5 @@ pub use record::RecordError;
 pub use shard::{
     FileVerdict, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard, WrittenEach,
 };
-pub use snapshots::{ClearFilter, SnapshotFacts, check_snapshot_name};
+pub use snapshots::check_snapshot_name;
+pub use upkeep::{ClearFilter, ImportOptions, SnapshotFacts};

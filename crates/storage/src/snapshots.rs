@@ -1,60 +1,13 @@
-//! Snapshots on the disk: second names for table files, in Cassandra's layout.
-//!
-//! ```text
-//!   data/<keyspace>/<table>-<table id>/snapshots/<tag>/da-<file id>-bti-<component>
-//!                                                     /manifest.json, schema.cql
-//!                                     /backups/…       flushed files, while incremental backups are on
-//! ```
+//! Snapshots of a table over all shards, and how they may be called.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
-use runtime::{Disk, EntryKind};
 use schema::TableId;
-use serde::{Deserialize, Serialize};
 
 use crate::{Shards, StorageError};
 
 /// Bytes of a snapshot's name, at most: what file systems take as the name of a directory.
 const NAME_BYTES_MAX: usize = 255;
-
-/// What `manifest.json` says; Cassandra's fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct SnapshotManifest {
-    files: Vec<String>,
-    created_at: Option<String>,
-    expires_at: Option<String>,
-    ephemeral: bool,
-}
-
-/// What is known of a snapshot of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotFacts {
-    /// Its name.
-    pub tag: String,
-    /// Keyspace of the table.
-    pub keyspace: String,
-    /// Name of the table.
-    pub table: String,
-    /// Bytes that only the snapshot holds.
-    pub true_bytes: u64,
-    /// Bytes of all its files.
-    pub disk_bytes: u64,
-    /// When it was made, as `manifest.json` says it.
-    pub created_at: Option<String>,
-    /// When it may go.
-    pub expires_at: Option<String>,
-}
-
-/// Which snapshots are deleted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClearFilter {
-    /// Of that name; of any when there is none.
-    pub tag: Option<String>,
-    /// Of tables in these keyspaces; in all when there is none.
-    pub keyspaces: Vec<String>,
-}
 
 impl Shards {
     /// Makes a snapshot of a table, after writing out its memtables unless `skip_flush`.
@@ -109,151 +62,6 @@ pub fn check_snapshot_name(tag: &str) -> Result<(), StorageError> {
     Err(StorageError::SnapshotName { problem })
 }
 
-impl SnapshotManifest {
-    pub(crate) fn new(files: Vec<String>, now_seconds: i64) -> Self {
-        SnapshotManifest { files, created_at: Some(instant(now_seconds)), ..Self::default() }
-    }
-}
-
-/// Where a table's snapshot of that name lies.
-pub(crate) fn snapshot_directory(table: &Path, tag: &str) -> PathBuf {
-    table.join("snapshots").join(tag)
-}
-
-/// Writes `manifest.json`, with what it lists already, and `schema.cql`.
-pub(crate) fn write_manifest(
-    disk: &dyn Disk,
-    directory: &Path,
-    mut manifest: SnapshotManifest,
-    schema: Option<String>,
-) -> Result<(), StorageError> {
-    let fail = |source| StorageError::Disk { act: "write snapshot manifest", source };
-    disk.create_dir_all(directory).map_err(fail)?;
-    if let Some(other) = read_manifest(disk, directory)? {
-        manifest.files.extend(other.files);
-        manifest.created_at = other.created_at.or(manifest.created_at);
-    }
-    manifest.files.sort();
-    manifest.files.dedup();
-    let path = directory.join("manifest.json");
-    let text = serde_json::to_string_pretty(&manifest)
-        .map_err(|error| StorageError::DamagedState { path: path.clone(), what: error.to_string() })?;
-    disk.write_atomically(&path, text.as_bytes()).map_err(fail)?;
-    match schema {
-        Some(text) => disk.write_atomically(&directory.join("schema.cql"), text.as_bytes()).map_err(fail),
-        None => Ok(()),
-    }
-}
-
-fn read_manifest(disk: &dyn Disk, directory: &Path) -> Result<Option<SnapshotManifest>, StorageError> {
-    let path = directory.join("manifest.json");
-    let fail = |source| StorageError::Disk { act: "read snapshot manifest", source };
-    if !disk.exists(&path).map_err(fail)? {
-        return Ok(None);
-    }
-    // One that somebody changed is as good as none: the files count.
-    Ok(serde_json::from_slice(&disk.read(&path).map_err(fail)?).ok())
-}
-
-/// All snapshots below the directories of table files. One whose files lie in several is one.
-pub(crate) fn list(disk: &dyn Disk, data: &[PathBuf]) -> Result<Vec<SnapshotFacts>, StorageError> {
-    let mut found = Vec::new();
-    let tables = data.iter().map(|data| tables(disk, data)).collect::<Result<Vec<_>, _>>()?;
-    for (keyspace, directory, name) in tables.into_iter().flatten() {
-        let live = sizes(disk, &directory)?;
-        for tag in directories(disk, &directory.join("snapshots"))? {
-            let path = snapshot_directory(&directory, &tag);
-            let manifest = read_manifest(disk, &path)?.unwrap_or_default();
-            let files = sizes(disk, &path)?;
-            let is_own = |file: &&(String, u64)| !live.iter().any(|(name, _)| *name == file.0);
-            found.push(SnapshotFacts {
-                tag,
-                keyspace: keyspace.clone(),
-                table: name.clone(),
-                true_bytes: files.iter().filter(is_own).map(|(_, bytes)| bytes).sum(),
-                disk_bytes: files.iter().map(|(_, bytes)| bytes).sum(),
-                created_at: manifest.created_at,
-                expires_at: manifest.expires_at,
-            });
-        }
-    }
-    found.sort_by(|a, b| (&a.tag, &a.keyspace, &a.table).cmp(&(&b.tag, &b.keyspace, &b.table)));
-    found.dedup_by(|next, first| {
-        let are_one = (&next.tag, &next.keyspace, &next.table) == (&first.tag, &first.keyspace, &first.table);
-        if are_one {
-            first.true_bytes += next.true_bytes;
-            first.disk_bytes += next.disk_bytes;
-            first.created_at = first.created_at.take().or(next.created_at.take());
-            first.expires_at = first.expires_at.take().or(next.expires_at.take());
-        }
-        are_one
-    });
-    Ok(found)
-}
-
-/// Deletes snapshots; gives how many.
-pub(crate) fn clear(disk: &dyn Disk, data: &Path, filter: &ClearFilter) -> Result<usize, StorageError> {
-    let fail = |source| StorageError::Disk { act: "delete snapshot", source };
-    let mut count = 0;
-    for (keyspace, directory, _) in tables(disk, data)? {
-        if !filter.keyspaces.is_empty() && !filter.keyspaces.contains(&keyspace) {
-            continue;
-        }
-        let snapshots = directory.join("snapshots");
-        for tag in directories(disk, &snapshots)? {
-            if filter.tag.as_ref().is_none_or(|wanted| *wanted == tag) {
-                disk.remove_dir_all(&snapshots.join(&tag)).map_err(fail)?;
-                count += 1;
-            }
-        }
-    }
-    Ok(count)
-}
-
-/// Keyspace, directory and name of each table that has a directory.
-fn tables(disk: &dyn Disk, data: &Path) -> Result<Vec<(String, PathBuf, String)>, StorageError> {
-    let mut found = Vec::new();
-    for keyspace in directories(disk, data)? {
-        for table in directories(disk, &data.join(&keyspace))? {
-            let name = table.rsplit_once('-').map_or(table.as_str(), |(name, _)| name).to_owned();
-            found.push((keyspace.clone(), data.join(&keyspace).join(&table), name));
-        }
-    }
-    Ok(found)
-}
-
-fn directories(disk: &dyn Disk, path: &Path) -> Result<Vec<String>, StorageError> {
-    let fail = |source| StorageError::Disk { act: "list snapshots", source };
-    if !disk.exists(path).map_err(fail)? {
-        return Ok(Vec::new());
-    }
-    let entries = disk.list(path).map_err(fail)?.into_iter();
-    Ok(entries.filter(|entry| entry.kind == EntryKind::Directory).map(|entry| entry.name).collect())
-}
-
-fn sizes(disk: &dyn Disk, path: &Path) -> Result<Vec<(String, u64)>, StorageError> {
-    let fail = |source| StorageError::Disk { act: "look at the files of a snapshot", source };
-    let entries = disk.list(path).map_err(fail)?.into_iter();
-    let files = entries.filter(|entry| entry.kind == EntryKind::File);
-    Ok(files.map(|entry| (entry.name, entry.file_bytes)).collect())
-}
-
-/// `2024-01-01T00:00:00Z`.
-fn instant(seconds: i64) -> String {
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days to a date by Howard Hinnant's algorithm, years beginning in March.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute) = (second / 3600, second / 60 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,12 +90,5 @@ mod tests {
             let refused = check_snapshot_name(tag).expect_err("no name").to_string();
             assert!(refused.contains(word), "{tag:?}: {refused}");
         }
-    }
-
-    #[test]
-    fn instants_are_dates() {
-        assert_eq!(instant(0), "1970-01-01T00:00:00Z");
-        assert_eq!(instant(1_709_210_096), "2024-02-29T12:34:56Z");
-        assert_eq!(instant(-1), "1969-12-31T23:59:59Z");
     }
 }

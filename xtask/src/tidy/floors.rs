@@ -11,7 +11,7 @@ use super::tree::{Tree, dependencies_of};
 const FLOORS: &[(&str, &[&[&str]])] = &[
     ("ground", &[&["stdx", "allocator"], &["runtime"]]),
     ("values", &[&["types"], &["schema"], &["rows", "ring"]]),
-    ("node", &[&["commitlog", "sstable"], &["memtable", "manifest", "cache"], &["compaction"], &["storage"]]),
+    ("node", &[&["commitlog", "sstable"], &["memtable", "manifest", "cache", "upkeep"], &["compaction"], &["storage"]]),
     ("cluster", &[&["messaging"], &["cluster", "hints", "streaming"], &["repair", "coordinator"]]),
     ("languages", &[&["cql", "protocol"]]),
     ("query", &[&["auth"], &["query", "analytics"]]),

@@ -5,10 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use runtime::{OsRandom, Random, SystemClock};
-use sstable::{
-    Component, Descriptor, ReadableKeys, Salvaged, SstableError, TableWriter, WriterOptions, copy_or_salvage,
-    copy_partition, readable_keys,
-};
+use sstable::{Component, Descriptor, SstableError, TableWriter, WriterOptions};
+use upkeep::{ReadableKeys, Salvaged, copy_or_salvage, copy_partition, readable_keys};
 
 use super::{Opened, ToolError};
 

@@ -2,45 +2,26 @@
 //!
 //! | a reader asks | file |
 //! |---|---|
-//! | which files of a directory count? | `source.rs`, `transactions.rs` |
-//! | how is one brought in? | `bring.rs` |
+//! | which files of a directory count, and how is one brought in? | the crate `upkeep` |
 //! | what if a crash comes in between? | `journal.rs` |
 //! | how does it become part of a table? | here, and `shard/import.rs` |
 //!
 //! A file gets a new id and our checksums, and each shard that owns a partition of it lists it; reads
 //! take what is theirs, and compaction splits it.
 
-mod bring;
 pub(crate) mod journal;
-mod source;
-mod transactions;
 
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use schema::TableId;
-use sstable::{Bring, Descriptor, TableFile};
+use sstable::{Descriptor, TableFile};
+use upkeep::{Brought, ImportOptions};
 use uuid::Uuid;
 
 use crate::shard::Shard;
 use crate::{Shards, StorageError};
-
-pub(crate) use bring::{BringJob, Brought};
-pub(crate) use source::list_source;
-
-/// How files are imported; the defaults are Cassandra's.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ImportOptions {
-    /// Leave the source files where they are, and share nothing with them.
-    pub copy_data: bool,
-    /// Keep the level of the leveled compaction strategy.
-    pub keep_level: bool,
-    /// Keep the state of repair.
-    pub keep_repaired: bool,
-    /// Do not read the files through before taking them; that they fit the table is always checked.
-    pub skip_verify: bool,
-}
 
 /// What an import did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,11 +128,5 @@ impl Shards {
             self.on_when_free(shard, keep).await?;
         }
         result.map(|()| summary)
-    }
-}
-
-impl ImportOptions {
-    fn bring(self) -> Bring {
-        if self.copy_data { Bring::Copy } else { Bring::Link }
     }
 }

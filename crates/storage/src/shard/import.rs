@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use schema::TableId;
 use sstable::{Component, Descriptor, TableFile};
+use upkeep::{BringJob, Brought, ImportOptions, list_source};
 use uuid::Uuid;
 
 use super::Shard;
 use super::commit::{FileChange, Removed, ids};
 use crate::StorageError;
 use crate::import::journal::{self, Journal};
-use crate::import::{BringJob, Brought, ImportOptions, list_source};
 
 impl Shard {
     /// The files of a directory that is not one of live files.
@@ -31,7 +31,7 @@ impl Shard {
                 let what = "live files of this node are in it; files placed there become part of their table with refresh";
                 return Err(StorageError::Directory { path: directory, what: what.into() });
             }
-            list_source(&*disk, &directory)
+            Ok(list_source(&*disk, &directory)?)
         };
         self.runtime.io.run(list).await
     }

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use manifest::{Edit, counts};
 use runtime::{Disk, EntryKind};
 use schema::{CompressionOptions, Table, TableId};
-use sstable::{Component, Descriptor, Salvaged, SstableError, TableFile, TableWriter, WriterOptions};
+use sstable::{Component, Descriptor, SstableError, TableFile, TableWriter, WriterOptions};
 use types::Token;
+use upkeep::Salvaged;
 use uuid::Uuid;
 
 use super::commit::{FileChange, Removed};
@@ -212,7 +213,7 @@ impl Shard {
         let link = move || {
             let directory = descriptor.directory.join(QUARANTINE);
             disk.create_dir_all(&directory).map_err(fail)?;
-            sstable::link_into(&*disk, &descriptor, &directory)?;
+            upkeep::link_into(&*disk, &descriptor, &directory)?;
             disk.sync_dir(&directory).map_err(fail)
         };
         self.runtime.io.run(link).await
@@ -267,8 +268,8 @@ fn rewrite(
         TableWriter::create(Arc::clone(&disk), target.clone(), Arc::clone(table), options.clone())
     };
     let salvaged = match soundness {
-        Soundness::Damaged => sstable::salvage(file, counts, writer)?,
-        Soundness::Unknown => sstable::copy_or_salvage(file, counts, writer)?,
+        Soundness::Damaged => upkeep::salvage(file, counts, writer)?,
+        Soundness::Unknown => upkeep::copy_or_salvage(file, counts, writer)?,
     };
     if salvaged.kept == 0 {
         return Ok((salvaged, None));

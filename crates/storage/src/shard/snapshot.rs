@@ -15,15 +15,16 @@ use runtime::Disk;
 use schema::{Table, TableId};
 use sstable::{Component, Descriptor, RingPlace, SstableError, TableFile};
 use types::Token;
+use upkeep::{
+    ClearFilter, SnapshotFacts, SnapshotManifest, clear_snapshots, list_snapshots, snapshot_directory,
+    write_snapshot_manifest,
+};
 use uuid::Uuid;
 
 use super::scrub::Soundness;
 use super::tables::unless_dropped;
 use super::{Shard, TableStore};
 use crate::StorageError;
-use crate::snapshots::{
-    ClearFilter, SnapshotFacts, SnapshotManifest, clear, list, snapshot_directory, write_manifest,
-};
 
 /// A file of so many partitions is looked through to tell whether other shards have some of it.
 const KEYS_LOOKED_THROUGH: usize = 1_024;
@@ -86,7 +87,7 @@ impl Shard {
     /// The disk fails.
     pub async fn snapshots(&self) -> Result<Vec<SnapshotFacts>, StorageError> {
         let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.all_data_directories());
-        self.runtime.io.run(move || list(&*disk, &data)).await
+        Ok(self.runtime.io.run(move || list_snapshots(&*disk, &data)).await?)
     }
 
     /// Deletes snapshots; gives how many.
@@ -95,8 +96,9 @@ impl Shard {
     /// The disk fails.
     pub async fn clear_snapshots(&self, filter: ClearFilter) -> Result<usize, StorageError> {
         let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.all_data_directories());
-        let clear_all =
-            move || data.iter().try_fold(0, |count, data| Ok(count + clear(&*disk, data, &filter)?));
+        let clear_all = move || {
+            data.iter().try_fold(0, |count, data| Ok(count + clear_snapshots(&*disk, data, &filter)?))
+        };
         self.runtime.io.run(clear_all).await
     }
 
@@ -160,7 +162,8 @@ impl Shard {
         let text = self.options.spell_table.map(|spell| spell(table));
         let manifest = SnapshotManifest::new(files, self.runtime.clock.now_seconds());
         let disk = Arc::clone(&self.runtime.disk);
-        self.runtime.io.run(move || write_manifest(&*disk, &directory, manifest, text)).await
+        let write = move || write_snapshot_manifest(&*disk, &directory, manifest, text);
+        Ok(self.runtime.io.run(write).await?)
     }
 
     /// As [`Shard::link_files`], for all of a table. Of files that hold partitions of other shards, those of this one
@@ -285,13 +288,13 @@ fn tells_of_others(file: &Arc<TableFile>, sharding: Sharding, shard: usize) -> R
     let is_of_other = |key: &PartitionKey| sharding.shard_of(key.token) != shard;
     let (first, last) = (file.summary().first_key.token, file.summary().last_key.token);
     if file.summary().partition_count <= KEYS_LOOKED_THROUGH as u64 {
-        let keys = sstable::keys_from(file, RingPlace::Start, KEYS_LOOKED_THROUGH)?;
+        let keys = upkeep::keys_from(file, RingPlace::Start, KEYS_LOOKED_THROUGH)?;
         return Ok(keys.iter().any(is_of_other));
     }
     let step = usize::try_from(last.0.abs_diff(first.0) / PLACES_LOOKED_AT).unwrap_or(usize::MAX).max(1);
     for place in (first.0..=last.0).step_by(step) {
         let Some(start) = sharding.next_of_others(Token(place), shard) else { break };
-        let found = sstable::keys_from(file, RingPlace::BeforeToken(start), 1)?;
+        let found = upkeep::keys_from(file, RingPlace::BeforeToken(start), 1)?;
         if found.iter().any(is_of_other) {
             return Ok(true);
         }
@@ -332,7 +335,7 @@ fn link_all(
         if !directories.contains(&directory) {
             disk.create_dir_all(&directory).map_err(fail)?;
         }
-        let linked = sstable::link_into(disk, descriptor, &directory)?;
+        let linked = upkeep::link_into(disk, descriptor, &directory)?;
         names.extend(linked.into_iter().filter(|name| *name == descriptor.file_name(Component::Data)));
         directories.insert(directory);
     }

@@ -6,19 +6,19 @@ use std::path::Path;
 use runtime::{Disk, EntryKind};
 use sstable::{Component, Descriptor, SstableError};
 
-use super::transactions::files_that_do_not_count;
-use crate::StorageError;
+use crate::UpkeepError;
+use crate::transactions::files_that_do_not_count;
 
 /// The table files of a directory that count, in the order of their names.
 ///
 /// # Errors
 /// There is no such directory, a transaction log in it is damaged, or a file is of a version that is
 /// not read.
-pub(crate) fn list_source(disk: &dyn Disk, directory: &Path) -> Result<Vec<Descriptor>, StorageError> {
-    let fail = |source| StorageError::Disk { act: "look for files to import", source };
+pub fn list_source(disk: &dyn Disk, directory: &Path) -> Result<Vec<Descriptor>, UpkeepError> {
+    let fail = |source| UpkeepError::Disk { act: "look for files to import", source };
     if !disk.exists(directory).map_err(fail)? {
         let what = "there is no such directory".into();
-        return Err(StorageError::Directory { path: directory.to_owned(), what });
+        return Err(UpkeepError::Directory { path: directory.to_owned(), what });
     }
     let entries = disk.list(directory).map_err(fail)?;
     let files = entries.into_iter().filter(|entry| entry.kind == EntryKind::File);

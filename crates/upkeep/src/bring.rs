@@ -9,28 +9,48 @@ use rows::{Slices, Step, UnfilteredCursor};
 use runtime::{Disk, Runtime};
 use schema::Table;
 use sstable::{
-    Descriptor, DirectChunks, RingRange, StatisticsChange, TableFile, adopt, change_statistics, check_fits,
+    Descriptor, DirectChunks, RingRange, StatisticsChange, TableFile, change_statistics, check_fits,
 };
 
-use super::ImportOptions;
-use crate::StorageError;
+use crate::UpkeepError;
+use crate::adopt::{Bring, adopt};
+
+/// How files are imported; the defaults are Cassandra's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ImportOptions {
+    /// Leave the source files where they are, and share nothing with them.
+    pub copy_data: bool,
+    /// Keep the level of the leveled compaction strategy.
+    pub keep_level: bool,
+    /// Keep the state of repair.
+    pub keep_repaired: bool,
+    /// Do not read the files through before taking them; that they fit the table is always checked.
+    pub skip_verify: bool,
+}
 
 /// A file under its new id.
 #[derive(Clone, Debug)]
-pub(crate) struct Brought {
-    pub(crate) file: Arc<TableFile>,
+pub struct Brought {
+    /// The file.
+    pub file: Arc<TableFile>,
     /// Shards that own a partition of it; `None` when nobody looked.
-    pub(crate) shards: Option<BTreeSet<usize>>,
+    pub shards: Option<BTreeSet<usize>>,
 }
 
 /// What to bring, and where.
-pub(crate) struct BringJob {
-    pub(crate) runtime: Runtime,
-    pub(crate) directory: PathBuf,
-    pub(crate) table: Arc<Table>,
-    pub(crate) sources: Vec<Descriptor>,
-    pub(crate) options: ImportOptions,
-    pub(crate) sharding: Sharding,
+pub struct BringJob {
+    /// The disk, and where ids come from.
+    pub runtime: Runtime,
+    /// Where files of the table lie.
+    pub directory: PathBuf,
+    /// The table.
+    pub table: Arc<Table>,
+    /// The files.
+    pub sources: Vec<Descriptor>,
+    /// How.
+    pub options: ImportOptions,
+    /// How tokens are shared out.
+    pub sharding: Sharding,
 }
 
 impl BringJob {
@@ -38,7 +58,7 @@ impl BringJob {
     ///
     /// # Errors
     /// One does not fit or is damaged, or the disk fails: nothing is left of any of them.
-    pub(crate) fn run(self) -> Result<Vec<Brought>, StorageError> {
+    pub fn run(self) -> Result<Vec<Brought>, UpkeepError> {
         let shards = self.sources.iter().map(|source| self.check(source)).collect::<Result<Vec<_>, _>>()?;
         let mut brought = Vec::new();
         for (source, shards) in self.sources.iter().zip(shards) {
@@ -60,12 +80,12 @@ impl BringJob {
         &*self.runtime.disk
     }
 
-    fn open(&self, descriptor: &Descriptor) -> Result<Arc<TableFile>, StorageError> {
+    fn open(&self, descriptor: &Descriptor) -> Result<Arc<TableFile>, UpkeepError> {
         Ok(TableFile::open(Arc::clone(&self.runtime.disk), descriptor.clone(), &self.table)?)
     }
 
     /// Gives the shards that own partitions of it.
-    fn check(&self, source: &Descriptor) -> Result<Option<BTreeSet<usize>>, StorageError> {
+    fn check(&self, source: &Descriptor) -> Result<Option<BTreeSet<usize>>, UpkeepError> {
         check_fits(self.disk(), source, &self.table)?;
         let file = self.open(source)?;
         if self.options.skip_verify {
@@ -83,7 +103,7 @@ impl BringJob {
         }
     }
 
-    fn bring(&self, source: &Descriptor) -> Result<Arc<TableFile>, StorageError> {
+    fn bring(&self, source: &Descriptor) -> Result<Arc<TableFile>, UpkeepError> {
         let id = self.runtime.random.uuid_v1(&*self.runtime.clock);
         let target = Descriptor::of_version(&self.directory, id, source.version);
         adopt(self.disk(), source, &target, self.options.bring())?;
@@ -95,9 +115,15 @@ impl BringJob {
         let opened = match change == StatisticsChange::default() {
             true => self.open(&target),
             false => change_statistics(self.disk(), &target, change)
-                .map_err(StorageError::from)
+                .map_err(UpkeepError::from)
                 .and_then(|()| self.open(&target)),
         };
         opened.inspect_err(|_| _ = sstable::delete_table_file(self.disk(), &target))
+    }
+}
+
+impl ImportOptions {
+    fn bring(self) -> Bring {
+        if self.copy_data { Bring::Copy } else { Bring::Link }
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use runtime::Disk;
 use sstable::SstableError;
 
-use crate::StorageError;
+use crate::UpkeepError;
 
 /// A log of more is none.
 const LOG_BYTES_MAX: u64 = 64 << 20;
@@ -40,11 +40,11 @@ pub(crate) fn files_that_do_not_count(
     disk: &dyn Disk,
     directory: &Path,
     names: &[String],
-) -> Result<BTreeSet<String>, StorageError> {
+) -> Result<BTreeSet<String>, UpkeepError> {
     let mut ignored = BTreeSet::new();
     for name in names.iter().filter(|name| is_log(name)) {
         let path = directory.join(name);
-        let fail = |source| StorageError::Disk { act: "read transaction log", source };
+        let fail = |source| UpkeepError::Disk { act: "read transaction log", source };
         if disk.file_bytes(&path).map_err(fail)? > LOG_BYTES_MAX {
             return Err(damaged(&path, "it is longer than a transaction log can be"));
         }
@@ -67,7 +67,7 @@ pub(crate) fn files_that_do_not_count(
     Ok(ignored)
 }
 
-fn damaged(path: &Path, what: &'static str) -> StorageError {
+fn damaged(path: &Path, what: &'static str) -> UpkeepError {
     SstableError::Damaged { path: path.to_owned(), offset: 0, what }.into()
 }
 
@@ -148,7 +148,7 @@ mod tests {
         format!("{word}:[{path},{time},{count}][{}]\n", crc.finalize())
     }
 
-    fn ignored(log: &str, names: &[&str]) -> Result<Vec<String>, StorageError> {
+    fn ignored(log: &str, names: &[&str]) -> Result<Vec<String>, UpkeepError> {
         let disk = MemoryDisk::new();
         disk.create_dir_all("/t".as_ref()).expect("made");
         let log_name = "nb_txn_compaction_4e3c1a60-8f4e-11ee-b9d1-0242ac120002.log";

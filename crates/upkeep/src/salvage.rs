@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use rows::{PartitionHeader, PartitionKey, Slices, Step, Unfiltered, UnfilteredCursor};
+use sstable::{DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, TableWriter};
 use types::Token;
-
-use crate::{DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, TableWriter};
 
 /// Keys that a file still tells, and what kept it from telling others.
 #[derive(Debug, Default)]
