@@ -11,7 +11,15 @@ use super::tree::{Tree, dependencies_of};
 const FLOORS: &[(&str, &[&[&str]])] = &[
     ("ground", &[&["stdx", "allocator"], &["runtime"]]),
     ("values", &[&["types"], &["schema"], &["rows", "ring"]]),
-    ("node", &[&["commitlog", "sstable"], &["memtable", "manifest", "cache", "upkeep"], &["compaction"], &["storage"]]),
+    (
+        "node",
+        &[
+            &["commitlog", "sstable"],
+            &["memtable", "manifest", "cache", "upkeep"],
+            &["compaction"],
+            &["storage"],
+        ],
+    ),
     ("cluster", &[&["messaging"], &["cluster", "hints", "streaming"], &["repair", "coordinator"]]),
     ("languages", &[&["cql", "protocol"]]),
     ("query", &[&["auth"], &["query", "analytics"]]),
@@ -29,6 +37,11 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         &[
             "commitlog",
             "sstable",
+            "memtable",
+            "manifest",
+            "cache",
+            "upkeep",
+            "compaction",
             "storage",
             "cluster",
             "coordinator",
@@ -40,7 +53,11 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         "languages know neither storage nor cluster",
     ),
     (&["commitlog", "messaging"], &["types", "schema", "rows", "ring"], "it carries opaque bytes"),
-    (&["cluster", "coordinator", "query"], &["commitlog", "sstable"], "only storage knows a node's files"),
+    (
+        &["cluster", "coordinator", "query"],
+        &["commitlog", "sstable", "memtable", "manifest", "cache", "upkeep", "compaction"],
+        "only storage knows a node's files",
+    ),
     (&["query"], &["protocol"], "the query floor sees neither sockets nor frames"),
     (
         &["assembly", "embedded"],
