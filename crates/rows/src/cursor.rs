@@ -4,7 +4,7 @@ use crate::{PartitionHeader, Unfiltered};
 
 /// What a cursor yields. A stream is a run of partitions in ring order, each a header and then
 /// its content in clustering order (or in reverse, when the cursor was made so).
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<N> {
     /// The next partition begins.
     Header(PartitionHeader),

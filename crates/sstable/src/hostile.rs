@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rows::{
-    Bound, BoundKind, CellMerge, ColumnData, DeletionTime, PartitionKey, RowValues, Slice, Slices, Step,
+    Bound, BoundKind, CellMerge, ColumnData, DeletionTime, PartitionKey, Row, RowValues, Slice, Slices, Step,
     Unfiltered, UnfilteredCursor,
 };
 use runtime::{Disk, MemoryDisk, OpenMode};
@@ -20,8 +20,9 @@ use uuid::Uuid;
 
 use crate::statistics::correct_checksums;
 use crate::{
-    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, LonePartition, LoneScanStep,
-    LoneSearch, RingRange, SearchKey, SstableError, TableFile, Version, table_of_header, toc,
+    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, PartitionSearch, RingRange,
+    SearchKey, SingleRowFound, SingleRowPartition, SingleRowScanStep, SstableError, TableFile, Version,
+    table_of_header, toc,
 };
 
 /// Rows read of one hostile file, at most.
@@ -92,9 +93,9 @@ fn read_all(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Result<(), Sstable
     let _ = file.verify();
     let all = steps(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all()));
     let _ = steps(file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::none()));
-    let mut lone = file.scan_lone(DirectChunks::new(), &RingRange::ALL);
-    while let Ok(LoneScanStep::Partition) = lone.advance() {
-        let _ = (lone.partition_key(), lone.deletion(), lone.row());
+    let mut scan = file.scan_single_rows(DirectChunks::new(), &RingRange::ALL);
+    while let Ok(SingleRowScanStep::Partition) = scan.advance() {
+        let _ = (scan.partition_key(), scan.deletion(), scan.row());
     }
     let mut keys = vec![file.summary().first_key.clone(), file.summary().last_key.clone()];
     let mut places = Vec::new();
@@ -117,7 +118,7 @@ fn read_all(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Result<(), Sstable
     let slices = Slices::new(slices, &file.layout().comparator);
     let slices = if slices.as_slice().is_empty() { Slices::all() } else { slices };
     for key in keys.iter().take(8) {
-        check_lone(&file, key)?;
+        check_single_row(&file, key)?;
         for reversed in [false, true] {
             let _ = steps(file.partition_cursor(
                 DirectChunks::new(),
@@ -138,22 +139,33 @@ fn read_all(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Result<(), Sstable
     Ok(())
 }
 
-/// What the search for a lone row tells, a cursor tells too.
-fn check_lone(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), SstableError> {
+/// What a lookup of a partition of one row tells, a cursor tells too, from the start and from where the search ended.
+fn check_single_row(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), SstableError> {
     let hash = KeyHash::of(&key.bytes);
     if !file.may_contain(key, hash) {
         return Ok(());
     }
-    let told = match lone(file, key)? {
-        LonePartition::Unusual => return Ok(()),
-        LonePartition::Absent => None,
-        LonePartition::Row(deletion, row) => Some((deletion, row)),
+    let key = SearchKey::new(key);
+    let mut search = file.begin_search(&key);
+    let found = loop {
+        let whole = |search| steps(file.searched_partition_cursor(DirectChunks::new(), &key, search));
+        let from_start =
+            steps(file.partition_cursor(DirectChunks::new(), key.key, hash, &Slices::all(), false));
+        assert_eq!(whole(search).ok(), from_start.ok(), "a cursor that goes on with {search:?}");
+        let Some((id, offset)) = file.wanted_chunk(search) else { break None };
+        let chunk = file.read_chunk(id)?;
+        file.fetch_wanted(search, &chunk, offset);
+        if matches!(search, PartitionSearch::Data { .. }) {
+            break told(file.single_row_at(&key, &chunk, offset));
+        }
+        search = file.go_on(search, &key, &chunk);
     };
-    let mut cursor = file.partition_cursor(DirectChunks::new(), key, hash, &Slices::all(), false);
+    let Some(found) = found.or((search == PartitionSearch::Absent).then_some(None)) else { return Ok(()) };
+    let mut cursor = file.partition_cursor(DirectChunks::new(), key.key, hash, &Slices::all(), false);
     let header = match cursor.step()? {
         Step::Header(header) => header,
         _ => {
-            assert_eq!(told, None, "there is no such partition");
+            assert_eq!(found, None, "there is no such partition");
             return Ok(());
         }
     };
@@ -161,46 +173,40 @@ fn check_lone(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), SstableEr
         Step::Item(Unfiltered::Row(row)) => Some(row),
         _ => None,
     };
-    assert_eq!(told, Some((header.deletion, row)), "the partition as a cursor reads it");
+    assert_eq!(found, Some((header.deletion, row)), "the partition as a cursor reads it");
     Ok(())
 }
 
-fn lone(file: &Arc<TableFile>, key: &PartitionKey) -> Result<LonePartition, SstableError> {
-    let key = SearchKey::new(key);
-    let mut search = file.begin_search(&key);
-    loop {
-        let Some((id, offset)) = file.wanted_chunk(search) else {
-            let is_absent = search == LoneSearch::Absent;
-            return Ok(if is_absent { LonePartition::Absent } else { LonePartition::Unusual });
-        };
-        let chunk = file.read_chunk(id)?;
-        file.fetch_wanted(search, &chunk, offset);
-        if matches!(search, LoneSearch::Data { .. }) {
-            let found = file.read_lone(&key, &chunk, offset);
-            check_values(&found, file.lone_values(&key, &chunk, offset).as_deref());
-            let mut merge = CellMerge::default();
-            if file.merge_lone(&key, &chunk, offset, &mut merge).is_some() {
-                check_merged(&found, &merge);
-            }
-            return Ok(found);
-        }
-        search = file.go_on(search, &key, &chunk);
-    }
+/// A partition of at most one row.
+type Told = (DeletionTime, Option<Row>);
+
+/// What was found, checked against what of it can be told where it lies; `None` when it is for a cursor.
+fn told(found: SingleRowFound<'_>) -> Option<Option<Told>> {
+    let partition = match found {
+        SingleRowFound::ForCursor(_) => return None,
+        SingleRowFound::Absent => return Some(None),
+        SingleRowFound::Partition(partition) => partition,
+    };
+    let told = (partition.deletion(), partition.row().ok()?);
+    check_values(&told, partition.values().as_deref());
+    check_merged(&told, &partition);
+    Some(Some(told))
 }
 
 /// A row that is merged with nothing is the row.
-fn check_merged(found: &LonePartition, merge: &CellMerge<'_>) {
-    let LonePartition::Row(DeletionTime::LIVE, row) = found else { panic!("merged from {found:?}") };
-    let merged = merge.build(&[], DeletionTime::LIVE, Vec::new()).finish();
-    assert_eq!(Some(&merged).filter(|row| !row.is_empty()), row.as_ref());
+fn check_merged(told: &Told, partition: &SingleRowPartition<'_>) {
+    let mut merge = CellMerge::default();
+    if partition.merge_into(&mut merge).is_some() {
+        assert!(told.0.is_live(), "merged from {told:?}");
+        let merged = merge.build(&[], DeletionTime::LIVE, Vec::new()).finish();
+        assert_eq!(Some(&merged).filter(|row| !row.is_empty()), told.1.as_ref());
+    }
 }
 
 /// Values that are shown where they lie are those of the row.
-fn check_values(found: &LonePartition, values: Option<&RowValues<'_>>) {
+fn check_values(told: &Told, values: Option<&RowValues<'_>>) {
     let Some(values) = values else { return };
-    let LonePartition::Row(DeletionTime::LIVE, Some(row)) = found else {
-        panic!("values of {found:?}");
-    };
+    let (DeletionTime::LIVE, Some(row)) = told else { panic!("values of {told:?}") };
     let of_row = row.columns().map(|column| match column.data {
         ColumnData::Simple(cell) if cell.timestamp == row.liveness().timestamp => (column.id, cell.value),
         other => panic!("shown as a value: {other:?}"),

@@ -25,11 +25,12 @@ mod index_file;
 mod inspect;
 mod kept;
 mod large_row;
-mod lone;
 mod options;
 mod partition_index;
 mod ring_place;
 mod row_index;
+mod search;
+mod single_row;
 mod spread;
 pub mod statistics;
 mod summary;
@@ -44,16 +45,17 @@ pub use bloom::KeyHash;
 pub use checksums::write_checksums;
 pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks, Extent};
 pub use component::Component;
-pub use cursor::{FileCursor, LoneScan, LoneScanStep};
+pub use cursor::{FileCursor, SingleRowScan, SingleRowScanStep};
 pub use descriptor::{Descriptor, id_from_text, id_to_text, number_of, parse_file_name};
 pub use error::SstableError;
 pub use fit::check_fits;
 pub use inspect::table_of_header;
 pub use kept::{KeptChunks, KeptRoom};
 pub use large_row::{FileNeed, LargeRow, ReadRow, RowReader};
-pub use lone::{LonePartition, LoneSearch, SearchKey};
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
+pub use search::{PartitionSearch, SearchKey};
+pub use single_row::{ForCursor, SingleRowFound, SingleRowPartition};
 pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
 pub use table_file::{FilterCounts, TableFile, delete_table_file};
@@ -69,8 +71,8 @@ mod dump_tests;
 #[cfg(test)]
 mod fixture_tests;
 #[cfg(test)]
-mod lone_tests;
-#[cfg(test)]
 mod round_trip_tests;
+#[cfg(test)]
+mod single_row_tests;
 #[cfg(test)]
 mod spread_tests;

@@ -13,14 +13,14 @@ use crate::bloom::{BloomFilter, KeyHash};
 use crate::checksums::{Checksums, PAGE_BYTES};
 use crate::chunk::Fetch;
 use crate::compression::{CompressionParameters, DataFile};
-use crate::cursor::{FileCursor, LoneScan};
+use crate::cursor::{FileCursor, SingleRowScan};
 use crate::data::Layout;
 use crate::index_file::{IndexFile, Pinned, read_footer};
 use crate::partition_index::Footer;
 use crate::statistics::Statistics;
 use crate::{
-    Chunk, ChunkId, ChunkSource, Component, Descriptor, Extent, KeptChunks, RingRange, SstableError,
-    TableSummary, toc,
+    Chunk, ChunkId, ChunkSource, Component, Descriptor, Extent, KeptChunks, PartitionSearch, RingRange,
+    SearchKey, SstableError, TableSummary, toc,
 };
 
 /// Numbers of open files; nothing else in the process is shared by them.
@@ -380,6 +380,16 @@ impl TableFile {
         FileCursor::partition(Arc::clone(self), source, key.clone(), hash, slices.clone(), reversed)
     }
 
+    /// Reads the whole of one partition, from where a search for it has come to.
+    pub fn searched_partition_cursor<S: ChunkSource>(
+        self: &Arc<Self>,
+        source: S,
+        key: &SearchKey<'_>,
+        search: PartitionSearch,
+    ) -> FileCursor<S> {
+        self.partition_cursor(source, key.key, key.hash, &Slices::all(), false).searched(search, key.path())
+    }
+
     /// Reads slices of all partitions in a range of the ring.
     pub fn scan<S: ChunkSource>(
         self: &Arc<Self>,
@@ -391,8 +401,12 @@ impl TableFile {
     }
 
     /// Walks over the partitions in a range of the ring, of a table without clustering and static columns.
-    pub fn scan_lone<S: ChunkSource>(self: &Arc<Self>, source: S, range: &RingRange) -> LoneScan<S> {
-        LoneScan::new(Arc::clone(self), source, range.clone())
+    pub fn scan_single_rows<S: ChunkSource>(
+        self: &Arc<Self>,
+        source: S,
+        range: &RingRange,
+    ) -> SingleRowScan<S> {
+        SingleRowScan::new(Arc::clone(self), source, range.clone())
     }
 
     /// How many bytes a chunk of that component holds at most.

@@ -44,7 +44,7 @@ impl ReadCommand {
     }
 
     /// Is every partition asked for whole, and at most one row?
-    pub(crate) fn rows_are_alone(&self) -> bool {
+    pub(crate) fn has_single_rows(&self) -> bool {
         self.table.clustering_types().is_empty() && self.limits.rows_per_partition > 0 && self.slices.is_all()
     }
 }

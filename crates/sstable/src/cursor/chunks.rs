@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use stdx::prefetch::prefetch;
 
-use crate::checksums::PAGE_BYTES;
 use crate::data::ParseError;
 use crate::trie::Pages;
 use crate::{Chunk, ChunkId, ChunkSource, Component, LargeRow, RowReader, SstableError, TableFile};
@@ -323,11 +322,6 @@ impl<S: ChunkSource> Pages for TriePages<'_, S> {
 
     fn page(&mut self, position: u64) -> Attempt<&[u8]> {
         self.chunks.bytes(self.component, position, 1)
-    }
-
-    fn whole_page(&mut self, position: u64) -> Attempt<(u64, &[u8])> {
-        let start = position - position % PAGE_BYTES as u64;
-        Ok((start, self.chunks.bytes(self.component, start, (position - start) as usize + 1)?))
     }
 
     fn damaged(&self, position: u64, what: &'static str) -> Interrupt {

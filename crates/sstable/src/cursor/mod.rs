@@ -1,7 +1,8 @@
 //! Reads partitions of one table file without waiting.
 //!
 //! ```text
-//!   Locate ──► Resolve ──► Open ──► Rows ──► Locate …        (or End)
+//!   Search ─┬─► Resolve ──► Open ──► Rows ──► Locate …        (or End)
+//!   Locate ─┘
 //!   Partitions  Rows entry  header   items
 //!   or Index    or blocks
 //! ```
@@ -14,8 +15,8 @@ mod blocks;
 mod chunks;
 mod forward;
 mod items;
-mod lone_scan;
 mod reversed;
+mod single_row_scan;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -26,9 +27,11 @@ use types::byte_comparable::{self, ClusteringBoundKind};
 
 use crate::big::{Blocks, Summary, read_entry};
 use crate::bloom::KeyHash;
+use crate::checksums::PAGE_BYTES;
 use crate::data::{HeadKind, Layout, ParseError, read_partition_head};
-use crate::partition_index::{PartitionPlace, find, form_of, place_of};
+use crate::partition_index::{PartitionPlace, form_of, place_of};
 use crate::row_index::RowIndexEntry;
+use crate::search::PartitionSearch;
 use crate::trie::PayloadIterator;
 use crate::{ChunkNeed, ChunkSource, Component, FileNeed, RingPlace, RingRange, SstableError, TableFile};
 use chunks::{Attempt, Chunks};
@@ -36,8 +39,8 @@ pub(crate) use chunks::{Interrupt, Pieces};
 use forward::Forward;
 use items::Items;
 pub(crate) use items::damaged;
-pub use lone_scan::{LoneScan, LoneScanStep};
 use reversed::Reversed;
+pub use single_row_scan::{SingleRowScan, SingleRowScanStep};
 
 /// Reads partitions of one table file, step by step.
 #[derive(Debug)]
@@ -52,8 +55,18 @@ pub struct FileCursor<S> {
 /// Which partitions are read.
 #[derive(Debug)]
 enum Which {
-    One { key: PartitionKey, hash: KeyHash, reversed: bool },
-    Range { range: RingRange, locator: Locator, last_key: Option<PartitionKey> },
+    One {
+        key: PartitionKey,
+        hash: KeyHash,
+        /// Its path in the trie of partitions; empty until the search begins.
+        path: Vec<u8>,
+        reversed: bool,
+    },
+    Range {
+        range: RingRange,
+        locator: Locator,
+        last_key: Option<PartitionKey>,
+    },
 }
 
 /// How a scan finds the next partition.
@@ -72,7 +85,9 @@ enum Locator {
 #[derive(Debug)]
 enum State {
     Locate,
-    /// Looking for the one partition, at an entry of Index.
+    /// Looking for the one partition, in the trie of partitions.
+    Search(PartitionSearch),
+    /// The same, at an entry of Index.
     Seek(EntryPlace),
     Resolve(PartitionPlace),
     /// At the blocks of an entry of Index: their place and bytes, and the partition's place in Data.
@@ -141,8 +156,17 @@ impl<S: ChunkSource> FileCursor<S> {
         slices: Slices,
         reversed: bool,
     ) -> Self {
-        let which = Which::One { key, hash, reversed };
+        let which = Which::One { key, hash, path: Vec::new(), reversed };
         Self::new(file, source, slices, which)
+    }
+
+    /// Goes on where a search for the partition has come to, by that path in the trie of partitions.
+    pub(crate) fn searched(mut self, search: PartitionSearch, its_path: &[u8]) -> Self {
+        if let (Which::One { path, .. }, false) = (&mut self.which, search == PartitionSearch::Index) {
+            *path = its_path.to_vec();
+            self.state = State::Search(search);
+        }
+        self
     }
 
     pub(crate) fn scan(file: Arc<TableFile>, source: S, range: RingRange, slices: Slices) -> Self {
@@ -174,6 +198,10 @@ impl<S: ChunkSource> FileCursor<S> {
         match &mut self.state {
             State::End => return Ok(Some(Step::End)),
             State::Locate => self.state = self.locate()?,
+            State::Search(search) => {
+                let search = *search;
+                self.state = self.search(search)?;
+            }
             State::Seek(entry) => {
                 let entry = *entry;
                 self.state = self.seek(entry)?;
@@ -206,19 +234,17 @@ impl<S: ChunkSource> FileCursor<S> {
     fn locate(&mut self) -> Attempt<State> {
         let file = Arc::clone(self.chunks.file());
         match &mut self.which {
-            Which::One { key, hash, .. } => {
+            Which::One { key, hash, path, .. } => {
                 let summary = file.summary();
                 if *key < summary.first_key || *key > summary.last_key {
                     return Ok(State::End);
                 }
-                let Some(root) = file.partition_root() else {
+                if file.partition_root().is_none() {
                     let entry = first_entry(&file, &RingPlace::AfterKey(key.clone()));
                     return Ok(entry.map_or(State::End, State::Seek));
-                };
-                let mut pages = self.chunks.trie(Component::Partitions);
-                let place = find(&mut pages, root, &form_of(key), *hash)?;
-                file.note_looked_up(place.is_some());
-                Ok(place.map_or(State::End, State::Resolve))
+                }
+                *path = form_of(key);
+                Ok(State::Search(file.begin_search_of(path, *hash)))
             }
             Which::Range { range, locator, .. } => match locator {
                 Locator::Unstarted => {
@@ -258,6 +284,29 @@ impl<S: ChunkSource> FileCursor<S> {
                 }
             },
         }
+    }
+
+    /// Takes the search for the one partition further.
+    fn search(&mut self, search: PartitionSearch) -> Attempt<State> {
+        let (place, path, hash) = match (search, &self.which) {
+            (PartitionSearch::Page { position, .. }, Which::One { path, hash, .. }) => {
+                (position, path, *hash)
+            }
+            (PartitionSearch::Data { position }, _) => {
+                return Ok(State::Resolve(PartitionPlace::Data(position)));
+            }
+            (PartitionSearch::Rows { position }, _) => {
+                return Ok(State::Resolve(PartitionPlace::Rows(position)));
+            }
+            (PartitionSearch::Damaged { position, what }, _) => {
+                return Err(self.chunks.file().damaged_index(position, what).into());
+            }
+            _ => return Ok(State::End),
+        };
+        let file = Arc::clone(self.chunks.file());
+        let within = place % PAGE_BYTES as u64;
+        let page = self.chunks.bytes(Component::Partitions, place - within, within as usize + 1)?;
+        Ok(State::Search(file.go_on_of(search, path, hash, page)))
     }
 
     /// Reads the entry in Rows, if that is where the index points.

@@ -91,6 +91,11 @@ impl Columns {
 }
 
 impl Layout {
+    /// Can a partition have at most one row, and no static one?
+    pub(crate) fn has_single_rows(&self) -> bool {
+        self.clustering.is_empty() && self.statics.list.is_empty()
+    }
+
     /// For writing a file of that table: all of its columns.
     pub(crate) fn for_writing(table: &Table, stats: EncodingStats) -> Self {
         let columns = |columns: &[Column]| {

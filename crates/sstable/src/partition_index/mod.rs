@@ -21,8 +21,7 @@ use crate::bloom::KeyHash;
 use crate::checksums::FileChecksums;
 use crate::file_writer::FileWriter;
 use crate::trie::{
-    Followed, Malformed, Pages, Payload, Payloads, TrieWriter, follow, push_low_bytes, read_signed,
-    signed_bytes,
+    Followed, Malformed, Payload, Payloads, TrieWriter, push_low_bytes, read_signed, signed_bytes,
 };
 
 const HAS_HASH: u8 = 8;
@@ -202,20 +201,6 @@ pub(crate) fn place_of(payload: &Payloads) -> Option<PartitionPlace> {
         Ok(position) => PartitionPlace::Rows(position),
         Err(_) => PartitionPlace::Data(!position as u64),
     })
-}
-
-/// Where the key may be; `None` when it surely is not in the file.
-pub(crate) fn find<S: Pages>(
-    pages: &mut S,
-    root: u64,
-    form: &[u8],
-    hash: KeyHash,
-) -> Result<Option<PartitionPlace>, S::Interrupt> {
-    let end = follow(pages, root, form)?;
-    match place_at_end(&end, hash) {
-        Ok(place) => Ok(place),
-        Err(Malformed) => Err(pages.damaged(end.payload.position, "payload of a partition")),
-    }
 }
 
 /// Where the key may be whose path ends there; `None` when it surely is not in the file.

@@ -23,7 +23,7 @@ mod writer;
 
 pub(crate) use iterator::PayloadIterator;
 pub(crate) use node::{Malformed, Node};
-pub(crate) use walk::{Followed, follow, follow_in_page};
+pub(crate) use walk::{Followed, follow_in_page};
 pub(crate) use writer::{Payload, TrieWriter};
 
 /// What a walk needs: the bytes from a position to the end of its page.
@@ -33,9 +33,6 @@ pub(crate) trait Pages {
 
     /// The rest of the page from that position on.
     fn page(&mut self, position: u64) -> Result<&[u8], Self::Interrupt>;
-
-    /// The whole page with that position in it, and where it begins.
-    fn whole_page(&mut self, position: u64) -> Result<(u64, &[u8]), Self::Interrupt>;
 
     /// The trie is not one.
     fn damaged(&self, position: u64, what: &'static str) -> Self::Interrupt;

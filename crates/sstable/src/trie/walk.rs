@@ -14,19 +14,6 @@ pub(crate) struct Followed {
     pub(crate) has_children: bool,
 }
 
-/// Follows a key from the root as far as the trie goes. Asks for a page once for all nodes in it.
-pub(crate) fn follow<S: Pages>(pages: &mut S, root: u64, key: &[u8]) -> Result<Followed, S::Interrupt> {
-    let (mut position, mut rest) = (root, key);
-    loop {
-        let (page_start, page) = pages.whole_page(position)?;
-        match follow_in_page(page, page_start, &mut position, &mut rest) {
-            Ok(Some(followed)) => return Ok(followed),
-            Ok(None) => {}
-            Err(what) => return Err(pages.damaged(position, what)),
-        }
-    }
-}
-
 /// Follows a key to the end, or to a position in another page, which is `None`: one further to the front.
 pub(crate) fn follow_in_page(
     page: &[u8],

@@ -9,7 +9,8 @@
 //! | how is a write taken? | `write.rs` |
 //! | how is a page read? | `read.rs` |
 //! | what of a row is for the client? | `visible.rs` |
-//! | how are rows read that are in memory, by their keys? | `point.rs`, `lone.rs` |
+//! | how are rows found by their keys? | `lookup.rs` |
+//! | how are those shown that are in memory? | `point.rs` |
 //! | how are tombstones counted? | `tombstones.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how do they come before anybody asks? | `prefetch.rs` |
@@ -33,13 +34,13 @@ mod fetch;
 mod flush;
 mod housekeeping;
 mod import;
-mod lone;
-mod lone_versions;
+mod lookup;
 mod point;
 mod prefetch;
 mod read;
 mod read_memory;
 mod read_trace;
+mod row_versions;
 mod scan;
 mod scrub;
 mod snapshot;
@@ -214,6 +215,8 @@ pub(crate) struct TableStore {
     /// What a read of it works in.
     read_bytes: read_memory::ReadBytes,
     prefetch: prefetch::PrefetchProgress,
+    /// Lookups that a read which waits goes on with.
+    unfinished: lookup::Unfinished,
     plants: Plants,
 }
 
@@ -226,6 +229,7 @@ impl TableStore {
             chunk_length: AutoChunkLength::of_files(&files),
             read_bytes: read_memory::ReadBytes::default(),
             prefetch: prefetch::PrefetchProgress::default(),
+            unfinished: lookup::Unfinished::default(),
             active: RefCell::new(MemtableSlot::active(memtable)),
             active_since: Cell::new(runtime.clock.elapsed()),
             frozen: RefCell::new(Vec::new()),

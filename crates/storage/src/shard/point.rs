@@ -65,7 +65,7 @@ impl Shard {
         let sample = store.metrics.begin_reads(reads.keys.len(), clock);
         let now = clock.elapsed_roughly();
         let mut shown_count = 0;
-        store.each_lone(&self.cache, reads.keys, |index, found| {
+        store.look_up(&self.cache, reads.keys, |index, found| {
             let (mut tombstone_count, mut values) = (0, ValuesInPlace::new());
             let merged;
             let row = match found.in_place(&mut values) {

@@ -14,12 +14,16 @@ use rows::{
 };
 use runtime::{Piece, Plant, trace};
 use smallvec::SmallVec;
-use sstable::{FileCursor, FileNeed, KeyHash, RingPlace, SstableError};
+use sstable::{
+    Chunk, ChunkNeed, ChunkSource, FileCursor, FileNeed, KeyHash, RingPlace, SearchKey, SstableError,
+    TableFile,
+};
 
 use super::fetch::HeldChunks;
-use super::lone_versions::{LoneStep, LoneVersions};
+use super::lookup::Probe;
 use super::read_trace::activity;
-use super::scan::LoneScanned;
+use super::row_versions::{RowVersions, VersionsStep};
+use super::scan::SingleRowsScanned;
 use super::tombstones::Passed;
 use super::visible::live_rows;
 use super::{Shard, TableStore};
@@ -134,7 +138,7 @@ impl<'a> Reading<'a> {
             }
         }
         for keys in keys.chunks(KEYS_TOGETHER) {
-            let mut found = self.lone_at_once(keys);
+            let mut found = self.rows_at_hand(keys);
             for (index, key) in keys.iter().enumerate() {
                 let found = found.get_mut(index).and_then(Option::take);
                 if self.key(key, found).await? {
@@ -146,16 +150,16 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads a partition, of which everything may have been found already; is the page full by it?
-    async fn key(&mut self, key: &PartitionKey, found: Option<LoneVersions>) -> Result<bool, StorageError> {
+    async fn key(&mut self, key: &PartitionKey, found: Option<RowVersions>) -> Result<bool, StorageError> {
         self.count_step().await;
         let bytes_before = self.encoded_bytes;
-        let lone = match found {
-            None if self.command.rows_are_alone() => self.lone_row(key).await?,
+        let versions = match found {
+            None if self.command.has_single_rows() => self.row_versions(key).await?,
             found => found,
         };
-        let is_full = match lone {
-            Some(lone) if lone.has_large() => Box::pin(self.take_large(key, lone)).await?,
-            Some(lone) => self.take_lone(key, lone)?,
+        let is_full = match versions {
+            Some(versions) if versions.has_large() => Box::pin(self.take_large(key, versions)).await?,
+            Some(versions) => self.take_versions(key, versions)?,
             None => {
                 let cursor = self.partition_cursor(key, &self.command.slices);
                 Box::pin(self.drive(cursor, None, true)).await?
@@ -167,14 +171,14 @@ impl<'a> Reading<'a> {
     }
 
     /// What can be told at once of several partitions; nothing of one, which may as well wait.
-    fn lone_at_once(&self, keys: &[PartitionKey]) -> SmallVec<[Option<LoneVersions>; KEYS_TOGETHER]> {
+    fn rows_at_hand(&self, keys: &[PartitionKey]) -> SmallVec<[Option<RowVersions>; KEYS_TOGETHER]> {
         let mut found = SmallVec::new();
-        if keys.len() > 1 && self.command.rows_are_alone() {
+        if keys.len() > 1 && self.command.has_single_rows() {
             found.resize_with(keys.len(), || None);
             let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = keys.iter().collect();
             let mut room_bytes = self.command.limits.bytes.saturating_sub(self.bytes);
-            self.store.each_lone(&self.shard.cache, &keys, |index, lone| {
-                let Some(versions) = lone.into_versions() else { return ControlFlow::Continue(()) };
+            self.store.look_up(&self.shard.cache, &keys, |index, found_row| {
+                let Some(versions) = found_row.into_versions() else { return ControlFlow::Continue(()) };
                 let bytes: usize = versions.rows.iter().map(|row| row.as_encoded().len()).sum();
                 found[index] = Some(versions);
                 room_bytes = room_bytes.saturating_sub(bytes);
@@ -194,64 +198,81 @@ impl<'a> Reading<'a> {
     }
 
     /// The short way of most reads by key: versions of one row, which need no cursor over all places
-    /// and one look-up in each. `None` when the partition has to be read the long way.
-    async fn lone_row(&mut self, key: &PartitionKey) -> Result<Option<LoneVersions>, StorageError> {
-        let hash = KeyHash::of(&key.bytes);
+    /// and one lookup. `None` when the partition has to be read the long way.
+    async fn row_versions(&mut self, key: &PartitionKey) -> Result<Option<RowVersions>, StorageError> {
+        let key = SearchKey::new(key);
         // Both taken at one moment: a flush that ends while a file is waited for changes neither.
-        let (files, in_memory) = (self.store.files(), self.lone_in_memory(key));
+        let (files, in_memory) = (self.store.files(), self.versions_in_memtables(key.key));
         let Some(mut versions) = in_memory else { return Ok(None) };
-        for file in files.iter().filter(|file| self.store.may_show(file, key, hash)) {
-            let cursor = file.partition_cursor(Rc::clone(&self.chunks), key, hash, &Slices::all(), false);
-            if !self.lone_in_file(Box::new(cursor), &mut versions).await? {
+        for mut probe in self.store.probes_of(&files, &key) {
+            self.supply_chunks(&mut probe, &key).await?;
+            let is_whole = probe.add_to(&key, &mut versions) || {
+                let cursor = probe.cursor(Rc::clone(&self.chunks), &key);
+                self.take_by_cursor(Box::new(cursor), &mut versions).await?
+            };
+            self.chunks.chunks.borrow_mut().clear();
+            if !is_whole {
                 return Ok(None);
             }
         }
         Ok(Some(versions))
     }
 
-    fn lone_in_memory(&self, key: &PartitionKey) -> Option<LoneVersions> {
-        let mut versions = LoneVersions::none();
+    /// Takes a search to where its partition is, through chunks that are waited for.
+    async fn supply_chunks(
+        &self,
+        probe: &mut Probe<Arc<TableFile>, Chunk>,
+        key: &SearchKey<'_>,
+    ) -> Result<(), StorageError> {
+        loop {
+            // What is held never fails: only sources that read the disk themselves do.
+            if let Err(id) = probe.take_chunk(|file, id| self.chunks.get(file, id).ok().flatten()) {
+                let need = FileNeed::Chunk(ChunkNeed { file: Arc::clone(probe.file()), id });
+                Box::pin(self.shard.supply(need, &self.chunks)).await?;
+            } else if !probe.go_on(key) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn versions_in_memtables(&self, key: &PartitionKey) -> Option<RowVersions> {
+        let mut versions = RowVersions::none();
         let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
         for slot in frozen.iter().map(|frozen| &frozen.slot).chain([&*active]) {
             match slot.look().lone_row(key) {
                 Lone::Absent => {}
-                Lone::Row(lone) => {
-                    versions.deletion = versions.deletion.max(lone.deletion);
-                    versions.rows.extend(lone.row.cloned());
-                }
+                Lone::Row(lone) => versions.add(lone.deletion, lone.row.cloned()),
                 Lone::Many => return None,
             }
         }
         Some(versions)
     }
 
-    /// Adds what a file has of a partition; `false` when that is more than a row and a deletion.
-    async fn lone_in_file(
+    /// Adds what a cursor over a file gives of a partition; `false` when that is more than a row and a deletion.
+    async fn take_by_cursor(
         &self,
         mut cursor: Box<FileCursor<Rc<HeldChunks>>>,
-        versions: &mut LoneVersions,
+        versions: &mut RowVersions,
     ) -> Result<bool, StorageError> {
-        let is_whole = loop {
+        loop {
             match versions.take_from(&mut *cursor)? {
-                LoneStep::Need(need) => Box::pin(self.shard.supply(need, &self.chunks)).await?,
-                LoneStep::Whole => break true,
-                LoneStep::More => break false,
+                VersionsStep::Need(need) => Box::pin(self.shard.supply(need, &self.chunks)).await?,
+                VersionsStep::Whole => return Ok(true),
+                VersionsStep::More => return Ok(false),
             }
-        };
-        self.chunks.chunks.borrow_mut().clear();
-        Ok(is_whole)
+        }
     }
 
     /// The same of a row with large versions, on another thread.
-    async fn take_large(&mut self, key: &PartitionKey, lone: LoneVersions) -> Result<bool, StorageError> {
+    async fn take_large(&mut self, key: &PartitionKey, versions: RowVersions) -> Result<bool, StorageError> {
         let table = Arc::clone(&self.command.table);
-        let Some(row) = self.elsewhere(move || lone.merge(&table)).await else { return Ok(false) };
+        let Some(row) = self.elsewhere(move || versions.merge(&table)).await else { return Ok(false) };
         let row = self.seen(row, key).await?;
         row.map_or(Ok(false), |row| self.take_only_row(row, key.clone()))
     }
 
     /// Adds the one row of a partition to the page, if it lives; is the page full by that?
-    fn take_lone(&mut self, key: &PartitionKey, versions: LoneVersions) -> Result<bool, StorageError> {
+    fn take_versions(&mut self, key: &PartitionKey, versions: RowVersions) -> Result<bool, StorageError> {
         let Some(row) = versions.merge(&self.command.table) else { return Ok(false) };
         let row = self.visible(row, key)?;
         row.map_or(Ok(false), |row| self.take_only_row(row, key.clone()))
@@ -310,10 +331,10 @@ impl<'a> Reading<'a> {
                 after = Some(resume.key.clone());
             }
         }
-        if self.command.rows_are_alone() {
-            match self.lone_range(range, after).await? {
-                LoneScanned::Whole => return Ok(()),
-                LoneScanned::Rest(behind) => after = behind,
+        if self.command.has_single_rows() {
+            match self.single_row_range(range, after).await? {
+                SingleRowsScanned::Whole => return Ok(()),
+                SingleRowsScanned::Rest(behind) => after = behind,
             }
         }
         let cursor = self.range_cursor(range, after);

@@ -23,7 +23,7 @@ use rows::{CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, Row, merge_ro
 use runtime::Piece;
 use schema::Table;
 use smallvec::SmallVec;
-use sstable::{LoneScan, LoneScanStep, RingPlace};
+use sstable::{RingPlace, SingleRowScan, SingleRowScanStep};
 use types::Token;
 
 use super::fetch::HeldChunks;
@@ -41,7 +41,7 @@ const COPIED_BYTES: usize = 16 << 10;
 const _: () = assert!(PARTITIONS_RESERVED_MAX <= PARTITIONS_PER_TURN, "room is made for what a turn gives");
 
 /// How a scan of partitions of one row ended.
-pub(super) enum LoneScanned {
+pub(super) enum SingleRowsScanned {
     /// The page is full, or the range is at its end.
     Whole,
     /// Something has to be waited for, or is more than a row, behind this key or from the range's start. A merge of
@@ -61,7 +61,7 @@ enum Stop {
 /// Where partitions come from.
 enum Source<'m> {
     Memory(LonePartitions<'m>, Option<(&'m PartitionKey, LoneRow<'m>)>),
-    File(Box<LoneScan<Rc<HeldChunks>>>, Option<Scopes>),
+    File(Box<SingleRowScan<Rc<HeldChunks>>>, Option<Scopes>),
 }
 
 /// A source that stands at a partition, or at its end.
@@ -76,17 +76,17 @@ type Versions<'m> = SmallVec<[Cow<'m, Row>; 4]>;
 
 impl Reading<'_> {
     /// Reads the partitions of a range from its start or after a key.
-    pub(super) async fn lone_range(
+    pub(super) async fn single_row_range(
         &mut self,
         range: RingRange,
         mut after: Option<PartitionKey>,
-    ) -> Result<LoneScanned, StorageError> {
+    ) -> Result<SingleRowsScanned, StorageError> {
         loop {
             let (stop, last) = self.walk(range, after.as_ref())?;
             after = last.or(after);
             match stop {
-                Stop::PageIsFull | Stop::End => return Ok(LoneScanned::Whole),
-                Stop::Unusual => return Ok(LoneScanned::Rest(after)),
+                Stop::PageIsFull | Stop::End => return Ok(SingleRowsScanned::Whole),
+                Stop::Unusual => return Ok(SingleRowsScanned::Rest(after)),
                 Stop::Turn => {
                     tokio::task::yield_now().await;
                     self.piece = Piece::of_turn();
@@ -114,11 +114,11 @@ impl Reading<'_> {
         let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
         let files = self.store.files();
         let in_files = files.iter().map(|file| {
-            let scan = file.scan_lone(Rc::clone(&self.chunks), &places);
+            let scan = file.scan_single_rows(Rc::clone(&self.chunks), &places);
             Source::File(Box::new(scan), self.store.scopes_of(file))
         });
         let headed = |source| Headed { source, token: None };
-        let mut merge = LoneMerge {
+        let mut merge = SingleRowMerge {
             sources: in_memory.chain(in_files).map(headed).collect(),
             unread: SmallVec::new(),
             last: None,
@@ -132,7 +132,7 @@ impl Reading<'_> {
         Ok((stop, merge.last.or_else(given)))
     }
 
-    fn take_all(&mut self, merge: &mut LoneMerge<'_>) -> Result<Stop, StorageError> {
+    fn take_all(&mut self, merge: &mut SingleRowMerge<'_>) -> Result<Stop, StorageError> {
         for _ in 0..PARTITIONS_PER_TURN {
             if let Some(stop) = merge.advance()? {
                 return Ok(stop);
@@ -149,7 +149,7 @@ impl Reading<'_> {
     }
 
     /// Adds the partition at which a source stands, and perhaps others, to the page; is the page full by that?
-    fn take_partition(&mut self, merge: &mut LoneMerge<'_>, first: usize) -> Result<bool, StorageError> {
+    fn take_partition(&mut self, merge: &mut SingleRowMerge<'_>, first: usize) -> Result<bool, StorageError> {
         let key = merge.key_at(first);
         let is_ours = self.shard.sharding.shard_of(key.token) == self.shard.index;
         merge.take(&key);
@@ -172,7 +172,7 @@ impl Reading<'_> {
 }
 
 /// Partitions of several sources in ring order.
-struct LoneMerge<'m> {
+struct SingleRowMerge<'m> {
     sources: SmallVec<[Headed<'m>; 8]>,
     /// Sources that have to go on before it is known which partition is next: those of the one taken last.
     unread: SmallVec<[usize; 8]>,
@@ -184,7 +184,7 @@ struct LoneMerge<'m> {
     built: Vec<u8>,
 }
 
-impl<'m> LoneMerge<'m> {
+impl<'m> SingleRowMerge<'m> {
     /// The key at which a source stands, for keeping.
     fn key_at(&mut self, index: usize) -> PartitionKey {
         match &mut self.sources[index].source {
@@ -328,12 +328,12 @@ impl Headed<'_> {
                 at.as_ref().map(|(key, _)| key.token)
             }
             Source::File(scan, _) => match scan.advance()? {
-                LoneScanStep::Partition if scan.partition_bytes() >= LARGE_ROW_BYTES => {
+                SingleRowScanStep::Partition if scan.partition_bytes() >= LARGE_ROW_BYTES => {
                     return Ok(Some(Stop::Unusual));
                 }
-                LoneScanStep::Partition => Some(scan.token()),
-                LoneScanStep::End => None,
-                LoneScanStep::Unusual => return Ok(Some(Stop::Unusual)),
+                SingleRowScanStep::Partition => Some(scan.token()),
+                SingleRowScanStep::End => None,
+                SingleRowScanStep::Unusual => return Ok(Some(Stop::Unusual)),
             },
         };
         Ok(None)

@@ -6,45 +6,49 @@ use smallvec::SmallVec;
 use sstable::{ChunkSource, FileCursor, FileNeed, SstableError};
 
 /// What all places have of a partition of at most one row.
-pub(super) struct LoneVersions {
+pub(super) struct RowVersions {
     /// Of the partition, the latest.
     pub(super) deletion: DeletionTime,
     pub(super) rows: SmallVec<[Row; 4]>,
 }
 
-/// What a file has of such a partition.
-pub(super) enum LoneStep {
+/// What a cursor over a file gave of such a partition.
+pub(super) enum VersionsStep {
     /// Something is lacking.
     Need(FileNeed),
     /// It was taken.
     Whole,
-    /// More than a row and a deletion.
+    /// The partition has more than a row and a deletion.
     More,
 }
 
-impl LoneVersions {
+impl RowVersions {
     pub(super) fn none() -> Self {
-        LoneVersions { deletion: DeletionTime::LIVE, rows: SmallVec::new() }
+        RowVersions { deletion: DeletionTime::LIVE, rows: SmallVec::new() }
+    }
+
+    /// Adds what one place has.
+    pub(super) fn add(&mut self, deletion: DeletionTime, row: Option<Row>) {
+        self.deletion = self.deletion.max(deletion);
+        self.rows.extend(row);
     }
 
     /// Adds what a file has, as far as its chunks are there.
     pub(super) fn take_from<S: ChunkSource>(
         &mut self,
         cursor: &mut FileCursor<S>,
-    ) -> Result<LoneStep, SstableError> {
+    ) -> Result<VersionsStep, SstableError> {
         loop {
             match cursor.step()? {
-                Step::Need(need) => return Ok(LoneStep::Need(need)),
-                Step::Header(header) if header.static_row.is_none() => {
-                    self.deletion = self.deletion.max(header.deletion);
-                }
+                Step::Need(need) => return Ok(VersionsStep::Need(need)),
+                Step::Header(header) if header.static_row.is_none() => self.add(header.deletion, None),
                 Step::Item(Unfiltered::Row(row)) => {
                     self.rows.push(row);
                     // Without clustering columns there is one.
-                    return Ok(LoneStep::Whole);
+                    return Ok(VersionsStep::Whole);
                 }
-                Step::Header(_) | Step::Item(Unfiltered::Marker(_)) => return Ok(LoneStep::More),
-                Step::End => return Ok(LoneStep::Whole),
+                Step::Header(_) | Step::Item(Unfiltered::Marker(_)) => return Ok(VersionsStep::More),
+                Step::End => return Ok(VersionsStep::Whole),
             }
         }
     }
@@ -56,7 +60,7 @@ impl LoneVersions {
 
     /// The row they make; `None` when nothing is left of it.
     ///
-    /// Takes long if it [has large](LoneVersions::has_large) ones.
+    /// Takes long if it [has large](RowVersions::has_large) ones.
     pub(super) fn merge(mut self, table: &Table) -> Option<Row> {
         match self.rows.len() {
             1 => merge_row(self.rows.pop()?, self.deletion),

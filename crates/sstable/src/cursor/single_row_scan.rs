@@ -4,25 +4,23 @@
 //! partition comes next, and whether anybody else has it. Here a partition is found as a whole, in a row with
 //! the one before it; its key and deletion are told, and its row is read where that is wanted.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use rows::{CellMerge, DeletionTime, PartitionKey, Row};
-use stdx::cursor::Cursor;
 use types::Token;
 
-use super::chunks::{Attempt, Chunks, Interrupt};
+use super::chunks::{Attempt, Interrupt};
 use super::items::damaged;
 use super::{FileCursor, State};
-use crate::data::{Decoder, END_OF_PARTITION, Head, HeadKind, Layout, ParseError, read_partition_head};
-use crate::{ChunkSource, Component, RingRange, SstableError, TableFile, Version};
+use crate::single_row::SingleRowParts;
+use crate::{ChunkSource, Component, RingRange, SstableError, TableFile};
 
 /// Of the next partition, as much is fetched ahead at most.
 const FETCHED_AHEAD_MAX: u64 = 2048;
 
 /// A scan of a file of a table without clustering and static columns.
 #[derive(Debug)]
-pub struct LoneScan<S> {
+pub struct SingleRowScan<S> {
     /// Finds the first partition; its chunks and its decoder serve all the others too.
     cursor: FileCursor<S>,
     file: Arc<TableFile>,
@@ -39,7 +37,7 @@ pub struct LoneScan<S> {
 
 /// What a scan comes to.
 #[derive(Debug)]
-pub enum LoneScanStep {
+pub enum SingleRowScanStep {
     /// A partition, about which the scan can be asked.
     Partition,
     /// Nothing more.
@@ -53,27 +51,16 @@ pub enum LoneScanStep {
 struct At {
     start: u64,
     token: Token,
-    parts: Parts,
+    parts: SingleRowParts,
 }
 
-/// Where a partition has what, from its start.
-#[derive(Debug)]
-struct Parts {
-    key: Range<usize>,
-    deletion: DeletionTime,
-    row_start: usize,
-    row: Option<Head>,
-    /// Of all of it.
-    bytes: usize,
-}
-
-impl<S: ChunkSource> LoneScan<S> {
+impl<S: ChunkSource> SingleRowScan<S> {
     pub(crate) fn new(file: Arc<TableFile>, source: S, range: RingRange) -> Self {
         let cursor = FileCursor::scan(Arc::clone(&file), source, range.clone(), rows::Slices::all());
         let data_bytes = file.component_bytes(Component::Data);
         let fetched_ahead = file.mean_partition_bytes().min(FETCHED_AHEAD_MAX) as usize;
         let (last_key, last_token) = (Vec::new(), Token(i64::MIN));
-        LoneScan {
+        SingleRowScan {
             cursor,
             file,
             data_bytes,
@@ -90,10 +77,10 @@ impl<S: ChunkSource> LoneScan<S> {
     ///
     /// # Errors
     /// The file is damaged, or a chunk can not be had.
-    pub fn advance(&mut self) -> Result<LoneScanStep, SstableError> {
+    pub fn advance(&mut self) -> Result<SingleRowScanStep, SstableError> {
         match self.attempt() {
             Ok(step) => Ok(step),
-            Err(Interrupt::Need(_) | Interrupt::Row(_)) => Ok(LoneScanStep::Unusual),
+            Err(Interrupt::Need(_) | Interrupt::Row(_)) => Ok(SingleRowScanStep::Unusual),
             Err(Interrupt::Failed(error)) => Err(error),
         }
     }
@@ -136,9 +123,9 @@ impl<S: ChunkSource> LoneScan<S> {
     /// It is damaged.
     pub fn row(&mut self) -> Result<Option<Row>, SstableError> {
         let at = self.at.as_ref().expect("the scan stands at a partition");
-        let Some(head) = &at.parts.row else { return Ok(None) };
         let FileCursor { chunks, items, .. } = &mut self.cursor;
-        let body = at.body(chunks, head);
+        let bytes = chunks.data_at_hand(at.start, at.parts.bytes);
+        let Some((head, body)) = at.parts.row(bytes) else { return Ok(None) };
         let parsed = items.decoder.row(self.file.layout(), head, false, body);
         parsed.map_err(|error| damaged(&self.file, at.start + at.parts.row_start as u64, error))
     }
@@ -147,9 +134,10 @@ impl<S: ChunkSource> LoneScan<S> {
     /// cells, or is damaged: the merge is of no use then.
     pub fn merge_into<'s>(&'s mut self, merge: &mut CellMerge<'s>) -> Option<()> {
         let at = self.at.as_ref().expect("the scan stands at a partition");
-        let Some(head) = &at.parts.row else { return Some(()) };
         let FileCursor { chunks, items, .. } = &mut self.cursor;
-        items.decoder.merge_into(self.file.layout(), head, at.body(chunks, head), merge)
+        let bytes = chunks.data_at_hand(at.start, at.parts.bytes);
+        let Some((head, body)) = at.parts.row(bytes) else { return Some(()) };
+        items.decoder.merge_into(self.file.layout(), head, body, merge)
     }
 
     fn at(&self) -> &At {
@@ -160,7 +148,7 @@ impl<S: ChunkSource> LoneScan<S> {
         self.cursor.chunks.data_at_hand(at.start, at.parts.bytes)
     }
 
-    fn attempt(&mut self) -> Attempt<LoneScanStep> {
+    fn attempt(&mut self) -> Attempt<SingleRowScanStep> {
         let mut start = match self.next {
             Some(next) => next,
             None => match self.find_first()? {
@@ -173,7 +161,7 @@ impl<S: ChunkSource> LoneScan<S> {
         };
         self.at = None;
         while start < self.data_bytes {
-            let Some(parts) = self.parts_at(start)? else { return Ok(LoneScanStep::Unusual) };
+            let Some(parts) = self.parts_at(start)? else { return Ok(SingleRowScanStep::Unusual) };
             let next = start + parts.bytes as u64;
             self.next = Some(next);
             self.cursor.chunks.fetch_data_ahead(next, self.fetched_ahead);
@@ -191,12 +179,12 @@ impl<S: ChunkSource> LoneScan<S> {
             // What the index points to may be before the range.
             if self.range.start.is_before_parts(token, key) {
                 self.at = Some(At { start, token, parts });
-                return Ok(LoneScanStep::Partition);
+                return Ok(SingleRowScanStep::Partition);
             }
             start += parts.bytes as u64;
         }
         self.next = Some(u64::MAX);
-        Ok(LoneScanStep::End)
+        Ok(SingleRowScanStep::End)
     }
 
     /// Where in Data the first partition that may be in the range begins, if there is one.
@@ -211,56 +199,13 @@ impl<S: ChunkSource> LoneScan<S> {
     }
 
     /// The parts of the partition that begins there; `None` when there is more than a row in it.
-    fn parts_at(&mut self, start: u64) -> Attempt<Option<Parts>> {
+    fn parts_at(&mut self, start: u64) -> Attempt<Option<SingleRowParts>> {
         let FileCursor { chunks, items, .. } = &mut self.cursor;
         let (layout, version) = (self.file.layout(), self.file.descriptor().version);
-        if !layout.statics.list.is_empty() || !layout.clustering.is_empty() {
+        if !layout.has_single_rows() {
             return Ok(None);
         }
         let decoder = &mut items.decoder;
-        chunks.parse(Component::Data, start, |bytes| Parts::read(version, layout, decoder, bytes))
-    }
-}
-
-impl At {
-    /// The body of its row.
-    fn body<'c, S: ChunkSource>(&self, chunks: &'c Chunks<S>, head: &Head) -> &'c [u8] {
-        let bytes = chunks.data_at_hand(self.start, self.parts.bytes);
-        // Behind the row there is the end of the partition.
-        &bytes[self.parts.row_start + head.body_start..self.parts.bytes - 1]
-    }
-}
-
-impl Parts {
-    fn read(
-        version: Version,
-        layout: &Layout,
-        decoder: &mut Decoder,
-        bytes: &[u8],
-    ) -> Result<Option<Parts>, ParseError> {
-        let mut input = Cursor::new(bytes);
-        let (key, deletion) = read_partition_head(version, &mut input)?;
-        let key = size_of::<u16>()..size_of::<u16>() + key.len();
-        let row_start = input.position();
-        let short = |wanted_bytes: usize| ParseError::Short { wanted_bytes };
-        let head = decoder.head(layout, &bytes[row_start..], false).map_err(|error| match error {
-            ParseError::Short { wanted_bytes } => short(row_start.saturating_add(wanted_bytes)),
-            malformed => malformed,
-        })?;
-        let row_end = usize::try_from(head.item_bytes).ok().and_then(|bytes| row_start.checked_add(bytes));
-        let row_end = row_end.ok_or(ParseError::Malformed("length of a row"))?;
-        let parts = |row, bytes| Parts { key, deletion, row_start, row, bytes };
-        Ok(match head.kind {
-            HeadKind::End => Some(parts(None, row_end)),
-            HeadKind::Marker(_) => None,
-            HeadKind::Row if head.body_start as u64 > head.item_bytes => {
-                return Err(ParseError::Malformed("length of a row"));
-            }
-            HeadKind::Row => match bytes.get(row_end) {
-                None => return Err(short(row_end.saturating_add(1))),
-                Some(&END_OF_PARTITION) => Some(parts(Some(head), row_end + 1)),
-                Some(_) => None,
-            },
-        })
+        chunks.parse(Component::Data, start, |bytes| SingleRowParts::parse(version, layout, decoder, bytes))
     }
 }

@@ -11,7 +11,10 @@ use schema::{ColumnId, ColumnKind, Table, TableBuilder, TableId};
 use types::CqlType;
 use uuid::Uuid;
 
-use crate::{Chunk, Descriptor, LonePartition, LoneSearch, SearchKey, TableFile, TableWriter, WriterOptions};
+use crate::{
+    Chunk, Descriptor, ForCursor, PartitionSearch, SearchKey, SingleRowFound, TableFile, TableWriter,
+    WriterOptions,
+};
 
 const DELETION: DeletionTime = DeletionTime { timestamp: 5, local_deletion_time: 1_700_000_000 };
 
@@ -60,7 +63,7 @@ fn place(file: &TableFile) -> (Chunk, usize) {
     loop {
         let (id, offset) = file.wanted_chunk(search).expect("it is there");
         let chunk = file.read_chunk(id).expect("sound");
-        if matches!(search, LoneSearch::Data { .. }) {
+        if matches!(search, PartitionSearch::Data { .. }) {
             return (chunk, offset);
         }
         search = file.go_on(search, &key, &chunk);
@@ -71,8 +74,11 @@ fn place(file: &TableFile) -> (Chunk, usize) {
 fn values(file: &TableFile) -> Option<Vec<(ColumnId, Vec<u8>)>> {
     let (chunk, offset) = place(file);
     let key = key("k");
-    let values = file.lone_values(&SearchKey::new(&key), &chunk, offset)?;
-    Some(values.into_iter().map(|(id, value)| (id, value.to_vec())).collect())
+    let SingleRowFound::Partition(partition) = file.single_row_at(&SearchKey::new(&key), &chunk, offset)
+    else {
+        panic!("a partition of one row");
+    };
+    Some(partition.values()?.into_iter().map(|(id, value)| (id, value.to_vec())).collect())
 }
 
 #[test]
@@ -90,11 +96,16 @@ fn values_written_with_their_row_are_shown_where_they_lie() {
 
     let (chunk, offset) = place(&file);
     let other = key("other");
-    assert!(file.lone_values(&SearchKey::new(&other), &chunk, offset).is_none(), "another key");
+    let found = file.single_row_at(&SearchKey::new(&other), &chunk, offset);
+    assert!(matches!(found, SingleRowFound::Absent), "another key: {found:?}");
     let right = key("k");
-    assert!(file.lone_values(&SearchKey::new(&right), &chunk, chunk.len()).is_none(), "nothing is there");
+    let is_elsewhere = |chunk: &Chunk, offset| {
+        let found = file.single_row_at(&SearchKey::new(&right), chunk, offset);
+        matches!(found, SingleRowFound::ForCursor(ForCursor::NotAtHand))
+    };
+    assert!(is_elsewhere(&chunk, chunk.len()), "nothing is there");
     let cut = Chunk::from(chunk.as_slice()[..offset + 40].to_vec());
-    assert!(file.lone_values(&SearchKey::new(&right), &cut, offset).is_none(), "the row goes on elsewhere");
+    assert!(is_elsewhere(&cut, offset), "the row goes on in the next chunk");
 }
 
 #[test]
@@ -146,8 +157,10 @@ fn what_there_is_more_to_say_of_is_not_shown() {
         let file = file(&table, deletion, row.clone());
         assert_eq!(values(&file), None, "{case}");
         let ((chunk, offset), key) = (place(&file), key("k"));
-        match file.read_lone(&SearchKey::new(&key), &chunk, offset) {
-            LonePartition::Row(told, of) => assert_eq!((told, of), (deletion, row), "{case}"),
+        match file.single_row_at(&SearchKey::new(&key), &chunk, offset) {
+            SingleRowFound::Partition(partition) => {
+                assert_eq!((partition.deletion(), partition.row()), (deletion, Ok(row)), "{case}");
+            }
             other => panic!("{case}: {other:?}"),
         }
     }

@@ -1,0 +1,175 @@
+//! Finds a partition in one file by its key, through pages and chunks that are handed in.
+//!
+//! ```text
+//!   begin ──► pages that are always in memory ──┬─► Page ── go_on ─► … ─┐
+//!                                               └───────────────────────┴─► Data or Rows
+//! ```
+//!
+//! A search is a value: it says what it needs next, and whoever has that goes on with it. Whoever looks for many keys
+//! asks for what all of them need, has the processor fetch it, and only then goes on with each. A reader that has to
+//! wait for the disk keeps the value meanwhile. A [`crate::FileCursor`] steps the same search.
+
+use rows::PartitionKey;
+use stdx::prefetch::prefetch;
+
+use crate::bloom::KeyHash;
+use crate::checksums::PAGE_BYTES;
+use crate::partition_index::{PartitionPlace, form_of, place_at_end};
+use crate::trie::follow_in_page;
+use crate::{Chunk, ChunkId, Component, SstableError, TableFile};
+
+/// Of a page, what is fetched before a node and after its first byte: a path goes to the front.
+const NODE_BYTES: (usize, usize) = (64, 64);
+/// Of a row, at most.
+const ROW_BYTES_MAX: u64 = 2048;
+
+/// A key in the forms in which files look for it, made once for all of them.
+#[derive(Debug)]
+pub struct SearchKey<'k> {
+    /// The key.
+    pub key: &'k PartitionKey,
+    /// What filters are asked for.
+    pub hash: KeyHash,
+    /// Its path in tries.
+    path: Vec<u8>,
+}
+
+impl<'k> SearchKey<'k> {
+    /// The forms of a key.
+    pub fn new(key: &'k PartitionKey) -> Self {
+        SearchKey { key, hash: KeyHash::of(&key.bytes), path: form_of(key) }
+    }
+
+    pub(crate) fn path(&self) -> &[u8] {
+        &self.path
+    }
+}
+
+/// How far the search for a partition in one file has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionSearch {
+    /// The partition is not there.
+    Absent,
+    /// The next node of the index is in a page that is not always in memory.
+    Page {
+        /// Where in Partitions.
+        position: u64,
+        /// How many bytes of the key's path were followed.
+        depth: usize,
+    },
+    /// The partition begins there, if it is not another one of the same path.
+    Data {
+        /// Where in Data.
+        position: u64,
+    },
+    /// The partition has an index of its own rows, if it is not another one of the same path.
+    Rows {
+        /// Where in Rows its entry is.
+        position: u64,
+    },
+    /// The file has no trie: its index is of the format `big`.
+    Index,
+    /// The index is damaged.
+    Damaged {
+        /// Where in Partitions.
+        position: u64,
+        /// How.
+        what: &'static str,
+    },
+}
+
+impl TableFile {
+    /// Looks for a partition in what is always in memory. Does not ask the filter: see
+    /// [`TableFile::may_contain`].
+    pub fn begin_search(&self, key: &SearchKey<'_>) -> PartitionSearch {
+        self.begin_search_of(&key.path, key.hash)
+    }
+
+    /// The same by the path of a key in tries and its hash.
+    pub(crate) fn begin_search_of(&self, path: &[u8], hash: KeyHash) -> PartitionSearch {
+        match self.partition_root() {
+            Some(root) => self.follow(path, hash, None, root, 0),
+            None => PartitionSearch::Index,
+        }
+    }
+
+    /// The chunk that the search goes on in, and where in it.
+    pub fn wanted_chunk(&self, search: PartitionSearch) -> Option<(ChunkId, usize)> {
+        let (component, position) = match search {
+            PartitionSearch::Page { position, .. } => (Component::Partitions, position),
+            PartitionSearch::Data { position } => (Component::Data, position),
+            _ => return None,
+        };
+        let chunk_bytes = self.chunk_bytes(component) as u64;
+        let index = u32::try_from(position / chunk_bytes).ok()?;
+        Some((ChunkId { file: self.number(), component, index }, (position % chunk_bytes) as usize))
+    }
+
+    /// Has the processor fetch what the search will read of that chunk, from an offset in it on.
+    pub fn fetch_wanted(&self, search: PartitionSearch, chunk: &Chunk, offset: usize) {
+        let bytes = chunk.as_slice();
+        let (from, to) = match search {
+            PartitionSearch::Page { .. } => (offset.saturating_sub(NODE_BYTES.0), offset + NODE_BYTES.1),
+            _ => (offset, offset + self.mean_partition_bytes().min(ROW_BYTES_MAX) as usize),
+        };
+        prefetch(bytes.get(from..to.min(bytes.len())).unwrap_or_default());
+    }
+
+    /// Goes on in a page of the index, the one that was wanted.
+    pub fn go_on(&self, search: PartitionSearch, key: &SearchKey<'_>, page: &Chunk) -> PartitionSearch {
+        self.go_on_of(search, &key.path, key.hash, page.as_slice())
+    }
+
+    /// The same by the path of a key in tries and its hash, in the bytes of the page.
+    pub(crate) fn go_on_of(
+        &self,
+        search: PartitionSearch,
+        path: &[u8],
+        hash: KeyHash,
+        page: &[u8],
+    ) -> PartitionSearch {
+        match search {
+            PartitionSearch::Page { position, depth } => self.follow(path, hash, Some(page), position, depth),
+            other => other,
+        }
+    }
+
+    /// Why a search ended with [`PartitionSearch::Damaged`].
+    pub(crate) fn damaged_index(&self, position: u64, what: &'static str) -> SstableError {
+        self.damaged(Component::Partitions, position, what)
+    }
+
+    fn follow(
+        &self,
+        path: &[u8],
+        hash: KeyHash,
+        mut handed: Option<&[u8]>,
+        mut position: u64,
+        depth: usize,
+    ) -> PartitionSearch {
+        let mut rest = path.get(depth..).unwrap_or_default();
+        loop {
+            let page_start = position - position % PAGE_BYTES as u64;
+            let index = u32::try_from(page_start / PAGE_BYTES as u64);
+            let pinned = || self.pinned_page(Component::Partitions, index.ok()?).map(Chunk::as_slice);
+            let Some(page) = handed.take().or_else(pinned) else {
+                return PartitionSearch::Page { position, depth: path.len() - rest.len() };
+            };
+            let end = match follow_in_page(page, page_start, &mut position, &mut rest) {
+                Ok(Some(end)) => end,
+                Ok(None) => continue,
+                Err(what) => return PartitionSearch::Damaged { position, what },
+            };
+            let Ok(place) = place_at_end(&end, hash) else {
+                let (position, what) = (end.payload.position, "payload of a partition");
+                return PartitionSearch::Damaged { position, what };
+            };
+            self.note_looked_up(place.is_some());
+            return match place {
+                None => PartitionSearch::Absent,
+                Some(PartitionPlace::Data(position)) => PartitionSearch::Data { position },
+                Some(PartitionPlace::Rows(position)) => PartitionSearch::Rows { position },
+            };
+        }
+    }
+}
