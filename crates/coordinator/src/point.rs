@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use rows::{Mutation, PartitionKey, RowInPlace};
 use schema::TableId;
-use storage::{PointReads, PointReadsSent, WrittenEach};
+use stdx::index_set::IndexSet;
+use storage::{Outcomes, PointReads, PointReadsSent};
 use types::Token;
 
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -59,13 +60,13 @@ impl Coordinator {
     /// As [`Coordinator::write`] of each mutation by itself, but that all wait together until they are durable. All are
     /// of that owner, no more than [`storage::KEYS_TOGETHER`], and the consistency is admitted. Those of which
     /// nothing was written are for [`Coordinator::write`].
-    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> WrittenEach {
+    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> Outcomes {
         self.shard.write_each(owner, mutations).await
     }
 
-    /// As [`Coordinator::write`] of each mutation by itself, if that needs no waiting; tells those that were written.
+    /// As [`Coordinator::write`] of each mutation by itself, if that needs no waiting. Which were written?
     /// All are of that owner, and the consistency is admitted. The others are for [`Coordinator::write_each`].
-    pub fn write_at_once(&self, owner: usize, mutations: &[&Mutation], tell: impl FnMut(usize) + Send) {
-        self.shard.write_at_once(owner, mutations, tell);
+    pub fn try_write_each(&self, owner: usize, mutations: &[&Mutation]) -> IndexSet {
+        self.shard.try_write_each(owner, mutations)
     }
 }

@@ -40,8 +40,7 @@ pub use engine::Engine;
 pub use error::{QueryError, TombstoneFailure, WriteType};
 pub use memory::{AnswerMemory, AnswerRoom, Lane, LargeAnswer, UntakenRoom};
 pub use point::{
-    POINTS_MAX, PointGroups, PointQuery, PointRead, PointSet, PointStatement, PointUpdate, PointWrite,
-    PointsWritten,
+    POINTS_MAX, PointGroups, PointQuery, PointRead, PointStatement, PointUpdate, PointWrite, PointsWritten,
 };
 pub use prepare::{PreparedFigures, PreparedLimits, PreparedTexts};
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};

@@ -15,7 +15,8 @@ use bytes::Bytes;
 use coordinator::Consistency;
 use rows::{Mutation, PartitionKey, RowInPlace};
 use smallvec::SmallVec;
-use storage::{PointReads, PointReadsSent, StorageError, WrittenEach};
+use stdx::index_set::IndexSet;
+use storage::{Outcomes, PointReads, PointReadsSent};
 
 use crate::modify::{ModifyPlan, PointRequest};
 use crate::prepare::{Body, Planned};
@@ -54,26 +55,24 @@ pub struct PointWrite {
     consistency: Consistency,
 }
 
-/// How far writes that were sent have come, in their order.
+/// How writes that were sent have come out. Of those in neither set nothing was written, and they are for
+/// [`Engine::execute`].
 #[derive(Debug)]
 pub struct PointsWritten {
-    /// The first so many are written.
-    pub written_count: usize,
-    /// So many after them may or may not survive, and what their clients are told. Of the rest nothing was written,
-    /// and they are for [`Engine::execute`].
-    pub doubtful: Option<(usize, QueryError)>,
+    /// They are written.
+    pub done: IndexSet,
+    /// They may or may not survive.
+    pub doubtful: IndexSet,
+    /// What the clients of the doubtful ones are told.
+    pub error: Option<QueryError>,
 }
 
 /// As many as are read or written in one go.
 pub const POINTS_MAX: usize = storage::KEYS_TOGETHER;
-const _: () = assert!(POINTS_MAX <= u32::BITS as usize, "a bit of a PointSet for each");
-
-/// Some of up to [`POINTS_MAX`] statements, by their index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PointSet(u32);
+const _: () = assert!(POINTS_MAX <= IndexSet::END, "each has its index in a set");
 
 /// Statements that go to a shard together, group by group.
-pub type PointGroups = SmallVec<[PointSet; 2]>;
+pub type PointGroups = SmallVec<[IndexSet; 2]>;
 
 /// A prepared INSERT or UPDATE of one row, all of it bound.
 #[derive(Clone, Debug)]
@@ -190,7 +189,7 @@ impl Engine {
                 shown
             });
             if !is_asked {
-                left.push(PointSet::of(&group));
+                left.push(group.iter().copied().collect());
             }
         }
         left
@@ -239,27 +238,24 @@ impl Engine {
         Some(PointWrite { mutation, owner, consistency })
     }
 
-    /// Writes rows, each durable in the sense of the sync mode, and tells those that are written, by their index.
-    /// Gives back the others, of which nothing was written: each group is for [`Engine::send_point_writes`].
+    /// Writes rows, each durable in the sense of the sync mode: gives those that are written.
+    /// Of the others nothing was written: each group is for [`Engine::send_point_writes`].
     ///
     /// # Panics
     /// When there are more than [`POINTS_MAX`].
-    pub fn point_writes(&self, writes: &[PointWrite], mut tell: impl FnMut(usize) + Send) -> PointGroups {
-        let mut left = PointGroups::new();
+    pub fn point_writes(&self, writes: &[PointWrite]) -> (IndexSet, PointGroups) {
+        let (mut all_done, mut left) = (IndexSet::EMPTY, PointGroups::new());
         for group in groups(writes, PointWrite::goes_with) {
             let mutations: SmallVec<[&Mutation; POINTS_MAX]> =
                 group.iter().map(|index| &writes[*index].mutation).collect();
-            let owner = writes[group[0]].owner;
-            let mut written_count = 0;
-            self.coordinator().write_at_once(owner, &mutations, |index| {
-                written_count = index + 1;
-                tell(group[index]);
-            });
-            if written_count < group.len() {
-                left.push(PointSet::of(&group[written_count..]));
+            let done = self.coordinator().try_write_each(writes[group[0]].owner, &mutations);
+            done.iter().for_each(|index| all_done.insert(group[index]));
+            if done.len() < group.len() {
+                let is_left = |(index, _): &(usize, &usize)| !done.contains(*index);
+                left.push(group.iter().enumerate().filter(is_left).map(|(_, of_all)| *of_all).collect());
             }
         }
-        left
+        (all_done, left)
     }
 
     /// Writes rows of a group that [`Engine::point_writes`] gave back, and waits until they are durable in the sense of
@@ -277,38 +273,12 @@ impl Engine {
         let (owner, consistency) = (writes[0].owner, writes[0].consistency);
         let mutations = writes.into_iter().map(|write| write.mutation).collect();
         async move {
-            let WrittenEach { written_count, doubtful } = coordinator.write_each(owner, mutations).await;
-            let error =
-                |error: StorageError| QueryError::of_write(error.into(), consistency, WriteType::Simple);
-            PointsWritten { written_count, doubtful: doubtful.map(|(count, why)| (count, error(why))) }
+            let Outcomes { done, doubtful, error } = coordinator.write_each(owner, mutations).await;
+            // Why others were not written is found out by those who write them again.
+            let error = error.filter(|_| !doubtful.is_empty());
+            let told = error.map(|error| QueryError::of_write(error.into(), consistency, WriteType::Simple));
+            PointsWritten { done, doubtful, error: told }
         }
-    }
-}
-
-impl PointSet {
-    fn of(indexes: &[usize]) -> Self {
-        PointSet(indexes.iter().fold(0, |bits, index| bits | 1 << index))
-    }
-
-    /// Adds the statement of that index, which is below [`POINTS_MAX`].
-    pub fn insert(&mut self, index: usize) {
-        debug_assert!(index < POINTS_MAX, "one of so many");
-        self.0 |= 1 << index;
-    }
-
-    /// Is the statement of that index among them?
-    pub fn contains(self, index: usize) -> bool {
-        self.0 >> index & 1 == 1
-    }
-
-    /// How many they are.
-    pub fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
-    /// Are there none?
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod brief;
 pub mod cursor;
 pub mod id_map;
+pub mod index_set;
 pub mod prefetch;
 pub mod ticks;
 pub mod vint;

@@ -55,7 +55,8 @@ pub use read::{
 };
 pub use record::RecordError;
 pub use shard::{
-    FileVerdict, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard, WrittenEach,
+    FileVerdict, Outcomes, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard,
+    Unit, Wait,
 };
 pub use snapshots::check_snapshot_name;
 pub use upkeep::{ClearFilter, ImportOptions, SnapshotFacts};

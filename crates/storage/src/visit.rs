@@ -9,10 +9,11 @@ use std::rc::Rc;
 
 use rows::{Mutation, PartitionKey, RowInPlace};
 use runtime::Plant;
+use stdx::index_set::IndexSet;
 
-use crate::shard::Rest;
+use crate::shard::VisitingWrite;
 use crate::{
-    PointReads, PointReadsSent, ReadCommand, ReadPage, Shard, ShardHandle, StorageError, WrittenEach,
+    Outcomes, PointReads, PointReadsSent, ReadCommand, ReadPage, Shard, ShardHandle, StorageError, Unit, Wait,
 };
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
@@ -74,13 +75,17 @@ impl ShardHandle {
         self.ask(owner, read).await
     }
 
-    /// As [`ShardHandle::write`] of each mutation by itself, if that needs no waiting; tells those that were
-    /// written. The others are for [`ShardHandle::write`] or [`ShardHandle::write_each`].
-    pub fn write_at_once(&self, owner: usize, mutations: &[&Mutation], tell: impl FnMut(usize) + Send) {
+    /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, if that needs no waiting.
+    /// Which were written? The others are for [`ShardHandle::write`] or [`ShardHandle::write_each`].
+    pub fn try_write_each(&self, owner: usize, mutations: &[&Mutation]) -> IndexSet {
+        let (unit, wait) = (Unit::Each, Wait::Never);
         if owner == self.local().index() {
-            self.local().write_at_once(mutations, tell);
-        } else {
-            self.visit(owner, |shard| shard.visiting_write_at_once(mutations, tell));
+            return self.local().begin_write(mutations, unit, wait).taken;
+        }
+        match self.visit(owner, |shard| shard.visiting_write(mutations, unit, wait)).flatten() {
+            Some(VisitingWrite::Over(outcomes)) => outcomes.done,
+            Some(VisitingWrite::Unsettled(_)) => unreachable!("a write that does not wait leaves nothing"),
+            None => IndexSet::EMPTY,
         }
     }
 
@@ -89,13 +94,15 @@ impl ShardHandle {
     ///
     /// # Cancel safety
     /// As [`crate::Shard::write`].
-    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> WrittenEach {
-        let count = mutations.len();
-        let writing = self.on(owner, move |shard| async move { shard.write_each(&mutations).await });
-        writing.await.unwrap_or_else(|error| match error {
-            StorageError::ShardBusy { .. } => WrittenEach::default(),
+    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> Outcomes {
+        let all = IndexSet::first(mutations.len());
+        let write = move |shard: Rc<Shard>| async move {
+            shard.write_units(&mutations, Unit::Each, Wait::SyncMode).await
+        };
+        self.on(owner, write).await.unwrap_or_else(|error| match error {
+            StorageError::ShardBusy { .. } => Outcomes::default(),
             // It has ended, or a panic has ended this: before, after or between writes.
-            error => WrittenEach { written_count: 0, doubtful: Some((count, error)) },
+            error => Outcomes::in_doubt(all, error),
         })
     }
 
@@ -110,14 +117,15 @@ impl ShardHandle {
         if owner == self.local().index() {
             return self.local().write(mutations).await;
         }
-        match self.visit(owner, |shard| shard.visiting_write(mutations)).flatten() {
-            Some(Ok(Rest::Nothing)) => Ok(()),
+        let (unit, wait) = (Unit::All, Wait::SyncMode);
+        match self.visit(owner, |shard| shard.visiting_write(mutations, unit, wait)).flatten() {
+            Some(VisitingWrite::Over(outcomes)) => outcomes.of_all(),
             // It stands in the log and the memtable: not to be refused any more, but waited for.
-            Some(Ok(Rest::Finish(position))) => {
-                let finish = move |shard: Rc<Shard>| async move { shard.finish_write(position).await };
-                Box::pin(self.on_when_free(owner, finish)).await?
+            Some(VisitingWrite::Unsettled(position)) => {
+                let settle =
+                    move |shard: Rc<Shard>| async move { shard.settle_position(position, wait).await };
+                Box::pin(self.on_when_free(owner, settle)).await?
             }
-            Some(Err(error)) => Err(error),
             None => {
                 let mutations = mutations.to_vec();
                 Box::pin(self.on(owner, move |shard| async move { shard.write(&mutations).await })).await?

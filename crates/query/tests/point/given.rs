@@ -111,9 +111,8 @@ pub(crate) fn write_at_once<'v>(
     let Some(write) = session.engine.point_write(update, values, consistency, timestamp) else {
         return false;
     };
-    let mut is_written = false;
-    session.engine.point_writes(&[write], |_| is_written = true);
-    is_written
+    let (done, _) = session.engine.point_writes(&[write]);
+    !done.is_empty()
 }
 
 /// Sends groups of reads to their shards, and takes no more of each than `most`; what was seen of each key.

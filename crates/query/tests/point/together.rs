@@ -121,14 +121,14 @@ fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
         };
         // The last two are not there.
         let writes: Vec<_> = keys[..keys.len() - 2].iter().map(write).collect();
-        let groups = session.engine.point_writes(&writes, |index| panic!("{index} is not durable"));
+        let (done, groups) = session.engine.point_writes(&writes);
+        assert!(done.is_empty(), "none of {done:?} is durable");
         assert_eq!(groups.iter().map(|group| group.len()).sum::<usize>(), writes.len());
         for group in groups {
             let of_group = (0..writes.len()).filter(|index| group.contains(*index));
             let of_group: Vec<_> = of_group.map(|index| writes[index].clone()).collect();
             let written = session.engine.send_point_writes(of_group).await;
-            assert_eq!(written.written_count, group.len());
-            assert!(written.doubtful.is_none());
+            assert_eq!((written.done.len(), written.doubtful.is_empty()), (group.len(), true));
         }
         session.check("SELECT count(*) FROM numbers", &["14"]).await;
 
@@ -170,7 +170,8 @@ fn what_a_shard_can_not_write_is_left_to_the_long_way() {
         let read = session.engine.point_read(query, key, Consistency::One, None).unwrap();
         session.run("DROP TABLE gone").await;
         let written = session.engine.send_point_writes(vec![write]).await;
-        assert!(written.written_count == 0 && written.doubtful.is_none(), "nothing was written: {written:?}");
+        assert!(written.done.is_empty() && written.doubtful.is_empty(), "nothing was written: {written:?}");
+        assert!(written.error.is_none(), "whoever writes it by itself finds out why: {written:?}");
         let show = |seen: &mut usize, _: usize, _: PointRow<'_>| {
             *seen += 1;
             ControlFlow::Continue(())

@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use protocol::{Encoder, Flags, Frame, Opcode, PlainExecute, Stage};
-use query::{POINTS_MAX, PointQuery, PointRead, PointSet, PointStatement, PointWrite};
+use query::{POINTS_MAX, PointQuery, PointRead, PointStatement, PointWrite};
+use stdx::index_set::IndexSet;
 
 use super::answer::{Described, Sink, Wanted};
 use super::drive::Connection;
@@ -93,7 +94,7 @@ impl<S, A> Gathered<S, A> {
     }
 
     /// Takes out those that are done, and gives back those of each group.
-    fn take_out(&mut self, done: PointSet, groups: &[PointSet]) -> Vec<Self> {
+    fn take_out(&mut self, done: IndexSet, groups: &[IndexSet]) -> Vec<Self> {
         let count = self.statements.len();
         assert_eq!(self.answers.len(), count, "every statement has an answer");
         let grouped_count: usize = groups.iter().map(|group| group.len()).sum();
@@ -219,11 +220,9 @@ impl Connection {
         if writes.statements.is_empty() {
             return;
         }
-        let mut done = PointSet::default();
-        let left = self.server.engine.point_writes(&writes.statements, |index| done.insert(index));
-        let is_done = |(index, _): &(usize, &Frame)| done.contains(*index);
+        let (done, left) = self.server.engine.point_writes(&writes.statements);
         self.server.ways.writes_at_once.add(done.len());
-        writes.answers.iter().enumerate().filter(is_done).for_each(|(_, frame)| self.put_void(frame));
+        done.iter().for_each(|index| self.put_void(&writes.answers[index]));
         writes.take_out(done, &left).into_iter().for_each(|group| self.send_writes(group));
     }
 
@@ -234,7 +233,7 @@ impl Connection {
             return ControlFlow::Continue(());
         }
         let (encoder, most_bytes) = (&mut self.encoder, self.server.answers().output_bytes());
-        let (mut done, mut is_stopped) = (PointSet::default(), false);
+        let (mut done, mut is_stopped) = (IndexSet::default(), false);
         let asked = &reads.answers;
         let left = self.server.engine.point_reads(&reads.statements, |index, row| {
             if row.byte_count() > ROW_BYTES_MAX {

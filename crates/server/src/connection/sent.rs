@@ -14,8 +14,9 @@ use std::ops::ControlFlow;
 
 use bytes::BytesMut;
 use protocol::{Frame, HEADER_BYTES, Response, ResponseEnvelope};
-use query::{AnswerRoom, PointRead, PointRow, PointSet, PointWrite, PointsWritten, QueryError};
+use query::{AnswerRoom, PointRead, PointRow, PointWrite, PointsWritten, QueryError};
 use runtime::Plant;
+use stdx::index_set::IndexSet;
 
 use super::answer::Cells;
 use super::at_once::{Asked, AtOnce, Gathered, ROW_BYTES_MAX};
@@ -119,7 +120,7 @@ impl Connection {
     /// becomes a request by itself.
     pub(super) fn put_reads(&mut self, reads: SentReads) {
         let SentReads { asked, seen: Seen { cells, rows, is_stopped }, room } = reads;
-        let (mut answered, mut begin) = (PointSet::default(), 0);
+        let (mut answered, mut begin) = (IndexSet::EMPTY, 0);
         for row in rows {
             assert!(begin <= row.cells_end, "cells lie in the order of their rows");
             assert!(!answered.contains(row.index), "a read is answered once");
@@ -153,15 +154,16 @@ impl Connection {
 
     /// Answers a group of writes. Those of which nothing was written become requests by themselves.
     pub(super) fn put_writes(&mut self, writes: SentWrites) {
-        let SentWrites { frames, written: PointsWritten { written_count, doubtful } } = writes;
-        let doubtful_count = doubtful.as_ref().map_or(0, |(count, _)| *count);
-        assert!(written_count + doubtful_count <= frames.len(), "a write is answered once");
-        let mut frames = frames.into_iter();
-        frames.by_ref().take(written_count).for_each(|frame| self.put_void(&frame));
-        if let Some((count, error)) = doubtful {
-            frames.by_ref().take(count).for_each(|frame| self.put_failure(&frame, error.clone()));
+        let SentWrites { frames, written: PointsWritten { done, doubtful, error } } = writes;
+        assert!(done.union(doubtful).len() == done.len() + doubtful.len(), "a write is answered once");
+        assert_eq!(doubtful.is_empty(), error.is_none(), "a doubtful write has a reason");
+        for (index, frame) in frames.into_iter().enumerate() {
+            match &error {
+                _ if done.contains(index) => self.put_void(&frame),
+                Some(error) if doubtful.contains(index) => self.put_failure(&frame, error.clone()),
+                _ => self.together.leave(frame),
+            }
         }
-        frames.for_each(|frame| self.together.leave(frame));
     }
 
     /// Answers a write.

@@ -7,6 +7,7 @@
 //! | a reader asks | file |
 //! |---|---|
 //! | how is a write taken? | `write.rs` |
+//! | when does one wait for room? | `write_room.rs` |
 //! | how is a page read? | `read.rs` |
 //! | what of a row is for the client? | `visible.rs` |
 //! | how are rows found by their keys? | `lookup.rs` |
@@ -51,6 +52,7 @@ mod visible;
 mod visit;
 mod vital;
 mod write;
+mod write_room;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -83,12 +85,12 @@ use crate::{Layout, StorageError, StorageOptions};
 use fetch::Fetcher;
 use flush::Frozen;
 pub(crate) use flush::write_memtable;
-pub(crate) use visit::Rest;
+pub(crate) use visit::VisitingWrite;
 
 pub use point::{PointReads, PointReadsSent};
 pub use prefetch::{PrefetchState, PrefetchStats};
 pub use scrub::{FileVerdict, ScrubbedFile};
-pub use write::WrittenEach;
+pub use write::{Outcomes, Unit, Wait};
 
 /// Of what the log may take, one part in so many may be segments that are kept to be written again.
 const LOG_PART_SPARE: u64 = 4;

@@ -4,6 +4,7 @@
 //! the visitor's thread, and what waits would wait there. A visitor that finds that more is needed
 //! gives up, or leaves the rest, and sends an errand.
 
+use std::borrow::Borrow;
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
@@ -13,15 +14,15 @@ use commitlog::LogPosition;
 use rows::Mutation;
 use runtime::Plant;
 
-use super::Shard;
+use super::{Outcomes, Shard, Unit, Wait};
 use crate::{ReadCommand, ReadPage, StorageError};
 
-/// What is left of a visitor's write.
-pub(crate) enum Rest {
-    /// Nothing: it is durable in the sense of the sync mode.
-    Nothing,
-    /// [`Shard::finish_write`], on the shard itself.
-    Finish(LogPosition),
+/// How far a visitor's write has come.
+pub(crate) enum VisitingWrite {
+    /// To its end.
+    Over(Outcomes),
+    /// What was taken stands in log and memtables: [`Shard::settle_position`] is left to the shard itself.
+    Unsettled(LogPosition),
 }
 
 /// The visits of other shards' threads.
@@ -49,30 +50,28 @@ impl Shard {
         Some(page)
     }
 
-    /// [`Shard::write`] for a visitor; `None` when it would wait for room or a flush is due.
-    pub(crate) fn visiting_write(&self, mutations: &[Mutation]) -> Option<Result<Rest, StorageError>> {
-        if self.is_short_of_room() {
+    /// [`Shard::begin_write`] for a visitor; `None` when it would wait for room or a flush is due.
+    pub(crate) fn visiting_write<M: Borrow<Mutation>>(
+        &self,
+        mutations: &[M],
+        unit: Unit,
+        wait: Wait,
+    ) -> Option<VisitingWrite> {
+        if wait != Wait::Never && self.is_short_of_room() {
             return None;
         }
-        let _hurry = Hurry::begin(self);
-        let started = self.runtime.clock.elapsed();
-        let taken = match self.take(mutations) {
-            Ok(taken) => taken,
-            Err(error) => return Some(Err(error)),
+        let begun = self.begin_write(mutations, unit, wait);
+        self.count_writes(&begun);
+        self.visits.add(begun.taken.len() as u64);
+        let is_unsettled = |position: &LogPosition| {
+            wait != Wait::Never
+                && !self.is_settled(*position)
+                && !self.runtime.plants.has(Plant::VisitorDoesNotWait)
         };
-        self.count_writes(&taken.stores, started);
-        self.visits.add(1);
-        let is_unfinished = |position: &LogPosition| {
-            let is_synced = position.segment == self.log_segment.get() && self.log.is_synced(*position);
-            !is_synced && !self.runtime.plants.has(Plant::VisitorDoesNotWait)
-        };
-        Some(Ok(taken.position.filter(is_unfinished).map_or(Rest::Nothing, Rest::Finish)))
-    }
-
-    /// [`Shard::write_at_once`] for a visitor.
-    pub(crate) fn visiting_write_at_once(&self, mutations: &[&Mutation], tell: impl FnMut(usize)) {
-        let written_count = self.write_at_once(mutations, tell);
-        self.visits.add(written_count);
+        Some(match begun.position.filter(is_unsettled) {
+            Some(position) => VisitingWrite::Unsettled(position),
+            None => VisitingWrite::Over(begun.into_outcomes()),
+        })
     }
 
     /// Reads and writes that other shards' threads have done here.

@@ -1,4 +1,15 @@
-//! How a write is taken: one log record, then the memtables, then wait until it is durable.
+//! The write path: how mutations are taken into the log and the memtables, and how long a write waits.
+//!
+//! ```text
+//!             room ──► begin_write ────────────────────────────► finish_write
+//!              │        each unit: one record, then the memtable    │
+//!   a write    waits    never waits                                 waits as the sync mode says, or for the disk
+//!   a visit    leaves   the same, on the visitor's thread           is left to the shard itself
+//!   at once    leaves   units that need no waiting                  is not needed
+//! ```
+//!
+//! A *unit* is what one record of the log has, and so what is there as a whole or not at all after a crash: all
+//! mutations of a statement or batch, or each of several that came together.
 
 use std::borrow::Borrow;
 use std::rc::Rc;
@@ -11,33 +22,62 @@ use rows::Mutation;
 use runtime::{Plant, trace};
 use schema::TableId;
 use smallvec::{SmallVec, smallvec};
+use stdx::index_set::IndexSet;
 
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::metrics::TableMetrics;
 use crate::record::LogRecord;
 
+const _: () = assert!(KEYS_TOGETHER <= IndexSet::END, "each of those that are written together has an index");
+
 /// A list that needs no memory of its own for the one or two mutations of most writes.
 type Few<T> = SmallVec<[T; 2]>;
 
 /// The tables that mutations next to each other went to, and how many these are.
-pub(super) type Stores = Few<(Rc<TableStore>, usize)>;
+type Stores = Few<(Rc<TableStore>, usize)>;
 
-/// A write that stands in the log and the memtables.
-pub(super) struct Taken {
-    /// Where in the log; `None` for tables without one.
-    pub(super) position: Option<LogPosition>,
-    pub(super) stores: Stores,
+/// What of the mutations of a write is one record of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// All of them together: the unit of index 0.
+    All,
+    /// Each by itself, by its index: up to [`KEYS_TOGETHER`] of them.
+    Each,
 }
 
-/// How far writes that were made together, but each by itself, have come, in their order.
+/// How long a write waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all: units that would have to wait are not taken.
+    Never,
+    /// Until it is durable in the sense of the sync mode.
+    SyncMode,
+    /// Until it is on the disk, whatever the sync mode.
+    Synced,
+}
+
+/// How the units of a write have come out. Of those that are in neither set nothing was written.
 #[derive(Debug, Default)]
-pub struct WrittenEach {
-    /// The first so many are durable in the sense of the sync mode.
-    pub written_count: usize,
-    /// So many after them may or may not survive, and why. Of the rest nothing was written: what stands in the way
-    /// is for a write by itself to find.
-    pub doubtful: Option<(usize, StorageError)>,
+pub struct Outcomes {
+    /// They are durable in the sense of what the write waited for.
+    pub done: IndexSet,
+    /// They may or may not survive.
+    pub doubtful: IndexSet,
+    /// Why the first that is not done is not. `None` when all are, or when they were only not taken without waiting.
+    pub error: Option<StorageError>,
+}
+
+/// A write as far as it needed no waiting.
+pub(crate) struct Begun {
+    /// Units that stand in the log and the memtables.
+    pub(crate) taken: IndexSet,
+    /// Where the log has the last of them; `None` for tables without one.
+    pub(crate) position: Option<LogPosition>,
+    /// Why the first that was not taken was not.
+    pub(crate) error: Option<StorageError>,
+    stores: Stores,
+    started: Duration,
 }
 
 /// Mutations of one table, next to each other.
@@ -45,11 +85,32 @@ fn by_table<M: Borrow<Mutation>>(mutations: &[M]) -> impl Iterator<Item = &[M]> 
     mutations.chunk_by(|one, other| one.borrow().table == other.borrow().table)
 }
 
-/// How long a write waits.
-#[derive(Clone, Copy)]
-enum Until {
-    SyncMode,
-    Synced,
+impl Outcomes {
+    /// Units that may or may not have been written.
+    pub(crate) fn in_doubt(units: IndexSet, error: StorageError) -> Self {
+        Outcomes { done: IndexSet::EMPTY, doubtful: units, error: Some(error) }
+    }
+
+    /// The outcome of the one unit there is.
+    ///
+    /// # Errors
+    /// It is not done.
+    pub(crate) fn of_all(self) -> Result<(), StorageError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => {
+                assert!(self.done.contains(0), "a write that waits is done, or has an error");
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Begun {
+    /// How it came out, when what was taken is durable.
+    pub(super) fn into_outcomes(self) -> Outcomes {
+        Outcomes { done: self.taken, doubtful: IndexSet::EMPTY, error: self.error }
+    }
 }
 
 impl Shard {
@@ -64,7 +125,7 @@ impl Shard {
     /// # Cancel safety
     /// Dropped while waiting for the disk, the write stands.
     pub async fn write(self: &Rc<Self>, mutations: &[Mutation]) -> Result<(), StorageError> {
-        self.write_until(mutations, Until::SyncMode).await
+        self.write_units(mutations, Unit::All, Wait::SyncMode).await.of_all()
     }
 
     /// As [`Shard::write`], but returns only once the write is on the disk, whatever the sync mode.
@@ -72,7 +133,83 @@ impl Shard {
     /// # Errors
     /// As [`Shard::write`].
     pub async fn write_synced(self: &Rc<Self>, mutations: &[Mutation]) -> Result<(), StorageError> {
-        self.write_until(mutations, Until::Synced).await
+        self.write_units(mutations, Unit::All, Wait::Synced).await.of_all()
+    }
+
+    /// Writes mutations whose partitions this shard owns, all of them or each by itself.
+    ///
+    /// # Cancel safety
+    /// Dropped while waiting for the disk, what was taken stands.
+    pub(crate) async fn write_units<M: Borrow<Mutation>>(
+        self: &Rc<Self>,
+        mutations: &[M],
+        unit: Unit,
+        wait: Wait,
+    ) -> Outcomes {
+        if unit == Unit::Each && mutations.len() > 1 && self.runtime.plants.has(Plant::GroupLost) {
+            return Outcomes { done: IndexSet::first(mutations.len()), ..Outcomes::default() };
+        }
+        if let Err(error) = self.wait_for_room().await {
+            return Outcomes { error: Some(error), ..Outcomes::default() };
+        }
+        let begun = self.begin_write(mutations, unit, wait);
+        self.finish_write(begun, wait).await
+    }
+
+    /// Takes units of a write into the log and the memtables; does not wait.
+    pub(crate) fn begin_write<M: Borrow<Mutation>>(&self, mutations: &[M], unit: Unit, wait: Wait) -> Begun {
+        // A write that does not wait is timed by a sample.
+        let started = if wait == Wait::Never { Duration::ZERO } else { self.runtime.clock.elapsed() };
+        let (taken, stores) = (IndexSet::EMPTY, Stores::new());
+        let mut begun = Begun { taken, position: None, error: None, stores, started };
+        match unit {
+            Unit::All => self.take_all(mutations, &mut begun),
+            Unit::Each => self.take_each(mutations, wait, &mut begun),
+        }
+        self.lend();
+        begun
+    }
+
+    /// Waits until what was taken of a write is durable.
+    ///
+    /// # Cancel safety
+    /// Dropped, what was taken stands.
+    pub(crate) async fn finish_write(self: &Rc<Self>, begun: Begun, wait: Wait) -> Outcomes {
+        if let Some(position) = begun.position
+            && let Err(error) = self.settle_position(position, wait).await
+        {
+            return Outcomes::in_doubt(begun.taken, error);
+        }
+        self.count_writes(&begun);
+        begun.into_outcomes()
+    }
+
+    /// Waits until the log up to there is durable. To be called on the shard's own thread after every write that was
+    /// begun and that waits, also by a visitor: the log may have begun a new segment.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub(crate) async fn settle_position(
+        self: &Rc<Self>,
+        position: LogPosition,
+        wait: Wait,
+    ) -> Result<(), StorageError> {
+        if position.segment != self.log_segment.replace(position.segment) {
+            self.shorten_log();
+        }
+        match wait {
+            Wait::Never => Ok(()),
+            Wait::Synced => Ok(self.log.sync().await?),
+            Wait::SyncMode if self.runtime.plants.has(Plant::UnsyncedAcknowledgement) => Ok(()),
+            // All units were appended without an await in between: a log that fails and begins anew fails all of
+            // them or none.
+            Wait::SyncMode => Ok(self.log.synced(position).await?),
+        }
+    }
+
+    /// Would [`Shard::settle_position`] have nothing to do?
+    pub(crate) fn is_settled(&self, position: LogPosition) -> bool {
+        position.segment == self.log_segment.get() && self.log.is_synced(position)
     }
 
     /// Returns when everything written here so far is on the disk; at once where writes wait for
@@ -87,133 +224,106 @@ impl Shard {
         }
     }
 
-    /// Waits until the sync mode calls what was written up to there safe.
-    async fn synced(&self, position: LogPosition) -> Result<(), StorageError> {
-        if self.runtime.plants.has(Plant::UnsyncedAcknowledgement) {
-            return Ok(());
+    /// Takes all mutations as one record, or says why not.
+    fn take_all<M: Borrow<Mutation>>(&self, mutations: &[M], begun: &mut Begun) {
+        let store = |of_table: &[M]| Ok((self.store(of_table[0].borrow().table)?, of_table.len()));
+        let stores = by_table(mutations).map(store).collect::<Result<Stores, StorageError>>();
+        let taken = stores.and_then(|stores| Ok((self.take_record(&stores, mutations)?, stores)));
+        match taken {
+            Ok((position, stores)) => {
+                (begun.taken, begun.position, begun.stores) = (IndexSet::first(1), position, stores);
+            }
+            Err(error) => begun.error = Some(error),
         }
-        Ok(self.log.synced(position).await?)
     }
 
-    async fn write_until(self: &Rc<Self>, mutations: &[Mutation], until: Until) -> Result<(), StorageError> {
-        self.wait_for_room().await?;
-        let started = self.runtime.clock.elapsed();
-        let Taken { position, stores } = self.take(mutations)?;
-        self.after_append(position);
-        match (position, until) {
-            (Some(position), Until::SyncMode) => self.synced(position).await?,
-            (Some(_), Until::Synced) => self.log.sync().await?,
-            (None, _) => {}
-        }
-        self.count_writes(&stores, started);
-        Ok(())
+    /// Logs mutations as one record and merges them into the memtables; tells where they are in the log, if they are.
+    fn take_record<M: Borrow<Mutation>>(
+        &self,
+        stores: &Stores,
+        mutations: &[M],
+    ) -> Result<Option<LogPosition>, StorageError> {
+        let is_durable = |of_table: &&[M]| self.is_durable(of_table[0].borrow().table);
+        let durable = by_table(mutations).filter(is_durable).flatten();
+        let logged: Few<&Bytes> = durable.map(|mutation| mutation.borrow().as_encoded()).collect();
+        self.runtime.failsafe.guard("a write", || {
+            let is_logged = !logged.is_empty() && !self.runtime.plants.has(Plant::UnloggedWrite);
+            let position = if is_logged { Some(self.append(&logged)?) } else { None };
+            // No await between the append and here: a flush that freezes a memtable so finds in it
+            // exactly the writes below its log position.
+            self.apply_all(stores, mutations, position);
+            Ok(position)
+        })
     }
 
-    /// As [`Shard::write`] of each of up to [`KEYS_TOGETHER`] mutations by itself, as long as that needs no waiting
-    /// and nothing beside it; tells those that were written. What stands in the way of the first that was not
-    /// is for [`Shard::write`] to find, and the others stay behind it. How many were written?
-    pub(crate) fn write_at_once(&self, mutations: &[&Mutation], mut tell: impl FnMut(usize)) -> u64 {
+    /// Takes each mutation as a record by itself, those for which there is room.
+    fn take_each<M: Borrow<Mutation>>(&self, mutations: &[M], wait: Wait, begun: &mut Begun) {
         assert!(mutations.len() <= KEYS_TOGETHER, "so many mutations are taken together");
-        let mut written_count = 0;
-        // Asked before anything is looked for: under most sync modes it is no for all.
-        if !mutations.first().is_some_and(|first| self.takes_at_once(first)) {
-            return 0;
+        // Asked before anything is looked for: under most sync modes no write is done without waiting.
+        let is_hopeless = |first: &M| wait == Wait::Never && !self.takes_at_once(first.borrow());
+        if mutations.first().is_none_or(is_hopeless) {
+            return;
         }
+        let mut index = 0;
         for of_table in by_table(mutations) {
-            let Ok(store) = self.store(of_table[0].table) else { break };
-            let sample = store.metrics.begin_writes(of_table.len(), &*self.runtime.clock);
-            let takes = |mutation: &Mutation| self.takes_at_once(mutation);
-            let taken_count = self.take_each(&store, of_table, takes, |_| {
-                tell(written_count);
-                written_count += 1;
-            });
-            sample.end(taken_count as u64);
-            if taken_count < of_table.len() {
-                break;
+            match self.store(of_table[0].borrow().table) {
+                Ok(store) => self.take_each_of(store, of_table, index, wait, begun),
+                Err(error) => _ = begun.error.get_or_insert(error),
             }
+            index += of_table.len();
         }
-        self.lend();
-        written_count as u64
     }
 
-    /// As [`Shard::write`] of each of up to [`KEYS_TOGETHER`] mutations by itself, but that all wait together until
-    /// they are durable.
-    ///
-    /// # Cancel safety
-    /// As [`Shard::write`].
-    pub(crate) async fn write_each(self: &Rc<Self>, mutations: &[Mutation]) -> WrittenEach {
-        let started = self.runtime.clock.elapsed();
-        let mutations: SmallVec<[_; KEYS_TOGETHER]> = mutations.iter().collect();
-        let written_count = self.write_at_once(&mutations, |_| ()) as usize;
-        let rest = &mutations[written_count..];
-        if rest.len() > 1 && self.runtime.plants.has(Plant::GroupLost) {
-            return WrittenEach { written_count: mutations.len(), doubtful: None };
-        }
-        if rest.is_empty() || self.wait_for_room().await.is_err() {
-            return WrittenEach { written_count, doubtful: None };
-        }
-        let (stores, last) = self.take_while_there_is_room(rest);
-        let taken_count: usize = stores.iter().map(|(_, count)| count).sum();
-        assert!(taken_count <= rest.len(), "each is taken once");
-        // No await since the first append: a log that fails and begins anew fails all of them or none.
-        let synced = match last {
-            Some(position) => self.synced(position).await,
-            None => Ok(()),
-        };
-        if let Err(error) = synced {
-            return WrittenEach { written_count, doubtful: Some((taken_count, error)) };
-        }
-        self.count_writes(&stores, started);
-        WrittenEach { written_count: written_count + taken_count, doubtful: None }
-    }
-
-    /// Takes mutations, the first in any case, until the budget is spent. Tells the tables that those which were
-    /// taken went to, and where the last of them is in the log.
-    fn take_while_there_is_room(self: &Rc<Self>, mutations: &[&Mutation]) -> (Stores, Option<LogPosition>) {
-        let (mut stores, mut last) = (Stores::new(), None);
-        let mut is_first = true;
-        for of_table in by_table(mutations) {
-            let Ok(store) = self.store(of_table[0].table) else { break };
-            let has_room = |_: &Mutation| {
-                std::mem::take(&mut is_first) || self.memtable_bytes.get() <= self.memtable_budget()
+    /// The same for mutations of one table, of which the first has that index.
+    fn take_each_of<M: Borrow<Mutation>>(
+        &self,
+        store: Rc<TableStore>,
+        mutations: &[M],
+        first: usize,
+        wait: Wait,
+        begun: &mut Begun,
+    ) {
+        let sample =
+            (wait == Wait::Never).then(|| store.metrics.begin_writes(mutations.len(), &*self.runtime.clock));
+        let mut taken_count = 0;
+        for (index, (mutation, place)) in (first..).zip(mutations.iter().zip(places_of(&store, mutations))) {
+            let mutation = mutation.borrow();
+            let has_room = match wait {
+                Wait::Never => self.takes_at_once(mutation),
+                // The first in any case: its write has waited for room.
+                _ => begun.taken.is_empty() || self.memtable_bytes.get() <= self.memtable_budget(),
             };
-            let taken_count = self.take_each(&store, of_table, has_room, |position| {
-                self.after_append(position);
-                last = position.or(last);
-            });
-            stores.push((store, taken_count));
-            if taken_count < of_table.len() {
+            if !has_room {
                 break;
             }
+            match self.take_one(&store, mutation, place) {
+                Ok(position) => {
+                    begun.taken.insert(index);
+                    begun.position = position.or(begun.position);
+                    taken_count += 1;
+                }
+                Err(error) => _ = begun.error.get_or_insert(error),
+            }
         }
-        self.lend();
-        (stores, last)
+        match sample {
+            Some(sample) => sample.end(taken_count as u64),
+            None => begun.stores.push((store, taken_count)),
+        }
     }
 
-    /// Logs mutations of a table, each by itself, and merges them into the memtable, until one is not to be taken
-    /// or the log does not take it; tells where each is in the log. How many were taken?
-    fn take_each(
+    /// Logs a mutation and merges it into the memtable; tells where it is in the log, if it is.
+    fn take_one(
         &self,
         store: &TableStore,
-        mutations: &[&Mutation],
-        mut takes: impl FnMut(&Mutation) -> bool,
-        mut tell: impl FnMut(Option<LogPosition>),
-    ) -> usize {
-        let places = places_of(store, mutations.iter().copied());
-        for (index, (mutation, place)) in mutations.iter().zip(places).enumerate() {
-            if !takes(mutation) {
-                return index;
-            }
-            let taken = self.runtime.failsafe.guard("a write", || {
-                let logged = self.is_durable(mutation.table).then(|| self.append_one(mutation.as_encoded()));
-                let position = logged.transpose()?;
-                self.apply(store, mutation, position, place);
-                Ok::<_, StorageError>(position)
-            });
-            let Ok(position) = taken else { return index };
-            tell(position);
-        }
-        mutations.len()
+        mutation: &Mutation,
+        place: Option<Place>,
+    ) -> Result<Option<LogPosition>, StorageError> {
+        self.runtime.failsafe.guard("a write", || {
+            let is_durable = self.is_durable(mutation.table);
+            let position = if is_durable { Some(self.append(&[mutation.as_encoded()])?) } else { None };
+            self.apply(store, mutation, position, place);
+            Ok(position)
+        })
     }
 
     /// Would a write of it neither wait nor have anything done beside it?
@@ -223,50 +333,25 @@ impl Shard {
         !self.is_short_of_room() && self.log.takes_at_once(record_bytes, now)
     }
 
-    /// Appends the mutations to the log and merges them into the memtables. Tells where in the log they
-    /// are, if they are.
-    pub(super) fn take(&self, mutations: &[Mutation]) -> Result<Taken, StorageError> {
-        let store = |of_table: &[Mutation]| Ok((self.store(of_table[0].table)?, of_table.len()));
-        let stores: Stores = by_table(mutations).map(store).collect::<Result<_, StorageError>>()?;
-        let durable = by_table(mutations).filter(|of_table| self.is_durable(of_table[0].table)).flatten();
-        let logged: Few<&Bytes> = durable.map(Mutation::as_encoded).collect();
-        if !logged.is_empty() {
-            trace::note(|| "Appending to commitlog".into());
-        }
-        let position = self.runtime.failsafe.guard("a write", || {
-            let is_logged = !logged.is_empty() && !self.runtime.plants.has(Plant::UnloggedWrite);
-            let position = if is_logged { Some(self.append(&logged)?) } else { None };
-            // No await between the append and here: a flush that freezes a memtable so finds in it
-            // exactly the writes below its log position.
-            self.apply_all(&stores, mutations, position);
-            Ok::<_, StorageError>(position)
-        })?;
-        self.lend();
-        Ok(Taken { position, stores })
-    }
-
     /// Merges all mutations of a record into the memtables of their tables.
-    fn apply_all(&self, stores: &Stores, mutations: &[Mutation], position: Option<LogPosition>) {
+    fn apply_all<M: Borrow<Mutation>>(
+        &self,
+        stores: &Stores,
+        mutations: &[M],
+        position: Option<LogPosition>,
+    ) {
         let mut applied_count = 0;
         for (of_table, (store, _)) in by_table(mutations).zip(stores) {
             for some in of_table.chunks(KEYS_TOGETHER) {
-                applied_count += self.apply_to(store, some, position);
+                let is_one_lost = some.len() > 1 && self.runtime.plants.has(Plant::UnappliedMutation);
+                let some = &some[usize::from(is_one_lost)..];
+                for (mutation, place) in some.iter().zip(places_of(store, some)) {
+                    self.apply(store, mutation.borrow(), position, place);
+                    applied_count += 1;
+                }
             }
         }
         assert_eq!(applied_count, mutations.len(), "every mutation of a record is merged into a memtable");
-    }
-
-    /// Merges up to [`KEYS_TOGETHER`] mutations into the memtable of their table. How many were?
-    fn apply_to(&self, store: &TableStore, mutations: &[Mutation], position: Option<LogPosition>) -> usize {
-        let is_one_lost = mutations.len() > 1 && self.runtime.plants.has(Plant::UnappliedMutation);
-        let mutations = &mutations[usize::from(is_one_lost)..];
-        let mut applied_count = 0;
-        for (mutation, place) in mutations.iter().zip(places_of(store, mutations.iter())) {
-            trace::note(|| format!("Adding to {} memtable", store.table().name()));
-            self.apply(store, mutation, position, place);
-            applied_count += 1;
-        }
-        applied_count
     }
 
     /// Merges a mutation into the memtable; `position` is where the log has it.
@@ -279,6 +364,7 @@ impl Shard {
     ) {
         let owner = self.sharding.shard_of(mutation.key.token);
         assert_eq!(owner, self.index, "a write goes to the shard that owns its partition");
+        trace::note(|| format!("Adding to {} memtable", store.table().name()));
         let grown = store.active.borrow().with_active(|memtable| {
             let before = memtable.memory_bytes();
             memtable.apply(mutation, position, place);
@@ -288,26 +374,13 @@ impl Shard {
         self.memtable_bytes.set(self.memtable_bytes.get() + grown);
     }
 
-    /// Looks after the log when a write has begun a new segment.
-    fn after_append(self: &Rc<Self>, position: Option<LogPosition>) {
-        if let Some(position) = position
-            && position.segment != self.log_segment.replace(position.segment)
-        {
-            self.shorten_log();
+    /// Counts a write with the tables that it went to. One that does not wait was counted as it was taken.
+    pub(super) fn count_writes(&self, begun: &Begun) {
+        let Begun { stores, started, .. } = begun;
+        if stores.is_empty() {
+            return;
         }
-    }
-
-    /// Waits for a write that a visitor has made, as its own shard would have.
-    ///
-    /// # Errors
-    /// The log failed.
-    pub(crate) async fn finish_write(self: &Rc<Self>, position: LogPosition) -> Result<(), StorageError> {
-        self.after_append(Some(position));
-        self.synced(position).await
-    }
-
-    pub(super) fn count_writes(&self, stores: &[(Rc<TableStore>, usize)], started: Duration) {
-        let spent = self.runtime.clock.elapsed().saturating_sub(started);
+        let spent = self.runtime.clock.elapsed().saturating_sub(*started);
         for (store, count) in stores {
             TableMetrics::add(&store.metrics.write_count, *count as u64);
             let spent_by_all = spent.saturating_mul(u32::try_from(*count).unwrap_or(u32::MAX));
@@ -320,7 +393,9 @@ impl Shard {
         self.with_schema(|schema| schema.keyspace_of(table).is_none_or(|keyspace| keyspace.durable_writes))
     }
 
+    /// Appends encoded mutations to the log as one record.
     fn append(&self, logged: &[&Bytes]) -> Result<LogPosition, StorageError> {
+        trace::note(|| "Appending to commitlog".into());
         let head = LogRecord::head(self.timestamps.mark());
         let lengths: Few<_> =
             logged.iter().map(|mutation| LogRecord::length(mutation)).collect::<Result<_, _>>()?;
@@ -332,66 +407,17 @@ impl Shard {
         }
         self.log.append_parts(&parts).map_err(refused)
     }
-
-    /// The same for one mutation.
-    fn append_one(&self, mutation: &Bytes) -> Result<LogPosition, StorageError> {
-        let (head, length) = (LogRecord::head(self.timestamps.mark()), LogRecord::length(mutation)?);
-        self.log.append_parts(&[&head, &length, mutation]).map_err(refused)
-    }
-
-    /// Would a write have to wait for room, or to start a flush?
-    pub(super) fn is_short_of_room(&self) -> bool {
-        let (bytes, budget) = (self.memtable_bytes.get(), self.memtable_budget());
-        bytes > budget || (bytes > budget / 2 && self.flushing.count.get() == 0) || self.is_stopping.get()
-    }
-
-    /// May anything be written?
-    ///
-    /// # Errors
-    /// The node is stopping, or broken.
-    pub(super) fn check_open(&self) -> Result<(), StorageError> {
-        self.runtime.failsafe.check()?;
-        if self.is_stopping.get() { Err(StorageError::ShuttingDown) } else { Ok(()) }
-    }
-
-    /// Starts flushes when memtables grow, and holds writers back only when the budget is spent.
-    ///
-    /// # Errors
-    /// The budget is spent and flushes fail: waiting would not help.
-    async fn wait_for_room(self: &Rc<Self>) -> Result<(), StorageError> {
-        self.check_open()?;
-        let budget = self.memtable_budget();
-        if self.memtable_bytes.get() <= budget / 2 {
-            return Ok(());
-        }
-        if self.flushing.count.get() == 0 && self.recent_flush_failure().is_none() {
-            self.flush_largest();
-        }
-        while self.memtable_bytes.get() > budget {
-            self.check_open()?;
-            if self.flushing.count.get() == 0 {
-                if let Some(refusal) = self.recent_flush_failure() {
-                    return Err(refusal);
-                }
-                if !self.flush_largest() {
-                    // Nothing is left to write out: the budget is smaller than an empty table.
-                    return Ok(());
-                }
-            }
-            self.flushing.room.notified().await;
-        }
-        Ok(())
-    }
 }
 
 /// Where the partitions of up to [`KEYS_TOGETHER`] mutations are in the memtable of their table.
-fn places_of<'a>(store: &TableStore, mutations: impl Iterator<Item = &'a Mutation>) -> Places {
-    let keys: SmallVec<[_; KEYS_TOGETHER]> = mutations.map(|mutation| &mutation.key).collect();
-    match keys.as_slice() {
+fn places_of<M: Borrow<Mutation>>(store: &TableStore, mutations: &[M]) -> Places {
+    if mutations.len() == 1 {
         // One alone is looked for when it is merged.
-        [_] => smallvec![None],
-        keys => store.active.borrow().with(|memtable| memtable.places_of(keys)),
+        return smallvec![None];
     }
+    let keys: SmallVec<[_; KEYS_TOGETHER]> =
+        mutations.iter().map(|mutation| &mutation.borrow().key).collect();
+    store.active.borrow().with(|memtable| memtable.places_of(&keys))
 }
 
 /// Why the log did not take a record.
