@@ -421,19 +421,19 @@ mod tests {
     fn the_program_and_its_shards_have_theirs_before_anything_is_shared() {
         let with = |bytes| Config { memory_limit: Some(bytes), ..Config::default() };
         let least = with(64 << 20);
-        assert_eq!((least.shared_bytes(1), least.shared_bytes(4)), (39 << 20, 24 << 20));
+        assert_eq!((least.shared_bytes(1), least.shared_bytes(4)), (37 << 20, 22 << 20));
         assert_eq!(least.check_shards(5), Ok(()));
         assert_eq!(
             least.check_shards(6).unwrap_err().to_string(),
-            "configuration: `memory` = 64MiB: less than the 66MiB that a node of 6 shards needs"
+            "configuration: `memory` = 64MiB: less than the 68MiB that a node of 6 shards needs"
         );
-        assert_eq!((least.connections_max(2), least.connections_max_per_address(2)), (725, 680));
-        assert_eq!((least.frame_bytes_max(1), least.frame_bytes_max(4)), ((39 << 20) / 24, 1 << 20));
-        assert_eq!(least.in_flight_bytes_max(2), (34 << 20) / 8);
+        assert_eq!((least.connections_max(2), least.connections_max_per_address(2)), (682, 640));
+        assert_eq!((least.frame_bytes_max(1), least.frame_bytes_max(4)), ((37 << 20) / 24, (22 << 20) / 24));
+        assert_eq!(least.in_flight_bytes_max(2), (32 << 20) / 8);
         let large = with(4 << 30);
         assert_eq!((large.connections_max(2), large.connections_max_per_address(2)), (10_000, 9_375));
-        assert_eq!((large.frame_bytes_max(2), large.in_flight_bytes_max(2)), (16 << 20, (4066 << 20) / 8));
-        assert_eq!(with(64 << 30).shared_bytes(0), (64 << 30) - (20 << 20));
+        assert_eq!((large.frame_bytes_max(2), large.in_flight_bytes_max(2)), (16 << 20, (4064 << 20) / 8));
+        assert_eq!(with(64 << 30).shared_bytes(0), (64 << 30) - (22 << 20));
     }
 
     #[test]

@@ -33,8 +33,9 @@ impl OptionSpec {
 /// Less than this does not hold the program and a memtable per shard.
 pub(crate) const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
-/// What an idle node has in memory: the program, and so much for each shard.
-pub(crate) const PROGRAM_BYTES: u64 = 20 << 20;
+/// What a node has in memory beside what is shared: the program with what its allocator keeps, and so much for each
+/// shard.
+pub(crate) const PROGRAM_BYTES: u64 = 22 << 20;
 pub(crate) const SHARD_BYTES: u64 = 5 << 20;
 /// With less than this beside it nothing could be held.
 pub(crate) const SHARED_BYTES_MIN: u64 = 16 << 20;
@@ -115,7 +116,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "memory",
         value: "auto or SIZE",
         default: "auto",
-        about: "Memory budget of the whole process, at least 64MiB, and with many shards more (20MiB, 5MiB for each \
+        about: "Memory budget of the whole process, at least 64MiB, and with many shards more (22MiB, 5MiB for each \
                 shard, and 16MiB); `auto` is a quarter of what the machine or the control group can give. The program \
                 and each shard have theirs first. Of the rest a quarter is for memtables, three eighths for the \
                 cache (and what memtables do not use, for as long as they do not), an eighth for requests and \
