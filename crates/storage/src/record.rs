@@ -39,7 +39,8 @@ const HEADER_BYTES: u16 = 8;
 const HEAD_BYTES: usize = ENVELOPE_BYTES + HEADER_BYTES as usize;
 /// Length of what stands before a header.
 const ENVELOPE_BYTES: usize = 4;
-const LENGTH_BYTES: usize = 4;
+/// Length of what stands before each mutation.
+pub(crate) const LENGTH_BYTES: usize = 4;
 /// The first version of the log whose records have an envelope.
 const ENVELOPE_VERSION: u32 = 2;
 
@@ -87,6 +88,7 @@ impl LogRecord {
     }
 
     /// What stands before each mutation.
+    #[inline]
     pub(crate) fn length(mutation: &Bytes) -> Result<[u8; LENGTH_BYTES], StorageError> {
         let mutation_bytes = mutation.len();
         u32::try_from(mutation_bytes).map(u32::to_le_bytes).map_err(|_| StorageError::MutationTooLarge {

@@ -108,8 +108,9 @@ impl TableStore {
         let search_keys: SmallVec<[SearchKey<'_>; KEYS_TOGETHER]> =
             keys_in_files.iter().copied().map(SearchKey::new).collect();
         let mut probes = self.begin_probes(&files, &search_keys, &sought);
-        step_all(&mut probes, &search_keys, &mut sought, &view, &self.metrics);
-        self.leave_unfinished(&files, keys, &sought, &probes);
+        if step_all(&mut probes, &search_keys, &mut sought, &view, &self.metrics) {
+            self.leave_unfinished(&files, keys, &sought, &probes);
+        }
         let chunks = CachedChunks { cache, metrics: &self.metrics };
         let searched = Searched { keys: &search_keys, probes: &probes, chunks };
         for (index, sought) in sought.iter().enumerate().filter(|(_, sought)| sought.is_sought()) {
@@ -179,25 +180,26 @@ impl TableStore {
     }
 }
 
-/// Takes all searches to where their partitions are, as far as chunks are there.
+/// Takes all searches to where their partitions are, as far as chunks are there. Is one lacking?
 fn step_all<'a>(
     probes: &mut Probes<'a>,
     keys: &[SearchKey<'_>],
     sought: &mut [Sought<'_>],
     chunks: &'a CacheView<'_>,
     metrics: &TableMetrics,
-) {
+) -> bool {
     let find = |_: &Arc<TableFile>, id| {
         let chunk = chunks.get(id)?;
         TableMetrics::add(&metrics.cache_hit_count, 1);
         Some(chunk)
     };
-    let mut is_under_way = true;
+    let (mut is_under_way, mut is_lacking) = (true, false);
     while is_under_way {
         for probe in probes.iter_mut() {
             let sought = &mut sought[probe.index];
             if sought.is_sought() && probe.take_chunk(find).is_err() {
                 sought.standing = Standing::LacksChunk;
+                is_lacking = true;
             }
         }
         // Not in the same loop: so the processor looks for several chunks before it needs the first.
@@ -207,6 +209,7 @@ fn step_all<'a>(
             is_under_way |= probe.go_on(&keys[probe.index]);
         }
     }
+    is_lacking
 }
 
 impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
@@ -286,6 +289,7 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
 }
 
 impl<'m> Sought<'m> {
+    #[inline]
     fn new() -> Self {
         Sought { in_memory: SmallVec::new(), deletion: DeletionTime::LIVE, standing: Standing::Sought }
     }

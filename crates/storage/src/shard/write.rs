@@ -27,7 +27,7 @@ use stdx::index_set::IndexSet;
 use super::{Shard, TableStore};
 use crate::StorageError;
 use crate::metrics::TableMetrics;
-use crate::record::LogRecord;
+use crate::record::{LENGTH_BYTES, LogRecord};
 
 const _: () = assert!(KEYS_TOGETHER <= IndexSet::END, "each of those that are written together has an index");
 
@@ -397,8 +397,14 @@ impl Shard {
     fn append(&self, logged: &[&Bytes]) -> Result<LogPosition, StorageError> {
         trace::note(|| "Appending to commitlog".into());
         let head = LogRecord::head(self.timestamps.mark());
-        let lengths: Few<_> =
-            logged.iter().map(|mutation| LogRecord::length(mutation)).collect::<Result<_, _>>()?;
+        if let [one] = logged {
+            // Most records are of one mutation: no list is made of its parts.
+            return self.log.append_parts(&[&head, &LogRecord::length(one)?, one]).map_err(refused);
+        }
+        let mut lengths: Few<[u8; LENGTH_BYTES]> = SmallVec::with_capacity(logged.len());
+        for mutation in logged {
+            lengths.push(LogRecord::length(mutation)?);
+        }
         let mut parts: SmallVec<[&[u8]; 5]> = SmallVec::with_capacity(1 + 2 * logged.len());
         parts.push(&head);
         for (length, mutation) in lengths.iter().zip(logged) {
