@@ -15,7 +15,8 @@
 //! | a reader asks | file |
 //! |---|---|
 //! | how do several nodes live in one thread? | `hosts.rs` |
-//! | how does a node live and die? | `tenant.rs` |
+//! | how does a node live and die? | `tenant.rs`, `plan.rs` |
+//! | what is done to its schema? | `operator.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
 //! | what may they see? | `model.rs`, `shown.rs` |
 //! | which ways did requests take? | `ways.rs` |
@@ -24,6 +25,8 @@ mod client;
 mod connection;
 mod hosts;
 mod model;
+mod operator;
+mod plan;
 mod shown;
 mod statement;
 mod tables;

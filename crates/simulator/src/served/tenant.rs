@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use protocol::{Query, QueryParameters, Request, Response, Text, Version};
 use runtime::{Background, Failsafe, Io, Plants, SeededRandom, VirtualClock};
-use server::{Limits, LocalServer, RequestWays, ServerError, ServerOptions};
-use storage::{StorageOptions, SyncMode};
+use server::{LocalServer, RequestWays, ServerError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::client::{Client, PATIENCE, PROMISE_TAKES_MAX, keys};
+use super::client::{Client, PATIENCE, keys};
 use super::connection::{Connection, parameters};
 use super::model::Model;
+use super::plan::Plan;
 use super::shown::{Shown, rows_of};
 use super::statement::Read;
-use super::tables::{SCHEMA, Table};
+use super::tables::Table;
 use super::ways::Way;
 use super::{World, clients_address, node_address};
 use crate::Fate;
@@ -36,33 +36,17 @@ const PORT: u16 = 9042;
 const ROUND_COUNT: u64 = 3;
 /// What the wall clocks show at the start, about.
 const START_MICROS: i64 = runtime::ManualClock::DEFAULT_START_MICROS;
-/// Beyond the period itself, what `periodic` may lose: the sync that was under way.
-const SYNC_MAX: Duration = Duration::from_millis(100);
 
 pub(crate) struct Tenant {
-    world: Rc<World>,
+    pub(super) world: Rc<World>,
     node: usize,
-    model: Rc<RefCell<Model>>,
+    pub(super) model: Rc<RefCell<Model>>,
     timestamp: Rc<RefCell<i64>>,
     /// A table whose truncation was sent and not answered.
-    truncating: RefCell<Option<Table>>,
+    pub(super) truncating: RefCell<Option<Table>>,
     /// Columns that the narrow table was given, and one that it may have been given.
-    columns: RefCell<(Vec<String>, Option<String>)>,
+    pub(super) columns: RefCell<(Vec<String>, Option<String>)>,
     has_schema: RefCell<bool>,
-}
-
-/// What a seed has in mind for a life.
-struct Plan {
-    shard_count: u16,
-    sync: SyncMode,
-    memtable_bytes: usize,
-    segment_bytes: u32,
-    cache_bytes: usize,
-    fate: Fate,
-    flush_at_stop: bool,
-    io_delay_max: Duration,
-    /// How far this node's wall clock is from the others'.
-    clock_skew_micros: i64,
 }
 
 /// A node that serves.
@@ -78,71 +62,6 @@ enum Life {
     /// It ended in order.
     Whole,
     Cut,
-}
-
-impl Plan {
-    fn roll(dice: &Dice) -> Plan {
-        let period = Duration::from_millis(*dice.pick(&[10, 300, 10_000]));
-        let syncs = [
-            SyncMode::Group { window: Duration::ZERO },
-            SyncMode::Group { window: Duration::from_millis(3) },
-            SyncMode::Batch,
-            SyncMode::Periodic { period },
-        ];
-        let time = Duration::from_millis(dice.between(1, 20_000));
-        let fate = match dice.below(6) {
-            0 => Fate::LiveOn,
-            1 => Fate::KillAfter(time),
-            2 | 3 => Fate::PowerCutAfter(time),
-            _ => Fate::PowerCutAfterChanges(dice.between(1, 2_000)),
-        };
-        Plan {
-            shard_count: *dice.pick(&[1, 2, 2, 3, 4]),
-            sync: *dice.pick(&syncs),
-            memtable_bytes: dice.between(100_000, 1_500_000) as usize,
-            segment_bytes: *dice.pick(&[64 << 10, 256 << 10, 1 << 20]),
-            cache_bytes: *dice.pick(&[0, 20_000, 4_000_000]),
-            fate,
-            flush_at_stop: dice.one_in(2),
-            io_delay_max: Duration::from_micros(dice.between(0, 6_000)),
-            clock_skew_micros: dice.between(0, 7_200_000_000) as i64 - 3_600_000_000,
-        }
-    }
-
-    fn options(&self, address: SocketAddr) -> ServerOptions {
-        let storage = StorageOptions {
-            sync: self.sync,
-            segment_bytes: self.segment_bytes,
-            memtable_bytes: self.memtable_bytes,
-            cache_bytes: self.cache_bytes,
-            log_bytes: 0,
-            ..StorageOptions::new("/peristyle", self.shard_count, 64 << 20)
-        };
-        ServerOptions {
-            storage,
-            listen: address,
-            management: None,
-            management_token_file: None,
-            memory_bytes: 64 << 20,
-            shared_bytes: 64 << 20,
-            cluster_name: "Simulation".into(),
-            data_center: "datacenter1".into(),
-            rack: "rack1".into(),
-            timeouts: Arc::default(),
-            limits: Limits::default(),
-        }
-    }
-
-    /// How long before a crash an acknowledgement is no promise yet.
-    fn promise_takes(&self) -> Option<Duration> {
-        match self.sync {
-            SyncMode::Periodic { period } => {
-                assert!(period + SYNC_MAX <= PROMISE_TAKES_MAX, "the model keeps what may be lost");
-                Some(period + SYNC_MAX)
-            }
-            _ => None,
-        }
-    }
 }
 
 impl Tenant {
@@ -349,90 +268,6 @@ impl Tenant {
         }
     }
 
-    /// Makes keyspace and tables. False if the node died meanwhile: it may have some of them.
-    async fn make_schema(&self) -> Result<bool, Violation> {
-        for statement in SCHEMA {
-            let statement = statement.replacen("CREATE KEYSPACE ", "CREATE KEYSPACE IF NOT EXISTS ", 1);
-            let statement = statement.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
-            match self.ask(&statement).await? {
-                Some(Response::SchemaChange(_) | Response::Void) => {}
-                Some(other) => return Err(self.wrong(format!("{statement}: {other:?}"))),
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Something alone.
-    async fn between_rounds(&self, dice: &Dice) -> Result<(), Violation> {
-        match dice.below(6) {
-            0 => self.truncate(*dice.pick(&Table::ALL)).await,
-            1 => self.add_column(dice).await,
-            2 => {
-                let class = *dice.pick(&["SizeTiered", "Leveled", "Unified"]);
-                let table = *dice.pick(&Table::ALL);
-                self.change(&format!(
-                    "ALTER TABLE {table} WITH compaction = {{'class': '{class}CompactionStrategy'}}"
-                ))
-                .await
-                .map(|_| ())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    async fn truncate(&self, table: Table) -> Result<(), Violation> {
-        *self.truncating.borrow_mut() = Some(table);
-        self.world.ways.add(Way::Truncation, 1);
-        match self.ask(&format!("TRUNCATE {table}")).await? {
-            Some(Response::Void) => {
-                self.model.borrow_mut().empty(table);
-                *self.truncating.borrow_mut() = None;
-                Ok(())
-            }
-            Some(other) => Err(self.wrong(format!("TRUNCATE {table}: {other:?}"))),
-            None => Ok(()),
-        }
-    }
-
-    async fn add_column(&self, dice: &Dice) -> Result<(), Violation> {
-        let name = format!("x{}", self.columns.borrow().0.len());
-        let kind = *dice.pick(&["text", "int", "map<int, text>"]);
-        self.columns.borrow_mut().1 = Some(name.clone());
-        if !self.change(&format!("ALTER TABLE s.narrow ADD {name} {kind}")).await? {
-            return Ok(());
-        }
-        {
-            let (known, added) = &mut *self.columns.borrow_mut();
-            known.extend(added.take());
-        }
-        self.check_columns().await
-    }
-
-    /// A change of the schema by a statement. False if the node died meanwhile.
-    async fn change(&self, statement: &str) -> Result<bool, Violation> {
-        self.world.ways.add(Way::SchemaChange, 1);
-        match self.ask(statement).await? {
-            // There may be nothing to change.
-            Some(Response::SchemaChange(_) | Response::Void) => Ok(true),
-            Some(other) => Err(self.wrong(format!("{statement}: {other:?}"))),
-            None => Ok(false),
-        }
-    }
-
-    /// Whatever connection asks: columns that were acknowledged are there.
-    async fn check_columns(&self) -> Result<(), Violation> {
-        let columns = self.columns.borrow().0.clone();
-        for name in columns {
-            let statement = format!("SELECT {name} FROM s.narrow WHERE k = 1");
-            match self.ask(&statement).await? {
-                Some(Response::Rows(_)) | None => {}
-                Some(other) => return Err(self.wrong(format!("{statement}: {other:?}"))),
-            }
-        }
-        Ok(())
-    }
-
     /// Step 1: what was in doubt is there or not. False if the node died meanwhile.
     async fn decide(&self) -> Result<bool, Violation> {
         self.decide_columns().await?;
@@ -457,15 +292,6 @@ impl Tenant {
         Ok(true)
     }
 
-    async fn decide_columns(&self) -> Result<(), Violation> {
-        let Some(name) = self.columns.borrow_mut().1.take() else { return Ok(()) };
-        if let Some(Response::Rows(_)) = self.ask(&format!("SELECT {name} FROM s.narrow WHERE k = 1")).await?
-        {
-            self.columns.borrow_mut().0.push(name);
-        }
-        Ok(())
-    }
-
     async fn read_all(&self, read: &Read) -> Result<Option<Vec<super::shown::Row>>, Violation> {
         let (mut rows, mut paging_state) = (Vec::new(), None);
         loop {
@@ -485,7 +311,7 @@ impl Tenant {
         }
     }
 
-    async fn ask(&self, statement: &str) -> Result<Option<Response>, Violation> {
+    pub(super) async fn ask(&self, statement: &str) -> Result<Option<Response>, Violation> {
         self.ask_with(statement, parameters()).await
     }
 
@@ -505,7 +331,7 @@ impl Tenant {
         }
     }
 
-    fn wrong(&self, what: impl std::fmt::Display) -> Violation {
+    pub(super) fn wrong(&self, what: impl std::fmt::Display) -> Violation {
         Violation::new(format!("node {}: {what}", self.node))
     }
 

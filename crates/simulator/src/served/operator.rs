@@ -1,0 +1,104 @@
+//! What an operator does to a node by statements, while nobody else asks: its schema, and truncations.
+
+use protocol::Response;
+
+use super::tables::{SCHEMA, Table};
+use super::tenant::Tenant;
+use super::ways::Way;
+use crate::dice::Dice;
+use crate::scenario::Violation;
+
+impl Tenant {
+    /// Makes keyspace and tables. False if the node died meanwhile: it may have some of them.
+    pub(super) async fn make_schema(&self) -> Result<bool, Violation> {
+        for statement in SCHEMA {
+            let statement = statement.replacen("CREATE KEYSPACE ", "CREATE KEYSPACE IF NOT EXISTS ", 1);
+            let statement = statement.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
+            match self.ask(&statement).await? {
+                Some(Response::SchemaChange(_) | Response::Void) => {}
+                Some(other) => return Err(self.wrong(format!("{statement}: {other:?}"))),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Something alone.
+    pub(super) async fn between_rounds(&self, dice: &Dice) -> Result<(), Violation> {
+        match dice.below(6) {
+            0 => self.truncate(*dice.pick(&Table::ALL)).await,
+            1 => self.add_column(dice).await,
+            2 => {
+                let class = *dice.pick(&["SizeTiered", "Leveled", "Unified"]);
+                let table = *dice.pick(&Table::ALL);
+                self.change(&format!(
+                    "ALTER TABLE {table} WITH compaction = {{'class': '{class}CompactionStrategy'}}"
+                ))
+                .await
+                .map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn truncate(&self, table: Table) -> Result<(), Violation> {
+        *self.truncating.borrow_mut() = Some(table);
+        self.world.ways.add(Way::Truncation, 1);
+        match self.ask(&format!("TRUNCATE {table}")).await? {
+            Some(Response::Void) => {
+                self.model.borrow_mut().empty(table);
+                *self.truncating.borrow_mut() = None;
+                Ok(())
+            }
+            Some(other) => Err(self.wrong(format!("TRUNCATE {table}: {other:?}"))),
+            None => Ok(()),
+        }
+    }
+
+    async fn add_column(&self, dice: &Dice) -> Result<(), Violation> {
+        let name = format!("x{}", self.columns.borrow().0.len());
+        let kind = *dice.pick(&["text", "int", "map<int, text>"]);
+        self.columns.borrow_mut().1 = Some(name.clone());
+        if !self.change(&format!("ALTER TABLE s.narrow ADD {name} {kind}")).await? {
+            return Ok(());
+        }
+        {
+            let (known, added) = &mut *self.columns.borrow_mut();
+            known.extend(added.take());
+        }
+        self.check_columns().await
+    }
+
+    /// A change of the schema by a statement. False if the node died meanwhile.
+    async fn change(&self, statement: &str) -> Result<bool, Violation> {
+        self.world.ways.add(Way::SchemaChange, 1);
+        match self.ask(statement).await? {
+            // There may be nothing to change.
+            Some(Response::SchemaChange(_) | Response::Void) => Ok(true),
+            Some(other) => Err(self.wrong(format!("{statement}: {other:?}"))),
+            None => Ok(false),
+        }
+    }
+
+    /// Whatever connection asks: columns that were acknowledged are there.
+    pub(super) async fn check_columns(&self) -> Result<(), Violation> {
+        let columns = self.columns.borrow().0.clone();
+        for name in columns {
+            let statement = format!("SELECT {name} FROM s.narrow WHERE k = 1");
+            match self.ask(&statement).await? {
+                Some(Response::Rows(_)) | None => {}
+                Some(other) => return Err(self.wrong(format!("{statement}: {other:?}"))),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn decide_columns(&self) -> Result<(), Violation> {
+        let Some(name) = self.columns.borrow_mut().1.take() else { return Ok(()) };
+        if let Some(Response::Rows(_)) = self.ask(&format!("SELECT {name} FROM s.narrow WHERE k = 1")).await?
+        {
+            self.columns.borrow_mut().0.push(name);
+        }
+        Ok(())
+    }
+}

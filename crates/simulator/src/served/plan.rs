@@ -1,0 +1,94 @@
+//! What a seed has in mind for a life of a node: how it is set up, and how it ends.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::{Limits, ServerOptions};
+use storage::{StorageOptions, SyncMode};
+
+use super::client::PROMISE_TAKES_MAX;
+use crate::Fate;
+use crate::dice::Dice;
+
+/// Beyond the period itself, what `periodic` may lose: the sync that was under way.
+const SYNC_MAX: Duration = Duration::from_millis(100);
+
+/// What a seed has in mind for a life.
+pub(super) struct Plan {
+    pub(super) shard_count: u16,
+    pub(super) sync: SyncMode,
+    pub(super) memtable_bytes: usize,
+    pub(super) segment_bytes: u32,
+    pub(super) cache_bytes: usize,
+    pub(super) fate: Fate,
+    pub(super) flush_at_stop: bool,
+    pub(super) io_delay_max: Duration,
+    /// How far this node's wall clock is from the others'.
+    pub(super) clock_skew_micros: i64,
+}
+
+impl Plan {
+    pub(super) fn roll(dice: &Dice) -> Plan {
+        let period = Duration::from_millis(*dice.pick(&[10, 300, 10_000]));
+        let syncs = [
+            SyncMode::Group { window: Duration::ZERO },
+            SyncMode::Group { window: Duration::from_millis(3) },
+            SyncMode::Batch,
+            SyncMode::Periodic { period },
+        ];
+        let time = Duration::from_millis(dice.between(1, 20_000));
+        let fate = match dice.below(6) {
+            0 => Fate::LiveOn,
+            1 => Fate::KillAfter(time),
+            2 | 3 => Fate::PowerCutAfter(time),
+            _ => Fate::PowerCutAfterChanges(dice.between(1, 2_000)),
+        };
+        Plan {
+            shard_count: *dice.pick(&[1, 2, 2, 3, 4]),
+            sync: *dice.pick(&syncs),
+            memtable_bytes: dice.between(100_000, 1_500_000) as usize,
+            segment_bytes: *dice.pick(&[64 << 10, 256 << 10, 1 << 20]),
+            cache_bytes: *dice.pick(&[0, 20_000, 4_000_000]),
+            fate,
+            flush_at_stop: dice.one_in(2),
+            io_delay_max: Duration::from_micros(dice.between(0, 6_000)),
+            clock_skew_micros: dice.between(0, 7_200_000_000) as i64 - 3_600_000_000,
+        }
+    }
+
+    pub(super) fn options(&self, address: SocketAddr) -> ServerOptions {
+        let storage = StorageOptions {
+            sync: self.sync,
+            segment_bytes: self.segment_bytes,
+            memtable_bytes: self.memtable_bytes,
+            cache_bytes: self.cache_bytes,
+            log_bytes: 0,
+            ..StorageOptions::new("/peristyle", self.shard_count, 64 << 20)
+        };
+        ServerOptions {
+            storage,
+            listen: address,
+            management: None,
+            management_token_file: None,
+            memory_bytes: 64 << 20,
+            shared_bytes: 64 << 20,
+            cluster_name: "Simulation".into(),
+            data_center: "datacenter1".into(),
+            rack: "rack1".into(),
+            timeouts: Arc::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// How long before a crash an acknowledgement is no promise yet.
+    pub(super) fn promise_takes(&self) -> Option<Duration> {
+        match self.sync {
+            SyncMode::Periodic { period } => {
+                assert!(period + SYNC_MAX <= PROMISE_TAKES_MAX, "the model keeps what may be lost");
+                Some(period + SYNC_MAX)
+            }
+            _ => None,
+        }
+    }
+}
