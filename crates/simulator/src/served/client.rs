@@ -17,6 +17,7 @@ use runtime::Network;
 use tokio::time::Instant;
 
 use super::connection::{Connection, parameters};
+use super::fuse::Fuse;
 use super::model::{Model, Moment, Unit};
 use super::shown::{Shown, rows_of};
 use super::statement::{Read, Write, packed, spelled};
@@ -47,6 +48,8 @@ pub(crate) struct Client {
     pub(crate) address: SocketAddr,
     /// Of what it writes, the next one.
     pub(crate) timestamp: Rc<RefCell<i64>>,
+    /// Burns with each burst.
+    pub(crate) fuse: Rc<Fuse>,
 }
 
 /// How a client's work was ended.
@@ -133,16 +136,19 @@ impl Client {
     async fn burst(&self, mut connection: Connection) -> Result<Connection, Ended> {
         let mut asked = BTreeMap::new();
         let count = *self.dice.pick(&[1, 1, 3, 8, 20, 40]);
+        // Some want to change much at once.
+        let batch_share = *self.dice.pick(&[1, 1, 6]);
         for stream in 0..count {
-            let one = match self.dice.below(10) {
+            let one = match self.dice.below(10 + batch_share) {
                 0..4 => self.put_write(&mut connection, stream).await?,
-                4 => self.put_batch(&mut connection, stream).await?,
+                10.. => self.put_batch(&mut connection, stream).await?,
                 _ => self.put_read(&mut connection, stream).await?,
             };
             asked.insert(stream, one);
         }
         let piece_bytes = *self.dice.pick(&[7, 100, 5_000, usize::MAX, usize::MAX]);
         connection.send(piece_bytes).await?;
+        self.fuse.burn();
         self.note(format_args!("{count} requests"));
         while !asked.is_empty() {
             let (stream, response) = connection.receive().await?;
@@ -235,7 +241,7 @@ impl Client {
     }
 
     async fn put_batch(&self, connection: &mut Connection, stream: i16) -> Result<Asked, Ended> {
-        let (timestamp, is_logged) = (self.next_timestamp(), self.dice.one_in(2));
+        let (timestamp, is_logged) = (self.next_timestamp(), !self.dice.one_in(3));
         // A key once: of two statements about one cell at one time the greater value would win.
         let keys: Vec<i32> = self.keys().into_iter().filter(|_| self.dice.one_in(2)).collect();
         let writes: Vec<_> = keys.iter().map(|key| Write::roll(&self.dice, *key, timestamp)).collect();

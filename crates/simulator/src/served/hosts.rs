@@ -19,6 +19,8 @@ struct Host {
     disk: RefCell<MemoryDisk>,
     /// Is it to be killed when the thread is next at nobody's disposal?
     is_doomed: Cell<bool>,
+    /// The change of its disk that it does not outlive.
+    changes_max: Cell<Option<u64>>,
     /// When the last life ended.
     died: Cell<Option<Instant>>,
 }
@@ -44,6 +46,7 @@ impl Hosts {
         let tasks = LocalSet::new();
         tasks.spawn_local(body);
         self.0[host].is_doomed.set(false);
+        self.0[host].changes_max.set(None);
         *self.0[host].tasks.borrow_mut() = Some(tasks);
     }
 
@@ -62,6 +65,13 @@ impl Hosts {
         while self.is_alive(host) {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Ends a machine's process once its disk was changed so many times more.
+    pub(crate) fn kill_after_changes(&self, host: usize, change_count: u64) {
+        let host = &self.0[host];
+        let changed_count = host.disk.borrow().faults().change_count();
+        host.changes_max.set(Some(changed_count + change_count));
     }
 
     /// Runs all machines until `body`, which belongs to none of them, is done.
@@ -91,10 +101,17 @@ impl Host {
         if !self.is_doomed.get() {
             _ = Pin::new(&mut tasks).poll(context);
         }
-        if self.is_doomed.get() || self.disk.borrow().faults().is_off() {
+        if self.is_doomed.get() || self.is_disk_done() {
             self.died.set(Some(Instant::now()));
             return drop(tasks);
         }
         *self.tasks.borrow_mut() = Some(tasks);
+    }
+
+    /// Has the power gone, or the last change been made?
+    fn is_disk_done(&self) -> bool {
+        let disk = self.disk.borrow();
+        let is_last_made = |last: u64| disk.faults().change_count() >= last;
+        disk.faults().is_off() || self.changes_max.get().is_some_and(is_last_made)
     }
 }

@@ -15,7 +15,7 @@
 //! | a reader asks | file |
 //! |---|---|
 //! | how do several nodes live in one thread? | `hosts.rs` |
-//! | how does a node live and die? | `tenant.rs`, `plan.rs` |
+//! | how does a node live and die? | `tenant.rs`, `plan.rs`, `fuse.rs` |
 //! | what is done to its schema? | `operator.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
 //! | what may they see? | `model.rs`, `shown.rs` |
@@ -23,6 +23,7 @@
 
 mod client;
 mod connection;
+mod fuse;
 mod hosts;
 mod model;
 mod operator;

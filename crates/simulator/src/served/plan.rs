@@ -14,6 +14,46 @@ use crate::dice::Dice;
 /// Beyond the period itself, what `periodic` may lose: the sync that was under way.
 const SYNC_MAX: Duration = Duration::from_millis(100);
 
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// After a while, whatever goes on then.
+    Of(Fate),
+    /// So many changes of the disk after so many bursts of requests were sent: in the midst of them.
+    InBurst {
+        burst_count: u64,
+        change_count: u64,
+        /// Does the power go, or is it the process alone?
+        is_power_cut: bool,
+    },
+}
+
+impl Ending {
+    fn roll(dice: &Dice) -> Ending {
+        let time = Duration::from_millis(dice.between(1, 20_000));
+        match dice.below(9) {
+            0 => Ending::Of(Fate::LiveOn),
+            1 => Ending::Of(Fate::KillAfter(time)),
+            2 | 3 => Ending::Of(Fate::PowerCutAfter(time)),
+            4 | 5 => Ending::Of(Fate::PowerCutAfterChanges(dice.between(1, 2_000))),
+            which => Ending::InBurst {
+                burst_count: dice.between(0, 40),
+                change_count: dice.between(0, 30),
+                is_power_cut: which != 6,
+            },
+        }
+    }
+
+    /// Is what was not synced in doubt?
+    pub(super) fn is_power_cut(self) -> bool {
+        match self {
+            Ending::Of(Fate::LiveOn | Fate::KillAfter(_)) => false,
+            Ending::Of(Fate::PowerCutAfter(_) | Fate::PowerCutAfterChanges(_)) => true,
+            Ending::InBurst { is_power_cut, .. } => is_power_cut,
+        }
+    }
+}
+
 /// What a seed has in mind for a life.
 pub(super) struct Plan {
     pub(super) shard_count: u16,
@@ -21,7 +61,7 @@ pub(super) struct Plan {
     pub(super) memtable_bytes: usize,
     pub(super) segment_bytes: u32,
     pub(super) cache_bytes: usize,
-    pub(super) fate: Fate,
+    pub(super) ending: Ending,
     pub(super) flush_at_stop: bool,
     pub(super) io_delay_max: Duration,
     /// How far this node's wall clock is from the others'.
@@ -37,20 +77,13 @@ impl Plan {
             SyncMode::Batch,
             SyncMode::Periodic { period },
         ];
-        let time = Duration::from_millis(dice.between(1, 20_000));
-        let fate = match dice.below(6) {
-            0 => Fate::LiveOn,
-            1 => Fate::KillAfter(time),
-            2 | 3 => Fate::PowerCutAfter(time),
-            _ => Fate::PowerCutAfterChanges(dice.between(1, 2_000)),
-        };
         Plan {
             shard_count: *dice.pick(&[1, 2, 2, 3, 4]),
             sync: *dice.pick(&syncs),
             memtable_bytes: dice.between(100_000, 1_500_000) as usize,
             segment_bytes: *dice.pick(&[64 << 10, 256 << 10, 1 << 20]),
             cache_bytes: *dice.pick(&[0, 20_000, 4_000_000]),
-            fate,
+            ending: Ending::roll(dice),
             flush_at_stop: dice.one_in(2),
             io_delay_max: Duration::from_micros(dice.between(0, 6_000)),
             clock_skew_micros: dice.between(0, 7_200_000_000) as i64 - 3_600_000_000,

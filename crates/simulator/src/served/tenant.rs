@@ -19,8 +19,9 @@ use tokio::time::Instant;
 
 use super::client::{Client, PATIENCE, keys};
 use super::connection::{Connection, parameters};
+use super::fuse::Fuse;
 use super::model::Model;
-use super::plan::Plan;
+use super::plan::{Ending, Plan};
 use super::shown::{Shown, rows_of};
 use super::statement::Read;
 use super::tables::Table;
@@ -84,7 +85,7 @@ impl Tenant {
             let plan = Plan::roll(&self.dice(life, 1));
             self.note(format_args!(
                 "life {life}: {} shards, {:?}, {:?}",
-                plan.shard_count, plan.sync, plan.fate
+                plan.shard_count, plan.sync, plan.ending
             ));
             self.live_once(life, &plan).await?;
         }
@@ -94,9 +95,10 @@ impl Tenant {
     async fn live_once(&self, life: u64, plan: &Plan) -> Result<(), Violation> {
         let hosts = &self.world.hosts;
         let disk = hosts.disk(self.node);
-        if let Fate::PowerCutAfterChanges(count) = plan.fate {
+        if let Ending::Of(Fate::PowerCutAfterChanges(count)) = plan.ending {
             disk.faults().power_off_after(count);
         }
+        let fuse = Rc::new(Fuse::of(plan.ending, Rc::clone(&self.world), self.node));
         let (stop, told_to_stop) = oneshot::channel();
         let failsafe = Failsafe::default();
         let started = self.start(life, plan, failsafe.clone(), told_to_stop);
@@ -106,7 +108,7 @@ impl Tenant {
             match started.await {
                 Ok(Ok(serving)) => {
                     *ways.borrow_mut() = Some(serving.ways);
-                    self.serve(life).await?;
+                    self.serve(life, &fuse).await?;
                     _ = stop.send(plan.flush_at_stop);
                     match serving.ended.await {
                         Ok(Ok(())) => Ok(Life::Whole),
@@ -123,11 +125,11 @@ impl Tenant {
                 Ok(Err(_)) | Err(_) => Ok(Life::Cut),
             }
         };
-        let lived = match plan.fate {
-            Fate::KillAfter(time) | Fate::PowerCutAfter(time) => {
+        let lived = match plan.ending {
+            Ending::Of(Fate::KillAfter(time) | Fate::PowerCutAfter(time)) => {
                 tokio::time::timeout(time, living).await.unwrap_or(Ok(Life::Cut))
             }
-            Fate::LiveOn | Fate::PowerCutAfterChanges(_) => living.await,
+            Ending::Of(Fate::LiveOn | Fate::PowerCutAfterChanges(_)) | Ending::InBurst { .. } => living.await,
         };
         hosts.kill(self.node).await;
         // What the network was about to heal.
@@ -157,15 +159,11 @@ impl Tenant {
                 self.world.ways.add(Way::MayBeLost, lost);
             }
         }
-        hosts.put_disk(
-            self.node,
-            match plan.fate {
-                Fate::LiveOn | Fate::KillAfter(_) => disk.kill(),
-                Fate::PowerCutAfter(_) | Fate::PowerCutAfterChanges(_) => {
-                    disk.crash(self.dice(*self.timestamp.borrow() as u64, 2).between(0, u64::MAX - 1))
-                }
-            },
-        );
+        let left = match plan.ending.is_power_cut() {
+            false => disk.kill(),
+            true => disk.crash(self.dice(*self.timestamp.borrow() as u64, 2).between(0, u64::MAX - 1)),
+        };
+        hosts.put_disk(self.node, left);
     }
 
     /// Starts the node; gives a word when it serves.
@@ -213,7 +211,7 @@ impl Tenant {
     }
 
     /// Steps 1 to 3.
-    async fn serve(&self, life: u64) -> Result<(), Violation> {
+    async fn serve(&self, life: u64, fuse: &Rc<Fuse>) -> Result<(), Violation> {
         if !*self.has_schema.borrow() {
             if !self.make_schema().await? {
                 return Ok(());
@@ -225,7 +223,7 @@ impl Tenant {
         }
         for round in 0..ROUND_COUNT {
             let dice = self.dice(life, 10 + round);
-            let clients = (0..CLIENT_COUNT).map(|number| self.client(life, round, number));
+            let clients = (0..CLIENT_COUNT).map(|number| self.client(life, round, number, fuse));
             let clients: Vec<_> = clients.collect();
             let working = clients.iter().map(|client| client.work(dice.between(2, 12)));
             let working = futures_util::future::join_all(working);
@@ -239,7 +237,7 @@ impl Tenant {
         Ok(())
     }
 
-    fn client(&self, life: u64, round: u64, number: usize) -> Client {
+    fn client(&self, life: u64, round: u64, number: usize, fuse: &Rc<Fuse>) -> Client {
         Client {
             world: Rc::clone(&self.world),
             node: self.node,
@@ -248,6 +246,7 @@ impl Tenant {
             dice: self.dice(life, 100 + 10 * round + number as u64),
             address: SocketAddr::new(node_address(self.node), PORT),
             timestamp: Rc::clone(&self.timestamp),
+            fuse: Rc::clone(fuse),
         }
     }
 
