@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use coordinator::Coordinator;
-use runtime::{Io, Piece, trace};
+use runtime::{Io, Piece, Plant, trace};
 use schema::Schema;
 
 use crate::catalog::Catalog;
@@ -262,7 +262,8 @@ impl Inner {
     /// The prepared statement of that id, if it is at hand and planned against the schema as it is.
     fn prepared_now(&self, id: &[u8; 16]) -> Option<Prepared> {
         let prepared = self.plans.borrow_mut().get(id)?;
-        (prepared.planned.epoch == self.coordinator.schema_epoch()).then_some(prepared)
+        let is_current = prepared.planned.epoch == self.coordinator.schema_epoch();
+        (is_current || self.coordinator.has_planted(Plant::StalePlan)).then_some(prepared)
     }
 
     /// The prepared statement of that id, planned against the schema as it is.

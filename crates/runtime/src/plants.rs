@@ -68,6 +68,8 @@ plants! {
     AnswersSwapped,
     /// A write is answered twice.
     AnsweredTwice,
+    /// The plan of a prepared statement is used on after the schema has changed.
+    StalePlan,
 }
 
 const _: () = assert!(Plant::ALL.len() <= u64::BITS as usize, "each has a bit");

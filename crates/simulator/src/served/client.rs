@@ -16,7 +16,7 @@ use runtime::Network;
 
 use tokio::time::Instant;
 
-use super::connection::{Connection, parameters};
+use super::connection::{Connection, PreparedIds, parameters};
 use super::fuse::Fuse;
 use super::model::{Model, Moment, Unit};
 use super::shown::{Shown, rows_of};
@@ -48,6 +48,7 @@ pub(crate) struct Client {
     pub(crate) address: SocketAddr,
     /// Of what it writes, the next one.
     pub(crate) timestamp: Rc<RefCell<i64>>,
+    pub(crate) prepared: PreparedIds,
     /// Burns with each burst.
     pub(crate) fuse: Rc<Fuse>,
 }
@@ -129,7 +130,8 @@ impl Client {
     }
 
     async fn first_burst(&self, network: &Network, version: Version) -> Result<Connection, Ended> {
-        self.burst(Connection::open(network, self.address, version).await?).await
+        let prepared = Rc::clone(&self.prepared);
+        self.burst(Connection::open(network, self.address, version, prepared).await?).await
     }
 
     /// Sends some requests together and waits for all answers.
@@ -183,14 +185,21 @@ impl Client {
             connection.put(MIRRORED + stream, full.next(&read, None));
         }
         connection.send(usize::MAX).await?;
-        let mut shown = BTreeMap::new();
+        let (mut shown, mut is_known) = (BTreeMap::new(), true);
         for _ in 0..2 * keys.len() {
             let (stream, response) = connection.receive().await?;
             match response {
                 Response::Rows(page) => _ = shown.insert(stream, page.cells),
-                // A restart forgets what was prepared, and a node that is busy or ends says so.
+                Response::Error(error) if matches!(error.kind, ErrorKind::Unprepared { .. }) => {
+                    is_known = false
+                }
+                // A node that is busy or ends says so.
                 _ => return Err(Ended::Broken(io::ErrorKind::ConnectionAborted.into())),
             }
+        }
+        if !is_known {
+            self.forget_prepared(connection);
+            return Ok(());
         }
         let differs = |index: &usize| shown.get(&(*index as i16)) != shown.get(&(MIRRORED + *index as i16));
         match (0..keys.len()).find(differs) {
@@ -312,8 +321,11 @@ impl Client {
             }
             (asked, Response::Error(error)) => {
                 if let ErrorKind::Unprepared { .. } = error.kind {
-                    self.world.ways.add(Way::Unprepared, 1);
-                    connection.forget_prepared();
+                    self.forget_prepared(connection);
+                    // Surely nothing of it was done.
+                    if let Asked::Write(units) = asked {
+                        self.model.borrow_mut().withdraw(&units);
+                    }
                     return Ok(None);
                 }
                 // A page that comes with a state of before a start, or a node that is told to stop.
@@ -326,6 +338,11 @@ impl Client {
             }
             (asked, response) => Err(wrong(format!("{} is answered {response:?}", asked.words()))),
         }
+    }
+
+    fn forget_prepared(&self, connection: &Connection) {
+        self.world.ways.add(Way::Unprepared, 1);
+        connection.forget_prepared();
     }
 
     fn read_wrong(&self, read: &Read, what: String) -> Ended {

@@ -1,10 +1,12 @@
 //! A client's connection: frames out, frames in, as a driver does it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -21,30 +23,32 @@ const READ_BYTES: usize = 4 << 10;
 /// The stream of requests that are waited for by themselves.
 const CALLING: i16 = 30_000;
 
+/// Ids of what a client has prepared, by text. As with drivers they go from one connection to the next, and are good
+/// until the node knows one no more.
+pub(crate) type PreparedIds = Rc<RefCell<BTreeMap<String, Bytes>>>;
+
 pub(crate) struct Connection {
     stream: ByteStream,
     version: Version,
     decoder: Decoder,
     encoder: Encoder,
-    /// Ids of what was prepared on it, by text.
-    prepared: BTreeMap<String, Bytes>,
+    prepared: PreparedIds,
     /// Answers that came while another was waited for.
     early: VecDeque<(i16, Response)>,
 }
 
 impl Connection {
     /// Connects and says hello.
-    pub(crate) async fn open(network: &Network, address: SocketAddr, version: Version) -> io::Result<Self> {
+    pub(crate) async fn open(
+        network: &Network,
+        address: SocketAddr,
+        version: Version,
+        prepared: PreparedIds,
+    ) -> io::Result<Self> {
         let stream = network.connect(address).await?;
         let (decoder, encoder) = (Decoder::client(FRAME_BYTES_MAX), Encoder::client());
-        let mut connection = Connection {
-            stream,
-            version,
-            decoder,
-            encoder,
-            prepared: BTreeMap::new(),
-            early: VecDeque::new(),
-        };
+        let early = VecDeque::new();
+        let mut connection = Connection { stream, version, decoder, encoder, prepared, early };
         let options = vec![("CQL_VERSION".to_owned(), "3.0.0".to_owned())];
         match connection.call(Request::Startup(options)).await? {
             Response::Ready => {}
@@ -125,13 +129,13 @@ impl Connection {
 
     /// The id of a prepared statement; prepares it if need be. A statement that can not be prepared is an error.
     pub(crate) async fn prepare(&mut self, text: &str) -> io::Result<Bytes> {
-        if let Some(id) = self.prepared.get(text) {
-            return Ok(id.clone());
+        if let Some(id) = self.prepared.borrow().get(text).cloned() {
+            return Ok(id);
         }
         let request = Request::Prepare(Prepare { query: Text::from(text), keyspace: None });
         match self.call(request).await? {
             Response::Prepared(prepared) => {
-                self.prepared.insert(text.to_owned(), prepared.id.clone());
+                self.prepared.borrow_mut().insert(text.to_owned(), prepared.id.clone());
                 Ok(prepared.id)
             }
             other => Err(io::Error::other(format!("PREPARE {text}: {other:?}"))),
@@ -139,8 +143,8 @@ impl Connection {
     }
 
     /// Forgets what was prepared: the node has.
-    pub(crate) fn forget_prepared(&mut self) {
-        self.prepared.clear();
+    pub(crate) fn forget_prepared(&self) {
+        self.prepared.borrow_mut().clear();
     }
 }
 

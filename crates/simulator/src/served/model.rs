@@ -59,6 +59,15 @@ impl Model {
         unit
     }
 
+    /// They were refused: nothing of them was done or will be.
+    pub(crate) fn withdraw(&mut self, units: &[Unit]) {
+        for versions in self.registers.values_mut() {
+            versions.retain(|_, version| !units.contains(&version.unit));
+        }
+        self.registers.retain(|_, versions| !versions.is_empty());
+        self.forget_units();
+    }
+
     /// It was acknowledged.
     pub(crate) fn acknowledge(&mut self, unit: Unit) {
         self.now.0 += 1;

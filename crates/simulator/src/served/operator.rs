@@ -25,7 +25,7 @@ impl Tenant {
 
     /// Something alone.
     pub(super) async fn between_rounds(&self, dice: &Dice) -> Result<(), Violation> {
-        match dice.below(6) {
+        match dice.below(8) {
             0 => self.truncate(*dice.pick(&Table::ALL)).await,
             1 => self.add_column(dice).await,
             2 => {
@@ -37,6 +37,7 @@ impl Tenant {
                 .await
                 .map(|_| ())
             }
+            3 | 4 => self.make_again(*dice.pick(&Table::ALL)).await,
             _ => Ok(()),
         }
     }
@@ -53,6 +54,25 @@ impl Tenant {
             Some(other) => Err(self.wrong(format!("TRUNCATE {table}: {other:?}"))),
             None => Ok(()),
         }
+    }
+
+    /// Drops a table and makes it again: it is another one of the same name.
+    async fn make_again(&self, table: Table) -> Result<(), Violation> {
+        *self.truncating.borrow_mut() = Some(table);
+        *self.remaking.borrow_mut() = Some(table);
+        self.world.ways.add(Way::TableMadeAgain, 1);
+        if !self.change(&format!("DROP TABLE {table}")).await? {
+            return Ok(());
+        }
+        self.model.borrow_mut().empty(table);
+        *self.truncating.borrow_mut() = None;
+        if table == Table::Narrow {
+            *self.columns.borrow_mut() = Default::default();
+        }
+        if self.change(table.statement()).await? {
+            *self.remaking.borrow_mut() = None;
+        }
+        Ok(())
     }
 
     async fn add_column(&self, dice: &Dice) -> Result<(), Violation> {
@@ -93,12 +113,23 @@ impl Tenant {
         Ok(())
     }
 
-    pub(super) async fn decide_columns(&self) -> Result<(), Violation> {
-        let Some(name) = self.columns.borrow_mut().1.take() else { return Ok(()) };
-        if let Some(Response::Rows(_)) = self.ask(&format!("SELECT {name} FROM s.narrow WHERE k = 1")).await?
-        {
-            self.columns.borrow_mut().0.push(name);
+    /// Which columns that may be there are. False if the node died meanwhile.
+    pub(super) async fn decide_columns(&self) -> Result<bool, Violation> {
+        let (sure, doubtful) = self.columns.borrow().clone();
+        // A table that was dropped and made again has none of those that it was given.
+        let is_made_again = *self.remaking.borrow() == Some(Table::Narrow);
+        let (mut known, asked) = match is_made_again {
+            true => (Vec::new(), [sure, doubtful.into_iter().collect()].concat()),
+            false => (sure, doubtful.into_iter().collect()),
+        };
+        for name in asked {
+            match self.ask(&format!("SELECT {name} FROM s.narrow WHERE k = 1")).await? {
+                Some(Response::Rows(_)) => known.push(name),
+                Some(_) => {}
+                None => return Ok(false),
+            }
         }
-        Ok(())
+        *self.columns.borrow_mut() = (known, None);
+        Ok(true)
     }
 }

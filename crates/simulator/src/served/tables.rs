@@ -51,6 +51,14 @@ pub(crate) enum Place {
 impl Table {
     pub(crate) const ALL: [Table; 2] = [Table::Narrow, Table::Wide];
 
+    /// The statement that makes it.
+    pub(crate) fn statement(self) -> &'static str {
+        match self {
+            Table::Narrow => SCHEMA[1],
+            Table::Wide => SCHEMA[2],
+        }
+    }
+
     pub(crate) fn cell(self, key: i32, clustering: i32, cell: Cell) -> Register {
         Register { table: self, key, place: Place::Row(clustering, cell) }
     }

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::client::{Client, PATIENCE, keys};
-use super::connection::{Connection, parameters};
+use super::connection::{Connection, PreparedIds, parameters};
 use super::fuse::Fuse;
 use super::model::Model;
 use super::plan::{Ending, Plan};
@@ -43,11 +43,15 @@ pub(crate) struct Tenant {
     node: usize,
     pub(super) model: Rc<RefCell<Model>>,
     timestamp: Rc<RefCell<i64>>,
-    /// A table whose truncation was sent and not answered.
+    /// A table whose truncation was sent and not answered, or that it was dropped.
     pub(super) truncating: RefCell<Option<Table>>,
     /// Columns that the narrow table was given, and one that it may have been given.
     pub(super) columns: RefCell<(Vec<String>, Option<String>)>,
     has_schema: RefCell<bool>,
+    /// What each client has prepared.
+    prepared: [PreparedIds; CLIENT_COUNT],
+    /// A table that was dropped, or may be, and is to be made again.
+    pub(super) remaking: RefCell<Option<Table>>,
 }
 
 /// A node that serves.
@@ -75,6 +79,8 @@ impl Tenant {
             truncating: RefCell::default(),
             columns: RefCell::default(),
             has_schema: RefCell::default(),
+            prepared: Default::default(),
+            remaking: RefCell::default(),
         }
     }
 
@@ -212,7 +218,7 @@ impl Tenant {
 
     /// Steps 1 to 3.
     async fn serve(&self, life: u64, fuse: &Rc<Fuse>) -> Result<(), Violation> {
-        if !*self.has_schema.borrow() {
+        if !*self.has_schema.borrow() || self.remaking.borrow().is_some() {
             if !self.make_schema().await? {
                 return Ok(());
             }
@@ -246,6 +252,7 @@ impl Tenant {
             dice: self.dice(life, 100 + 10 * round + number as u64),
             address: SocketAddr::new(node_address(self.node), PORT),
             timestamp: Rc::clone(&self.timestamp),
+            prepared: Rc::clone(&self.prepared[number]),
             fuse: Rc::clone(fuse),
         }
     }
@@ -269,7 +276,9 @@ impl Tenant {
 
     /// Step 1: what was in doubt is there or not. False if the node died meanwhile.
     async fn decide(&self) -> Result<bool, Violation> {
-        self.decide_columns().await?;
+        if !self.decide_columns().await? {
+            return Ok(false);
+        }
         self.check_columns().await?;
         let mut decided = Shown::default();
         let all_keys: Vec<i32> = (0..CLIENT_COUNT).flat_map(keys).collect();
@@ -286,6 +295,7 @@ impl Tenant {
             decided.registers.append(&mut shown.registers);
         }
         *self.truncating.borrow_mut() = None;
+        *self.remaking.borrow_mut() = None;
         let outcome = self.model.borrow_mut().decide(&decided.registers);
         outcome.map_err(|what| self.wrong(format!("after a start: {what}")))?;
         Ok(true)
@@ -319,7 +329,8 @@ impl Tenant {
         let network = self.world.network.host(clients_address(self.node));
         let address = SocketAddr::new(node_address(self.node), PORT);
         let asking = async {
-            let mut connection = Connection::open(&network, address, Version::V5).await?;
+            let mut connection =
+                Connection::open(&network, address, Version::V5, PreparedIds::default()).await?;
             connection.call(Request::Query(Query { query: Text::from(text), parameters })).await
         };
         match tokio::time::timeout(PATIENCE, asking).await {

@@ -32,6 +32,8 @@ pub enum Way {
     SchemaChange,
     /// A truncation.
     Truncation,
+    /// A table that was dropped and made again.
+    TableMadeAgain,
     /// A connection that broke while requests were under way.
     BrokenConnection,
     /// A life that was cut off.
@@ -44,7 +46,7 @@ pub enum Way {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 14] = [
+    pub const ALL: [Way; 15] = [
         Way::ReadAtOnce,
         Way::WriteAtOnce,
         Way::ReadSent,
@@ -55,6 +57,7 @@ impl Way {
         Way::LoggedBatch,
         Way::SchemaChange,
         Way::Truncation,
+        Way::TableMadeAgain,
         Way::BrokenConnection,
         Way::Crash,
         Way::MayBeLost,
