@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, PreparedIds, parameters};
 use super::fuse::Fuse;
-use super::model::{Model, Moment, Unit};
+use super::model::{Look, Model, Unit};
 use super::shown::{Shown, rows_of};
 use super::statement::{Read, Write, packed, spelled};
 use super::tables::Table;
@@ -75,7 +75,7 @@ fn wrong(what: impl Into<String>) -> Ended {
 /// What waits for its answer.
 enum Asked {
     Write(Vec<Unit>),
-    Read { read: Read, sent: Moment, shown: Shown, request: ReadRequest, page_count: usize },
+    Read { read: Read, look: Look, shown: Box<Shown>, request: ReadRequest, page_count: usize },
 }
 
 /// How a read is asked for, and asked on.
@@ -175,6 +175,7 @@ impl Client {
     async fn mirror(&self, connection: &mut Connection) -> Result<(), Ended> {
         let is_settled = |key: &i32| self.model.borrow().is_settled(Table::Narrow, *key);
         let keys: Vec<i32> = self.keys().into_iter().filter(is_settled).collect();
+        let look = self.model.borrow().look();
         for (index, key) in keys.iter().enumerate() {
             let (read, stream) = (Read::narrow(*key), index as i16);
             let id = connection.prepare(&read.text).await?;
@@ -201,7 +202,12 @@ impl Client {
             self.forget_prepared(connection);
             return Ok(());
         }
-        let differs = |index: &usize| shown.get(&(*index as i16)) != shown.get(&(MIRRORED + *index as i16));
+        let model = self.model.borrow();
+        let look = model.received(look);
+        let differs = |index: &usize| {
+            model.is_lasting(Table::Narrow, keys[*index], look)
+                && shown.get(&(*index as i16)) != shown.get(&(MIRRORED + *index as i16))
+        };
         match (0..keys.len()).find(differs) {
             None => Ok(()),
             Some(index) => {
@@ -224,7 +230,7 @@ impl Client {
 
     async fn put_write(&self, connection: &mut Connection, stream: i16) -> Result<Asked, Ended> {
         let timestamp = self.next_timestamp();
-        let write = Write::roll(&self.dice, *self.dice.pick(&self.keys()), timestamp);
+        let write = self.roll_write(*self.dice.pick(&self.keys()), timestamp);
         let request = match self.dice.below(4) {
             0 => {
                 let text = spelled(&write.text(Some(timestamp)), &write.values);
@@ -242,7 +248,13 @@ impl Client {
             }
         };
         connection.put(stream, request);
-        Ok(Asked::Write(vec![self.model.borrow_mut().begin(write.effects, timestamp)]))
+        Ok(Asked::Write(vec![self.model.borrow_mut().begin(write.effects(), timestamp)]))
+    }
+
+    fn roll_write(&self, key: i32, timestamp: i64) -> Write {
+        let write = Write::roll(&self.dice, key, timestamp, self.model.borrow().has_clock());
+        self.world.ways.add(Way::TimeToLive, u64::from(write.ttl.is_some()));
+        write
     }
 
     fn bound(&self, write: &Write, timestamp: i64) -> QueryParameters {
@@ -253,7 +265,7 @@ impl Client {
         let (timestamp, is_logged) = (self.next_timestamp(), !self.dice.one_in(3));
         // A key once: of two statements about one cell at one time the greater value would win.
         let keys: Vec<i32> = self.keys().into_iter().filter(|_| self.dice.one_in(2)).collect();
-        let writes: Vec<_> = keys.iter().map(|key| Write::roll(&self.dice, *key, timestamp)).collect();
+        let writes: Vec<_> = keys.iter().map(|key| self.roll_write(*key, timestamp)).collect();
         let mut statements = Vec::new();
         for write in &writes {
             let query = match self.dice.one_in(2) {
@@ -268,10 +280,10 @@ impl Client {
         let mut model = self.model.borrow_mut();
         if is_logged {
             self.world.ways.add(Way::LoggedBatch, 1);
-            let effects = writes.into_iter().flat_map(|write| write.effects).collect();
+            let effects = writes.iter().flat_map(Write::effects).collect();
             return Ok(Asked::Write(vec![model.begin(effects, timestamp)]));
         }
-        let units = writes.into_iter().map(|write| model.begin(write.effects, timestamp)).collect();
+        let units = writes.iter().map(|write| model.begin(write.effects(), timestamp)).collect();
         Ok(Asked::Write(units))
     }
 
@@ -285,8 +297,8 @@ impl Client {
         let page_size = *self.dice.pick(&[None, None, Some(1), Some(7), Some(5_000)]);
         let request = ReadRequest { form, page_size };
         connection.put(stream, request.next(&read, None));
-        let sent = self.model.borrow().now();
-        Ok(Asked::Read { read, sent, shown: Shown::default(), request, page_count: 0 })
+        let look = self.model.borrow().look();
+        Ok(Asked::Read { read, look, shown: Box::default(), request, page_count: 0 })
     }
 
     /// Takes an answer; gives what was asked on.
@@ -303,9 +315,9 @@ impl Client {
                 units.into_iter().for_each(|unit| model.acknowledge(unit));
                 Ok(None)
             }
-            (Asked::Read { read, sent, mut shown, request, page_count }, Response::Rows(page)) => {
+            (Asked::Read { read, look, mut shown, request, page_count }, Response::Rows(page)) => {
                 let told = |what: String| self.read_wrong(&read, what);
-                let rows = rows_of(&page, read.table).map_err(told)?;
+                let rows = rows_of(&page, &read).map_err(told)?;
                 shown.take(&read, &rows).map_err(told)?;
                 if let Some(state) = page.paging_state {
                     if page_count == PAGES_MAX {
@@ -314,9 +326,11 @@ impl Client {
                     self.world.ways.add(Way::Page, 1);
                     connection.put(stream, request.next(&read, Some(state)));
                     connection.send(usize::MAX).await?;
-                    return Ok(Some(Asked::Read { read, sent, shown, request, page_count: page_count + 1 }));
+                    return Ok(Some(Asked::Read { read, look, shown, request, page_count: page_count + 1 }));
                 }
-                shown.check(&read, &self.model.borrow(), sent).map_err(told)?;
+                let model = self.model.borrow();
+                shown.check(&read, &model, model.received(look)).map_err(told)?;
+                self.world.ways.add(Way::Metadata, shown.ending_count());
                 Ok(None)
             }
             (asked, Response::Error(error)) => {

@@ -18,11 +18,12 @@
 //! | how does a node live and die? | `tenant.rs`, `plan.rs`, `fuse.rs` |
 //! | what is done to its schema? | `operator.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
-//! | what may they see? | `model.rs`, `shown.rs` |
+//! | what may they see? | `model.rs`, `expiry.rs`, `shown.rs` |
 //! | which ways did requests take? | `ways.rs` |
 
 mod client;
 mod connection;
+mod expiry;
 mod fuse;
 mod hosts;
 mod model;

@@ -8,12 +8,14 @@
 //!
 //! A write is one *unit*: it happens whole or not at all, on however many registers. It is doubtful from when it is
 //! sent until it is acknowledged; one whose connection broke stays doubtful, since it may still happen. After a start
-//! nothing is under way, so what is read then decides.
+//! nothing is under way, so what is read then decides. What was written to live for a while may end in between
+//! (`expiry.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::time::Instant;
 
+use super::expiry::{Seconds, WallClock};
 use super::tables::{Register, Table};
 
 /// Something that happens whole or not at all.
@@ -24,10 +26,44 @@ pub(crate) struct Unit(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(u64);
 
+/// What a write does to a register.
+#[derive(Clone, Debug)]
+pub(crate) struct Effect {
+    pub(crate) register: Register,
+    pub(crate) value: Option<Vec<u8>>,
+    /// For how many seconds, if not for ever.
+    pub(crate) ttl: Option<u32>,
+}
+
+/// What `WRITETIME` and `TTL` tell of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    pub(crate) timestamp: Option<i64>,
+    pub(crate) seconds_left: Option<i32>,
+}
+
+/// When a read was under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// When it was sent.
+    sent: Moment,
+    /// By the node's clock; without one nothing ends.
+    seconds: Option<Seconds>,
+}
+
 #[derive(Clone, Debug)]
 struct Version {
     value: Option<Vec<u8>>,
+    ttl: Option<u32>,
     unit: Unit,
+}
+
+/// What became of a unit.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    /// The second in which it was sent, by the node's clock.
+    sent: i64,
+    known: Option<Acknowledged>,
 }
 
 /// When a write was acknowledged.
@@ -35,26 +71,53 @@ struct Version {
 struct Acknowledged {
     moment: Moment,
     at: Instant,
+    /// By the node's clock.
+    second: i64,
+}
+
+impl Course {
+    /// When the node has taken it.
+    fn taken(&self) -> Seconds {
+        Seconds { first: self.sent, last: self.known.map_or(i64::MAX, |known| known.second) }
+    }
 }
 
 /// All registers of one node.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     registers: BTreeMap<Register, BTreeMap<i64, Version>>,
-    /// Units that any version is part of, and when they were acknowledged.
-    units: BTreeMap<Unit, Option<Acknowledged>>,
+    /// Units that any version is part of.
+    units: BTreeMap<Unit, Course>,
+    /// The node's clock, where it goes on from life to life: only there do clients write what ends.
+    clock: Option<WallClock>,
     now: Moment,
     unit_count: u64,
 }
 
 impl Model {
+    /// The node starts with that clock.
+    pub(crate) fn start_clock(&mut self, clock: WallClock) {
+        self.clock = Some(clock);
+    }
+
+    /// May clients write what ends?
+    pub(crate) fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// The second that it is by the node's clock.
+    fn second(&self) -> i64 {
+        self.clock.map_or(0, |clock| clock.second())
+    }
+
     /// A write was sent.
-    pub(crate) fn begin(&mut self, effects: Vec<(Register, Option<Vec<u8>>)>, timestamp: i64) -> Unit {
+    pub(crate) fn begin(&mut self, effects: Vec<Effect>, timestamp: i64) -> Unit {
         self.unit_count += 1;
         let unit = Unit(self.unit_count);
-        self.units.insert(unit, None);
-        for (register, value) in effects {
-            self.registers.entry(register).or_default().insert(timestamp, Version { value, unit });
+        self.units.insert(unit, Course { sent: self.second(), known: None });
+        for Effect { register, value, ttl } in effects {
+            let version = Version { value, ttl, unit };
+            self.registers.entry(register).or_default().insert(timestamp, version);
         }
         unit
     }
@@ -71,11 +134,26 @@ impl Model {
     /// It was acknowledged.
     pub(crate) fn acknowledge(&mut self, unit: Unit) {
         self.now.0 += 1;
-        self.units.insert(unit, Some(Acknowledged { moment: self.now, at: Instant::now() }));
+        let known = Acknowledged { moment: self.now, at: Instant::now(), second: self.second() };
+        if let Some(course) = self.units.get_mut(&unit) {
+            course.known = Some(known);
+        }
     }
 
-    pub(crate) fn now(&self) -> Moment {
-        self.now
+    /// A read is sent.
+    pub(crate) fn look(&self) -> Look {
+        let second = self.second();
+        let seconds = self.clock.is_some().then_some(Seconds { first: second, last: second });
+        Look { sent: self.now, seconds }
+    }
+
+    /// Its answer is there.
+    pub(crate) fn received(&self, look: Look) -> Look {
+        Look { seconds: look.seconds.map(|seconds| Seconds { last: self.second(), ..seconds }), ..look }
+    }
+
+    fn known(&self, unit: Unit) -> Option<Acknowledged> {
+        self.units.get(&unit)?.known
     }
 
     /// Keys of which anything is known.
@@ -91,45 +169,95 @@ impl Model {
 
     /// Is nothing of a partition in doubt?
     pub(crate) fn is_settled(&self, table: Table, key: i32) -> bool {
-        let registers = self.registers.iter().filter(|(at, _)| (at.table, at.key) == (table, key));
-        let mut units = registers.flat_map(|(_, versions)| versions.values()).map(|version| version.unit);
-        units.all(|unit| self.units.get(&unit).copied().flatten().is_some())
+        self.versions(table, key).all(|version| self.known(version.unit).is_some())
     }
 
-    /// May a read that was sent then show this?
-    pub(crate) fn may_show(&self, register: Register, value: Option<&[u8]>, sent: Moment) -> bool {
-        self.candidates(register, sent).any(|(_, candidate)| candidate == value)
+    /// Was nothing of a partition about to end?
+    pub(crate) fn is_lasting(&self, table: Table, key: i32, look: Look) -> bool {
+        let is_certain = |version| matches!(self.may_end(version, look), (true, false) | (false, true));
+        self.versions(table, key).all(is_certain)
     }
 
-    /// Does every read that was sent then show something?
-    pub(crate) fn surely_shows(&self, register: Register, sent: Moment) -> bool {
-        self.candidates(register, sent).all(|(_, candidate)| candidate.is_some())
+    fn versions(&self, table: Table, key: i32) -> impl Iterator<Item = &Version> {
+        let registers = self.registers.iter().filter(move |(at, _)| (at.table, at.key) == (table, key));
+        registers.flat_map(|(_, versions)| versions.values())
     }
 
-    /// What a read that was sent then may show, with timestamps; that of what was never written is the least.
-    fn candidates(&self, register: Register, sent: Moment) -> impl Iterator<Item = (i64, Option<&[u8]>)> {
+    /// May a read show this?
+    pub(crate) fn may_show(&self, register: Register, value: Option<&[u8]>, look: Look) -> bool {
+        self.candidates(register, look).any(|(_, candidate)| candidate == value)
+    }
+
+    /// Does every read show something?
+    pub(crate) fn surely_shows(&self, register: Register, look: Look) -> bool {
+        self.candidates(register, look).all(|(_, candidate)| candidate.is_some())
+    }
+
+    /// May a read that shows this value tell that of it?
+    pub(crate) fn may_tell(
+        &self,
+        register: Register,
+        value: Option<&[u8]>,
+        told: Metadata,
+        look: Look,
+    ) -> bool {
+        let Some(value) = value else {
+            return told == Metadata { timestamp: None, seconds_left: None };
+        };
+        let Some(timestamp) = told.timestamp else { return false };
+        let Some(version) = self.registers.get(&register).and_then(|versions| versions.get(&timestamp))
+        else {
+            return false;
+        };
+        let may_leave = match (version.ttl, told.seconds_left, look.seconds) {
+            (None, None, _) => true,
+            (Some(ttl), Some(left), Some(seconds)) => {
+                let taken = self.units.get(&version.unit).map(Course::taken);
+                taken.is_some_and(|taken| taken.may_leave(ttl, seconds, i64::from(left)))
+            }
+            _ => false,
+        };
+        version.value.as_deref() == Some(value) && may_leave
+    }
+
+    /// What a read may show, with timestamps; that of what was never written is the least.
+    fn candidates(&self, register: Register, look: Look) -> impl Iterator<Item = (i64, Option<&[u8]>)> {
         let versions = self.registers.get(&register);
-        let floor = versions.and_then(|versions| self.floor(versions, sent));
+        let floor = versions.and_then(|versions| self.floor(versions, look.sent));
         let never = floor.is_none().then_some((i64::MIN, None));
         let from = floor.unwrap_or(i64::MIN);
         let versions = versions.into_iter().flat_map(move |versions| versions.range(from..));
-        never.into_iter().chain(versions.map(|(at, version)| (*at, version.value.as_deref())))
+        let shown = versions.flat_map(move |(at, version)| {
+            let (may_last, may_be_over) = self.may_end(version, look);
+            let there = may_last.then_some((*at, version.value.as_deref()));
+            there.into_iter().chain(may_be_over.then_some((*at, None)))
+        });
+        never.into_iter().chain(shown)
+    }
+
+    /// May a read find a version as it was written, and may it find it over?
+    fn may_end(&self, version: &Version, look: Look) -> (bool, bool) {
+        let taken = self.units.get(&version.unit).map(Course::taken);
+        match (version.ttl, taken, look.seconds) {
+            (Some(ttl), Some(taken), Some(seconds)) => {
+                (taken.may_last(ttl, seconds), taken.may_be_over(ttl, seconds))
+            }
+            _ => (true, false),
+        }
     }
 
     /// The last version that was acknowledged before then.
     fn floor(&self, versions: &BTreeMap<i64, Version>, sent: Moment) -> Option<i64> {
-        let known = |version: &Version| {
-            self.units.get(&version.unit).copied().flatten().is_some_and(|known| known.moment <= sent)
-        };
-        versions.iter().rev().find(|(_, version)| known(version)).map(|(at, _)| *at)
+        let is_known = |version: &Version| self.known(version.unit).is_some_and(|known| known.moment <= sent);
+        versions.iter().rev().find(|(_, version)| is_known(version)).map(|(at, _)| *at)
     }
 
     /// Forgets what no read can show any more, of keys that nobody reads now. What was acknowledged since then may be
     /// lost, so that an older version is shown again.
     pub(crate) fn forget_old(&mut self, keys: &[i32], since: Instant) {
-        let known = |known: &&Acknowledged| known.at < since;
-        let then =
-            self.units.values().flatten().filter(known).map(|known| known.moment).max().unwrap_or_default();
+        let known = self.units.values().filter_map(|course| course.known);
+        let known = known.filter(|known| known.at < since);
+        let then = known.map(|known| known.moment).max().unwrap_or_default();
         let mut registers = std::mem::take(&mut self.registers);
         for (_, versions) in registers.iter_mut().filter(|(register, _)| keys.contains(&register.key)) {
             if let Some(floor) = self.floor(versions, then) {
@@ -142,8 +270,9 @@ impl Model {
 
     /// The node went without having to keep what was acknowledged since then. Gives how many writes that were.
     pub(crate) fn doubt_since(&mut self, then: Instant) -> u64 {
-        let doubtful = self.units.values_mut().filter(|known| known.is_some_and(|known| known.at >= then));
-        doubtful.map(|known| *known = None).count() as u64
+        let courses = self.units.values_mut();
+        let doubtful = courses.filter(|course| course.known.is_some_and(|known| known.at >= then));
+        doubtful.map(|course| course.known = None).count() as u64
     }
 
     /// The table was emptied.
@@ -156,14 +285,18 @@ impl Model {
     ///
     /// # Errors
     /// It shows what it can not have, or a part of a unit.
-    pub(crate) fn decide(&mut self, shown: &BTreeMap<Register, Option<Vec<u8>>>) -> Result<(), String> {
+    pub(crate) fn decide(
+        &mut self,
+        shown: &BTreeMap<Register, Option<Vec<u8>>>,
+        look: Look,
+    ) -> Result<(), String> {
         let mut verdicts: BTreeMap<Unit, (Option<Register>, Option<Register>)> = BTreeMap::new();
         for (register, value) in shown {
             let value = value.as_deref();
-            if !self.may_show(*register, value, self.now) {
+            if !self.may_show(*register, value, look) {
                 return Err(self.explain(*register, value));
             }
-            let fits = self.candidates(*register, self.now).filter(|(_, candidate)| *candidate == value);
+            let fits = self.candidates(*register, look).filter(|(_, candidate)| *candidate == value);
             let fitting: Vec<i64> = fits.map(|(at, _)| at).collect();
             let (Some(first), Some(last)) = (fitting.first().copied(), fitting.last().copied()) else {
                 continue;
@@ -200,11 +333,12 @@ impl Model {
         let versions = self.registers.get(&register).into_iter().flatten();
         let known: Vec<_> = versions
             .map(|(at, version)| {
-                let is_sure = self.units.get(&version.unit).copied().flatten().is_some();
+                let is_sure = self.known(version.unit).is_some();
                 format!(
-                    "{at} {} {}",
+                    "{at} {} {}{}",
                     if is_sure { "sure" } else { "doubtful" },
-                    brief(version.value.as_deref())
+                    brief(version.value.as_deref()),
+                    version.ttl.map_or(String::new(), |ttl| format!(" for {ttl} s"))
                 )
             })
             .collect();

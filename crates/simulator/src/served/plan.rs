@@ -14,6 +14,9 @@ use crate::dice::Dice;
 /// Beyond the period itself, what `periodic` may lose: the sync that was under way.
 const SYNC_MAX: Duration = Duration::from_millis(100);
 
+/// How long a node may be down: as good as not at all, for longer than some values live, and than tombstones are kept.
+const RESTS_SECONDS: [u64; 6] = [0, 0, 2, 60, 7_200, 11 * 24 * 3_600];
+
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
@@ -64,8 +67,10 @@ pub(super) struct Plan {
     pub(super) ending: Ending,
     pub(super) flush_at_stop: bool,
     pub(super) io_delay_max: Duration,
-    /// How far this node's wall clock is from the others'.
+    /// How far this node's wall clock is from the others', if somebody sets it between two lives.
     pub(super) clock_skew_micros: i64,
+    /// How long the node was down before, if nobody does.
+    pub(super) rest: Duration,
 }
 
 impl Plan {
@@ -86,6 +91,7 @@ impl Plan {
             ending: Ending::roll(dice),
             flush_at_stop: dice.one_in(2),
             io_delay_max: Duration::from_micros(dice.between(0, 6_000)),
+            rest: Duration::from_secs(*dice.pick(&RESTS_SECONDS)),
             clock_skew_micros: dice.between(0, 7_200_000_000) as i64 - 3_600_000_000,
         }
     }

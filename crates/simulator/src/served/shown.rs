@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use protocol::{CellReader, Rows};
 
-use super::model::{Model, Moment};
+use super::model::{Look, Metadata, Model};
 use super::statement::Read;
 use super::tables::{Cell, MAP_KEYS, Register, Table};
 
@@ -16,8 +16,8 @@ pub(crate) type Row = Vec<Option<Bytes>>;
 ///
 /// # Errors
 /// They are not whole.
-pub(crate) fn rows_of(page: &Rows, table: Table) -> Result<Vec<Row>, String> {
-    let column_count = table.columns().split(',').count();
+pub(crate) fn rows_of(page: &Rows, read: &Read) -> Result<Vec<Row>, String> {
+    let column_count = read.column_count();
     let mut cells = CellReader::new(page.cells.clone());
     let mut cell = || match cells.next_cell() {
         Some(Ok(cell)) => Ok(cell),
@@ -32,6 +32,7 @@ pub(crate) struct Shown {
     pub(crate) registers: BTreeMap<Register, Option<Vec<u8>>>,
     rows: BTreeSet<(i32, i32)>,
     statics: BTreeSet<i32>,
+    metadata: BTreeMap<Register, Metadata>,
 }
 
 impl Shown {
@@ -60,6 +61,12 @@ impl Shown {
                 before = Some((key, clustering));
             }
             self.take_row(read.table, key, clustering, row)?;
+            if let (true, [.., timestamp, seconds_left]) = (read.has_metadata, &row[..]) {
+                let told = Metadata { timestamp: long(timestamp)?, seconds_left: int(seconds_left)? };
+                // A row that is there for its static cell alone has no other.
+                let register = read.table.dated_cell(key, clustering.unwrap_or(-1));
+                self.metadata.insert(register, told);
+            }
         }
         Ok(())
     }
@@ -95,15 +102,16 @@ impl Shown {
     ///
     /// # Errors
     /// It can not be so.
-    pub(crate) fn check(&mut self, read: &Read, model: &Model, sent: Moment) -> Result<(), String> {
+    pub(crate) fn check(&mut self, read: &Read, model: &Model, look: Look) -> Result<(), String> {
         for key in &read.keys {
             self.complete(read, model, *key);
-            self.check_rows(read, model, *key, sent)?;
+            self.check_rows(read, model, *key, look)?;
         }
+        self.check_metadata(model, look)?;
         let wrong = self
             .registers
             .iter()
-            .find(|(register, value)| !model.may_show(**register, value.as_deref(), sent));
+            .find(|(register, value)| !model.may_show(**register, value.as_deref(), look));
         match wrong {
             None => Ok(()),
             Some((register, value)) => Err(model.explain(*register, value.as_deref())),
@@ -130,11 +138,27 @@ impl Shown {
         }
     }
 
+    /// Cells were written when they say, and live as long.
+    fn check_metadata(&self, model: &Model, look: Look) -> Result<(), String> {
+        for (register, told) in &self.metadata {
+            let value = self.registers.get(register).and_then(Option::as_deref);
+            if !model.may_tell(*register, value, *told, look) {
+                return Err(format!("{told:?} is told, and {}", model.explain(*register, value)));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many cells were told to end.
+    pub(crate) fn ending_count(&self) -> u64 {
+        self.metadata.values().filter(|told| told.seconds_left.is_some()).count() as u64
+    }
+
     /// Rows that surely are there have come, and none that can not be there.
-    fn check_rows(&self, read: &Read, model: &Model, key: i32, sent: Moment) -> Result<(), String> {
+    fn check_rows(&self, read: &Read, model: &Model, key: i32, look: Look) -> Result<(), String> {
         for clustering in model.rows(read.table, key).into_iter().filter(|row| read.slice.contains(row)) {
             let registers = read.table.row(key, clustering);
-            let surely = registers.iter().find(|register| model.surely_shows(**register, sent));
+            let surely = registers.iter().find(|register| model.surely_shows(**register, look));
             if let (Some(register), false) = (surely, self.rows.contains(&(key, clustering))) {
                 return Err(format!("a row is missing: {}", model.explain(*register, None)));
             }
@@ -151,6 +175,12 @@ fn int(cell: &Option<Bytes>) -> Result<Option<i32>, String> {
     let Some(bytes) = cell else { return Ok(None) };
     let bytes = bytes.as_ref().try_into().map_err(|_| format!("{bytes:?} is no int"))?;
     Ok(Some(i32::from_be_bytes(bytes)))
+}
+
+fn long(cell: &Option<Bytes>) -> Result<Option<i64>, String> {
+    let Some(bytes) = cell else { return Ok(None) };
+    let bytes = bytes.as_ref().try_into().map_err(|_| format!("{bytes:?} is no bigint"))?;
+    Ok(Some(i64::from_be_bytes(bytes)))
 }
 
 /// The entries of a map of ints to texts: a count, and each key and value behind its length.

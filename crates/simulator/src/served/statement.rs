@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use protocol::{Text, Value, Values};
 
+use super::model::Effect;
 use super::tables::{CLUSTERINGS, Cell, MAP_KEYS, Register, Table};
 use crate::dice::Dice;
 
@@ -49,24 +50,61 @@ pub(crate) fn spelled(text: &str, values: &[Bound]) -> Text {
     Text::from(spelled.as_str())
 }
 
-/// A change of one partition. `{}` in its text is where a timestamp may be given.
+/// Seconds that a value may live: beyond the burst that writes it, the round, the life, and for longer than runs are.
+const TIMES_TO_LIVE: [u32; 5] = [1, 3, 20, 4_000, 20_000_000];
+
+/// A change of one partition. `{}` in its text is where a timestamp and a time to live may be given.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) text: String,
     pub(crate) values: Vec<Bound>,
     /// What each register has afterwards.
-    pub(crate) effects: Vec<(Register, Option<Vec<u8>>)>,
+    effects: Vec<(Register, Option<Vec<u8>>)>,
+    /// For how many seconds, if not for ever; bound as a value.
+    pub(crate) ttl: Option<u32>,
 }
 
 impl Write {
     /// The text, with a timestamp or without.
     pub(crate) fn text(&self, timestamp: Option<i64>) -> String {
-        let using = timestamp.map_or(String::new(), |timestamp| format!(" USING TIMESTAMP {timestamp}"));
+        let timestamp = timestamp.map(|timestamp| format!("TIMESTAMP {timestamp}"));
+        let ttl = self.ttl.map(|_| "TTL ?".to_owned());
+        let parts: Vec<String> = timestamp.into_iter().chain(ttl).collect();
+        let using = if parts.is_empty() { String::new() } else { format!(" USING {}", parts.join(" AND ")) };
         self.text.replace("{}", &using)
     }
 
+    /// What each register has afterwards.
+    pub(crate) fn effects(&self) -> Vec<Effect> {
+        let effect = |(register, value): &(Register, Option<Vec<u8>>)| Effect {
+            register: *register,
+            value: value.clone(),
+            ttl: self.ttl.filter(|_| value.is_some()),
+        };
+        self.effects.iter().map(effect).collect()
+    }
+
+    /// The same for a while.
+    fn for_seconds(mut self, ttl: u32) -> Write {
+        let marker = Bound::Int(ttl as i32);
+        match self.text.ends_with("{}") {
+            true => self.values.push(marker),
+            false => self.values.insert(0, marker),
+        }
+        Write { ttl: Some(ttl), ..self }
+    }
+
+    /// Some change of a partition, which may end if it `may_end`.
+    pub(crate) fn roll(dice: &Dice, key: i32, timestamp: i64, may_end: bool) -> Write {
+        let write = Write::roll_lasting(dice, key, timestamp);
+        match may_end && !write.text.starts_with("DELETE") && dice.one_in(4) {
+            true => write.for_seconds(*dice.pick(&TIMES_TO_LIVE)),
+            false => write,
+        }
+    }
+
     /// Some change of a partition. Of the timestamp its values are made, so that each is written once.
-    pub(crate) fn roll(dice: &Dice, key: i32, timestamp: i64) -> Write {
+    fn roll_lasting(dice: &Dice, key: i32, timestamp: i64) -> Write {
         let maker = Maker { dice, key, timestamp };
         match dice.below(16) {
             0..6 => maker.narrow_insert(),
@@ -109,6 +147,7 @@ impl Maker<'_> {
         let (a, b) = (self.value("a"), self.number());
         let cell = |cell| Table::Narrow.cell(self.key, 0, cell);
         Write {
+            ttl: None,
             effects: vec![
                 (cell(Cell::Marker), Some(Vec::new())),
                 (cell(Cell::A), Some(a.bytes())),
@@ -122,6 +161,7 @@ impl Maker<'_> {
     fn narrow_update(&self) -> Write {
         let a = self.value("u");
         Write {
+            ttl: None,
             effects: vec![(Table::Narrow.cell(self.key, 0, Cell::A), Some(a.bytes()))],
             text: "UPDATE s.narrow{} SET a = ? WHERE k = ?".to_owned(),
             values: vec![a, Bound::Int(self.key)],
@@ -134,6 +174,7 @@ impl Maker<'_> {
             false => ("", Table::Narrow.row(self.key, 0)),
         };
         Write {
+            ttl: None,
             effects: registers.into_iter().map(|register| (register, None)).collect(),
             text: format!("DELETE {what}FROM s.narrow{{}} WHERE k = ?"),
             values: vec![Bound::Int(self.key)],
@@ -144,6 +185,7 @@ impl Maker<'_> {
         let (clustering, v) = (self.clustering(), self.value("v"));
         let cell = |cell| Table::Wide.cell(self.key, clustering, cell);
         Write {
+            ttl: None,
             effects: vec![(cell(Cell::Marker), Some(Vec::new())), (cell(Cell::V), Some(v.bytes()))],
             text: "INSERT INTO s.wide (k, c, v) VALUES (?, ?, ?){}".to_owned(),
             values: vec![Bound::Int(self.key), Bound::Int(clustering), v],
@@ -153,6 +195,7 @@ impl Maker<'_> {
     fn wide_static(&self) -> Write {
         let s = self.value("s");
         Write {
+            ttl: None,
             effects: vec![(Table::Wide.static_cell(self.key), Some(s.bytes()))],
             text: "UPDATE s.wide{} SET s = ? WHERE k = ?".to_owned(),
             values: vec![s, Bound::Int(self.key)],
@@ -163,6 +206,7 @@ impl Maker<'_> {
         let (clustering, value) = (self.clustering(), self.value("m"));
         let entry = self.dice.below(*MAP_KEYS.end() as usize + 1) as i32;
         Write {
+            ttl: None,
             effects: vec![(Table::Wide.cell(self.key, clustering, Cell::M(entry)), Some(value.bytes()))],
             text: "UPDATE s.wide{} SET m[?] = ? WHERE k = ? AND c = ?".to_owned(),
             values: vec![Bound::Int(entry), value, Bound::Int(self.key), Bound::Int(clustering)],
@@ -177,6 +221,7 @@ impl Maker<'_> {
             (Table::Wide.cell(self.key, clustering, Cell::M(entry)), written)
         };
         Write {
+            ttl: None,
             effects: MAP_KEYS.map(entry).collect(),
             text: "UPDATE s.wide{} SET m = {?: ?} WHERE k = ? AND c = ?".to_owned(),
             values: vec![Bound::Int(kept), value.clone(), Bound::Int(self.key), Bound::Int(clustering)],
@@ -195,6 +240,7 @@ impl Maker<'_> {
             false => ("c >= ? AND c <= ?", vec![Bound::Int(first), Bound::Int(last)]),
         };
         Write {
+            ttl: None,
             effects: self.without(first..=last).collect(),
             text: format!("DELETE FROM s.wide{{}} WHERE k = ? AND {condition}"),
             values: [Bound::Int(self.key)].into_iter().chain(bounds).collect(),
@@ -204,6 +250,7 @@ impl Maker<'_> {
     fn wide_delete(&self) -> Write {
         let static_cell = (Table::Wide.static_cell(self.key), None);
         Write {
+            ttl: None,
             effects: self.without(CLUSTERINGS).chain([static_cell]).collect(),
             text: "DELETE FROM s.wide{} WHERE k = ?".to_owned(),
             values: vec![Bound::Int(self.key)],
@@ -227,6 +274,8 @@ pub(crate) struct Read {
     pub(crate) slice: RangeInclusive<i32>,
     /// Do rows come in the table's order, or backwards?
     pub(crate) is_reversed: bool,
+    /// Does it ask when a cell was written, and for how long?
+    pub(crate) has_metadata: bool,
 }
 
 impl Read {
@@ -239,6 +288,7 @@ impl Read {
             keys,
             slice: table.clusterings(),
             is_reversed: false,
+            has_metadata: false,
         }
     }
 
@@ -254,14 +304,27 @@ impl Read {
     /// Some read of some of these keys.
     pub(crate) fn roll(dice: &Dice, keys: &[i32]) -> Read {
         let key = *dice.pick(keys);
-        match dice.below(12) {
+        let read = match dice.below(12) {
             0..6 => Read::narrow(key),
             6 => Read::several(dice, keys),
             7 => Read::all(*dice.pick(&Table::ALL), keys.to_vec()),
             8 => Read::wide(key, " ORDER BY c ASC", true),
             9 => Read::wide(key, "", false),
             _ => Read::slice(dice, key),
-        }
+        };
+        if dice.one_in(5) { read.with_metadata() } else { read }
+    }
+
+    /// The same, and what is known of a cell beside its value.
+    fn with_metadata(self) -> Read {
+        let column = self.table.dated_column();
+        let text = self.text.replacen(" FROM", &format!(", WRITETIME({column}), TTL({column}) FROM"), 1);
+        Read { text, has_metadata: true, ..self }
+    }
+
+    /// How many columns come.
+    pub(crate) fn column_count(&self) -> usize {
+        self.table.columns().split(',').count() + if self.has_metadata { 2 } else { 0 }
     }
 
     fn several(dice: &Dice, keys: &[i32]) -> Read {

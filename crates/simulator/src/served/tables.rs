@@ -84,6 +84,22 @@ impl Table {
         }
     }
 
+    /// The column that reads ask about.
+    pub(crate) fn dated_column(self) -> &'static str {
+        match self {
+            Table::Narrow => "a",
+            Table::Wide => "v",
+        }
+    }
+
+    /// The cell of that column.
+    pub(crate) fn dated_cell(self, key: i32, clustering: i32) -> Register {
+        match self {
+            Table::Narrow => self.cell(key, clustering, Cell::A),
+            Table::Wide => self.cell(key, clustering, Cell::V),
+        }
+    }
+
     /// What every read of it selects.
     pub(crate) fn columns(self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@
 //! 3. Between two rounds of that, alone: a truncation or a change of the schema, by statements.
 //! 4. The life ends as the seed says, in the midst of it or in order.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::client::{Client, PATIENCE, keys};
 use super::connection::{Connection, PreparedIds, parameters};
+use super::expiry::WallClock;
 use super::fuse::Fuse;
 use super::model::Model;
 use super::plan::{Ending, Plan};
@@ -48,6 +49,8 @@ pub(crate) struct Tenant {
     /// Columns that the narrow table was given, and one that it may have been given.
     pub(super) columns: RefCell<(Vec<String>, Option<String>)>,
     has_schema: RefCell<bool>,
+    /// What the wall clock shows, if it goes on from life to life.
+    clock: Cell<Option<WallClock>>,
     /// What each client has prepared.
     prepared: [PreparedIds; CLIENT_COUNT],
     /// A table that was dropped, or may be, and is to be made again.
@@ -79,6 +82,7 @@ impl Tenant {
             truncating: RefCell::default(),
             columns: RefCell::default(),
             has_schema: RefCell::default(),
+            clock: Cell::default(),
             prepared: Default::default(),
             remaking: RefCell::default(),
         }
@@ -87,6 +91,10 @@ impl Tenant {
     /// All lives.
     pub(crate) async fn live(&self) -> Result<(), Violation> {
         let dice = self.dice(0, 0);
+        // The others' clocks are set at each start, forth or back: what ends is not for them.
+        if !dice.one_in(4) {
+            self.clock.set(Some(WallClock::shows(START_MICROS)));
+        }
         for life in 1..=dice.between(2, 5) {
             let plan = Plan::roll(&self.dice(life, 1));
             self.note(format_args!(
@@ -186,7 +194,7 @@ impl Tenant {
         let address = SocketAddr::new(node_address(self.node), PORT);
         let (disk, network) = (self.world.hosts.disk(self.node), self.world.network.host(address.ip()));
         let (options, delay_max) = (plan.options(address), plan.io_delay_max);
-        let now_micros = START_MICROS + plan.clock_skew_micros;
+        let clock = self.start_clock(plan);
         let (report, started) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let visits = self.world.ways.clone();
@@ -196,7 +204,7 @@ impl Tenant {
             let runtime = runtime::Runtime {
                 disk: Arc::new(disk),
                 network,
-                clock: Arc::new(VirtualClock::new(now_micros)),
+                clock: Arc::new(clock),
                 random: Arc::new(SeededRandom::new(seeds[0])),
                 background: Background::seeded_tasks(seeds[1], Duration::from_millis(200)),
                 io: Io::seeded(seeds[2], delay_max),
@@ -214,6 +222,18 @@ impl Tenant {
             }
         });
         started
+    }
+
+    /// The node's wall clock in a life that begins now.
+    fn start_clock(&self, plan: &Plan) -> VirtualClock {
+        let Some(before) = self.clock.get() else {
+            return VirtualClock::new(START_MICROS + plan.clock_skew_micros);
+        };
+        let rest_micros = i64::try_from(plan.rest.as_micros()).expect("some days");
+        let clock = WallClock::shows(before.micros() + rest_micros);
+        self.clock.set(Some(clock));
+        self.model.borrow_mut().start_clock(clock);
+        VirtualClock::new(clock.micros())
     }
 
     /// Steps 1 to 3.
@@ -281,6 +301,7 @@ impl Tenant {
         }
         self.check_columns().await?;
         let mut decided = Shown::default();
+        let look = self.model.borrow().look();
         let all_keys: Vec<i32> = (0..CLIENT_COUNT).flat_map(keys).collect();
         for table in Table::ALL {
             let read = Read::all(table, all_keys.clone());
@@ -290,13 +311,15 @@ impl Tenant {
             }
             let mut shown = Shown::default();
             let model = self.model.borrow();
-            let checked = shown.take(&read, &rows).and_then(|()| shown.check(&read, &model, model.now()));
+            let look = model.received(look);
+            let checked = shown.take(&read, &rows).and_then(|()| shown.check(&read, &model, look));
             checked.map_err(|what| self.wrong(format!("after a start, {table}: {what}")))?;
             decided.registers.append(&mut shown.registers);
         }
         *self.truncating.borrow_mut() = None;
         *self.remaking.borrow_mut() = None;
-        let outcome = self.model.borrow_mut().decide(&decided.registers);
+        let look = self.model.borrow().received(look);
+        let outcome = self.model.borrow_mut().decide(&decided.registers, look);
         outcome.map_err(|what| self.wrong(format!("after a start: {what}")))?;
         Ok(true)
     }
@@ -308,7 +331,7 @@ impl Tenant {
             match self.ask_with(&read.text, asked).await? {
                 None => return Ok(None),
                 Some(Response::Rows(page)) => {
-                    let page_rows = rows_of(&page, read.table);
+                    let page_rows = rows_of(&page, read);
                     rows.extend(page_rows.map_err(|what| self.wrong(what))?);
                     match page.paging_state {
                         None => return Ok(Some(rows)),

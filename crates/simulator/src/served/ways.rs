@@ -36,6 +36,10 @@ pub enum Way {
     TableMadeAgain,
     /// A connection that broke while requests were under way.
     BrokenConnection,
+    /// A write that ends by itself.
+    TimeToLive,
+    /// A cell of which a read told when it ends.
+    Metadata,
     /// A life that was cut off.
     Crash,
     /// A write that was acknowledged and might be lost by `periodic`.
@@ -46,7 +50,7 @@ pub enum Way {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 15] = [
+    pub const ALL: [Way; 17] = [
         Way::ReadAtOnce,
         Way::WriteAtOnce,
         Way::ReadSent,
@@ -59,6 +63,8 @@ impl Way {
         Way::Truncation,
         Way::TableMadeAgain,
         Way::BrokenConnection,
+        Way::TimeToLive,
+        Way::Metadata,
         Way::Crash,
         Way::MayBeLost,
         Way::Unprepared,
