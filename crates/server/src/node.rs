@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use assembly::{AnswerOptions, AssembledNode, NodeOptions, PreparedOptions, Seat};
+use assembly::{AnswerOptions, AssembledNode, NodeOptions, NodeView, PreparedOptions, Seat};
 use runtime::{BoundListener, Runtime};
 use storage::{Demand, LocalShards, Shards};
 use tokio::sync::watch;
@@ -81,11 +81,11 @@ impl Entrance {
     }
 
     /// What the management port of the node behind it knows.
-    fn management(&self, node: &AssembledNode, stop: watch::Sender<bool>) -> ManagementState {
+    fn management(&self, view: &NodeView, shards: &Shards, stop: watch::Sender<bool>) -> ManagementState {
         let Door { clients, limits, figures, connections, .. } = self.door.clone();
         ManagementState::new(
-            node.view().clone(),
-            node.shards().clone(),
+            view.clone(),
+            shards.clone(),
             connections,
             clients,
             RequestMemory { figures, limit_bytes: limits.in_flight_bytes },
@@ -114,7 +114,7 @@ impl Server {
             None => None,
             Some((listener, guard)) => {
                 let address = listener.local_address().ok();
-                let state = entrance.management(&node, request_stop);
+                let state = entrance.management(node.view(), node.shards(), request_stop);
                 management::start(listener, guard, state).map_err(ServerError::Thread)?;
                 address
             }
@@ -168,11 +168,13 @@ impl Server {
     }
 }
 
-/// A running node whose shards are tasks of one thread, as a simulator runs it. It has no management port.
+/// A running node whose shards are tasks of one thread, as a simulator runs it; its management port is one more.
 pub struct LocalServer {
     node: AssembledNode<LocalShards>,
     listen: SocketAddr,
     ways: Arc<[Arc<RequestWays>]>,
+    /// The management port is served until it is gone.
+    _stop_requested: watch::Receiver<bool>,
     /// As for [`Server`].
     _open: watch::Sender<bool>,
 }
@@ -184,13 +186,19 @@ impl LocalServer {
     /// As for [`Server::start`].
     pub async fn start(runtime: &Runtime, options: ServerOptions) -> Result<LocalServer, ServerError> {
         let entrance = Entrance::take(runtime, &options)?;
+        let management = bind_management(runtime, &options)?;
         let (door, clients) = (entrance.door.clone(), Arc::new(entrance.door.clients.clone()));
         let options = node_options(options, entrance.listen);
         let serve = move |seat| serve_shard(door.clone(), seat);
         let node = assembly::start_local(runtime, options, clients, serve).await?;
         _ = entrance.open.send(true);
+        let (request_stop, stop_requested) = watch::channel(false);
+        if let Some((listener, guard)) = management {
+            let state = entrance.management(node.view(), node.shards(), request_stop);
+            runtime::spawn_local("management", management::serve(listener, guard, state));
+        }
         let Entrance { door, listen, open } = entrance;
-        Ok(LocalServer { node, listen, ways: door.ways, _open: open })
+        Ok(LocalServer { node, listen, ways: door.ways, _stop_requested: stop_requested, _open: open })
     }
 
     /// Where CQL is spoken.

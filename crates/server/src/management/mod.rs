@@ -122,7 +122,7 @@ pub(crate) fn start(listener: BoundListener, guard: Guard, state: ManagementStat
 }
 
 /// Serves the port until nobody listens for a stop any more, which is when the node is gone.
-async fn serve(listener: BoundListener, guard: Guard, state: ManagementState) {
+pub(crate) async fn serve(listener: BoundListener, guard: Guard, state: ManagementState) {
     let listener = match listener.open() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the management port can not listen"),
