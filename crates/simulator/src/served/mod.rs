@@ -1,7 +1,7 @@
 //! Nodes that serve clients, all in one thread: sockets, frames, statements, shards, logs and files as in production.
 //!
 //! ```text
-//!   10.0.1.n  clients ── frames ──► MemoryNetwork ── frames ──► 10.0.0.n  nodes
+//!  127.0.1.n  clients ── frames ──► MemoryNetwork ── frames ──► 127.0.0.n nodes
 //!                │                  latency, cuts, resets            │  each with its own tasks, disk,
 //!                ▼                                                   ▼  clock and random numbers
 //!              model: what each read may show              killed by being dropped, started again
@@ -16,7 +16,8 @@
 //! |---|---|
 //! | how do several nodes live in one thread? | `hosts.rs` |
 //! | how does a node live and die? | `tenant.rs`, `plan.rs`, `fuse.rs` |
-//! | what is done to its schema? | `operator.rs` |
+//! | what is done to its schema, and when it is idle? | `operator.rs` |
+//! | what is done to it while it serves? | `manager.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
 //! | what may they see? | `model.rs`, `expiry.rs`, `shown.rs` |
 //! | which ways did requests take? | `ways.rs` |
@@ -26,6 +27,7 @@ mod connection;
 mod expiry;
 mod fuse;
 mod hosts;
+mod manager;
 mod model;
 mod operator;
 mod plan;
@@ -70,7 +72,7 @@ impl World {
     }
 }
 
-/// Where a node is.
+/// Where a node is: as far as its management port knows, on the machine of whoever asks.
 pub(crate) fn node_address(node: usize) -> IpAddr {
     address(0, node)
 }
@@ -82,7 +84,7 @@ pub(crate) fn clients_address(node: usize) -> IpAddr {
 
 fn address(net: u8, number: usize) -> IpAddr {
     let last = u8::try_from(number + 1).expect("a handful of hosts");
-    IpAddr::V4(Ipv4Addr::new(10, 0, net, last))
+    IpAddr::V4(Ipv4Addr::new(127, 0, net, last))
 }
 
 /// Runs one seed, and tells which ways its requests took. With a fault planted in its nodes it ought to find it.

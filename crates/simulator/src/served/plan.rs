@@ -8,6 +8,7 @@ use server::{Limits, ServerOptions};
 use storage::{StorageOptions, SyncMode};
 
 use super::client::PROMISE_TAKES_MAX;
+use super::manager;
 use crate::Fate;
 use crate::dice::Dice;
 
@@ -108,7 +109,7 @@ impl Plan {
         ServerOptions {
             storage,
             listen: address,
-            management: None,
+            management: Some(SocketAddr::new(address.ip(), manager::PORT)),
             management_token_file: None,
             memory_bytes: 64 << 20,
             shared_bytes: 64 << 20,

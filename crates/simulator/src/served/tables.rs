@@ -51,6 +51,13 @@ pub(crate) enum Place {
 impl Table {
     pub(crate) const ALL: [Table; 2] = [Table::Narrow, Table::Wide];
 
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Table::Narrow => "narrow",
+            Table::Wide => "wide",
+        }
+    }
+
     /// The statement that makes it.
     pub(crate) fn statement(self) -> &'static str {
         match self {
@@ -111,9 +118,6 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Table::Narrow => "s.narrow",
-            Table::Wide => "s.wide",
-        })
+        write!(f, "s.{}", self.name())
     }
 }

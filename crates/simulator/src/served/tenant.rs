@@ -41,7 +41,7 @@ const START_MICROS: i64 = runtime::ManualClock::DEFAULT_START_MICROS;
 
 pub(crate) struct Tenant {
     pub(super) world: Rc<World>,
-    node: usize,
+    pub(super) node: usize,
     pub(super) model: Rc<RefCell<Model>>,
     timestamp: Rc<RefCell<i64>>,
     /// A table whose truncation was sent and not answered, or that it was dropped.
@@ -253,8 +253,11 @@ impl Tenant {
             let clients: Vec<_> = clients.collect();
             let working = clients.iter().map(|client| client.work(dice.between(2, 12)));
             let working = futures_util::future::join_all(working);
-            let (done, ()) = tokio::join!(working, self.disturb(&dice));
+            let managing = self.dice(life, 50 + round);
+            let managing = self.manage(&managing);
+            let (done, managed, ()) = tokio::join!(working, managing, self.disturb(&dice));
             done.into_iter().collect::<Result<(), _>>()?;
+            managed?;
             self.between_rounds(&dice).await?;
             if !self.world.hosts.is_alive(self.node) {
                 return Ok(());
@@ -368,7 +371,7 @@ impl Tenant {
         Violation::new(format!("node {}: {what}", self.node))
     }
 
-    fn note(&self, line: impl std::fmt::Display) {
+    pub(super) fn note(&self, line: impl std::fmt::Display) {
         self.world.note(format_args!("node {}: {line}", self.node));
     }
 

@@ -40,6 +40,8 @@ pub enum Way {
     TimeToLive,
     /// A cell of which a read told when it ends.
     Metadata,
+    /// Something that was done over the management port.
+    Managed,
     /// A life that was cut off.
     Crash,
     /// A write that was acknowledged and might be lost by `periodic`.
@@ -50,7 +52,7 @@ pub enum Way {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 17] = [
+    pub const ALL: [Way; 18] = [
         Way::ReadAtOnce,
         Way::WriteAtOnce,
         Way::ReadSent,
@@ -65,6 +67,7 @@ impl Way {
         Way::BrokenConnection,
         Way::TimeToLive,
         Way::Metadata,
+        Way::Managed,
         Way::Crash,
         Way::MayBeLost,
         Way::Unprepared,
