@@ -48,6 +48,8 @@ pub(crate) struct Client {
     pub(crate) address: SocketAddr,
     /// Of what it writes, the next one.
     pub(crate) timestamp: Rc<RefCell<i64>>,
+    /// Does the disk fail now and then?
+    pub(crate) reads_may_fail: bool,
     pub(crate) prepared: PreparedIds,
     /// Burns with each burst.
     pub(crate) fuse: Rc<Fuse>,
@@ -340,6 +342,11 @@ impl Client {
                     if let Asked::Write(units) = asked {
                         self.model.borrow_mut().withdraw(&units);
                     }
+                    return Ok(None);
+                }
+                let is_read = matches!(asked, Asked::Read { .. });
+                if is_read && self.reads_may_fail && matches!(error.kind, ErrorKind::ReadFailure { .. }) {
+                    self.world.ways.add(Way::RefusedRead, 1);
                     return Ok(None);
                 }
                 // A page that comes with a state of before a start, or a node that is told to stop.

@@ -17,7 +17,7 @@
 //! | how do several nodes live in one thread? | `hosts.rs` |
 //! | how does a node live and die? | `tenant.rs`, `plan.rs`, `fuse.rs` |
 //! | what is done to its schema, and when it is idle? | `operator.rs` |
-//! | what is done to it while it serves? | `manager.rs` |
+//! | what is done to it while it serves? | `manager.rs`, `spoiler.rs`, `flaky_disk.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
 //! | what may they see? | `model.rs`, `expiry.rs`, `shown.rs` |
 //! | which ways did requests take? | `ways.rs` |
@@ -25,6 +25,7 @@
 mod client;
 mod connection;
 mod expiry;
+mod flaky_disk;
 mod fuse;
 mod hosts;
 mod manager;
@@ -32,6 +33,7 @@ mod model;
 mod operator;
 mod plan;
 mod shown;
+mod spoiler;
 mod statement;
 mod tables;
 mod tenant;

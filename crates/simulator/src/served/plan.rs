@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use server::{Limits, ServerOptions};
-use storage::{StorageOptions, SyncMode};
+use storage::{DiskFailurePolicy, StorageOptions, SyncMode};
 
 use super::client::PROMISE_TAKES_MAX;
 use super::manager;
@@ -14,6 +14,9 @@ use crate::dice::Dice;
 
 /// Beyond the period itself, what `periodic` may lose: the sync that was under way.
 const SYNC_MAX: Duration = Duration::from_millis(100);
+
+/// Where a node keeps its data on its disk.
+pub(super) const DIRECTORY: &str = "/peristyle";
 
 /// How long a node may be down: as good as not at all, for longer than some values live, and than tombstones are kept.
 const RESTS_SECONDS: [u64; 6] = [0, 0, 2, 60, 7_200, 11 * 24 * 3_600];
@@ -67,6 +70,8 @@ pub(super) struct Plan {
     pub(super) cache_bytes: usize,
     pub(super) ending: Ending,
     pub(super) flush_at_stop: bool,
+    /// Do reads of the disk fail, and give wrong bytes, now and then?
+    pub(super) spoils_reads: bool,
     pub(super) io_delay_max: Duration,
     /// How far this node's wall clock is from the others', if somebody sets it between two lives.
     pub(super) clock_skew_micros: i64,
@@ -91,6 +96,7 @@ impl Plan {
             cache_bytes: *dice.pick(&[0, 20_000, 4_000_000]),
             ending: Ending::roll(dice),
             flush_at_stop: dice.one_in(2),
+            spoils_reads: dice.one_in(3),
             io_delay_max: Duration::from_micros(dice.between(0, 6_000)),
             rest: Duration::from_secs(*dice.pick(&RESTS_SECONDS)),
             clock_skew_micros: dice.between(0, 7_200_000_000) as i64 - 3_600_000_000,
@@ -104,7 +110,12 @@ impl Plan {
             memtable_bytes: self.memtable_bytes,
             cache_bytes: self.cache_bytes,
             log_bytes: 0,
-            ..StorageOptions::new("/peristyle", self.shard_count, 64 << 20)
+            // A node that were to serve nobody after the first failure would not be tried any further.
+            disk_failure_policy: match self.spoils_reads {
+                true => DiskFailurePolicy::Ignore,
+                false => DiskFailurePolicy::default(),
+            },
+            ..StorageOptions::new(DIRECTORY, self.shard_count, 64 << 20)
         };
         ServerOptions {
             storage,

@@ -20,10 +20,12 @@ use tokio::time::Instant;
 use super::client::{Client, PATIENCE, keys};
 use super::connection::{Connection, PreparedIds, parameters};
 use super::expiry::WallClock;
+use super::flaky_disk::{Failures, FlakyDisk};
 use super::fuse::Fuse;
 use super::model::Model;
 use super::plan::{Ending, Plan};
 use super::shown::{Shown, rows_of};
+use super::spoiler::Spoiled;
 use super::statement::Read;
 use super::tables::Table;
 use super::ways::Way;
@@ -51,6 +53,10 @@ pub(crate) struct Tenant {
     has_schema: RefCell<bool>,
     /// What the wall clock shows, if it goes on from life to life.
     clock: Cell<Option<WallClock>>,
+    /// What the disk gives wrongly.
+    pub(super) spoiled: Spoiled,
+    /// What it does not read.
+    pub(super) failures: Failures,
     /// What each client has prepared.
     prepared: [PreparedIds; CLIENT_COUNT],
     /// A table that was dropped, or may be, and is to be made again.
@@ -83,6 +89,8 @@ impl Tenant {
             columns: RefCell::default(),
             has_schema: RefCell::default(),
             clock: Cell::default(),
+            spoiled: Spoiled::default(),
+            failures: Failures::default(),
             prepared: Default::default(),
             remaking: RefCell::default(),
         }
@@ -122,7 +130,7 @@ impl Tenant {
             match started.await {
                 Ok(Ok(serving)) => {
                     *ways.borrow_mut() = Some(serving.ways);
-                    self.serve(life, &fuse).await?;
+                    self.serve(life, plan, &fuse).await?;
                     _ = stop.send(plan.flush_at_stop);
                     match serving.ended.await {
                         Ok(Ok(())) => Ok(Life::Whole),
@@ -173,6 +181,8 @@ impl Tenant {
                 self.world.ways.add(Way::MayBeLost, lost);
             }
         }
+        self.spoiled.mend(&disk);
+        self.failures.clear();
         let left = match plan.ending.is_power_cut() {
             false => disk.kill(),
             true => disk.crash(self.dice(*self.timestamp.borrow() as u64, 2).between(0, u64::MAX - 1)),
@@ -193,6 +203,7 @@ impl Tenant {
         let seeds = [(); 3].map(|()| seed());
         let address = SocketAddr::new(node_address(self.node), PORT);
         let (disk, network) = (self.world.hosts.disk(self.node), self.world.network.host(address.ip()));
+        let disk = FlakyDisk { disk, failures: self.failures.clone() };
         let (options, delay_max) = (plan.options(address), plan.io_delay_max);
         let clock = self.start_clock(plan);
         let (report, started) = oneshot::channel();
@@ -237,7 +248,7 @@ impl Tenant {
     }
 
     /// Steps 1 to 3.
-    async fn serve(&self, life: u64, fuse: &Rc<Fuse>) -> Result<(), Violation> {
+    async fn serve(&self, life: u64, plan: &Plan, fuse: &Rc<Fuse>) -> Result<(), Violation> {
         if !*self.has_schema.borrow() || self.remaking.borrow().is_some() {
             if !self.make_schema().await? {
                 return Ok(());
@@ -249,15 +260,22 @@ impl Tenant {
         }
         for round in 0..ROUND_COUNT {
             let dice = self.dice(life, 10 + round);
-            let clients = (0..CLIENT_COUNT).map(|number| self.client(life, round, number, fuse));
+            let clients = (0..CLIENT_COUNT).map(|number| self.client(life, round, number, plan, fuse));
             let clients: Vec<_> = clients.collect();
             let working = clients.iter().map(|client| client.work(dice.between(2, 12)));
             let working = futures_util::future::join_all(working);
+            let spoiling = self.dice(life, 40 + round);
+            let spoiling = async {
+                if plan.spoils_reads {
+                    self.spoil(&spoiling).await;
+                }
+            };
             let managing = self.dice(life, 50 + round);
-            let managing = self.manage(&managing);
-            let (done, managed, ()) = tokio::join!(working, managing, self.disturb(&dice));
+            let managing = self.manage(&managing, plan.spoils_reads);
+            let (done, managed, (), ()) = tokio::join!(working, managing, self.disturb(&dice), spoiling);
             done.into_iter().collect::<Result<(), _>>()?;
             managed?;
+            self.failures.clear();
             self.between_rounds(&dice).await?;
             if !self.world.hosts.is_alive(self.node) {
                 return Ok(());
@@ -266,7 +284,7 @@ impl Tenant {
         Ok(())
     }
 
-    fn client(&self, life: u64, round: u64, number: usize, fuse: &Rc<Fuse>) -> Client {
+    fn client(&self, life: u64, round: u64, number: usize, plan: &Plan, fuse: &Rc<Fuse>) -> Client {
         Client {
             world: Rc::clone(&self.world),
             node: self.node,
@@ -275,6 +293,7 @@ impl Tenant {
             dice: self.dice(life, 100 + 10 * round + number as u64),
             address: SocketAddr::new(node_address(self.node), PORT),
             timestamp: Rc::clone(&self.timestamp),
+            reads_may_fail: plan.spoils_reads,
             prepared: Rc::clone(&self.prepared[number]),
             fuse: Rc::clone(fuse),
         }

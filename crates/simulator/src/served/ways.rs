@@ -42,6 +42,10 @@ pub enum Way {
     Metadata,
     /// Something that was done over the management port.
     Managed,
+    /// A file of which a byte was changed for a while.
+    SpoiledFile,
+    /// A read that was refused because the disk failed.
+    RefusedRead,
     /// A life that was cut off.
     Crash,
     /// A write that was acknowledged and might be lost by `periodic`.
@@ -52,7 +56,7 @@ pub enum Way {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 18] = [
+    pub const ALL: [Way; 20] = [
         Way::ReadAtOnce,
         Way::WriteAtOnce,
         Way::ReadSent,
@@ -68,6 +72,8 @@ impl Way {
         Way::TimeToLive,
         Way::Metadata,
         Way::Managed,
+        Way::SpoiledFile,
+        Way::RefusedRead,
         Way::Crash,
         Way::MayBeLost,
         Way::Unprepared,
