@@ -16,7 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 use super::expiry::{Seconds, WallClock};
-use super::tables::{Register, Table};
+use super::tables::{Place, Register, Table};
+
+/// Units that are kept although nothing may be part of them any more.
+const UNITS_KEPT: usize = 5_000;
 
 /// Something that happens whole or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,11 +127,11 @@ impl Model {
 
     /// They were refused: nothing of them was done or will be.
     pub(crate) fn withdraw(&mut self, units: &[Unit]) {
-        for versions in self.registers.values_mut() {
+        self.registers.retain(|_, versions| {
             versions.retain(|_, version| !units.contains(&version.unit));
-        }
-        self.registers.retain(|_, versions| !versions.is_empty());
-        self.forget_units();
+            !versions.is_empty()
+        });
+        units.iter().for_each(|unit| _ = self.units.remove(unit));
     }
 
     /// It was acknowledged.
@@ -158,11 +161,11 @@ impl Model {
 
     /// Keys of which anything is known.
     pub(crate) fn rows(&self, table: Table, key: i32) -> BTreeSet<i32> {
-        let places = self.registers.keys().filter(|register| (register.table, register.key) == (table, key));
+        let places = self.partition(table, key).map(|(register, _)| register.place);
         places
-            .filter_map(|register| match register.place {
-                super::tables::Place::Static => None,
-                super::tables::Place::Row(clustering, _) => Some(clustering),
+            .filter_map(|place| match place {
+                Place::Static => None,
+                Place::Row(clustering, _) => Some(clustering),
             })
             .collect()
     }
@@ -179,8 +182,17 @@ impl Model {
     }
 
     fn versions(&self, table: Table, key: i32) -> impl Iterator<Item = &Version> {
-        let registers = self.registers.iter().filter(move |(at, _)| (at.table, at.key) == (table, key));
-        registers.flat_map(|(_, versions)| versions.values())
+        self.partition(table, key).flat_map(|(_, versions)| versions.values())
+    }
+
+    /// The registers of a partition of which anything is known.
+    fn partition(
+        &self,
+        table: Table,
+        key: i32,
+    ) -> impl Iterator<Item = (&Register, &BTreeMap<i64, Version>)> {
+        let registers = self.registers.range(table.static_cell(key)..);
+        registers.take_while(move |(at, _)| (at.table, at.key) == (table, key))
     }
 
     /// May a read show this?
@@ -265,7 +277,10 @@ impl Model {
             }
         }
         self.registers = registers;
-        self.forget_units();
+        // Looking for them takes long, and does no good while there are few.
+        if self.units.len() > UNITS_KEPT {
+            self.forget_units();
+        }
     }
 
     /// The node went without having to keep what was acknowledged since then. Gives how many writes that were.

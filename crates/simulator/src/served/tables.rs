@@ -42,6 +42,7 @@ pub(crate) struct Register {
     pub(crate) place: Place,
 }
 
+/// Where in a partition; what comes first here is the first of the partition's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Static,
