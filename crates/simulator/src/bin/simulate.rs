@@ -5,7 +5,7 @@
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
 //! found it, or that none of `--seeds` did; `--plant NAME` plants one.
 //!
-//! Every seed runs twice, and the two runs must agree on every event. The seed is printed first and
+//! Every seed runs twice, unless `--once`, and the two runs must agree on every event, and on the ways. The seed is printed first and
 //! last; a failed one leaves the line that repeats it.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
@@ -34,14 +34,10 @@ enum Kind {
 }
 
 impl Kind {
-    fn run(self, seed: u64, ways: &Ways) -> Outcome {
+    fn run(self, seed: u64) -> (Outcome, Ways) {
         match self {
-            Kind::Coordinator => simulate(seed),
-            Kind::Served => {
-                let (outcome, taken) = simulate_served(seed, None);
-                ways.add_all(&taken);
-                outcome
-            }
+            Kind::Coordinator => (simulate(seed), Ways::default()),
+            Kind::Served => simulate_served(seed, None),
         }
     }
 
@@ -113,7 +109,7 @@ fn main() -> ExitCode {
         }
     }
     if options.kinds.contains(&Kind::Served) {
-        println!("ways: {ways}");
+        println!("ways that requests took:\n{ways}");
         if !ways.missing().is_empty() {
             println!("never taken: {:?}", ways.missing());
         }
@@ -149,9 +145,17 @@ fn plants(options: &Options) -> ExitCode {
 /// Runs a seed twice. Did all go well?
 fn both(kind: Kind, seed: u64, options: &Options, ways: &Ways) -> bool {
     println!("seed {seed}, {}", kind.name());
-    let outcome = kind.run(seed, ways);
-    let again = if options.once { outcome.clone() } else { kind.run(seed, &Ways::default()) };
+    let (outcome, taken) = kind.run(seed);
+    let (again, taken_again) = match options.once {
+        true => (outcome.clone(), taken.clone()),
+        false => kind.run(seed),
+    };
     let is_well = report(&outcome, &again, options.event_count);
+    ways.add_all(&taken);
+    if is_well && taken != taken_again {
+        println!("seed {seed} does not repeat: its requests took\n{taken}and then\n{taken_again}");
+        return false;
+    }
     println!("seed {seed}: {} events, digest {:016x}", outcome.events.count(), outcome.events.digest());
     is_well
 }

@@ -81,12 +81,19 @@ impl Way {
 }
 
 /// How often each was taken.
-#[derive(Clone, Debug, Default)]
-pub struct Ways(Rc<RefCell<BTreeMap<Way, u64>>>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ways(Rc<RefCell<BTreeMap<Way, Taken>>>);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    count: u64,
+    /// In how many other runs that were added.
+    run_count: u64,
+}
 
 impl Ways {
     pub(crate) fn add(&self, way: Way, count: u64) {
-        *self.0.borrow_mut().entry(way).or_default() += count;
+        self.0.borrow_mut().entry(way).or_default().count += count;
     }
 
     /// Adds what the requests of a node took.
@@ -110,12 +117,19 @@ impl Ways {
 
     /// How often it was taken.
     pub fn count(&self, way: Way) -> u64 {
+        self.taken(way).count
+    }
+
+    fn taken(&self, way: Way) -> Taken {
         self.0.borrow().get(&way).copied().unwrap_or_default()
     }
 
     /// Adds what another run took.
     pub fn add_all(&self, other: &Ways) {
-        other.0.borrow().iter().for_each(|(way, count)| self.add(*way, *count));
+        for way in Way::ALL.into_iter().filter(|way| other.count(*way) > 0) {
+            self.add(way, other.count(way));
+            self.0.borrow_mut().entry(way).or_default().run_count += 1;
+        }
     }
 
     /// Those that were never taken.
@@ -126,7 +140,11 @@ impl Ways {
 
 impl fmt::Display for Ways {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<_> = Way::ALL.iter().map(|way| format!("{way:?} {}", self.count(*way))).collect();
-        f.write_str(&words.join(", "))
+        for way in Way::ALL {
+            let Taken { count, run_count } = self.taken(way);
+            let name = format!("{way:?}");
+            writeln!(f, "  {name:<18} {count:>9} in {run_count} runs")?;
+        }
+        Ok(())
     }
 }
