@@ -70,6 +70,8 @@ plants! {
     AnsweredTwice,
     /// The plan of a prepared statement is used on after the schema has changed.
     StalePlan,
+    /// What is written to live for a while lives for ever.
+    TimeToLiveForgotten,
 }
 
 const _: () = assert!(Plant::ALL.len() <= u64::BITS as usize, "each has a bit");

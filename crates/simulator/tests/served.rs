@@ -37,6 +37,8 @@ fn planted_faults_are_found() {
         Plant::AnswersSwapped,
         Plant::UnloggedWrite,
         Plant::StalePlan,
+        Plant::TimeToLiveForgotten,
+        Plant::BatchUnrecorded,
     ];
     for plant in plants {
         let found = (1..40).find(|seed| simulate_served(*seed, Some(plant)).0.violation.is_some());

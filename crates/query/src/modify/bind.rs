@@ -8,7 +8,7 @@ use coordinator::{Consistency, Coordinator};
 use rows::{
     Clustering, DeletionTime, Liveness, PartitionKey, RangeTombstone, Row, RowBuilder, Slice, Slices,
 };
-use runtime::Piece;
+use runtime::{Piece, Plant};
 use storage::{ReadCommand, ReadLimits, ReadTarget};
 
 use super::batch::BatchEntry;
@@ -90,6 +90,7 @@ impl Writer<'_> {
             },
             time_to_live: match plan.statement {
                 StatementType::Delete => 0,
+                _ if self.coordinator.has_planted(Plant::TimeToLiveForgotten) => 0,
                 _ => time_to_live(plan, bindings)?,
             },
             now: self.now,
