@@ -172,6 +172,10 @@ fn report(outcome: &Outcome, again: &Outcome, event_count: usize) -> bool {
     if outcome.events != again.events {
         let pairs = outcome.events.last(usize::MAX).iter().zip(again.events.last(usize::MAX));
         let differing = pairs.enumerate().find(|(_, (first, second))| first != second);
+        let index = differing.as_ref().map_or(0, |(index, _)| *index);
+        for line in &outcome.events.last(usize::MAX)[index.saturating_sub(event_count)..index] {
+            println!("  {line}");
+        }
         println!("seed {} does not repeat: {differing:?}", outcome.seed);
         return false;
     }
