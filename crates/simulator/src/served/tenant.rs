@@ -379,6 +379,8 @@ impl Tenant {
             connection.call(Request::Query(Query { query: Text::from(text), parameters })).await
         };
         match tokio::time::timeout(PATIENCE, asking).await {
+            // The last words of a node whose disk has no power.
+            Ok(Ok(Response::Error(_))) if !self.world.hosts.is_alive(self.node) => Ok(None),
             Ok(Ok(response)) => Ok(Some(response)),
             _ if !self.world.hosts.is_alive(self.node) => Ok(None),
             Ok(Err(error)) => Err(self.wrong(format!("{text}: {error}"))),
