@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let chunks = arguments.list("chunks");
     let chunks = if chunks.is_empty() { vec![if is_short { AUTO } else { "16" }.to_owned()] } else { chunks };
     let mut build = cargo();
-    build.args(["build", "--release", "-p", "runtime", "-p", "client", "--examples"]);
+    build.args(["build", "--release", "-p", "peristyle-runtime", "-p", "peristyle-client", "--examples"]);
     crate::peers::succeed(&mut build)?;
     let mut all = Vec::new();
     for chunk in &chunks {

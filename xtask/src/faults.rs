@@ -62,9 +62,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         tally += judged(&format!("disk_failure_policy {policy}"), failing_flush(&disk, policy, check));
     }
     if !arguments.flag("no-tests") {
-        for (package, test, filter) in
-            [("commitlog", "log", ""), ("storage", "node", "failing"), ("server", "node", "failing")]
-        {
+        for (package, test, filter) in [
+            ("peristyle-commitlog", "log", ""),
+            ("peristyle-storage", "node", "failing"),
+            ("peristyle-server", "node", "failing"),
+        ] {
             let mut command = cargo();
             command.args(["test", "--quiet", "--package", package, "--test", test, filter]);
             tally += cargo_tests(&format!("EIO in {package}"), &mut command)?;

@@ -15,7 +15,7 @@ use crate::report::{Failure, Tally};
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     arguments.only(&["only", "seeds", "from", "seed", "events", "once", "plant", "plants", "release"])?;
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "simulator", "--bin", "simulate"]);
+    command.args(["run", "--quiet", "--package", "peristyle-simulator", "--bin", "simulate"]);
     if arguments.flag("release") {
         command.arg("--release");
     }

@@ -29,6 +29,7 @@ const STEPS: &[Step] = &[
         name: "build",
         run: || step("release build", cargo().args(["run", "--release", "--quiet", "--", "--version"])),
     },
+    Step { name: "packages", run: test_packages },
     Step { name: "cql", run: || bless::replay(&Arguments::default()) },
     Step { name: "drivers", run: || drivers::run(&Arguments::default()) },
     Step { name: "formats", run: || formats::run(&Arguments::default()) },
@@ -85,6 +86,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     lines.iter().for_each(|line| println!("{line}"));
     complaints().iter().for_each(|complaint| println!("*** {complaint}"));
     Ok(total)
+}
+
+/// What a registry would be sent. Nothing is sent, nothing is asked, and nothing is compiled, which `check` has done.
+fn test_packages() -> Result<Tally, Failure> {
+    let mut command = cargo();
+    command.args(["package", "--quiet", "--workspace", "--exclude", "xtask"]);
+    command.args(["--exclude", "peristyle-simulator", "--no-verify", "--allow-dirty", "--offline"]);
+    step("packages that can be published", &mut command)
 }
 
 /// The load programs are no members of the workspace, so `check` does not test them.

@@ -1,6 +1,6 @@
 //! What an append costs the shard, and what a group of them costs with its sync.
 //!
-//! `cargo bench -p commitlog`. Real disk, in the system's folder for temporary files.
+//! `cargo bench -p peristyle-commitlog`. Real disk, in the system's folder for temporary files.
 #![allow(missing_docs, reason = "criterion's macros")]
 
 use std::time::Duration;

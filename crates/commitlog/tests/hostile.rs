@@ -1,6 +1,6 @@
 //! Kept logs of every sync mode, which are also what the fuzzer begins with.
 //!
-//! `PERISTYLE_BLESS=1 cargo test -p commitlog --test hostile` writes them anew, after the format has changed.
+//! `PERISTYLE_BLESS=1 cargo test -p peristyle-commitlog --test hostile` writes them anew, after the format has changed.
 #![expect(clippy::disallowed_methods, reason = "kept files of the repository")]
 
 mod common;

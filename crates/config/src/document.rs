@@ -79,7 +79,7 @@ mod tests {
         let page = std::fs::read(PAGE_PATH).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         assert!(
             page.unwrap_or_default() == rendered,
-            "docs/configuration.md is out of date: BLESS=1 cargo test -p config"
+            "docs/configuration.md is out of date: BLESS=1 cargo test -p peristyle-config"
         );
     }
 

@@ -1,6 +1,6 @@
 //! What it costs to parse the statements that clients send as text.
 //!
-//! `cargo bench -p cql`. A row of a text batch has a budget of 1.6 µs from frame to log; parsing
+//! `cargo bench -p peristyle-cql`. A row of a text batch has a budget of 1.6 µs from frame to log; parsing
 //! may take a fraction of it.
 #![allow(missing_docs, reason = "criterion's macros")]
 

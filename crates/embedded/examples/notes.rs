@@ -1,4 +1,4 @@
-//! A small program with a database of its own: `cargo run -p embedded --example notes [directory]`.
+//! A small program with a database of its own: `cargo run -p peristyle-embedded --example notes [directory]`.
 //!
 //! Without a directory the database is in memory. It prints how long it took from nothing to the answer.
 

@@ -1,6 +1,6 @@
 //! What the disk gives: random reads of one file through a plain io_uring program, past the page cache.
 //!
-//! `cargo run --release -p runtime --example raw_reads -- PATH READ_BYTES DEPTH SECONDS SEED`
+//! `cargo run --release -p peristyle-runtime --example raw_reads -- PATH READ_BYTES DEPTH SECONDS SEED`
 //!
 //! It shares no code with the server's reads: it is the limit that these are held against. Reads begin
 //! at multiples of 512 bytes. The last line is `reads=N seconds=S per_second=R p99_us=P`.

@@ -1,5 +1,5 @@
 //! Makes a seed for the fuzz target `table_file` of a table file whose Data is not compressed:
-//! `cargo run -p sstable --example fuzz_seed -- …-Data.db SEED`.
+//! `cargo run -p peristyle-sstable --example fuzz_seed -- …-Data.db SEED`.
 
 use std::path::Path;
 

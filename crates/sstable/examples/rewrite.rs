@@ -1,5 +1,6 @@
 //! Reads a table file and writes what it holds into a new one beside no other:
-//! `cargo run -p sstable --example rewrite -- …-Data.db TO-DIRECTORY [--plain]`. `--plain` does not compress.
+//! `cargo run -p peristyle-sstable --example rewrite -- …-Data.db TO-DIRECTORY [--plain]`. `--plain` does not
+//! compress.
 //!
 //! For looking at our files with Cassandra's tools (`sstabledump`, `sstablemetadata`,
 //! `sstableverify`), which need no schema but that of the file.

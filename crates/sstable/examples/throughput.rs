@@ -1,5 +1,5 @@
 //! CPU time that one thread takes to write and read table files, over the real disk:
-//! `cargo run --release -p sstable --example throughput`.
+//! `cargo run --release -p peristyle-sstable --example throughput`.
 //!
 //! For a look at one part in isolation; the lab compares whole servers.
 

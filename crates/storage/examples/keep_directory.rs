@@ -1,4 +1,5 @@
-//! Writes a data directory as this version does, to be kept: `cargo run -p storage --example keep_directory -- PATH`.
+//! Writes a data directory as this version does, to be kept:
+//! `cargo run -p peristyle-storage --example keep_directory -- PATH`.
 //!
 //! Every later version has to start on it (`tests/node/kept.rs`). It holds what a directory can: files of three shards
 //! in the manifests of two, with scopes, and files of one of these alone; tombstones; and a log of several tables that

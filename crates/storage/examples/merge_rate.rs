@@ -1,4 +1,4 @@
-//! How fast a core merges table files: `cargo run --release -p storage --example merge_rate`.
+//! How fast a core merges table files: `cargo run --release -p peristyle-storage --example merge_rate`.
 //!
 //! Four files that hold the same partitions, with 1 KB rows and with 40-byte rows, on a disk in memory, so
 //! that nothing but the merge is measured: read, verify, merge, write, once without compression and

@@ -1,4 +1,4 @@
-//! What the way of a row from memory to merged files costs: `cargo run --release -p storage --example
+//! What the way of a row from memory to merged files costs: `cargo run --release -p peristyle-storage --example
 //! write_cost [lone|wide] [ROWS]`.
 //!
 //! Rows of YCSB (a text key, ten fields of 100 bytes) or rows of 40 bytes in partitions of a thousand are

@@ -245,8 +245,8 @@ mod tests {
         }
     }
 
-    /// What the fuzzer begins with. `PERISTYLE_BLESS=1 cargo test -p storage kept_records` writes it anew, after the
-    /// format has changed.
+    /// What the fuzzer begins with. `PERISTYLE_BLESS=1 cargo test -p peristyle-storage kept_records` writes it anew,
+    /// after the format has changed.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "kept files of the repository")]
     fn kept_records_are_read() {

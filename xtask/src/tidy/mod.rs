@@ -10,6 +10,7 @@ mod dependencies;
 mod docs;
 mod files;
 mod floors;
+mod packages;
 mod tree;
 
 use std::fmt;
@@ -49,6 +50,7 @@ type Rule = (&'static str, fn(&Tree) -> Vec<Complaint>);
 
 const RULES: &[Rule] = &[
     ("floors", floors::check),
+    ("packages", packages::check),
     ("code", code::check),
     ("file lengths", files::lengths),
     ("files at the root", files::root),
