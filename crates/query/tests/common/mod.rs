@@ -19,6 +19,7 @@ use query::{
     AnswerMemory, BindValue, Engine, LargeAnswer, NoVirtualTables, PreparedLimits, PreparedTexts, QueryError,
     QueryOptions, Response, ResponseKind, RowsResult, SessionState, Values,
 };
+use rows::PartitionKey;
 use runtime::Runtime;
 use schema::Schema;
 use storage::{Directory, LocalShards, StorageOptions, SyncMode};
@@ -83,6 +84,11 @@ impl Session {
         for handle in self._shards.handles() {
             handle.local().flush_all().await.unwrap();
         }
+    }
+
+    /// The shard that owns a key. Statements are sent to shard 0.
+    pub fn owner(&self, key: &[u8]) -> usize {
+        self._shards.shards().owner(PartitionKey::new(Bytes::copy_from_slice(key)).token)
     }
 
     pub async fn send(&mut self, text: &str) -> Result<Response, QueryError> {

@@ -67,6 +67,21 @@ pub(crate) fn together(session: &Session, query: &PointQuery, keys: &[&[u8]]) ->
     found
 }
 
+/// Reads keys together until all are told: a shard that is at work tells nothing when it is visited.
+pub(crate) fn together_at_last(session: &Session, query: &PointQuery, keys: &[&[u8]]) -> Vec<(usize, Cells)> {
+    /// A shard is at work every second time.
+    const ROUNDS_MAX: usize = 64;
+    let mut all: Vec<_> = keys.iter().map(|_| None).collect();
+    for _ in 0..ROUNDS_MAX {
+        let left: Vec<usize> = (0..keys.len()).filter(|index| all[*index].is_none()).collect();
+        let keys_left: Vec<&[u8]> = left.iter().map(|index| keys[*index]).collect();
+        for (index, found) in left.into_iter().zip(together(session, query, &keys_left)) {
+            all[index] = found;
+        }
+    }
+    all.into_iter().map(|found| found.expect("some time it is told")).collect()
+}
+
 pub(crate) fn at_once(session: &Session, query: &PointQuery, key: &str) -> Option<(usize, Cells)> {
     together(session, query, &[key.as_bytes()]).pop().unwrap()
 }

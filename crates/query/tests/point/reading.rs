@@ -78,17 +78,21 @@ fn a_row_of_single_cells_is_the_same_wherever_it_lies() {
                 if is_flushed_after {
                     session.flush().await;
                 }
-                let mut found_count = 0;
+                let mut statement_count = 0;
                 for statement in selections {
                     let Some(query) = point_query_if_any(&session, statement).await else { continue };
+                    statement_count += 1;
                     for key in ["p", "q"] {
                         let expected = the_long_way(&mut session, statement, key).await;
-                        let found = at_once(&session, &query, key);
-                        found_count += usize::from(found.is_some());
-                        assert!(found.is_none_or(|found| found == expected), "{statement} of {key}: {step}");
+                        // Of a table that has lost a column, nothing is told at once.
+                        let expected = (!step.contains("DROP")).then_some(expected);
+                        assert_eq!(at_once(&session, &query, key), expected, "{statement} of {key}: {step}");
                     }
                 }
-                assert!(found_count > 0 || step.contains("DROP"), "{step}: none was told at once");
+                // `c` is there once it is added, `b` until it is dropped.
+                let expected_count =
+                    3 + usize::from(step.contains("ADD")) - usize::from(step.contains("DROP"));
+                assert_eq!(statement_count, expected_count, "{step}");
             });
         }
     }
@@ -133,21 +137,30 @@ fn a_row_of_many_versions_is_the_same_wherever_they_lie() {
     }
 }
 
+/// What was written to a column before it was dropped still lies in the row. Only the long way passes over it.
 #[test]
-fn a_column_that_was_dropped_is_not_seen() {
-    with_node(1, 64 << 20, async |mut session: Session| {
-        session.run(TABLE).await;
-        session.run("INSERT INTO rows (k, z, a) VALUES ('p', 1, 'one')").await;
-        let query = point_query(&session, "SELECT * FROM rows WHERE k = ?").await.unwrap();
-        session.run("ALTER TABLE rows DROP a").await;
-        session.run("ALTER TABLE rows ADD a text").await;
-        // The old plan is of a schema that is gone; who asks again gets another.
-        let again = point_query(&session, "SELECT z, a FROM rows WHERE k = ?").await.unwrap();
-        let expected = the_long_way(&mut session, "SELECT z, a FROM rows WHERE k = ?", "p").await;
-        assert_eq!(expected.1.0, [Some(Bytes::from_static(&[0, 0, 0, 1])), None]);
-        assert!(at_once(&session, &again, "p").is_none_or(|found| found == expected));
-        drop(query);
-    });
+fn a_row_with_a_column_that_was_dropped_is_left_to_the_long_way() {
+    const ONE: Bytes = Bytes::from_static(&[0, 0, 0, 1]);
+    let statement = "SELECT z, a FROM rows WHERE k = ?";
+    for is_flushed in [false, true] {
+        with_node(1, 64 << 20, async |mut session: Session| {
+            session.run(TABLE).await;
+            session.run("INSERT INTO rows (k, z, a) VALUES ('p', 1, 'one')").await;
+            if is_flushed {
+                session.flush().await;
+            }
+            let before = the_long_way(&mut session, statement, "p").await;
+            assert_eq!(before.1.0, [Some(ONE), Some(Bytes::from_static(b"one"))]);
+            let query = point_query(&session, statement).await.unwrap();
+            assert_eq!(at_once(&session, &query, "p"), Some(before), "nothing is dropped yet");
+            session.run("ALTER TABLE rows DROP a").await;
+            session.run("ALTER TABLE rows ADD a text").await;
+            // The old plan is of a schema that is gone; who asks again gets another.
+            let query = point_query(&session, statement).await.unwrap();
+            assert_eq!(the_long_way(&mut session, statement, "p").await.1.0, [Some(ONE), None]);
+            assert_eq!(at_once(&session, &query, "p"), None, "it would be told with what was dropped");
+        });
+    }
 }
 
 #[test]
