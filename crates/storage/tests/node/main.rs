@@ -11,6 +11,7 @@
 //! | `prefetching.rs` | what is in memory before anybody asks? |
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `visits.rs` | and what one does in another's place? |
+//! | `groups.rs` | what is there of a group that is cut off on its way to its shard? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
 //! | `failing.rs` | what when the disk fails? |
 //! | `broken.rs` | what when our own code is at fault? |
@@ -35,6 +36,7 @@ mod directories;
 mod errands;
 mod failing;
 mod given;
+mod groups;
 mod housekeeping;
 mod importing;
 mod kept;

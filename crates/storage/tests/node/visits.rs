@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use runtime::{MemoryDisk, Runtime};
+use runtime::{MemoryDisk, Plant, Runtime};
 use storage::{Directory, ReadTarget, ShardHandle, StorageOptions, SyncMode};
 
 use crate::given::*;
@@ -68,6 +68,40 @@ fn shards_write_and_read_in_each_others_place() {
 }
 
 #[test]
-fn visitors_wait_for_the_sync_that_the_mode_asks_for() {
+fn shards_write_in_each_others_place_and_wait_for_the_disk() {
     shards_write_and_read_everywhere(SyncMode::Group { window: Duration::ZERO });
+}
+
+/// Shard 0 writes rows of shard 1, and the power goes off as soon as each is acknowledged. How many are lost?
+async fn lost_count(sync: SyncMode, plant: Option<Plant>) -> usize {
+    const WRITES: usize = 24;
+    let disk = MemoryDisk::new();
+    let node = Node::start_with(&disk, StorageOptions { sync, ..options(2) }, |runtime| {
+        plant.into_iter().for_each(|plant| runtime.plants.plant(plant));
+    });
+    let node = node.expect("starts");
+    let (handle, host) = (&node.shards.handles()[0], node.shard(1));
+    let of_host = |pk: &i32| handle.shards().owner(key(*pk).token) == host.index();
+    let mut lost_count = 0;
+    for pk in (0..).filter(of_host).take(WRITES) {
+        handle.write(host.index(), &[insert(&table(), pk, 0, "v", 1)]).await.expect("writes");
+        let after = Node::start(&disk.crash(pk as u64), options(2)).expect("starts after a power cut");
+        let is_there = after.all(&table(), 100).await.iter().any(|(found, ..)| *found == pk);
+        lost_count += usize::from(!is_there);
+    }
+    let visit_count = host.visit_count() as usize;
+    assert!((1..WRITES).contains(&visit_count), "some find their host asleep: {visit_count}");
+    lost_count
+}
+
+#[test]
+fn visitors_wait_for_the_sync_that_the_mode_asks_for() {
+    let group = |window_ms| SyncMode::Group { window: Duration::from_millis(window_ms) };
+    for sync in [group(0), group(5), SyncMode::Batch] {
+        assert_eq!(run(lost_count(sync, None)), 0, "{sync:?}: what was acknowledged is there");
+        assert!(
+            run(lost_count(sync, Some(Plant::VisitorDoesNotWait))) > 0,
+            "{sync:?}: who does not wait loses"
+        );
+    }
 }
