@@ -1,10 +1,13 @@
-//! Rules for documents: what they name exists, decisions are numbered, the map is complete.
+//! Rules for documents: what they name exists, lines are not too long, decisions are numbered, the map is complete.
 
 use super::Complaint;
 use super::tree::{TextFile, Tree};
 
 /// Folders whose names make a quoted word a path.
 const FOLDERS: &[&str] = &["crates/", "docs/", "tests/", "xtask/", "fuzz/", "lab/", ".ci/", ".cargo/"];
+
+/// Characters in a line of prose.
+const LINE_WIDTH_MAX: usize = 120;
 
 /// A document that names a path of the repository names one that exists.
 pub(crate) fn paths(tree: &Tree) -> Vec<Complaint> {
@@ -33,6 +36,37 @@ pub(crate) fn paths(tree: &Tree) -> Vec<Complaint> {
         }
     }
     complaints
+}
+
+/// Prose is wrapped. Rows of tables, headings and what stands between fences have to be one line.
+pub(crate) fn widths(tree: &Tree) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for file in tree.with_ending(".md") {
+        let mut is_fenced = false;
+        for (index, line) in file.text.lines().enumerate() {
+            let start = line.trim_start();
+            let is_fence = start.starts_with("```") || start.starts_with("~~~");
+            is_fenced ^= is_fence;
+            let width = width(line);
+            if width > LINE_WIDTH_MAX && !is_fenced && !is_fence && !start.starts_with(['|', '#']) {
+                let what = format!("{width} characters, more than {LINE_WIDTH_MAX}");
+                complaints.push(Complaint::new(&file.path, index + 1, what));
+            }
+        }
+    }
+    complaints
+}
+
+/// Characters of a line without the addresses of its links, which can not be wrapped.
+fn width(line: &str) -> usize {
+    let words = line.split(' ').map(|word| match word.split_once("](") {
+        Some((text, rest)) => {
+            text.chars().count() + rest.split_once(')').map_or(0, |(_, rest)| rest.chars().count())
+        }
+        None if word.contains("://") => 0,
+        None => word.chars().count(),
+    });
+    words.map(|width| width + 1).sum::<usize>().saturating_sub(1)
 }
 
 /// Files in `docs/decisions` are `NNNN-some-words.md`, numbered without gaps, and say their number.
@@ -142,6 +176,18 @@ mod tests {
         let tree = Tree::of(&[("docs/a.md", text), ("crates/a/src/lib.rs", ""), ("ARCHITECTURE.md", "")]);
         let lines: Vec<usize> = paths(&tree).iter().map(|complaint| complaint.line).collect();
         assert_eq!(lines, [1, 2]);
+    }
+
+    #[test]
+    fn prose_that_is_not_wrapped_is_reported() {
+        let long = "word ".repeat(30);
+        let address = "a".repeat(130);
+        let text = format!(
+            "{long}\n# {long}\n| {long} |\n```\n{long}\n```\n- {long}\n[x]({address})\nhttps://{address}\n"
+        );
+        let tree = Tree::of(&[("docs/a.md", &text)]);
+        let lines: Vec<usize> = widths(&tree).iter().map(|complaint| complaint.line).collect();
+        assert_eq!(lines, [1, 7]);
     }
 
     #[test]

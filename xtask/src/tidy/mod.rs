@@ -55,6 +55,7 @@ const RULES: &[Rule] = &[
     ("file lengths", files::lengths),
     ("files at the root", files::root),
     ("paths in documents", docs::paths),
+    ("width of documents", docs::widths),
     ("decisions", docs::decisions),
     ("map of crates", docs::architecture),
     ("functions on the map", docs::named_functions),
