@@ -11,6 +11,7 @@
 //! | `prefetching.rs` | what is in memory before anybody asks? |
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `visits.rs` | and what one does in another's place? |
+//! | `lookups.rs` | does a read go on where a lookup that could not wait has stopped? |
 //! | `groups.rs` | what is there of a group that is cut off on its way to its shard? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
 //! | `failing.rs` | what when the disk fails? |
@@ -41,6 +42,7 @@ mod housekeeping;
 mod importing;
 mod kept;
 mod large_rows;
+mod lookups;
 mod prefetching;
 mod pressure;
 mod reading;
