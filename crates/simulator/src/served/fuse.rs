@@ -20,11 +20,15 @@ impl Fuse {
         Fuse { world, node, ending, burst_count: Cell::new(0) }
     }
 
-    /// A client has sent a burst of requests.
-    pub(super) fn burn(&self) {
+    /// A client has sent a burst of requests, or the operator is about to send a statement.
+    pub(super) fn burn(&self, is_of_operator: bool) {
+        if !matches!(self.ending, Ending::InBurst { is_of_operator: counted, .. } if counted == is_of_operator)
+        {
+            return;
+        }
         let count = self.burst_count.get();
         self.burst_count.set(count + 1);
-        let Ending::InBurst { burst_count, change_count, is_power_cut } = self.ending else { return };
+        let Ending::InBurst { burst_count, change_count, is_power_cut, .. } = self.ending else { return };
         if count != burst_count {
             return;
         }

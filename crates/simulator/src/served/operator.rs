@@ -23,10 +23,16 @@ impl Tenant {
         Ok(true)
     }
 
+    fn burn(&self) {
+        if let Some(fuse) = &*self.fuse.borrow() {
+            fuse.burn(true);
+        }
+    }
+
     /// Something alone.
     pub(super) async fn between_rounds(&self, dice: &Dice) -> Result<(), Violation> {
         match dice.below(8) {
-            0 => self.truncate(*dice.pick(&Table::ALL)).await,
+            0 | 5 => self.truncate(*dice.pick(&Table::ALL)).await,
             1 => self.add_column(dice).await,
             2 => {
                 let class = *dice.pick(&["SizeTiered", "Leveled", "Unified"]);
@@ -45,6 +51,7 @@ impl Tenant {
     async fn truncate(&self, table: Table) -> Result<(), Violation> {
         *self.truncating.borrow_mut() = Some(table);
         self.world.ways.add(Way::Truncation, 1);
+        self.burn();
         match self.ask(&format!("TRUNCATE {table}")).await? {
             Some(Response::Void) => {
                 self.model.borrow_mut().empty(table);
@@ -92,6 +99,7 @@ impl Tenant {
     /// A change of the schema by a statement. False if the node died meanwhile.
     async fn change(&self, statement: &str) -> Result<bool, Violation> {
         self.world.ways.add(Way::SchemaChange, 1);
+        self.burn();
         match self.ask(statement).await? {
             // There may be nothing to change.
             Some(Response::SchemaChange(_) | Response::Void) => Ok(true),

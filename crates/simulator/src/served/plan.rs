@@ -28,6 +28,8 @@ pub(super) enum Ending {
     Of(Fate),
     /// So many changes of the disk after so many bursts of requests were sent: in the midst of them.
     InBurst {
+        /// Is it statements of the operator that count, instead of bursts?
+        is_of_operator: bool,
         burst_count: u64,
         change_count: u64,
         /// Does the power go, or is it the process alone?
@@ -43,11 +45,15 @@ impl Ending {
             1 => Ending::Of(Fate::KillAfter(time)),
             2 | 3 => Ending::Of(Fate::PowerCutAfter(time)),
             4 | 5 => Ending::Of(Fate::PowerCutAfterChanges(dice.between(1, 2_000))),
-            which => Ending::InBurst {
-                burst_count: dice.between(0, 40),
-                change_count: dice.between(0, 30),
-                is_power_cut: which != 6,
-            },
+            which => {
+                let is_of_operator = dice.one_in(2);
+                Ending::InBurst {
+                    is_of_operator,
+                    burst_count: dice.between(0, if is_of_operator { 1 } else { 40 }),
+                    change_count: dice.between(0, 30),
+                    is_power_cut: which != 6,
+                }
+            }
         }
     }
 

@@ -55,6 +55,8 @@ pub(crate) struct Tenant {
     clock: Cell<Option<WallClock>>,
     /// What the disk gives wrongly.
     pub(super) spoiled: Spoiled,
+    /// What may end this life.
+    pub(super) fuse: RefCell<Option<Rc<Fuse>>>,
     /// What it does not read.
     pub(super) failures: Failures,
     /// What each client has prepared.
@@ -90,6 +92,7 @@ impl Tenant {
             has_schema: RefCell::default(),
             clock: Cell::default(),
             spoiled: Spoiled::default(),
+            fuse: RefCell::default(),
             failures: Failures::default(),
             prepared: Default::default(),
             remaking: RefCell::default(),
@@ -121,6 +124,7 @@ impl Tenant {
             disk.faults().power_off_after(count);
         }
         let fuse = Rc::new(Fuse::of(plan.ending, Rc::clone(&self.world), self.node));
+        *self.fuse.borrow_mut() = Some(Rc::clone(&fuse));
         let (stop, told_to_stop) = oneshot::channel();
         let failsafe = Failsafe::default();
         let started = self.start(life, plan, failsafe.clone(), told_to_stop);
