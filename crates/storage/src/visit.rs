@@ -75,8 +75,8 @@ impl ShardHandle {
         self.ask(owner, read).await
     }
 
-    /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, if that needs no waiting.
-    /// Which were written? The others are for [`ShardHandle::write`] or [`ShardHandle::write_each`].
+    /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, if that needs no
+    /// waiting. Which were written? The others are for [`ShardHandle::write`] or [`ShardHandle::write_each`].
     pub fn try_write_each(&self, owner: usize, mutations: &[&Mutation]) -> IndexSet {
         let (unit, wait) = (Unit::Each, Wait::Never);
         if owner == self.local().index() {

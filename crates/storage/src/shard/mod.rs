@@ -9,6 +9,7 @@
 //! | how is a write taken? | `write.rs` |
 //! | when does one wait for room? | `write_room.rs` |
 //! | how is a page read? | `read.rs` |
+//! | how is the only row of a partition read? | `read_row.rs` |
 //! | what of a row is for the client? | `visible.rs` |
 //! | how are rows found by their keys? | `lookup.rs` |
 //! | how are those shown that are in memory? | `point.rs` |
@@ -40,6 +41,7 @@ mod point;
 mod prefetch;
 mod read;
 mod read_memory;
+mod read_row;
 mod read_trace;
 mod row_versions;
 mod scan;
