@@ -391,8 +391,8 @@ fn a_document_on_a_full_disk_counts_until_there_is_room() {
     assert_eq!(found(&disk.crash(1)), *written.state());
 }
 
-/// What the fuzzer begins with. `PERISTYLE_BLESS=1 cargo test -p peristyle-manifest kept_manifest` writes it anew, after
-/// the format has changed.
+/// What the fuzzer begins with. `PERISTYLE_BLESS=1 cargo test -p peristyle-manifest kept_manifest` writes it anew,
+/// after the format has changed.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a kept file of the repository")]
 fn a_kept_manifest_is_read() {

@@ -5,8 +5,8 @@
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
 //! found it, or that none of `--seeds` did; `--plant NAME` plants one.
 //!
-//! Every seed runs twice, unless `--once`, and the two runs must agree on every event, and on the ways. The seed is printed first and
-//! last; a failed one leaves the line that repeats it.
+//! Every seed runs twice, unless `--once`, and the two runs must agree on every event, and on the ways. The seed is
+//! printed first and last; a failed one leaves the line that repeats it.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
 

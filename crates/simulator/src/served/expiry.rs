@@ -1,8 +1,8 @@
 //! When values end by themselves, as far as a client can tell.
 //!
-//! A write that lives for a while ends so many seconds after the node has taken it, by the node's wall clock. The client
-//! knows when it sent the write and when it was acknowledged; so it knows two seconds between which the end lies. Of a
-//! read it knows as much: in between it shows the value or nothing.
+//! A write that lives for a while ends so many seconds after the node has taken it, by the node's wall clock. The
+//! client knows when it sent the write and when it was acknowledged; so it knows two seconds between which the end
+//! lies. Of a read it knows as much: in between it shows the value or nothing.
 //!
 //! ```text
 //!   write    sent ─────── acknowledged

@@ -1,7 +1,7 @@
 //! A disk that reads of table files fail on, as ordered; all else is the disk in memory.
 //!
-//! The disk in memory can let reads fail, too, but of whatever comes next: it counts the opening of a log's segment as a
-//! read, after whose failure a node rightly takes no more writes.
+//! The disk in memory can let reads fail, too, but of whatever comes next: it counts the opening of a log's segment as
+//! a read, after whose failure a node rightly takes no more writes.
 
 use std::io;
 use std::path::Path;
