@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assembly::AssembledNode;
 use query::{BindValue, QueryOptions, Values};
-use runtime::{Failsafe, MailboxSender};
+use runtime::{Failsafe, LatestReader, MailboxSender};
 use storage::{Demand, Shards};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use types::Token;
 
 use crate::Error;
@@ -29,7 +29,7 @@ pub(crate) struct Instance {
     is_closed: AtomicBool,
     failsafe: Failsafe,
     /// What failures of the disk ask of us.
-    demand: watch::Receiver<Demand>,
+    demand: LatestReader<Demand>,
     /// Which shard is next for what can be done on any.
     turn: AtomicUsize,
     known: Mutex<Known>,
@@ -64,7 +64,7 @@ impl Instance {
             return Err(Error::Closed);
         }
         self.failsafe.check().map_err(Error::Poisoned)?;
-        if *self.demand.borrow() == Demand::Serve {
+        if self.demand.get() == Demand::Serve {
             return Ok(());
         }
         // Of all that failed, what failed last says most.

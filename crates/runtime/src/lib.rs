@@ -31,6 +31,7 @@ mod failsafe;
 mod gate;
 mod handle;
 mod io;
+mod latest;
 mod mailbox;
 pub mod memory_disk;
 pub mod network;
@@ -55,6 +56,7 @@ pub use disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, OpenMod
 pub use failsafe::{BrokenInvariant, Failsafe};
 pub use gate::{Gate, GateClosed, GateEntry};
 pub use io::Io;
+pub use latest::{Latest, LatestReader, NeverChanges};
 pub use mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox};
 pub use memory_disk::MemoryDisk;
 pub use network::{BoundListener, ByteStream, Listener, MemoryNetwork, Network};

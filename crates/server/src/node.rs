@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use assembly::{AnswerOptions, AssembledNode, NodeOptions, NodeView, PreparedOptions, Seat};
-use runtime::{BoundListener, Runtime};
+use runtime::{BoundListener, Latest, LatestReader, Runtime};
 use storage::{Demand, LocalShards, Shards};
 use tokio::sync::watch;
 
@@ -31,7 +31,7 @@ pub struct Server {
     management: Option<SocketAddr>,
     stop_requested: watch::Receiver<bool>,
     /// Kept so that the listeners do not take a lost sender for a drain.
-    _open: watch::Sender<bool>,
+    _open: Latest<bool>,
 }
 
 /// What each shard's thread needs to serve clients.
@@ -48,14 +48,14 @@ struct Door {
     listeners: Arc<Mutex<Vec<Option<BoundListener>>>>,
     connections: Arc<ConnectionCount>,
     /// Set once connections may be accepted.
-    is_open: watch::Receiver<bool>,
+    is_open: LatestReader<bool>,
 }
 
 /// A node's way in, before there is a node behind it.
 struct Entrance {
     door: Door,
     listen: SocketAddr,
-    open: watch::Sender<bool>,
+    open: Latest<bool>,
 }
 
 impl Entrance {
@@ -66,7 +66,7 @@ impl Entrance {
         let listeners = runtime.network.bind(options.listen, shard_count).map_err(cql)?;
         let listen =
             listeners.first().map_or(Ok(options.listen), BoundListener::local_address).map_err(cql)?;
-        let (open, is_open) = watch::channel(false);
+        let open = Latest::new(false);
         let door = Door {
             events: Events::new(),
             clients: Clients::default(),
@@ -75,7 +75,7 @@ impl Entrance {
             ways: (0..shard_count).map(|_| Arc::default()).collect(),
             listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
             connections: Arc::default(),
-            is_open,
+            is_open: open.reader(),
         };
         Ok(Entrance { door, listen, open })
     }
@@ -108,7 +108,7 @@ impl Server {
         let (door, clients) = (entrance.door.clone(), Arc::new(entrance.door.clients.clone()));
         let options = node_options(options, entrance.listen);
         let node = assembly::start(runtime, options, clients, move |seat| serve_shard(door.clone(), seat))?;
-        _ = entrance.open.send(true);
+        entrance.open.set(true);
         let (request_stop, stop_requested) = watch::channel(false);
         let management = match management {
             None => None,
@@ -153,8 +153,8 @@ impl Server {
 
     /// Resolves when a disk has failed whose policy is to end the process.
     pub async fn disk_failed(&self) {
-        let mut demand = self.node.shards().health().demand();
-        if demand.wait_for(|demand| *demand == Demand::Die).await.is_err() {
+        let demand = self.node.shards().health().demand();
+        if demand.wait_for(|demand| demand == Demand::Die).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -176,7 +176,7 @@ pub struct LocalServer {
     /// The management port is served until it is gone.
     _stop_requested: watch::Receiver<bool>,
     /// As for [`Server`].
-    _open: watch::Sender<bool>,
+    _open: Latest<bool>,
 }
 
 impl LocalServer {
@@ -191,7 +191,7 @@ impl LocalServer {
         let options = node_options(options, entrance.listen);
         let serve = move |seat| serve_shard(door.clone(), seat);
         let node = assembly::start_local(runtime, options, clients, serve).await?;
-        _ = entrance.open.send(true);
+        entrance.open.set(true);
         let (request_stop, stop_requested) = watch::channel(false);
         if let Some((listener, guard)) = management {
             let state = entrance.management(node.view(), node.shards(), request_stop);
@@ -290,7 +290,7 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
 async fn serve_shard(door: Door, seat: Seat) {
     let Seat { index, view, coordinator, engine } = seat;
     let shard_count = coordinator.shard().shards().count();
-    let mut demand = coordinator.shard().shards().health().demand();
+    let demand = coordinator.shard().shards().health().demand();
     let tracer = Tracer { coordinator, address: view.listen().ip() };
     let budget = Budget::new(view.options.request_bytes / shard_count, Arc::clone(&door.figures[index]));
     view.client_memory.count_requests(door.figures[index].held_figure());
@@ -298,8 +298,8 @@ async fn serve_shard(door: Door, seat: Seat) {
     let server: Rc<ShardServer> =
         ShardServer::new(engine, door.events, door.clients, tracer, door.limits, budget, ways);
     let listener = door.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
-    let mut is_open = door.is_open;
-    if is_open.wait_for(|open| *open).await.is_err() {
+    let is_open = door.is_open;
+    if is_open.wait_for(|open| open).await.is_err() {
         return;
     }
     let Some(listener) = listener else { return };
@@ -308,10 +308,10 @@ async fn serve_shard(door: Door, seat: Seat) {
         biased;
         () = accept(listener, server, door.connections, Rc::clone(&tasks)) => {}
         // Closed again by a drain: whoever is connected is served on.
-        _ = is_open.wait_for(|open| !*open) => {}
-        _ = demand.wait_for(|demand| *demand > Demand::Serve) => {}
+        _ = is_open.wait_for(|open| !open) => {}
+        _ = demand.wait_for(|demand| demand > Demand::Serve) => {}
     }
     // A failing disk ends connections, too. The sender is gone only with the node.
-    _ = demand.wait_for(|demand| *demand > Demand::Serve).await;
+    _ = demand.wait_for(|demand| demand > Demand::Serve).await;
     tasks.borrow_mut().abort_all();
 }

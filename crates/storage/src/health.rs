@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use commitlog::CommitLogError;
-use runtime::{Clock, PathError};
+use runtime::{Clock, Latest, LatestReader, PathError};
 use sstable::SstableError;
-use tokio::sync::watch;
 
 use crate::StorageError;
 
@@ -124,7 +123,7 @@ pub struct Health {
     commit_policy: CommitFailurePolicy,
     directories: Vec<PathBuf>,
     clock: Arc<dyn Clock>,
-    demand: watch::Sender<Demand>,
+    demand: Latest<Demand>,
     state: Mutex<State>,
 }
 
@@ -143,7 +142,7 @@ impl Health {
         directories: Vec<PathBuf>,
         clock: Arc<dyn Clock>,
     ) -> Health {
-        let demand = watch::Sender::new(Demand::Serve);
+        let demand = Latest::new(Demand::Serve);
         Health { disk_policy, commit_policy, directories, clock, demand, state: Mutex::default() }
     }
 
@@ -158,8 +157,8 @@ impl Health {
     }
 
     /// What failures so far ask of the node.
-    pub fn demand(&self) -> watch::Receiver<Demand> {
-        self.demand.subscribe()
+    pub fn demand(&self) -> LatestReader<Demand> {
+        self.demand.reader()
     }
 
     /// The latest failures, the last one last, and how many there were in all.
@@ -312,11 +311,7 @@ impl Health {
     }
 
     fn ask_for(&self, demand: Demand, why: &str) {
-        let is_more = self.demand.send_if_modified(|current| {
-            let is_more = *current < demand;
-            *current = demand.max(*current);
-            is_more
-        });
+        let is_more = self.demand.change(|current| (current < demand).then_some(demand));
         match demand {
             Demand::StopClients if is_more => tracing::error!(why, "clients are not served any more"),
             Demand::Die if is_more => tracing::error!(why, "the process ends"),
@@ -455,7 +450,7 @@ mod tests {
             let asked = |error: StorageError| {
                 let health = health(policy, CommitFailurePolicy::Stop);
                 health.note("test", &error);
-                *health.demand().borrow()
+                health.demand().get()
             };
             assert_eq!(asked(failed("write", "/a/data/f", 5)), write, "{policy:?}");
             assert_eq!(asked(failed("read", "/a/data/f", 5)), read, "{policy:?}");
@@ -468,7 +463,7 @@ mod tests {
             ));
             // No other directory could replace it.
             let schema = if policy == DiskFailurePolicy::BestEffort { StopClients } else { write };
-            assert_eq!(*health.demand().borrow(), schema, "{policy:?}");
+            assert_eq!(health.demand().get(), schema, "{policy:?}");
             assert_eq!(asked(failed("write", "/a/data/f", 28)), Serve, "a full disk is no failure");
             assert_eq!(asked(failed("open", "/a/data/f", 24)), Serve, "nor are too many open files");
         }
@@ -482,7 +477,7 @@ mod tests {
         ] {
             let health = health(DiskFailurePolicy::Ignore, policy);
             health.note_log(&log);
-            assert_eq!(*health.demand().borrow(), demand, "{policy:?}");
+            assert_eq!(health.demand().get(), demand, "{policy:?}");
         }
     }
 
@@ -493,10 +488,10 @@ mod tests {
         assert_eq!(health.write_directory(3).expect("a directory"), Path::new("/b"));
         health.note("flush", &failed("write", "/a/data/ks/t/f", 5));
         assert_eq!(health.write_directory(0).expect("a directory"), Path::new("/b"));
-        assert_eq!(*health.demand().borrow(), Demand::Serve);
+        assert_eq!(health.demand().get(), Demand::Serve);
         health.note("flush", &failed("sync", "/b/ks/t/f", 30));
         assert!(matches!(health.write_directory(0), Err(StorageError::NoDirectory)));
-        assert_eq!(*health.demand().borrow(), Demand::StopClients);
+        assert_eq!(health.demand().get(), Demand::StopClients);
         assert_eq!(health.faults().1, 2);
     }
 
@@ -504,6 +499,6 @@ mod tests {
     fn a_failing_manifest_is_nothing_that_best_effort_can_do_without() {
         let health = health(DiskFailurePolicy::BestEffort, CommitFailurePolicy::Stop);
         health.note("flush", &failed("rename", "/a/manifest/1/shard-0.log.tmp", 5));
-        assert_eq!(*health.demand().borrow(), Demand::StopClients);
+        assert_eq!(health.demand().get(), Demand::StopClients);
     }
 }

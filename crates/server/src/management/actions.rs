@@ -83,7 +83,7 @@ pub(super) async fn drain(state: &ManagementState) -> Answer {
     if !was_draining {
         tracing::info!("draining");
     }
-    state.open.send_replace(false);
+    state.open.set(false);
     // All shards refuse writes before the first is drained to its end.
     let count = state.shards.count();
     let draining = (0..count).map(|shard| state.shards.on(shard, |shard| async move { shard.drain().await }));

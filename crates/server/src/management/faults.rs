@@ -37,7 +37,7 @@ async fn answer(State(state): State<ManagementState>) -> Answer {
         "disk_failure_policy": disk_policy(health.disk_policy()),
         "commit_failure_policy": commit_policy(health.commit_policy()),
         "native_transport_active": state.serves_clients(),
-        "stopped_by_failure": *health.demand().borrow() > Demand::Serve,
+        "stopped_by_failure": health.demand().get() > Demand::Serve,
         "directories": health.directories().iter().map(shown_directory).collect::<Vec<_>>(),
         "quarantined": quarantined,
         "fault_count": fault_count,

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use assembly::{NodeCompactions, NodeStats, NodeView};
-use runtime::BoundListener;
+use runtime::{BoundListener, Latest};
 use schema::Schema;
 use storage::{Demand, Shards, StorageError};
 use tokio::sync::watch;
@@ -69,7 +69,7 @@ pub(crate) struct ManagementState {
     /// Where a stop of the node is asked for.
     stop: watch::Sender<bool>,
     /// Are new connections of clients accepted?
-    open: watch::Sender<bool>,
+    open: Latest<bool>,
     /// Set by the first drain, and never taken back.
     is_draining: Arc<AtomicBool>,
 }
@@ -83,7 +83,7 @@ impl ManagementState {
         clients: Clients,
         requests: RequestMemory,
         stop: watch::Sender<bool>,
-        open: watch::Sender<bool>,
+        open: Latest<bool>,
     ) -> Self {
         ManagementState {
             view,
@@ -104,7 +104,7 @@ impl ManagementState {
 
     /// May clients connect?
     fn serves_clients(&self) -> bool {
-        *self.open.borrow() && *self.shards.health().demand().borrow() == Demand::Serve
+        self.open.get() && self.shards.health().demand().get() == Demand::Serve
     }
 
     fn is_draining(&self) -> bool {

@@ -132,7 +132,7 @@ fn best_effort_flushes_to_the_other_directory_when_one_fails() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!((data_count(&disk, "/one"), data_count(&disk, "/two")), (0, 1), "tried again elsewhere");
         let health = Arc::clone(node.shards.handles()[0].shards().health());
-        assert_eq!(*health.demand().borrow(), Demand::Serve);
+        assert_eq!(health.demand().get(), Demand::Serve);
         let writable: Vec<bool> =
             health.directories().iter().map(|directory| directory.is_writable).collect();
         assert_eq!(writable, [false, true]);

@@ -30,7 +30,7 @@ fn with_commit_policy(policy: CommitFailurePolicy) -> StorageOptions {
 }
 
 fn asked(node: &Node) -> Demand {
-    *node.shards.handles()[0].shards().health().demand().borrow()
+    node.shards.handles()[0].shards().health().demand().get()
 }
 
 fn kinds(node: &Node) -> Vec<FaultKind> {
