@@ -152,7 +152,7 @@ impl Client {
         }
         let piece_bytes = *self.dice.pick(&[7, 100, 5_000, usize::MAX, usize::MAX]);
         connection.send(piece_bytes).await?;
-        self.fuse.burn(false);
+        self.fuse.burn_for_client();
         self.note(format_args!("{count} requests"));
         while !asked.is_empty() {
             let (stream, response) = connection.receive().await?;

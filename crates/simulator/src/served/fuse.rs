@@ -20,12 +20,21 @@ impl Fuse {
         Fuse { world, node, ending, burst_count: Cell::new(0) }
     }
 
-    /// A client has sent a burst of requests, or the operator is about to send a statement.
-    pub(super) fn burn(&self, is_of_operator: bool) {
-        if !matches!(self.ending, Ending::InBurst { is_of_operator: counted, .. } if counted == is_of_operator)
-        {
-            return;
+    /// A client has sent a burst of requests.
+    pub(super) fn burn_for_client(&self) {
+        if matches!(self.ending, Ending::InBurst { is_of_operator: false, .. }) {
+            self.burn();
         }
+    }
+
+    /// The operator is about to send a statement.
+    pub(super) fn burn_for_operator(&self) {
+        if matches!(self.ending, Ending::InBurst { is_of_operator: true, .. }) {
+            self.burn();
+        }
+    }
+
+    fn burn(&self) {
         let count = self.burst_count.get();
         self.burst_count.set(count + 1);
         let Ending::InBurst { burst_count, change_count, is_power_cut, .. } = self.ending else { return };

@@ -25,7 +25,7 @@ impl Tenant {
 
     fn burn(&self) {
         if let Some(fuse) = &*self.fuse.borrow() {
-            fuse.burn(true);
+            fuse.burn_for_operator();
         }
     }
 
