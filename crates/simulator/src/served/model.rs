@@ -290,9 +290,15 @@ impl Model {
         doubtful.map(|course| course.known = None).count() as u64
     }
 
-    /// The table was emptied.
+    /// The table was emptied. A write that was not acknowledged may happen after that: its connection broke, and the
+    /// node is still at it.
     pub(crate) fn empty(&mut self, table: Table) {
-        self.registers.retain(|register, _| register.table != table);
+        let mut registers = std::mem::take(&mut self.registers);
+        for (_, versions) in registers.iter_mut().filter(|(register, _)| register.table == table) {
+            versions.retain(|_, version| self.known(version.unit).is_none());
+        }
+        registers.retain(|_, versions| !versions.is_empty());
+        self.registers = registers;
         self.forget_units();
     }
 

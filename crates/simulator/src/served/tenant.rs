@@ -332,14 +332,19 @@ impl Tenant {
         for table in Table::ALL {
             let read = Read::all(table, all_keys.clone());
             let Some(rows) = self.read_all(&read).await? else { return Ok(false) };
-            if *self.truncating.borrow() == Some(table) && rows.is_empty() {
-                self.model.borrow_mut().empty(table);
-            }
-            let mut shown = Shown::default();
-            let model = self.model.borrow();
-            let look = model.received(look);
-            let checked = shown.take(&read, &rows).and_then(|()| shown.check(&read, &model, look));
-            checked.map_err(|what| self.wrong(format!("after a start, {table}: {what}")))?;
+            let check = || {
+                let (mut shown, model) = (Shown::default(), self.model.borrow());
+                shown.take(&read, &rows)?;
+                shown.check(&read, &model, model.received(look)).map(|()| shown)
+            };
+            let checked = check().or_else(|what| match *self.truncating.borrow() == Some(table) {
+                true => {
+                    self.model.borrow_mut().empty(table);
+                    check()
+                }
+                false => Err(what),
+            });
+            let mut shown = checked.map_err(|what| self.wrong(format!("after a start, {table}: {what}")))?;
             decided.registers.append(&mut shown.registers);
         }
         *self.truncating.borrow_mut() = None;
