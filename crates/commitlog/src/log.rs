@@ -233,10 +233,11 @@ impl CommitLog {
         let mut state = self.shared.state.borrow_mut();
         state.check_open()?;
         let segment_bytes = self.shared.options.segment_bytes as usize;
+        // Before the segment ends: its end is pending, too, and the driver may sleep.
+        let was_settled = state.is_settled();
         if state.next.offset as usize + frame_bytes(record_bytes) + RESERVED_BYTES > segment_bytes {
             state.roll(self.shared.stream);
         }
-        let was_settled = state.is_settled();
         let position = state.next;
         state.push_frame(self.shared.stream, Kind::Record, parts);
         let end = state.next.offset as usize;

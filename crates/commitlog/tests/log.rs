@@ -132,6 +132,30 @@ fn periodic_answers_at_once_and_syncs_within_the_period() {
     });
 }
 
+/// Who waits for nothing but the period depends on the log's task being woken, also by a record that begins a segment.
+#[test]
+fn a_record_that_begins_a_segment_after_a_rest_is_synced_within_the_period() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let period = Duration::from_millis(100);
+        let log = open(&disk, 0, CommitLogOptions { sync: SyncMode::Periodic { period }, ..SMALL });
+        let record = vec![1; log.record_bytes_max()];
+        let first = log.append(&record).expect("append");
+        let mut segment = first.segment;
+        let mut record_count = 1;
+        while segment == first.segment {
+            // Everything is written, synced and marked: the task sleeps until it is woken.
+            tokio::time::sleep(10 * period).await;
+            segment = log.append(&record).expect("append").segment;
+            record_count += 1;
+        }
+        tokio::time::sleep(2 * period).await;
+        for seed in 0..20 {
+            assert_eq!(read_all(&disk.crash(seed)).records.len(), record_count, "seed {seed}");
+        }
+    });
+}
+
 #[test]
 fn a_record_larger_than_half_a_segment_is_refused() {
     let disk = MemoryDisk::new();
