@@ -5,7 +5,8 @@
 //! several lives on one disk, each ended by its [`Fate`]: killed, or without power at any moment.
 //!
 //! What makes a run repeat: one thread, tokio's paused time, seeded delays and disk images. What
-//! would break it: a `HashMap` whose order decides anything, an unbiased `tokio::select!`, a thread.
+//! would break it: a `HashMap` whose order decides anything, an unbiased `tokio::select!`, several who wait on one
+//! `tokio::sync::watch` (it wakes them in a random order; `runtime::Latest` does not), a thread.
 //!
 //! | a reader asks | file |
 //! |---|---|
