@@ -251,8 +251,8 @@ impl Engine {
             let done = self.coordinator().try_write_each(writes[group[0]].owner, &mutations);
             done.iter().for_each(|index| all_done.insert(group[index]));
             if done.len() < group.len() {
-                let is_left = |(index, _): &(usize, &usize)| !done.contains(*index);
-                left.push(group.iter().enumerate().filter(is_left).map(|(_, of_all)| *of_all).collect());
+                let not_done = (0..group.len()).filter(|index| !done.contains(*index));
+                left.push(not_done.map(|index| group[index]).collect());
             }
         }
         (all_done, left)

@@ -233,7 +233,7 @@ impl Connection {
             return ControlFlow::Continue(());
         }
         let (encoder, most_bytes) = (&mut self.encoder, self.server.answers().output_bytes());
-        let (mut done, mut is_stopped) = (IndexSet::default(), false);
+        let (mut done, mut is_stopped) = (IndexSet::EMPTY, false);
         let asked = &reads.answers;
         let left = self.server.engine.point_reads(&reads.statements, |index, row| {
             if row.byte_count() > ROW_BYTES_MAX {
