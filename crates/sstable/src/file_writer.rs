@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use runtime::{Disk, DiskFile, OpenMode};
+use trie::PageFile;
 
 use crate::SstableError;
 use crate::checksums::{FileChecksums, PAGE_BYTES};
@@ -45,37 +46,10 @@ impl FileWriter {
         })
     }
 
-    /// Where the next byte goes.
-    pub(crate) fn position(&self) -> u64 {
-        self.flushed_bytes + self.buffer.len() as u64
-    }
-
     /// Appends bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    /// Appends with the help of the buffer itself.
-    pub(crate) fn write_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SstableError> {
-        write(&mut self.buffer);
-        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    /// Bytes to the end of the current page; a whole page at its start.
-    pub(crate) fn bytes_left_in_page(&self) -> usize {
-        PAGE_BYTES - (self.position() % PAGE_BYTES as u64) as usize
-    }
-
-    /// Zeros to the next page.
-    pub(crate) fn pad_to_page(&mut self) -> Result<(), SstableError> {
-        let left = self.bytes_left_in_page();
-        if left == PAGE_BYTES {
-            return Ok(());
-        }
-        self.write_with(|buffer| buffer.resize(buffer.len() + left, 0))?;
-        assert_eq!(self.bytes_left_in_page(), PAGE_BYTES, "a padded file goes on at a page's start");
-        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), SstableError> {
@@ -123,5 +97,22 @@ impl FileWriter {
     /// Where it is written.
     pub(crate) fn path(&self) -> &PathBuf {
         &self.path
+    }
+}
+
+impl PageFile for FileWriter {
+    type Error = SstableError;
+
+    fn position(&self) -> u64 {
+        self.flushed_bytes + self.buffer.len() as u64
+    }
+
+    fn write_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SstableError> {
+        write(&mut self.buffer);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn keys_do_not_rise(&self) -> SstableError {
+        SstableError::Misuse { path: self.path.clone(), what: "index keys do not rise" }
     }
 }

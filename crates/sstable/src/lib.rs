@@ -37,7 +37,6 @@ mod summary;
 mod table_file;
 mod table_writer;
 mod toc;
-mod trie;
 mod verify;
 mod version;
 

@@ -14,7 +14,8 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "node",
         &[
-            &["commitlog", "sstable"],
+            &["commitlog", "trie"],
+            &["sstable"],
             &["memtable", "manifest", "cache", "upkeep"],
             &["compaction"],
             &["storage"],
@@ -52,7 +53,7 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         ],
         "languages know neither storage nor cluster",
     ),
-    (&["commitlog", "messaging"], &["types", "schema", "rows", "ring"], "it carries opaque bytes"),
+    (&["commitlog", "messaging", "trie"], &["types", "schema", "rows", "ring"], "it carries opaque bytes"),
     (
         &["cluster", "coordinator", "query"],
         &["commitlog", "sstable", "memtable", "manifest", "cache", "upkeep", "compaction"],
@@ -70,7 +71,7 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
 ];
 
 /// Crates without I/O may not pull in a runtime from outside either.
-const PURE: &[&str] = &["types", "schema", "rows", "ring", "cql", "protocol"];
+const PURE: &[&str] = &["types", "schema", "rows", "ring", "trie", "cql", "protocol"];
 const IMPURE_DEPENDENCIES: &[&str] = &["tokio", "socket2", "axum", "rustix", "libc", "tracing"];
 
 /// Dependencies the rule looks at; `dev-dependencies` obey the same table.

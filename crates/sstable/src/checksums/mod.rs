@@ -23,6 +23,7 @@ use crate::{Component, Descriptor, SstableError};
 /// What one checksum covers.
 pub(crate) const PAGE_BYTES: usize = 4096;
 const _: () = assert!(PAGE_BYTES == 4096, "the files that are there have pages of this size");
+const _: () = assert!(PAGE_BYTES == trie::PAGE_BYTES, "a page of an index is checked as it is read");
 const _: () = assert!(COVERED.len() < Component::ALL.len(), "Data, Statistics and this one are not covered");
 
 const MAGIC: &[u8; 4] = b"PCHK";

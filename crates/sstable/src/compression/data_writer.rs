@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use runtime::Disk;
+use trie::PageFile;
 
 use super::info::CRC_BYTES;
 use super::{CompressionInfo, CompressionParameters};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use stdx::prefetch::prefetch;
 
 use crate::data::ParseError;
-use crate::trie::Pages;
 use crate::{Chunk, ChunkId, ChunkSource, Component, LargeRow, RowReader, SstableError, TableFile};
+use trie::Pages;
 
 /// Bytes of a file, in the chunks that they lie in.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use super::items::Items;
 use super::{PartitionStep, Place, RowIndex, bound_form};
 use crate::data::{Head, HeadKind, Layout};
 use crate::row_index::Block;
-use crate::trie::PayloadIterator;
 use crate::{ChunkSource, Component};
+use trie::PayloadIterator;
 
 /// Where a forward reader stands between steps.
 #[derive(Debug)]

@@ -32,7 +32,6 @@ use crate::data::{HeadKind, Layout, ParseError, read_partition_head};
 use crate::partition_index::{PartitionPlace, form_of, place_of};
 use crate::row_index::RowIndexEntry;
 use crate::search::PartitionSearch;
-use crate::trie::PayloadIterator;
 use crate::{ChunkNeed, ChunkSource, Component, FileNeed, RingPlace, RingRange, SstableError, TableFile};
 use chunks::{Attempt, Chunks};
 pub(crate) use chunks::{Interrupt, Pieces};
@@ -41,6 +40,7 @@ use items::Items;
 pub(crate) use items::damaged;
 use reversed::Reversed;
 pub use single_row_scan::{SingleRowScan, SingleRowScanStep};
+use trie::PayloadIterator;
 
 /// Reads partitions of one table file, step by step.
 #[derive(Debug)]

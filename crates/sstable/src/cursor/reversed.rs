@@ -14,8 +14,8 @@ use super::{PartitionStep, Place, RowIndex, bound_form};
 use crate::big::Blocks;
 use crate::data::{HeadKind, Layout};
 use crate::row_index::Block;
-use crate::trie::PayloadIterator;
 use crate::{ChunkSource, Component};
+use trie::PayloadIterator;
 
 /// Where a reversed reader stands between steps.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ impl Reversed {
     fn block_at<S: ChunkSource>(
         &self,
         chunks: &Chunks<S>,
-        payload: &crate::trie::Payloads,
+        payload: &trie::Payloads,
     ) -> Attempt<(u64, DeletionTime)> {
         let damaged = |what| chunks.file().damaged(Component::Rows, payload.position, what);
         let block = Block::read(payload).ok_or_else(|| damaged("payload of a block of rows"))?;

@@ -20,8 +20,8 @@ use crate::SstableError;
 use crate::bloom::KeyHash;
 use crate::checksums::FileChecksums;
 use crate::file_writer::FileWriter;
-use crate::trie::{
-    Followed, Malformed, Payload, Payloads, TrieWriter, push_low_bytes, read_signed, signed_bytes,
+use trie::{
+    Followed, Malformed, PageFile, Payload, Payloads, TrieWriter, push_low_bytes, read_signed, signed_bytes,
 };
 
 const HAS_HASH: u8 = 8;

@@ -22,7 +22,7 @@ use crate::SstableError;
 use crate::checksums::FileChecksums;
 use crate::data::{DELETION_BYTES, read_whole_deletion, write_whole_deletion};
 use crate::file_writer::FileWriter;
-use crate::trie::{Payload, Payloads, TrieWriter, push_low_bytes, read_signed, signed_bytes};
+use trie::{PageFile, Payload, Payloads, TrieWriter, push_low_bytes, read_signed, signed_bytes};
 
 const HAS_OPEN_DELETION: u8 = 8;
 

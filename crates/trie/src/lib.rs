@@ -1,4 +1,7 @@
-//! Tries on disk: what Partitions.db and Rows.db are made of.
+//! Tries on disk: what Partitions.db and Rows.db of Cassandra's BTI table files are made of.
+//!
+//! Pure: pages are handed in ([`Pages`], or [`follow_in_page`] for one at a time), and whoever writes a trie
+//! gives the file it is appended to ([`PageFile`]).
 //!
 //! A trie maps byte strings to small payloads. Nodes are written children first, so that every
 //! pointer goes back, as a distance; no node crosses a page of 4 KiB, and as much of a branch as
@@ -21,17 +24,24 @@ mod shape;
 mod walk;
 mod writer;
 
-pub(crate) use iterator::PayloadIterator;
-pub(crate) use node::{Malformed, Node};
-pub(crate) use walk::{Followed, follow_in_page};
-pub(crate) use writer::{Payload, TrieWriter};
+pub use iterator::PayloadIterator;
+pub use node::Malformed;
+use node::Node;
+pub use walk::{Followed, follow_in_page};
+pub use writer::{PageFile, Payload, TrieWriter};
+
+/// Bytes of a page: no node crosses from one to the next.
+pub const PAGE_BYTES: usize = 4096;
 
 /// What a walk needs: the bytes from a position to the end of its page.
-pub(crate) trait Pages {
+pub trait Pages {
     /// Why a page is not there: to be fetched, or damaged.
     type Interrupt;
 
     /// The rest of the page from that position on.
+    ///
+    /// # Errors
+    /// It is not there.
     fn page(&mut self, position: u64) -> Result<&[u8], Self::Interrupt>;
 
     /// The trie is not one.
@@ -43,13 +53,13 @@ const PAYLOAD_BYTES_MAX: usize = 24;
 
 /// A payload taken out of its page, as far as it can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Payloads {
+pub struct Payloads {
     /// Flags of the node; 0 when it has no payload.
-    pub(crate) flags: u8,
+    pub flags: u8,
     bytes: [u8; PAYLOAD_BYTES_MAX],
     length: usize,
     /// Where the node is.
-    pub(crate) position: u64,
+    pub position: u64,
 }
 
 impl Payloads {
@@ -62,24 +72,26 @@ impl Payloads {
     }
 
     /// The payload, and what may follow it.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
 /// Bytes that hold a signed integer, at least one.
-pub(crate) fn signed_bytes(value: i64) -> usize {
+pub fn signed_bytes(value: i64) -> usize {
     let magnitude = if value < 0 { !value } else { value } as u64;
     (72 - magnitude.leading_zeros() as usize) / 8
 }
 
 /// Appends the low bytes of a value.
-pub(crate) fn push_low_bytes(value: u64, bytes: usize, out: &mut Vec<u8>) {
+pub fn push_low_bytes(value: u64, bytes: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_be_bytes()[8 - bytes..]);
 }
 
 /// Reads a signed integer of up to eight bytes.
-pub(crate) fn read_signed(bytes: &[u8]) -> i64 {
+#[inline]
+pub fn read_signed(bytes: &[u8]) -> i64 {
     let start = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
     bytes.iter().fold(start, |value, byte| value << 8 | i64::from(*byte))
 }

@@ -1,6 +1,6 @@
 //! Which of the sixteen kinds a node gets, and how it is written.
 
-use super::push_low_bytes;
+use crate::push_low_bytes;
 
 /// Kinds with one child, by the width its pointer needs.
 const SINGLES: [u8; 8] = [1, 2, 3, 4, 12, 13, 14, 15];
@@ -10,7 +10,7 @@ const DENSES: [u8; 8] = [10, 10, 10, 11, 12, 13, 14, 15];
 const WIDTHS: [u32; 8] = [4, 8, 12, 16, 24, 32, 40, 64];
 
 /// Half bytes of a pointer of each kind.
-pub(super) const POINTER_NIBBLES: [u8; 16] = [0, 1, 2, 3, 4, 2, 3, 4, 6, 10, 3, 4, 6, 8, 10, 16];
+pub(crate) const POINTER_NIBBLES: [u8; 16] = [0, 1, 2, 3, 4, 2, 3, 4, 6, 10, 3, 4, 6, 8, 10, 16];
 
 const _: () = {
     let mut column = 0;
@@ -24,18 +24,18 @@ const _: () = {
 
 /// What decides over a node's kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outline {
-    pub(super) child_count: usize,
-    pub(super) first_byte: u8,
-    pub(super) last_byte: u8,
+pub(crate) struct Outline {
+    pub(crate) child_count: usize,
+    pub(crate) first_byte: u8,
+    pub(crate) last_byte: u8,
     /// Distance to the furthest child.
-    pub(super) distance_max: u64,
-    pub(super) has_payload: bool,
+    pub(crate) distance_max: u64,
+    pub(crate) has_payload: bool,
 }
 
 impl Outline {
     /// The kind of the node.
-    pub(super) fn kind(&self) -> u8 {
+    pub(crate) fn kind(&self) -> u8 {
         if self.child_count == 0 {
             return 0;
         }
@@ -53,7 +53,7 @@ impl Outline {
     }
 
     /// Bytes of the node as that kind, without payload.
-    pub(super) fn bytes_as(&self, kind: u8) -> usize {
+    pub(crate) fn bytes_as(&self, kind: u8) -> usize {
         let nibbles = usize::from(POINTER_NIBBLES[usize::from(kind)]);
         match kind {
             0 => 1,
@@ -70,7 +70,7 @@ impl Outline {
 }
 
 /// Writes a node: `children` are bytes and distances, rising by byte.
-pub(super) fn write(
+pub(crate) fn write(
     kind: u8,
     payload_flags: u8,
     children: impl ExactSizeIterator<Item = (u8, u64)> + Clone,

@@ -10,18 +10,15 @@
 //! 4. A branch with pointers out of its page was measured for the wrong place: distances, and with
 //!    them kinds, may be larger where it is written. It is measured again just before.
 
-use crate::SstableError;
-use crate::file_writer::FileWriter;
+use crate::PAGE_BYTES;
+use crate::shape::{self, Outline};
 
-use super::shape::{self, Outline};
-
-const PAGE_BYTES: usize = crate::checksums::PAGE_BYTES;
 /// Of the largest node, one with 256 children of eight bytes each and a payload.
 const NODE_BYTES_MAX: usize = 3 + 256 * 8 + 20;
 const _: () = assert!(NODE_BYTES_MAX < PAGE_BYTES, "every node fits a page");
 
 /// What a node can carry.
-pub(crate) trait Payload {
+pub trait Payload {
     /// Flags in the node: 1 to 15.
     fn flags(&self) -> u8;
     /// Bytes that [`Payload::write`] appends.
@@ -30,9 +27,46 @@ pub(crate) trait Payload {
     fn write(&self, out: &mut Vec<u8>);
 }
 
+/// The file that a trie is written to: bytes are appended to it, page after page.
+pub trait PageFile {
+    /// Why it can not be written.
+    type Error;
+
+    /// Where the next byte goes.
+    fn position(&self) -> u64;
+
+    /// Bytes to the end of the current page; a whole page at its start.
+    fn bytes_left_in_page(&self) -> usize {
+        PAGE_BYTES - (self.position() % PAGE_BYTES as u64) as usize
+    }
+
+    /// Appends with the help of the buffer itself.
+    ///
+    /// # Errors
+    /// It can not be written.
+    fn write_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Self::Error>;
+
+    /// Zeros to the next page.
+    ///
+    /// # Errors
+    /// It can not be written.
+    fn pad_to_page(&mut self) -> Result<(), Self::Error> {
+        let left = self.bytes_left_in_page();
+        if left == PAGE_BYTES {
+            return Ok(());
+        }
+        self.write_with(|buffer| buffer.resize(buffer.len() + left, 0))?;
+        assert_eq!(self.bytes_left_in_page(), PAGE_BYTES, "a padded file goes on at a page's start");
+        Ok(())
+    }
+
+    /// The error for a key that is not above the one before.
+    fn keys_do_not_rise(&self) -> Self::Error;
+}
+
 /// Writes one trie after the other into a file.
 #[derive(Debug)]
-pub(crate) struct TrieWriter<P> {
+pub struct TrieWriter<P> {
     /// The open path, the root first; each node's byte is that which leads to it.
     stack: Vec<Branch<P>>,
     last_key: Vec<u8>,
@@ -114,7 +148,7 @@ impl<P: Payload> Branch<P> {
     }
 
     /// Writes what is not written, children first. Gives the node's position.
-    fn write(&mut self, file: &mut FileWriter) -> Result<u64, SstableError> {
+    fn write<F: PageFile>(&mut self, file: &mut F) -> Result<u64, F::Error> {
         for child in &mut self.children {
             if child.position.is_none() {
                 let position = child.write(file)?;
@@ -126,7 +160,7 @@ impl<P: Payload> Branch<P> {
         Ok(position)
     }
 
-    fn write_node(&self, position: u64, file: &mut FileWriter) -> Result<(), SstableError> {
+    fn write_node<F: PageFile>(&self, position: u64, file: &mut F) -> Result<(), F::Error> {
         let kind = self.outline(position).kind();
         let flags = self.payload.as_ref().map_or(0, Payload::flags);
         assert!(flags < 16 && (flags > 0) == self.payload.is_some(), "flags of a payload are 1 to 15");
@@ -155,23 +189,32 @@ impl<P: Payload> Branch<P> {
     }
 }
 
+impl<P: Payload> Default for TrieWriter<P> {
+    fn default() -> Self {
+        TrieWriter::new()
+    }
+}
+
 impl<P: Payload> TrieWriter<P> {
-    pub(crate) fn new() -> Self {
+    /// Nothing was added yet.
+    pub fn new() -> Self {
         TrieWriter { stack: vec![Branch::new(0)], last_key: Vec::new(), count: 0 }
     }
 
     /// How many keys were added.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count
     }
 
     /// Adds a key, which must be greater than the one before.
-    pub(crate) fn add(&mut self, key: &[u8], payload: P, file: &mut FileWriter) -> Result<(), SstableError> {
+    ///
+    /// # Errors
+    /// It is not, or the file can not be written.
+    pub fn add<F: PageFile>(&mut self, key: &[u8], payload: P, file: &mut F) -> Result<(), F::Error> {
         let shared = self.last_key.iter().zip(key).take_while(|(a, b)| a == b).count();
         let rises = self.count == 0 || key.get(shared) > self.last_key.get(shared);
         if !rises {
-            let path = file.path().clone();
-            return Err(SstableError::Misuse { path, what: "index keys do not rise" });
+            return Err(file.keys_do_not_rise());
         }
         while self.stack.len() > shared + 1 {
             self.complete_last(file)?;
@@ -188,7 +231,10 @@ impl<P: Payload> TrieWriter<P> {
     }
 
     /// Writes the rest; gives the root's position, and is ready for another trie.
-    pub(crate) fn finish(&mut self, file: &mut FileWriter) -> Result<u64, SstableError> {
+    ///
+    /// # Errors
+    /// The file can not be written.
+    pub fn finish<F: PageFile>(&mut self, file: &mut F) -> Result<u64, F::Error> {
         while self.stack.len() > 1 {
             self.complete_last(file)?;
         }
@@ -213,14 +259,14 @@ impl<P: Payload> TrieWriter<P> {
     }
 
     /// Forgets what was added since the last finish. What was written of it remains, unused.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.stack.clear();
         self.stack.push(Branch::new(0));
         self.last_key.clear();
         self.count = 0;
     }
 
-    fn complete_last(&mut self, file: &mut FileWriter) -> Result<(), SstableError> {
+    fn complete_last<F: PageFile>(&mut self, file: &mut F) -> Result<(), F::Error> {
         let Some(mut node) = self.stack.pop() else { return Ok(()) };
         complete(&mut node, file)?;
         if let Some(parent) = self.stack.last_mut() {
@@ -233,7 +279,7 @@ impl<P: Payload> TrieWriter<P> {
 }
 
 /// Measures a node to which nothing will be added, and writes its children if they are too many.
-fn complete<P: Payload>(node: &mut Branch<P>, file: &mut FileWriter) -> Result<(), SstableError> {
+fn complete<P: Payload, F: PageFile>(node: &mut Branch<P>, file: &mut F) -> Result<(), F::Error> {
     node.branch_bytes = node.children.iter().map(Branch::total_bytes).sum();
     node.node_bytes = node.measure(file.position());
     if node.total_bytes() >= PAGE_BYTES {
@@ -246,7 +292,7 @@ fn complete<P: Payload>(node: &mut Branch<P>, file: &mut FileWriter) -> Result<(
 }
 
 /// Writes the branches of all children, the largest that fits first.
-fn lay_out_children<P: Payload>(node: &mut Branch<P>, file: &mut FileWriter) -> Result<(), SstableError> {
+fn lay_out_children<P: Payload, F: PageFile>(node: &mut Branch<P>, file: &mut F) -> Result<(), F::Error> {
     // By size, then by byte: of equal ones the latest, whose children may be nearer, is taken first.
     let unwritten = (0..node.children.len()).filter(|index| node.children[*index].position.is_none());
     let mut waiting: Vec<(usize, usize)> =

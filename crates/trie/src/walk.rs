@@ -1,21 +1,25 @@
 //! Looks a key up.
 
-use super::node::Search;
-use super::{Malformed, Node, Pages, Payloads};
+use crate::node::{Malformed, Node, Search};
+use crate::{Pages, Payloads};
 
 /// The end of a path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Followed {
+pub struct Followed {
     /// What the last node carries.
-    pub(crate) payload: Payloads,
+    pub payload: Payloads,
     /// Was the whole key followed?
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
     /// Has the last node children?
-    pub(crate) has_children: bool,
+    pub has_children: bool,
 }
 
 /// Follows a key to the end, or to a position in another page, which is `None`: one further to the front.
-pub(crate) fn follow_in_page(
+///
+/// # Errors
+/// The page is not one of a trie.
+#[inline]
+pub fn follow_in_page(
     page: &[u8],
     page_start: u64,
     position: &mut u64,
@@ -37,7 +41,7 @@ pub(crate) fn follow_in_page(
 }
 
 /// The node at a position.
-pub(super) fn node_at<S: Pages>(pages: &mut S, position: u64) -> Result<Node<'_>, S::Interrupt> {
+pub(crate) fn node_at<S: Pages>(pages: &mut S, position: u64) -> Result<Node<'_>, S::Interrupt> {
     // Looked at twice, since a borrow that may be returned can not be given up for the error.
     let is_sound = Node::new(pages.page(position)?, position).is_ok();
     if !is_sound {

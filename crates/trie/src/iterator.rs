@@ -1,15 +1,15 @@
 //! Payloads of a trie one after the other, from a key on, in either direction.
 
-use super::node::Search;
-use super::walk::node_at;
-use super::{Malformed, Pages, Payloads};
+use crate::node::Search;
+use crate::walk::node_at;
+use crate::{Malformed, Pages, Payloads};
 
 /// A path no file of ours or Cassandra's comes near: keys have at most 65,535 bytes.
 const DEPTH_MAX: usize = 1 << 18;
 
 /// Where an iterator stands between calls. A call that is interrupted changes nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct PayloadIterator {
+pub struct PayloadIterator {
     /// From the root down to the node reached.
     stack: Vec<Frame>,
     reversed: bool,
@@ -26,12 +26,18 @@ struct Frame {
 
 impl PayloadIterator {
     /// Forward from the first payload whose key has `key` for a continuation or is not below it.
-    pub(crate) fn forward<S: Pages>(pages: &mut S, root: u64, key: &[u8]) -> Result<Self, S::Interrupt> {
+    ///
+    /// # Errors
+    /// A page is not there, or damaged.
+    pub fn forward<S: Pages>(pages: &mut S, root: u64, key: &[u8]) -> Result<Self, S::Interrupt> {
         Self::start(pages, root, key, false)
     }
 
     /// Backward from the last payload whose key is not above `key`, or is its prefix: the floor.
-    pub(crate) fn reversed<S: Pages>(pages: &mut S, root: u64, key: &[u8]) -> Result<Self, S::Interrupt> {
+    ///
+    /// # Errors
+    /// A page is not there, or damaged.
+    pub fn reversed<S: Pages>(pages: &mut S, root: u64, key: &[u8]) -> Result<Self, S::Interrupt> {
         Self::start(pages, root, key, true)
     }
 
@@ -58,7 +64,10 @@ impl PayloadIterator {
     }
 
     /// The next payload.
-    pub(crate) fn next<S: Pages>(&mut self, pages: &mut S) -> Result<Option<Payloads>, S::Interrupt> {
+    ///
+    /// # Errors
+    /// A page is not there, or damaged.
+    pub fn next<S: Pages>(&mut self, pages: &mut S) -> Result<Option<Payloads>, S::Interrupt> {
         loop {
             let Some(frame) = self.stack.last().copied() else { return Ok(None) };
             let node = node_at(pages, frame.position)?;

@@ -1,6 +1,6 @@
 //! One node, read in place.
 
-use super::shape::POINTER_NIBBLES;
+use crate::shape::POINTER_NIBBLES;
 
 /// A node of a trie in a page. Every read is checked against the page.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Node<'a> {
 
 /// A node that does not fit its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub struct Malformed;
 
 /// Where a byte stands among a node's children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
