@@ -5,13 +5,9 @@
 //! from the disk, once; whoever caches them hands out clones, which share the bytes.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use runtime::DiskFile;
-
-use crate::{Component, RowReader, SstableError, TableFile};
+use crate::{Chunk, Component, Extent, RowReader, SstableError, TableFile};
 
 /// Which chunk of which open table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,39 +20,6 @@ pub struct ChunkId {
     pub index: u32,
 }
 
-/// The bytes of a chunk, verified and decompressed. A clone shares them.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Chunk(Bytes);
-
-impl Chunk {
-    /// The bytes.
-    pub fn as_slice(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// How many bytes it holds.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Does it hold none?
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl From<Vec<u8>> for Chunk {
-    fn from(bytes: Vec<u8>) -> Self {
-        Chunk(bytes.into())
-    }
-}
-
-impl fmt::Debug for Chunk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Chunk({} bytes)", self.0.len())
-    }
-}
-
 /// A chunk that a cursor lacks: read its [`Extent`] (or the chunk at once, where waiting is fine), make
 /// chunks of the bytes, keep them where the cursor's [`ChunkSource`] finds them, and step again.
 #[derive(Clone, Debug)]
@@ -65,28 +28,6 @@ pub struct ChunkNeed {
     pub file: Arc<TableFile>,
     /// Which chunk.
     pub id: ChunkId,
-}
-
-/// Where neighbouring chunks lie on the disk.
-#[derive(Clone, Debug)]
-pub struct Extent {
-    /// In which file.
-    pub file: Arc<dyn DiskFile>,
-    /// From where.
-    pub offset: u64,
-    /// How many bytes.
-    pub bytes: usize,
-    /// Number of the first chunk in it.
-    pub(crate) first: u32,
-    /// How many chunks it holds, at least one.
-    pub(crate) count: usize,
-}
-
-impl Extent {
-    /// How many chunks it holds, at least one.
-    pub fn chunk_count(&self) -> usize {
-        self.count
-    }
 }
 
 impl ChunkNeed {
@@ -113,25 +54,6 @@ impl ChunkNeed {
     /// A chunk is damaged.
     pub fn decode(&self, extent: &Extent, raw: &[u8]) -> Result<Vec<Chunk>, SstableError> {
         self.file.decode(self.id.component, extent, raw)
-    }
-}
-
-/// Whether bytes may be waited for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Fetch {
-    /// From the disk, if need be.
-    Blocking,
-    /// Only what the kernel has in memory; else `WouldBlock`.
-    Cached,
-}
-
-impl Fetch {
-    /// Fills the buffer.
-    pub(crate) fn read(self, file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-        match self {
-            Fetch::Blocking => file.read_exact_at(buffer, offset),
-            Fetch::Cached => file.read_exact_cached_at(buffer, offset),
-        }
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use rows::{PartitionHeader, Slices, Step, Unfiltered, UnfilteredCursor};
 use runtime::{Disk, MemoryDisk, OsDisk};
-use schema::{ChunkLength, Column, ColumnId, CompressionOptions, Table, TableBuilder};
+use schema::{Column, ColumnId, CompressionOptions, Table, TableBuilder};
 
-use crate::compression::CompressionInfo;
 use crate::statistics::Statistics;
 use crate::{
     Component, Descriptor, DirectChunks, FileCursor, RingRange, TableFile, TableWriter, WriterOptions,
     table_of_header,
 };
+use components::{ComponentSet, CompressionParameters};
 
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/formats/cassandra-da")
@@ -96,7 +96,7 @@ pub(crate) fn write(
 /// Data of a table file, uncompressed.
 fn uncompressed(disk: &Arc<dyn Disk>, descriptor: &Descriptor, table: &Arc<Table>) -> Vec<u8> {
     let file = TableFile::open(Arc::clone(disk), descriptor.clone(), table).expect("opens");
-    let chunks = file.data_file().read(0, usize::MAX, crate::chunk::Fetch::Blocking).expect("sound");
+    let chunks = file.data_file().read(0, usize::MAX, components::Fetch::Blocking).expect("sound");
     chunks.iter().flat_map(|chunk| chunk.as_slice()).copied().collect()
 }
 
@@ -106,22 +106,10 @@ fn statistics(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> Statistics {
 }
 
 fn compression(disk: &Arc<dyn Disk>, descriptor: &Descriptor) -> CompressionOptions {
-    let path = descriptor.path(Component::CompressionInfo);
-    let Ok(bytes) = disk.read(&path) else {
-        return CompressionOptions { class: None, ..Default::default() };
-    };
-    let data_bytes = disk.file_bytes(&descriptor.path(Component::Data)).expect("there");
-    let parameters = CompressionInfo::from_bytes(&path, &bytes, data_bytes).expect("sound").parameters;
-    let mut options = parameters.options;
-    if parameters.compressed_bytes_max < i32::MAX as u32 {
-        let ratio = f64::from(parameters.chunk_bytes) / f64::from(parameters.compressed_bytes_max);
-        options.insert("min_compress_ratio".into(), ratio.to_string());
-    }
-    CompressionOptions {
-        class: Some(parameters.codec.class().into()),
-        chunk_length: ChunkLength::Fixed(parameters.chunk_bytes),
-        options,
-    }
+    let components = ComponentSet::open(Arc::clone(disk), descriptor.clone()).expect("whole");
+    let data = components.open_data().expect("sound");
+    let none = || CompressionOptions { class: None, ..Default::default() };
+    data.parameters().map_or_else(none, CompressionParameters::to_options)
 }
 
 #[test]

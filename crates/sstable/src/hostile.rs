@@ -22,7 +22,7 @@ use crate::statistics::correct_checksums;
 use crate::{
     ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, PartitionSearch, RingRange,
     SearchKey, SingleRowFound, SingleRowPartition, SingleRowScanStep, SstableError, TableFile, Version,
-    table_of_header, toc,
+    table_of_header,
 };
 
 /// Rows read of one hostile file, at most.
@@ -62,7 +62,7 @@ fn read_as(bytes: &[u8], version: Version, first: Component, second: Component) 
     correct_checksums(&mut statistics);
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let descriptor = Descriptor::of_version("/hostile", Uuid::nil(), version);
-    let list = toc::to_text(&[Component::Data]);
+    let list = components::component_list(&[Component::Data]);
     let components = [
         (Component::Statistics, &statistics[..]),
         (first, &first_part),

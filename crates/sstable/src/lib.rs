@@ -9,21 +9,13 @@
 
 mod big;
 mod bloom;
-mod checksums;
 mod chunk;
-mod component;
-mod compression;
 mod cursor;
 mod data;
-mod descriptor;
-mod error;
-mod file_writer;
 mod fit;
 #[doc(hidden)]
 pub mod hostile;
-mod index_file;
 mod inspect;
-mod kept;
 mod large_row;
 mod options;
 mod partition_index;
@@ -36,20 +28,17 @@ pub mod statistics;
 mod summary;
 mod table_file;
 mod table_writer;
-mod toc;
 mod verify;
-mod version;
 
 pub use bloom::KeyHash;
-pub use checksums::write_checksums;
-pub use chunk::{Chunk, ChunkId, ChunkNeed, ChunkSource, DirectChunks, Extent};
-pub use component::Component;
+pub use chunk::{ChunkId, ChunkNeed, ChunkSource, DirectChunks};
+pub use components::{
+    Chunk, Component, Descriptor, Extent, KeptChunks, KeptRoom, SstableError, Version, delete_table_file,
+    id_from_text, id_to_text, number_of, parse_file_name, write_checksums,
+};
 pub use cursor::{FileCursor, SingleRowScan, SingleRowScanStep};
-pub use descriptor::{Descriptor, id_from_text, id_to_text, number_of, parse_file_name};
-pub use error::SstableError;
 pub use fit::check_fits;
 pub use inspect::table_of_header;
-pub use kept::{KeptChunks, KeptRoom};
 pub use large_row::{FileNeed, LargeRow, ReadRow, RowReader};
 pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
 pub use ring_place::{RingPlace, RingRange};
@@ -57,9 +46,8 @@ pub use search::{PartitionSearch, SearchKey};
 pub use single_row::{ForCursor, SingleRowFound, SingleRowPartition};
 pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
-pub use table_file::{FilterCounts, TableFile, delete_table_file};
+pub use table_file::{FilterCounts, TableFile};
 pub use table_writer::TableWriter;
-pub use version::Version;
 
 #[cfg(test)]
 mod crash_tests;

@@ -13,9 +13,9 @@ use rows::PartitionKey;
 use stdx::prefetch::prefetch;
 
 use crate::bloom::KeyHash;
-use crate::checksums::PAGE_BYTES;
 use crate::partition_index::{PartitionPlace, form_of, place_at_end};
 use crate::{Chunk, ChunkId, Component, SstableError, TableFile};
+use components::PAGE_BYTES;
 use trie::follow_in_page;
 
 /// Of a page, what is fetched before a node and after its first byte: a path goes to the front.

@@ -1,33 +1,27 @@
 //! An open table file.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use components::{ComponentSet, CompressionParameters, DataFile, Fetch, IndexFile, PAGE_BYTES, Pinned};
 use rows::{PartitionKey, Slices};
-use runtime::{Disk, OpenMode};
+use runtime::Disk;
 use schema::{CompressionOptions, Table};
 
 use crate::big::{BigIndex, Summary};
 use crate::bloom::{BloomFilter, KeyHash};
-use crate::checksums::{Checksums, PAGE_BYTES};
-use crate::chunk::Fetch;
-use crate::compression::{CompressionParameters, DataFile};
 use crate::cursor::{FileCursor, SingleRowScan};
 use crate::data::Layout;
-use crate::index_file::{IndexFile, Pinned, read_footer};
-use crate::partition_index::Footer;
+use crate::partition_index::{Footer, read_footer};
 use crate::statistics::Statistics;
 use crate::{
     Chunk, ChunkId, ChunkSource, Component, Descriptor, Extent, KeptChunks, PartitionSearch, RingRange,
-    SearchKey, SstableError, TableSummary, toc,
+    SearchKey, SstableError, TableSummary,
 };
 
 /// Numbers of open files; nothing else in the process is shared by them.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// Small components are read whole; no sound one comes near this.
-const SMALL_COMPONENT_BYTES_MAX: u64 = 4 << 30;
 /// Pages of an index that are read in one go to be kept.
 const KEPT_PAGES_AT_ONCE: usize = 32;
 
@@ -35,7 +29,7 @@ const KEPT_PAGES_AT_ONCE: usize = 32;
 #[derive(Debug)]
 pub struct TableFile {
     number: u64,
-    descriptor: Descriptor,
+    components: ComponentSet,
     summary: TableSummary,
     layout: Layout,
     mean_partition_bytes: u64,
@@ -45,8 +39,6 @@ pub struct TableFile {
     index: Index,
     /// The upper levels of the trie of partitions.
     pinned: Option<Pinned>,
-    checksums: Option<Checksums>,
-    disk: Arc<dyn Disk>,
     /// Of a file just written, until somebody takes it.
     kept: Mutex<KeptChunks>,
 }
@@ -91,96 +83,22 @@ struct OpenedIndex {
     partition_count: u64,
 }
 
-/// What is needed to open the components of one table file.
-struct Opening<'a> {
-    disk: &'a dyn Disk,
-    descriptor: &'a Descriptor,
-    checksums: Option<&'a Checksums>,
-}
-
-impl Opening<'_> {
-    fn path(&self, component: Component) -> PathBuf {
-        self.descriptor.path(component)
-    }
-
-    /// A small component, verified; `None` when there is none.
-    fn read(&self, component: Component) -> Result<Option<Vec<u8>>, SstableError> {
-        let path = self.path(component);
-        let Some(entry) = self.disk.metadata(&path)? else { return Ok(None) };
-        if entry.file_bytes > SMALL_COMPONENT_BYTES_MAX {
-            return Err(self.damaged(component, "larger than it can be"));
-        }
-        let bytes = self.disk.read(&path)?;
-        if let Some(checksums) = self.checksums.and_then(|checksums| checksums.of(component)) {
-            checksums.check(&path, &bytes)?;
-        }
-        Ok(Some(bytes))
-    }
-
-    fn index(&self, component: Component) -> Result<IndexFile, SstableError> {
-        let path = self.path(component);
-        let file = self.disk.open(&path, OpenMode::Read)?;
-        let file_bytes = file.len()?;
-        let checksums = self.checksums.and_then(|checksums| checksums.of(component)).cloned();
-        if let Some(checksums) = &checksums {
-            checksums.check_length(&path, file_bytes)?;
-        }
-        if file_bytes.div_ceil(PAGE_BYTES as u64) > u64::from(u32::MAX) {
-            return Err(self.damaged(component, "larger than it can be"));
-        }
-        Ok(IndexFile { file, file_bytes, checksums })
-    }
-
-    fn open_index(&self, statistics: &Statistics) -> Result<OpenedIndex, SstableError> {
-        if self.descriptor.version.is_big() {
-            let file = self.index(Component::Index)?;
-            let summary = self.read(Component::Summary)?;
-            let summary = summary.and_then(|bytes| Summary::from_bytes(&bytes, file.file_bytes));
+impl OpenedIndex {
+    fn open(components: &ComponentSet, statistics: &Statistics) -> Result<Self, SstableError> {
+        if components.descriptor().version.is_big() {
+            let file = components.open_index(Component::Index)?;
+            let summary = components.read(Component::Summary)?;
+            let summary = summary.and_then(|bytes| Summary::from_bytes(&bytes, file.file_bytes()));
             let summary = summary.map_or_else(|| Summary::build(&file), Ok)?;
             let keys = (summary.first_key.clone(), summary.last_key.clone());
             let partition_count = statistics.stats.partition_bytes.count();
             return Ok(OpenedIndex { index: Index::Big(BigIndex { file, summary }), keys, partition_count });
         }
-        let (partitions, rows) = (self.index(Component::Partitions)?, self.index(Component::Rows)?);
+        let partitions = components.open_index(Component::Partitions)?;
+        let rows = components.open_index(Component::Rows)?;
         let (footer, keys) = read_footer(&partitions)?;
         let partition_count = footer.key_count;
         Ok(OpenedIndex { index: Index::Tries { partitions, rows, footer }, keys, partition_count })
-    }
-
-    fn data(&self) -> Result<DataFile, SstableError> {
-        let file = self.disk.open(&self.path(Component::Data), OpenMode::Read)?;
-        match self.read(Component::CompressionInfo)? {
-            Some(info) => DataFile::compressed(file, &self.path(Component::CompressionInfo), &info),
-            None => {
-                let crc = self.read(Component::Crc)?;
-                DataFile::plain(file, &self.path(Component::Crc), crc.as_deref())
-            }
-        }
-    }
-
-    fn statistics(&self) -> Result<Statistics, SstableError> {
-        let bytes = self.read(Component::Statistics)?;
-        let bytes = bytes.ok_or_else(|| self.damaged(Component::Statistics, "it is missing"))?;
-        Statistics::from_bytes(&self.path(Component::Statistics), self.descriptor.version, &bytes)
-    }
-
-    fn filter(&self) -> Result<Option<BloomFilter>, SstableError> {
-        let bytes = self.read(Component::Filter)?.filter(|bytes| !bytes.is_empty());
-        bytes.map(|bytes| BloomFilter::from_bytes(&self.path(Component::Filter), &bytes)).transpose()
-    }
-
-    /// Bytes of all files.
-    fn disk_bytes(&self) -> Result<u64, SstableError> {
-        let mut sum = 0;
-        for component in Component::ALL {
-            let entry = self.disk.metadata(&self.path(component))?;
-            sum += entry.map_or(0, |entry| entry.file_bytes);
-        }
-        Ok(sum)
-    }
-
-    fn damaged(&self, component: Component, what: &'static str) -> SstableError {
-        SstableError::Damaged { path: self.path(component), offset: 0, what }
     }
 }
 
@@ -194,36 +112,30 @@ impl TableFile {
         descriptor: Descriptor,
         table: &Arc<Table>,
     ) -> Result<Arc<TableFile>, SstableError> {
-        let checksums_path = descriptor.path(Component::Checksums);
-        let checksums = match disk.exists(&checksums_path)? {
-            true => Some(Checksums::from_bytes(&checksums_path, &disk.read(&checksums_path)?)?),
-            false => None,
-        };
-        let opening = Opening { disk: &*disk, descriptor: &descriptor, checksums: checksums.as_ref() };
-        let toc = opening.read(Component::Toc)?;
-        let toc = toc.ok_or_else(|| opening.damaged(Component::Toc, "it is missing: an unfinished file"))?;
-        for component in toc::from_text(&opening.path(Component::Toc), &toc)? {
-            if !disk.exists(&opening.path(component))? {
-                return Err(opening.damaged(component, "it is missing"));
-            }
-        }
-        // No read needs the checksum of the whole of Data; damage is told all the same.
-        opening.read(Component::Digest)?;
-        let statistics = opening.statistics()?;
-        let layout = statistics.header.layout(table, &opening.path(Component::Statistics))?;
-        let data = opening.data()?;
-        let OpenedIndex { index, keys, partition_count } = opening.open_index(&statistics)?;
+        let components = ComponentSet::open(disk, descriptor)?;
+        let statistics_path = components.path(Component::Statistics);
+        let statistics = components.read(Component::Statistics)?;
+        let statistics =
+            statistics.ok_or_else(|| components.damaged(Component::Statistics, 0, "it is missing"))?;
+        let version = components.descriptor().version;
+        let statistics = Statistics::from_bytes(&statistics_path, version, &statistics)?;
+        let layout = statistics.header.layout(table, &statistics_path)?;
+        let data = components.open_data()?;
+        let OpenedIndex { index, keys, partition_count } = OpenedIndex::open(&components, &statistics)?;
         let pinned = match &index {
             Index::Tries { partitions, footer, .. } => Some(partitions.upper_levels(footer.keys_offset)?),
             Index::Big(_) => None,
         };
-        let filter = opening.filter()?;
-        let bytes = (data.uncompressed_bytes(), data.file_bytes(), opening.disk_bytes()?);
+        let filter = components.read(Component::Filter)?.filter(|bytes| !bytes.is_empty());
+        let filter = filter.map(|bytes| BloomFilter::from_bytes(&components.path(Component::Filter), &bytes));
+        let filter = filter.transpose()?;
+        let bytes = (data.uncompressed_bytes(), data.file_bytes(), components.disk_bytes()?);
         let mean_partition_bytes = data.uncompressed_bytes() / partition_count.max(1);
-        let summary = TableSummary::new(descriptor.id, keys, partition_count, &statistics, bytes);
+        let id = components.descriptor().id;
+        let summary = TableSummary::new(id, keys, partition_count, &statistics, bytes);
         Ok(Arc::new(TableFile {
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
-            descriptor,
+            components,
             summary,
             layout,
             mean_partition_bytes,
@@ -232,8 +144,6 @@ impl TableFile {
             data,
             index,
             pinned,
-            checksums,
-            disk,
             kept: Mutex::default(),
         }))
     }
@@ -270,7 +180,7 @@ impl TableFile {
 
     /// Which table file it is.
     pub fn descriptor(&self) -> &Descriptor {
-        &self.descriptor
+        self.components.descriptor()
     }
 
     /// What is known of it.
@@ -360,8 +270,10 @@ impl TableFile {
     /// Bytes of memory that its filter, offsets, checksums and the upper levels of its index take.
     pub fn memory_bytes(&self) -> u64 {
         let pages = match &self.index {
-            Index::Tries { partitions, rows, .. } => partitions.file_bytes / 1024 + rows.file_bytes / 1024,
-            Index::Big(index) => index.file.file_bytes / 1024 + index.summary.memory_bytes(),
+            Index::Tries { partitions, rows, .. } => {
+                partitions.file_bytes() / 1024 + rows.file_bytes() / 1024
+            }
+            Index::Big(index) => index.file.file_bytes() / 1024 + index.summary.memory_bytes(),
         };
         let pinned = self.pinned.as_ref().map_or(0, Pinned::memory_bytes);
         self.filter_bytes() + pages + pinned + self.data.memory_bytes()
@@ -417,7 +329,7 @@ impl TableFile {
     /// Would Data that is written by these options be compressed as it is? Options that nothing can be written
     /// by are no reason to write it anew.
     pub fn is_compressed_as(&self, options: &CompressionOptions) -> bool {
-        let wanted = CompressionParameters::from_options(options, &self.descriptor.path(Component::Data));
+        let wanted = CompressionParameters::from_options(options, &self.components.path(Component::Data));
         wanted.map_or(true, |wanted| wanted.as_ref() == self.data.parameters())
     }
 
@@ -552,44 +464,26 @@ impl TableFile {
 
     /// The component where partitions are looked up.
     pub(crate) fn partition_component(&self) -> Component {
-        if self.descriptor.version.is_big() { Component::Index } else { Component::Partitions }
+        if self.descriptor().version.is_big() { Component::Index } else { Component::Partitions }
     }
 
     /// Length of a component that is read by chunks, uncompressed.
     pub(crate) fn component_bytes(&self, component: Component) -> u64 {
         match component {
             Component::Data => self.data.uncompressed_bytes(),
-            other => self.index_file(other).map_or(0, |file| file.file_bytes),
+            other => self.index_file(other).map_or(0, |file| file.file_bytes()),
         }
     }
 
     pub(crate) fn damaged(&self, component: Component, offset: u64, what: &'static str) -> SstableError {
-        SstableError::Damaged { path: self.descriptor.path(component), offset, what }
+        self.components.damaged(component, offset, what)
+    }
+
+    pub(crate) fn components(&self) -> &ComponentSet {
+        &self.components
     }
 
     pub(crate) fn data_file(&self) -> &DataFile {
         &self.data
     }
-
-    pub(crate) fn checksums(&self) -> Option<&Checksums> {
-        self.checksums.as_ref()
-    }
-
-    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
-        &self.disk
-    }
-}
-
-/// Deletes all components of a table file, the list of components first.
-///
-/// # Errors
-/// The disk fails.
-pub fn delete_table_file(disk: &dyn Disk, descriptor: &Descriptor) -> Result<(), SstableError> {
-    for component in Component::ALL {
-        let path = descriptor.path(component);
-        if disk.exists(&path)? {
-            disk.remove_file(&path)?;
-        }
-    }
-    Ok(disk.sync_dir(&descriptor.directory)?)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use components::{ComponentWriter, CompressionParameters, DataWriter, FileWriter};
 use rows::{
     Bound, BoundKind, Clustering, DeletionTime, Liveness, PartitionHeader, PartitionKey, Row, RowBuilder,
     Unfiltered,
@@ -11,16 +12,13 @@ use schema::Table;
 use types::byte_comparable::{self, ClusteringBoundKind};
 
 use crate::bloom::{FilterWriter, KeyHash};
-use crate::checksums::{COVERED, Checksums, FileChecksums};
-use crate::compression::{CompressionParameters, DataWriter};
 use crate::data::{END_OF_PARTITION, Encoder, Layout, write_whole_deletion};
-use crate::file_writer::FileWriter;
 use crate::partition_index::{PartitionIndexWriter, PartitionPlace};
 use crate::row_index::{Block, RowIndexWriter};
 use crate::spread::{SpreadDeletion, is_untold};
 use crate::statistics::{Collector, Header, Statistics, clustering_names};
 use crate::{
-    Component, Descriptor, KeptChunks, SstableError, TableSummary, WriterOptions, delete_table_file, toc,
+    Component, Descriptor, KeptChunks, SstableError, TableSummary, WriterOptions, delete_table_file,
 };
 
 /// Writes a table file, partition by partition in ring order.
@@ -379,9 +377,9 @@ impl TableWriter {
         assert_eq!(filtered_count, partition_count, "every partition is in the filter");
         let data = self.data.finish()?;
         assert_eq!(data.uncompressed_bytes, data_bytes, "all that was appended is in a chunk");
-        let mut files = Components { disk: &*self.disk, descriptor: &self.descriptor, written: Vec::new() };
-        files.written.push((Component::Partitions, self.partitions.finish()?));
-        files.written.push((Component::Rows, self.rows.finish()?));
+        let mut files = ComponentWriter::new(&*self.disk, &self.descriptor);
+        files.add(Component::Partitions, self.partitions.finish()?);
+        files.add(Component::Rows, self.rows.finish()?);
         files.write(data.chunks.0, &data.chunks.1)?;
         files.write(Component::Digest, data.digest.to_string().as_bytes())?;
         if let Some(filter) = self.filter.map(FilterWriter::finish) {
@@ -425,39 +423,5 @@ impl TableWriter {
 
     fn misuse(&self, what: &'static str) -> SstableError {
         SstableError::Misuse { path: self.data.path().to_owned(), what }
-    }
-}
-
-/// The components beside Data, as they are written.
-struct Components<'a> {
-    disk: &'a dyn Disk,
-    descriptor: &'a Descriptor,
-    written: Vec<(Component, FileChecksums)>,
-}
-
-impl Components<'_> {
-    fn write(&mut self, component: Component, bytes: &[u8]) -> Result<(), SstableError> {
-        let mut file = FileWriter::create(self.disk, self.descriptor.path(component), true)?;
-        file.write(bytes)?;
-        self.written.push((component, file.finish()?));
-        Ok(())
-    }
-
-    /// Writes the checksums, and the list when all else is durable. Gives the bytes of all.
-    fn finish(mut self) -> Result<u64, SstableError> {
-        let mut checksums = Checksums::default();
-        let is_written = |component| self.written.iter().any(|(other, _)| *other == component);
-        assert!(is_written(Component::Statistics), "a file without statistics can not be read");
-        let covered = self.written.iter().filter(|(component, _)| COVERED.contains(component));
-        covered.for_each(|(component, of)| checksums.add(*component, of.clone()));
-        let mut present: Vec<Component> = self.written.iter().map(|(component, _)| *component).collect();
-        present.extend([Component::Data, Component::Checksums]);
-        let list = toc::to_text(&present);
-        checksums.add(Component::Toc, FileChecksums::of(list.as_bytes()));
-        self.write(Component::Checksums, &checksums.to_bytes())?;
-        self.disk.sync_dir(&self.descriptor.directory)?;
-        self.write(Component::Toc, list.as_bytes())?;
-        self.disk.sync_dir(&self.descriptor.directory)?;
-        Ok(self.written.iter().map(|(_, of)| of.file_bytes).sum())
     }
 }

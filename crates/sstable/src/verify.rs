@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use rows::{Slices, Step, Unfiltered, UnfilteredCursor};
 
-use crate::checksums::PAGE_BYTES;
 use crate::cursor::FileCursor;
 use crate::{ChunkId, Component, DirectChunks, KeyHash, RingRange, SstableError, TableFile};
+use components::PAGE_BYTES;
 
 /// Chunks read at once.
 const RUN_CHUNK_COUNT: usize = 16;
-const DIGEST_READ_BYTES: usize = 256 * 1024;
 
 impl TableFile {
     /// Reads everything and checks every checksum and every row. Blocks, for long.
@@ -18,8 +17,7 @@ impl TableFile {
     /// # Errors
     /// The first damage found.
     pub fn verify(self: &Arc<Self>) -> Result<(), SstableError> {
-        self.verify_small_components()?;
-        self.verify_digest()?;
+        self.components().verify(self.data_file())?;
         let of_bti = [Component::Data, Component::Partitions, Component::Rows];
         let of_big = [Component::Data, Component::Index];
         for component in if self.descriptor().version.is_big() { &of_big[..] } else { &of_bti } {
@@ -27,46 +25,6 @@ impl TableFile {
             self.verify_chunks(component)?;
         }
         self.verify_rows()
-    }
-
-    fn verify_small_components(&self) -> Result<(), SstableError> {
-        let Some(checksums) = self.checksums() else { return Ok(()) };
-        for component in crate::checksums::COVERED {
-            if let Some(checksums) = checksums.of(component) {
-                let path = self.descriptor().path(component);
-                checksums.check(&path, &self.disk().read(&path)?)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The checksum of the whole of Data, as it lies on the disk.
-    fn verify_digest(&self) -> Result<(), SstableError> {
-        let path = self.descriptor().path(Component::Digest);
-        if !self.disk().exists(&path)? {
-            return Ok(());
-        }
-        let text = self.disk().read(&path)?;
-        let expected = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse::<u32>().ok());
-        let expected = expected.ok_or_else(|| self.damaged(Component::Digest, 0, "it is no number"))?;
-        let file = self.data_file().file();
-        let mut hasher = crc32fast::Hasher::new();
-        let mut buffer = vec![0; DIGEST_READ_BYTES];
-        let mut offset = 0;
-        loop {
-            let read = file.read_at(&mut buffer, offset)?;
-            if read == 0 {
-                break;
-            }
-            hasher.update(&buffer[..read]);
-            offset += read as u64;
-        }
-        let got = hasher.finalize();
-        if got != expected {
-            let path = file.path().to_owned();
-            return Err(SstableError::Checksum { path, offset: 0, expected, got });
-        }
-        Ok(())
     }
 
     fn verify_chunks(&self, component: Component) -> Result<(), SstableError> {

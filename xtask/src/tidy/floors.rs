@@ -15,6 +15,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
         "node",
         &[
             &["commitlog", "trie"],
+            &["components"],
             &["sstable"],
             &["memtable", "manifest", "cache", "upkeep"],
             &["compaction"],
@@ -37,6 +38,8 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         &["cql", "protocol"],
         &[
             "commitlog",
+            "trie",
+            "components",
             "sstable",
             "memtable",
             "manifest",
@@ -56,7 +59,17 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
     (&["commitlog", "messaging", "trie"], &["types", "schema", "rows", "ring"], "it carries opaque bytes"),
     (
         &["cluster", "coordinator", "query"],
-        &["commitlog", "sstable", "memtable", "manifest", "cache", "upkeep", "compaction"],
+        &[
+            "commitlog",
+            "trie",
+            "components",
+            "sstable",
+            "memtable",
+            "manifest",
+            "cache",
+            "upkeep",
+            "compaction",
+        ],
         "only storage knows a node's files",
     ),
     (&["query"], &["protocol"], "the query floor sees neither sockets nor frames"),

@@ -14,7 +14,7 @@ pub(crate) use blocks::{BlockInfo, Blocks};
 pub(crate) use entry::read_entry;
 pub(crate) use summary::Summary;
 
-use crate::index_file::IndexFile;
+use components::IndexFile;
 
 /// The index of a table file of the format `big`.
 #[derive(Debug)]

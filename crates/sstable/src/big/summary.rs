@@ -14,9 +14,9 @@ use rows::PartitionKey;
 use stdx::cursor::{Cursor, EndOfInput};
 
 use super::read_entry;
-use crate::chunk::Fetch;
-use crate::index_file::IndexFile;
 use crate::{RingPlace, SstableError};
+use components::Fetch;
+use components::IndexFile;
 
 /// Cassandra's default: so many keys of Index for one of Summary.
 const INTERVAL: usize = 128;
@@ -78,7 +78,7 @@ impl Summary {
         let mut last: Option<PartitionKey> = None;
         let mut place = 0;
         let mut index = 0;
-        while place < file.file_bytes {
+        while place < file.file_bytes() {
             let (key, entry_bytes) = reader.entry(place)?;
             if last.as_ref().is_some_and(|last| *last >= key) {
                 return Err(file.damaged(place, "partition keys do not rise"));
@@ -90,7 +90,7 @@ impl Summary {
             index += 1;
             place = place.saturating_add(entry_bytes);
         }
-        if place != file.file_bytes {
+        if place != file.file_bytes() {
             return Err(file.damaged(place, "an entry reaches beyond the end of the file"));
         }
         match (entries.first(), last) {
@@ -142,7 +142,7 @@ impl Reader<'_> {
 
     /// Drops what is before a place and reads on.
     fn more(&mut self, place: u64) -> Result<(), SstableError> {
-        let page_bytes = crate::checksums::PAGE_BYTES as u64;
+        let page_bytes = components::PAGE_BYTES as u64;
         let end = self.start + self.bytes.len() as u64;
         if place >= end {
             self.bytes.clear();
@@ -152,7 +152,7 @@ impl Reader<'_> {
             self.bytes.drain(..(place - self.start) as usize);
             self.start = place;
         }
-        if u64::from(self.next_page) * page_bytes >= self.file.file_bytes {
+        if u64::from(self.next_page) * page_bytes >= self.file.file_bytes() {
             return Err(self.file.damaged(place, "an entry reaches beyond the end of the file"));
         }
         let pages = self.file.read(self.next_page, RUN_PAGE_COUNT, Fetch::Blocking)?;

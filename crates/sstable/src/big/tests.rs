@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use rows::{Bound, BoundKind, Clustering, ClusteringBuilder, PartitionKey, Slice, Slices, Unfiltered};
 use runtime::{Disk, MemoryDisk, OpenMode, OsDisk};
 
-use crate::chunk::Fetch;
 use crate::fixture_tests::{Partitions, big_fixtures, collect, renumbered, write};
 use crate::statistics::{StatisticsChange, change_statistics};
 use crate::{
     Component, Descriptor, DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, Version,
     WriterOptions, hostile, table_of_header, write_checksums,
 };
+use components::Fetch;
 
 fn disk() -> Arc<dyn Disk> {
     Arc::new(OsDisk::new())

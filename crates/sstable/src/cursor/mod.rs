@@ -27,7 +27,6 @@ use types::byte_comparable::{self, ClusteringBoundKind};
 
 use crate::big::{Blocks, Summary, read_entry};
 use crate::bloom::KeyHash;
-use crate::checksums::PAGE_BYTES;
 use crate::data::{HeadKind, Layout, ParseError, read_partition_head};
 use crate::partition_index::{PartitionPlace, form_of, place_of};
 use crate::row_index::RowIndexEntry;
@@ -35,6 +34,7 @@ use crate::search::PartitionSearch;
 use crate::{ChunkNeed, ChunkSource, Component, FileNeed, RingPlace, RingRange, SstableError, TableFile};
 use chunks::{Attempt, Chunks};
 pub(crate) use chunks::{Interrupt, Pieces};
+use components::PAGE_BYTES;
 use forward::Forward;
 use items::Items;
 pub(crate) use items::damaged;

@@ -11,23 +11,23 @@
 //!            p >= 0: of an entry in Rows.db;  p < 0: !p is the partition's place in Data
 //! ```
 
+mod footer;
+
 use bytes::Bytes;
 use rows::PartitionKey;
-use stdx::cursor::{Cursor, EndOfInput};
 use types::byte_comparable;
 
 use crate::SstableError;
 use crate::bloom::KeyHash;
-use crate::checksums::FileChecksums;
-use crate::file_writer::FileWriter;
+use components::FileChecksums;
+use components::FileWriter;
 use trie::{
     Followed, Malformed, PageFile, Payload, Payloads, TrieWriter, push_low_bytes, read_signed, signed_bytes,
 };
 
+pub(crate) use footer::{Footer, read_footer};
+
 const HAS_HASH: u8 = 8;
-/// Bytes of the three numbers at the end.
-pub(crate) const FOOTER_BYTES: u64 = 24;
-const _: () = assert!(FOOTER_BYTES == 3 * size_of::<u64>() as u64, "three numbers");
 const _: () =
     assert!(HAS_HASH + 7 < 16, "a payload's flags, for positions of up to eight bytes, are four bits");
 
@@ -157,36 +157,6 @@ impl PartitionIndexWriter {
         }
         self.file.finish()
     }
-}
-
-/// The footer of Partitions.db.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Footer {
-    pub(crate) keys_offset: u64,
-    pub(crate) key_count: u64,
-    pub(crate) root: u64,
-}
-
-impl Footer {
-    /// Reads the last [`FOOTER_BYTES`] of a file of `file_bytes`; `None` when they make no sense.
-    pub(crate) fn read(bytes: &[u8], file_bytes: u64) -> Option<Self> {
-        let mut input = Cursor::new(bytes);
-        let mut number = || input.u64().ok();
-        let footer = Footer { keys_offset: number()?, key_count: number()?, root: number()? };
-        let fits =
-            footer.root < footer.keys_offset && footer.keys_offset <= file_bytes.checked_sub(FOOTER_BYTES)?;
-        (fits && footer.key_count > 0).then_some(footer)
-    }
-}
-
-/// Reads the first and last keys.
-pub(crate) fn read_keys(bytes: &[u8]) -> Result<(Bytes, Bytes), EndOfInput> {
-    let mut input = Cursor::new(bytes);
-    let mut key = || -> Result<Bytes, EndOfInput> {
-        let length = usize::from(input.u16()?);
-        Ok(Bytes::copy_from_slice(input.take(length)?))
-    };
-    Ok((key()?, key()?))
 }
 
 /// What a payload says; `None` when it is damaged.

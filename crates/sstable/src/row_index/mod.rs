@@ -19,9 +19,9 @@ use stdx::vint;
 use types::byte_comparable;
 
 use crate::SstableError;
-use crate::checksums::FileChecksums;
 use crate::data::{DELETION_BYTES, read_whole_deletion, write_whole_deletion};
-use crate::file_writer::FileWriter;
+use components::FileChecksums;
+use components::FileWriter;
 use trie::{PageFile, Payload, Payloads, TrieWriter, push_low_bytes, read_signed, signed_bytes};
 
 const HAS_OPEN_DELETION: u8 = 8;

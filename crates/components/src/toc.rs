@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{Component, SstableError};
 
 /// The list of those components and itself, sorted as Cassandra sorts it.
-pub(crate) fn to_text(components: &[Component]) -> String {
+pub fn component_list(components: &[Component]) -> String {
     let mut names: Vec<&str> = components.iter().map(|component| component.file_suffix()).collect();
     names.push(Component::Toc.file_suffix());
     names.sort_unstable();
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn list_is_sorted_and_names_itself() {
-        let text = to_text(&[Component::Rows, Component::Data]);
+        let text = component_list(&[Component::Rows, Component::Data]);
         assert_eq!(text, "Data.db\nRows.db\nTOC.txt\n");
         let read = from_text(Path::new("t"), b"Data.db\nOther.db\nTOC.txt\n").expect("text");
         assert_eq!(read, [Component::Data, Component::Toc]);

@@ -7,15 +7,14 @@ use runtime::DiskFile;
 
 use super::info::ChunkPlace;
 use super::{CRC_BYTES, CompressionInfo, CompressionParameters};
-use crate::chunk::Fetch;
-use crate::{Chunk, Extent, SstableError};
+use crate::{Chunk, Extent, Fetch, SstableError};
 
 /// The largest chunk of uncompressed Data we take.
 const PLAIN_CHUNK_BYTES_MAX: u32 = 1 << 28;
 
 /// Data, open for reading.
 #[derive(Debug)]
-pub(crate) struct DataFile {
+pub struct DataFile {
     file: Arc<dyn DiskFile>,
     file_bytes: u64,
     layout: Layout,
@@ -69,7 +68,8 @@ impl DataFile {
     }
 
     /// Bytes of each chunk but the last, uncompressed.
-    pub(crate) fn chunk_bytes(&self) -> u32 {
+    #[inline]
+    pub fn chunk_bytes(&self) -> u32 {
         match &self.layout {
             Layout::Compressed(info) => info.parameters.chunk_bytes,
             Layout::Plain { chunk_bytes, .. } => *chunk_bytes,
@@ -77,7 +77,8 @@ impl DataFile {
     }
 
     /// Bytes of Data, uncompressed.
-    pub(crate) fn uncompressed_bytes(&self) -> u64 {
+    #[inline]
+    pub fn uncompressed_bytes(&self) -> u64 {
         match &self.layout {
             Layout::Compressed(info) => info.uncompressed_bytes,
             Layout::Plain { .. } => self.file_bytes,
@@ -85,12 +86,12 @@ impl DataFile {
     }
 
     /// Bytes of Data on the disk.
-    pub(crate) fn file_bytes(&self) -> u64 {
+    pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
     /// Bytes of memory that offsets or checksums of chunks take.
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         let entry_bytes = match &self.layout {
             Layout::Compressed(_) => size_of::<u64>(),
             Layout::Plain { .. } => size_of::<u32>(),
@@ -98,12 +99,13 @@ impl DataFile {
         u64::from(self.chunk_count()) * entry_bytes as u64
     }
 
-    pub(crate) fn is_compressed(&self) -> bool {
+    /// Is it compressed?
+    pub fn is_compressed(&self) -> bool {
         matches!(self.layout, Layout::Compressed(_))
     }
 
     /// How it is compressed, if it is.
-    pub(crate) fn parameters(&self) -> Option<&CompressionParameters> {
+    pub fn parameters(&self) -> Option<&CompressionParameters> {
         match &self.layout {
             Layout::Compressed(info) => Some(&info.parameters),
             Layout::Plain { .. } => None,
@@ -111,13 +113,16 @@ impl DataFile {
     }
 
     /// How many chunks there are.
-    pub(crate) fn chunk_count(&self) -> u32 {
+    pub fn chunk_count(&self) -> u32 {
         let count = self.uncompressed_bytes().div_ceil(u64::from(self.chunk_bytes()));
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// Where up to `count` neighbouring chunks lie, at least one.
-    pub(crate) fn extent(&self, first: u32, count: usize) -> Result<Extent, SstableError> {
+    ///
+    /// # Errors
+    /// There are none, or what is known of their places is damaged.
+    pub fn extent(&self, first: u32, count: usize) -> Result<Extent, SstableError> {
         let left = self.chunk_count().saturating_sub(first) as usize;
         if left == 0 {
             let offset = u64::from(first).saturating_mul(u64::from(self.chunk_bytes()));
@@ -139,7 +144,10 @@ impl DataFile {
     }
 
     /// Verifies and decompresses the chunks of an extent.
-    pub(crate) fn decode(&self, extent: &Extent, raw: &[u8]) -> Result<Vec<Chunk>, SstableError> {
+    ///
+    /// # Errors
+    /// One of them is damaged.
+    pub fn decode(&self, extent: &Extent, raw: &[u8]) -> Result<Vec<Chunk>, SstableError> {
         match &self.layout {
             Layout::Compressed(info) => self.decode_compressed(info, extent, raw),
             Layout::Plain { chunk_bytes, crcs } => {
@@ -149,7 +157,10 @@ impl DataFile {
     }
 
     /// Reads up to `count` neighbouring chunks in one go, at least one.
-    pub(crate) fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
+    ///
+    /// # Errors
+    /// There are none, the disk fails, or a chunk is damaged.
+    pub fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
         let extent = self.extent(first, count)?;
         let mut raw = vec![0; extent.bytes];
         fetch.read(&*self.file, &mut raw, extent.offset)?;

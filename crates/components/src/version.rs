@@ -46,7 +46,7 @@ impl Version {
     }
 
     /// Are deletion times unsigned, and live ones one byte? Before, they ended in 2038.
-    pub(crate) fn has_unsigned_times(self) -> bool {
+    pub fn has_unsigned_times(self) -> bool {
         self != Version::Nb
     }
 }

@@ -16,7 +16,7 @@ const _: () = assert!(PLAIN_CHUNK_BYTES.is_power_of_two(), "as chunks that are c
 
 /// Data while it is written.
 #[derive(Debug)]
-pub(crate) struct DataWriter {
+pub struct DataWriter {
     file: FileWriter,
     parameters: Option<CompressionParameters>,
     chunk: Vec<u8>,
@@ -34,19 +34,27 @@ pub(crate) struct DataWriter {
 
 /// What is known of Data once it is written.
 #[derive(Debug)]
-pub(crate) struct FinishedData {
-    pub(crate) uncompressed_bytes: u64,
-    pub(crate) file_bytes: u64,
+pub struct FinishedData {
+    /// Bytes of Data, uncompressed.
+    pub uncompressed_bytes: u64,
+    /// Bytes of Data on the disk.
+    pub file_bytes: u64,
     /// Compressed by uncompressed; -1 when not compressed.
-    pub(crate) compression_ratio: f64,
+    pub compression_ratio: f64,
     /// Content of CompressionInfo.db or of CRC.db, and which.
-    pub(crate) chunks: (Component, Vec<u8>),
-    pub(crate) digest: u32,
-    pub(crate) kept: KeptChunks,
+    pub chunks: (Component, Vec<u8>),
+    /// Checksum of the whole of Data.
+    pub digest: u32,
+    /// What was kept of it in memory.
+    pub kept: KeptChunks,
 }
 
 impl DataWriter {
-    pub(crate) fn create(
+    /// Creates Data.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn create(
         disk: &dyn Disk,
         descriptor: &Descriptor,
         parameters: Option<CompressionParameters>,
@@ -69,17 +77,21 @@ impl DataWriter {
     }
 
     /// Uncompressed bytes so far.
-    pub(crate) fn position(&self) -> u64 {
+    #[inline]
+    pub fn position(&self) -> u64 {
         self.chunked_bytes + self.chunk.len() as u64
     }
 
     /// Where it is written.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.file.path()
     }
 
     /// Appends with the help of the buffer itself; if that fails, nothing is appended.
-    pub(crate) fn write_with<E>(
+    ///
+    /// # Errors
+    /// Outside, the disk fails; inside, `write` does.
+    pub fn write_with<E>(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Result<(), E>, SstableError> {
@@ -95,7 +107,11 @@ impl DataWriter {
         Ok(written)
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
         self.chunk.extend_from_slice(bytes);
         if self.chunk.len() >= self.chunk_bytes { self.end_chunks() } else { Ok(()) }
     }
@@ -147,7 +163,10 @@ impl DataWriter {
     }
 
     /// Writes what is left and makes it durable.
-    pub(crate) fn finish(mut self) -> Result<FinishedData, SstableError> {
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn finish(mut self) -> Result<FinishedData, SstableError> {
         if !self.chunk.is_empty() {
             let rest = std::mem::take(&mut self.chunk);
             self.end_chunk(&rest)?;

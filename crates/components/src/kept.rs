@@ -43,12 +43,12 @@ pub struct KeptChunks {
 
 impl KeptChunks {
     /// What comes when there is no room is not kept.
-    pub(crate) fn new(room: KeptRoom) -> Self {
+    pub fn new(room: KeptRoom) -> Self {
         KeptChunks { room, chunks: Vec::new() }
     }
 
     /// Bytes for which there still is room.
-    pub(crate) fn room_bytes(&self) -> usize {
+    pub fn room_bytes(&self) -> usize {
         self.room.bytes()
     }
 
@@ -60,13 +60,14 @@ impl KeptChunks {
     }
 
     /// Keeps a chunk, if there is room.
-    pub(crate) fn keep(&mut self, component: Component, index: u32, chunk: Chunk) {
+    pub fn keep(&mut self, component: Component, index: u32, chunk: Chunk) {
         if self.room.take(chunk.len()) {
             self.chunks.push((component, index, chunk));
         }
     }
 
-    pub(crate) fn into_chunks(self) -> Vec<(Component, u32, Chunk)> {
+    /// All that was kept.
+    pub fn into_chunks(self) -> Vec<(Component, u32, Chunk)> {
         self.chunks
     }
 }

@@ -39,7 +39,7 @@ const RATIO_NONE: u32 = i32::MAX as u32;
 
 /// How Data is compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CompressionParameters {
+pub struct CompressionParameters {
     pub(crate) codec: Codec,
     pub(crate) options: BTreeMap<String, String>,
     /// Uncompressed bytes of each chunk but the last.
@@ -50,10 +50,10 @@ pub(crate) struct CompressionParameters {
 
 impl CompressionParameters {
     /// As the table's options say; `None` when they say not to compress.
-    pub(crate) fn from_options(
-        options: &CompressionOptions,
-        path: &Path,
-    ) -> Result<Option<Self>, SstableError> {
+    ///
+    /// # Errors
+    /// The compressor is not known, or no chunk can have that length.
+    pub fn from_options(options: &CompressionOptions, path: &Path) -> Result<Option<Self>, SstableError> {
         let Some(class) = &options.class else { return Ok(None) };
         let unsupported = |what: String| SstableError::Unsupported { path: path.to_owned(), what };
         let codec = Codec::from_class(class, &options.options)
@@ -75,7 +75,7 @@ impl CompressionParameters {
     }
 
     /// Options that say the same: [`CompressionParameters::from_options`] of them gives these.
-    pub(crate) fn to_options(&self) -> CompressionOptions {
+    pub fn to_options(&self) -> CompressionOptions {
         let mut options = self.options.clone();
         if self.compressed_bytes_max != RATIO_NONE {
             // Of the ratios that are rounded up to that length, one in the middle.

@@ -21,7 +21,7 @@ use stdx::cursor::{Cursor, EndOfInput};
 use crate::{Component, Descriptor, SstableError};
 
 /// What one checksum covers.
-pub(crate) const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 const _: () = assert!(PAGE_BYTES == 4096, "the files that are there have pages of this size");
 const _: () = assert!(PAGE_BYTES == trie::PAGE_BYTES, "a page of an index is checked as it is read");
 const _: () = assert!(COVERED.len() < Component::ALL.len(), "Data, Statistics and this one are not covered");
@@ -46,14 +46,16 @@ pub(crate) const COVERED: [Component; 9] = [
 
 /// Length of a file and the checksums of its pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileChecksums {
+pub struct FileChecksums {
+    /// Bytes of the file.
     pub(crate) file_bytes: u64,
+    /// A CRC32 of each page.
     pub(crate) pages: Vec<u32>,
 }
 
 impl FileChecksums {
     /// Of bytes at hand.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub fn of(bytes: &[u8]) -> Self {
         let pages = bytes.chunks(PAGE_BYTES).map(crc32fast::hash).collect();
         FileChecksums { file_bytes: bytes.len() as u64, pages }
     }
@@ -194,7 +196,7 @@ pub fn write_checksums(disk: &dyn Disk, descriptor: &Descriptor) -> Result<(), S
     if !present.contains(&Component::Checksums) {
         present.push(Component::Checksums);
     }
-    let list = crate::toc::to_text(&present);
+    let list = crate::toc::component_list(&present);
     checksums.add(Component::Toc, FileChecksums::of(list.as_bytes()));
     disk.write_atomically(&descriptor.path(Component::Checksums), &checksums.to_bytes())?;
     disk.write_atomically(&descriptor.path(Component::Toc), list.as_bytes())?;

@@ -15,7 +15,7 @@ const _: () = assert!(BUFFER_BYTES > PAGE_BYTES, "what is handed out has whole p
 
 /// A component while it is written.
 #[derive(Debug)]
-pub(crate) struct FileWriter {
+pub struct FileWriter {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     buffer: Vec<u8>,
@@ -31,7 +31,10 @@ pub(crate) struct FileWriter {
 
 impl FileWriter {
     /// Creates the file. `keeps_pages`: checksums of its pages are wanted.
-    pub(crate) fn create(disk: &dyn Disk, path: PathBuf, keeps_pages: bool) -> Result<Self, SstableError> {
+    ///
+    /// # Errors
+    /// It is there already, or the disk fails.
+    pub fn create(disk: &dyn Disk, path: PathBuf, keeps_pages: bool) -> Result<Self, SstableError> {
         let file = disk.open(&path, OpenMode::CreateNew)?;
         Ok(FileWriter {
             path,
@@ -47,7 +50,10 @@ impl FileWriter {
     }
 
     /// Appends bytes.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
@@ -81,7 +87,10 @@ impl FileWriter {
     }
 
     /// Writes what is left and makes it durable.
-    pub(crate) fn finish(mut self) -> Result<FileChecksums, SstableError> {
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn finish(mut self) -> Result<FileChecksums, SstableError> {
         self.flush()?;
         if self.page_fill > 0 {
             self.pages.push(std::mem::take(&mut self.page).finalize());
