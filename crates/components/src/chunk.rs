@@ -67,22 +67,3 @@ impl Extent {
         self.count
     }
 }
-
-/// Whether bytes may be waited for.
-#[derive(Clone, Copy, Debug)]
-pub enum Fetch {
-    /// From the disk, if need be.
-    Blocking,
-    /// Only what the kernel has in memory; else `WouldBlock`.
-    Cached,
-}
-
-impl Fetch {
-    /// Fills the buffer.
-    pub(crate) fn read(self, file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-        match self {
-            Fetch::Blocking => file.read_exact_at(buffer, offset),
-            Fetch::Cached => file.read_exact_cached_at(buffer, offset),
-        }
-    }
-}

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use runtime::DiskFile;
 
 use crate::checksums::{FileChecksums, PAGE_BYTES};
-use crate::chunk::Fetch;
 use crate::{Chunk, Extent, SstableError};
 
 /// One of so many pages of an index is pinned, at least one.
@@ -41,10 +40,10 @@ impl IndexFile {
     ///
     /// # Errors
     /// There are none, the disk fails, or a page is damaged.
-    pub fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
+    pub fn read(&self, first: u32, count: usize) -> Result<Vec<Chunk>, SstableError> {
         let extent = self.extent(first, count)?;
         let mut raw = vec![0; extent.bytes];
-        fetch.read(&*self.file, &mut raw, extent.offset)?;
+        self.file.read_exact_at(&mut raw, extent.offset)?;
         self.decode(&extent, &raw)
     }
 
@@ -90,7 +89,7 @@ impl IndexFile {
         let page_count = end.div_ceil(PAGE_BYTES as u64).max(1);
         let count = (page_count / PINNED_PART).clamp(1, PINNED_PAGE_COUNT_MAX);
         let first = (page_count - count.min(page_count)) as u32;
-        Ok(Pinned { first, pages: self.read(first, count as usize, Fetch::Blocking)? })
+        Ok(Pinned { first, pages: self.read(first, count as usize)? })
     }
 
     /// Reads bytes from `start` to `end` through whole pages, so that they are verified.
@@ -101,7 +100,7 @@ impl IndexFile {
         let page_bytes = PAGE_BYTES as u64;
         let first = start / page_bytes;
         let count = end.div_ceil(page_bytes).saturating_sub(first).max(1);
-        let pages = self.read(first as u32, count as usize, Fetch::Blocking)?;
+        let pages = self.read(first as u32, count as usize)?;
         let bytes: Vec<u8> = pages.iter().flat_map(|page| page.as_slice()).copied().collect();
         let from = (start - first * page_bytes) as usize;
         Ok(bytes.get(from..from + (end - start) as usize).unwrap_or_default().to_vec())

@@ -26,7 +26,7 @@ mod toc;
 mod version;
 
 pub use checksums::{FileChecksums, PAGE_BYTES, write_checksums};
-pub use chunk::{Chunk, Extent, Fetch};
+pub use chunk::{Chunk, Extent};
 pub use component::Component;
 pub use component_set::{ComponentSet, delete_table_file};
 pub use component_writer::ComponentWriter;

@@ -34,9 +34,9 @@ impl ChunkNeed {
     /// Reads it from the disk; blocks.
     ///
     /// # Errors
-    /// As [`TableFile::read_chunk`].
+    /// As [`FileChunks::read_one`](crate::FileChunks::read_one).
     pub fn read(&self) -> Result<Chunk, SstableError> {
-        self.file.read_chunk(self.id)
+        self.file.chunks().read_one(self.id)
     }
 
     /// Where it lies, with up to `count - 1` chunks that follow it.
@@ -44,7 +44,7 @@ impl ChunkNeed {
     /// # Errors
     /// There is no such chunk: what led to it is damaged.
     pub fn extent(&self, count: usize) -> Result<Extent, SstableError> {
-        self.file.extent(self.id, count)
+        self.file.chunks().extent(self.id, count)
     }
 
     /// Verifies and decompresses what was read at an extent of [`ChunkNeed::extent`]: the chunk, and
@@ -53,7 +53,7 @@ impl ChunkNeed {
     /// # Errors
     /// A chunk is damaged.
     pub fn decode(&self, extent: &Extent, raw: &[u8]) -> Result<Vec<Chunk>, SstableError> {
-        self.file.decode(self.id.component, extent, raw)
+        self.file.chunks().decode(self.id.component, extent, raw)
     }
 }
 
@@ -194,7 +194,7 @@ impl ChunkSource for DirectChunks {
         // Only a reader that goes on from where it was is read ahead for.
         let continues = runs.iter().any(|run| run.is_of(id) && run.end() == u64::from(id.index));
         let count = if continues { self.ahead_bytes / file.chunk_bytes(id.component).max(1) } else { 1 };
-        let chunks = file.read_chunks(id, count.max(1))?;
+        let chunks = file.chunks().read(id, count.max(1))?;
         let chunk = chunks.first().cloned();
         runs.retain(|run| !(continues && run.is_of(id)));
         put(&mut runs, Run { first: id, chunks });

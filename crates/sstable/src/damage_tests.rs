@@ -112,7 +112,7 @@ fn parts(name: &str) -> Vec<Vec<u8>> {
     let read = |component| disk.read(&descriptor.path(component)).expect("there");
     let table = Arc::new(table_of_header(&*disk, &descriptor, "da", name).expect("known types"));
     let file = TableFile::open(Arc::clone(&disk), descriptor.clone(), &table).expect("opens");
-    let chunks = file.data_file().read(0, usize::MAX, components::Fetch::Blocking).expect("sound");
+    let chunks = file.chunks().data().read(0, usize::MAX).expect("sound");
     let data = chunks.iter().flat_map(|chunk| chunk.as_slice()).copied().collect();
     vec![read(Component::Statistics), read(Component::Partitions), read(Component::Rows), data]
 }

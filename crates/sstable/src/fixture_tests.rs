@@ -96,7 +96,7 @@ pub(crate) fn write(
 /// Data of a table file, uncompressed.
 fn uncompressed(disk: &Arc<dyn Disk>, descriptor: &Descriptor, table: &Arc<Table>) -> Vec<u8> {
     let file = TableFile::open(Arc::clone(disk), descriptor.clone(), table).expect("opens");
-    let chunks = file.data_file().read(0, usize::MAX, components::Fetch::Blocking).expect("sound");
+    let chunks = file.chunks().data().read(0, usize::MAX).expect("sound");
     chunks.iter().flat_map(|chunk| chunk.as_slice()).copied().collect()
 }
 

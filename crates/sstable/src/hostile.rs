@@ -153,7 +153,7 @@ fn check_single_row(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), Sst
             steps(file.partition_cursor(DirectChunks::new(), key.key, hash, &Slices::all(), false));
         assert_eq!(whole(search).ok(), from_start.ok(), "a cursor that goes on with {search:?}");
         let Some((id, offset)) = file.wanted_chunk(search) else { break None };
-        let chunk = file.read_chunk(id)?;
+        let chunk = file.chunks().read_one(id)?;
         file.fetch_wanted(search, &chunk, offset);
         if matches!(search, PartitionSearch::Data { .. }) {
             break told(file.single_row_at(&key, &chunk, offset));

@@ -4,7 +4,7 @@
 //! A table file is a set of components beside each other ([`Component`]). [`TableWriter`] writes
 //! one from partitions in ring order; [`TableFile`] opens one; [`FileCursor`] reads it without
 //! ever waiting: what it lacks it asks for ([`rows::Step::Need`]), chunk by chunk, and whoever
-//! drives it decides how to fetch ([`TableFile::read_chunk`], a cache, or [`DirectChunks`]), and
+//! drives it decides how to fetch ([`FileChunks::read_one`], a cache, or [`DirectChunks`]), and
 //! on which thread a large row is read ([`LargeRow`]).
 
 mod big;
@@ -12,11 +12,14 @@ mod bloom;
 mod chunk;
 mod cursor;
 mod data;
+mod file_chunks;
+mod filter;
 mod fit;
 #[doc(hidden)]
 pub mod hostile;
 mod inspect;
 mod large_row;
+mod lookup;
 mod options;
 mod partition_index;
 mod ring_place;
@@ -37,6 +40,8 @@ pub use components::{
     id_from_text, id_to_text, number_of, parse_file_name, write_checksums,
 };
 pub use cursor::{FileCursor, SingleRowScan, SingleRowScanStep};
+pub use file_chunks::FileChunks;
+pub use filter::{Filter, FilterCounts};
 pub use fit::check_fits;
 pub use inspect::table_of_header;
 pub use large_row::{FileNeed, LargeRow, ReadRow, RowReader};
@@ -46,7 +51,7 @@ pub use search::{PartitionSearch, SearchKey};
 pub use single_row::{ForCursor, SingleRowFound, SingleRowPartition};
 pub use statistics::{StatisticsChange, change_statistics};
 pub use summary::TableSummary;
-pub use table_file::{FilterCounts, TableFile};
+pub use table_file::TableFile;
 pub use table_writer::TableWriter;
 
 #[cfg(test)]

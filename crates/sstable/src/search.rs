@@ -13,10 +13,8 @@ use rows::PartitionKey;
 use stdx::prefetch::prefetch;
 
 use crate::bloom::KeyHash;
-use crate::partition_index::{PartitionPlace, form_of, place_at_end};
-use crate::{Chunk, ChunkId, Component, SstableError, TableFile};
-use components::PAGE_BYTES;
-use trie::follow_in_page;
+use crate::partition_index::form_of;
+use crate::{Chunk, ChunkId, Component, TableFile};
 
 /// Of a page, what is fetched before a node and after its first byte: a path goes to the front.
 const NODE_BYTES: (usize, usize) = (64, 64);
@@ -82,15 +80,7 @@ impl TableFile {
     /// Looks for a partition in what is always in memory. Does not ask the filter: see
     /// [`TableFile::may_contain`].
     pub fn begin_search(&self, key: &SearchKey<'_>) -> PartitionSearch {
-        self.begin_search_of(&key.path, key.hash)
-    }
-
-    /// The same by the path of a key in tries and its hash.
-    pub(crate) fn begin_search_of(&self, path: &[u8], hash: KeyHash) -> PartitionSearch {
-        match self.partition_root() {
-            Some(root) => self.follow(path, hash, None, root, 0),
-            None => PartitionSearch::Index,
-        }
+        self.lookup().begin(&key.path, key.hash)
     }
 
     /// The chunk that the search goes on in, and where in it.
@@ -117,59 +107,6 @@ impl TableFile {
 
     /// Goes on in a page of the index, the one that was wanted.
     pub fn go_on(&self, search: PartitionSearch, key: &SearchKey<'_>, page: &Chunk) -> PartitionSearch {
-        self.go_on_of(search, &key.path, key.hash, page.as_slice())
-    }
-
-    /// The same by the path of a key in tries and its hash, in the bytes of the page.
-    pub(crate) fn go_on_of(
-        &self,
-        search: PartitionSearch,
-        path: &[u8],
-        hash: KeyHash,
-        page: &[u8],
-    ) -> PartitionSearch {
-        match search {
-            PartitionSearch::Page { position, depth } => self.follow(path, hash, Some(page), position, depth),
-            other => other,
-        }
-    }
-
-    /// Why a search ended with [`PartitionSearch::Damaged`].
-    pub(crate) fn damaged_index(&self, position: u64, what: &'static str) -> SstableError {
-        self.damaged(Component::Partitions, position, what)
-    }
-
-    fn follow(
-        &self,
-        path: &[u8],
-        hash: KeyHash,
-        mut handed: Option<&[u8]>,
-        mut position: u64,
-        depth: usize,
-    ) -> PartitionSearch {
-        let mut rest = path.get(depth..).unwrap_or_default();
-        loop {
-            let page_start = position - position % PAGE_BYTES as u64;
-            let index = u32::try_from(page_start / PAGE_BYTES as u64);
-            let pinned = || self.pinned_page(Component::Partitions, index.ok()?).map(Chunk::as_slice);
-            let Some(page) = handed.take().or_else(pinned) else {
-                return PartitionSearch::Page { position, depth: path.len() - rest.len() };
-            };
-            let end = match follow_in_page(page, page_start, &mut position, &mut rest) {
-                Ok(Some(end)) => end,
-                Ok(None) => continue,
-                Err(what) => return PartitionSearch::Damaged { position, what },
-            };
-            let Ok(place) = place_at_end(&end, hash) else {
-                let (position, what) = (end.payload.position, "payload of a partition");
-                return PartitionSearch::Damaged { position, what };
-            };
-            self.note_looked_up(place.is_some());
-            return match place {
-                None => PartitionSearch::Absent,
-                Some(PartitionPlace::Data(position)) => PartitionSearch::Data { position },
-                Some(PartitionPlace::Rows(position)) => PartitionSearch::Rows { position },
-            };
-        }
+        self.lookup().go_on(search, &key.path, key.hash, page.as_slice())
     }
 }

@@ -123,7 +123,7 @@ impl TableFile {
             Err(_) => return SingleRowFound::ForCursor(ForCursor::NotAtHand),
         };
         if bytes[parts.key.clone()] != key.key.bytes {
-            self.note_looked_up(false);
+            self.filter().note_looked_up(false);
             return SingleRowFound::Absent;
         }
         if parts.bytes >= LARGE_ROW_BYTES && layout.regulars.has_complex {

@@ -62,7 +62,7 @@ fn place(file: &TableFile) -> (Chunk, usize) {
     let mut search = file.begin_search(&key);
     loop {
         let (id, offset) = file.wanted_chunk(search).expect("it is there");
-        let chunk = file.read_chunk(id).expect("sound");
+        let chunk = file.chunks().read_one(id).expect("sound");
         if matches!(search, PartitionSearch::Data { .. }) {
             return (chunk, offset);
         }

@@ -3,20 +3,20 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use components::{ComponentSet, CompressionParameters, DataFile, Fetch, IndexFile, PAGE_BYTES, Pinned};
+use components::{ComponentSet, PAGE_BYTES};
 use rows::{PartitionKey, Slices};
 use runtime::Disk;
 use schema::{CompressionOptions, Table};
 
-use crate::big::{BigIndex, Summary};
-use crate::bloom::{BloomFilter, KeyHash};
+use crate::big::Summary;
+use crate::bloom::KeyHash;
 use crate::cursor::{FileCursor, SingleRowScan};
 use crate::data::Layout;
-use crate::partition_index::{Footer, read_footer};
+use crate::lookup::{Contents, Lookup};
 use crate::statistics::Statistics;
 use crate::{
-    Chunk, ChunkId, ChunkSource, Component, Descriptor, Extent, KeptChunks, PartitionSearch, RingRange,
-    SearchKey, SstableError, TableSummary,
+    Chunk, ChunkId, ChunkSource, Component, Descriptor, FileChunks, Filter, KeptChunks, PartitionSearch,
+    RingRange, SearchKey, SstableError, TableSummary,
 };
 
 /// Numbers of open files; nothing else in the process is shared by them.
@@ -33,73 +33,10 @@ pub struct TableFile {
     summary: TableSummary,
     layout: Layout,
     mean_partition_bytes: u64,
-    filter: Option<BloomFilter>,
-    filter_use: FilterUse,
-    data: DataFile,
-    index: Index,
-    /// The upper levels of the trie of partitions.
-    pinned: Option<Pinned>,
+    chunks: FileChunks,
+    lookup: Lookup,
     /// Of a file just written, until somebody takes it.
     kept: Mutex<KeptChunks>,
-}
-
-/// What became of questions to the filter. Counted with plain loads and stores, for the sake of reads:
-/// of a file that several shards share, a few may be missed.
-#[derive(Debug, Default)]
-struct FilterUse {
-    negative_count: AtomicU64,
-    positive_count: AtomicU64,
-    false_positive_count: AtomicU64,
-}
-
-fn count(counter: &AtomicU64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-}
-
-/// What a file's filter was asked, and how it was right.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FilterCounts {
-    /// It said no.
-    pub negative_count: u64,
-    /// It said perhaps, and the partition was there.
-    pub positive_count: u64,
-    /// It said perhaps, and the partition was not there.
-    pub false_positive_count: u64,
-}
-
-/// How partitions and rows are found.
-#[derive(Debug)]
-enum Index {
-    /// As in `da`.
-    Tries { partitions: IndexFile, rows: IndexFile, footer: Footer },
-    /// As in `nb` and `oa`.
-    Big(BigIndex),
-}
-
-/// Opened, with the first and last key and the count of partitions.
-struct OpenedIndex {
-    index: Index,
-    keys: (PartitionKey, PartitionKey),
-    partition_count: u64,
-}
-
-impl OpenedIndex {
-    fn open(components: &ComponentSet, statistics: &Statistics) -> Result<Self, SstableError> {
-        if components.descriptor().version.is_big() {
-            let file = components.open_index(Component::Index)?;
-            let summary = components.read(Component::Summary)?;
-            let summary = summary.and_then(|bytes| Summary::from_bytes(&bytes, file.file_bytes()));
-            let summary = summary.map_or_else(|| Summary::build(&file), Ok)?;
-            let keys = (summary.first_key.clone(), summary.last_key.clone());
-            let partition_count = statistics.stats.partition_bytes.count();
-            return Ok(OpenedIndex { index: Index::Big(BigIndex { file, summary }), keys, partition_count });
-        }
-        let partitions = components.open_index(Component::Partitions)?;
-        let rows = components.open_index(Component::Rows)?;
-        let (footer, keys) = read_footer(&partitions)?;
-        let partition_count = footer.key_count;
-        Ok(OpenedIndex { index: Index::Tries { partitions, rows, footer }, keys, partition_count })
-    }
 }
 
 impl TableFile {
@@ -120,15 +57,10 @@ impl TableFile {
         let version = components.descriptor().version;
         let statistics = Statistics::from_bytes(&statistics_path, version, &statistics)?;
         let layout = statistics.header.layout(table, &statistics_path)?;
-        let data = components.open_data()?;
-        let OpenedIndex { index, keys, partition_count } = OpenedIndex::open(&components, &statistics)?;
-        let pinned = match &index {
-            Index::Tries { partitions, footer, .. } => Some(partitions.upper_levels(footer.keys_offset)?),
-            Index::Big(_) => None,
-        };
-        let filter = components.read(Component::Filter)?.filter(|bytes| !bytes.is_empty());
-        let filter = filter.map(|bytes| BloomFilter::from_bytes(&components.path(Component::Filter), &bytes));
-        let filter = filter.transpose()?;
+        let chunks = FileChunks::open(&components)?;
+        let (lookup, contents) = Lookup::open(&components, &chunks, &statistics)?;
+        let Contents { keys, partition_count } = contents;
+        let data = chunks.data();
         let bytes = (data.uncompressed_bytes(), data.file_bytes(), components.disk_bytes()?);
         let mean_partition_bytes = data.uncompressed_bytes() / partition_count.max(1);
         let id = components.descriptor().id;
@@ -139,11 +71,8 @@ impl TableFile {
             summary,
             layout,
             mean_partition_bytes,
-            filter,
-            filter_use: FilterUse::default(),
-            data,
-            index,
-            pinned,
+            chunks,
+            lookup,
             kept: Mutex::default(),
         }))
     }
@@ -152,7 +81,7 @@ impl TableFile {
     /// holds all of it for [`TableFile::take_kept`]. Blocks.
     ///
     /// # Errors
-    /// As [`TableFile::read_chunk`].
+    /// As [`FileChunks::read_one`].
     pub fn keep(&self, mut kept: KeptChunks) -> Result<(), SstableError> {
         for &component in self.index_components() {
             let page_count = self.chunk_count(component);
@@ -160,7 +89,7 @@ impl TableFile {
             while index < page_count && kept.room_bytes() >= PAGE_BYTES {
                 let first = ChunkId { file: self.number, component, index };
                 let count = KEPT_PAGES_AT_ONCE.min((page_count - index) as usize);
-                for page in self.read_chunks(first, count)? {
+                for page in self.chunks.read(first, count)? {
                     kept.keep(component, index, page);
                     index += 1;
                 }
@@ -200,10 +129,8 @@ impl TableFile {
 
     /// Has the processor fetch what [`TableFile::may_contain`] will look at.
     pub fn fetch_filter(&self, key: &PartitionKey, hash: KeyHash) {
-        if let Some(filter) = &self.filter
-            && self.spans(key)
-        {
-            filter.fetch(hash);
+        if self.spans(key) {
+            self.lookup.filter().fetch(hash);
         }
     }
 
@@ -215,68 +142,35 @@ impl TableFile {
     /// May the partition be in it? Asks key range and filter; no means no.
     /// `hash` is the key's, made once for all files that are asked.
     pub fn may_contain(&self, key: &PartitionKey, hash: KeyHash) -> bool {
-        if !self.spans(key) {
-            return false;
-        }
-        let Some(filter) = &self.filter else { return true };
-        let may_contain = filter.may_contain(hash);
-        if !may_contain {
-            count(&self.filter_use.negative_count);
-        }
-        may_contain
+        self.spans(key) && self.lookup.filter().may_contain(hash)
     }
 
-    /// Notes whether a partition, of which the filter said that it may be there, was found.
-    pub(crate) fn note_looked_up(&self, is_there: bool) {
-        if self.filter.is_some() {
-            let of = &self.filter_use;
-            count(if is_there { &of.positive_count } else { &of.false_positive_count });
-        }
+    /// Its filter, and how that was right.
+    #[inline]
+    pub fn filter(&self) -> &Filter {
+        self.lookup.filter()
     }
 
-    /// What its filter was asked since it was opened.
-    pub fn filter_counts(&self) -> FilterCounts {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        FilterCounts {
-            negative_count: of(&self.filter_use.negative_count),
-            positive_count: of(&self.filter_use.positive_count),
-            false_positive_count: of(&self.filter_use.false_positive_count),
-        }
+    /// Its chunks, on the disk.
+    #[inline]
+    pub fn chunks(&self) -> &FileChunks {
+        &self.chunks
     }
 
-    /// Bytes of memory its filter takes.
-    pub fn filter_bytes(&self) -> u64 {
-        self.filter.as_ref().map_or(0, BloomFilter::memory_bytes)
-    }
-
-    /// Bytes of its filter on the disk.
-    pub fn filter_disk_bytes(&self) -> u64 {
-        self.filter.as_ref().map_or(0, BloomFilter::disk_bytes)
-    }
-
-    /// Bytes of memory that the places of compressed chunks take; 0 when Data is not compressed.
-    pub fn compression_metadata_bytes(&self) -> u64 {
-        if self.data.is_compressed() { self.data.memory_bytes() } else { 0 }
+    /// What is held of it to find partitions.
+    #[inline]
+    pub(crate) fn lookup(&self) -> &Lookup {
+        &self.lookup
     }
 
     /// Bytes of memory that the samples of an index take; only files of the format big have one.
     pub fn index_summary_bytes(&self) -> u64 {
-        match &self.index {
-            Index::Tries { .. } => 0,
-            Index::Big(index) => index.summary.memory_bytes(),
-        }
+        self.lookup.summary().map_or(0, Summary::memory_bytes)
     }
 
     /// Bytes of memory that its filter, offsets, checksums and the upper levels of its index take.
     pub fn memory_bytes(&self) -> u64 {
-        let pages = match &self.index {
-            Index::Tries { partitions, rows, .. } => {
-                partitions.file_bytes() / 1024 + rows.file_bytes() / 1024
-            }
-            Index::Big(index) => index.file.file_bytes() / 1024 + index.summary.memory_bytes(),
-        };
-        let pinned = self.pinned.as_ref().map_or(0, Pinned::memory_bytes);
-        self.filter_bytes() + pages + pinned + self.data.memory_bytes()
+        self.lookup.memory_bytes() + self.chunks.memory_bytes()
     }
 
     /// Reads slices of one partition, `reversed` or not inside it. A partition that is not there
@@ -323,156 +217,33 @@ impl TableFile {
 
     /// How many bytes a chunk of that component holds at most.
     pub fn chunk_bytes(&self, component: Component) -> usize {
-        if component == Component::Data { self.data.chunk_bytes() as usize } else { PAGE_BYTES }
+        self.chunks.chunk_bytes(component)
     }
 
     /// Would Data that is written by these options be compressed as it is? Options that nothing can be written
     /// by are no reason to write it anew.
     pub fn is_compressed_as(&self, options: &CompressionOptions) -> bool {
-        let wanted = CompressionParameters::from_options(options, &self.components.path(Component::Data));
-        wanted.map_or(true, |wanted| wanted.as_ref() == self.data.parameters())
+        self.chunks.is_compressed_as(options)
     }
 
     /// Options by which Data is written as it is here.
     pub fn compression(&self) -> CompressionOptions {
-        let none = || CompressionOptions { class: None, ..CompressionOptions::default() };
-        self.data.parameters().map_or_else(none, CompressionParameters::to_options)
+        self.chunks.compression()
     }
 
     /// The components of its index that are read by chunks.
     pub fn index_components(&self) -> &'static [Component] {
-        match &self.index {
-            Index::Tries { .. } => &[Component::Partitions, Component::Rows],
-            Index::Big(_) => &[Component::Index],
-        }
+        self.chunks.index_components()
     }
 
     /// How many chunks a component has, from the first on, that are not always in memory; none of one that
     /// is not read by chunks.
     pub fn chunk_count(&self, component: Component) -> u32 {
-        if component == Component::Data {
-            return self.data.chunk_count();
-        }
-        let pages = self.component_bytes(component).div_ceil(PAGE_BYTES as u64);
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-        match &self.pinned {
-            Some(pinned) if component == Component::Partitions => pages.min(pinned.first()),
-            _ => pages,
-        }
-    }
-
-    /// Reads a chunk from the disk, verifies and decompresses it. Blocks.
-    ///
-    /// # Errors
-    /// The disk fails, or the chunk is damaged.
-    pub fn read_chunk(&self, id: ChunkId) -> Result<Chunk, SstableError> {
-        let mut chunks = self.fetch_chunks(id, 1, Fetch::Blocking)?;
-        chunks.pop().ok_or_else(|| self.damaged(id.component, 0, "no such chunk"))
-    }
-
-    /// As [`TableFile::read_chunk`], but never waits for the disk: `None` when it would have to,
-    /// because the kernel has not got the bytes in memory.
-    ///
-    /// # Errors
-    /// The chunk is damaged.
-    pub fn read_cached_chunk(&self, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
-        match self.fetch_chunks(id, 1, Fetch::Cached) {
-            Ok(mut chunks) => Ok(chunks.pop()),
-            Err(SstableError::Disk(error)) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Reads up to `count` neighbouring chunks at once, at least one, for somebody who reads on and
-    /// does not come back: the kernel need not keep them.
-    ///
-    /// # Errors
-    /// As [`TableFile::read_chunk`].
-    pub fn read_chunks(&self, first: ChunkId, count: usize) -> Result<Vec<Chunk>, SstableError> {
-        let chunks = self.fetch_chunks(first, count, Fetch::Blocking)?;
-        let extent = self.extent(first, count)?;
-        extent.file.is_done_with(extent.offset, extent.bytes as u64);
-        Ok(chunks)
-    }
-
-    /// Where up to `count` neighbouring chunks lie, at least one.
-    pub(crate) fn extent(&self, first: ChunkId, count: usize) -> Result<Extent, SstableError> {
-        match self.index_file(first.component) {
-            Some(file) => file.extent(first.index, count),
-            None if first.component == Component::Data => self.data.extent(first.index, count),
-            None => Err(self.damaged(first.component, 0, "a component that is not read by chunks")),
-        }
-    }
-
-    /// Verifies and decompresses the chunks of an extent.
-    pub(crate) fn decode(
-        &self,
-        component: Component,
-        extent: &Extent,
-        raw: &[u8],
-    ) -> Result<Vec<Chunk>, SstableError> {
-        match self.index_file(component) {
-            Some(file) => file.decode(extent, raw),
-            None => self.data.decode(extent, raw),
-        }
-    }
-
-    /// A chunk that is always in memory.
-    pub(crate) fn pinned_page(&self, component: Component, index: u32) -> Option<&Chunk> {
-        match component {
-            Component::Partitions => self.pinned.as_ref()?.page(index),
-            _ => None,
-        }
-    }
-
-    fn fetch_chunks(&self, first: ChunkId, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
-        match self.index_file(first.component) {
-            Some(file) => file.read(first.index, count, fetch),
-            None if first.component == Component::Data => self.data.read(first.index, count, fetch),
-            None => Err(self.damaged(first.component, 0, "a component that is not read by chunks")),
-        }
-    }
-
-    fn index_file(&self, component: Component) -> Option<&IndexFile> {
-        match (&self.index, component) {
-            (Index::Tries { partitions, .. }, Component::Partitions) => Some(partitions),
-            (Index::Tries { rows, .. }, Component::Rows) => Some(rows),
-            (Index::Big(index), Component::Index) => Some(&index.file),
-            _ => None,
-        }
+        self.lookup.unpinned_count(component, self.chunks.count(component))
     }
 
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
-    }
-
-    /// Root of the trie of partitions; a file of the format `big` has none.
-    pub(crate) fn partition_root(&self) -> Option<u64> {
-        match &self.index {
-            Index::Tries { footer, .. } => Some(footer.root),
-            Index::Big(_) => None,
-        }
-    }
-
-    /// What is held of the index of a file of the format `big`.
-    pub(crate) fn big_summary(&self) -> Option<&Summary> {
-        match &self.index {
-            Index::Tries { .. } => None,
-            Index::Big(index) => Some(&index.summary),
-        }
-    }
-
-    /// The component where partitions are looked up.
-    pub(crate) fn partition_component(&self) -> Component {
-        if self.descriptor().version.is_big() { Component::Index } else { Component::Partitions }
-    }
-
-    /// Length of a component that is read by chunks, uncompressed.
-    pub(crate) fn component_bytes(&self, component: Component) -> u64 {
-        match component {
-            Component::Data => self.data.uncompressed_bytes(),
-            other => self.index_file(other).map_or(0, |file| file.file_bytes()),
-        }
     }
 
     pub(crate) fn damaged(&self, component: Component, offset: u64, what: &'static str) -> SstableError {
@@ -481,9 +252,5 @@ impl TableFile {
 
     pub(crate) fn components(&self) -> &ComponentSet {
         &self.components
-    }
-
-    pub(crate) fn data_file(&self) -> &DataFile {
-        &self.data
     }
 }

@@ -250,12 +250,12 @@ pub(crate) fn of_files(files: &[Arc<TableFile>], gc_before: u32) -> TableStats {
         }
         stats.compressed_bytes += summary.data_file_bytes;
         stats.estimated_partition_count += summary.partition_count;
-        stats.filter_bytes += file.filter_bytes();
-        stats.filter_disk_bytes += file.filter_disk_bytes();
+        stats.filter_bytes += file.filter().memory_bytes();
+        stats.filter_disk_bytes += file.filter().disk_bytes();
         stats.index_summary_bytes += file.index_summary_bytes();
-        stats.compression_metadata_bytes += file.compression_metadata_bytes();
+        stats.compression_metadata_bytes += file.chunks().compression_metadata_bytes();
         stats.file_memory_bytes += file.memory_bytes();
-        let filter = file.filter_counts();
+        let filter = file.filter().counts();
         stats.filter_false_positives += filter.false_positive_count;
         stats.filter_checks += filter.negative_count + filter.positive_count + filter.false_positive_count;
         stats.droppable_tombstones += summary.tombstone_drop_times.sum(gc_before);

@@ -7,7 +7,7 @@ use runtime::DiskFile;
 
 use super::info::ChunkPlace;
 use super::{CRC_BYTES, CompressionInfo, CompressionParameters};
-use crate::{Chunk, Extent, Fetch, SstableError};
+use crate::{Chunk, Extent, SstableError};
 
 /// The largest chunk of uncompressed Data we take.
 const PLAIN_CHUNK_BYTES_MAX: u32 = 1 << 28;
@@ -160,10 +160,10 @@ impl DataFile {
     ///
     /// # Errors
     /// There are none, the disk fails, or a chunk is damaged.
-    pub fn read(&self, first: u32, count: usize, fetch: Fetch) -> Result<Vec<Chunk>, SstableError> {
+    pub fn read(&self, first: u32, count: usize) -> Result<Vec<Chunk>, SstableError> {
         let extent = self.extent(first, count)?;
         let mut raw = vec![0; extent.bytes];
-        fetch.read(&*self.file, &mut raw, extent.offset)?;
+        self.file.read_exact_at(&mut raw, extent.offset)?;
         self.decode(&extent, &raw)
     }
 
@@ -228,8 +228,14 @@ impl DataFile {
         Err(SstableError::Checksum { path: self.file.path().to_owned(), offset, expected, got })
     }
 
-    fn damaged(&self, offset: u64, what: &'static str) -> SstableError {
+    /// The error for bytes that do not say what they should.
+    pub fn damaged(&self, offset: u64, what: &'static str) -> SstableError {
         SstableError::Damaged { path: self.file.path().to_owned(), offset, what }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
     }
 
     /// The open file, to read it raw.

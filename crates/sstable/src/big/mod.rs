@@ -13,12 +13,3 @@ mod tests;
 pub(crate) use blocks::{BlockInfo, Blocks};
 pub(crate) use entry::read_entry;
 pub(crate) use summary::Summary;
-
-use components::IndexFile;
-
-/// The index of a table file of the format `big`.
-#[derive(Debug)]
-pub(crate) struct BigIndex {
-    pub(crate) file: IndexFile,
-    pub(crate) summary: Summary,
-}

@@ -15,7 +15,6 @@ use stdx::cursor::{Cursor, EndOfInput};
 
 use super::read_entry;
 use crate::{RingPlace, SstableError};
-use components::Fetch;
 use components::IndexFile;
 
 /// Cassandra's default: so many keys of Index for one of Summary.
@@ -155,7 +154,7 @@ impl Reader<'_> {
         if u64::from(self.next_page) * page_bytes >= self.file.file_bytes() {
             return Err(self.file.damaged(place, "an entry reaches beyond the end of the file"));
         }
-        let pages = self.file.read(self.next_page, RUN_PAGE_COUNT, Fetch::Blocking)?;
+        let pages = self.file.read(self.next_page, RUN_PAGE_COUNT)?;
         self.next_page = self.next_page.saturating_add(pages.len() as u32);
         pages.iter().for_each(|page| self.bytes.extend_from_slice(page.as_slice()));
         Ok(())

@@ -12,7 +12,6 @@ use crate::{
     Component, Descriptor, DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, Version,
     WriterOptions, hostile, table_of_header, write_checksums,
 };
-use components::Fetch;
 
 fn disk() -> Arc<dyn Disk> {
     Arc::new(OsDisk::new())
@@ -170,11 +169,11 @@ fn summary_is_made_anew_when_it_is_missing_or_makes_no_sense() {
     for version in [Version::Nb, Version::Oa] {
         let (memory, descriptor) = copy("many", version);
         let whole = verify(&memory, &descriptor).expect("sound");
-        let kept = whole.big_summary().expect("one").clone();
+        let kept = whole.lookup().summary().expect("one").clone();
         let path = descriptor.path(Component::Summary);
         memory.flip_bits(&path, 30, 0xff).expect("flips");
         let again = verify(&memory, &descriptor).expect("made anew");
-        assert_eq!(again.big_summary().expect("one"), &kept);
+        assert_eq!(again.lookup().summary().expect("one"), &kept);
     }
 }
 
@@ -219,7 +218,7 @@ fn parts(name: &str, version: Version) -> Vec<Vec<u8>> {
     let (memory, descriptor) = copy(name, version);
     let read = |component| memory.read(&descriptor.path(component)).expect("there");
     let file = verify(&memory, &descriptor).expect("sound");
-    let chunks = file.data_file().read(0, usize::MAX, Fetch::Blocking).expect("sound");
+    let chunks = file.chunks().data().read(0, usize::MAX).expect("sound");
     let data = chunks.iter().flat_map(|chunk| chunk.as_slice()).copied().collect();
     vec![read(Component::Statistics), read(Component::Index), read(Component::Summary), data]
 }

@@ -108,7 +108,7 @@ impl Window {
             pieces: Vec::new(),
             pieces_at: u64::MAX,
             chunk_bytes: file.chunk_bytes(component) as u64,
-            total_bytes: file.component_bytes(component),
+            total_bytes: file.chunks().component_bytes(component),
         }
     }
 
@@ -130,7 +130,7 @@ impl Window {
 impl<S: ChunkSource> Chunks<S> {
     pub(crate) fn new(file: Arc<TableFile>, source: S) -> Self {
         let data = Window::new(&file, Component::Data);
-        let partitions = Window::new(&file, file.partition_component());
+        let partitions = Window::new(&file, file.chunks().partitions().0);
         let rows = Window::new(&file, Component::Rows);
         Chunks { file, source, data, partitions, rows }
     }
@@ -262,7 +262,7 @@ impl<S: ChunkSource> Chunks<S> {
         if window.current.as_ref().is_some_and(|(current, _)| *current == index) {
             return Ok(());
         }
-        if let Some(pinned) = self.file.pinned_page(component, index).cloned() {
+        if let Some(pinned) = self.file.lookup().pinned_page(component, index).cloned() {
             self.window(component).current = Some((index, pinned));
             return Ok(());
         }

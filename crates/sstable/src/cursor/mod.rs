@@ -239,16 +239,16 @@ impl<S: ChunkSource> FileCursor<S> {
                 if *key < summary.first_key || *key > summary.last_key {
                     return Ok(State::End);
                 }
-                if file.partition_root().is_none() {
+                if file.lookup().root().is_none() {
                     let entry = first_entry(&file, &RingPlace::AfterKey(key.clone()));
                     return Ok(entry.map_or(State::End, State::Seek));
                 }
                 *path = form_of(key);
-                Ok(State::Search(file.begin_search_of(path, *hash)))
+                Ok(State::Search(file.lookup().begin(path, *hash)))
             }
             Which::Range { range, locator, .. } => match locator {
                 Locator::Unstarted => {
-                    let Some(root) = file.partition_root() else {
+                    let Some(root) = file.lookup().root() else {
                         let first = first_entry(&file, &range.start).map(Locator::Entry);
                         *locator = first.unwrap_or(Locator::Next(u64::MAX));
                         return Ok(State::Locate);
@@ -268,7 +268,9 @@ impl<S: ChunkSource> FileCursor<S> {
                     })?;
                     Ok(State::Resolve(place))
                 }
-                Locator::Entry(entry) if entry.position >= file.component_bytes(Component::Index) => {
+                Locator::Entry(entry)
+                    if entry.position >= file.chunks().component_bytes(Component::Index) =>
+                {
                     Ok(State::End)
                 }
                 Locator::Entry(entry) => {
@@ -276,7 +278,7 @@ impl<S: ChunkSource> FileCursor<S> {
                     *entry = EntryPlace { position: next, is_sampled: false };
                     Ok(if range.start.is_before(&key) { state } else { State::Locate })
                 }
-                Locator::Next(position) if *position >= file.component_bytes(Component::Data) => {
+                Locator::Next(position) if *position >= file.chunks().component_bytes(Component::Data) => {
                     Ok(State::End)
                 }
                 Locator::Next(position) => {
@@ -299,14 +301,14 @@ impl<S: ChunkSource> FileCursor<S> {
                 return Ok(State::Resolve(PartitionPlace::Rows(position)));
             }
             (PartitionSearch::Damaged { position, what }, _) => {
-                return Err(self.chunks.file().damaged_index(position, what).into());
+                return Err(self.chunks.file().damaged(Component::Partitions, position, what).into());
             }
             _ => return Ok(State::End),
         };
         let file = Arc::clone(self.chunks.file());
         let within = place % PAGE_BYTES as u64;
         let page = self.chunks.bytes(Component::Partitions, place - within, within as usize + 1)?;
-        Ok(State::Search(file.go_on_of(search, path, hash, page)))
+        Ok(State::Search(file.lookup().go_on(search, path, hash, page)))
     }
 
     /// Reads the entry in Rows, if that is where the index points.
@@ -322,7 +324,7 @@ impl<S: ChunkSource> FileCursor<S> {
         })?;
         match &self.which {
             Which::One { key, .. } if entry.key != key.bytes => {
-                self.chunks.file().note_looked_up(false);
+                self.chunks.file().filter().note_looked_up(false);
                 Ok(State::End)
             }
             _ => {
@@ -335,13 +337,13 @@ impl<S: ChunkSource> FileCursor<S> {
     /// Looks at an entry of Index for the one partition.
     fn seek(&mut self, entry: EntryPlace) -> Attempt<State> {
         let Which::One { key: wanted, .. } = &self.which else { return Ok(State::End) };
-        if entry.position >= self.chunks.file().component_bytes(Component::Index) {
+        if entry.position >= self.chunks.file().chunks().component_bytes(Component::Index) {
             return Ok(State::End);
         }
         let (key, state, next) = read_at(&mut self.chunks, entry)?;
         let order = key.cmp(wanted);
         if order != Ordering::Less {
-            self.chunks.file().note_looked_up(order.is_eq());
+            self.chunks.file().filter().note_looked_up(order.is_eq());
         }
         Ok(match order {
             Ordering::Equal => state,
@@ -380,7 +382,7 @@ impl<S: ChunkSource> FileCursor<S> {
                 let what = "another partition than the index says";
                 return Err(file.damaged(Component::Data, place.start, what).into());
             }
-            file.note_looked_up(false);
+            file.filter().note_looked_up(false);
             self.state = State::End;
             return Ok(None);
         };
@@ -481,7 +483,7 @@ impl<S: ChunkSource> UnfilteredCursor for FileCursor<S> {
 
 /// The entry of Index to begin at when looking for what is behind a place.
 fn first_entry(file: &TableFile, place: &RingPlace) -> Option<EntryPlace> {
-    let (_, position) = file.big_summary()?.floor(place);
+    let (_, position) = file.lookup().summary()?.floor(place);
     Some(EntryPlace { position, is_sampled: true })
 }
 
@@ -495,7 +497,7 @@ fn read_at<S: ChunkSource>(chunks: &mut Chunks<S>, entry: EntryPlace) -> Attempt
         Ok((key, entry.data_position, entry.head_bytes, entry.block_bytes))
     })?;
     let is_named = |summary: &Summary| summary.floor(&RingPlace::AfterKey(key.clone())) == (&key, position);
-    if is_sampled && !file.big_summary().is_some_and(is_named) {
+    if is_sampled && !file.lookup().summary().is_some_and(is_named) {
         return Err(file.damaged(Component::Summary, 0, "a key is not where the summary says").into());
     }
     let blocks = position.saturating_add(head_bytes);

@@ -57,7 +57,7 @@ struct At {
 impl<S: ChunkSource> SingleRowScan<S> {
     pub(crate) fn new(file: Arc<TableFile>, source: S, range: RingRange) -> Self {
         let cursor = FileCursor::scan(Arc::clone(&file), source, range.clone(), rows::Slices::all());
-        let data_bytes = file.component_bytes(Component::Data);
+        let data_bytes = file.chunks().component_bytes(Component::Data);
         let fetched_ahead = file.mean_partition_bytes().min(FETCHED_AHEAD_MAX) as usize;
         let (last_key, last_token) = (Vec::new(), Token(i64::MIN));
         SingleRowScan {

@@ -25,7 +25,7 @@ use trie::{
     Followed, Malformed, PageFile, Payload, Payloads, TrieWriter, push_low_bytes, read_signed, signed_bytes,
 };
 
-pub(crate) use footer::{Footer, read_footer};
+pub(crate) use footer::read_footer;
 
 const HAS_HASH: u8 = 8;
 const _: () =
