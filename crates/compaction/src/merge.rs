@@ -14,12 +14,12 @@ use std::sync::Arc;
 use manifest::{Scoped, Scopes};
 use ring::Sharding;
 use rows::{
-    DeletionTime, Lack, Marker, MergeCursor, PartitionHeader, PartitionKey, Slices, Step, Unfiltered,
-    UnfilteredCursor, purge_row,
+    DeletionTime, Lack, Marker, MergeCursor, PartitionHeader, PartitionKey, RingRange, Slices, Step,
+    Unfiltered, UnfilteredCursor, purge_row,
 };
 use runtime::{Clock, Disk, Plant, Plants, Random};
 use schema::{CompressionOptions, Table};
-use sstable::{KeptRoom, KeyHash, RingRange, TableFile};
+use sstable::{KeptRoom, KeyHash, TableFile};
 use uuid::Uuid;
 
 use crate::{MergeError, MergeWatch, Split};

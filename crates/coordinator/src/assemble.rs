@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 use std::vec::IntoIter;
 
+use read::{PartitionRows, PartitionTombstones, ReadCommand, ReadPage, ReadPosition};
 use rows::{PartitionKey, Row};
-use storage::{PartitionRows, PartitionTombstones, ReadCommand, ReadPage, ReadPosition};
 
 /// The order of partitions in an answer.
 pub(crate) enum Order {
@@ -132,9 +132,9 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
+    use read::{ReadLimits, ReadTarget};
     use rows::{DeletionTime, Liveness, RowBuilder};
     use schema::{ColumnKind, TableBuilder, TableId};
-    use storage::{ReadLimits, ReadTarget};
     use types::CqlType;
 
     use super::*;
@@ -186,7 +186,7 @@ mod tests {
         let mut names = ["a", "b", "c", "d"];
         names.sort_by_key(|name| key(name));
         let parts = || vec![page(&names[..1], &[(names[0], 10)]), page(&names[1..], &[(names[3], 30)])];
-        let target = ReadTarget::Range(storage::RingRange::ALL);
+        let target = ReadTarget::Range(rows::RingRange::ALL);
         let whole = assemble(parts(), Order::Ring, &command(100, target.clone()));
         assert_eq!(whole.tombstone_count(), 40);
         let cut = assemble(parts(), Order::Ring, &command(2, target));

@@ -9,7 +9,8 @@
 
 use bytes::Bytes;
 use rows::{
-    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder,
+    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RingRange,
+    RowBuilder,
 };
 use runtime::{Plant, trace};
 use schema::{ColumnId, Table};
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage::{PartitionRows, ReadCommand, ReadTarget, RingRange};
+use read::{PartitionRows, ReadCommand, ReadTarget};
 use uuid::Uuid;
 
 use crate::{Consistency, Coordinator, CoordinatorError};

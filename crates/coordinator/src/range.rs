@@ -12,7 +12,9 @@
 //! a stretch has to be is estimated from the partitions on this shard; when it gave too little, a
 //! longer one follows. The answer never depends on the estimate.
 
-use storage::{ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget, RingRange, StorageError};
+use read::{ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget};
+use rows::RingRange;
+use storage::StorageError;
 use types::Token;
 
 use crate::assemble::Order;
@@ -28,20 +30,20 @@ impl Coordinator {
     pub(crate) async fn read_range(
         &self,
         command: ReadCommand,
-        range: RingRange,
+        range: &RingRange,
     ) -> Result<ReadPage, CoordinatorError> {
         let sharding = self.shard.shards().sharding();
         let here = self.shard.local().partition_count_estimate(command.table.id()).unwrap_or(0);
         let partition_count = u128::from(here) * sharding.shard_count() as u128;
         let resumed = command.resume.as_ref().map(|position| position.key.token);
-        let mut first = resumed.map_or(range.first, |token| token.max(range.first));
+        let (range_first, range_last) = (range.first_token(), range.last_token());
+        let mut first = resumed.map_or(range_first, |token| token.max(range_first));
         let mut page = ReadPage::default();
         let mut missing = command.limits.row_count;
         let (mut gathered_bytes, mut widening) = (0, 1);
         loop {
             let length = stretch_tokens(missing, partition_count).saturating_mul(widening);
-            let last = end_of(first, length).min(range.last);
-            let stretch = RingRange { first, last };
+            let last = end_of(first, length).min(range_last);
             let owners = sharding.shards_within(first, last).count();
             let is_even = sharding.piece_count(first, last) >= EVEN_PIECES * owners as u64;
             let share = if is_even { share_of(missing, owners) } else { missing };
@@ -51,8 +53,9 @@ impl Coordinator {
                 bytes_max: command.limits.bytes_max.saturating_sub(gathered_bytes),
                 ..command.limits
             };
-            let whole = ReadCommand { target: ReadTarget::Range(stretch), limits, ..command.clone() };
-            let read = match self.read_stretch(whole, stretch, share).await {
+            let target = ReadTarget::Range(range.cut(first, last));
+            let whole = ReadCommand { target, limits, ..command.clone() };
+            let read = match self.read_stretch(whole, (first, last), share).await {
                 Err(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) if gathered_bytes > 0 => {
                     page.next = end_after(&page);
                     return Ok(page);
@@ -64,7 +67,7 @@ impl Coordinator {
             let given: usize = read.partitions.iter().map(|partition| partition.rows.len().max(1)).sum();
             page.partitions.extend(read.partitions);
             page.next = read.next;
-            if page.next.is_some() || last == range.last || first > range.last {
+            if page.next.is_some() || last == range_last || first > range_last {
                 return Ok(page);
             }
             if gathered_bytes >= command.limits.bytes {
@@ -73,7 +76,7 @@ impl Coordinator {
             }
             missing = missing.saturating_sub(u32::try_from(given).unwrap_or(u32::MAX)).max(1);
             assert!(
-                first <= last && last < range.last,
+                first <= last && last < range_last,
                 "the next stretch is behind this one, and in the range"
             );
             first = Token(last.0 + 1);
@@ -84,11 +87,10 @@ impl Coordinator {
     async fn read_stretch(
         &self,
         whole: ReadCommand,
-        stretch: RingRange,
+        (first, last): (Token, Token),
         share: u32,
     ) -> Result<ReadPage, CoordinatorError> {
-        let owners: Vec<usize> =
-            self.shard.shards().sharding().shards_within(stretch.first, stretch.last).collect();
+        let owners: Vec<usize> = self.shard.shards().sharding().shards_within(first, last).collect();
         if let [owner] = *owners {
             return self.read_from(owner, &whole).await;
         }

@@ -1,9 +1,10 @@
 //! How a page is read from the shards that hold parts of it.
 
 use futures_util::future::join_all;
+use read::{ReadCommand, ReadPage, ReadTarget};
 use rows::PartitionKey;
 use runtime::trace;
-use storage::{ReadCommand, ReadPage, ReadTarget, StorageError};
+use storage::StorageError;
 
 use crate::assemble::{Order, assemble};
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -32,10 +33,7 @@ impl Coordinator {
             }
             ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, command).await,
             // Boxed, so that reads by key need no room for it.
-            ReadTarget::Range(range) => {
-                let range = *range;
-                Box::pin(self.read_range(command.clone(), range)).await
-            }
+            ReadTarget::Range(range) => Box::pin(self.read_range(command.clone(), range)).await,
         }
     }
 

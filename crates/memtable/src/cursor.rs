@@ -13,10 +13,9 @@ use std::rc::Rc;
 use bytes::Bytes;
 use rows::{
     Bound, ClusteringComparator, DeletionTime, GATHERED_ROW_BYTES_MAX, Marker, PartitionHeader, PartitionKey,
-    Row, Slice, Slices, Step, Unfiltered, UnfilteredCursor,
+    RingRange, Row, Slice, Slices, Step, Unfiltered, UnfilteredCursor,
 };
 use stdx::prefetch::prefetch;
-use types::Token;
 
 use super::partition::{Batch, MemoryPartition, OrderKey, bound_key, is_before, row_key};
 use super::{Memtable, MemtableSlot};
@@ -37,15 +36,8 @@ const FURTHER_PARTITIONS: usize = 8;
 pub enum MemtableTarget {
     /// One.
     Key(PartitionKey),
-    /// All from a token, or after a key, up to a token.
-    Range {
-        /// The first token, unless a key says more.
-        from: Token,
-        /// The key to read on after.
-        after: Option<PartitionKey>,
-        /// The last token.
-        last: Token,
-    },
+    /// All of a part of the ring.
+    Range(RingRange),
 }
 
 /// Partitions of a memtable with their rows and markers, as [`UnfilteredCursor`] gives them.
@@ -130,25 +122,19 @@ impl MemtableCursor {
                 let partition = memtable.partition(&key)?;
                 Some(self.enter(memtable, partition.header(&key)))
             }
-            MemtableTarget::Range { from, after, last } => self.next_in_range(memtable, from, after, last),
+            MemtableTarget::Range(range) => self.next_in_range(memtable, range),
         });
         header.map_or(Step::End, Step::Header)
     }
 
-    fn next_in_range(
-        &mut self,
-        memtable: &Memtable,
-        from: Token,
-        after: Option<PartitionKey>,
-        last: Token,
-    ) -> Option<PartitionHeader> {
-        let within = || memtable.behind(from, after.as_ref()).take_while(|(key, _)| key.token <= last);
+    fn next_in_range(&mut self, memtable: &Memtable, range: RingRange) -> Option<PartitionHeader> {
+        let within = || memtable.behind(&range.start).take_while(|(key, _)| !range.end.is_before(key));
         let mut partitions = within();
         if self.slices.is_all() {
             let taken = take_small(&mut partitions, self.expected.clamp(FURTHER_PARTITIONS, MOST_ROWS));
             if let Some(key) = taken.last().map(|(header, _)| header.key.clone()) {
                 self.expected = self.expected.saturating_sub(taken.len());
-                self.target = Some(MemtableTarget::Range { from, after: Some(key), last });
+                self.target = Some(MemtableTarget::Range(range.after(key)));
                 self.taken = taken.into_iter();
                 let (header, row) = self.taken.next()?;
                 self.row = row;
@@ -158,7 +144,7 @@ impl MemtableCursor {
         }
         let (key, partition) = partitions.next()?;
         let header = self.enter(memtable, partition.header(key));
-        self.target = Some(MemtableTarget::Range { from, after: Some(header.key.clone()), last });
+        self.target = Some(MemtableTarget::Range(range.after(header.key.clone())));
         Some(header)
     }
 

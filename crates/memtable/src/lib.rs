@@ -30,9 +30,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use commitlog::LogPosition;
-use rows::{ClusteringComparator, Mutation, PartitionHeader, PartitionKey, Unfiltered};
+use rows::{ClusteringComparator, Mutation, PartitionHeader, PartitionKey, RingPlace, Unfiltered};
 use schema::Table;
 use sstable::{EncodingStats, EncodingStatsCollector};
+use types::Token;
 
 use ahead::Ahead;
 use arena::Arena;
@@ -207,10 +208,20 @@ impl Memtable {
     }
 
     /// Partitions from a token or after a key on.
-    fn behind(&self, from: types::Token, after: Option<&PartitionKey>) -> Entries<'_, MemoryPartition> {
+    /// Partitions in ring order, from a place on.
+    fn behind(&self, place: &RingPlace) -> Entries<'_, MemoryPartition> {
         // The empty key sorts first among those of its token.
-        let first = PartitionKey { token: from, bytes: Bytes::new() };
-        self.partitions.range(after.map_or(RangeBound::Included(&first), RangeBound::Excluded))
+        let first = |token| PartitionKey { token, bytes: Bytes::new() };
+        match place {
+            RingPlace::Start => self.partitions.range(RangeBound::Unbounded),
+            RingPlace::BeforeToken(token) => self.partitions.range(RangeBound::Included(&first(*token))),
+            RingPlace::BeforeKey(key) => self.partitions.range(RangeBound::Included(key)),
+            RingPlace::AfterKey(key) => self.partitions.range(RangeBound::Excluded(key)),
+            RingPlace::AfterToken(Token(i64::MAX)) | RingPlace::End => self.partitions.none(),
+            RingPlace::AfterToken(token) => {
+                self.partitions.range(RangeBound::Included(&first(Token(token.0 + 1))))
+            }
+        }
     }
 
     fn comparator(&self) -> &ClusteringComparator {

@@ -1,8 +1,7 @@
 //! Partitions of a memtable in ring order, each looked at where it lies.
 
-use rows::PartitionKey;
+use rows::{PartitionKey, RingPlace, RingRange};
 use stdx::prefetch::prefetch;
-use types::Token;
 
 use super::partition::MemoryPartition;
 use super::tree::Entries;
@@ -14,7 +13,7 @@ const TOGETHER_MAX: usize = 32;
 /// A walk over a part of the ring.
 pub struct LonePartitions<'m> {
     entries: Entries<'m, MemoryPartition>,
-    last: Token,
+    end: &'m RingPlace,
     /// Fetched together, and on their way.
     taken: Vec<(&'m PartitionKey, &'m MemoryPartition)>,
     /// How many of them have been given.
@@ -24,16 +23,10 @@ pub struct LonePartitions<'m> {
 }
 
 impl Memtable {
-    /// Walks over partitions from a token or after a key up to a token, of which `expected` are likely to be
-    /// asked for.
-    pub fn lone_partitions(
-        &self,
-        (from, after): (Token, Option<&PartitionKey>),
-        last: Token,
-        expected: u32,
-    ) -> LonePartitions<'_> {
-        let entries = self.behind(from, after);
-        LonePartitions { entries, last, taken: Vec::new(), given: 0, expected: expected as usize }
+    /// Walks over the partitions of a range, of which `expected` are likely to be asked for.
+    pub fn lone_partitions<'m>(&'m self, range: &'m RingRange, expected: u32) -> LonePartitions<'m> {
+        let entries = self.behind(&range.start);
+        LonePartitions { entries, end: &range.end, taken: Vec::new(), given: 0, expected: expected as usize }
     }
 }
 
@@ -58,7 +51,7 @@ impl LonePartitions<'_> {
         let count = self.expected.clamp(1, TOGETHER_MAX);
         self.expected = self.expected.saturating_sub(count);
         self.entries.take_together(count, &mut self.taken);
-        let behind = self.taken.iter().position(|(key, _)| key.token > self.last);
+        let behind = self.taken.iter().position(|(key, _)| self.end.is_before(key));
         self.taken.truncate(behind.unwrap_or(self.taken.len()));
         for (key, partition) in &self.taken {
             prefetch(&key.bytes);

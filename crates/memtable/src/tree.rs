@@ -237,6 +237,11 @@ impl<V> PartitionTree<V> {
         Entries { tree: self, leaf, index }
     }
 
+    /// No entries.
+    pub(super) fn none(&self) -> Entries<'_, V> {
+        Entries { tree: self, leaf: NONE, index: 0 }
+    }
+
     /// The leaf where a key is or ought to be; `visit` is told each inner node on the way, and which child.
     fn leaf_of(&self, key: &PartitionKey, mut visit: impl FnMut(u32, usize)) -> u32 {
         let mut node = self.root;

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
+use read::PartitionRows;
 use schema::{Keyspace, Table};
-use storage::PartitionRows;
 
 /// What must be waited for before a table can be made up.
 pub type Gathering<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;

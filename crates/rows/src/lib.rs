@@ -29,6 +29,7 @@ mod merge_row;
 mod mutation;
 mod place;
 mod range_tombstones;
+mod ring_range;
 mod row;
 mod selection;
 mod shared;
@@ -49,6 +50,7 @@ pub use merge_row::{merge_row, merge_rows, merge_to_keep};
 pub use mutation::{Mutation, MutationBuilder, MutationError, MutationMemory};
 pub use place::{RowInPlace, RowValues, ValuesInPlace};
 pub use range_tombstones::{RangeTombstone, RangeTombstones};
+pub use ring_range::{RingPlace, RingRange};
 pub use row::{
     ColumnData, ColumnRef, Columns, ComplexRef, GATHERED_ROW_BYTES_MAX, LARGE_ROW_BYTES, Row, RowBuilder,
     RowError, Shown,

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use config::{CommitlogSync, Config};
 use query::Timeouts;
-use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode, TombstoneThresholds};
+use read::TombstoneThresholds;
+use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode};
 
 /// Cassandra's `commitlog_segment_size`.
 const SEGMENT_BYTES_USUAL: u32 = 32 << 20;

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use read::PartitionRows;
 use rows::{
     ClusteringComparator, ColumnData, DeletionTime, LiveRows, Mutation, PartitionKey, RangeTombstones, Row,
     RowBuilder, Slices, merge_rows,
 };
 use schema::{Schema, Table, TableId};
-use storage::PartitionRows;
 
 /// Something that happens whole or not at all.
 #[derive(Clone, Debug)]

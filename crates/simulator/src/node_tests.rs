@@ -1,9 +1,9 @@
 //! A truncation is whole or never happened, wherever the power goes.
 
 use coordinator::Consistency;
-use rows::{Clustering, DeletionTime, Liveness, MutationBuilder, RowBuilder};
+use read::{ReadCommand, ReadTarget};
+use rows::{Clustering, DeletionTime, Liveness, MutationBuilder, RingRange, RowBuilder};
 use runtime::MemoryDisk;
-use storage::{ReadCommand, ReadTarget, RingRange};
 
 use super::*;
 use crate::world::{CLIENT_COUNT, KEYS_PER_CLIENT, KEYSPACE, NARROW};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use read::PartitionRows;
 use rows::{PartitionKey, Slices};
 use schema::{Schema, TableId};
-use storage::PartitionRows;
 
 use crate::model::{Model, View};
 use crate::world;

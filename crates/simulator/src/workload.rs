@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::Coordinator;
+use read::{ReadCommand, ReadLimits, ReadTarget};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
-    Mutation, MutationBuilder, PartitionKey, RangeTombstone, Row, RowBuilder, Slice, Slices,
+    Mutation, MutationBuilder, PartitionKey, RangeTombstone, RingRange, Row, RowBuilder, Slice, Slices,
 };
 use schema::{Column, Table, TableId};
-use storage::{ReadCommand, ReadLimits, ReadTarget, RingRange};
 use types::{CqlType, Token};
 
 use crate::dice::Dice;
@@ -22,7 +22,7 @@ const PLACE_COUNT: usize = 8;
 #[derive(Debug)]
 pub(crate) enum Op {
     Write { mutations: Vec<Mutation>, is_logged: bool },
-    Read(ReadCommand),
+    Read(Box<ReadCommand>),
     Flush(TableId),
     Compact(TableId),
     Rest(Duration),
@@ -77,7 +77,7 @@ impl Imagination<'_> {
             0..45 => Op::Write { mutations: vec![self.mutation(table)], is_logged: false },
             45..55 => Op::Write { mutations: self.batch(&tables), is_logged: true },
             55..60 => Op::Write { mutations: self.batch(&tables), is_logged: false },
-            60..92 => Op::Read(self.read(table)),
+            60..92 => Op::Read(Box::new(self.read(table))),
             92..95 => Op::Flush(table.id()),
             95..97 => Op::Compact(table.id()),
             _ => Op::Rest(Duration::from_millis(self.dice.between(1, 3_000))),
@@ -252,7 +252,7 @@ impl Imagination<'_> {
             0 => ReadTarget::Range(RingRange::ALL),
             1 => {
                 let (a, b) = (self.own_key().token, self.own_key().token);
-                ReadTarget::Range(RingRange { first: a.min(b), last: Token(a.max(b).0.saturating_sub(1)) })
+                ReadTarget::Range(RingRange::tokens(a.min(b), Token(a.max(b).0.saturating_sub(1))))
             }
             2..5 => {
                 let mut keys: Vec<_> = (0..self.dice.between(2, 5)).map(|_| self.own_key()).collect();

@@ -10,11 +10,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rows::{Slices, Step, UnfilteredCursor};
+use rows::{RingRange, Slices, Step, UnfilteredCursor};
 use runtime::{Disk, OsDisk};
-use sstable::{
-    Component, Descriptor, DirectChunks, RingRange, TableFile, TableWriter, WriterOptions, table_of_header,
-};
+use sstable::{Component, Descriptor, DirectChunks, TableFile, TableWriter, WriterOptions, table_of_header};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use rows::{
-    CellRef, Clustering, ColumnData, DeletionTime, Marker, NO_DELETION_TIME, PartitionHeader, Row, Slices,
-    Unfiltered,
+    CellRef, Clustering, ColumnData, DeletionTime, Marker, NO_DELETION_TIME, PartitionHeader, RingRange, Row,
+    Slices, Unfiltered,
 };
 use runtime::{Disk, OsDisk};
 use schema::{Column, Table};
@@ -17,7 +17,7 @@ use serde_json::Value;
 use types::CqlType;
 
 use crate::fixture_tests::{big_fixtures, collect, fixtures};
-use crate::{Component, Descriptor, DirectChunks, RingRange, TableFile, table_of_header};
+use crate::{Component, Descriptor, DirectChunks, TableFile, table_of_header};
 
 fn dump(descriptor: &Descriptor) -> Value {
     let disk = OsDisk::new();

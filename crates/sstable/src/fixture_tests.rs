@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rows::{PartitionHeader, Slices, Step, Unfiltered, UnfilteredCursor};
+use rows::{PartitionHeader, RingRange, Slices, Step, Unfiltered, UnfilteredCursor};
 use runtime::{Disk, MemoryDisk, OsDisk};
 use schema::{Column, ColumnId, CompressionOptions, Table, TableBuilder};
 
 use crate::statistics::Statistics;
 use crate::{
-    Component, Descriptor, DirectChunks, FileCursor, RingRange, TableFile, TableWriter, WriterOptions,
-    table_of_header,
+    Component, Descriptor, DirectChunks, FileCursor, TableFile, TableWriter, WriterOptions, table_of_header,
 };
 use components::{ComponentSet, CompressionParameters};
 

@@ -12,17 +12,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rows::{
-    Bound, BoundKind, CellMerge, ColumnData, DeletionTime, PartitionKey, Row, RowValues, Slice, Slices, Step,
-    Unfiltered, UnfilteredCursor,
+    Bound, BoundKind, CellMerge, ColumnData, DeletionTime, PartitionKey, RingRange, Row, RowValues, Slice,
+    Slices, Step, Unfiltered, UnfilteredCursor,
 };
 use runtime::{Disk, MemoryDisk, OpenMode};
 use uuid::Uuid;
 
 use crate::statistics::correct_checksums;
 use crate::{
-    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, PartitionSearch, RingRange,
-    SearchKey, SingleRowFound, SingleRowPartition, SingleRowScanStep, SstableError, TableFile, Version,
-    table_of_header,
+    ChunkSource, Component, Descriptor, DirectChunks, FileCursor, KeyHash, PartitionSearch, SearchKey,
+    SingleRowFound, SingleRowPartition, SingleRowScanStep, SstableError, TableFile, Version, table_of_header,
 };
 
 /// Rows read of one hostile file, at most.

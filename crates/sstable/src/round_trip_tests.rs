@@ -8,8 +8,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
-    Marker, PartitionHeader, PartitionKey, RangeTombstone, RangeTombstones, Row, RowBuilder, Slice, Slices,
-    Step, Unfiltered, UnfilteredCursor,
+    Marker, PartitionHeader, PartitionKey, RangeTombstone, RangeTombstones, RingPlace, RingRange, Row,
+    RowBuilder, Slice, Slices, Step, Unfiltered, UnfilteredCursor,
 };
 use runtime::{Disk, MemoryDisk, Random, SeededRandom};
 use schema::{
@@ -20,8 +20,8 @@ use uuid::Uuid;
 
 use crate::fixture_tests::collect;
 use crate::{
-    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, FileCursor, FileNeed, KeyHash, ReadRow, RingPlace,
-    RingRange, RowReader, SstableError, TableFile, TableWriter, WriterOptions, id_from_text,
+    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, FileCursor, FileNeed, KeyHash, ReadRow, RowReader,
+    SstableError, TableFile, TableWriter, WriterOptions, id_from_text,
 };
 
 /// Finds the last chunk fetched and no other: the smallest cache there can be. Large rows are read for it.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, ColumnData, DeletionTime,
-    Liveness, Marker, PartitionHeader, PartitionKey, RangeTombstone, RangeTombstones, Row, RowBuilder, Slice,
-    Slices, Unfiltered, merge_rows,
+    Liveness, Marker, PartitionHeader, PartitionKey, RangeTombstone, RangeTombstones, RingRange, Row,
+    RowBuilder, Slice, Slices, Unfiltered, merge_rows,
 };
 use runtime::{Disk, MemoryDisk, Random, SeededRandom};
 use schema::{ClusteringOrder, ColumnKind, Table, TableBuilder, TableId};
@@ -15,7 +15,7 @@ use types::CqlType;
 use uuid::Uuid;
 
 use crate::fixture_tests::collect;
-use crate::{Descriptor, DirectChunks, RingRange, TableFile, TableWriter, WriterOptions};
+use crate::{Descriptor, DirectChunks, TableFile, TableWriter, WriterOptions};
 
 type Partition = (PartitionHeader, Vec<Unfiltered>);
 /// Live cells with their timestamps, by row and column; rows that exist have an entry without a column.

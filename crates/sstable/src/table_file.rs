@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use components::{ComponentSet, PAGE_BYTES};
-use rows::{PartitionKey, Slices};
+use rows::{PartitionKey, RingRange, Slices};
 use runtime::Disk;
 use schema::{CompressionOptions, Table};
 
@@ -16,7 +16,7 @@ use crate::lookup::{Contents, Lookup};
 use crate::statistics::Statistics;
 use crate::{
     Chunk, ChunkId, ChunkSource, Component, Descriptor, FileChunks, Filter, KeptChunks, PartitionSearch,
-    RingRange, SearchKey, SstableError, TableSummary,
+    SearchKey, SstableError, TableSummary,
 };
 
 /// Numbers of open files; nothing else in the process is shared by them.

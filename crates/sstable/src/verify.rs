@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rows::{Slices, Step, Unfiltered, UnfilteredCursor};
+use rows::{RingRange, Slices, Step, Unfiltered, UnfilteredCursor};
 
 use crate::cursor::FileCursor;
-use crate::{ChunkId, Component, DirectChunks, KeyHash, RingRange, SstableError, TableFile};
+use crate::{ChunkId, Component, DirectChunks, KeyHash, SstableError, TableFile};
 
 /// Chunks read at once.
 const RUN_CHUNK_COUNT: usize = 16;

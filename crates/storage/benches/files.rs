@@ -21,9 +21,10 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use given::{Node, command, options, run};
+use read::ReadTarget;
 use runtime::MemoryDisk;
 use schema::Table;
-use storage::{ReadTarget, Shard};
+use storage::Shard;
 use ycsb::{letters, mutation, schema, table};
 
 const ROWS: u64 = 1000;

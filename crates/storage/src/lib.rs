@@ -2,7 +2,7 @@
 //!
 //! A [`Shard`] owns a part of the token space and lives on one thread; [`Shards`] is how anybody
 //! reaches one. Nothing here knows statements, sessions or other nodes: a write is an encoded
-//! [`rows::Mutation`], a read is a [`ReadCommand`].
+//! [`rows::Mutation`], a read is a [`read::ReadCommand`].
 //!
 //! ```text
 //!            write                                     read
@@ -23,7 +23,6 @@ mod layout;
 mod metrics;
 mod node;
 mod options;
-mod read;
 mod record;
 mod recovery;
 mod replay;
@@ -49,10 +48,6 @@ pub use memtable::KEYS_TOGETHER;
 pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
-pub use read::{
-    PartitionRows, PartitionTombstones, ReadColumns, ReadCommand, ReadLimits, ReadPage, ReadPosition,
-    ReadTarget, RingRange, RowList, TombstoneThresholds,
-};
 pub use record::RecordError;
 pub use shard::{
     FileVerdict, Outcomes, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use commitlog::SyncMode;
 
-use crate::{CommitFailurePolicy, DiskFailurePolicy, TombstoneThresholds};
+use crate::{CommitFailurePolicy, DiskFailurePolicy};
+use read::TombstoneThresholds;
 
 /// How a node keeps its data.
 #[derive(Clone, Debug)]

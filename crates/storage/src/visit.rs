@@ -12,9 +12,8 @@ use runtime::Plant;
 use stdx::index_set::IndexSet;
 
 use crate::shard::VisitingWrite;
-use crate::{
-    Outcomes, PointReads, PointReadsSent, ReadCommand, ReadPage, Shard, ShardHandle, StorageError, Unit, Wait,
-};
+use crate::{Outcomes, PointReads, PointReadsSent, Shard, ShardHandle, StorageError, Unit, Wait};
+use read::{ReadCommand, ReadPage};
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
 impl ShardHandle {

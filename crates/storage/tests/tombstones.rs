@@ -11,10 +11,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
+use read::{ReadCommand, ReadPage, ReadTarget, TombstoneThresholds};
 use rows::{Bound, BoundKind, DeletionTime, Liveness, MutationBuilder, RangeTombstone, RowBuilder, Slice};
 use runtime::MemoryDisk;
 use schema::{ColumnKind, Table, TableBuilder};
-use storage::{ReadCommand, ReadPage, ReadTarget, StorageError, StorageOptions, TombstoneThresholds};
+use storage::{StorageError, StorageOptions};
 use types::CqlType;
 
 use given::*;

@@ -5,12 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ring::Sharding;
-use rows::{Slices, Step, UnfilteredCursor};
+use rows::{RingRange, Slices, Step, UnfilteredCursor};
 use runtime::{Disk, Runtime};
 use schema::Table;
-use sstable::{
-    Descriptor, DirectChunks, RingRange, StatisticsChange, TableFile, change_statistics, check_fits,
-};
+use sstable::{Descriptor, DirectChunks, StatisticsChange, TableFile, change_statistics, check_fits};
 
 use crate::UpkeepError;
 use crate::adopt::{Bring, adopt};

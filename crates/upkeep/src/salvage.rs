@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rows::{PartitionHeader, PartitionKey, Slices, Step, Unfiltered, UnfilteredCursor};
-use sstable::{DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, TableWriter};
+use rows::{PartitionHeader, PartitionKey, RingPlace, RingRange, Slices, Step, Unfiltered, UnfilteredCursor};
+use sstable::{DirectChunks, KeyHash, SstableError, TableFile, TableWriter};
 use types::Token;
 
 /// Keys that a file still tells, and what kept it from telling others.

@@ -10,7 +10,7 @@ use super::tree::{Tree, dependencies_of};
 /// Floors from the ground up. On a floor, the steps in order; crates of one step do not see each other.
 const FLOORS: &[(&str, &[&[&str]])] = &[
     ("ground", &[&["stdx", "allocator"], &["runtime"]]),
-    ("values", &[&["types"], &["schema"], &["rows", "ring"]]),
+    ("values", &[&["types"], &["schema"], &["rows", "ring"], &["read"]]),
     (
         "node",
         &[
@@ -32,7 +32,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
 
 /// Lower crates that a crate must not know all the same, and why.
 const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
-    (&["types", "schema", "rows", "ring"], &["runtime"], "values are pure: no files, no clocks"),
+    (&["types", "schema", "rows", "ring", "read"], &["runtime"], "values are pure: no files, no clocks"),
     (&["cql", "protocol"], &["runtime"], "languages are pure: bytes to trees"),
     (
         &["cql", "protocol"],
@@ -56,7 +56,11 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         ],
         "languages know neither storage nor cluster",
     ),
-    (&["commitlog", "messaging", "trie"], &["types", "schema", "rows", "ring"], "it carries opaque bytes"),
+    (
+        &["commitlog", "messaging", "trie"],
+        &["types", "schema", "rows", "ring", "read"],
+        "it carries opaque bytes",
+    ),
     (
         &["cluster", "coordinator", "query"],
         &[
@@ -84,7 +88,7 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
 ];
 
 /// Crates without I/O may not pull in a runtime from outside either.
-const PURE: &[&str] = &["types", "schema", "rows", "ring", "trie", "cql", "protocol"];
+const PURE: &[&str] = &["types", "schema", "rows", "ring", "read", "trie", "cql", "protocol"];
 const IMPURE_DEPENDENCIES: &[&str] = &["tokio", "socket2", "axum", "rustix", "libc", "tracing"];
 
 /// Dependencies the rule looks at; `dev-dependencies` obey the same table.

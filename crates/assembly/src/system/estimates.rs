@@ -4,8 +4,9 @@
 //! Cassandra writes them down every five minutes; here they are made up from the table files when
 //! somebody asks. As there, what is in memory alone does not count.
 
+use read::PartitionRows;
 use schema::Table;
-use storage::{FileSpan, PartitionBytes, PartitionRows, TableStats};
+use storage::{FileSpan, PartitionBytes, TableStats};
 use types::Token;
 
 use super::made_up::MadeUpRows;

@@ -1,7 +1,7 @@
 //! `system.local`: this node, as drivers look at it before anything else.
 
+use read::PartitionRows;
 use schema::Table;
-use storage::PartitionRows;
 use uuid::Uuid;
 
 use super::made_up::{MadeUpRows, Value};

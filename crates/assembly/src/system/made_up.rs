@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use read::{PartitionRows, RowList};
 use rows::{CellRef, ClusteringBuilder, DeletionTime, Liveness, PartitionKey, RowBuilder};
 use schema::{ColumnId, Table};
-use storage::{PartitionRows, RowList};
 use types::{encoding, inet};
 use uuid::Uuid;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use read::PartitionRows;
 use schema::{
     ClusteringOrder, Column, ColumnKind, CompressionOptions, Keyspace, Schema, Table, TableOptions,
 };
-use storage::PartitionRows;
 use types::encoding;
 
 use super::made_up::{MadeUpRows, Timestamp, Value};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use coordinator::Coordinator;
 use query::{ClusterFacts, Gathering, VirtualKeyspaces, VirtualTables};
+use read::PartitionRows;
 use schema::{Keyspace, Table, TableId};
-use storage::PartitionRows;
 use uuid::Uuid;
 
 use super::schema_version::SchemaVersions;

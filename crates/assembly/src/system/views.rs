@@ -4,8 +4,9 @@
 
 use std::env::consts;
 
+use read::PartitionRows;
 use schema::Table;
-use storage::{PartitionRows, SliceStats, TableStats};
+use storage::{SliceStats, TableStats};
 
 use super::made_up::{MadeUpRows, Timestamp, Value};
 use super::view::{NodeView, PARTITIONER, STORAGE_PORT};

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use rows::{
-    CellRef, Clustering, ColumnData, DeletionTime, Liveness, Marker, PartitionHeader, Row, Slices, Step,
-    Unfiltered, UnfilteredCursor,
+    CellRef, Clustering, ColumnData, DeletionTime, Liveness, Marker, PartitionHeader, RingRange, Row, Slices,
+    Step, Unfiltered, UnfilteredCursor,
 };
 use schema::{Column, Table};
-use sstable::{DirectChunks, RingRange};
+use sstable::DirectChunks;
 use types::{CqlType, quote_if_needed};
 
 use super::json::Json;

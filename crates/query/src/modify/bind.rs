@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coordinator::{Consistency, Coordinator};
+use read::{ReadCommand, ReadLimits, ReadTarget};
 use rows::{
     Clustering, DeletionTime, Liveness, PartitionKey, RangeTombstone, Row, RowBuilder, Slice, Slices,
 };
 use runtime::{Piece, Plant};
-use storage::{ReadCommand, ReadLimits, ReadTarget};
 
 use super::batch::BatchEntry;
 use super::cells::{Applying, PrependClock, WriteTime, apply};

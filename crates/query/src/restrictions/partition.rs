@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use cql::ast::{Ident, Operator, Term as Written};
-use rows::PartitionKey;
+use rows::{PartitionKey, RingPlace, RingRange};
 use runtime::Io;
-use storage::RingRange;
 use types::{CqlType, Token, encoding};
 
 use super::Restrictions;
@@ -97,14 +96,14 @@ impl TokenRestriction {
         match self {
             TokenRestriction::Equal(term) => {
                 let token = bind_token(term, bindings)?;
-                Ok(Some(RingRange { first: token, last: token }))
+                Ok(Some(RingRange::tokens(token, token)))
             }
             TokenRestriction::Slice { start, end } => {
                 let mut range = RingRange::ALL;
                 if let Some((term, is_inclusive)) = start {
                     let Token(token) = bind_token(term, bindings)?;
                     match if *is_inclusive { Some(token) } else { token.checked_add(1) } {
-                        Some(first) => range.first = Token(first),
+                        Some(first) => range.start = RingPlace::BeforeToken(Token(first)),
                         None => return Ok(None),
                     }
                 }
@@ -112,10 +111,11 @@ impl TokenRestriction {
                     let Token(token) = bind_token(term, bindings)?;
                     // The minimum token as an end means the end of the ring, as in Cassandra.
                     if token != i64::MIN {
-                        range.last = Token(if *is_inclusive { token } else { token - 1 });
+                        range.end =
+                            RingPlace::AfterToken(Token(if *is_inclusive { token } else { token - 1 }));
                     }
                 }
-                Ok((range.first <= range.last).then_some(range))
+                Ok((range.first_token() <= range.last_token()).then_some(range))
             }
         }
     }
@@ -179,12 +179,12 @@ impl Restrictions {
             return Ok(Partitions::Range(range));
         }
         if let Some(key) = self.bind_shared_key(bindings)? {
-            let keys = if range.contains(key.token) { vec![key] } else { Vec::new() };
+            let keys = if range.contains(&key) { vec![key] } else { Vec::new() };
             return Ok(Partitions::Keys(keys));
         }
         let mut keys = self.bind_keys(bindings, io).await?;
         if self.token.is_some() {
-            keys.retain(|key| range.contains(key.token));
+            keys.retain(|key| range.contains(key));
         }
         Ok(Partitions::Keys(keys))
     }

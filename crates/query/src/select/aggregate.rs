@@ -1,8 +1,8 @@
 //! Aggregates and GROUP BY: rows are taken in page by page, and only the states are kept.
 
+use read::{PartitionRows, ReadPosition};
 use rows::Row;
 use runtime::Piece;
-use storage::{PartitionRows, ReadPosition};
 
 use super::compute::write_row;
 use super::execute::{Next, Scan};

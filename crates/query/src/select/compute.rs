@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use read::PartitionRows;
 use rows::Row;
 use runtime::{Io, Piece, Runtime};
-use storage::PartitionRows;
 use types::CqlType;
 
 use super::aggregate::one_row;

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
+use read::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
 use rows::Slices;
 use runtime::{Io, Piece, trace};
 use schema::ColumnKind;
-use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, StorageError};
+use storage::StorageError;
 
 use super::aggregate::Groups;
 use super::compute::compute;
@@ -440,7 +441,7 @@ async fn passing(
     let mut piece = Piece::of_turn();
     let mut passed = Vec::with_capacity(partitions.len());
     for mut partition in partitions {
-        let mut kept = storage::RowList::with_capacity(partition.rows.len());
+        let mut kept = read::RowList::with_capacity(partition.rows.len());
         let alone = gives_static_row_alone(&partition).then_some(None);
         let mut view = RowView::new(&plan.projection);
         view.enter_partition(&partition);

@@ -1,7 +1,7 @@
 //! A page of the result while it fills.
 
+use read::{PartitionRows, ReadPosition};
 use rows::{PartitionKey, Row};
-use storage::{PartitionRows, ReadPosition};
 
 use super::paging::PagingState;
 use super::rows::StoredRows;
@@ -132,8 +132,8 @@ fn rows_of(partition: &PartitionRows) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use read::RowList;
     use rows::{ClusteringBuilder, DeletionTime, Liveness, RowBuilder};
-    use storage::RowList;
 
     use super::*;
 

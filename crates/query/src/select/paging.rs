@@ -8,9 +8,9 @@
 //! Big-endian. It comes back from outside, so every length is checked.
 
 use bytes::Bytes;
+use read::ReadPosition;
 use rows::{Clustering, PartitionKey};
 use stdx::cursor::Cursor;
-use storage::ReadPosition;
 
 use crate::QueryError;
 

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use read::{PartitionRows, ReadPage, ReadTarget, TombstoneThresholds};
 use rows::PartitionKey;
-use storage::{PartitionRows, ReadPage, ReadTarget, TombstoneThresholds, TooManyTombstones};
+use storage::TooManyTombstones;
 
 use super::spelled::{Spelled, clustering_literals, key_literals};
 use crate::response::TombstoneWarning;
@@ -93,7 +94,7 @@ impl Tallies {
     /// Counts a read that storage ended.
     pub(super) fn add_failed(&mut self, found: &TooManyTombstones, spelled: &Spelled<'_>) {
         let page = ReadPage {
-            tombstones: vec![storage::PartitionTombstones {
+            tombstones: vec![read::PartitionTombstones {
                 key: found.key.clone(),
                 count: found.tombstone_count,
             }],

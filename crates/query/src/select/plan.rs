@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cql::ast::{IntegerValue, Select, SelectItem, Selection, Selector as Written};
+use read::{PartitionRows, ReadColumns};
 use rows::ClusteringComparator;
 use schema::{Column, ColumnId, ColumnKind, Table};
-use storage::{PartitionRows, ReadColumns};
 use types::CqlType;
 
 use super::plan_selector::{Selectors, columns_read, source_of};

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use read::PartitionRows;
 use rows::{ColumnData, Columns, ComplexRef, Row, Shown};
 use schema::ColumnId;
-use storage::PartitionRows;
 use types::CqlType;
 use types::encoding;
 

@@ -12,9 +12,9 @@
 
 use std::cmp::Ordering;
 
+use read::{PartitionRows, RowList};
 use rows::Row;
 use runtime::Piece;
-use storage::{PartitionRows, RowList};
 
 use super::plan::SelectPlan;
 use super::rows::{Source, StoredRows};

@@ -4,9 +4,9 @@
 //! It is the read that is spelled and not the statement: with values instead of markers, one partition of an IN, and
 //! on a later page what is left to read.
 
+use read::{ReadPosition, ReadTarget};
 use rows::{Bound, BoundKind, Clustering, PartitionKey, Slice, Slices};
 use schema::{Column, Table};
-use storage::{ReadPosition, ReadTarget};
 
 use super::page::Amounts;
 use super::plan::SelectPlan;

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use read::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
 use rows::{ClusteringComparator, PartitionKey};
 use schema::Table;
-use storage::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
 use types::encoding;
 
 /// In which order the partitions of a table come.
@@ -30,7 +30,7 @@ pub(super) fn read(mut all: Vec<PartitionRows>, command: &ReadCommand, order: Pa
         (ReadTarget::Range(_), PartitionOrder::Key) => compare_keys(&command.table, a, b),
     };
     match &command.target {
-        ReadTarget::Range(range) => all.retain(|partition| range.contains(partition.key.token)),
+        ReadTarget::Range(range) => all.retain(|partition| range.contains(&partition.key)),
         ReadTarget::Keys(_) => all.retain(|partition| wanted.contains_key(&*partition.key.bytes)),
     }
     all.sort_by(|a, b| compare(&a.key, &b.key));

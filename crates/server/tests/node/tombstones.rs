@@ -5,8 +5,9 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use protocol::{ErrorKind, Response, ResponseEnvelope};
+use read::TombstoneThresholds;
 use runtime::MemoryDisk;
-use storage::{StorageOptions, TombstoneThresholds};
+use storage::StorageOptions;
 
 use super::support::{Client, Node, execute, request};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coordinator::Coordinator;
-use rows::PartitionKey;
-use storage::{ReadCommand, ReadLimits, ReadTarget, RingRange};
+use read::{ReadCommand, ReadLimits, ReadTarget};
+use rows::{PartitionKey, RingRange};
 
 use crate::life::Life;
 use crate::scenario::{Stopped, TRIES_MAX, wrong};

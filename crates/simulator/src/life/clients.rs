@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use coordinator::{Consistency, Coordinator};
+use read::{PartitionRows, ReadCommand, ReadTarget};
 use ring::Sharding;
 use rows::PartitionKey;
 use schema::Schema;
-use storage::{PartitionRows, ReadCommand, ReadTarget};
 
 use crate::dice::Dice;
 use crate::life::Life;
@@ -30,7 +30,7 @@ impl Life {
                 Op::Write { mutations, is_logged } => {
                     self.write(client, coordinator, mutations, is_logged).await?;
                 }
-                Op::Read(command) => self.read(client, coordinator, command).await?,
+                Op::Read(command) => self.read(client, coordinator, *command).await?,
                 Op::Flush(table) => {
                     let shard = coordinator.shard().local();
                     self.note(format_args!("client {client}: flush {table:?} on shard {}", shard.index()));
@@ -109,7 +109,7 @@ impl Life {
             ReadTarget::Keys(keys) => keys.clone(),
             ReadTarget::Range(range) => {
                 let keys = self.run.state.borrow().model.keys(command.table.id());
-                keys.into_iter().filter(|key| range.contains(key.token)).collect()
+                keys.into_iter().filter(|key| range.contains(key)).collect()
             }
         };
         let own = |key: &PartitionKey| world::owner_of(key) == Some(client);

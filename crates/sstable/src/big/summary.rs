@@ -10,11 +10,11 @@
 //! no sense is passed over and made anew; what it says of a place is checked there.
 
 use bytes::Bytes;
-use rows::PartitionKey;
+use rows::{PartitionKey, RingPlace};
 use stdx::cursor::{Cursor, EndOfInput};
 
 use super::read_entry;
-use crate::{RingPlace, SstableError};
+use crate::SstableError;
 use components::IndexFile;
 
 /// Cassandra's default: so many keys of Index for one of Summary.

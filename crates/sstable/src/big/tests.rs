@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rows::{Bound, BoundKind, Clustering, ClusteringBuilder, PartitionKey, Slice, Slices, Unfiltered};
+use rows::{
+    Bound, BoundKind, Clustering, ClusteringBuilder, PartitionKey, RingPlace, RingRange, Slice, Slices,
+    Unfiltered,
+};
 use runtime::{Disk, MemoryDisk, OpenMode, OsDisk};
 
 use crate::fixture_tests::{Partitions, big_fixtures, collect, renumbered, write};
 use crate::statistics::{StatisticsChange, change_statistics};
 use crate::{
-    Component, Descriptor, DirectChunks, KeyHash, RingPlace, RingRange, SstableError, TableFile, Version,
-    WriterOptions, hostile, table_of_header, write_checksums,
+    Component, Descriptor, DirectChunks, KeyHash, SstableError, TableFile, Version, WriterOptions, hostile,
+    table_of_header, write_checksums,
 };
 
 fn disk() -> Arc<dyn Disk> {

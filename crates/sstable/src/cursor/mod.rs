@@ -21,7 +21,9 @@ mod single_row_scan;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use rows::{Bound, PartitionHeader, PartitionKey, Slices, Step, Unfiltered, UnfilteredCursor};
+use rows::{
+    Bound, PartitionHeader, PartitionKey, RingPlace, RingRange, Slices, Step, Unfiltered, UnfilteredCursor,
+};
 use stdx::cursor::Cursor;
 use types::byte_comparable::{self, ClusteringBoundKind};
 
@@ -31,7 +33,7 @@ use crate::data::{HeadKind, Layout, ParseError, read_partition_head};
 use crate::partition_index::{PartitionPlace, form_of, place_of};
 use crate::row_index::RowIndexEntry;
 use crate::search::PartitionSearch;
-use crate::{ChunkNeed, ChunkSource, Component, FileNeed, RingPlace, RingRange, SstableError, TableFile};
+use crate::{ChunkNeed, ChunkSource, Component, FileNeed, SstableError, TableFile};
 use chunks::{Attempt, Chunks};
 pub(crate) use chunks::{Interrupt, Pieces};
 use components::PAGE_BYTES;

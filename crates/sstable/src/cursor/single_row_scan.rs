@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use rows::{CellMerge, DeletionTime, PartitionKey, Row};
+use rows::{CellMerge, DeletionTime, PartitionKey, RingRange, Row};
 use types::Token;
 
 use super::chunks::{Attempt, Interrupt};
 use super::items::damaged;
 use super::{FileCursor, State};
 use crate::single_row::SingleRowParts;
-use crate::{ChunkSource, Component, RingRange, SstableError, TableFile};
+use crate::{ChunkSource, Component, SstableError, TableFile};
 
 /// Of the next partition, as much is fetched ahead at most.
 const FETCHED_AHEAD_MAX: u64 = 2048;

@@ -14,7 +14,8 @@ use uuid::Uuid;
 use super::flush::RETRY_FLUSH_AFTER;
 use super::{Damaged, Shard, TableStore};
 use crate::health::{FaultKind, is_full, kind_of, path_of};
-use crate::{Layout, ReadCommand, ReadPage, StorageError};
+use crate::{Layout, StorageError};
+use read::{ReadCommand, ReadPage};
 
 /// Files that `best_effort` has left out of answers and that are to be set aside.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! How a page is read: gather the places a partition may live, merge, keep what is live.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -8,11 +9,11 @@ use std::sync::Arc;
 use manifest::Scoped;
 use memtable::{MemtableCursor, MemtableSlot, MemtableTarget};
 use rows::{
-    ClusteringComparator, Lack, LiveRows, MergeCursor, PartitionHeader, PartitionKey, Row, Slices, Step,
-    Unfiltered, UnfilteredCursor,
+    ClusteringComparator, Lack, LiveRows, MergeCursor, PartitionHeader, PartitionKey, RingRange, Row, Slices,
+    Step, Unfiltered, UnfilteredCursor,
 };
 use runtime::{Piece, Plant, trace};
-use sstable::{FileCursor, FileNeed, KeyHash, RingPlace, SstableError};
+use sstable::{FileCursor, FileNeed, KeyHash, SstableError};
 
 use super::fetch::HeldChunks;
 use super::read_trace::activity;
@@ -21,10 +22,8 @@ use super::scan::SingleRowsScanned;
 use super::tombstones::Passed;
 use super::visible::live_rows;
 use super::{Shard, TableStore};
-use crate::{
-    KEYS_TOGETHER, PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RingRange, RowList,
-    StorageError,
-};
+use crate::{KEYS_TOGETHER, StorageError};
+use read::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, RowList};
 
 /// Steps after which a long read lets others on the shard go first.
 const STEPS_PER_TURN: u32 = 1024;
@@ -50,7 +49,7 @@ impl Shard {
         let outcome = match &command.target {
             ReadTarget::Keys(keys) => reading.keys(keys).await,
             // Boxed, so that a read of one row needs no room for it; so is what else it seldom comes to.
-            ReadTarget::Range(range) => Box::pin(reading.range(*range)).await,
+            ReadTarget::Range(range) => Box::pin(reading.range(range)).await,
         };
         store.read_bytes.learn(reading.place_count.get(), reading.row_bytes_max);
         reading.note_cold(0);
@@ -213,26 +212,26 @@ impl<'a> Reading<'a> {
         Ok(false)
     }
 
-    async fn range(&mut self, range: RingRange) -> Result<(), StorageError> {
-        let mut after = None;
+    async fn range(&mut self, range: &RingRange) -> Result<(), StorageError> {
+        let mut range = Cow::Borrowed(range);
         if let Some(resume) = &self.command.resume {
-            if resume.key.token > range.last {
+            if range.end.is_before(&resume.key) {
                 return Ok(());
             }
-            if range.contains(resume.key.token) {
+            if range.contains(&resume.key) {
                 if self.rest_of_partition(resume).await? {
                     return Ok(());
                 }
-                after = Some(resume.key.clone());
+                range = Cow::Owned(range.after(resume.key.clone()));
             }
         }
         if self.command.has_single_rows() {
-            match self.single_row_range(range, after).await? {
+            match self.single_row_range(range.into_owned()).await? {
                 SingleRowsScanned::Whole => return Ok(()),
-                SingleRowsScanned::Rest(behind) => after = behind,
+                SingleRowsScanned::Rest(rest) => range = Cow::Owned(rest),
             }
         }
-        let cursor = self.range_cursor(range, after);
+        let cursor = self.range_cursor(&range);
         self.drive(cursor, None, false).await?;
         Ok(())
     }
@@ -273,17 +272,15 @@ impl<'a> Reading<'a> {
         Source::Memory(Box::new(MemtableCursor::new(slot, target, slices.clone(), self.reversed, expected)))
     }
 
-    fn range_cursor(&self, range: RingRange, after: Option<PartitionKey>) -> MergeCursor<Source> {
+    fn range_cursor(&self, range: &RingRange) -> MergeCursor<Source> {
         let slices = &self.command.slices;
         let mut sources = Vec::new();
         for slot in self.store.memtables() {
-            let target = MemtableTarget::Range { from: range.first, after: after.clone(), last: range.last };
+            let target = MemtableTarget::Range(range.clone());
             sources.push(self.memory(slot, target, slices));
         }
-        let start = after.map_or(RingPlace::BeforeToken(range.first), RingPlace::AfterKey);
-        let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
         for file in self.store.files().iter() {
-            let cursor = file.scan(Rc::clone(&self.chunks), &places, slices);
+            let cursor = file.scan(Rc::clone(&self.chunks), range, slices);
             sources.push(Source::File(Box::new(Scoped::new(cursor, self.store.scopes_of(file)))));
         }
         self.place_count.set(sources.len().max(self.place_count.get()));

@@ -1,7 +1,7 @@
 //! What reads are called in traces, in Cassandra's words.
 
 use super::TableStore;
-use crate::{ReadCommand, ReadTarget};
+use read::{ReadCommand, ReadTarget};
 
 /// What a read is called in a trace.
 pub(super) fn activity(store: &TableStore, command: &ReadCommand) -> String {
@@ -19,7 +19,8 @@ pub(super) fn activity(store: &TableStore, command: &ReadCommand) -> String {
         }
         ReadTarget::Range(range) => format!(
             "Executing seq scan across {file_count} sstables for [{}, {}]",
-            range.first.0, range.last.0
+            range.first_token().0,
+            range.last_token().0
         ),
     }
 }

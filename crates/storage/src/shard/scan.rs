@@ -19,16 +19,19 @@ use std::rc::Rc;
 use bytes::BytesMut;
 use manifest::{Scopes, counts};
 use memtable::{Lone, LonePartitions, LoneRow};
-use rows::{CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, Row, merge_row, merge_rows, room_for};
+use rows::{
+    CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, RingPlace, RingRange, Row, merge_row, merge_rows,
+    room_for,
+};
 use runtime::Piece;
 use schema::Table;
 use smallvec::SmallVec;
-use sstable::{RingPlace, SingleRowScan, SingleRowScanStep};
+use sstable::{SingleRowScan, SingleRowScanStep};
 use types::Token;
 
 use super::fetch::HeldChunks;
 use super::read::Reading;
-use crate::{RingRange, StorageError};
+use crate::StorageError;
 
 /// Partitions after which a scan lets others on the shard go first.
 const PARTITIONS_PER_TURN: u32 = 512;
@@ -44,9 +47,9 @@ const _: () = assert!(PARTITIONS_RESERVED_MAX <= PARTITIONS_PER_TURN, "room is m
 pub(super) enum SingleRowsScanned {
     /// The page is full, or the range is at its end.
     Whole,
-    /// Something has to be waited for, or is more than a row, behind this key or from the range's start. A merge of
-    /// cursors goes on.
-    Rest(Option<PartitionKey>),
+    /// Something has to be waited for, or is more than a row, in what is left of the range. A merge of cursors goes
+    /// on.
+    Rest(RingRange),
 }
 
 /// Why a walk ended.
@@ -75,18 +78,19 @@ struct Headed<'m> {
 type Versions<'m> = SmallVec<[Cow<'m, Row>; 4]>;
 
 impl Reading<'_> {
-    /// Reads the partitions of a range from its start or after a key.
+    /// Reads the partitions of a range.
     pub(super) async fn single_row_range(
         &mut self,
-        range: RingRange,
-        mut after: Option<PartitionKey>,
+        mut range: RingRange,
     ) -> Result<SingleRowsScanned, StorageError> {
         loop {
-            let (stop, last) = self.walk(range, after.as_ref())?;
-            after = last.or(after);
+            let (stop, last) = self.walk(&range)?;
+            if let Some(last) = last {
+                range.start = RingPlace::AfterKey(last);
+            }
             match stop {
                 Stop::PageIsFull | Stop::End => return Ok(SingleRowsScanned::Whole),
-                Stop::Unusual => return Ok(SingleRowsScanned::Rest(after)),
+                Stop::Unusual => return Ok(SingleRowsScanned::Rest(range)),
                 Stop::Turn => {
                     tokio::task::yield_now().await;
                     self.piece = Piece::of_turn();
@@ -96,25 +100,19 @@ impl Reading<'_> {
     }
 
     /// Goes on as far as that needs no waiting; and the key behind which it ended, if it came to any.
-    fn walk(
-        &mut self,
-        range: RingRange,
-        after: Option<&PartitionKey>,
-    ) -> Result<(Stop, Option<PartitionKey>), StorageError> {
+    fn walk(&mut self, range: &RingRange) -> Result<(Stop, Option<PartitionKey>), StorageError> {
         let expected = self.command.limits.row_count.saturating_sub(self.row_count);
         self.page.partitions.reserve(expected.min(PARTITIONS_RESERVED_MAX) as usize);
         let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
         let active = active.look();
         let memtables = frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]);
         let in_memory = memtables.map(|memtable| {
-            let partitions = memtable.lone_partitions((range.first, after), range.last, expected);
+            let partitions = memtable.lone_partitions(range, expected);
             Source::Memory(partitions, None)
         });
-        let start = after.cloned().map_or(RingPlace::BeforeToken(range.first), RingPlace::AfterKey);
-        let places = sstable::RingRange { start, end: RingPlace::AfterToken(range.last) };
         let files = self.store.files();
         let in_files = files.iter().map(|file| {
-            let scan = file.scan_single_rows(Rc::clone(&self.chunks), &places);
+            let scan = file.scan_single_rows(Rc::clone(&self.chunks), range);
             Source::File(Box::new(scan), self.store.scopes_of(file))
         });
         let headed = |source| Headed { source, token: None };

@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ring::Sharding;
-use rows::PartitionKey;
+use rows::{PartitionKey, RingPlace};
 use runtime::Disk;
 use schema::{Table, TableId};
-use sstable::{Component, Descriptor, RingPlace, SstableError, TableFile};
+use sstable::{Component, Descriptor, SstableError, TableFile};
 use types::Token;
 use upkeep::{
     ClearFilter, SnapshotFacts, SnapshotManifest, clear_snapshots, list_snapshots, snapshot_directory,

@@ -11,7 +11,8 @@ use schema::Table;
 
 use super::Shard;
 use super::read::Reading;
-use crate::{PartitionTombstones, ReadTarget, StorageError, TombstoneThresholds, TooManyTombstones};
+use crate::{StorageError, TooManyTombstones};
+use read::{PartitionTombstones, ReadTarget, TombstoneThresholds};
 
 /// What the node keeps for itself can always be read.
 const KEYSPACES_WITHOUT: [&str; 2] = ["system", "system_schema"];

@@ -9,7 +9,8 @@ use runtime::Piece;
 use schema::{ColumnId, Table};
 
 use super::read::{Reading, STEP_BYTES};
-use crate::{ReadColumns, StorageError};
+use crate::StorageError;
+use read::ReadColumns;
 
 impl Reading<'_> {
     /// What a client may see of a merged row.

@@ -15,7 +15,8 @@ use rows::Mutation;
 use runtime::Plant;
 
 use super::{Outcomes, Shard, Unit, Wait};
-use crate::{ReadCommand, ReadPage, StorageError};
+use crate::StorageError;
+use read::{ReadCommand, ReadPage};
 
 /// How far a visitor's write has come.
 pub(crate) enum VisitingWrite {

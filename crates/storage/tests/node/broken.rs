@@ -1,7 +1,9 @@
 //! What when the node's own code breaks a promise? Each with a fault that is planted.
 
+use read::ReadTarget;
+use rows::RingRange;
 use runtime::{MemoryDisk, Plant, Plants, caught_in};
-use storage::{ReadTarget, RingRange, StorageError};
+use storage::StorageError;
 
 use crate::given::*;
 

@@ -1,7 +1,9 @@
 //! Are chunks as long as reads ask for?
 
+use read::ReadTarget;
+use rows::RingRange;
 use runtime::MemoryDisk;
-use storage::{ReadTarget, RingRange, StorageOptions};
+use storage::StorageOptions;
 
 use crate::given::*;
 

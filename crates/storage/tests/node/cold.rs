@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use read::ReadTarget;
 use rows::Slices;
 use runtime::MemoryDisk;
-use storage::{CacheStats, ReadTarget, StorageOptions};
+use storage::{CacheStats, StorageOptions};
 
 use crate::given::*;
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use read::ReadTarget;
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Disk, EntryKind, MemoryDisk, Runtime};
-use storage::{ClearFilter, Demand, Directory, DiskFailurePolicy, ReadTarget, StorageOptions};
+use storage::{ClearFilter, Demand, Directory, DiskFailurePolicy, StorageOptions};
 
 use crate::given::*;
 

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use read::ReadTarget;
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Disk, MemoryDisk, OpenMode};
 use schema::ChunkLength;
-use storage::{
-    CommitFailurePolicy, Demand, DiskFailurePolicy, FaultKind, ReadTarget, StorageError, StorageOptions,
-};
+use storage::{CommitFailurePolicy, Demand, DiskFailurePolicy, FaultKind, StorageError, StorageOptions};
 
 use crate::given::*;
 
@@ -151,7 +150,7 @@ fn a_damaged_chunk_is_told_and_only_best_effort_answers_without_it() {
             two_files(&node).await;
             let first = data_files(&disk).remove(0);
             disk.flip_bits(Path::new(&first), 20, 0x40).expect("flips");
-            let range = command(&table(), ReadTarget::Range(storage::RingRange::ALL));
+            let range = command(&table(), ReadTarget::Range(rows::RingRange::ALL));
             let read = node.shard(0).read(&range).await;
             let expected = match policy {
                 DiskFailurePolicy::BestEffort => {

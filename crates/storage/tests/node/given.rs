@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use read::{PartitionRows, ReadCommand, ReadTarget};
 use rows::{
     CellRef, Clustering, ClusteringBuilder, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
-    RowBuilder,
+    RingRange, RowBuilder,
 };
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Io, ManualClock, MemoryDisk, Runtime};
@@ -18,10 +19,7 @@ use schema::{
     ChunkLength, ClusteringOrder, ColumnKind, Keyspace, Prefetch, Replication, Schema, Table, TableBuilder,
     TableId, TableOptions,
 };
-use storage::{
-    Directory, LocalShards, PartitionRows, ReadCommand, ReadTarget, RingRange, Shard, StorageError,
-    StorageOptions,
-};
+use storage::{Directory, LocalShards, Shard, StorageError, StorageOptions};
 use types::CqlType;
 
 /// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))` and others of its kind: `k.other`, `k.auto` with chunks

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use read::ReadTarget;
+use rows::RingRange;
 use runtime::{Disk, DiskAccess, ManualClock, MemoryDisk, OsDisk, Runtime};
 use schema::{Keyspace, Replication, Schema, Table};
 use sstable::{Component, Descriptor, TableFile, table_of_header};
 use storage::{
-    ClearFilter, Directory, ImportOptions, LocalShards, ReadTarget, RewriteFiles, RewriteRequest, RingRange,
-    StorageError, StorageOptions,
+    ClearFilter, Directory, ImportOptions, LocalShards, RewriteFiles, RewriteRequest, StorageError,
+    StorageOptions,
 };
 
 use crate::given::{command, delete, insert, options, pages, run, table as plain_table};

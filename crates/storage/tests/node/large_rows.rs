@@ -8,13 +8,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use read::{PartitionRows, ReadColumns, ReadCommand, ReadTarget};
 use rows::{
-    CellRef, Clustering, ClusteringBuilder, ColumnData, DeletionTime, Liveness, MutationBuilder, Row,
-    RowBuilder,
+    CellRef, Clustering, ClusteringBuilder, ColumnData, DeletionTime, Liveness, MutationBuilder, RingRange,
+    Row, RowBuilder,
 };
 use runtime::MemoryDisk;
 use schema::{ColumnId, Table};
-use storage::{PartitionRows, PointReads, ReadColumns, ReadCommand, ReadTarget, RingRange, StorageOptions};
+use storage::{PointReads, StorageOptions};
 use tokio::time::Instant;
 
 use crate::given::*;

@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use read::ReadTarget;
 use rows::{CellRef, Clustering, ColumnData, DeletionTime, Liveness, Mutation, MutationBuilder, RowBuilder};
 use runtime::MemoryDisk;
 use schema::{ColumnKind, Table, TableBuilder, TableId};
-use storage::{PointReads, ReadTarget, StorageError};
+use storage::{PointReads, StorageError};
 use types::CqlType;
 use uuid::Uuid;
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use read::ReadTarget;
 use runtime::MemoryDisk;
 use schema::Table;
-use storage::{PrefetchState, PrefetchStats, ReadTarget, StorageOptions};
+use storage::{PrefetchState, PrefetchStats, StorageOptions};
 
 use crate::given::*;
 

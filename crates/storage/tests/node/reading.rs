@@ -1,11 +1,12 @@
 //! Do reads see memory and files as one?
 
+use read::{ReadCommand, ReadTarget};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringComparator, DeletionTime, Liveness, MutationBuilder,
-    Row, RowBuilder, Slice, Slices,
+    RingRange, Row, RowBuilder, Slice, Slices,
 };
 use runtime::MemoryDisk;
-use storage::{ReadCommand, ReadTarget, RingRange, StorageError};
+use storage::StorageError;
 
 use crate::given::*;
 
@@ -198,7 +199,7 @@ fn a_lone_row_is_read_by_key_as_by_its_token() {
                     }
                     let mut by_key = command(&table, ReadTarget::Keys(vec![key.clone()]));
                     by_key.limits.row_count = row_count;
-                    let range = RingRange { first: key.token, last: key.token };
+                    let range = RingRange::tokens(key.token, key.token);
                     let by_token = ReadCommand { target: ReadTarget::Range(range), ..by_key.clone() };
                     let by_key = shard.read(&by_key).await.expect("reads");
                     let by_token = shard.read(&by_token).await.expect("reads");

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use rows::{CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, RowBuilder};
+use read::{PartitionRows, ReadTarget};
+use rows::{CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, RingRange, RowBuilder};
 use runtime::MemoryDisk;
-use storage::{PartitionRows, ReadTarget, RingRange, StorageOptions};
+use storage::StorageOptions;
 use types::Token;
 
 use crate::given::*;
@@ -61,9 +62,9 @@ async fn change_some(node: &Node, picks: &mut Picks) {
 }
 
 /// What reads of each key find on the shards, in ring order, within a range.
-async fn by_keys(node: &Node, range: RingRange) -> (Vec<PartitionRows>, u64) {
+async fn by_keys(node: &Node, range: &RingRange) -> (Vec<PartitionRows>, u64) {
     let (mut found, mut tombstone_count) = (Vec::new(), 0);
-    for pk in (0..KEY_COUNT).filter(|pk| range.contains(key(*pk).token)) {
+    for pk in (0..KEY_COUNT).filter(|pk| range.contains(&key(*pk))) {
         let page =
             node.owner(pk).read(&command(&lone(), ReadTarget::Keys(vec![key(pk)]))).await.expect("reads");
         tombstone_count += page.tombstone_count();
@@ -73,10 +74,10 @@ async fn by_keys(node: &Node, range: RingRange) -> (Vec<PartitionRows>, u64) {
     (found, tombstone_count)
 }
 
-async fn by_scans(node: &Node, range: RingRange, page_rows: u32) -> Vec<PartitionRows> {
+async fn by_scans(node: &Node, range: &RingRange, page_rows: u32) -> Vec<PartitionRows> {
     let mut found = Vec::new();
     for handle in node.shards.handles() {
-        let mut scan = command(&lone(), ReadTarget::Range(range));
+        let mut scan = command(&lone(), ReadTarget::Range(range.clone()));
         scan.limits.row_count = page_rows;
         let partitions = pages(handle.local(), scan).await;
         assert!(partitions.is_sorted_by(|one, other| one.key < other.key), "in ring order, each once");
@@ -87,7 +88,7 @@ async fn by_scans(node: &Node, range: RingRange, page_rows: u32) -> Vec<Partitio
 }
 
 async fn check(node: &Node, picks: &mut Picks, seed: u64) {
-    let (all, tombstone_count) = by_keys(node, RingRange::ALL).await;
+    let (all, tombstone_count) = by_keys(node, &RingRange::ALL).await;
     let mut scanned = 0;
     for handle in node.shards.handles() {
         let scan = command(&lone(), ReadTarget::Range(RingRange::ALL));
@@ -95,15 +96,15 @@ async fn check(node: &Node, picks: &mut Picks, seed: u64) {
     }
     assert_eq!(scanned, tombstone_count, "seed {seed}");
     for page_rows in [1, 7, 1000] {
-        assert_eq!(by_scans(node, RingRange::ALL, page_rows).await, all, "seed {seed}, {page_rows} a page");
+        assert_eq!(by_scans(node, &RingRange::ALL, page_rows).await, all, "seed {seed}, {page_rows} a page");
     }
     for _ in 0..6 {
         let mut ends = [key(picks.below(200) as i32).token, key(picks.below(200) as i32).token];
         ends.sort();
-        let range = RingRange { first: Token(ends[0].0 + picks.below(2) as i64), last: ends[1] };
-        let (expected, _) = by_keys(node, range).await;
+        let range = RingRange::tokens(Token(ends[0].0 + picks.below(2) as i64), ends[1]);
+        let (expected, _) = by_keys(node, &range).await;
         assert_eq!(
-            by_scans(node, range, 1 + picks.below(20) as u32).await,
+            by_scans(node, &range, 1 + picks.below(20) as u32).await,
             expected,
             "seed {seed}, {range:?}"
         );
@@ -149,7 +150,7 @@ fn a_file_that_one_of_two_shards_compacted_shows_nothing_of_that_shard_to_three(
             mutation.row(row.finish());
             node.write(pk, mutation.finish()).await.expect("writes");
         }
-        assert_eq!(by_scans(&node, RingRange::ALL, 7).await.len(), 40);
+        assert_eq!(by_scans(&node, &RingRange::ALL, 7).await.len(), 40);
         node.shards.stop(true).await.expect("stops");
     });
     run(async {
@@ -164,7 +165,7 @@ fn a_file_that_one_of_two_shards_compacted_shows_nothing_of_that_shard_to_three(
     });
     run(async {
         let node = Node::start(&disk, options(3)).expect("starts");
-        assert_eq!(by_scans(&node, RingRange::ALL, 7).await, []);
+        assert_eq!(by_scans(&node, &RingRange::ALL, 7).await, []);
         node.shards.stop(true).await.expect("stops");
     });
 }

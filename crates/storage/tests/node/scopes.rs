@@ -47,7 +47,7 @@ fn a_file_counts_within_its_token_ranges_alone() {
             let found: Vec<i32> = node.all(&table(), 100).await.into_iter().map(|(pk, _, _)| pk).collect();
             assert_eq!(found, expected, "by a scan");
             for pk in 0..PARTITIONS {
-                let read = command(&table(), storage::ReadTarget::Keys(vec![key(pk)]));
+                let read = command(&table(), read::ReadTarget::Keys(vec![key(pk)]));
                 let partitions = pages(node.shard(0), read).await;
                 assert_eq!(partitions.len(), usize::from(expected.contains(&pk)), "key {pk}");
             }

@@ -86,7 +86,7 @@ fn what_a_newer_version_wrote_is_refused_in_words() {
     }
     run(async {
         let node = Node::start(&disk, options(1)).expect("other tables are served");
-        let read = command(&table(), storage::ReadTarget::Keys(vec![key(1)]));
+        let read = command(&table(), read::ReadTarget::Keys(vec![key(1)]));
         let refused = node.shard(0).read(&read).await.expect_err("not read").to_string();
         assert!(refused.contains("version dz of the format bti is newer than da"), "{refused}");
     });

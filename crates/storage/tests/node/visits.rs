@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use read::ReadTarget;
 use runtime::{MemoryDisk, Plant, Runtime};
-use storage::{Directory, ReadTarget, ShardHandle, StorageOptions, SyncMode};
+use storage::{Directory, ShardHandle, StorageOptions, SyncMode};
 
 use crate::given::*;
 
