@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use commitlog::CommitLogError;
 use compaction::MergeError;
 use manifest::StateError;
-use rows::{Clustering, PartitionKey};
+use read::{ReadError, TooManyTombstones};
 use runtime::{BrokenInvariant, JobError, Panicked};
 use schema::TableId;
 use sstable::SstableError;
@@ -101,6 +101,15 @@ impl From<StateError> for StorageError {
     }
 }
 
+impl From<ReadError> for StorageError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::RowTooLarge { bytes } => StorageError::RowTooLarge { bytes },
+            ReadError::TooManyTombstones(found) => StorageError::TooManyTombstones(found),
+        }
+    }
+}
+
 impl From<MergeError> for StorageError {
     fn from(error: MergeError) -> Self {
         match error {
@@ -119,17 +128,4 @@ impl From<UpkeepError> for StorageError {
             UpkeepError::Directory { path, what } => StorageError::Directory { path, what },
         }
     }
-}
-
-/// How far a read came that ended because of tombstones.
-#[derive(Clone, Debug)]
-pub struct TooManyTombstones {
-    /// So many it came upon.
-    pub tombstone_count: u64,
-    /// Live rows before; of keys, those of the one where it ended.
-    pub live_count: u64,
-    /// The partition where it ended.
-    pub key: PartitionKey,
-    /// The row or the edge of a range there.
-    pub clustering: Option<Clustering>,
 }

@@ -37,7 +37,7 @@ pub use compaction::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,
     RewriteRequest,
 };
-pub use error::{StorageError, TooManyTombstones};
+pub use error::StorageError;
 pub use health::{
     CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultKind, FaultRecord, Health,
 };

@@ -6,9 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use read::{PartitionRows, ReadPage, ReadTarget, TombstoneThresholds};
+use read::{PartitionRows, ReadPage, ReadTarget, TombstoneThresholds, TooManyTombstones};
 use rows::PartitionKey;
-use storage::TooManyTombstones;
 
 use super::spelled::{Spelled, clustering_literals, key_literals};
 use crate::response::TombstoneWarning;

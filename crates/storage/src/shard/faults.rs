@@ -15,7 +15,6 @@ use super::flush::RETRY_FLUSH_AFTER;
 use super::{Damaged, Shard, TableStore};
 use crate::health::{FaultKind, is_full, kind_of, path_of};
 use crate::{Layout, StorageError};
-use read::{ReadCommand, ReadPage};
 
 /// Files that `best_effort` has left out of answers and that are to be set aside.
 #[derive(Default)]
@@ -112,18 +111,12 @@ impl Shard {
     }
 
     /// A read failed. Under `best_effort` it is tried again without the file that is to blame.
-    pub(super) async fn read_failed(
-        &self,
-        store: &TableStore,
-        command: &ReadCommand,
-        error: StorageError,
-    ) -> Result<ReadPage, StorageError> {
+    pub(super) fn read_failed(&self, store: &TableStore, error: StorageError) -> Result<(), StorageError> {
         self.note_fault("read", &error);
-        if self.health.answers_from_the_rest() && self.leave_out(store, &error) {
-            // Each time there is one file less.
-            return Box::pin(self.read(command)).await;
+        match self.health.answers_from_the_rest() && self.leave_out(store, &error) {
+            true => Ok(()),
+            false => Err(error),
         }
-        Err(error)
     }
 
     /// Under `best_effort`: uses the file that an error names no more. `false` when there is none.

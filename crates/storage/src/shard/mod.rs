@@ -10,10 +10,11 @@
 //! | when does one wait for room? | `write_room.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
-//! | what of a row is for the client? | `visible.rs` |
+//! | where may a partition live? | `sources.rs` |
+//! | who does what is long of a large row? | `large_rows.rs` |
 //! | how are rows found by their keys? | `lookup.rs` |
 //! | how are those shown that are in memory? | `point.rs` |
-//! | how are tombstones counted? | `tombstones.rs` |
+//! | how many tombstones may a read come upon? | `tombstones.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how do they come before anybody asks? | `prefetch.rs` |
 //! | how does a memtable become a file? | `flush.rs` |
@@ -36,6 +37,7 @@ mod fetch;
 mod flush;
 mod housekeeping;
 mod import;
+mod large_rows;
 mod lookup;
 mod point;
 mod prefetch;
@@ -47,10 +49,10 @@ mod row_versions;
 mod scan;
 mod scrub;
 mod snapshot;
+mod sources;
 mod tables;
 mod tombstones;
 mod truncation;
-mod visible;
 mod visit;
 mod vital;
 mod write;

@@ -9,12 +9,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use memtable::KEYS_TOGETHER;
+use read::live_rows;
 use rows::{PartitionKey, RowInPlace, ValuesInPlace};
 use schema::Table;
 use smallvec::SmallVec;
 
 use super::Shard;
-use super::visible::live_rows;
 
 /// Reads of the only rows that partitions can have.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use memtable::{KEYS_TOGETHER, Lone};
-use rows::PartitionKey;
+use read::{Place, RowConsumer};
+use rows::{DeletionTime, PartitionKey};
 use smallvec::SmallVec;
 use sstable::{Chunk, ChunkNeed, ChunkSource, FileCursor, FileNeed, SearchKey, TableFile};
 
@@ -17,7 +18,7 @@ use super::read::Reading;
 use super::row_versions::{RowVersions, VersionsStep};
 use crate::StorageError;
 
-impl Reading<'_> {
+impl<C: RowConsumer> Reading<'_, C> {
     /// What can be told at once of several partitions; nothing of one, which may as well wait.
     pub(super) fn rows_at_hand(
         &self,
@@ -27,7 +28,7 @@ impl Reading<'_> {
         if keys.len() > 1 && self.command.has_single_rows() {
             found.resize_with(keys.len(), || None);
             let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = keys.iter().collect();
-            let mut room_bytes = self.command.limits.bytes.saturating_sub(self.bytes);
+            let mut room_bytes = self.consumer.room().bytes;
             self.store.look_up(&self.shard.cache, &keys, |index, found_row| {
                 let Some(versions) = found_row.into_versions() else { return ControlFlow::Continue(()) };
                 let bytes: usize = versions.rows.iter().map(|row| row.as_encoded().len()).sum();
@@ -108,26 +109,43 @@ impl Reading<'_> {
         }
     }
 
+    /// Gives a partition that has at most a row to the consumer; is that full by it?
+    pub(super) fn take_versions(
+        &mut self,
+        key: &PartitionKey,
+        versions: RowVersions,
+    ) -> Result<bool, StorageError> {
+        let deletion = versions.deletion;
+        let row = match versions.merge(&self.command.table) {
+            Some(row) => self.see(Place::Key(key), row)?,
+            None => None,
+        };
+        self.take_lone(key, deletion, row)
+    }
+
     /// The same of a row with large versions, on another thread.
     pub(super) async fn take_large(
         &mut self,
         key: &PartitionKey,
         versions: RowVersions,
     ) -> Result<bool, StorageError> {
-        let table = Arc::clone(&self.command.table);
-        let Some(row) = self.elsewhere(move || versions.merge(&table)).await else { return Ok(false) };
-        let row = self.seen(row, key).await?;
-        row.map_or(Ok(false), |row| self.take_only_row(row, key.clone()))
+        let (deletion, table) = (versions.deletion, Arc::clone(&self.command.table));
+        let row = match self.elsewhere(move || versions.merge(&table)).await {
+            Some(row) => self.seen(Place::Key(key), row).await?,
+            None => None,
+        };
+        self.take_lone(key, deletion, row)
     }
 
-    /// Adds the one row of a partition to the page, if it lives; is the page full by that?
-    pub(super) fn take_versions(
+    fn take_lone(
         &mut self,
         key: &PartitionKey,
-        versions: RowVersions,
+        deletion: DeletionTime,
+        row: Option<C::Taken>,
     ) -> Result<bool, StorageError> {
-        let Some(row) = versions.merge(&self.command.table) else { return Ok(false) };
-        let row = self.visible(row, key)?;
-        row.map_or(Ok(false), |row| self.take_only_row(row, key.clone()))
+        if !C::is_taken(deletion, row.as_ref()) {
+            return Ok(false);
+        }
+        Ok(self.consumer.take_lone(key.clone(), deletion, row)?)
     }
 }

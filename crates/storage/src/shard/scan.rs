@@ -19,6 +19,7 @@ use std::rc::Rc;
 use bytes::BytesMut;
 use manifest::{Scopes, counts};
 use memtable::{Lone, LonePartitions, LoneRow};
+use read::{Place, RowConsumer};
 use rows::{
     CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, RingPlace, RingRange, Row, merge_row, merge_rows,
     room_for,
@@ -77,7 +78,7 @@ struct Headed<'m> {
 /// Rows of the partition that is being merged, where they lie in a memtable or as they were read.
 type Versions<'m> = SmallVec<[Cow<'m, Row>; 4]>;
 
-impl Reading<'_> {
+impl<C: RowConsumer> Reading<'_, C> {
     /// Reads the partitions of a range.
     pub(super) async fn single_row_range(
         &mut self,
@@ -101,8 +102,8 @@ impl Reading<'_> {
 
     /// Goes on as far as that needs no waiting; and the key behind which it ended, if it came to any.
     fn walk(&mut self, range: &RingRange) -> Result<(Stop, Option<PartitionKey>), StorageError> {
-        let expected = self.command.limits.row_count.saturating_sub(self.row_count);
-        self.page.partitions.reserve(expected.min(PARTITIONS_RESERVED_MAX) as usize);
+        let expected = self.consumer.room().rows;
+        self.consumer.reserve(expected.min(PARTITIONS_RESERVED_MAX) as usize);
         let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
         let active = active.look();
         let memtables = frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]);
@@ -119,15 +120,18 @@ impl Reading<'_> {
         let mut merge = SingleRowMerge {
             sources: in_memory.chain(in_files).map(headed).collect(),
             unread: SmallVec::new(),
-            last: None,
+            last: Last::None,
             copied: BytesMut::new(),
             built: Vec::new(),
         };
         merge.unread.extend(0..merge.sources.len());
-        let given_count = self.page.partitions.len();
         let stop = self.take_all(&mut merge)?;
-        let given = || self.page.partitions.get(given_count..)?.last().map(|partition| partition.key.clone());
-        Ok((stop, merge.last.or_else(given)))
+        let last = match merge.last {
+            Last::None => None,
+            Last::Passed(key) => Some(key),
+            Last::Taken => self.consumer.last_key().cloned(),
+        };
+        Ok((stop, last))
     }
 
     fn take_all(&mut self, merge: &mut SingleRowMerge<'_>) -> Result<Stop, StorageError> {
@@ -146,27 +150,38 @@ impl Reading<'_> {
         Ok(Stop::Turn)
     }
 
-    /// Adds the partition at which a source stands, and perhaps others, to the page; is the page full by that?
+    /// Gives the partition at which a source stands, and perhaps others, to the consumer; is that full by it?
     fn take_partition(&mut self, merge: &mut SingleRowMerge<'_>, first: usize) -> Result<bool, StorageError> {
         let key = merge.key_at(first);
         let is_ours = self.shard.sharding.shard_of(key.token) == self.shard.index;
         merge.take(&key);
-        let merged = if is_ours { merge.merged(key.token, &self.command.table)? } else { None };
-        let live = match merged {
-            Some(row) => self.visible(row, &key)?,
+        if !is_ours {
+            merge.last = Last::Passed(key);
+            return Ok(false);
+        }
+        let (deletion, merged) = merge.merged(key.token, &self.command.table)?;
+        let row = match merged {
+            Some(row) => self.see(Place::Key(&key), row)?,
             None => None,
         };
-        let Some(row) = live else {
-            if is_ours {
-                self.pass_partition(key.clone());
-            }
-            merge.last = Some(key);
+        if !C::is_taken(deletion, row.as_ref()) {
+            self.consumer.pass(key.clone());
+            merge.last = Last::Passed(key);
             return Ok(false);
-        };
-        // What is in the page need not be remembered.
-        merge.last = None;
-        self.take_only_row(row, key)
+        }
+        merge.last = Last::Taken;
+        Ok(self.consumer.take_lone(key, deletion, row)?)
     }
+}
+
+/// The partition that was merged last.
+enum Last {
+    /// There was none.
+    None,
+    /// This one, of which nothing was taken.
+    Passed(PartitionKey),
+    /// The last one that the consumer has taken.
+    Taken,
 }
 
 /// Partitions of several sources in ring order.
@@ -174,8 +189,7 @@ struct SingleRowMerge<'m> {
     sources: SmallVec<[Headed<'m>; 8]>,
     /// Sources that have to go on before it is known which partition is next: those of the one taken last.
     unread: SmallVec<[usize; 8]>,
-    /// The partition that was merged last, if it did not come into the page.
-    last: Option<PartitionKey>,
+    last: Last,
     /// Memory for keys and rows of memtables: a page must not keep a memtable's own.
     copied: BytesMut,
     /// Where rows are put together.
@@ -196,8 +210,8 @@ impl<'m> SingleRowMerge<'m> {
         }
     }
 
-    /// The row that the sources of the partition taken make; `None` when nothing is left of it.
-    fn merged(&mut self, token: Token, table: &Table) -> Result<Option<Row>, StorageError> {
+    /// What the sources of the partition taken make: its deletion, and the row, if anything is left of it.
+    fn merged(&mut self, token: Token, table: &Table) -> Result<(DeletionTime, Option<Row>), StorageError> {
         if self.unread.len() > 1
             && let Some(merged) = self.merged_in_place(token)
         {
@@ -205,20 +219,20 @@ impl<'m> SingleRowMerge<'m> {
         }
         let (deletion, versions) = self.versions(token)?;
         if versions.len() > 1 {
-            return Ok(merge_rows(&versions, deletion, table));
+            return Ok((deletion, merge_rows(&versions, deletion, table)));
         }
         let row = match versions.into_iter().next() {
-            None => return Ok(None),
+            None => return Ok((deletion, None)),
             Some(Cow::Owned(row)) => row,
             Some(Cow::Borrowed(row)) => {
                 row.copy_into(room_for(&mut self.copied, row.as_encoded().len(), COPIED_BYTES))
             }
         };
-        Ok(merge_row(row, deletion))
+        Ok((deletion, merge_row(row, deletion)))
     }
 
     /// The same, put together once from cells where they lie; `None` when there are others than single ones.
-    fn merged_in_place(&mut self, token: Token) -> Option<Option<Row>> {
+    fn merged_in_place(&mut self, token: Token) -> Option<(DeletionTime, Option<Row>)> {
         let (mut deletion, mut merge) = (DeletionTime::LIVE, CellMerge::default());
         for source in counted(&mut self.sources, &self.unread, token) {
             match source {
@@ -236,7 +250,7 @@ impl<'m> SingleRowMerge<'m> {
         let builder = merge.build(&[], deletion, std::mem::take(&mut self.built));
         let (row, memory) = builder.finish_into(&mut self.copied, COPIED_BYTES);
         self.built = memory;
-        Some((!row.is_empty()).then_some(row))
+        Some((deletion, (!row.is_empty()).then_some(row)))
     }
 
     /// Has all sources stand at a partition or their end; or why one can not.

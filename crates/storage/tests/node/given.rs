@@ -25,7 +25,8 @@ use types::CqlType;
 /// `k.t (pk int, c int, v text, PRIMARY KEY (pk, c))` and others of its kind: `k.other`, `k.auto` with chunks
 /// of whatever length, `k.warm` and `k.hot` that come into memory by themselves; and `k.lone (pk int PRIMARY
 /// KEY, v text)`, whose tombstones compaction need not keep; and `k.large (pk int, c int, s map<int, text> static,
-/// m map<int, text>, PRIMARY KEY (pk, c))` and `k.alone (pk int PRIMARY KEY, m map<int, text>)`.
+/// m map<int, text>, PRIMARY KEY (pk, c))` and `k.alone (pk int PRIMARY KEY, m map<int, text>)`; and `k.rich (pk int,
+/// a int, b decimal, s text static, v text, m map<int, text>, PRIMARY KEY (pk, a, b))`.
 pub(crate) fn schema() -> Arc<Schema> {
     let table = |name: &str, id: u128, set: fn(&mut TableOptions)| {
         let mut table = TableBuilder::new(TableId(uuid::Uuid::from_u128(id)), "k", name)
@@ -52,10 +53,18 @@ pub(crate) fn schema() -> Arc<Schema> {
         .column("m", ColumnKind::Regular, map.clone());
     let alone = TableBuilder::new(TableId(uuid::Uuid::from_u128(18)), "k", "alone")
         .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("m", ColumnKind::Regular, map.clone());
+    let rich = TableBuilder::new(TableId(uuid::Uuid::from_u128(19)), "k", "rich")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("a", ColumnKind::Clustering(0, ClusteringOrder::Asc), CqlType::Int)
+        .column("b", ColumnKind::Clustering(1, ClusteringOrder::Asc), CqlType::Decimal)
+        .column("s", ColumnKind::Static, CqlType::Text)
+        .column("v", ColumnKind::Regular, CqlType::Text)
         .column("m", ColumnKind::Regular, map);
     let of_maps =
         |table: TableBuilder, name: &str| (name.to_owned(), Arc::new(table.build().expect("a sound table")));
     let (large, alone) = (of_maps(large, "large"), of_maps(alone, "alone"));
+    let rich = of_maps(rich, "rich");
     let plain = |_: &mut TableOptions| {};
     let class = "org.apache.cassandra.locator.SimpleStrategy".into();
     let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
@@ -72,6 +81,7 @@ pub(crate) fn schema() -> Arc<Schema> {
             lone,
             large,
             alone,
+            rich,
         ]),
         types: BTreeMap::new(),
     };

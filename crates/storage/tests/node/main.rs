@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `given.rs` | (a node, a table, writes and reads in few words) |
 //! | `reading.rs` | do reads see memory and files as one? |
+//! | `answers.rs` | do answers for other replicas merge to what one that has all would say? |
 //! | `scanning.rs` | does a scan give what reads of each key give? |
 //! | `large_rows.rs` | are large rows, which other threads read, what small ones would be? |
 //! | `cold.rs` | how often does a read go to the disk? |
@@ -29,6 +30,7 @@
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 
+mod answers;
 mod broken;
 mod chunk_lengths;
 mod cold;
