@@ -14,9 +14,9 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "node",
         &[
-            &["commitlog", "trie"],
+            &["trie"],
             &["components"],
-            &["sstable"],
+            &["commitlog", "sstable"],
             &["memtable", "manifest", "cache", "upkeep"],
             &["compaction"],
             &["storage"],
