@@ -53,6 +53,7 @@ impl FileWriter {
     ///
     /// # Errors
     /// The disk fails.
+    #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
@@ -112,6 +113,7 @@ impl FileWriter {
 impl PageFile for FileWriter {
     type Error = SstableError;
 
+    #[inline]
     fn position(&self) -> u64 {
         self.flushed_bytes + self.buffer.len() as u64
     }

@@ -121,6 +121,7 @@ pub struct Pinned {
 
 impl Pinned {
     /// The number of the first.
+    #[inline]
     pub fn first(&self) -> u32 {
         self.first
     }

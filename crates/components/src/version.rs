@@ -41,11 +41,13 @@ impl Version {
     }
 
     /// Has it Index and Summary instead of Partitions and Rows?
+    #[inline]
     pub fn is_big(self) -> bool {
         self != Version::Da
     }
 
     /// Are deletion times unsigned, and live ones one byte? Before, they ended in 2038.
+    #[inline]
     pub fn has_unsigned_times(self) -> bool {
         self != Version::Nb
     }

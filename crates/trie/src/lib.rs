@@ -63,6 +63,7 @@ pub struct Payloads {
 }
 
 impl Payloads {
+    #[inline]
     fn of(node: &Node<'_>) -> Self {
         let behind = node.behind();
         let length = behind.len().min(PAYLOAD_BYTES_MAX);
@@ -79,12 +80,14 @@ impl Payloads {
 }
 
 /// Bytes that hold a signed integer, at least one.
+#[inline]
 pub fn signed_bytes(value: i64) -> usize {
     let magnitude = if value < 0 { !value } else { value } as u64;
     (72 - magnitude.leading_zeros() as usize) / 8
 }
 
 /// Appends the low bytes of a value.
+#[inline]
 pub fn push_low_bytes(value: u64, bytes: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_be_bytes()[8 - bytes..]);
 }

@@ -1,4 +1,4 @@
-//! One node, read in place.
+//! One node, read in place. Iterators over it are made where they are used, so what they call is marked `#[inline]`.
 
 use crate::shape::POINTER_NIBBLES;
 
@@ -28,6 +28,7 @@ pub(crate) enum Search {
 
 impl Search {
     /// The first slot behind the byte.
+    #[inline]
     pub(crate) fn next_slot(self) -> usize {
         match self {
             Search::Found(slot) => slot + 1,
@@ -36,6 +37,7 @@ impl Search {
     }
 
     /// How many slots are before the byte.
+    #[inline]
     pub(crate) fn slots_before(self) -> usize {
         match self {
             Search::Found(slot) | Search::Before(slot) => slot,
@@ -45,6 +47,7 @@ impl Search {
 
 impl<'a> Node<'a> {
     /// The node at the start of those bytes, which is at `position` in the file.
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], position: u64) -> Result<Self, Malformed> {
         let kind = bytes.first().ok_or(Malformed)? >> 4;
         let slot_count = match kind {
@@ -61,29 +64,35 @@ impl<'a> Node<'a> {
     }
 
     /// Where it is in the file.
+    #[inline]
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
     /// Flags of the payload; 0 for none.
+    #[inline]
     pub(crate) fn payload_flags(&self) -> u8 {
         if matches!(self.kind, 1 | 3) { 0 } else { self.bytes[0] & 0xf }
     }
 
     /// What follows the node: its payload first.
+    #[inline]
     pub(crate) fn behind(&self) -> &'a [u8] {
         &self.bytes[self.body_bytes()..]
     }
 
     /// Places for children, some of which may be empty.
+    #[inline]
     pub(crate) fn slot_count(&self) -> usize {
         self.slot_count
     }
 
+    #[inline]
     fn nibbles(&self) -> usize {
         usize::from(POINTER_NIBBLES[usize::from(self.kind)])
     }
 
+    #[inline]
     fn body_bytes(&self) -> usize {
         match self.kind {
             0 => 1,
@@ -96,6 +105,7 @@ impl<'a> Node<'a> {
     }
 
     /// Where a byte stands among the children.
+    #[inline]
     pub(crate) fn search(&self, byte: u8) -> Search {
         match self.kind {
             0 => Search::Before(0),
@@ -121,6 +131,7 @@ impl<'a> Node<'a> {
     }
 
     /// The child in a slot; `None` in an empty one. Children are always before their parent.
+    #[inline]
     pub(crate) fn child(&self, slot: usize) -> Result<Option<u64>, Malformed> {
         if slot >= self.slot_count {
             return Ok(None);
@@ -133,6 +144,7 @@ impl<'a> Node<'a> {
     }
 
     /// The first child at or behind a slot, and its slot.
+    #[inline]
     pub(crate) fn child_from(&self, slot: usize) -> Result<Option<(usize, u64)>, Malformed> {
         for slot in slot..self.slot_count {
             if let Some(child) = self.child(slot)? {
@@ -143,6 +155,7 @@ impl<'a> Node<'a> {
     }
 
     /// The last child before a slot, and its slot.
+    #[inline]
     pub(crate) fn child_before(&self, slot: usize) -> Result<Option<(usize, u64)>, Malformed> {
         for slot in (0..slot.min(self.slot_count)).rev() {
             if let Some(child) = self.child(slot)? {
@@ -152,6 +165,7 @@ impl<'a> Node<'a> {
         Ok(None)
     }
 
+    #[inline]
     fn distance(&self, slot: usize) -> u64 {
         let start = match self.kind {
             1 => return u64::from(self.bytes[0] & 0xf),

@@ -35,6 +35,7 @@ pub(crate) struct Outline {
 
 impl Outline {
     /// The kind of the node.
+    #[inline]
     pub(crate) fn kind(&self) -> u8 {
         if self.child_count == 0 {
             return 0;
@@ -53,6 +54,7 @@ impl Outline {
     }
 
     /// Bytes of the node as that kind, without payload.
+    #[inline]
     pub(crate) fn bytes_as(&self, kind: u8) -> usize {
         let nibbles = usize::from(POINTER_NIBBLES[usize::from(kind)]);
         match kind {

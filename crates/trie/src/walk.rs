@@ -18,7 +18,6 @@ pub struct Followed {
 ///
 /// # Errors
 /// The page is not one of a trie.
-#[inline]
 pub fn follow_in_page(
     page: &[u8],
     page_start: u64,

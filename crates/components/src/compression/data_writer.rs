@@ -111,6 +111,7 @@ impl DataWriter {
     ///
     /// # Errors
     /// The disk fails.
+    #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), SstableError> {
         self.chunk.extend_from_slice(bytes);
         if self.chunk.len() >= self.chunk_bytes { self.end_chunks() } else { Ok(()) }
