@@ -217,7 +217,7 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
         _ = report.send(finish_what_was_cut_off(&coordinator).await);
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
-    let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.shard_count(), large_answer);
+    let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.owners().count(), large_answer);
     view.client_memory.count_answers(answers.held_figure());
     let engine = Engine::new(coordinator.clone(), system_tables, texts, answers, timeouts);
     // From here on requests are answered; what comes now gives way to them.

@@ -7,18 +7,20 @@
 //! 4. A node that starts and finds rows in `system.batches` writes their mutations again, before it
 //!    takes requests. They carry their timestamps, so those that were there already change nothing.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
+use read::{PartitionRows, ReadCommand, ReadTarget};
 use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RingRange,
     RowBuilder,
 };
 use runtime::{Plant, trace};
 use schema::{ColumnId, Table};
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-
-use read::{PartitionRows, ReadCommand, ReadTarget};
+use storage::Shard;
 use uuid::Uuid;
 
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -47,70 +49,16 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        self.check(&mutations, consistency)?;
-        let owners = self.shard.shards();
-        let is_one_shard = mutations
-            .windows(2)
-            .all(|pair| owners.owner(pair[0].key.token) == owners.owner(pair[1].key.token));
+        self.admit_all(&mutations, consistency)?;
+        let tokens = mutations.iter().map(|mutation| mutation.key.token);
+        let is_one_shard = mutations.is_empty() || self.owners().of_all(tokens).is_some();
         if is_one_shard || self.has_planted(Plant::BatchUnrecorded) {
             return self.write_to_owners(mutations).await;
         }
         let coordinator = self.clone();
-        let work = async move { coordinator.write_over_shards(mutations).await };
+        let work = async move { LoggedBatch::new(coordinator, mutations)?.write().await };
         let work = trace::carry(trace::current(), work);
         runtime::spawn_local("logged batch", work).await?
-    }
-
-    async fn write_over_shards(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
-        trace::note(|| "Determining replicas for atomic batch".into());
-        let log = BatchLog::of(self)?;
-        let id = self.time_uuid();
-        let record = log.record(id, &mutations, self.next_timestamp())?;
-        let owner = self.shard.shards().owner(record.key.token);
-        self.shard.on(owner, move |shard| async move { shard.write_synced(&[record]).await }).await??;
-        let written = self.finish_batch(&log, id, &mutations).await;
-        if let Err(error) = &written {
-            tracing::warn!(%id, %error, "a logged batch is not whole yet and is written again");
-            let coordinator = self.clone();
-            runtime::spawn_local("logged batch", async move {
-                coordinator.keep_writing(log, id, mutations).await
-            });
-        }
-        written
-    }
-
-    /// Step 3.
-    async fn finish_batch(
-        &self,
-        log: &BatchLog,
-        id: Uuid,
-        mutations: &[Mutation],
-    ) -> Result<(), CoordinatorError> {
-        self.write_to_owners(mutations.to_vec()).await?;
-        let owners: BTreeSet<usize> =
-            mutations.iter().map(|mutation| self.shard.shards().owner(mutation.key.token)).collect();
-        for owner in owners {
-            self.shard.on_when_free(owner, |shard| async move { shard.settle().await }).await??;
-        }
-        let removal = log.removal(id, self.next_timestamp(), self.now_seconds());
-        self.write_to_owners(vec![removal]).await
-    }
-
-    async fn keep_writing(self, log: BatchLog, id: Uuid, mutations: Vec<Mutation>) {
-        loop {
-            tokio::time::sleep(RETRY_AFTER).await;
-            let schema = self.schema();
-            let known: Vec<Mutation> = mutations
-                .iter()
-                .filter(|mutation| schema.table_by_id(mutation.table).is_some())
-                .cloned()
-                .collect();
-            match self.finish_batch(&log, id, &known).await {
-                Ok(()) => return,
-                Err(error) if error.is_final() => return,
-                Err(error) => tracing::debug!(%id, %error, "a logged batch is not whole yet"),
-            }
-        }
     }
 
     /// Writes again what unfinished batches of an earlier run hold. To be called before the node
@@ -130,13 +78,12 @@ impl Coordinator {
             let page = self.read(&command, Consistency::One).await?;
             for batch in &page.partitions {
                 let mutations = log.mutations(batch).map_err(CoordinatorError::DamagedBatch)?;
-                let schema = self.schema();
-                let known =
-                    mutations.into_iter().filter(|mutation| schema.table_by_id(mutation.table).is_some());
-                let known: Vec<Mutation> = known.collect();
                 match Uuid::from_slice(&batch.key.bytes) {
-                    Ok(id) => self.finish_batch(&log, id, &known).await?,
-                    Err(_) => self.write_to_owners(known).await?,
+                    Ok(id) => {
+                        let (coordinator, log) = (self.clone(), log.clone());
+                        LoggedBatch { coordinator, log, id, mutations }.finish_known().await?;
+                    }
+                    Err(_) => self.write_to_owners(known_of(self, &mutations)).await?,
                 }
                 count += 1;
             }
@@ -148,7 +95,75 @@ impl Coordinator {
     }
 }
 
+/// A batch over several shards, and its row in `system.batches`.
+struct LoggedBatch {
+    coordinator: Coordinator,
+    log: BatchLog,
+    id: Uuid,
+    mutations: Vec<Mutation>,
+}
+
+impl LoggedBatch {
+    fn new(coordinator: Coordinator, mutations: Vec<Mutation>) -> Result<Self, CoordinatorError> {
+        let (log, id) = (BatchLog::of(&coordinator)?, coordinator.time_uuid());
+        Ok(LoggedBatch { coordinator, log, id, mutations })
+    }
+
+    /// Steps 2 and 3. What could not be finished goes on behind the answer.
+    async fn write(self) -> Result<(), CoordinatorError> {
+        trace::note(|| "Determining replicas for atomic batch".into());
+        let coordinator = &self.coordinator;
+        let record = self.log.record(self.id, &self.mutations, coordinator.next_timestamp())?;
+        let owner = coordinator.owners().of(record.key.token);
+        let write = move |shard: Rc<Shard>| async move { shard.write_synced(&[record]).await };
+        coordinator.shard.on(owner, write).await??;
+        let written = self.finish(&self.mutations).await;
+        if let Err(error) = &written {
+            tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
+            runtime::spawn_local("logged batch", self.keep_writing());
+        }
+        written
+    }
+
+    /// Step 3.
+    async fn finish(&self, mutations: &[Mutation]) -> Result<(), CoordinatorError> {
+        let coordinator = &self.coordinator;
+        coordinator.write_to_owners(mutations.to_vec()).await?;
+        let owners: BTreeSet<usize> =
+            mutations.iter().map(|mutation| coordinator.owners().of(mutation.key.token)).collect();
+        for owner in owners {
+            coordinator.shard.on_when_free(owner, |shard| async move { shard.settle().await }).await??;
+        }
+        let removal = self.log.removal(self.id, coordinator.next_timestamp(), coordinator.now_seconds());
+        coordinator.write_to_owners(vec![removal]).await
+    }
+
+    /// Step 3, of what is left of the batch now.
+    async fn finish_known(&self) -> Result<(), CoordinatorError> {
+        self.finish(&known_of(&self.coordinator, &self.mutations)).await
+    }
+
+    async fn keep_writing(self) {
+        loop {
+            tokio::time::sleep(RETRY_AFTER).await;
+            match self.finish_known().await {
+                Ok(()) => return,
+                Err(error) if error.is_final() => return,
+                Err(error) => tracing::debug!(id = %self.id, %error, "a logged batch is not whole yet"),
+            }
+        }
+    }
+}
+
+/// Those whose table was not dropped since.
+fn known_of(coordinator: &Coordinator, mutations: &[Mutation]) -> Vec<Mutation> {
+    let schema = coordinator.schema();
+    let is_known = |mutation: &&Mutation| schema.table_by_id(mutation.table).is_some();
+    mutations.iter().filter(is_known).cloned().collect()
+}
+
 /// Writes and reads rows of `system.batches`.
+#[derive(Clone)]
 struct BatchLog {
     table: Arc<Table>,
     version: ColumnId,

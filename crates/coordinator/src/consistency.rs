@@ -35,6 +35,18 @@ impl Consistency {
         }
     }
 
+    /// May a read ask for it?
+    #[inline]
+    pub fn is_for_reads(self) -> bool {
+        self != Consistency::Any
+    }
+
+    /// May a write ask for it? The serial levels are those of conditions.
+    #[inline]
+    pub fn is_for_writes(self) -> bool {
+        !matches!(self, Consistency::Serial | Consistency::LocalSerial)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

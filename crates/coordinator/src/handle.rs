@@ -8,6 +8,8 @@ use schema::{Schema, TableId};
 use storage::ShardHandle;
 use uuid::Uuid;
 
+use crate::{Consistency, CoordinatorError, Owners};
+
 /// What the coordinators of all shards of a node share; asked for schema changes and truncations only.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -61,11 +63,6 @@ impl Coordinator {
         self.shard.local().schema()
     }
 
-    /// The epoch of the schema now in force on this shard.
-    pub fn schema_epoch(&self) -> u64 {
-        self.shard.local().with_schema(Schema::epoch)
-    }
-
     /// A timestamp in µs that no other write of this node has or had, later than all before.
     pub fn next_timestamp(&self) -> i64 {
         self.shard.local().next_timestamp()
@@ -87,8 +84,26 @@ impl Coordinator {
         runtime.random.uuid_v1(&*runtime.clock)
     }
 
-    /// How many replicas a table has by its keyspace; 1 for local ones.
-    pub(crate) fn replication_factor(&self, table: TableId) -> u32 {
-        self.shard.local().with_schema(|schema| schema.replication_factor(table).unwrap_or(1))
+    /// Can a table be read and written with that consistency? The one check of levels: no read or write goes to a
+    /// shard without it.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn admit(&self, table: TableId, consistency: Consistency) -> Result<(), CoordinatorError> {
+        // Of a local keyspace there is one replica.
+        let of_table = |schema: &Schema| schema.replication_factor(table).unwrap_or(1);
+        consistency.check(self.shard.local().with_schema(of_table))
+    }
+
+    /// Is a plan that was made at that epoch of the schema still up to date on this shard?
+    #[inline]
+    pub fn is_current(&self, epoch: u64) -> bool {
+        epoch == self.shard.local().with_schema(Schema::epoch)
+    }
+
+    /// The shards as owners of keys.
+    #[inline]
+    pub fn owners(&self) -> Owners<'_> {
+        Owners(self.shard.shards())
     }
 }

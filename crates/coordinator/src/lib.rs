@@ -5,7 +5,8 @@
 //!
 //! | a reader asks | file |
 //! |---|---|
-//! | what can be asked? | `handle.rs` |
+//! | what can be asked? is a level admitted? | `handle.rs` |
+//! | which shard owns what? what goes there together? | `owners.rs` |
 //! | how does a write reach its shards? | `write.rs` |
 //! | how is a logged batch atomic over shards? | `batch.rs` |
 //! | which shards does a scan ask, and for how much? | `range.rs` |
@@ -19,6 +20,7 @@ mod batch;
 mod consistency;
 mod error;
 mod handle;
+mod owners;
 mod point;
 mod range;
 mod read;
@@ -29,3 +31,4 @@ mod write;
 pub use consistency::Consistency;
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};
+pub use owners::{Batch, Owners, batches};

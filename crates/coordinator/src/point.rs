@@ -3,33 +3,16 @@
 use std::ops::ControlFlow;
 
 use rows::{Mutation, PartitionKey, RowInPlace};
-use schema::TableId;
 use stdx::index_set::IndexSet;
 use storage::{Outcomes, PointReads, PointReadsSent};
-use types::Token;
 
-use crate::{Consistency, Coordinator, CoordinatorError};
+use crate::{Coordinator, CoordinatorError};
 
 impl Coordinator {
-    /// Can a table be read and written with that consistency?
-    pub fn admits(&self, table: TableId, consistency: Consistency) -> bool {
-        consistency.check(self.replication_factor(table)).is_ok()
-    }
-
-    /// How many shards there are.
-    pub fn shard_count(&self) -> usize {
-        self.shard.shards().count()
-    }
-
-    /// The shard that owns the keys of a token.
-    pub fn owner(&self, token: Token) -> usize {
-        self.shard.shards().owner(token)
-    }
-
     /// Shows the live rows of partitions of a table without clustering columns, each by the index of its key, or
     /// that there is none; until it is told to stop. All are of that owner. [`Coordinator::read`] is for
-    /// those that are not shown, and for a consistency that is not admitted. `false` when the owner is at work:
-    /// nothing was asked, and [`Coordinator::send_point_reads`] does.
+    /// those that are not shown, and for a consistency that [`Coordinator::admit`] refuses. `false` when the owner is
+    /// at work: nothing was asked, and [`Coordinator::send_point_reads`] does.
     pub fn point_reads(
         &self,
         owner: usize,

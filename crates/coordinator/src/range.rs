@@ -18,6 +18,7 @@ use storage::StorageError;
 use types::Token;
 
 use crate::assemble::Order;
+use crate::read::Parts;
 use crate::{Coordinator, CoordinatorError};
 
 /// Each stretch that follows a short one is so many times as long.
@@ -26,14 +27,23 @@ const WIDENING: u128 = 8;
 const EVEN_PIECES: u64 = 8;
 const _: () = assert!(WIDENING > 1, "stretches come to the range's end");
 
-impl Coordinator {
-    pub(crate) async fn read_range(
-        &self,
-        command: ReadCommand,
-        range: &RingRange,
-    ) -> Result<ReadPage, CoordinatorError> {
-        let sharding = self.shard.shards().sharding();
-        let here = self.shard.local().partition_count_estimate(command.table.id()).unwrap_or(0);
+/// A page of a range of the ring, read stretch by stretch.
+pub(crate) struct RangeRead<'c> {
+    coordinator: &'c Coordinator,
+    command: &'c ReadCommand,
+    range: &'c RingRange,
+}
+
+impl<'c> RangeRead<'c> {
+    pub(crate) fn new(coordinator: &'c Coordinator, command: &'c ReadCommand, range: &'c RingRange) -> Self {
+        RangeRead { coordinator, command, range }
+    }
+
+    pub(crate) async fn read(self) -> Result<ReadPage, CoordinatorError> {
+        let RangeRead { coordinator, command, range } = self;
+        let sharding = coordinator.shard.shards().sharding();
+        let local = coordinator.shard.local();
+        let here = local.partition_count_estimate(command.table.id()).unwrap_or(0);
         let partition_count = u128::from(here) * sharding.shard_count() as u128;
         let resumed = command.resume.as_ref().map(|position| position.key.token);
         let (range_first, range_last) = (range.first_token(), range.last_token());
@@ -55,7 +65,7 @@ impl Coordinator {
             };
             let target = ReadTarget::Range(range.cut(first, last));
             let whole = ReadCommand { target, limits, ..command.clone() };
-            let read = match self.read_stretch(whole, (first, last), share).await {
+            let read = match read_stretch(coordinator, whole, (first, last), share).await {
                 Err(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) if gathered_bytes > 0 => {
                     page.next = end_after(&page);
                     return Ok(page);
@@ -83,24 +93,24 @@ impl Coordinator {
             widening *= WIDENING;
         }
     }
+}
 
-    async fn read_stretch(
-        &self,
-        whole: ReadCommand,
-        (first, last): (Token, Token),
-        share: u32,
-    ) -> Result<ReadPage, CoordinatorError> {
-        let owners: Vec<usize> = self.shard.shards().sharding().shards_within(first, last).collect();
-        if let [owner] = *owners {
-            return self.read_from(owner, &whole).await;
-        }
-        let part = |owner| {
-            let limits = ReadLimits { row_count: share, ..whole.limits };
-            (owner, ReadCommand { limits, ..whole.clone() })
-        };
-        let parts = owners.into_iter().map(part).collect();
-        self.read_parts(&whole, parts, Order::Ring).await
+async fn read_stretch(
+    coordinator: &Coordinator,
+    whole: ReadCommand,
+    (first, last): (Token, Token),
+    share: u32,
+) -> Result<ReadPage, CoordinatorError> {
+    let owners: Vec<usize> = coordinator.shard.shards().sharding().shards_within(first, last).collect();
+    if let [owner] = *owners {
+        return coordinator.read_from(owner, &whole).await;
     }
+    let part = |owner| {
+        let limits = ReadLimits { row_count: share, ..whole.limits };
+        (owner, ReadCommand { limits, ..whole.clone() })
+    };
+    let parts = owners.into_iter().map(part).collect();
+    Parts::new(coordinator, &whole, parts).read(Order::Ring).await
 }
 
 /// Where a page goes on that ends with its last partition.

@@ -7,7 +7,8 @@ use runtime::trace;
 use storage::StorageError;
 
 use crate::assemble::{Order, assemble};
-use crate::{Consistency, Coordinator, CoordinatorError};
+use crate::range::RangeRead;
+use crate::{Consistency, Coordinator, CoordinatorError, Owners};
 
 impl Coordinator {
     /// Reads one page.
@@ -19,21 +20,21 @@ impl Coordinator {
         command: &ReadCommand,
         consistency: Consistency,
     ) -> Result<ReadPage, CoordinatorError> {
-        consistency.check(self.replication_factor(command.table.id()))?;
+        self.admit(command.table.id(), consistency)?;
         match &command.target {
             ReadTarget::Keys(keys) if keys.len() == 1 => {
-                let owner = self.shard.shards().owner(keys[0].token);
+                let owner = self.owners().of(keys[0].token);
                 self.read_from(owner, command).await
             }
             ReadTarget::Keys(keys) => {
                 let keys = rest(keys, command);
                 let order = Order::Keys(keys.clone());
-                let parts = self.keys_by_owner(command, keys);
-                Box::pin(self.read_parts(command, parts, order)).await
+                let parts = keys_by_owner(self.owners(), command, keys);
+                Box::pin(Parts::new(self, command, parts).read(order)).await
             }
-            ReadTarget::Range(_) if self.shard.shards().count() == 1 => self.read_from(0, command).await,
+            ReadTarget::Range(_) if self.owners().count() == 1 => self.read_from(0, command).await,
             // Boxed, so that reads by key need no room for it.
-            ReadTarget::Range(range) => Box::pin(self.read_range(command.clone(), range)).await,
+            ReadTarget::Range(range) => Box::pin(RangeRead::new(self, command, range).read()).await,
         }
     }
 
@@ -50,44 +51,59 @@ impl Coordinator {
         Box::pin(self.give_schema(owner, self.schema())).await?;
         Ok(Box::pin(self.shard.read(owner, command)).await?)
     }
+}
 
-    /// Reads from several shards at once; one of them may be this one.
-    pub(crate) async fn read_parts(
-        &self,
-        command: &ReadCommand,
+/// What each of several shards is asked for a page. One of them may be this one.
+pub(crate) struct Parts<'c> {
+    coordinator: &'c Coordinator,
+    command: &'c ReadCommand,
+    /// This shard's own part goes last: the others work meanwhile.
+    parts: Vec<(usize, ReadCommand)>,
+}
+
+impl<'c> Parts<'c> {
+    /// Shares the room for the page among the parts.
+    pub(crate) fn new(
+        coordinator: &'c Coordinator,
+        command: &'c ReadCommand,
         mut parts: Vec<(usize, ReadCommand)>,
-        order: Order,
-    ) -> Result<ReadPage, CoordinatorError> {
-        trace::note(|| format!("Submitting reads to {} shards", parts.len()));
+    ) -> Self {
         let part_count = parts.len();
         for (_, part) in &mut parts {
             part.limits.bytes_max /= part_count;
             part.limits.bytes = part.limits.bytes.min(part.limits.bytes_max);
         }
-        // This shard's own part goes last: the others work meanwhile.
-        let here = self.shard.local().index();
+        let here = coordinator.shard.local().index();
         parts.sort_by_key(|(owner, _)| *owner == here);
-        let reads = parts.into_iter().map(|(owner, part)| async move { self.read_from(owner, &part).await });
+        Parts { coordinator, command, parts }
+    }
+
+    /// Reads all of them at once, and puts them together.
+    pub(crate) async fn read(self, order: Order) -> Result<ReadPage, CoordinatorError> {
+        let part_count = self.parts.len();
+        trace::note(|| format!("Submitting reads to {part_count} shards"));
+        let coordinator = self.coordinator;
+        let reads = self.parts.into_iter();
+        let reads = reads.map(|(owner, part)| async move { coordinator.read_from(owner, &part).await });
         let mut pages = Vec::new();
         for page in join_all(reads).await {
             pages.push(page.map_err(|error| of_all(error, part_count))?);
         }
-        Ok(assemble(pages, order, command))
+        Ok(assemble(pages, order, self.command))
     }
+}
 
-    /// Each shard's keys in the order asked for, and the position only for the shard that it is on.
-    fn keys_by_owner(&self, command: &ReadCommand, keys: Vec<PartitionKey>) -> Vec<(usize, ReadCommand)> {
-        let shards = self.shard.shards();
-        let mut parts: Vec<Vec<PartitionKey>> = (0..shards.count()).map(|_| Vec::new()).collect();
-        for key in keys {
-            parts[shards.owner(key.token)].push(key);
-        }
-        let of_owner = |(owner, keys): (usize, Vec<PartitionKey>)| {
-            let resume = command.resume.clone().filter(|position| shards.owner(position.key.token) == owner);
-            (owner, ReadCommand { target: ReadTarget::Keys(keys), resume, ..command.clone() })
-        };
-        parts.into_iter().enumerate().filter(|(_, keys)| !keys.is_empty()).map(of_owner).collect()
-    }
+/// Each shard's keys in the order asked for, and the position only for the shard that it is on.
+fn keys_by_owner(
+    owners: Owners<'_>,
+    command: &ReadCommand,
+    keys: Vec<PartitionKey>,
+) -> Vec<(usize, ReadCommand)> {
+    let of_owner = |(owner, keys): (usize, Vec<PartitionKey>)| {
+        let resume = command.resume.clone().filter(|position| owners.of(position.key.token) == owner);
+        (owner, ReadCommand { target: ReadTarget::Keys(keys), resume, ..command.clone() })
+    };
+    owners.split(keys, |key| key.token).into_iter().map(of_owner).collect()
 }
 
 /// What has to be allowed for a row that is too large for one of several parts: as much for each.

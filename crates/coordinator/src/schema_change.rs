@@ -23,36 +23,12 @@ impl Coordinator {
         change: Transformation,
         based_on: u64,
     ) -> Result<Arc<Schema>, CoordinatorError> {
-        let coordinator = self.clone();
+        let change = SchemaChange { coordinator: self.clone(), change, based_on };
+        let failsafe = self.runtime().failsafe.clone();
         let work = runtime::spawn_local("schema change", async move {
-            let committing = coordinator.commit(change, based_on);
-            coordinator.runtime().failsafe.guarded("a change of the schema", committing).await
+            failsafe.guarded("a change of the schema", change.commit()).await
         });
         work.await?
-    }
-
-    async fn commit(&self, change: Transformation, based_on: u64) -> Result<Arc<Schema>, CoordinatorError> {
-        let metadata = Arc::clone(&self.node.metadata).lock_owned().await;
-        self.runtime().failsafe.check().map_err(StorageError::from)?;
-        let io = self.shard.local().runtime().io.clone();
-        // The lock goes with the work, so that a change never overlaps another, and comes back with it.
-        let (metadata, schema) = io
-            .run(move || {
-                let mut metadata = metadata;
-                let schema = metadata.commit(change, based_on);
-                (metadata, schema)
-            })
-            .await;
-        if let Err(MetadataError::Disk { source, .. }) = &schema {
-            self.shard.shards().health().note_schema(source);
-        }
-        let schema = schema?;
-        let mut result = Ok(());
-        for shard in 0..self.shard.shards().count() {
-            result = result.and(self.give_schema(shard, Arc::clone(&schema)).await);
-        }
-        drop(metadata);
-        result.map(|()| schema)
     }
 
     /// Hands a shard a schema, which it takes if it has an older one.
@@ -63,5 +39,40 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let take = move |shard: Rc<Shard>| async move { shard.take_schema(schema).await };
         Ok(self.shard.on_when_free(owner, take).await??)
+    }
+}
+
+/// A change of the schema, planned against the schema of an epoch.
+struct SchemaChange {
+    coordinator: Coordinator,
+    change: Transformation,
+    based_on: u64,
+}
+
+impl SchemaChange {
+    /// Commits it to the metadata log, and hands the schema after it to all shards.
+    async fn commit(self) -> Result<Arc<Schema>, CoordinatorError> {
+        let SchemaChange { coordinator, change, based_on } = self;
+        let metadata = Arc::clone(&coordinator.node.metadata).lock_owned().await;
+        coordinator.runtime().failsafe.check().map_err(StorageError::from)?;
+        let io = coordinator.shard.local().runtime().io.clone();
+        // The lock goes with the work, so that a change never overlaps another, and comes back with it.
+        let (metadata, schema) = io
+            .run(move || {
+                let mut metadata = metadata;
+                let schema = metadata.commit(change, based_on);
+                (metadata, schema)
+            })
+            .await;
+        if let Err(MetadataError::Disk { source, .. }) = &schema {
+            coordinator.shard.shards().health().note_schema(source);
+        }
+        let schema = schema?;
+        let mut result = Ok(());
+        for shard in 0..coordinator.shard.shards().count() {
+            result = result.and(coordinator.give_schema(shard, Arc::clone(&schema)).await);
+        }
+        drop(metadata);
+        result.map(|()| schema)
     }
 }

@@ -26,8 +26,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 struct Asker(Option<oneshot::Sender<Result<(), CoordinatorError>>>);
 
 impl Asker {
-    /// Only the first outcome is told.
-    fn tell(&mut self, outcome: Result<(), CoordinatorError>) {
+    /// Only the first outcome is reported.
+    fn report(&mut self, outcome: Result<(), CoordinatorError>) {
         if let Some(asker) = self.0.take() {
             // Whoever asked may have gone.
             _ = asker.send(outcome);
@@ -45,12 +45,10 @@ impl Coordinator {
     /// # Cancel safety
     /// Dropped, the truncation goes on.
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
-        let (asker, told) = oneshot::channel();
-        let coordinator = self.clone();
-        let work = runtime::spawn_local("truncation", async move {
-            coordinator.truncate_whole(table, Asker(Some(asker))).await
-        });
-        match told.await {
+        let (asker, reported) = oneshot::channel();
+        let truncation = Truncation { coordinator: self.clone(), table };
+        let work = runtime::spawn_local("truncation", truncation.run(Asker(Some(asker))));
+        match reported.await {
             Ok(outcome) => outcome,
             // It has ended without a word.
             Err(_) => Err(work.await.err().map_or(CoordinatorError::ShuttingDown, CoordinatorError::from)),
@@ -67,62 +65,85 @@ impl Coordinator {
             return Ok(self.shard.local().forget_truncation().await?);
         }
         tracing::info!(table = %table.0, "a truncation that was cut off is finished");
+        Truncation { coordinator: self.clone(), table }.finish().await
+    }
+}
+
+/// A table that is being emptied.
+struct Truncation {
+    coordinator: Coordinator,
+    table: TableId,
+}
+
+impl Truncation {
+    /// Step 4.
+    async fn finish(&self) -> Result<(), CoordinatorError> {
         self.settle_batches().await?;
-        for shard in 0..self.shard.shards().count() {
-            self.truncate_on(shard, table).await?;
+        for shard in 0..self.shard_count() {
+            self.empty_on(shard).await?;
         }
-        Ok(self.shard.local().forget_truncation().await?)
+        Ok(self.local().forget_truncation().await?)
     }
 
-    async fn truncate_whole(&self, table: TableId, mut asker: Asker) {
-        let _turn = self.node.truncation.lock().await;
-        let shard_count = self.shard.shards().count();
+    async fn run(self, mut asker: Asker) {
+        let table = self.table;
+        let _turn = self.coordinator.node.truncation.lock().await;
+        let shard_count = self.shard_count();
         let mut left: Vec<usize> = (0..shard_count).collect();
-        let mut outcome = self.begin_truncation(table).await;
+        let mut outcome = self.begin().await;
         if outcome.is_ok() {
-            outcome = self.truncate_on_all(&mut left, table).await;
+            outcome = self.empty_on_all(&mut left).await;
         }
         // From the first shard on there is no way back.
         while !left.is_empty() && left.len() < shard_count {
             if outcome.as_ref().is_err_and(CoordinatorError::is_final) {
-                return asker.tell(outcome);
+                return asker.report(outcome);
             }
             tracing::warn!(table = %table.0, ?left, "a table is emptied in part, and the rest is tried again");
-            asker.tell(outcome);
+            asker.report(outcome);
             tokio::time::sleep(RETRY_AFTER).await;
-            outcome = self.truncate_on_all(&mut left, table).await;
+            outcome = self.empty_on_all(&mut left).await;
         }
         assert!(left.is_empty() || left.len() == shard_count, "a table is emptied on all shards or on none");
         while shard_count > 1
-            && let Err(error) = self.shard.local().forget_truncation().await
+            && let Err(error) = self.local().forget_truncation().await
         {
-            asker.tell(Err(error.into()));
+            asker.report(Err(error.into()));
             tokio::time::sleep(RETRY_AFTER).await;
         }
-        asker.tell(outcome);
+        asker.report(outcome);
     }
 
-    async fn begin_truncation(&self, table: TableId) -> Result<(), CoordinatorError> {
+    fn local(&self) -> &Rc<Shard> {
+        self.coordinator.shard.local()
+    }
+
+    fn shard_count(&self) -> usize {
+        self.coordinator.owners().count()
+    }
+
+    /// Step 1.
+    async fn begin(&self) -> Result<(), CoordinatorError> {
         self.settle_batches().await?;
-        if self.shard.shards().count() > 1 {
-            self.shard.local().note_truncation(table).await?;
+        if self.shard_count() > 1 {
+            self.local().note_truncation(self.table).await?;
         }
         Ok(())
     }
 
     /// A finished batch whose removal is not durable would be written again by the next start.
     async fn settle_batches(&self) -> Result<(), CoordinatorError> {
-        for shard in 0..self.shard.shards().count() {
-            self.shard.on_when_free(shard, |shard| async move { shard.settle().await }).await??;
+        for shard in 0..self.shard_count() {
+            self.coordinator.shard.on_when_free(shard, |shard| async move { shard.settle().await }).await??;
         }
         Ok(())
     }
 
     /// Takes the shards from `left` whose part is empty now. Gives the last error.
-    async fn truncate_on_all(&self, left: &mut Vec<usize>, table: TableId) -> Result<(), CoordinatorError> {
+    async fn empty_on_all(&self, left: &mut Vec<usize>) -> Result<(), CoordinatorError> {
         let mut outcome = Ok(());
         for shard in std::mem::take(left) {
-            if let Err(error) = self.truncate_on(shard, table).await {
+            if let Err(error) = self.empty_on(shard).await {
                 left.push(shard);
                 outcome = Err(error);
             }
@@ -131,12 +152,13 @@ impl Coordinator {
     }
 
     /// A table that was dropped meanwhile is as empty as can be.
-    async fn truncate_on(&self, shard: usize, table: TableId) -> Result<(), CoordinatorError> {
-        if shard == 0 && self.has_planted(Plant::HalfTruncation) {
+    async fn empty_on(&self, shard: usize) -> Result<(), CoordinatorError> {
+        if shard == 0 && self.coordinator.has_planted(Plant::HalfTruncation) {
             return Ok(());
         }
+        let table = self.table;
         let truncate = move |shard: Rc<Shard>| async move { shard.truncate(table).await };
-        match self.shard.on_when_free(shard, truncate).await?.map_err(CoordinatorError::from) {
+        match self.coordinator.shard.on_when_free(shard, truncate).await?.map_err(CoordinatorError::from) {
             Err(CoordinatorError::NoTable { .. }) => Ok(()),
             other => other,
         }

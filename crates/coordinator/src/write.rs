@@ -19,7 +19,7 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        self.check(&mutations, consistency)?;
+        self.admit_all(&mutations, consistency)?;
         self.write_to_owners(mutations).await
     }
 
@@ -27,25 +27,26 @@ impl Coordinator {
     ///
     /// # Errors
     /// `Unavailable`.
-    pub(crate) fn check(
+    pub(crate) fn admit_all(
         &self,
         mutations: &[Mutation],
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
         mutations
             .chunk_by(|one, other| one.table == other.table)
-            .try_for_each(|of_table| consistency.check(self.replication_factor(of_table[0].table)))
+            .try_for_each(|of_table| self.admit(of_table[0].table, consistency))
     }
 
     pub(crate) async fn write_to_owners(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
-        let Some(first) = mutations.first() else { return Ok(()) };
+        if mutations.is_empty() {
+            return Ok(());
+        }
         trace::note(|| "Determining replicas for mutation".into());
-        let owner = self.shard.shards().owner(first.key.token);
-        if mutations.iter().all(|mutation| self.shard.shards().owner(mutation.key.token) == owner) {
+        if let Some(owner) = self.owners().of_all(mutations.iter().map(|mutation| mutation.key.token)) {
             return self.write_to(owner, mutations).await;
         }
         let mut writes = JoinSet::new();
-        for (owner, part) in self.by_owner(mutations) {
+        for (owner, part) in self.owners().split(mutations, |mutation| mutation.key.token) {
             let coordinator = self.clone();
             let write = async move { coordinator.write_to(owner, part).await };
             writes.spawn_local(runtime::measured("write", trace::carry(trace::current(), write)));
@@ -74,18 +75,5 @@ impl Coordinator {
             Err(StorageError::NoTable { table }) => self.schema().table_by_id(*table).is_some(),
             _ => false,
         }
-    }
-
-    pub(crate) fn by_owner(&self, mutations: Vec<Mutation>) -> Vec<(usize, Vec<Mutation>)> {
-        let (shards, mutation_count) = (self.shard.shards(), mutations.len());
-        let mut counts = vec![0; shards.count()];
-        mutations.iter().for_each(|mutation| counts[shards.owner(mutation.key.token)] += 1);
-        let mut parts: Vec<Vec<Mutation>> = counts.into_iter().map(Vec::with_capacity).collect();
-        for mutation in mutations {
-            parts[shards.owner(mutation.key.token)].push(mutation);
-        }
-        let parted_count: usize = parts.iter().map(Vec::len).sum();
-        assert_eq!(parted_count, mutation_count, "every mutation goes to its owner");
-        parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()).collect()
     }
 }

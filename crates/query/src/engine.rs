@@ -262,7 +262,7 @@ impl Inner {
     /// The prepared statement of that id, if it is at hand and planned against the schema as it is.
     fn prepared_now(&self, id: &[u8; 16]) -> Option<Prepared> {
         let prepared = self.plans.borrow_mut().get(id)?;
-        let is_current = prepared.planned.epoch == self.coordinator.schema_epoch();
+        let is_current = self.coordinator.is_current(prepared.planned.epoch);
         (is_current || self.coordinator.has_planted(Plant::StalePlan)).then_some(prepared)
     }
 

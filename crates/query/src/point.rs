@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coordinator::Consistency;
+use coordinator::{Consistency, batches};
 use rows::{Mutation, PartitionKey, RowInPlace};
 use smallvec::SmallVec;
 use stdx::index_set::IndexSet;
@@ -149,14 +149,15 @@ impl Engine {
     ) -> Option<PointRead> {
         // After a full page there is a place to go on from, even when nothing comes.
         let is_page_full = page_size == Some(1);
-        if is_page_full || consistency == Consistency::Any || check_key_length(key.len()).is_err() {
+        if is_page_full || !consistency.is_for_reads() || check_key_length(key.len()).is_err() {
             return None;
         }
         let (plan, coordinator) = (query.plan(), self.coordinator());
         plan.point_key.as_ref()?.validate(&key).ok()?;
         let key = PartitionKey::new(key);
-        let owner = coordinator.owner(key.token);
-        coordinator.admits(plan.table.id(), consistency).then_some(PointRead { query, key, owner })
+        coordinator.admit(plan.table.id(), consistency).ok()?;
+        let owner = coordinator.owners().of(key.token);
+        Some(PointRead { query, key, owner })
     }
 
     /// Shows rows that are in memory, by the index of their reads and in any order, until it is told to stop.
@@ -173,7 +174,7 @@ impl Engine {
         let now = self.coordinator().now_seconds();
         let mut left = PointGroups::new();
         let mut is_stopped = false;
-        for group in groups(reads, PointRead::goes_with) {
+        for group in batches(reads, PointRead::goes_with) {
             if is_stopped {
                 break;
             }
@@ -234,7 +235,7 @@ impl Engine {
         let coordinator = self.coordinator();
         let mutation =
             PointRequest { coordinator, consistency, timestamp }.mutation(update.plan(), values)?;
-        let owner = coordinator.owner(mutation.key.token);
+        let owner = coordinator.owners().of(mutation.key.token);
         Some(PointWrite { mutation, owner, consistency })
     }
 
@@ -245,7 +246,7 @@ impl Engine {
     /// When there are more than [`POINTS_MAX`].
     pub fn point_writes(&self, writes: &[PointWrite]) -> (IndexSet, PointGroups) {
         let (mut all_done, mut left) = (IndexSet::EMPTY, PointGroups::new());
-        for group in groups(writes, PointWrite::goes_with) {
+        for group in batches(writes, PointWrite::goes_with) {
             let mutations: SmallVec<[&Mutation; POINTS_MAX]> =
                 group.iter().map(|index| &writes[*index].mutation).collect();
             let done = self.coordinator().try_write_each(writes[group[0]].owner, &mutations);
@@ -280,25 +281,4 @@ impl Engine {
             PointsWritten { done, doubtful, error: told }
         }
     }
-}
-
-/// Indexes of up to so many things as are done in one go.
-type Indexes = SmallVec<[usize; POINTS_MAX]>;
-
-/// Puts together those that can be done in one go, in their order.
-fn groups<T>(things: &[T], goes_with: impl Fn(&T, &T) -> bool) -> impl Iterator<Item = Indexes> {
-    assert!(things.len() <= POINTS_MAX, "so many at once");
-    let mut left: Indexes = (0..things.len()).collect();
-    std::iter::from_fn(move || {
-        let first = &things[*left.first()?];
-        let mut group = Indexes::new();
-        left.retain(|index| {
-            let goes_along = goes_with(&things[*index], first);
-            if goes_along {
-                group.push(*index);
-            }
-            !goes_along
-        });
-        Some(group)
-    })
 }

@@ -54,7 +54,7 @@ impl Inner {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        if options.consistency == Consistency::Any {
+        if !options.consistency.is_for_reads() {
             refuse!("ANY ConsistencyLevel is only supported for writes");
         }
         let reader = Reader {
@@ -147,7 +147,7 @@ impl Inner {
     ) -> Result<Response, QueryError> {
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, write_time(&plan.using, bindings)?);
-        let mut changes = plan.changes(self.coordinator.shard_count());
+        let mut changes = plan.changes(self.coordinator.owners().count());
         let mut piece = Piece::of_turn();
         for entry in &plan.statements {
             writer.add_entry(entry, &plan.constants, bindings, &mut changes).await?;
@@ -276,12 +276,10 @@ impl Inner {
 }
 
 fn check_write_consistency(consistency: Consistency) -> Result<(), QueryError> {
-    match consistency {
-        Consistency::Serial | Consistency::LocalSerial => {
-            refuse!("You must use conditional updates for serializable writes")
-        }
-        _ => Ok(()),
+    if !consistency.is_for_writes() {
+        refuse!("You must use conditional updates for serializable writes");
     }
+    Ok(())
 }
 
 fn bind<'a>(

@@ -114,7 +114,7 @@ impl Writer<'_> {
         let mutation = plan.point_mutation(
             constants.values(run),
             || time,
-            |token| changes.memory(self.coordinator.owner(token)),
+            |token| changes.memory(self.coordinator.owners().of(token)),
         );
         if let Some(mutation) = mutation {
             changes.note(&plan.table);
@@ -292,7 +292,7 @@ impl Writer<'_> {
         if !changed.iter().any(|change| change.operations.iter().any(|o| o.reads(&change.cql_type))) {
             return Ok(None);
         }
-        if self.consistency == Consistency::Any {
+        if !self.consistency.is_for_reads() {
             refuse!("Write operation require a read but consistency ANY is not supported on reads");
         }
         let slices = match clustering {

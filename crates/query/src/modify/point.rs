@@ -119,10 +119,10 @@ impl PointRequest<'_> {
         plan: &ModifyPlan,
         values: impl Iterator<Item = &'v [u8]>,
     ) -> Option<Mutation> {
-        let is_serial = matches!(self.consistency, Consistency::Serial | Consistency::LocalSerial);
-        if plan.point.is_none() || is_serial || !self.coordinator.admits(plan.table.id(), self.consistency) {
+        if plan.point.is_none() || !self.consistency.is_for_writes() {
             return None;
         }
+        self.coordinator.admit(plan.table.id(), self.consistency).ok()?;
         plan.point_mutation(values, || self.time(plan), |_| None)
     }
 
