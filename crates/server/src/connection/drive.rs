@@ -21,11 +21,12 @@ use tokio::sync::broadcast;
 
 use super::ShardServer;
 use super::answer::Answer;
-use super::at_once::{AtOnce, Together};
+use super::batcher::Batcher;
 use super::handle::Job;
 use super::intake::{Intake, Taken};
 use super::progress::Progress;
-use super::sent::{SentReads, SentWrites, frame_bytes};
+use super::remote::{SentReads, SentWrites, frame_bytes};
+use super::request::Way;
 use crate::budget::{Held, READ_BYTES_MIN};
 use crate::clients::Registration;
 
@@ -86,7 +87,7 @@ pub(super) struct Connection {
     /// Where its requests wait for room for their answers.
     pub(super) lane: Rc<Lane>,
     /// Empty between turns, unless the client takes no answers.
-    pub(super) together: Together,
+    pub(super) batcher: Batcher,
     events: Option<broadcast::Receiver<Event>>,
     registered: Vec<EventKind>,
     intake: Intake,
@@ -134,7 +135,7 @@ pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>
         pending: FuturesUnordered::new(),
         pending_count: 0,
         lane: Rc::default(),
-        together: Together::default(),
+        batcher: Batcher::default(),
         events: None,
         registered: Vec::new(),
         intake: Intake::default(),
@@ -190,12 +191,12 @@ impl Connection {
     fn may_take(&self) -> bool {
         !self.is_closing
             && !self.is_blocked
-            && self.pending_count + self.together.len() < self.server.limits.requests_per_connection
+            && self.pending_count + self.batcher.len() < self.server.limits.requests_per_connection
     }
 
     /// Was a turn too long for all that was gathered?
     fn has_left_over(&self) -> bool {
-        !self.is_blocked && (self.together.len() > 0 || self.output_bytes() > 0)
+        !self.is_blocked && (self.batcher.len() > 0 || self.output_bytes() > 0)
     }
 
     /// Waits for something to do.
@@ -252,17 +253,17 @@ impl Connection {
             self.intake.leave_line();
             self.take_frames()?;
         }
-        self.take_together()?;
+        self.take_batched()?;
         while !self.piece.is_long()
             && let Some(Some(done)) = self.pending.next().now_or_never()
         {
             self.put_late(done);
             self.write_much()?;
-            self.take_together()?;
+            self.take_batched()?;
         }
         self.put_events();
         self.write()?;
-        let is_owing = !self.pending.is_empty() || self.together.len() > 0 || self.output_bytes() > 0;
+        let is_owing = !self.pending.is_empty() || self.batcher.len() > 0 || self.output_bytes() > 0;
         Ok(!self.is_closing || is_owing)
     }
 
@@ -271,28 +272,26 @@ impl Connection {
         self.set_aside();
         self.encoder.give_back(&mut self.server.workspace.borrow_mut());
         let input_bytes = self.intake.settle(&mut self.decoder);
-        self.held.set(input_bytes + self.together.settle());
+        self.held.set(input_bytes + self.batcher.settle());
         self.untaken.set(self.output_bytes());
         self.server.chunks.borrow_mut().sweep();
     }
 
     /// Does what was gathered, as long as the client takes answers.
-    fn take_together(&mut self) -> io::Result<()> {
-        while self.together.len() > 0
-            && !self.is_blocked
-            && (self.together.is_full() || !self.piece.is_long())
+    fn take_batched(&mut self) -> io::Result<()> {
+        while self.batcher.len() > 0 && !self.is_blocked && (self.batcher.is_full() || !self.piece.is_long())
         {
-            match self.together.next_alone() {
+            match self.batcher.next_full() {
                 Some(frame) => self.take_whole(Ok(frame)),
-                None => self.do_together(),
+                None => self.do_plain(),
             }
             self.write_much()?;
         }
         Ok(())
     }
 
-    /// Takes frames that are complete, as long as there is room for their requests; one in any case. Requests
-    /// that can be answered from memory are, at once, but for the last few that are gathered.
+    /// Takes frames that are complete, as long as there is room for their requests; one in any case. Plain requests
+    /// are done batch by batch, but for the last few that are gathered.
     fn take_frames(&mut self) -> io::Result<()> {
         let mut is_first = true;
         while self.may_take() && (is_first || !self.piece.is_long()) {
@@ -312,10 +311,14 @@ impl Connection {
                 {
                     self.refuse(frame.header.version, frame.header.stream, has_room);
                 }
-                Ok(frame) => match self.gather(frame) {
-                    AtOnce::Taken if self.together.is_full() => self.take_together()?,
-                    AtOnce::Taken => {}
-                    AtOnce::Unusual(frame) => self.take_whole(Ok(frame)),
+                Ok(frame) => match self.way_of(frame) {
+                    Way::Full(frame) => self.take_whole(Ok(frame)),
+                    plain => {
+                        self.batcher.add(plain);
+                        if self.batcher.is_full() {
+                            self.take_batched()?;
+                        }
+                    }
                 },
                 Err(error) => self.take_whole(Err(error)),
             }

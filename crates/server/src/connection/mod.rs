@@ -1,22 +1,24 @@
 //! One client's connection, on one shard.
 //!
 //! ```text
-//!   room? ──► read ──► frames ──► requests ──┬─ answered at once ─────────┬──► one write
+//!   room? ──► read ──► frames ──► requests ──┬─ answered in their turn ───┬──► one write
 //!     ▲                                      └─ pending (disk, other shard) ┘        │
 //!     └── in line while too much is held (`budget.rs`)    no reading while the client takes nothing
 //! ```
 
 mod answer;
-mod at_once;
 mod backlog;
+mod batcher;
 mod chunks;
 mod drive;
 mod failed;
 mod handle;
 mod intake;
 mod output;
+mod plain;
 mod progress;
-mod sent;
+mod remote;
+mod request;
 mod tombstones;
 mod traced;
 

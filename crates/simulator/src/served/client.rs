@@ -173,7 +173,7 @@ impl Client {
         Ok(connection)
     }
 
-    /// Reads rows of which all is known by the short way and by the full way, together: both show the same.
+    /// Reads rows of which all is known by the plain way and by the full way, together: both show the same.
     async fn mirror(&self, connection: &mut Connection) -> Result<(), Ended> {
         let is_settled = |key: &i32| self.model.borrow().is_settled(Table::Narrow, *key);
         let keys: Vec<i32> = self.keys().into_iter().filter(is_settled).collect();
@@ -213,7 +213,7 @@ impl Client {
         match (0..keys.len()).find(differs) {
             None => Ok(()),
             Some(index) => {
-                Err(wrong(format!("key {}: the short way and the full way differ: {shown:?}", keys[index])))
+                Err(wrong(format!("key {}: the plain way and the full way differ: {shown:?}", keys[index])))
             }
         }
     }

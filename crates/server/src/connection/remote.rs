@@ -1,8 +1,8 @@
 //! Statements about one row whose shard is at work, or that wait for the disk: they go there together.
 //!
 //! ```text
-//!   Together ─┬─ done at once ──────────────────────────────────────────────────────────► output
-//!             └─ group of a shard ─► pending ─► its thread: rows as cells ─► pending ─┬─► output
+//!   Batcher ──┬─ done in their turn ────────────────────────────────────────────────────► output
+//!             └─ batch of a shard ─► pending ─► its thread: rows as cells ─► pending ─┬─► output
 //!                       ▲                             or writes, durable              │
 //!                       └────────────── what was too much for one answer ─────────────┼─► a request by itself
 //! ```
@@ -19,9 +19,11 @@ use runtime::Plant;
 use stdx::index_set::IndexSet;
 
 use super::answer::Cells;
-use super::at_once::{Asked, AtOnce, Gathered, ROW_BYTES_MAX};
+use super::batcher::Batch;
 use super::drive::{Connection, Done};
 use super::failed;
+use super::plain::ROW_BYTES_MAX;
+use super::request::{ReadFrame, Way};
 use crate::convert;
 
 /// A shard that is asked for rows goes on until it has so much, however little room there is.
@@ -30,7 +32,7 @@ const _: () = assert!(SEEN_BYTES_MIN <= ROW_BYTES_MAX, "it ends after a row that
 
 /// A group of reads that came back.
 pub(super) struct SentReads {
-    asked: Vec<Asked>,
+    frames: Vec<ReadFrame>,
     seen: Seen,
     /// For what was seen.
     room: AnswerRoom,
@@ -69,7 +71,7 @@ impl Seen {
 
 impl SentReads {
     pub(super) fn len(&self) -> usize {
-        self.asked.len()
+        self.frames.len()
     }
 }
 
@@ -81,13 +83,13 @@ impl SentWrites {
 
 impl Connection {
     /// Has the shard of a group read it.
-    pub(super) fn send_reads(&mut self, group: Gathered<PointRead, Asked>) {
-        let Gathered { statements, answers: asked } = group;
-        let (count, frame_bytes) = (asked.len(), asked.iter().map(|asked| frame_bytes(&asked.frame)).sum());
+    pub(super) fn send_reads(&mut self, group: Batch<PointRead, ReadFrame>) {
+        let Batch { statements, frames } = group;
+        let (count, frame_bytes) = (frames.len(), frames.iter().map(|read| frame_bytes(&read.frame)).sum());
         let expected_bytes = self.server.answers().output_bytes().max(SEEN_BYTES_MIN);
         let Some(room) = self.server.answers().try_room(&self.lane, expected_bytes) else {
             // Each of them waits for it.
-            return asked.into_iter().for_each(|asked| self.together.leave(asked.frame));
+            return frames.into_iter().for_each(|read| self.batcher.add(Way::Full(read.frame)));
         };
         self.server.ways.reads_sent.add(count);
         let most_bytes = room.bytes();
@@ -101,13 +103,13 @@ impl Connection {
             if seen.is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let done =
-            async move { Done::Reads(SentReads { asked, seen: reading.await.unwrap_or_default(), room }) };
+            async move { Done::Reads(SentReads { frames, seen: reading.await.unwrap_or_default(), room }) };
         self.await_done(count, frame_bytes, Box::pin(done));
     }
 
     /// Has the shard of a group write it.
-    pub(super) fn send_writes(&mut self, group: Gathered<PointWrite, Frame>) {
-        let Gathered { statements, answers: frames } = group;
+    pub(super) fn send_writes(&mut self, group: Batch<PointWrite, Frame>) {
+        let Batch { statements, frames } = group;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
         self.server.ways.writes_sent.add(count);
         let writing = self.server.engine.send_point_writes(statements);
@@ -119,33 +121,28 @@ impl Connection {
     /// Answers a group of reads. What was not seen is asked again with others if there was too much to see, and else
     /// becomes a request by itself.
     pub(super) fn put_reads(&mut self, reads: SentReads) {
-        let SentReads { asked, seen: Seen { cells, rows, is_stopped }, room } = reads;
+        let SentReads { frames, seen: Seen { cells, rows, is_stopped }, room } = reads;
         let (mut answered, mut begin) = (IndexSet::EMPTY, 0);
         for row in rows {
             assert!(begin <= row.cells_end, "cells lie in the order of their rows");
             assert!(!answered.contains(row.index), "a read is answered once");
             let is_swapped = self.server.tracer.coordinator.has_planted(Plant::AnswersSwapped);
-            let index = if is_swapped { asked.len() - 1 - row.index } else { row.index };
-            self.put_seen(&asked[index], &cells[begin..row.cells_end], row.row_count);
+            let index = if is_swapped { frames.len() - 1 - row.index } else { row.index };
+            self.put_seen(&frames[index], &cells[begin..row.cells_end], row.row_count);
             answered.insert(row.index);
             begin = row.cells_end;
         }
         self.count_untaken(room);
-        let left = asked.into_iter().enumerate().filter(|(index, _)| !answered.contains(*index));
-        for (_, Asked { frame, .. }) in left {
-            let left = if is_stopped && !self.together.is_full() {
-                self.gather(frame)
-            } else {
-                AtOnce::Unusual(frame)
-            };
-            if let AtOnce::Unusual(frame) = left {
-                self.together.leave(frame);
-            }
+        let left = frames.into_iter().enumerate().filter(|(index, _)| !answered.contains(*index));
+        for (_, ReadFrame { frame, .. }) in left {
+            let may_ask_again = is_stopped && !self.batcher.is_full();
+            let request = if may_ask_again { self.way_of(frame) } else { Way::Full(frame) };
+            self.batcher.add(request);
         }
     }
 
-    fn put_seen(&mut self, asked: &Asked, cells: &[u8], row_count: usize) {
-        asked.append_answer(&mut self.encoder, |sink| {
+    fn put_seen(&mut self, read: &ReadFrame, cells: &[u8], row_count: usize) {
+        read.append_answer(&mut self.encoder, |sink| {
             sink.put_encoded(cells);
             row_count
         });
@@ -161,7 +158,7 @@ impl Connection {
             match &error {
                 _ if done.contains(index) => self.put_void(&frame),
                 Some(error) if doubtful.contains(index) => self.put_failure(&frame, error.clone()),
-                _ => self.together.leave(frame),
+                _ => self.batcher.add(Way::Full(frame)),
             }
         }
     }
@@ -177,7 +174,7 @@ impl Connection {
     }
 
     fn put_failure(&mut self, frame: &Frame, error: QueryError) {
-        // It was parsed when it was gathered.
+        // It was parsed when its way was chosen.
         let error = match self.decoder.decode_request(frame) {
             Ok(envelope) => {
                 let session = self.session.borrow();

@@ -1,0 +1,137 @@
+//! Requests that came together, by the way they take: plain ones wait for each other, full ones go by themselves.
+//!
+//! What a plain request has to wait for is memory, and the waits of several go on at the same time. So those that are
+//! in the input together are done together, shard by shard ([`coordinator::batches`]).
+
+use std::collections::VecDeque;
+
+use protocol::Frame;
+use query::{POINTS_MAX, PointRead, PointWrite};
+use stdx::index_set::IndexSet;
+
+use super::remote::frame_bytes;
+use super::request::{PlainRequest, ReadFrame, Way};
+
+/// Frames of more than so many bytes are not gathered further: what is made of them takes memory too.
+const BATCHED_BYTES: usize = 64 << 10;
+const _: () = assert!(POINTS_MAX == storage::KEYS_TOGETHER, "what is gathered is done together");
+
+/// Requests that were taken and not yet begun. Memory is theirs for a turn only: most connections of many are idle.
+#[derive(Default)]
+pub(super) struct Batcher {
+    reads: Batch<PointRead, ReadFrame>,
+    writes: Batch<PointWrite, Frame>,
+    full: VecDeque<Frame>,
+    frame_bytes: usize,
+}
+
+/// Plain requests of one kind: the statements, and the frames that are answered.
+pub(super) struct Batch<S, F> {
+    /// Invariant: as many of both.
+    pub(super) statements: Vec<S>,
+    pub(super) frames: Vec<F>,
+}
+
+impl<S, F> Default for Batch<S, F> {
+    fn default() -> Self {
+        Batch::with_capacity(0)
+    }
+}
+
+impl<S, F> Batch<S, F> {
+    fn with_capacity(count: usize) -> Self {
+        Batch { statements: Vec::with_capacity(count), frames: Vec::with_capacity(count) }
+    }
+
+    fn push(&mut self, statement: S, frame: F) {
+        if self.statements.capacity() == 0 {
+            *self = Batch::with_capacity(POINTS_MAX);
+        }
+        self.statements.push(statement);
+        self.frames.push(frame);
+        assert_eq!(self.statements.len(), self.frames.len(), "as many of both");
+    }
+
+    /// Takes out those that are done, and gives back those of each group.
+    pub(super) fn take_out(&mut self, done: IndexSet, groups: &[IndexSet]) -> Vec<Self> {
+        let count = self.statements.len();
+        assert_eq!(self.frames.len(), count, "every statement has a frame");
+        let grouped_count: usize = groups.iter().map(|group| group.len()).sum();
+        assert!(done.len() + grouped_count <= count, "a statement is done, or in one group, or left");
+        match groups {
+            [group] if group.len() == count => return vec![std::mem::take(self)],
+            [] if done.is_empty() => return Vec::new(),
+            _ if done.len() == count => {
+                self.statements.clear();
+                self.frames.clear();
+                return Vec::new();
+            }
+            _ => {}
+        }
+        let mut taken: Vec<Self> = groups.iter().map(|group| Batch::with_capacity(group.len())).collect();
+        let Batch { statements, frames } = std::mem::take(self);
+        for (index, (statement, frame)) in statements.into_iter().zip(frames).enumerate() {
+            match groups.iter().position(|group| group.contains(index)) {
+                Some(group) => taken[group].push(statement, frame),
+                None if done.contains(index) => {}
+                None => self.push(statement, frame),
+            }
+        }
+        taken
+    }
+}
+
+impl Batcher {
+    /// Takes a request in.
+    #[inline]
+    pub(super) fn add(&mut self, request: Way) {
+        match request {
+            Way::Plain(PlainRequest::Read(read, frame)) => {
+                self.frame_bytes += frame.frame.body.len();
+                self.reads.push(read, frame);
+            }
+            Way::Plain(PlainRequest::Write(write, frame)) => {
+                self.frame_bytes += frame.body.len();
+                self.writes.push(write, frame);
+            }
+            Way::Full(frame) => self.full.push_back(frame),
+        }
+    }
+
+    /// Is it time to do the plain ones?
+    pub(super) fn is_full(&self) -> bool {
+        self.reads.statements.len() >= POINTS_MAX
+            || self.writes.statements.len() >= POINTS_MAX
+            || self.frame_bytes >= BATCHED_BYTES
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.reads.statements.len() + self.writes.statements.len() + self.full.len()
+    }
+
+    /// The next full one.
+    pub(super) fn next_full(&mut self) -> Option<Frame> {
+        self.full.pop_front()
+    }
+
+    /// Takes the plain ones out, to be done.
+    pub(super) fn take_plain(&mut self) -> (Batch<PointRead, ReadFrame>, Batch<PointWrite, Frame>) {
+        self.frame_bytes = 0;
+        (std::mem::take(&mut self.reads), std::mem::take(&mut self.writes))
+    }
+
+    /// Takes back plain ones of which some are not done, and the memory of those that are.
+    pub(super) fn put_back(&mut self, reads: Batch<PointRead, ReadFrame>, writes: Batch<PointWrite, Frame>) {
+        assert!(self.reads.statements.is_empty() && self.writes.statements.is_empty(), "none came meanwhile");
+        (self.reads, self.writes) = (reads, writes);
+    }
+
+    /// At the end of a turn: what is left over waits, and takes so many bytes.
+    pub(super) fn settle(&mut self) -> usize {
+        if self.len() == 0 {
+            *self = Batcher::default();
+        }
+        let plain = self.writes.frames.iter().chain(self.reads.frames.iter().map(|read| &read.frame));
+        plain.chain(&self.full).map(frame_bytes).sum()
+    }
+}
