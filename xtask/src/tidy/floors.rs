@@ -25,7 +25,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
     ("cluster", &[&["messaging"], &["cluster", "hints", "streaming"], &["repair", "coordinator"]]),
     ("languages", &[&["cql", "protocol"]]),
     ("query", &[&["auth"], &["query", "analytics"]]),
-    ("server", &[&["config"], &["assembly"], &["server"]]),
+    ("server", &[&["config", "management"], &["assembly"], &["server"]]),
     ("faces", &[&["client"], &["embedded", "lab"], &["peristyle"]]),
     ("beside", &[&["simulator", "xtask"]]),
 ];
@@ -83,7 +83,11 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         "a node can be used without frames and files of options",
     ),
     (&["embedded"], &["server", "client", "cql"], "a library brings neither listeners nor a driver"),
-    (&["config"], &["storage", "cluster", "query", "protocol"], "options are plain values"),
+    (
+        &["config", "management"],
+        &["storage", "cluster", "query", "protocol"],
+        "options and answers are plain values",
+    ),
     (&["client"], &["storage", "cluster", "query", "server", "config"], "a client knows only the protocol"),
 ];
 

@@ -1,10 +1,10 @@
 //! `compactionstats`, `compactionhistory` and what else concerns compaction.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use management::{ActiveCompaction, Compaction, CompactionHistory, Compactions, PendingCompactions};
+use serde::Serialize;
 use serde_json::json;
 
 use super::http::Management;
@@ -41,64 +41,6 @@ pub(super) struct StatsArguments {
     vtable: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Stats {
-    concurrent_compactors: u64,
-    throughput_bytes_per_second: u64,
-    pending: Vec<Pending>,
-    completed: u64,
-    compacted_bytes: u64,
-    compacted_compressed_bytes: u64,
-    aborted: u64,
-    reduced: u64,
-    left_out_files: u64,
-    completed_in_15_minutes: u64,
-    uptime_seconds: u64,
-    active: Vec<Active>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Pending {
-    keyspace: String,
-    table: String,
-    count: u64,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Active {
-    id: String,
-    kind: String,
-    keyspace: String,
-    table: String,
-    completed_bytes: u64,
-    total_bytes: u64,
-    total_compressed_bytes: u64,
-    files: u64,
-    directory: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct History {
-    compactions: Vec<Record>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Record {
-    id: String,
-    keyspace: String,
-    table: String,
-    compacted_at_ms: i64,
-    bytes_in: u64,
-    bytes_out: u64,
-    rows_merged: Vec<(i32, i64)>,
-    properties: BTreeMap<String, String>,
-}
-
 pub(super) fn compact(management: &Management, arguments: &CompactArguments) -> Result<(), NodetoolError> {
     let is_range = arguments.start_token.is_some() || arguments.end_token.is_some();
     let wrong = |what: &str| Err(NodetoolError::Failed(format!("Invalid option combination: {what}")));
@@ -124,7 +66,7 @@ pub(super) fn compact(management: &Management, arguments: &CompactArguments) -> 
 
 /// How many compactions may run at once on the node.
 pub(super) fn concurrent_compactors(management: &Management) -> Result<u64, NodetoolError> {
-    let stats: Stats = management.get("/v1/compactions", &[])?;
+    let stats: Compactions = management.get("/v1/compactions", &[])?;
     Ok(stats.concurrent_compactors)
 }
 
@@ -133,11 +75,11 @@ pub(super) fn stats(
     arguments: &StatsArguments,
     out: &mut impl Write,
 ) -> Result<(), NodetoolError> {
-    let stats: Stats = management.get("/v1/compactions", &[])?;
+    let stats: Compactions = management.get("/v1/compactions", &[])?;
     print_table(&stats_rows(&stats, arguments), out)
 }
 
-fn stats_rows(stats: &Stats, arguments: &StatsArguments) -> Vec<Vec<String>> {
+fn stats_rows(stats: &Compactions, arguments: &StatsArguments) -> Vec<Vec<String>> {
     let bytes = |bytes: u64| match arguments.human_readable {
         true => numbers::file_size(bytes),
         false => bytes.to_string(),
@@ -147,8 +89,9 @@ fn stats_rows(stats: &Stats, arguments: &StatsArguments) -> Vec<Vec<String>> {
         vec!["concurrent compactors".into(), stats.concurrent_compactors.to_string()],
         vec!["pending tasks".into(), pending.to_string()],
     ];
-    let of_table =
-        |pending: &Pending| vec![pending.keyspace.clone(), pending.table.clone(), pending.count.to_string()];
+    let of_table = |pending: &PendingCompactions| {
+        vec![pending.keyspace.clone(), pending.table.clone(), pending.count.to_string()]
+    };
     rows.extend(stats.pending.iter().map(of_table));
     let mean = match stats.uptime_seconds {
         0 => 0.0,
@@ -179,7 +122,7 @@ fn stats_rows(stats: &Stats, arguments: &StatsArguments) -> Vec<Vec<String>> {
     rows
 }
 
-fn active_rows(stats: &Stats, is_vtable: bool, bytes: &dyn Fn(u64) -> String) -> Vec<Vec<String>> {
+fn active_rows(stats: &Compactions, is_vtable: bool, bytes: &dyn Fn(u64) -> String) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let mut rows = vec![if is_vtable {
         words(&[
@@ -231,7 +174,7 @@ fn active_rows(stats: &Stats, is_vtable: bool, bytes: &dyn Fn(u64) -> String) ->
             ])
         });
     }
-    let left = |active: &Active| active.total_bytes.saturating_sub(active.completed_bytes);
+    let left = |active: &ActiveCompaction| active.total_bytes.saturating_sub(active.completed_bytes);
     let remaining = match stats.throughput_bytes_per_second {
         0 => "n/a".to_owned(),
         rate => {
@@ -251,7 +194,7 @@ pub(super) fn history(
     if format.is_some_and(|format| format != "json") {
         return Err(NodetoolError::BadUse("arguments for -F are json only.".to_owned()));
     }
-    let history: History = management.get("/v1/compactionhistory", &[])?;
+    let history: CompactionHistory = management.get("/v1/compactionhistory", &[])?;
     let records: Vec<HistoryLine> = history.compactions.iter().map(HistoryLine::of).collect();
     if format.is_some() {
         let text = serde_json::to_string(&json!({ "CompactionHistory": records })).unwrap_or_default();
@@ -293,7 +236,7 @@ impl HistoryLine {
         "compaction_properties",
     ];
 
-    fn of(record: &Record) -> Self {
+    fn of(record: &Compaction) -> Self {
         let rows: Vec<String> =
             record.rows_merged.iter().map(|(files, count)| format!("{files}:{count}")).collect();
         let properties: Vec<String> =
@@ -338,7 +281,7 @@ pub(super) fn throughput(
     is_precise: bool,
     out: &mut impl Write,
 ) -> Result<(), NodetoolError> {
-    let stats: Stats = management.get("/v1/compactions", &[])?;
+    let stats: Compactions = management.get("/v1/compactions", &[])?;
     let mebibytes = stats.throughput_bytes_per_second as f64 / 1_048_576.0;
     if is_precise {
         writeln!(out, "Current compaction throughput: {} MiB/s", numbers::double(mebibytes))?;
@@ -438,22 +381,22 @@ mod tests {
 
     #[test]
     fn stats_are_laid_out_as_cassandra_lays_them_out() {
-        let stats = Stats {
+        let stats = Compactions {
             concurrent_compactors: 2,
             throughput_bytes_per_second: 64 << 20,
-            pending: vec![Pending { keyspace: "ks".into(), table: "t".into(), count: 3 }],
+            pending: vec![PendingCompactions { keyspace: "ks".into(), table: "t".into(), count: 3 }],
             completed: 10,
             uptime_seconds: 3600,
-            active: vec![Active {
+            active: vec![ActiveCompaction {
                 id: "i".into(),
                 kind: "Compaction".into(),
                 keyspace: "ks".into(),
                 table: "t".into(),
                 completed_bytes: 1 << 20,
                 total_bytes: 4 << 20,
-                ..Active::default()
+                ..ActiveCompaction::default()
             }],
-            ..Stats::default()
+            ..Compactions::default()
         };
         let arguments = StatsArguments { human_readable: true, vtable: false };
         let mut out = Vec::new();

@@ -2,54 +2,11 @@
 
 use std::io::Write;
 
-use serde::Deserialize;
+use management::{Faults, FileReport, FileReports};
 use serde_json::Value;
 
 use super::NodetoolError;
 use super::http::Management;
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Faults {
-    disk_failure_policy: String,
-    commit_failure_policy: String,
-    native_transport_active: bool,
-    stopped_by_failure: bool,
-    directories: Vec<Directory>,
-    quarantined: Vec<String>,
-    fault_count: u64,
-    faults: Vec<Fault>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Directory {
-    path: String,
-    writable: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Fault {
-    kind: String,
-    act: String,
-    what: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Files {
-    files: Vec<File>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct File {
-    path: String,
-    problem: Option<String>,
-    kept: u64,
-    lost: u64,
-}
 
 pub(super) fn print(faults: &Faults, out: &mut impl Write) -> Result<(), NodetoolError> {
     writeln!(out, "Disk failure policy   : {}", faults.disk_failure_policy)?;
@@ -76,7 +33,7 @@ pub(super) fn verify(
     target: &Value,
     out: &mut impl Write,
 ) -> Result<(), NodetoolError> {
-    let Files { files } = management.ask("/v1/verify", target)?;
+    let FileReports { files } = management.ask("/v1/verify", target)?;
     let mut damaged_count = 0;
     for (file, problem) in files.iter().filter_map(|file| Some((file, file.problem.as_ref()?))) {
         damaged_count += 1;
@@ -96,8 +53,9 @@ pub(super) fn scrub(
     target: &Value,
     out: &mut impl Write,
 ) -> Result<(), NodetoolError> {
-    let Files { files } = management.ask("/v1/scrub", target)?;
-    for File { path, problem, kept, lost } in files {
+    let FileReports { files } = management.ask("/v1/scrub", target)?;
+    for FileReport { path, problem, kept, lost } in files {
+        let (kept, lost) = (kept.unwrap_or(0), lost.unwrap_or(0));
         let problem = problem.unwrap_or_default();
         writeln!(out, "{path} is set aside ({problem}): {kept} partitions kept, {lost} lost")?;
     }

@@ -45,7 +45,7 @@ impl Management {
         Management { address, agent: config.into(), answer_max: ANSWER_MAX, authorization }
     }
 
-    /// `GET`, with the answer as one of the shapes of `answer`.
+    /// `GET`, with the answer as one of the types of `management`.
     pub(super) fn get<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -66,7 +66,7 @@ impl Management {
         self.ask::<Value>(path, body).map(|_| ())
     }
 
-    /// `POST`, with the answer as one of the shapes of whoever asks.
+    /// `POST`, with the answer as one of the types of `management`.
     pub(super) fn ask<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, NodetoolError> {
         let is_quick = QUICK_ACTS.contains(&path);
         if !is_quick {

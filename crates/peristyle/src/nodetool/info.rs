@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use super::NodetoolError;
-use super::answer::{Info, MemoryUse, PreparedStatements, Requests};
 use super::numbers::{double, file_size};
+use management::{Info, MemoryUse, PreparedStatements, Requests};
 
 /// Prints one node. Lines of things that do not exist here (heap, key, row and counter caches) stay
 /// with zeros, because scripts look for them; "heap" is the resident memory and the budget.
@@ -18,7 +18,7 @@ pub(super) fn print(info: &Info, all_tokens: bool, out: &mut impl Write) -> Resu
     line("Uncompressed load", file_size(info.uncompressed_load_bytes))?;
     line("Generation No", info.generation.to_string())?;
     line("Uptime (seconds)", info.uptime_seconds.to_string())?;
-    let (used, max) = (mebibytes(info.memory_used_bytes), mebibytes(info.memory_max_bytes));
+    let (used, max) = (mebibytes(info.memory_used_bytes.unwrap_or(0)), mebibytes(info.memory_max_bytes));
     line("Heap Memory (MB)", format!("{used:.2} / {max:.2}"))?;
     line("Off Heap Memory (MB)", "0.00".to_owned())?;
     line("Data Center", info.data_center.clone())?;

@@ -4,7 +4,6 @@
 //! (`docs/internals/management.md`) and prints what scripts written for Cassandra expect.
 
 mod absent;
-mod answer;
 mod compactions;
 #[cfg(test)]
 mod end_to_end;
@@ -381,7 +380,7 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         }
         NodetoolCommand::Tablestats(options) => tablestats::run(&management, options, out),
         NodetoolCommand::Version { verbose } => {
-            let version: answer::Version = management.get("/v1/version", &[])?;
+            let version: management::Version = management.get("/v1/version", &[])?;
             writeln!(out, "ReleaseVersion: {}", version.release_version)?;
             if *verbose {
                 writeln!(out, "GitSHA: {}", version.git_sha)?;

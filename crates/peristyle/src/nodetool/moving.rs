@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use clap::Args;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use management::{Backups, Imported, Snapshots};
+use serde_json::json;
 
 use super::NodetoolError;
 use super::http::Management;
@@ -67,37 +67,6 @@ pub(super) struct ClearArguments {
     all: bool,
     /// Remove snapshots from the given keyspaces
     keyspaces: Vec<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Imported {
-    failed: Vec<Failed>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Failed {
-    directory: String,
-    reason: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Snapshots {
-    snapshots: Vec<Snapshot>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Snapshot {
-    tag: String,
-    keyspace: String,
-    table: String,
-    true_bytes: u64,
-    disk_bytes: u64,
-    created_at: Option<String>,
-    expires_at: Option<String>,
 }
 
 /// Imports; says which directories failed, and why.
@@ -242,8 +211,7 @@ pub(super) fn set_backups(management: &Management, enabled: bool) -> Result<(), 
 
 /// Says whether incremental backups are kept.
 pub(super) fn backups(management: &Management, out: &mut impl Write) -> Result<(), NodetoolError> {
-    let answer: Value = management.get("/v1/backups", &[])?;
-    let is_on = answer["enabled"].as_bool().unwrap_or(false);
+    let Backups { enabled: is_on } = management.get("/v1/backups", &[])?;
     writeln!(out, "{}", if is_on { "running" } else { "not running" })?;
     Ok(())
 }

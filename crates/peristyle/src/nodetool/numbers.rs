@@ -40,8 +40,8 @@ pub(super) fn double(value: f64) -> String {
 }
 
 /// A mean in milliseconds of a total in microseconds; NaN when nothing happened.
-pub(super) fn mean_ms(total_us: f64, count: u64) -> f64 {
-    if count > 0 && total_us > 0.0 { total_us / count as f64 / 1000.0 } else { f64::NAN }
+pub(super) fn mean_ms(total_us: u64, count: u64) -> f64 {
+    if count > 0 && total_us > 0 { total_us as f64 / count as f64 / 1000.0 } else { f64::NAN }
 }
 
 #[cfg(test)]

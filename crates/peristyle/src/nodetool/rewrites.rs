@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use serde::Deserialize;
+use management::Rewritten;
 use serde_json::{Value, json};
 
 use super::compactions::concurrent_compactors;
@@ -32,12 +32,6 @@ pub(super) struct RecompressArguments {
     jobs: u64,
     /// The keyspace followed by one or many tables
     names: Vec<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Done {
-    aborted_keyspaces: Vec<String>,
 }
 
 pub(super) fn upgrade(
@@ -79,7 +73,7 @@ fn run(
     if let Some(warning) = too_many_jobs(jobs, compactors) {
         writeln!(out, "{warning}")?;
     }
-    let Done { aborted_keyspaces } = management.ask("/v1/upgradesstables", body)?;
+    let Rewritten { aborted_keyspaces, .. } = management.ask("/v1/upgradesstables", body)?;
     for keyspace in aborted_keyspaces {
         writeln!(out, "{}", aborted(act, &keyspace))?;
     }

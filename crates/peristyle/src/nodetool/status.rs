@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::NodetoolError;
-use super::answer::{Node, Status};
 use super::numbers::file_size;
+use management::{Node, Status};
 
 /// Prints the ring, data centre by data centre, columns aligned over all of them.
 pub(super) fn print(status: &Status, out: &mut impl Write) -> Result<(), NodetoolError> {
@@ -87,7 +87,7 @@ fn row(node: &Node, one_token_each: bool) -> Vec<String> {
     };
     let (address, host_id, rack) = (node.address.clone(), node.host_id.clone(), node.rack.clone());
     match one_token_each {
-        true => vec![state, address, load, owns, host_id, node.token.clone(), rack],
+        true => vec![state, address, load, owns, host_id, node.token.clone().unwrap_or_default(), rack],
         false => vec![state, address, load, node.token_count.to_string(), owns, host_id, rack],
     }
 }

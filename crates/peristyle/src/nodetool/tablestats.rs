@@ -6,9 +6,9 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::NodetoolError;
-use super::answer::{ChosenLength, ChunkLength, Keyspace, LengthCost, Prefetch, Table, TableStats};
 use super::http::Management;
 use super::numbers::{double, file_size, mean_ms, memory};
+use management::{ChosenLength, ChunkLength, Keyspace, LengthCost, Prefetch, Table, TableStats};
 
 /// Options of the command.
 #[derive(Args, Debug, Default)]
@@ -370,7 +370,7 @@ mod tests {
         vec![Keyspace {
             name: "ks".into(),
             read_count: 2,
-            read_total_us: 3000.0,
+            read_total_us: 3000,
             tables: vec![table("a", 10), table("b", 4096)],
             ..Keyspace::default()
         }]

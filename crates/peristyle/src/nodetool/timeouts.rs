@@ -1,9 +1,8 @@
 //! `nodetool gettimeout` and `settimeout`.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
-use serde::Deserialize;
+use management::Timeouts;
 use serde_json::json;
 
 use super::NodetoolError;
@@ -12,12 +11,6 @@ use super::http::Management;
 /// Timeouts that Cassandra has, of things that are not done here.
 const ABSENT: [&str; 6] =
     ["counterwrite", "cascontention", "internodeconnect", "internodeuser", "internodestreaminguser", "misc"];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Timeouts {
-    milliseconds: BTreeMap<String, u64>,
-}
 
 /// Prints one of them in Cassandra's words.
 pub(super) fn get(management: &Management, kind: &str, out: &mut impl Write) -> Result<(), NodetoolError> {

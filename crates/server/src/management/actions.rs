@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Json;
+use management::{Done, TablesDone};
 use schema::{Schema, Table, TableId};
 use serde::Deserialize;
-use serde_json::json;
 use storage::{Shard, StorageError};
 
 use super::ManagementState;
@@ -45,7 +45,7 @@ impl Target {
 }
 
 /// Writes memtables out.
-pub(super) async fn flush(state: &ManagementState, target: Target) -> Answer {
+pub(super) async fn flush(state: &ManagementState, target: Target) -> Answer<TablesDone> {
     if state.is_draining() {
         return Err(Refusal::conflict("the node is draining"));
     }
@@ -53,13 +53,17 @@ pub(super) async fn flush(state: &ManagementState, target: Target) -> Answer {
 }
 
 /// Does something for each of the tables, shard after shard.
-pub(super) async fn on_tables<Act, Doing>(state: &ManagementState, target: Target, act: Act) -> Answer
+pub(super) async fn on_tables<Act, Doing>(
+    state: &ManagementState,
+    target: Target,
+    act: Act,
+) -> Answer<TablesDone>
 where
     Act: Fn(Rc<Shard>, TableId) -> Doing + Clone + Send + 'static,
     Doing: Future<Output = Result<(), StorageError>> + 'static,
 {
     let tables = target.resolve(&*state.schema().await?)?;
-    let table_count = tables.len();
+    let table_count = tables.len() as u64;
     for shard in 0..state.shards.count() {
         let (tables, act) = (tables.clone(), act.clone());
         let done = state.shards.on(shard, move |shard| async move {
@@ -74,11 +78,11 @@ where
         });
         done.await??;
     }
-    Ok(Json(json!({ "table_count": table_count })))
+    Ok(Json(TablesDone { table_count }))
 }
 
 /// Stops accepting writes and connections, and writes all tables out.
-pub(super) async fn drain(state: &ManagementState) -> Answer {
+pub(super) async fn drain(state: &ManagementState) -> Answer<Done> {
     let was_draining = state.is_draining.swap(true, Ordering::SeqCst);
     if !was_draining {
         tracing::info!("draining");
@@ -93,13 +97,13 @@ pub(super) async fn drain(state: &ManagementState) -> Answer {
     if !was_draining {
         tracing::info!("drained");
     }
-    Ok(Json(json!({})))
+    Ok(Json(Done {}))
 }
 
 /// Asks for a stop of the node, which happens after the answer.
-pub(super) fn stop(state: &ManagementState) -> Answer {
+pub(super) fn stop(state: &ManagementState) -> Answer<Done> {
     state.stop.send_replace(true);
-    Ok(Json(json!({})))
+    Ok(Json(Done {}))
 }
 
 #[cfg(test)]

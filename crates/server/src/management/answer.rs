@@ -4,11 +4,11 @@ use axum::Json;
 use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use management::Refused;
 use storage::StorageError;
 
 /// What a handler gives.
-pub(super) type Answer = Result<Json<Value>, Refusal>;
+pub(super) type Answer<T> = Result<Json<T>, Refusal>;
 
 /// Why a request was not carried out.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl From<StorageError> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut answer = (self.status, Json(json!({ "error": self.message }))).into_response();
+        let mut answer = (self.status, Json(Refused { error: self.message })).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

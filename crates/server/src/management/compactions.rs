@@ -2,9 +2,12 @@
 
 use assembly::NodeCompactions;
 use axum::Json;
+use management::{
+    Compacted, Compaction, CompactionHistory, Compactions, CompactionsStopped, Done, PendingCompactions,
+    TablesDone,
+};
 use schema::TableId;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use storage::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, StorageError,
 };
@@ -16,66 +19,65 @@ use super::actions::{Target, on_tables};
 use super::answer::{Answer, Refusal};
 
 /// `/v1/compactions`.
-pub(super) async fn answer(state: &ManagementState) -> Answer {
+pub(super) async fn answer(state: &ManagementState) -> Answer<Compactions> {
     let NodeCompactions { active, history, totals } = NodeCompactions::collect(&state.shards).await?;
     let uptime_seconds = state.view.uptime_seconds();
     let uptime = i64::try_from(uptime_seconds).unwrap_or(i64::MAX);
     let now_ms = state.view.started_seconds.saturating_add(uptime).saturating_mul(1_000);
     let is_recent = |record: &&CompactionRecord| now_ms - record.finished_ms < 900_000;
-    let pending: Vec<Value> = totals
-        .pending
-        .iter()
-        .map(|((keyspace, table), count)| json!({ "keyspace": keyspace, "table": table, "count": count }))
-        .collect();
-    Ok(Json(json!({
-        "concurrent_compactors": totals.concurrent,
-        "throughput_bytes_per_second": totals.bytes_per_second,
-        "pending": pending,
-        "completed": totals.completed,
-        "compacted_bytes": totals.bytes,
-        "compacted_compressed_bytes": totals.compressed_bytes,
-        "aborted": totals.aborted,
-        "dropped_files": totals.dropped_files,
-        "reduced": totals.reduced,
-        "left_out_files": totals.left_out_files,
-        "completed_in_15_minutes": history.iter().filter(is_recent).count(),
-        "uptime_seconds": uptime_seconds,
-        "active": active.iter().map(active_json).collect::<Vec<_>>(),
-    })))
+    let pending = totals.pending.iter().map(|((keyspace, table), count)| PendingCompactions {
+        keyspace: keyspace.clone(),
+        table: table.clone(),
+        count: *count,
+    });
+    Ok(Json(Compactions {
+        concurrent_compactors: totals.concurrent,
+        throughput_bytes_per_second: totals.bytes_per_second,
+        pending: pending.collect(),
+        completed: totals.completed,
+        compacted_bytes: totals.bytes,
+        compacted_compressed_bytes: totals.compressed_bytes,
+        aborted: totals.aborted,
+        dropped_files: totals.dropped_files,
+        reduced: totals.reduced,
+        left_out_files: totals.left_out_files,
+        completed_in_15_minutes: history.iter().filter(is_recent).count() as u64,
+        uptime_seconds,
+        active: active.into_iter().map(shown_active).collect(),
+    }))
 }
 
-fn active_json(active: &ActiveCompaction) -> Value {
-    json!({
-        "id": active.id,
-        "kind": active.kind.name(),
-        "keyspace": active.keyspace,
-        "table": active.table,
-        "completed_bytes": active.completed_bytes,
-        "total_bytes": active.total_bytes,
-        "total_compressed_bytes": active.total_compressed_bytes,
-        "files": active.file_count,
-        "directory": active.directory.display().to_string(),
-    })
+fn shown_active(active: ActiveCompaction) -> management::ActiveCompaction {
+    management::ActiveCompaction {
+        id: active.id.to_string(),
+        kind: active.kind.name().into(),
+        completed_bytes: active.completed_bytes,
+        total_bytes: active.total_bytes,
+        total_compressed_bytes: active.total_compressed_bytes,
+        files: active.file_count,
+        directory: active.directory.display().to_string(),
+        keyspace: active.keyspace,
+        table: active.table,
+    }
 }
 
 /// `/v1/compactionhistory`, the latest first.
-pub(super) async fn history(state: &ManagementState) -> Answer {
+pub(super) async fn history(state: &ManagementState) -> Answer<CompactionHistory> {
     let history = NodeCompactions::collect(&state.shards).await?.history;
-    let one = |record: &CompactionRecord| {
-        let rows: Vec<(i32, i64)> =
-            record.rows_merged.iter().map(|(files, count)| (*files, *count)).collect();
-        json!({
-            "id": record.id,
-            "keyspace": record.keyspace,
-            "table": record.table,
-            "compacted_at_ms": record.finished_ms,
-            "bytes_in": record.bytes_in,
-            "bytes_out": record.bytes_out,
-            "rows_merged": rows,
-            "properties": record.properties,
-        })
-    };
-    Ok(Json(json!({ "compactions": history.iter().map(one).collect::<Vec<_>>() })))
+    Ok(Json(CompactionHistory { compactions: history.into_iter().map(shown_record).collect() }))
+}
+
+fn shown_record(record: CompactionRecord) -> Compaction {
+    Compaction {
+        id: record.id.to_string(),
+        compacted_at_ms: record.finished_ms,
+        bytes_in: record.bytes_in,
+        bytes_out: record.bytes_out,
+        rows_merged: record.rows_merged.iter().map(|(files, count)| (*files, *count)).collect(),
+        keyspace: record.keyspace,
+        table: record.table,
+        properties: record.properties,
+    }
 }
 
 /// What to compact.
@@ -91,7 +93,7 @@ pub(super) struct Wanted {
 }
 
 /// Compacts all files of tables, some of them, or files that are named.
-pub(super) async fn compact(state: &ManagementState, wanted: Wanted) -> Answer {
+pub(super) async fn compact(state: &ManagementState, wanted: Wanted) -> Answer<Compacted> {
     if state.is_draining() {
         return Err(Refusal::conflict("the node is draining"));
     }
@@ -101,14 +103,16 @@ pub(super) async fn compact(state: &ManagementState, wanted: Wanted) -> Answer {
         if target.keyspace.is_some() || target.tables.is_some() || tokens.is_some() || wanted.split_output {
             return Err(Refusal::wrong("`user_defined` names files: nothing else goes with it"));
         }
-        return compact_files(state, &names).await;
+        let file_count = Some(compact_files(state, &names).await?);
+        return Ok(Json(Compacted { file_count, table_count: None }));
     }
     let request = CompactionRequest { split_output: wanted.split_output, tokens, files: None };
-    on_tables(state, target, move |shard, table| {
+    let Json(TablesDone { table_count }) = on_tables(state, target, move |shard, table| {
         let request = request.clone();
         async move { shard.compact_as(table, &request).await }
     })
-    .await
+    .await?;
+    Ok(Json(Compacted { table_count: Some(table_count), file_count: None }))
 }
 
 fn tokens(first: Option<&str>, last: Option<&str>) -> Result<Option<(Token, Token)>, Refusal> {
@@ -125,7 +129,7 @@ fn tokens(first: Option<&str>, last: Option<&str>) -> Result<Option<(Token, Toke
 }
 
 /// Compacts files by their names, each table's together.
-async fn compact_files(state: &ManagementState, names: &[String]) -> Answer {
+async fn compact_files(state: &ManagementState, names: &[String]) -> Result<u64, Refusal> {
     let mut ids: Vec<Uuid> = Vec::new();
     for name in names.iter().flat_map(|names| names.split(',')).map(str::trim).filter(|name| !name.is_empty())
     {
@@ -135,7 +139,7 @@ async fn compact_files(state: &ManagementState, names: &[String]) -> Answer {
     if ids.is_empty() {
         return Err(Refusal::wrong("`user_defined` names no file"));
     }
-    let mut file_count = 0;
+    let mut file_count = 0_u64;
     for shard in 0..state.shards.count() {
         let ids = ids.clone();
         let done = state.shards.on(shard, move |shard| async move {
@@ -147,12 +151,12 @@ async fn compact_files(state: &ManagementState, names: &[String]) -> Answer {
             }
             Ok::<_, StorageError>(known)
         });
-        file_count += done.await??;
+        file_count += done.await?? as u64;
     }
     if file_count == 0 {
         return Err(Refusal::missing("none of the files belongs to a table"));
     }
-    Ok(Json(json!({ "file_count": file_count })))
+    Ok(file_count)
 }
 
 /// `/v1/compactions/throughput`.
@@ -162,12 +166,12 @@ pub(super) struct Throughput {
     bytes_per_second: u64,
 }
 
-pub(super) async fn set_throughput(state: &ManagementState, wanted: Throughput) -> Answer {
+pub(super) async fn set_throughput(state: &ManagementState, wanted: Throughput) -> Answer<Done> {
     state
         .shards
         .on(0, move |shard| async move { shard.set_compaction_rate(wanted.bytes_per_second) })
         .await?;
-    Ok(Json(json!({})))
+    Ok(Json(Done {}))
 }
 
 /// `/v1/compactions/auto`.
@@ -179,7 +183,7 @@ pub(super) struct Auto {
     enabled: bool,
 }
 
-pub(super) async fn set_auto(state: &ManagementState, wanted: Auto) -> Answer {
+pub(super) async fn set_auto(state: &ManagementState, wanted: Auto) -> Answer<TablesDone> {
     let is_on = wanted.enabled;
     let target = Target { keyspace: wanted.keyspace, tables: wanted.tables };
     on_tables(
@@ -218,7 +222,7 @@ impl StopKind {
     }
 }
 
-pub(super) async fn stop(state: &ManagementState, wanted: Stop) -> Answer {
+pub(super) async fn stop(state: &ManagementState, wanted: Stop) -> Answer<CompactionsStopped> {
     let kinds = wanted.kind.map_or(CompactionKind::ALL.as_slice(), StopKind::kinds);
     let mut stopped = 0;
     for shard in 0..state.shards.count() {
@@ -226,7 +230,7 @@ pub(super) async fn stop(state: &ManagementState, wanted: Stop) -> Answer {
             state.shards.on(shard, move |shard| async move { shard.stop_compactions(wanted.id, kinds) });
         stopped += stop.await?;
     }
-    Ok(Json(json!({ "stopped": stopped })))
+    Ok(Json(CompactionsStopped { stopped: stopped as u64 }))
 }
 
 /// Name, kind, help and value of each metric of compactions.

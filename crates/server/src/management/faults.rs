@@ -1,12 +1,13 @@
 //! How the node's disks are, what has failed, and how table files are looked through and mended.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use management::{Directory, Fault, Faults, FileReport, FileReports};
 use schema::TableId;
-use serde_json::{Value, json};
 use storage::{
     CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultRecord, FileVerdict, ScrubbedFile,
     Shard, StorageError,
@@ -24,25 +25,34 @@ pub(super) fn routes() -> Router<ManagementState> {
         .route("/v1/scrub", post(scrub))
 }
 
-async fn answer(State(state): State<ManagementState>) -> Answer {
+async fn answer(State(state): State<ManagementState>) -> Answer<Faults> {
     let quarantined = state.shards.on(0, |shard| async move { shard.quarantined().await }).await??;
     let health = state.shards.health();
     let (faults, fault_count) = health.faults();
-    let shown_directory =
-        |directory: &DataDirectory| json!({ "path": directory.path, "writable": directory.is_writable });
-    let shown = |fault: &FaultRecord| -> Value {
-        json!({ "at_ms": fault.at_ms, "kind": fault.kind.name(), "act": fault.act, "what": fault.what })
+    let directory = |directory: &DataDirectory| Directory {
+        path: text_of(&directory.path),
+        writable: directory.is_writable,
     };
-    Ok(Json(json!({
-        "disk_failure_policy": disk_policy(health.disk_policy()),
-        "commit_failure_policy": commit_policy(health.commit_policy()),
-        "native_transport_active": state.serves_clients(),
-        "stopped_by_failure": health.demand().get() > Demand::Serve,
-        "directories": health.directories().iter().map(shown_directory).collect::<Vec<_>>(),
-        "quarantined": quarantined,
-        "fault_count": fault_count,
-        "faults": faults.iter().map(shown).collect::<Vec<_>>(),
-    })))
+    let fault = |fault: &FaultRecord| Fault {
+        at_ms: fault.at_ms,
+        kind: fault.kind.name().into(),
+        act: fault.act.into(),
+        what: fault.what.clone(),
+    };
+    Ok(Json(Faults {
+        disk_failure_policy: disk_policy(health.disk_policy()).into(),
+        commit_failure_policy: commit_policy(health.commit_policy()).into(),
+        native_transport_active: state.serves_clients(),
+        stopped_by_failure: health.demand().get() > Demand::Serve,
+        directories: health.directories().iter().map(directory).collect(),
+        quarantined: quarantined.iter().map(|path| text_of(path)).collect(),
+        fault_count,
+        faults: faults.iter().map(fault).collect(),
+    }))
+}
+
+fn text_of(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// The tables that a body names; without one, all.
@@ -53,15 +63,21 @@ async fn tables(state: &ManagementState, target: Target) -> Result<Vec<TableId>,
     target.resolve(&*state.schema().await?)
 }
 
-async fn verify(State(state): State<ManagementState>, OptionalBody(target): OptionalBody<Target>) -> Answer {
+async fn verify(
+    State(state): State<ManagementState>,
+    OptionalBody(target): OptionalBody<Target>,
+) -> Answer<FileReports> {
     files_of(&state, target, |shard, table| async move { shard.verify(table).await }, shown_verdict).await
 }
 
-fn shown_verdict(file: &FileVerdict) -> Value {
-    json!({ "path": file.path, "problem": file.problem })
+fn shown_verdict(file: &FileVerdict) -> FileReport {
+    FileReport { path: text_of(&file.path), problem: file.problem.clone(), ..FileReport::default() }
 }
 
-async fn scrub(State(state): State<ManagementState>, OptionalBody(target): OptionalBody<Target>) -> Answer {
+async fn scrub(
+    State(state): State<ManagementState>,
+    OptionalBody(target): OptionalBody<Target>,
+) -> Answer<FileReports> {
     files_of(&state, target, |shard, table| async move { shard.scrub(table).await }, shown_scrubbed).await
 }
 
@@ -70,8 +86,8 @@ async fn files_of<T, Work, Doing>(
     state: &ManagementState,
     target: Target,
     work: Work,
-    shown: fn(&T) -> Value,
-) -> Answer
+    shown: fn(&T) -> FileReport,
+) -> Answer<FileReports>
 where
     T: Send + 'static,
     Work: Fn(Rc<Shard>, TableId) -> Doing + Copy + Send + 'static,
@@ -88,11 +104,12 @@ where
             }
         }
     }
-    Ok(Json(json!({ "files": files })))
+    Ok(Json(FileReports { files }))
 }
 
-fn shown_scrubbed(file: &ScrubbedFile) -> Value {
-    json!({ "path": file.path, "problem": file.problem, "kept": file.kept, "lost": file.lost })
+fn shown_scrubbed(file: &ScrubbedFile) -> FileReport {
+    let problem = Some(file.problem.clone());
+    FileReport { path: text_of(&file.path), problem, kept: Some(file.kept), lost: Some(file.lost) }
 }
 
 fn disk_policy(policy: DiskFailurePolicy) -> &'static str {

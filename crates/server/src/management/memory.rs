@@ -3,26 +3,26 @@
 use std::fmt::Write;
 
 use assembly::MemoryUse;
+use management::PreparedStatements;
 use query::PreparedFigures;
-use serde_json::{Value, json};
 
 /// One use.
-pub(super) fn answer(memory_use: &MemoryUse) -> Value {
-    json!({
-        "name": memory_use.name,
-        "held_bytes": memory_use.held_bytes,
-        "share_bytes": memory_use.share_bytes,
-    })
+pub(super) fn answer(memory_use: &MemoryUse) -> management::MemoryUse {
+    management::MemoryUse {
+        name: memory_use.name.into(),
+        held_bytes: memory_use.held_bytes,
+        share_bytes: memory_use.share_bytes,
+    }
 }
 
 /// What there is of prepared statements, which have a share of so many bytes.
-pub(super) fn prepared_statements(figures: PreparedFigures, capacity_bytes: usize) -> Value {
-    json!({
-        "count": figures.count,
-        "size_bytes": figures.text_bytes + figures.plan_bytes,
-        "capacity_bytes": capacity_bytes,
-        "evicted_count": figures.evicted_count,
-    })
+pub(super) fn prepared_statements(figures: PreparedFigures, capacity_bytes: usize) -> PreparedStatements {
+    PreparedStatements {
+        count: figures.count as u64,
+        size_bytes: (figures.text_bytes + figures.plan_bytes) as u64,
+        capacity_bytes: capacity_bytes as u64,
+        evicted_count: figures.evicted_count,
+    }
 }
 
 /// Appends all uses, and the prepared statements, in Prometheus' text form.

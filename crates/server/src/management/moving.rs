@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use management::{
+    Backups, FailedImport, Imported, Refreshed, Snapshot, Snapshots, SnapshotsCleared, TablesDone,
+};
 use schema::{Schema, TableId};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use storage::{ClearFilter, ImportOptions, ImportSummary, SnapshotFacts, StorageError, check_snapshot_name};
 
 use super::ManagementState;
@@ -53,7 +55,7 @@ impl Import {
 /// What a snapshot is of; no tables are all of the keyspaces, no keyspaces are all.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Snapshot {
+struct SnapshotOf {
     tag: String,
     keyspaces: Vec<String>,
     table: Option<String>,
@@ -72,7 +74,7 @@ struct Clear {
 /// Whether backups are kept.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Backups {
+struct WantedBackups {
     enabled: bool,
 }
 
@@ -96,7 +98,7 @@ fn check_running(state: &ManagementState) -> Result<(), Refusal> {
 }
 
 /// Imports directories one by one; one that fails is told, and leaves the others in.
-async fn import(State(state): State<ManagementState>, Body(wanted): Body<Import>) -> Answer {
+async fn import(State(state): State<ManagementState>, Body(wanted): Body<Import>) -> Answer<Imported> {
     check_running(&state)?;
     if wanted.directories.is_empty() || wanted.directories.iter().any(|directory| !directory.is_absolute()) {
         return Err(Refusal::wrong("`directories` are named, one at least, with their full paths"));
@@ -106,16 +108,17 @@ async fn import(State(state): State<ManagementState>, Body(wanted): Body<Import>
     for directory in &wanted.directories {
         match bring_in(&state, table, Some(directory.clone()), wanted.options()).await {
             Ok(done) => {
-                file_count += done.file_count;
+                file_count += done.file_count as u64;
                 partition_count += done.partition_count;
             }
             Err(error) => {
                 tracing::error!(directory = %directory.display(), %error, "import failed");
-                failed.push(json!({ "directory": directory, "reason": error.to_string() }));
+                let directory = directory.display().to_string();
+                failed.push(FailedImport { directory, reason: error.to_string() });
             }
         }
     }
-    Ok(Json(json!({ "file_count": file_count, "partition_count": partition_count, "failed": failed })))
+    Ok(Json(Imported { file_count, partition_count, failed }))
 }
 
 /// Imports a directory, or what was placed in the table's own. It goes on to its end, also when whoever
@@ -140,17 +143,20 @@ async fn bring_in(
     }
 }
 
-async fn refresh(State(state): State<ManagementState>, Body(wanted): Body<Import>) -> Answer {
+async fn refresh(State(state): State<ManagementState>, Body(wanted): Body<Import>) -> Answer<Refreshed> {
     check_running(&state)?;
     if !wanted.directories.is_empty() {
         return Err(Refusal::wrong("a refresh takes no `directories` but the table's own"));
     }
     let table = table_of(&*state.schema().await?, &wanted.keyspace, &wanted.table)?;
     let done = bring_in(&state, table, None, wanted.options()).await?;
-    Ok(Json(json!({ "file_count": done.file_count, "partition_count": done.partition_count })))
+    Ok(Json(Refreshed { file_count: done.file_count as u64, partition_count: done.partition_count }))
 }
 
-async fn snapshot(State(state): State<ManagementState>, Body(wanted): Body<Snapshot>) -> Answer {
+async fn snapshot(
+    State(state): State<ManagementState>,
+    Body(wanted): Body<SnapshotOf>,
+) -> Answer<TablesDone> {
     check_running(&state)?;
     // Also where there is no table to keep.
     check_snapshot_name(&wanted.tag)?;
@@ -163,10 +169,10 @@ async fn snapshot(State(state): State<ManagementState>, Body(wanted): Body<Snaps
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(Json(json!({ "table_count": tables.len() })))
+    Ok(Json(TablesDone { table_count: tables.len() as u64 }))
 }
 
-fn tables_of(schema: &Schema, wanted: &Snapshot) -> Result<Vec<TableId>, Refusal> {
+fn tables_of(schema: &Schema, wanted: &SnapshotOf) -> Result<Vec<TableId>, Refusal> {
     if let Some(table) = &wanted.table {
         let [keyspace] = wanted.keyspaces.as_slice() else {
             return Err(Refusal::wrong("You must supply a keyspace name"));
@@ -185,24 +191,20 @@ async fn kept_snapshots(state: &ManagementState) -> Result<Vec<SnapshotFacts>, S
     state.shards.on(0, |shard| async move { shard.snapshots().await }).await?
 }
 
-async fn snapshots(State(state): State<ManagementState>) -> Answer {
+async fn snapshots(State(state): State<ManagementState>) -> Answer<Snapshots> {
     let found = kept_snapshots(&state).await?;
-    let list: Vec<Value> = found.iter().map(shown).collect();
-    Ok(Json(json!({ "snapshots": list })))
+    Ok(Json(Snapshots { snapshots: found.into_iter().map(shown).collect() }))
 }
 
-fn shown(facts: &SnapshotFacts) -> Value {
-    json!({
-        "tag": facts.tag, "keyspace": facts.keyspace, "table": facts.table,
-        "true_bytes": facts.true_bytes, "disk_bytes": facts.disk_bytes,
-        "created_at": facts.created_at, "expires_at": facts.expires_at,
-    })
+fn shown(facts: SnapshotFacts) -> Snapshot {
+    let SnapshotFacts { tag, keyspace, table, true_bytes, disk_bytes, created_at, expires_at, .. } = facts;
+    Snapshot { tag, keyspace, table, true_bytes, disk_bytes, created_at, expires_at }
 }
 
 async fn clear(
     State(state): State<ManagementState>,
     Body(Clear { tag, all, keyspaces }): Body<Clear>,
-) -> Answer {
+) -> Answer<SnapshotsCleared> {
     let tag = tag.filter(|tag| !tag.is_empty());
     match (&tag, all) {
         (None, false) => return Err(Refusal::wrong("Specify snapshot name or --all")),
@@ -219,18 +221,18 @@ async fn clear(
     }
     let filter = ClearFilter { tag, keyspaces };
     let count = state.shards.on(0, move |shard| async move { shard.clear_snapshots(filter).await }).await??;
-    Ok(Json(json!({ "snapshot_count": count })))
+    Ok(Json(SnapshotsCleared { snapshot_count: count as u64 }))
 }
 
-async fn backups(State(state): State<ManagementState>) -> Answer {
+async fn backups(State(state): State<ManagementState>) -> Answer<Backups> {
     let enabled = state.shards.on(0, |shard| async move { shard.incremental_backups() }).await?;
-    Ok(Json(json!({ "enabled": enabled })))
+    Ok(Json(Backups { enabled }))
 }
 
 async fn set_backups(
     State(state): State<ManagementState>,
-    Body(Backups { enabled }): Body<Backups>,
-) -> Answer {
+    Body(WantedBackups { enabled }): Body<WantedBackups>,
+) -> Answer<Backups> {
     state.shards.on(0, move |shard| async move { shard.set_incremental_backups(enabled) }).await?;
-    Ok(Json(json!({ "enabled": enabled })))
+    Ok(Json(Backups { enabled }))
 }

@@ -4,9 +4,9 @@ use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
 use futures_util::StreamExt;
+use management::Rewritten;
 use schema::TableId;
 use serde::Deserialize;
-use serde_json::json;
 use storage::{RewriteFiles, RewriteRequest, StorageError};
 
 use super::ManagementState;
@@ -48,7 +48,10 @@ impl Wanted {
     }
 }
 
-async fn upgrade(State(state): State<ManagementState>, OptionalBody(wanted): OptionalBody<Wanted>) -> Answer {
+async fn upgrade(
+    State(state): State<ManagementState>,
+    OptionalBody(wanted): OptionalBody<Wanted>,
+) -> Answer<Rewritten> {
     if state.is_draining() {
         return Err(Refusal::conflict("the node is draining"));
     }
@@ -64,7 +67,8 @@ async fn upgrade(State(state): State<ManagementState>, OptionalBody(wanted): Opt
         let keyspaces = of_shard?.into_iter().filter_map(|table| schema.table_by_id(table));
         aborted.extend(keyspaces.map(|table| table.keyspace().to_owned()));
     }
-    Ok(Json(json!({ "table_count": tables.len(), "aborted_keyspaces": aborted })))
+    let (table_count, aborted_keyspaces) = (tables.len() as u64, aborted.into_iter().collect());
+    Ok(Json(Rewritten { table_count, aborted_keyspaces }))
 }
 
 /// On one shard, table after table; gives those where somebody stopped it.

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::middleware::map_request;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde_json::json;
+use management::{Compacted, CompactionsStopped, Done, Status, TableStats, TablesDone, Version};
 
 use super::actions::{self, Target};
 use super::answer::{Answer, Refusal};
@@ -50,71 +50,74 @@ pub(super) fn router(state: ManagementState) -> Router {
         .with_state(state)
 }
 
-async fn version() -> Answer {
-    Ok(Json(json!({
-        "release_version": RELEASE_VERSION,
-        "product": "Peristyle",
-        "product_version": env!("CARGO_PKG_VERSION"),
-        "git_sha": option_env!("PERISTYLE_GIT_SHA").unwrap_or("unknown"),
-    })))
+async fn version() -> Answer<Version> {
+    Ok(Json(Version {
+        release_version: RELEASE_VERSION.into(),
+        product: "Peristyle".into(),
+        product_version: env!("CARGO_PKG_VERSION").into(),
+        git_sha: option_env!("PERISTYLE_GIT_SHA").unwrap_or("unknown").into(),
+    }))
 }
 
 async fn status_of(
     State(state): State<ManagementState>,
     Parameters(selected): Parameters<status::Selected>,
-) -> Answer {
+) -> Answer<Status> {
     status::answer(&state, selected).await
 }
 
 async fn stats_of(
     State(state): State<ManagementState>,
     Parameters(selected): Parameters<table_stats::Selected>,
-) -> Answer {
+) -> Answer<TableStats> {
     table_stats::answer(&state, selected).await
 }
 
-async fn flush(State(state): State<ManagementState>, OptionalBody(target): OptionalBody<Target>) -> Answer {
+async fn flush(
+    State(state): State<ManagementState>,
+    OptionalBody(target): OptionalBody<Target>,
+) -> Answer<TablesDone> {
     actions::flush(&state, target).await
 }
 
 async fn drain(
     State(state): State<ManagementState>,
     OptionalBody(Nothing {}): OptionalBody<Nothing>,
-) -> Answer {
+) -> Answer<Done> {
     actions::drain(&state).await
 }
 
 async fn stop(
     State(state): State<ManagementState>,
     OptionalBody(Nothing {}): OptionalBody<Nothing>,
-) -> Answer {
+) -> Answer<Done> {
     actions::stop(&state)
 }
 
 async fn compact(
     State(state): State<ManagementState>,
     OptionalBody(wanted): OptionalBody<compactions::Wanted>,
-) -> Answer {
+) -> Answer<Compacted> {
     compactions::compact(&state, wanted).await
 }
 
 async fn set_auto_compaction(
     State(state): State<ManagementState>,
     Body(wanted): Body<compactions::Auto>,
-) -> Answer {
+) -> Answer<TablesDone> {
     compactions::set_auto(&state, wanted).await
 }
 
 async fn stop_compactions(
     State(state): State<ManagementState>,
     OptionalBody(wanted): OptionalBody<compactions::Stop>,
-) -> Answer {
+) -> Answer<CompactionsStopped> {
     compactions::stop(&state, wanted).await
 }
 
 async fn set_compaction_throughput(
     State(state): State<ManagementState>,
     Body(wanted): Body<compactions::Throughput>,
-) -> Answer {
+) -> Answer<Done> {
     compactions::set_throughput(&state, wanted).await
 }

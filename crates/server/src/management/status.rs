@@ -1,9 +1,9 @@
 //! `/v1/status`: the ring, which today is one node.
 
 use axum::Json;
+use management::{Node, Status};
 use schema::{Keyspace, Schema};
 use serde::Deserialize;
-use serde_json::json;
 
 use super::answer::{Answer, Refusal};
 use super::{ManagementState, NodeStats};
@@ -18,25 +18,25 @@ pub(super) struct Selected {
     keyspace: Option<String>,
 }
 
-pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answer {
+pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answer<Status> {
     let schema = state.schema().await?;
     let note = note(&schema, selected.keyspace.as_deref())?;
     let stats = NodeStats::collect(&state.shards).await?;
     let view = &state.view;
-    let node = json!({
-        "data_center": view.options.data_center,
-        "rack": view.options.rack,
-        "address": view.listen().ip().to_string(),
-        "host_id": view.host_id.to_string(),
-        "is_up": true,
-        "state": "normal",
-        "load_bytes": stats.load_bytes(),
-        "token_count": view.tokens.len(),
-        "token": view.tokens.first().map(i64::to_string),
-        "owns": 1.0,
-        "owns_is_effective": note.is_none(),
-    });
-    Ok(Json(json!({ "nodes": [node], "note": note })))
+    let node = Node {
+        data_center: view.options.data_center.clone(),
+        rack: view.options.rack.clone(),
+        address: view.listen().ip().to_string(),
+        host_id: view.host_id.to_string(),
+        is_up: true,
+        state: "normal".into(),
+        load_bytes: Some(stats.load_bytes()),
+        token_count: view.tokens.len() as u64,
+        token: view.tokens.first().map(i64::to_string),
+        owns: Some(1.0),
+        owns_is_effective: note.is_none(),
+    };
+    Ok(Json(Status { nodes: vec![node], note: note.map(str::to_owned) }))
 }
 
 /// Why ownership means little, if it does.

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use axum::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use management::{ChosenLength, ChunkLength, Keyspace, LengthCost, Prefetch, Table};
 use schema::Schema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use storage::{ChunkLengthStats, PrefetchState, PrefetchStats, TableStats};
 
 use super::answer::{Answer, Refusal};
@@ -42,39 +42,35 @@ impl Selected {
     }
 }
 
-pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answer {
+pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answer<management::TableStats> {
     selected.check(&*state.schema().await?)?;
     let stats = NodeStats::collect(&state.shards).await?;
     let snapshots = snapshot_bytes(state).await?;
-    let mut keyspaces: Vec<(String, TableStats, Vec<Value>)> = Vec::new();
+    let mut keyspaces: Vec<(TableStats, Keyspace)> = Vec::new();
     for ((keyspace, table), stats) in &stats.tables {
         if !selected.includes(keyspace, table) {
             continue;
         }
-        if keyspaces.last().is_none_or(|(name, ..)| name != keyspace) {
-            keyspaces.push((keyspace.clone(), TableStats::default(), Vec::new()));
+        if keyspaces.last().is_none_or(|(_, shown)| shown.name != *keyspace) {
+            let shown = Keyspace { name: keyspace.clone(), ..Keyspace::default() };
+            keyspaces.push((TableStats::default(), shown));
         }
-        if let Some((_, total, tables)) = keyspaces.last_mut() {
+        if let Some((total, shown)) = keyspaces.last_mut() {
             total.add(stats);
             let snapshots = snapshots.get(&(keyspace.clone(), table.clone())).copied().unwrap_or(0);
-            tables.push(table_json(table, stats, snapshots));
+            shown.tables.push(shown_table(table, stats, snapshots));
         }
     }
-    let keyspaces: Vec<Value> =
-        keyspaces.into_iter().map(|(name, total, tables)| keyspace_json(&name, &total, tables)).collect();
-    Ok(Json(json!({ "keyspaces": keyspaces })))
-}
-
-fn keyspace_json(name: &str, total: &TableStats, tables: Vec<Value>) -> Value {
-    json!({
-        "name": name,
-        "read_count": total.read_count,
-        "read_total_us": total.read_nanos / 1000,
-        "write_count": total.write_count,
-        "write_total_us": total.write_nanos / 1000,
-        "pending_flushes": total.pending_flushes,
-        "tables": tables,
-    })
+    let with_total = |(total, shown): (TableStats, Keyspace)| Keyspace {
+        read_count: total.read_count,
+        read_total_us: total.read_nanos / 1000,
+        write_count: total.write_count,
+        write_total_us: total.write_nanos / 1000,
+        pending_flushes: total.pending_flushes,
+        ..shown
+    };
+    let keyspaces = keyspaces.into_iter().map(with_total).collect();
+    Ok(Json(management::TableStats { keyspaces }))
 }
 
 /// Bytes that only snapshots hold, by keyspace and table.
@@ -86,94 +82,90 @@ async fn snapshot_bytes(state: &ManagementState) -> Result<BTreeMap<(String, Str
     Ok(bytes)
 }
 
-fn table_json(name: &str, stats: &TableStats, snapshot_bytes: u64) -> Value {
+fn shown_table(name: &str, stats: &TableStats, snapshot_bytes: u64) -> Table {
     let (live, tombstones) = (stats.live_rows_per_read, stats.tombstones_per_read);
     let not_repaired = stats.repaired_bytes + stats.pending_repair_bytes;
-    let mut table = json!({
-        "name": name,
-        "is_index": false,
-        "sstable_count": stats.sstable_count,
-        "old_sstable_count": stats.old_sstable_count,
-        "sstable_size_max_bytes": stats.sstable_bytes_max,
-        "space_live_bytes": stats.space_used_live,
-        "space_total_bytes": stats.space_used_total,
-        "space_snapshots_bytes": snapshot_bytes,
-        "off_heap_bytes": stats.file_index_bytes(),
-        "compressed_bytes": stats.compressed_bytes,
-        "uncompressed_bytes": stats.uncompressed_bytes,
-        "partition_count_estimate": stats.estimated_partition_count,
-        "memtable_cell_count": stats.memtable_cell_count,
-        "memtable_bytes": stats.memtable_data_size,
-        "memtable_off_heap_bytes": 0,
-        "memtable_switch_count": stats.memtable_switch_count,
-        "speculative_retries": 0,
-        "read_count": stats.read_count,
-        "read_total_us": stats.read_nanos / 1000,
-        "write_count": stats.write_count,
-        "write_total_us": stats.write_nanos / 1000,
-        "pending_flushes": stats.pending_flushes,
-        "repaired_bytes": stats.repaired_bytes,
-        "unrepaired_bytes": stats.uncompressed_bytes.saturating_sub(not_repaired),
-        "pending_repair_bytes": stats.pending_repair_bytes,
-        "filter_false_positives": stats.filter_false_positives,
-        "filter_false_ratio": stats.filter_false_ratio(),
-        "filter_bytes": stats.filter_disk_bytes,
-        "filter_off_heap_bytes": stats.filter_bytes,
-        "index_summary_off_heap_bytes": stats.index_summary_bytes,
-        "compression_metadata_off_heap_bytes": stats.compression_metadata_bytes,
-        "partition_min_bytes": stats.partition_bytes.min,
-        "partition_max_bytes": stats.partition_bytes.max,
-        "partition_mean_bytes": stats.partition_bytes.mean(),
-        "live_cells_per_slice_mean": live.mean(),
-        "live_cells_per_slice_max": live.max,
-        "tombstones_per_slice_mean": tombstones.mean(),
-        "tombstones_per_slice_max": tombstones.max,
-        "droppable_tombstone_ratio": stats.droppable_tombstone_ratio(),
-        "damaged_files": stats.damaged_files,
-    });
-    // One macro call takes no more.
-    table["file_memory_bytes"] = stats.file_memory_bytes.into();
-    table["current_sstable_count"] = stats.current_sstable_count.into();
-    table["current_compressed_bytes"] = stats.current_compressed_bytes.into();
-    table["cache_hits"] = stats.cache_hit_count.into();
-    table["cache_misses"] = stats.cache_miss_count.into();
-    table["prefetch"] = stats.prefetch.as_ref().map_or(Value::Null, prefetch_json);
-    table["chunk_length"] = stats.chunk_length.as_ref().map_or(Value::Null, chunk_length_json);
-    table
+    Table {
+        name: name.into(),
+        is_index: false,
+        sstable_count: stats.sstable_count,
+        old_sstable_count: stats.old_sstable_count,
+        sstable_size_max_bytes: stats.sstable_bytes_max,
+        space_live_bytes: stats.space_used_live,
+        space_total_bytes: stats.space_used_total,
+        space_snapshots_bytes: snapshot_bytes,
+        off_heap_bytes: stats.file_index_bytes(),
+        compressed_bytes: stats.compressed_bytes,
+        uncompressed_bytes: stats.uncompressed_bytes,
+        partition_count_estimate: stats.estimated_partition_count,
+        memtable_cell_count: stats.memtable_cell_count,
+        memtable_bytes: stats.memtable_data_size,
+        memtable_off_heap_bytes: 0,
+        memtable_switch_count: stats.memtable_switch_count,
+        speculative_retries: 0,
+        read_count: stats.read_count,
+        read_total_us: stats.read_nanos / 1000,
+        write_count: stats.write_count,
+        write_total_us: stats.write_nanos / 1000,
+        pending_flushes: stats.pending_flushes,
+        repaired_bytes: stats.repaired_bytes,
+        unrepaired_bytes: stats.uncompressed_bytes.saturating_sub(not_repaired),
+        pending_repair_bytes: stats.pending_repair_bytes,
+        filter_false_positives: stats.filter_false_positives,
+        filter_false_ratio: stats.filter_false_ratio(),
+        filter_bytes: stats.filter_disk_bytes,
+        filter_off_heap_bytes: stats.filter_bytes,
+        index_summary_off_heap_bytes: stats.index_summary_bytes,
+        compression_metadata_off_heap_bytes: stats.compression_metadata_bytes,
+        partition_min_bytes: stats.partition_bytes.min,
+        partition_max_bytes: stats.partition_bytes.max,
+        partition_mean_bytes: stats.partition_bytes.mean(),
+        live_cells_per_slice_mean: live.mean(),
+        live_cells_per_slice_max: live.max,
+        tombstones_per_slice_mean: tombstones.mean(),
+        tombstones_per_slice_max: tombstones.max,
+        droppable_tombstone_ratio: stats.droppable_tombstone_ratio(),
+        damaged_files: stats.damaged_files.clone(),
+        file_memory_bytes: stats.file_memory_bytes,
+        current_sstable_count: Some(stats.current_sstable_count),
+        current_compressed_bytes: stats.current_compressed_bytes,
+        cache_hits: stats.cache_hit_count,
+        cache_misses: stats.cache_miss_count,
+        prefetch: stats.prefetch.as_ref().map(shown_prefetch),
+        chunk_length: stats.chunk_length.as_ref().map(shown_chunk_length),
+    }
 }
 
 /// What came into memory after the start, before anybody asked.
-fn prefetch_json(stats: &PrefetchStats) -> Value {
+fn shown_prefetch(stats: &PrefetchStats) -> Prefetch {
     let state = match stats.state {
         PrefetchState::NotBegun => "not begun",
         PrefetchState::Going => "going on",
         PrefetchState::Full => "full",
         PrefetchState::Done => "done",
     };
-    json!({
-        "wanted": stats.wanted.text(),
-        "state": state,
-        "planned_chunks": stats.planned_chunks,
-        "read_chunks": stats.read_chunks,
-        "read_bytes": stats.read_bytes,
-    })
+    Prefetch {
+        wanted: stats.wanted.text().into(),
+        state: state.into(),
+        planned_chunks: stats.planned_chunks,
+        read_chunks: stats.read_chunks,
+        read_bytes: stats.read_bytes,
+    }
 }
 
 /// What is chosen for a table with `'chunk_length_in_kb': 'auto'`, and why.
-fn chunk_length_json(stats: &ChunkLengthStats) -> Value {
-    let chosen =
-        stats.shards_by_bytes.iter().map(|(bytes, shards)| json!({"bytes": bytes, "shards": shards}));
+fn shown_chunk_length(stats: &ChunkLengthStats) -> ChunkLength {
+    let chosen = |(bytes, shards): (&u32, &u64)| ChosenLength { bytes: u64::from(*bytes), shards: *shards };
     let reads = &stats.cold_reads;
-    let costs =
-        ChunkLengthStats::CHOICES.map(|bytes| json!({"bytes": bytes, "read_bytes": reads.cost_mean(bytes)}));
-    json!({
-        "chosen": chosen.collect::<Vec<_>>(),
-        "cold_reads": reads.read_count,
-        "cold_range_reads": reads.range_count,
-        "cold_reads_min": ChunkLengthStats::READS_MIN,
-        "wanted_bytes_mean": reads.wanted_bytes_mean(),
-        "costs": costs,
-    })
+    let cost = |bytes| LengthCost { bytes: u64::from(bytes), read_bytes: reads.cost_mean(bytes) };
+    ChunkLength {
+        chosen: stats.shards_by_bytes.iter().map(chosen).collect(),
+        cold_reads: reads.read_count,
+        cold_range_reads: reads.range_count,
+        cold_reads_min: ChunkLengthStats::READS_MIN,
+        wanted_bytes_mean: reads.wanted_bytes_mean(),
+        costs: ChunkLengthStats::CHOICES.map(cost).into(),
+    }
 }
 
 type Figure = fn(&TableStats) -> f64;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
+use management::{Done, Timeouts};
 use query::TimeoutKind;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
 
 use super::ManagementState;
 use super::answer::{Answer, Refusal};
@@ -17,11 +17,10 @@ pub(super) fn routes() -> Router<ManagementState> {
     Router::new().route("/v1/timeouts", get(all).post(set))
 }
 
-async fn all(State(state): State<ManagementState>) -> Answer {
+async fn all(State(state): State<ManagementState>) -> Answer<Timeouts> {
     let timeouts = &state.view.options.timeouts;
-    let millis = |kind: TimeoutKind| (kind.name().to_owned(), json!(millis(timeouts.get(kind))));
-    let by_kind: Map<String, Value> = TimeoutKind::ALL.map(millis).into_iter().collect();
-    Ok(Json(json!({ "milliseconds": by_kind })))
+    let millis = |kind: TimeoutKind| (kind.name().to_owned(), millis(timeouts.get(kind)));
+    Ok(Json(Timeouts { milliseconds: TimeoutKind::ALL.map(millis).into_iter().collect() }))
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,7 +30,7 @@ struct Wanted {
     milliseconds: u64,
 }
 
-async fn set(State(state): State<ManagementState>, Body(wanted): Body<Wanted>) -> Answer {
+async fn set(State(state): State<ManagementState>, Body(wanted): Body<Wanted>) -> Answer<Done> {
     let Some(kind) = TimeoutKind::ALL.into_iter().find(|kind| kind.name() == wanted.kind) else {
         let names = TimeoutKind::ALL.map(TimeoutKind::name).join(", ");
         return Err(Refusal::wrong(format!("there is no timeout '{}': {names}", wanted.kind)));
@@ -41,7 +40,7 @@ async fn set(State(state): State<ManagementState>, Body(wanted): Body<Wanted>) -
     }
     state.view.options.timeouts.set(kind, Duration::from_millis(wanted.milliseconds));
     tracing::info!(kind = kind.name(), milliseconds = wanted.milliseconds, "a request timeout is set");
-    Ok(Json(json!({})))
+    Ok(Json(Done {}))
 }
 
 fn millis(time: Duration) -> u64 {

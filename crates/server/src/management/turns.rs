@@ -3,18 +3,18 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use management::Turns;
 use runtime::TurnFigures;
-use serde_json::{Value, json};
 
 /// A shard's longest turns.
-pub(super) fn answer((shard, figures): (usize, &Arc<TurnFigures>)) -> Value {
+pub(super) fn answer((shard, figures): (usize, &Arc<TurnFigures>)) -> Turns {
     let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-    json!({
-        "shard": shard,
-        "longest_own_micros": micros(figures.own_longest()),
-        "longest_queued_micros": micros(figures.queued_longest()),
-        "over_limit_count": figures.long_count(),
-    })
+    Turns {
+        shard: shard as u64,
+        longest_own_micros: micros(figures.own_longest()),
+        longest_queued_micros: micros(figures.queued_longest()),
+        over_limit_count: figures.long_count(),
+    }
 }
 
 /// Appends a histogram of all shards' turns in Prometheus' text form.
