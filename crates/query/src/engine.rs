@@ -304,7 +304,7 @@ impl Inner {
 
     /// Tells the log now and then that prepared statements make room for others: each of them comes again.
     fn tell_evictions(&self) {
-        if let Some(count) = self.texts.evictions_to_tell(self.coordinator.now_millis()) {
+        if let Some(count) = self.texts.evictions_to_report(self.coordinator.now_millis()) {
             let mebibytes = self.texts.limits().text_bytes as f64 / f64::from(1 << 20);
             tracing::warn!(
                 count,

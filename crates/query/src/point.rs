@@ -277,8 +277,9 @@ impl Engine {
             let Outcomes { done, doubtful, error } = coordinator.write_each(owner, mutations).await;
             // Why others were not written is found out by those who write them again.
             let error = error.filter(|_| !doubtful.is_empty());
-            let told = error.map(|error| QueryError::of_write(error.into(), consistency, WriteType::Simple));
-            PointsWritten { done, doubtful, error: told }
+            let reported =
+                error.map(|error| QueryError::of_write(error.into(), consistency, WriteType::Simple));
+            PointsWritten { done, doubtful, error: reported }
         }
     }
 }

@@ -70,7 +70,7 @@ pub use process::{
 pub use random::{OsRandom, Random, SeededRandom};
 pub use residence::{Door, Residence};
 pub use shard_threads::{ShardOptions, ShardThreads};
-pub use turns::{Piece, TURN_MAX, TurnFigures, measured, spawn_local, told, told_as};
+pub use turns::{Piece, TURN_MAX, TurnFigures, labelled, labelled_future, measured, spawn_local};
 
 /// Everything of the outside that a node may touch. Cheap to clone.
 #[derive(Clone, Debug)]

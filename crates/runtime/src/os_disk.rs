@@ -32,7 +32,7 @@ fn held_by(file: &mut File) -> io::Error {
 pub struct OsDisk {
     access: DiskAccess,
     /// Whether it was logged that a file system has no reads past the page cache.
-    refusal_was_told: Arc<AtomicBool>,
+    refusal_is_logged: Arc<AtomicBool>,
 }
 
 impl OsDisk {
@@ -43,7 +43,7 @@ impl OsDisk {
 
     /// The real disk, read in a chosen way.
     pub fn with_access(access: DiskAccess) -> OsDisk {
-        OsDisk { access, refusal_was_told: Arc::default() }
+        OsDisk { access, refusal_is_logged: Arc::default() }
     }
 }
 
@@ -211,7 +211,7 @@ impl OsFile {
         match DirectFile::reopen(&self.path, &self.file) {
             Ok(direct) => Some(Arc::new(direct)),
             Err(error) => {
-                if !self.disk.refusal_was_told.swap(true, Ordering::Relaxed) {
+                if !self.disk.refusal_is_logged.swap(true, Ordering::Relaxed) {
                     let path = self.path.display();
                     tracing::warn!(%path, %error, "can not be read past the page cache: read through it");
                 }

@@ -264,16 +264,16 @@ mod tests {
         // SAFETY: nothing of the state is kept.
         assert_eq!(unsafe { home.visit(|number: &u64| *number) }, None);
         let options = ShardOptions { shard_count: 1, pinned: false, doors: vec![door], turns: Vec::new() };
-        let (go_on, told) = tokio::sync::oneshot::channel::<()>();
-        let told = Arc::new(std::sync::Mutex::new(Some(told)));
+        let (go_on, signal) = tokio::sync::oneshot::channel::<()>();
+        let signal = Arc::new(std::sync::Mutex::new(Some(signal)));
         let threads = ShardThreads::start(options, {
             let home = Arc::clone(&home);
             move |_| {
-                let (home, told) = (Arc::clone(&home), Arc::clone(&told));
+                let (home, signal) = (Arc::clone(&home), Arc::clone(&signal));
                 async move {
                     home.move_in(Rc::new(7));
-                    let told = told.lock().expect("lock").take().expect("one shard");
-                    _ = told.await;
+                    let signal = signal.lock().expect("lock").take().expect("one shard");
+                    _ = signal.await;
                     home.move_out();
                 }
             }

@@ -94,9 +94,9 @@ impl TurnFigures {
     /// How many turns took up to how long, shortest first, and not less than the line before; without empty lines.
     pub fn histogram(&self) -> Vec<(Duration, u64)> {
         let counts = self.counts.iter().enumerate();
-        let told =
+        let counted =
             counts.map(|(index, count)| (self.rate.duration(1 << index), count.load(Ordering::Relaxed)));
-        told.filter(|(_, count)| *count > 0).collect()
+        counted.filter(|(_, count)| *count > 0).collect()
     }
 
     /// The longest turn, without what it stood in the kernel's run queue.
@@ -123,7 +123,7 @@ struct Meter {
     asked: Cell<Ticks>,
     /// What the kernel said.
     said: Cell<Schedule>,
-    told: Cell<Option<Ticks>>,
+    reported: Cell<Option<Ticks>>,
     /// Who kept the turn longest, and for how many ticks.
     culprit: RefCell<Option<(u64, String)>>,
     /// Where the kernel tells it; `None` if it does not.
@@ -144,7 +144,7 @@ pub(crate) fn measure_this_thread(figures: Arc<TurnFigures>) {
             begun: Cell::new(now),
             asked: Cell::new(now),
             said: Cell::default(),
-            told: Cell::default(),
+            reported: Cell::default(),
             culprit: RefCell::default(),
             schedule: RefCell::new(open_schedule()),
         });
@@ -198,7 +198,7 @@ pub async fn measured<F: Future>(what: &'static str, future: F) -> F::Output {
 }
 
 /// Does something; where a turn was long because of it, the log has these words of it.
-pub fn told<T>(words: impl Fn() -> String, act: impl FnOnce() -> T) -> T {
+pub fn labelled<T>(words: impl Fn() -> String, act: impl FnOnce() -> T) -> T {
     METER.with(|meter| match meter.get() {
         None => act(),
         Some(meter) => {
@@ -210,10 +210,10 @@ pub fn told<T>(words: impl Fn() -> String, act: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The same future, told as [`told`] says each time that it goes on.
-pub async fn told_as<F: Future>(words: impl Fn() -> String, future: F) -> F::Output {
+/// The same future, labelled as by [`labelled`] each time that it goes on.
+pub async fn labelled_future<F: Future>(words: impl Fn() -> String, future: F) -> F::Output {
     let mut future = pin!(future);
-    poll_fn(|context| told(&words, || future.as_mut().poll(context))).await
+    poll_fn(|context| labelled(&words, || future.as_mut().poll(context))).await
 }
 
 impl Meter {
@@ -264,8 +264,8 @@ impl Meter {
         figures.long_count.fetch_add(1, Ordering::Relaxed);
         let pause = figures.rate.ticks(TOLD_EVERY);
         let is_longest = nanos(own) > longest_before;
-        if is_longest || self.told.get().is_none_or(|told| now.since(told) > pause) {
-            self.told.set(Some(now));
+        if is_longest || self.reported.get().is_none_or(|reported| now.since(reported) > pause) {
+            self.reported.set(Some(now));
             let rate = &figures.rate;
             let (culprit_took, culprit) =
                 culprit.map(|(ticks, words)| (rate.duration(ticks), words)).unwrap_or_default();
@@ -342,7 +342,8 @@ mod tests {
             scope.spawn(|| {
                 run(&Arc::default(), async {
                     for (millis, name) in [(6, "short"), (30, "long"), (7, "later")] {
-                        told_as(|| name.to_owned(), async { spin(Duration::from_millis(millis)) }).await;
+                        labelled_future(|| name.to_owned(), async { spin(Duration::from_millis(millis)) })
+                            .await;
                     }
                     METER.with(|meter| {
                         let culprit = meter.get().and_then(|meter| meter.culprit.borrow().clone());

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub struct RequestWays {
     /// Prepared reads of one row, answered in the turn in which they came.
-    pub reads_at_once: WayCount,
+    pub plain_reads: WayCount,
     /// Prepared writes of one row, likewise.
-    pub writes_at_once: WayCount,
+    pub plain_writes: WayCount,
     /// Prepared reads of one row that went to another shard together.
-    pub reads_sent: WayCount,
+    pub remote_reads: WayCount,
     /// Prepared writes of one row, likewise, or that waited for the disk together.
-    pub writes_sent: WayCount,
+    pub remote_writes: WayCount,
     /// All others.
     pub full: WayCount,
 }

@@ -155,7 +155,7 @@ fn check_single_row(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), Sst
         let chunk = file.chunks().read_one(id)?;
         file.fetch_wanted(search, &chunk, offset);
         if matches!(search, PartitionSearch::Data { .. }) {
-            break told(file.single_row_at(&key, &chunk, offset));
+            break found_of(file.single_row_at(&key, &chunk, offset));
         }
         search = file.go_on(search, &key, &chunk);
     };
@@ -177,35 +177,35 @@ fn check_single_row(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), Sst
 }
 
 /// A partition of at most one row.
-type Told = (DeletionTime, Option<Row>);
+type Found = (DeletionTime, Option<Row>);
 
 /// What was found, checked against what of it can be told where it lies; `None` when it is for a cursor.
-fn told(found: SingleRowFound<'_>) -> Option<Option<Told>> {
+fn found_of(found: SingleRowFound<'_>) -> Option<Option<Found>> {
     let partition = match found {
         SingleRowFound::ForCursor(_) => return None,
         SingleRowFound::Absent => return Some(None),
         SingleRowFound::Partition(partition) => partition,
     };
-    let told = (partition.deletion(), partition.row().ok()?);
-    check_values(&told, partition.values().as_deref());
-    check_merged(&told, &partition);
-    Some(Some(told))
+    let read = (partition.deletion(), partition.row().ok()?);
+    check_values(&read, partition.values().as_deref());
+    check_merged(&read, &partition);
+    Some(Some(read))
 }
 
 /// A row that is merged with nothing is the row.
-fn check_merged(told: &Told, partition: &SingleRowPartition<'_>) {
+fn check_merged(found: &Found, partition: &SingleRowPartition<'_>) {
     let mut merge = CellMerge::default();
     if partition.merge_into(&mut merge).is_some() {
-        assert!(told.0.is_live(), "merged from {told:?}");
+        assert!(found.0.is_live(), "merged from {found:?}");
         let merged = merge.build(&[], DeletionTime::LIVE, Vec::new()).finish();
-        assert_eq!(Some(&merged).filter(|row| !row.is_empty()), told.1.as_ref());
+        assert_eq!(Some(&merged).filter(|row| !row.is_empty()), found.1.as_ref());
     }
 }
 
 /// Values that are shown where they lie are those of the row.
-fn check_values(told: &Told, values: Option<&RowValues<'_>>) {
+fn check_values(found: &Found, values: Option<&RowValues<'_>>) {
     let Some(values) = values else { return };
-    let (DeletionTime::LIVE, Some(row)) = told else { panic!("values of {told:?}") };
+    let (DeletionTime::LIVE, Some(row)) = found else { panic!("values of {found:?}") };
     let of_row = row.columns().map(|column| match column.data {
         ColumnData::Simple(cell) if cell.timestamp == row.liveness().timestamp => (column.id, cell.value),
         other => panic!("shown as a value: {other:?}"),

@@ -17,8 +17,8 @@ use rows::{
 };
 use schema::{Column, Table};
 
-/// Can a deletion of a partition not be told as such?
-pub(crate) fn is_untold(deletion: DeletionTime) -> bool {
+/// Has the format no way to write a deletion of a partition as such?
+pub(crate) fn is_unwritable(deletion: DeletionTime) -> bool {
     !deletion.is_live() && deletion.timestamp < 0
 }
 
@@ -38,13 +38,13 @@ impl SpreadDeletion {
         let deletion = header.deletion;
         let rows: Vec<Row> =
             static_tombstones(deletion, table).into_iter().chain(header.static_row.clone()).collect();
-        let told = PartitionHeader {
+        let written = PartitionHeader {
             key: header.key.clone(),
             deletion: DeletionTime::LIVE,
             static_row: merge_rows(&rows, DeletionTime::LIVE, table),
         };
         let has_clustering = !table.clustering_types().is_empty();
-        (told, SpreadDeletion { deletion, has_clustering, is_begun: false, is_ended: false })
+        (written, SpreadDeletion { deletion, has_clustering, is_begun: false, is_ended: false })
     }
 
     /// What is written for the next item of the partition.
@@ -53,7 +53,7 @@ impl SpreadDeletion {
         let marker = match item {
             Unfiltered::Row(row) if !self.has_clustering => {
                 self.is_begun = true;
-                let rows = [row.clone(), self.lone_deletion()];
+                let rows = [row.clone(), self.deletion_row()];
                 return merge_rows(&rows, DeletionTime::LIVE, table)
                     .map(Unfiltered::Row)
                     .into_iter()
@@ -90,7 +90,7 @@ impl SpreadDeletion {
     pub(crate) fn end(mut self) -> Vec<Unfiltered> {
         assert!(self.is_begun || !self.is_ended, "a range that is ended was begun");
         if !self.has_clustering {
-            return if self.is_begun { Vec::new() } else { vec![Unfiltered::Row(self.lone_deletion())] };
+            return if self.is_begun { Vec::new() } else { vec![Unfiltered::Row(self.deletion_row())] };
         }
         let mut items = Vec::from_iter(self.open());
         if !self.is_ended {
@@ -104,7 +104,7 @@ impl SpreadDeletion {
         is_first.then(|| Unfiltered::Marker(Marker::at(&Slice::ALL.start, self.deletion)))
     }
 
-    fn lone_deletion(&self) -> Row {
+    fn deletion_row(&self) -> Row {
         RowBuilder::new(&Clustering::EMPTY, Liveness::NONE, self.deletion).finish()
     }
 }

@@ -15,7 +15,7 @@ use crate::bloom::{FilterWriter, KeyHash};
 use crate::data::{END_OF_PARTITION, Encoder, Layout, write_whole_deletion};
 use crate::partition_index::{PartitionIndexWriter, PartitionPlace};
 use crate::row_index::{Block, RowIndexWriter};
-use crate::spread::{SpreadDeletion, is_untold};
+use crate::spread::{SpreadDeletion, is_unwritable};
 use crate::statistics::{Collector, Header, Statistics, clustering_names};
 use crate::{
     Component, Descriptor, KeptChunks, SstableError, TableSummary, WriterOptions, delete_table_file,
@@ -70,7 +70,7 @@ struct Partition {
 #[derive(Clone, Debug)]
 enum ItemPlace {
     /// The one row of a partition of a table without clustering columns.
-    Lone,
+    SingleRow,
     Row(Row),
     Marker(Clustering, bool),
 }
@@ -78,7 +78,7 @@ enum ItemPlace {
 impl ItemPlace {
     fn of(item: &Unfiltered, table: &Table) -> Self {
         match item {
-            Unfiltered::Row(_) if table.clustering_types().is_empty() => ItemPlace::Lone,
+            Unfiltered::Row(_) if table.clustering_types().is_empty() => ItemPlace::SingleRow,
             Unfiltered::Row(row) => ItemPlace::Row(row.clone()),
             Unfiltered::Marker(marker) => ItemPlace::Marker(marker.prefix.clone(), marker.is_before),
         }
@@ -87,7 +87,7 @@ impl ItemPlace {
     /// The place as the start or the end of what is covered.
     fn bound(&self, is_start: bool) -> Bound {
         let (prefix, is_before) = match self {
-            ItemPlace::Lone => (Clustering::EMPTY, is_start),
+            ItemPlace::SingleRow => (Clustering::EMPTY, is_start),
             ItemPlace::Row(row) => (row.clustering(), is_start),
             ItemPlace::Marker(prefix, is_before) => (prefix.clone(), *is_before),
         };
@@ -104,7 +104,7 @@ impl ItemPlace {
         out.clear();
         let types = table.clustering_types();
         match self {
-            ItemPlace::Lone => {
+            ItemPlace::SingleRow => {
                 let none = std::iter::empty();
                 byte_comparable::clustering(types, none, ClusteringBoundKind::Clustering, out);
             }
@@ -175,11 +175,11 @@ impl TableWriter {
     /// # Errors
     /// The disk fails, or the call is out of turn.
     pub fn start_partition(&mut self, header: &PartitionHeader) -> Result<(), SstableError> {
-        if !is_untold(header.deletion) {
+        if !is_unwritable(header.deletion) {
             return self.begin_partition(header);
         }
-        let (told, spread) = SpreadDeletion::begin(header, &self.table);
-        self.begin_partition(&told)?;
+        let (written, spread) = SpreadDeletion::begin(header, &self.table);
+        self.begin_partition(&written)?;
         self.spread = Some(spread);
         Ok(())
     }
@@ -274,7 +274,7 @@ impl TableWriter {
         partition.last_item = position;
         let filled = self.data.position() - partition.start - block_start;
         // What is open where a block begins is told as the deletion of a partition is.
-        if filled >= u64::from(self.options.row_index_block_bytes) && !is_untold(partition.open) {
+        if filled >= u64::from(self.options.row_index_block_bytes) && !is_unwritable(partition.open) {
             self.end_block(&mut partition)?;
         }
         self.partition = Some(partition);

@@ -103,7 +103,7 @@ where
         // As in a task of its own, a panic ends this errand only: its asker is told.
         let begun = caught(|| {
             let mut doing = Box::pin(trace::carry(trace, work(Rc::clone(shard))));
-            let result = runtime::told(name_of::<Work>, || poll_once(doing.as_mut()));
+            let result = runtime::labelled(name_of::<Work>, || poll_once(doing.as_mut()));
             (doing, result)
         });
         match begun {

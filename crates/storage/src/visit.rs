@@ -31,7 +31,7 @@ impl ShardHandle {
         let command = command.clone();
         let read = move |shard: Rc<Shard>| async move {
             let words = || format!("a read of {}.{}", command.table.keyspace(), command.table.name());
-            runtime::told_as(words, shard.read(&command)).await
+            runtime::labelled_future(words, shard.read(&command)).await
         };
         Box::pin(self.ask(owner, read)).await?
     }

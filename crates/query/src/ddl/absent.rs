@@ -17,15 +17,15 @@ pub(super) fn drop_index(drop: &Drop, context: &Context<'_>) -> Result<Planned, 
 
 pub(super) fn drop_view(drop: &Drop, context: &Context<'_>) -> Result<Planned, QueryError> {
     let (keyspace, name) = (context.keyspace_of(&drop.name)?, &drop.name.name);
-    let told = || format!("Materialized view '{keyspace}.{}' doesn't exist", name.as_str());
-    drop_absent(keyspace, drop.if_exists, told)
+    let message = || format!("Materialized view '{keyspace}.{}' doesn't exist", name.as_str());
+    drop_absent(keyspace, drop.if_exists, message)
 }
 
 pub(super) fn drop_trigger(drop: &DropTrigger, context: &Context<'_>) -> Result<Planned, QueryError> {
     let (keyspace, table) = (context.keyspace_of(&drop.table)?, &drop.table.name);
-    let told =
+    let message =
         || format!("Trigger '{}' on '{keyspace}.{}' doesn't exist", drop.name.as_str(), table.as_str());
-    drop_absent(keyspace, drop.if_exists, told)
+    drop_absent(keyspace, drop.if_exists, message)
 }
 
 /// `kind` is `Function` or `Aggregate`.
@@ -85,8 +85,8 @@ fn without_implied_frozen(name: &CqlTypeName) -> CqlTypeName {
 fn drop_absent(
     keyspace: &str,
     if_exists: bool,
-    told: impl FnOnce() -> String,
+    message: impl FnOnce() -> String,
 ) -> Result<Planned, QueryError> {
     check_statement_keyspace(keyspace)?;
-    if if_exists { Ok(Planned::nothing()) } else { Err(QueryError::Invalid(told())) }
+    if if_exists { Ok(Planned::nothing()) } else { Err(QueryError::Invalid(message())) }
 }

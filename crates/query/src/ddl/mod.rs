@@ -88,8 +88,8 @@ impl Planned {
         Planned { change: None, response: ResponseKind::Void, warnings: Vec::new() }
     }
 
-    fn change(change: Transformation, told: SchemaChange) -> Self {
-        Planned { change: Some(change), response: ResponseKind::SchemaChange(told), warnings: Vec::new() }
+    fn change(change: Transformation, reported: SchemaChange) -> Self {
+        Planned { change: Some(change), response: ResponseKind::SchemaChange(reported), warnings: Vec::new() }
     }
 }
 

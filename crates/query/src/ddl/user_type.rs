@@ -46,15 +46,15 @@ pub(super) fn create(create: &CreateType, context: &Context<'_>) -> Result<Plann
 
 /// The change to this definition, if all that uses it stays small enough.
 fn put(change: ChangeType, context: &Context<'_>, definition: UserType) -> Result<Planned, QueryError> {
-    let told = object_change(change, ChangeTarget::Type, &definition.keyspace, &definition.name);
+    let reported = object_change(change, ChangeTarget::Type, &definition.keyspace, &definition.name);
     let name = definition.name.clone();
     let cql_type = CqlType::UserDefined { definition: Arc::new(definition), frozen: false };
     type_size::check(&cql_type)?;
     let transformation = Transformation::PutType { cql_type };
     if change == ChangeType::Updated {
-        check_users(&transformation, &told.keyspace, &name, context)?;
+        check_users(&transformation, &reported.keyspace, &name, context)?;
     }
-    Ok(Planned::change(transformation, told))
+    Ok(Planned::change(transformation, reported))
 }
 
 /// Looks at the types and tables that use a definition as they will be.

@@ -62,13 +62,13 @@ impl Inner {
             virtual_tables: &*self.virtual_tables,
             consistency: options.consistency,
             timeouts: &self.timeouts,
-            told: RefCell::default(),
+            tombstones: RefCell::default(),
         };
         let result = select::execute(plan, &reader, bindings, options, room).await;
-        let tombstones = reader.told.into_inner();
+        let tombstones = reader.tombstones.into_inner();
         let aggregated = aggregate_warning(plan).map(str::to_owned);
         let warnings =
-            aggregated.into_iter().chain(tombstones.iter().map(|told| told.text.clone())).collect();
+            aggregated.into_iter().chain(tombstones.iter().map(|warning| warning.text.clone())).collect();
         match result {
             Ok(rows) => Ok(Response { kind: ResponseKind::Rows(rows), warnings, tombstones }),
             Err(QueryError::TooManyTombstones(failure)) => {

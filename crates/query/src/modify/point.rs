@@ -59,7 +59,7 @@ impl ModifyPlan {
             && self.using.time_to_live.is_none()
             && self.statics.is_empty()
             && !self.table.is_counter();
-        let key = Marked::of(self.restrictions.lone_key()?)?;
+        let key = Marked::of(self.restrictions.single_key()?)?;
         let column = |change: &ColumnChange| match change.operations.as_slice() {
             [Operation::Set(term)] if !change.cql_type.is_multi_cell() => {
                 Some((change.id, Marked::of(term)?))

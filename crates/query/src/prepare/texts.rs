@@ -55,24 +55,24 @@ pub struct PreparedTexts {
 #[derive(Debug)]
 struct Kept {
     by_id: WeighedLru<[u8; 16], Arc<PreparedText>, IdHash>,
-    told: Told,
+    reported: Reported,
 }
 
-/// What the log was told of evictions.
+/// What the log has of evictions.
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     evicted_count: u64,
     at_millis: Option<i64>,
 }
 
 /// The log is told of evictions once in so many milliseconds, as by Cassandra.
-const TELL_EVERY_MILLIS: i64 = 60_000;
+const REPORT_EVERY_MILLIS: i64 = 60_000;
 
 impl PreparedTexts {
     /// Keeps texts, and has shards keep plans, of up to that many bytes.
     pub fn new(limits: PreparedLimits) -> Self {
         let by_id = WeighedLru::new(limits.text_bytes);
-        let kept = Mutex::new(Kept { by_id, told: Told::default() });
+        let kept = Mutex::new(Kept { by_id, reported: Reported::default() });
         PreparedTexts { limits, kept, plan_bytes: AtomicUsize::new(0) }
     }
 
@@ -115,14 +115,16 @@ impl PreparedTexts {
     }
 
     /// How many were evicted since the log was told last, if it is time to tell it again.
-    pub(crate) fn evictions_to_tell(&self, now_millis: i64) -> Option<u64> {
+    pub(crate) fn evictions_to_report(&self, now_millis: i64) -> Option<u64> {
         let kept = &mut *self.kept();
         let evicted_count = kept.by_id.evicted_count();
-        let is_time = kept.told.at_millis.is_none_or(|at| now_millis.saturating_sub(at) >= TELL_EVERY_MILLIS);
-        if evicted_count == kept.told.evicted_count || !is_time {
+        let is_time =
+            kept.reported.at_millis.is_none_or(|at| now_millis.saturating_sub(at) >= REPORT_EVERY_MILLIS);
+        if evicted_count == kept.reported.evicted_count || !is_time {
             return None;
         }
-        let before = std::mem::replace(&mut kept.told, Told { evicted_count, at_millis: Some(now_millis) });
+        let before =
+            std::mem::replace(&mut kept.reported, Reported { evicted_count, at_millis: Some(now_millis) });
         Some(evicted_count - before.evicted_count)
     }
 
@@ -161,13 +163,13 @@ mod tests {
     #[test]
     fn evictions_are_told_once_a_minute() {
         let texts = texts_with(4);
-        assert_eq!(texts.evictions_to_tell(0), None);
+        assert_eq!(texts.evictions_to_report(0), None);
         texts.put([9; 16], text(9));
-        assert_eq!(texts.evictions_to_tell(1_000), Some(1));
+        assert_eq!(texts.evictions_to_report(1_000), Some(1));
         texts.put([10; 16], text(10));
         texts.put([11; 16], text(11));
-        assert_eq!(texts.evictions_to_tell(60_999), None, "the log was told less than a minute ago");
-        assert_eq!(texts.evictions_to_tell(61_000), Some(2));
-        assert_eq!(texts.evictions_to_tell(200_000), None, "nothing happened since");
+        assert_eq!(texts.evictions_to_report(60_999), None, "the log was told less than a minute ago");
+        assert_eq!(texts.evictions_to_report(61_000), Some(2));
+        assert_eq!(texts.evictions_to_report(200_000), None, "nothing happened since");
     }
 }

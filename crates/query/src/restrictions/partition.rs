@@ -224,7 +224,7 @@ impl Restrictions {
     }
 
     /// What the partition key must equal, if it is one column and nothing else is asked.
-    pub(crate) fn lone_key(&self) -> Option<&Term> {
+    pub(crate) fn single_key(&self) -> Option<&Term> {
         let [Restriction { test: Test::Equal(Values::Terms(terms)), .. }] = &*self.partition else {
             return None;
         };

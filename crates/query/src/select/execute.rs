@@ -46,7 +46,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) consistency: Consistency,
     pub(crate) timeouts: &'a Timeouts,
     /// What is to be said of tombstones, when the read is over.
-    pub(crate) told: RefCell<Vec<TombstoneWarning>>,
+    pub(crate) tombstones: RefCell<Vec<TombstoneWarning>>,
 }
 
 impl Reader<'_> {
@@ -129,7 +129,7 @@ pub(crate) async fn execute(
     } else {
         scan.collect(amounts).await?
     };
-    scan.tell();
+    scan.report();
     let paging_state = read.next.map(|state| state.encode());
     let body = match &plan.selectors {
         None => RowsBody::Stored(read.rows, Arc::clone(&plan.projection)),
@@ -364,7 +364,7 @@ impl<'a> Scan<'a> {
                 Some(found) => found,
                 None => {
                     if is_aggregate {
-                        self.tell();
+                        self.report();
                     }
                     return Ok(page);
                 }
@@ -376,15 +376,15 @@ impl<'a> Scan<'a> {
             Err(error) => return Err(QueryError::from_coordinator(error, self.reader.consistency)),
         };
         let what = too_many(&found, &spelled);
-        self.tell();
+        self.report();
         Err(QueryError::too_many_tombstones(self.reader.consistency, what))
     }
 
     /// Says what there is to say of the tombstones counted so far.
-    fn tell(&mut self) {
-        let mut told = self.reader.told.borrow_mut();
-        let room = WARNINGS_MAX.saturating_sub(told.len());
-        told.extend(self.tallies.take_warnings(&self.plan.table).into_iter().take(room));
+    fn report(&mut self) {
+        let mut reported = self.reader.tombstones.borrow_mut();
+        let room = WARNINGS_MAX.saturating_sub(reported.len());
+        reported.extend(self.tallies.take_warnings(&self.plan.table).into_iter().take(room));
     }
 
     /// Rows up to the page or the limit.

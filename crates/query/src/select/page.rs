@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// What a page holds, `a3 b1`, and of the next how many rows are left and were given of its partition.
-    fn told(page: &Page) -> (String, Option<(u32, u32)>) {
+    fn shown(page: &Page) -> (String, Option<(u32, u32)>) {
         let held = |one: &PartitionRows| format!("{}{}", one.key.bytes.escape_ascii(), one.rows.len());
         let held = page.rows.partitions.iter().map(held).collect::<Vec<_>>().join(" ");
         (held, page.next.as_ref().map(|next| (next.left, next.position.row_count)))
@@ -162,13 +162,13 @@ mod tests {
         first.take(vec![partition("a", 0..3), partition("b", 0..5)]);
         assert_eq!(first.missing(), 0);
         let first = first.into_full();
-        assert_eq!(told(&first), ("a3 b1".to_owned(), Some((6, 1))));
+        assert_eq!(shown(&first), ("a3 b1".to_owned(), Some((6, 1))));
 
         let resumed_at = first.next.map(|next| next.position);
         let amounts = Amounts { page: 4, left: 6, per_partition: 3 };
         let mut second = Filling::new(amounts, resumed_at.as_ref());
         second.take(vec![partition("b", 1..5), partition("c", 0..1)]);
-        assert_eq!(told(&second.into_last()), ("b2 c1".to_owned(), None), "b has given one before");
+        assert_eq!(shown(&second.into_last()), ("b2 c1".to_owned(), None), "b has given one before");
     }
 
     #[test]
@@ -177,13 +177,13 @@ mod tests {
         page.take(vec![partition("a", 0..3)]);
         page.take(vec![partition("a", 3..5), partition("b", 0..0)]);
         assert_eq!(page.missing(), 4, "a static row alone counts as one");
-        assert_eq!(told(&page.into_last()), ("a5 b0".to_owned(), None));
+        assert_eq!(shown(&page.into_last()), ("a5 b0".to_owned(), None));
     }
 
     #[test]
     fn nothing_comes_after_the_limit() {
         let mut page = Filling::new(Amounts { page: 10, left: 2, ..NO_LIMIT }, None);
         page.take(vec![partition("a", 0..3)]);
-        assert_eq!(told(&page.into_full()), ("a2".to_owned(), None));
+        assert_eq!(shown(&page.into_full()), ("a2".to_owned(), None));
     }
 }

@@ -4,7 +4,7 @@ use rows::{RowInPlace, RowValues};
 use types::CqlType;
 
 use super::plan::{Limit, SelectPlan};
-use super::rows::{Projection, Source, write_lone};
+use super::rows::{Projection, Source, write_single_row};
 use crate::catalog::Home;
 use crate::response::RowSink;
 
@@ -27,7 +27,7 @@ impl PointRow<'_> {
         let Some(row) = self.row else { return 0 };
         sink.expect(self.byte_count());
         match row {
-            RowInPlace::Encoded(row) => write_lone(self.projection, self.key, row, sink),
+            RowInPlace::Encoded(row) => write_single_row(self.projection, self.key, row, sink),
             RowInPlace::Values(values) => self.write_values(values, sink),
         }
         1
@@ -66,7 +66,7 @@ impl SelectPlan {
             && self.sort.is_empty()
             && self.limit.as_ref().is_none_or(Limit::is_positive_constant)
             && self.per_partition_limit.is_none();
-        match self.restrictions.lone_key()?.plain_marker()? {
+        match self.restrictions.single_key()?.plain_marker()? {
             (0, cql_type) if is_plain => Some(cql_type.clone()),
             _ => None,
         }

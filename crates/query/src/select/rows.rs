@@ -124,7 +124,7 @@ impl StoredRows {
 }
 
 /// Gives the cells of the only row of a partition, whose key is one column, to the sink.
-pub(super) fn write_lone(projection: &Projection, key: &[u8], row: &Row, sink: &mut impl RowSink) {
+pub(super) fn write_single_row(projection: &Projection, key: &[u8], row: &Row, sink: &mut impl RowSink) {
     if !projection.is_in_order {
         let mut view = RowView::new(projection);
         view.enter_key(key);

@@ -82,7 +82,7 @@ pub(crate) fn together_at_last(session: &Session, query: &PointQuery, keys: &[&[
     all.into_iter().map(|found| found.expect("some time it is told")).collect()
 }
 
-pub(crate) fn at_once(session: &Session, query: &PointQuery, key: &str) -> Option<(usize, Cells)> {
+pub(crate) fn plain_read(session: &Session, query: &PointQuery, key: &str) -> Option<(usize, Cells)> {
     together(session, query, &[key.as_bytes()]).pop().unwrap()
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn check(session: &mut Session, step: &str) {
         for (key, found) in keys.into_iter().zip(found) {
             let expected = the_long_way(session, statement, key).await;
             // The first time, the chunks of a file may be lacking.
-            let found = found.or_else(|| at_once(session, &query, key)).expect("in memory");
+            let found = found.or_else(|| plain_read(session, &query, key)).expect("in memory");
             assert_eq!(found, expected, "{statement} of {key} after {step}");
         }
     }
@@ -116,7 +116,7 @@ pub(crate) async fn point_update(session: &Session, statement: &str) -> Option<P
     }
 }
 
-pub(crate) fn write_at_once<'v>(
+pub(crate) fn plain_write<'v>(
     session: &Session,
     update: &PointUpdate,
     values: impl Iterator<Item = &'v [u8]>,

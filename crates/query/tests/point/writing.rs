@@ -30,8 +30,7 @@ fn what_is_written_at_once_is_what_is_written_the_long_way() {
                 let update =
                     point_update(&session, &statement.replace("{}", "short")).await.expect("of one row");
                 let given = values.iter().copied();
-                let is_written =
-                    write_at_once(&session, &update, given, Consistency::Quorum, Some(timestamp));
+                let is_written = plain_write(&session, &update, given, Consistency::Quorum, Some(timestamp));
                 assert!(is_written, "{statement}");
                 let values = values.iter().map(|value| BindValue::Set(Bytes::copy_from_slice(value)));
                 session.options.timestamp = Some(timestamp);
@@ -63,7 +62,7 @@ fn a_write_without_a_timestamp_gets_one_of_its_own() {
         for z in [1u8, 2] {
             let value = [0, 0, 0, z];
             let values: [&[u8]; 2] = [b"p", &value];
-            assert!(write_at_once(&session, &update, values.into_iter(), Consistency::One, None));
+            assert!(plain_write(&session, &update, values.into_iter(), Consistency::One, None));
         }
         session.check("SELECT z FROM rows WHERE k = 'p'", &["2"]).await;
     });
@@ -100,7 +99,7 @@ fn only_a_plain_change_of_one_row_is_written_at_once() {
 fn what_would_be_refused_or_waited_for_is_not_written_at_once() {
     let insert = "INSERT INTO rows (k, z) VALUES (?, ?)";
     let write = |session: &Session, update: &PointUpdate, values: &[&[u8]], consistency| {
-        write_at_once(session, update, values.iter().copied(), consistency, None)
+        plain_write(session, update, values.iter().copied(), consistency, None)
     };
     let good: [&[u8]; 2] = [b"p", &[0, 0, 0, 1]];
     with_periodic_node(async |mut session: Session| {

@@ -13,7 +13,7 @@ use crate::handle::Handle;
 use super::buffer::{AlignedBuffer, BUFFER_ALIGNMENT, ColdBytes};
 
 /// What offsets are aligned to where the kernel does not tell: a page suits any device.
-const ALIGNMENT_UNTOLD: u32 = 4096;
+const ALIGNMENT_UNKNOWN: u32 = 4096;
 
 /// A file opened with `O_DIRECT`, for reading.
 #[derive(Debug)]
@@ -96,12 +96,12 @@ pub(super) struct Span {
 }
 
 fn alignment_of(file: &impl std::os::fd::AsFd) -> io::Result<u64> {
-    let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
-    let Ok(told) = told else { return Ok(u64::from(ALIGNMENT_UNTOLD)) };
-    let is_told = told.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
-    let (memory, offset) = match is_told {
-        true => (told.stx_dio_mem_align, told.stx_dio_offset_align),
-        false => (ALIGNMENT_UNTOLD, ALIGNMENT_UNTOLD),
+    let stat = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    let Ok(stat) = stat else { return Ok(u64::from(ALIGNMENT_UNKNOWN)) };
+    let is_known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+    let (memory, offset) = match is_known {
+        true => (stat.stx_dio_mem_align, stat.stx_dio_offset_align),
+        false => (ALIGNMENT_UNKNOWN, ALIGNMENT_UNKNOWN),
     };
     // Zero means that this file can not be read so.
     if offset == 0 || !offset.is_power_of_two() || memory as usize > BUFFER_ALIGNMENT {

@@ -68,7 +68,7 @@ impl From<ErrorResponse> for Failure {
 }
 
 /// Gives what the client is told of a failure. If it is the node's, it is counted and logged first.
-pub(super) fn tell(
+pub(super) fn report(
     server: &ShardServer,
     keyspace: Option<&str>,
     request: &Request,
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_client_is_told_the_names_of_files_and_not_where_they_are() {
         let layout = Layout::new("/srv/my data");
-        for (words, told) in [
+        for (words, expected) in [
             (
                 "create snapshot: no /srv/my data/data/k/t-1/snapshots/s/da-2-bti-TOC.txt",
                 "create snapshot: no da-2-bti-TOC.txt",
@@ -208,7 +208,7 @@ mod tests {
             ("list /srv/my data/data: denied", "list data: denied"),
             ("a share of 1 / 2", "a share of 1 / 2"),
         ] {
-            assert_eq!(without_places(words, &layout), told);
+            assert_eq!(without_places(words, &layout), expected);
         }
     }
 

@@ -41,7 +41,7 @@ impl Job {
     /// Carries the request out when there is room for its answer, which has that room with it.
     pub(super) async fn run(&self) -> (Answer, AnswerRoom) {
         let words = || failed::statement(&self.server.engine, &self.envelope.request);
-        runtime::told_as(words, self.carry_out()).await
+        runtime::labelled_future(words, self.carry_out()).await
     }
 
     async fn carry_out(&self) -> (Answer, AnswerRoom) {
@@ -87,7 +87,7 @@ impl Job {
             Ok(answer) => answer,
             Err(failure) => {
                 let keyspace = self.session.borrow().keyspace.clone();
-                Response::Error(failed::tell(&self.server, keyspace.as_deref(), request, failure)).into()
+                Response::Error(failed::report(&self.server, keyspace.as_deref(), request, failure)).into()
             }
         }
     }

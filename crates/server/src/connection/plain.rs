@@ -35,7 +35,7 @@ impl Connection {
             return;
         }
         let (done, left) = self.server.engine.point_writes(&writes.statements);
-        self.server.ways.writes_at_once.add(done.len());
+        self.server.ways.plain_writes.add(done.len());
         done.iter().for_each(|index| self.put_void(&writes.frames[index]));
         writes.take_out(done, &left).into_iter().for_each(|group| self.send_writes(group));
     }
@@ -59,7 +59,7 @@ impl Connection {
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         (0..done.len()).for_each(|_| self.client.count_request());
-        self.server.ways.reads_at_once.add(done.len());
+        self.server.ways.plain_reads.add(done.len());
         reads.take_out(done, &left).into_iter().for_each(|group| self.send_reads(group));
         if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

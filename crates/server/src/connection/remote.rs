@@ -91,7 +91,7 @@ impl Connection {
             // Each of them waits for it.
             return frames.into_iter().for_each(|read| self.batcher.add(Way::Full(read.frame)));
         };
-        self.server.ways.reads_sent.add(count);
+        self.server.ways.remote_reads.add(count);
         let most_bytes = room.bytes();
         let seen = Seen { rows: Vec::with_capacity(count), ..Seen::default() };
         let reading = self.server.engine.send_point_reads(statements, seen, move |seen, index, row| {
@@ -111,7 +111,7 @@ impl Connection {
     pub(super) fn send_writes(&mut self, group: Batch<PointWrite, Frame>) {
         let Batch { statements, frames } = group;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
-        self.server.ways.writes_sent.add(count);
+        self.server.ways.remote_writes.add(count);
         let writing = self.server.engine.send_point_writes(statements);
         let done = async move { Done::Writes(SentWrites { frames, written: writing.await }) };
         // They are answered with a few bytes.
@@ -178,7 +178,7 @@ impl Connection {
         let error = match self.decoder.decode_request(frame) {
             Ok(envelope) => {
                 let session = self.session.borrow();
-                failed::tell(&self.server, session.keyspace.as_deref(), &envelope.request, error.into())
+                failed::report(&self.server, session.keyspace.as_deref(), &envelope.request, error.into())
             }
             Err(_) => convert::error(error),
         };

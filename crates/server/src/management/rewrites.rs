@@ -59,9 +59,9 @@ async fn upgrade(
     let schema = state.schema().await?;
     let tables = Target { keyspace: wanted.keyspace, tables: wanted.tables }.resolve(&schema)?;
     let shard_count = state.shards.count();
-    let at_once = if wanted.jobs == 0 { shard_count } else { wanted.jobs.min(shard_count) };
+    let job_count = if wanted.jobs == 0 { shard_count } else { wanted.jobs.min(shard_count) };
     let rewriting = (0..shard_count).map(|shard| rewrite(&state, shard, tables.clone(), request));
-    let done: Vec<_> = futures_util::stream::iter(rewriting).buffer_unordered(at_once).collect().await;
+    let done: Vec<_> = futures_util::stream::iter(rewriting).buffer_unordered(job_count).collect().await;
     let mut aborted = std::collections::BTreeSet::new();
     for of_shard in done {
         let keyspaces = of_shard?.into_iter().filter_map(|table| schema.table_by_id(table));

@@ -13,13 +13,13 @@ use storage::Shards;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// A prepared read of one row, answered in the turn in which it was read.
-    ReadAtOnce,
+    PlainRead,
     /// A prepared write of one row, likewise.
-    WriteAtOnce,
+    PlainWrite,
     /// A prepared read of one row that went to its shard with others.
-    ReadSent,
+    RemoteRead,
     /// A prepared write of one row, likewise.
-    WriteSent,
+    RemoteWrite,
     /// A request that took the full way.
     Full,
     /// A shard that did something on a sleeping shard's place.
@@ -57,10 +57,10 @@ pub enum Way {
 impl Way {
     /// All of them.
     pub const ALL: [Way; 20] = [
-        Way::ReadAtOnce,
-        Way::WriteAtOnce,
-        Way::ReadSent,
-        Way::WriteSent,
+        Way::PlainRead,
+        Way::PlainWrite,
+        Way::RemoteRead,
+        Way::RemoteWrite,
         Way::Full,
         Way::Visit,
         Way::Page,
@@ -99,10 +99,10 @@ impl Ways {
     /// Adds what the requests of a node took.
     pub(crate) fn add_requests(&self, of_shards: &[Arc<RequestWays>]) {
         for ways in of_shards {
-            self.add(Way::ReadAtOnce, ways.reads_at_once.get());
-            self.add(Way::WriteAtOnce, ways.writes_at_once.get());
-            self.add(Way::ReadSent, ways.reads_sent.get());
-            self.add(Way::WriteSent, ways.writes_sent.get());
+            self.add(Way::PlainRead, ways.plain_reads.get());
+            self.add(Way::PlainWrite, ways.plain_writes.get());
+            self.add(Way::RemoteRead, ways.remote_reads.get());
+            self.add(Way::RemoteWrite, ways.remote_writes.get());
             self.add(Way::Full, ways.full.get());
         }
     }

@@ -49,8 +49,8 @@ pub(in super::super) fn alter(alter: &AlterTable, context: &Context<'_>) -> Resu
         return Ok(Planned::nothing());
     }
     let change = Transformation::AlterTable { table: Box::new(changed) };
-    let told = object_change(ChangeType::Updated, ChangeTarget::Table, keyspace, name);
-    Ok(Planned::change(change, told))
+    let reported = object_change(ChangeType::Updated, ChangeTarget::Table, keyspace, name);
+    Ok(Planned::change(change, reported))
 }
 
 /// What is refused even of a table that does not exist.

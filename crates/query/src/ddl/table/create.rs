@@ -56,8 +56,8 @@ pub(in super::super) fn create(
         return Err(QueryError::config(format!("Table id {} is in use already", table.id().0)));
     }
     let change = Transformation::CreateTable { table: Box::new(table) };
-    let told = object_change(ChangeType::Created, ChangeTarget::Table, keyspace, name);
-    Ok(Planned::change(change, told))
+    let reported = object_change(ChangeType::Created, ChangeTarget::Table, keyspace, name);
+    Ok(Planned::change(change, reported))
 }
 
 /// The table of a `CREATE TABLE keyspace.name …`, made for this schema but not put in it. Its id is
