@@ -8,10 +8,10 @@
 //! ```text
 //!   Mutation ──► Memtable::apply ──► tree of partitions ──► rows ──► bytes in the arena, or as they came
 //!                                          │
-//!                   MemtableSlot           ├─► lone_row, lone_rows    partitions of one row, by their keys
-//!                   active, then frozen    ├─► lone_partitions        the same, along the ring
-//!                                          ├─► MemtableCursor         anything, while writes go on
-//!                                          └─► partitions             everything, for a flush
+//!                   MemtableSlot           ├─► single_row, single_rows  partitions of one row, by their keys
+//!                   active, then frozen    ├─► single_row_partitions    the same, along the ring
+//!                                          ├─► MemtableCursor           anything, while writes go on
+//!                                          └─► partitions               everything, for a flush
 //! ```
 //!
 //! Nothing here waits, and nothing is ever taken out: whoever owns a memtable bounds it by
@@ -20,8 +20,8 @@
 mod ahead;
 mod arena;
 mod cursor;
-mod lone;
 mod partition;
+mod single_row;
 mod slot;
 mod tree;
 
@@ -38,9 +38,9 @@ use types::Token;
 use ahead::Ahead;
 use arena::Arena;
 pub use cursor::{MemtableCursor, MemtableTarget};
-pub use lone::LonePartitions;
-pub use partition::LoneRow;
+pub use partition::SingleRow;
 use partition::{Context, MemoryPartition};
+pub use single_row::SingleRowPartitions;
 pub use slot::MemtableSlot;
 pub use tree::KEYS_TOGETHER;
 use tree::{Entries, NODE_BYTES_PER_ENTRY, PartitionTree};
@@ -52,21 +52,21 @@ const PARTITION_OVERHEAD_BYTES: usize = size_of::<(PartitionKey, MemoryPartition
 const ROW_OVERHEAD_BYTES: usize = 96;
 
 /// What a memtable has of a partition.
-pub enum Lone<'a> {
+pub enum SingleRowLookup<'a> {
     /// Nothing.
     Absent,
     /// At most a row and a deletion of the partition.
-    Row(LoneRow<'a>),
+    Row(SingleRow<'a>),
     /// More, to be read with a cursor.
     Many,
 }
 
-impl<'a> Lone<'a> {
+impl<'a> SingleRowLookup<'a> {
     #[inline]
     fn of(partition: Option<&'a MemoryPartition>) -> Self {
         match partition {
-            None => Lone::Absent,
-            Some(partition) => partition.lone_row().map_or(Lone::Many, Lone::Row),
+            None => SingleRowLookup::Absent,
+            Some(partition) => partition.single_row().map_or(SingleRowLookup::Many, SingleRowLookup::Row),
         }
     }
 }
@@ -183,15 +183,15 @@ impl Memtable {
 
     /// What it has of a partition, when that is no more than one row; all by one look-up.
     #[inline]
-    pub fn lone_row(&self, key: &PartitionKey) -> Lone<'_> {
-        Lone::of(self.partition(key))
+    pub fn single_row(&self, key: &PartitionKey) -> SingleRowLookup<'_> {
+        SingleRowLookup::of(self.partition(key))
     }
 
-    /// [`Memtable::lone_row`] of each of up to [`KEYS_TOGETHER`] keys.
+    /// [`Memtable::single_row`] of each of up to [`KEYS_TOGETHER`] keys.
     #[inline]
-    pub fn lone_rows(&self, keys: &[&PartitionKey]) -> impl Iterator<Item = Lone<'_>> {
+    pub fn single_rows(&self, keys: &[&PartitionKey]) -> impl Iterator<Item = SingleRowLookup<'_>> {
         let partition = |place: Option<Place>| place.map(|place| self.partitions.at(place));
-        self.places_of(keys).into_iter().map(move |place| Lone::of(partition(place)))
+        self.places_of(keys).into_iter().map(move |place| SingleRowLookup::of(partition(place)))
     }
 
     /// Where up to [`KEYS_TOGETHER`] partitions are, for [`Memtable::apply`]; and has the processor fetch them.

@@ -50,7 +50,7 @@ struct Rare {
 }
 
 /// All there is of a partition that holds at most one row, and neither static row nor ranges.
-pub struct LoneRow<'a> {
+pub struct SingleRow<'a> {
     /// Of the partition.
     pub deletion: DeletionTime,
     /// The row, where it lies.
@@ -161,8 +161,8 @@ impl MemoryPartition {
 
     /// The whole partition, if it is no more than that.
     #[inline]
-    pub(super) fn lone_row(&self) -> Option<LoneRow<'_>> {
-        Some(LoneRow { deletion: self.deletion, row: self.at_most_one_row()? })
+    pub(super) fn single_row(&self) -> Option<SingleRow<'_>> {
+        Some(SingleRow { deletion: self.deletion, row: self.at_most_one_row()? })
     }
 
     /// The row, or no row, of a partition that has nothing else but perhaps a deletion.

@@ -21,7 +21,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use cache::{CacheView, ChunkCache};
-use memtable::{KEYS_TOGETHER, Lone};
+use memtable::{KEYS_TOGETHER, SingleRowLookup};
 use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, ValuesInPlace};
 use smallvec::SmallVec;
 use sstable::{
@@ -99,7 +99,7 @@ impl TableStore {
         let active = active.look();
         let mut sought: SmallVec<[Sought<'_>; KEYS_TOGETHER]> = keys.iter().map(|_| Sought::new()).collect();
         for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]) {
-            memtable.lone_rows(keys).zip(&mut sought).for_each(|(lone, sought)| sought.add(lone));
+            memtable.single_rows(keys).zip(&mut sought).for_each(|(lone, sought)| sought.add(lone));
         }
         let files = self.files.borrow();
         let view = cache.view();
@@ -299,14 +299,14 @@ impl<'m> Sought<'m> {
     }
 
     /// Adds what a memtable has.
-    fn add(&mut self, lone: Lone<'m>) {
+    fn add(&mut self, lone: SingleRowLookup<'m>) {
         match lone {
-            Lone::Absent => {}
-            Lone::Row(lone) => {
+            SingleRowLookup::Absent => {}
+            SingleRowLookup::Row(lone) => {
                 self.deletion = self.deletion.max(lone.deletion);
                 self.in_memory.extend(lone.row);
             }
-            Lone::Many => self.standing = Standing::HasManyRows,
+            SingleRowLookup::Many => self.standing = Standing::HasManyRows,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use memtable::{KEYS_TOGETHER, Lone};
+use memtable::{KEYS_TOGETHER, SingleRowLookup};
 use read::{Place, RowConsumer};
 use rows::{DeletionTime, PartitionKey};
 use smallvec::SmallVec;
@@ -85,10 +85,10 @@ impl<C: RowConsumer> Reading<'_, C> {
         let mut versions = RowVersions::none();
         let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
         for slot in frozen.iter().map(|frozen| &frozen.slot).chain([&*active]) {
-            match slot.look().lone_row(key) {
-                Lone::Absent => {}
-                Lone::Row(lone) => versions.add(lone.deletion, lone.row.cloned()),
-                Lone::Many => return None,
+            match slot.look().single_row(key) {
+                SingleRowLookup::Absent => {}
+                SingleRowLookup::Row(lone) => versions.add(lone.deletion, lone.row.cloned()),
+                SingleRowLookup::Many => return None,
             }
         }
         Some(versions)

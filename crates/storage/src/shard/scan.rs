@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use bytes::BytesMut;
 use manifest::{Scopes, counts};
-use memtable::{Lone, LonePartitions, LoneRow};
+use memtable::{SingleRow, SingleRowLookup, SingleRowPartitions};
 use read::{Place, RowConsumer};
 use rows::{
     CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, RingPlace, RingRange, Row, merge_row, merge_rows,
@@ -64,7 +64,7 @@ enum Stop {
 
 /// Where partitions come from.
 enum Source<'m> {
-    Memory(LonePartitions<'m>, Option<(&'m PartitionKey, LoneRow<'m>)>),
+    Memory(SingleRowPartitions<'m>, Option<(&'m PartitionKey, SingleRow<'m>)>),
     File(Box<SingleRowScan<Rc<HeldChunks>>>, Option<Scopes>),
 }
 
@@ -108,7 +108,7 @@ impl<C: RowConsumer> Reading<'_, C> {
         let active = active.look();
         let memtables = frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]);
         let in_memory = memtables.map(|memtable| {
-            let partitions = memtable.lone_partitions(range, expected);
+            let partitions = memtable.single_row_partitions(range, expected);
             Source::Memory(partitions, None)
         });
         let files = self.store.files();
@@ -330,12 +330,12 @@ impl Headed<'_> {
         self.token = match &mut self.source {
             Source::Memory(partitions, at) => {
                 *at = match partitions.next() {
-                    None | Some((_, Lone::Absent)) => None,
-                    Some((_, Lone::Row(lone))) if lone.row.is_some_and(Row::is_large) => {
+                    None | Some((_, SingleRowLookup::Absent)) => None,
+                    Some((_, SingleRowLookup::Row(lone))) if lone.row.is_some_and(Row::is_large) => {
                         return Ok(Some(Stop::Unusual));
                     }
-                    Some((key, Lone::Row(lone))) => Some((key, lone)),
-                    Some((_, Lone::Many)) => return Ok(Some(Stop::Unusual)),
+                    Some((key, SingleRowLookup::Row(lone))) => Some((key, lone)),
+                    Some((_, SingleRowLookup::Many)) => return Ok(Some(Stop::Unusual)),
                 };
                 at.as_ref().map(|(key, _)| key.token)
             }

@@ -5,13 +5,13 @@ use stdx::prefetch::prefetch;
 
 use super::partition::MemoryPartition;
 use super::tree::Entries;
-use super::{Lone, Memtable};
+use super::{Memtable, SingleRowLookup};
 
 /// Partitions that are fetched together, at most.
 const TOGETHER_MAX: usize = 32;
 
 /// A walk over a part of the ring.
-pub struct LonePartitions<'m> {
+pub struct SingleRowPartitions<'m> {
     entries: Entries<'m, MemoryPartition>,
     end: &'m RingPlace,
     /// Fetched together, and on their way.
@@ -24,14 +24,24 @@ pub struct LonePartitions<'m> {
 
 impl Memtable {
     /// Walks over the partitions of a range, of which `expected` are likely to be asked for.
-    pub fn lone_partitions<'m>(&'m self, range: &'m RingRange, expected: u32) -> LonePartitions<'m> {
+    pub fn single_row_partitions<'m>(
+        &'m self,
+        range: &'m RingRange,
+        expected: u32,
+    ) -> SingleRowPartitions<'m> {
         let entries = self.behind(&range.start);
-        LonePartitions { entries, end: &range.end, taken: Vec::new(), given: 0, expected: expected as usize }
+        SingleRowPartitions {
+            entries,
+            end: &range.end,
+            taken: Vec::new(),
+            given: 0,
+            expected: expected as usize,
+        }
     }
 }
 
-impl<'m> Iterator for LonePartitions<'m> {
-    type Item = (&'m PartitionKey, Lone<'m>);
+impl<'m> Iterator for SingleRowPartitions<'m> {
+    type Item = (&'m PartitionKey, SingleRowLookup<'m>);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -40,11 +50,11 @@ impl<'m> Iterator for LonePartitions<'m> {
         }
         let (key, partition) = *self.taken.get(self.given)?;
         self.given += 1;
-        Some((key, Lone::of(Some(partition))))
+        Some((key, SingleRowLookup::of(Some(partition))))
     }
 }
 
-impl LonePartitions<'_> {
+impl SingleRowPartitions<'_> {
     fn take_more(&mut self) {
         self.taken.clear();
         self.given = 0;
