@@ -22,7 +22,7 @@ impl NodeCompactions {
         let mut all = NodeCompactions::default();
         for shard in 0..shards.count() {
             let of = shards.on(shard, |shard| async move {
-                (shard.active_compactions(), shard.compaction_history(), shard.compaction_totals())
+                (shard.compactor().active(), shard.compactor().history(), shard.compactor().totals())
             });
             let (active, history, totals) = of.await?;
             all.active.extend(active);

@@ -34,7 +34,7 @@ impl NodeStats {
         // A table that the shard does not have was dropped a moment ago.
         let tables = tables.filter_map(|table| {
             let name = (table.keyspace().to_owned(), table.name().to_owned());
-            Some((name, shard.table_stats(table.id()).ok()?))
+            Some((name, shard.table(table.id()).ok()?.stats()))
         });
         let memtable_bytes = shard.memtable_bytes() as u64;
         NodeStats { tables: tables.collect(), cache: shard.cache_stats(), memtable_bytes }

@@ -43,7 +43,7 @@ impl<'c> RangeRead<'c> {
         let RangeRead { coordinator, command, range } = self;
         let sharding = coordinator.shard.shards().sharding();
         let local = coordinator.shard.local();
-        let here = local.partition_count_estimate(command.table.id()).unwrap_or(0);
+        let here = local.table(command.table.id()).map_or(0, |table| table.partition_count_estimate());
         let partition_count = u128::from(here) * sharding.shard_count() as u128;
         let resumed = command.resume.as_ref().map(|position| position.key.token);
         let (range_first, range_last) = (range.first_token(), range.last_token());

@@ -60,9 +60,9 @@ impl Coordinator {
     /// # Errors
     /// The table can not be emptied; the node must not serve.
     pub async fn finish_truncation(&self) -> Result<(), CoordinatorError> {
-        let Some(table) = self.shard.local().noted_truncation().await? else { return Ok(()) };
+        let Some(table) = self.shard.local().truncation_note().read().await? else { return Ok(()) };
         if self.has_planted(Plant::TruncationForgotten) {
-            return Ok(self.shard.local().forget_truncation().await?);
+            return Ok(self.shard.local().truncation_note().forget().await?);
         }
         tracing::info!(table = %table.0, "a truncation that was cut off is finished");
         Truncation { coordinator: self.clone(), table }.finish().await
@@ -82,7 +82,7 @@ impl Truncation {
         for shard in 0..self.shard_count() {
             self.empty_on(shard).await?;
         }
-        Ok(self.local().forget_truncation().await?)
+        Ok(self.local().truncation_note().forget().await?)
     }
 
     async fn run(self, mut asker: Asker) {
@@ -106,7 +106,7 @@ impl Truncation {
         }
         assert!(left.is_empty() || left.len() == shard_count, "a table is emptied on all shards or on none");
         while shard_count > 1
-            && let Err(error) = self.local().forget_truncation().await
+            && let Err(error) = self.local().truncation_note().forget().await
         {
             asker.report(Err(error.into()));
             tokio::time::sleep(RETRY_AFTER).await;
@@ -126,7 +126,7 @@ impl Truncation {
     async fn begin(&self) -> Result<(), CoordinatorError> {
         self.settle_batches().await?;
         if self.shard_count() > 1 {
-            self.local().note_truncation(self.table).await?;
+            self.local().truncation_note().write(self.table).await?;
         }
         Ok(())
     }

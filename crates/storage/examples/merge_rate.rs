@@ -64,7 +64,7 @@ fn measure(name: &str, value_bytes: usize, rows_per_file: i32, is_compressed: bo
             }
             shard.flush(table.id()).await.expect("flushed");
         }
-        let bytes = shard.table_stats(table.id()).expect("the table").uncompressed_bytes;
+        let bytes = shard.table(table.id()).expect("the table").stats().uncompressed_bytes;
         let started = Instant::now();
         shard.compact(table.id()).await.expect("compacted");
         let seconds = started.elapsed().as_secs_f64();

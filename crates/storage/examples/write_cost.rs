@@ -57,7 +57,7 @@ fn measure(is_wide: bool, rows: u64) {
             shard.flush(table.id()).await.expect("flushed");
             spent[1] += started.elapsed();
         }
-        let bytes = shard.table_stats(table.id()).expect("the table").uncompressed_bytes;
+        let bytes = shard.table(table.id()).expect("the table").stats().uncompressed_bytes;
         let started = Instant::now();
         shard.compact(table.id()).await.expect("compacted");
         spent[2] += started.elapsed();

@@ -28,6 +28,7 @@ mod recovery;
 mod replay;
 mod shard;
 mod snapshots;
+mod table;
 mod timestamps;
 mod visit;
 
@@ -50,8 +51,9 @@ pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Sh
 pub use options::StorageOptions;
 pub use record::RecordError;
 pub use shard::{
-    FileVerdict, Outcomes, PointReads, PointReadsSent, PrefetchState, PrefetchStats, ScrubbedFile, Shard,
-    Unit, Wait,
+    Compactor, Outcomes, PointReads, PointReadsSent, PrefetchState, PrefetchStats, Shard, Snapshots,
+    TruncationNote, Unit, Wait,
 };
 pub use snapshots::check_snapshot_name;
+pub use table::{FileVerdict, ScrubbedFile, TableStore};
 pub use upkeep::{ClearFilter, ImportOptions, SnapshotFacts};

@@ -404,7 +404,9 @@ impl Shards {
         let share = usize::try_from(bytes).unwrap_or(usize::MAX) / self.count();
         for shard in 0..self.count() {
             // A shard that is too busy, or gone, is told the next time.
-            _ = self.on(shard, move |shard: Rc<Shard>| async move { shard.call_back_cache(share) }).await;
+            _ = self
+                .on(shard, move |shard: Rc<Shard>| async move { shard.shared().call_back_cache(share) })
+                .await;
         }
     }
 

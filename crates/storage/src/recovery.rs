@@ -23,7 +23,8 @@ use uuid::Uuid;
 
 use crate::layout::NodeFacts;
 use crate::replay::{ReplayedShard, Replaying, write_replayed};
-use crate::shard::{Damaged, ShardContext, ShardSeed, TableSeed};
+use crate::shard::{ShardContext, ShardSeed};
+use crate::table::{Damaged, TableSeed};
 use crate::{Layout, StorageError};
 
 /// Everything a start needs to know of a data directory.

@@ -23,7 +23,8 @@ use uuid::Uuid;
 
 use crate::StorageError;
 use crate::record::{Content, LogRecord};
-use crate::shard::{ShardContext, write_memtable};
+use crate::shard::ShardContext;
+use crate::table::write_memtable;
 
 /// What a replay leaves for one shard.
 #[derive(Default)]

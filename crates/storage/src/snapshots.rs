@@ -1,10 +1,11 @@
 //! Snapshots of a table over all shards, and how they may be called.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use schema::TableId;
 
-use crate::{Shards, StorageError};
+use crate::{Shard, Shards, StorageError};
 
 /// Bytes of a snapshot's name, at most: what file systems take as the name of a directory.
 const NAME_BYTES_MAX: usize = 255;
@@ -20,19 +21,24 @@ impl Shards {
     pub async fn snapshot(&self, table: TableId, tag: &str, skip_flush: bool) -> Result<(), StorageError> {
         check_snapshot_name(tag)?;
         let name = tag.to_owned();
-        self.on_when_free(0, move |shard| async move { shard.check_new_snapshot(table, name).await })
-            .await??;
+        let check = move |shard: Rc<Shard>| async move {
+            let table = shard.table(table)?.table();
+            shard.snapshots().check_new(&table, name).await
+        };
+        self.on_when_free(0, check).await??;
         let mut files = BTreeSet::new();
         for shard in 0..self.count() {
             let name = tag.to_owned();
-            let work = self.on_when_free(shard, move |shard| async move {
-                shard.snapshot(table, name, skip_flush).await
-            });
-            files.extend(work.await??);
+            let link =
+                move |shard: Rc<Shard>| async move { shard.table(table)?.snapshot(name, skip_flush).await };
+            files.extend(self.on_when_free(shard, link).await??);
         }
         let (name, files) = (tag.to_owned(), files.into_iter().collect());
-        self.on_when_free(0, move |shard| async move { shard.finish_snapshot(table, name, files).await })
-            .await?
+        let finish = move |shard: Rc<Shard>| async move {
+            let table = shard.table(table)?.table();
+            shard.snapshots().finish(&table, &name, files).await
+        };
+        self.on_when_free(0, finish).await?
     }
 }
 

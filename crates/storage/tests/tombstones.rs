@@ -107,7 +107,7 @@ impl Partition {
                 node.shard(0).flush(table.id()).await.expect("flushes");
             }
         }
-        assert_eq!(node.shard(0).table_stats(table.id()).expect("stats").sstable_count, 2);
+        assert_eq!(node.shard(0).table(table.id()).expect("the table").stats().sstable_count, 2);
         node
     }
 }

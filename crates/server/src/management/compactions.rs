@@ -109,7 +109,7 @@ pub(super) async fn compact(state: &ManagementState, wanted: Wanted) -> Answer<C
     let request = CompactionRequest { split_output: wanted.split_output, tokens, files: None };
     let Json(TablesDone { table_count }) = on_tables(state, target, move |shard, table| {
         let request = request.clone();
-        async move { shard.compact_as(table, &request).await }
+        async move { shard.table(table)?.compact(&request).await }
     })
     .await?;
     Ok(Json(Compacted { table_count: Some(table_count), file_count: None }))
@@ -147,7 +147,7 @@ async fn compact_files(state: &ManagementState, names: &[String]) -> Result<u64,
             for (table, files) in shard.tables_of_files(&ids) {
                 known += files.len();
                 let request = CompactionRequest { files: Some(files), ..CompactionRequest::default() };
-                shard.compact_as(table, &request).await?;
+                shard.table(table)?.compact(&request).await?;
             }
             Ok::<_, StorageError>(known)
         });
@@ -169,7 +169,7 @@ pub(super) struct Throughput {
 pub(super) async fn set_throughput(state: &ManagementState, wanted: Throughput) -> Answer<Done> {
     state
         .shards
-        .on(0, move |shard| async move { shard.set_compaction_rate(wanted.bytes_per_second) })
+        .on(0, move |shard| async move { shard.compactor().set_rate(wanted.bytes_per_second) })
         .await?;
     Ok(Json(Done {}))
 }
@@ -186,11 +186,10 @@ pub(super) struct Auto {
 pub(super) async fn set_auto(state: &ManagementState, wanted: Auto) -> Answer<TablesDone> {
     let is_on = wanted.enabled;
     let target = Target { keyspace: wanted.keyspace, tables: wanted.tables };
-    on_tables(
-        state,
-        target,
-        move |shard, table: TableId| async move { shard.set_auto_compaction(table, is_on) },
-    )
+    on_tables(state, target, move |shard, table: TableId| async move {
+        shard.table(table)?.set_auto_compaction(is_on);
+        Ok(())
+    })
     .await
 }
 
@@ -227,7 +226,7 @@ pub(super) async fn stop(state: &ManagementState, wanted: Stop) -> Answer<Compac
     let mut stopped = 0;
     for shard in 0..state.shards.count() {
         let stop =
-            state.shards.on(shard, move |shard| async move { shard.stop_compactions(wanted.id, kinds) });
+            state.shards.on(shard, move |shard| async move { shard.compactor().stop(wanted.id, kinds) });
         stopped += stop.await?;
     }
     Ok(Json(CompactionsStopped { stopped: stopped as u64 }))

@@ -67,7 +67,8 @@ async fn verify(
     State(state): State<ManagementState>,
     OptionalBody(target): OptionalBody<Target>,
 ) -> Answer<FileReports> {
-    files_of(&state, target, |shard, table| async move { shard.verify(table).await }, shown_verdict).await
+    files_of(&state, target, |shard, table| async move { shard.table(table)?.verify().await }, shown_verdict)
+        .await
 }
 
 fn shown_verdict(file: &FileVerdict) -> FileReport {
@@ -78,7 +79,8 @@ async fn scrub(
     State(state): State<ManagementState>,
     OptionalBody(target): OptionalBody<Target>,
 ) -> Answer<FileReports> {
-    files_of(&state, target, |shard, table| async move { shard.scrub(table).await }, shown_scrubbed).await
+    files_of(&state, target, |shard, table| async move { shard.table(table)?.scrub().await }, shown_scrubbed)
+        .await
 }
 
 /// What each shard says of the files of each table that the body names.

@@ -188,7 +188,7 @@ fn tables_of(schema: &Schema, wanted: &SnapshotOf) -> Result<Vec<TableId>, Refus
 }
 
 async fn kept_snapshots(state: &ManagementState) -> Result<Vec<SnapshotFacts>, StorageError> {
-    state.shards.on(0, |shard| async move { shard.snapshots().await }).await?
+    state.shards.on(0, |shard| async move { shard.snapshots().list().await }).await?
 }
 
 async fn snapshots(State(state): State<ManagementState>) -> Answer<Snapshots> {
@@ -220,12 +220,13 @@ async fn clear(
         return Err(no_keyspace(missing));
     }
     let filter = ClearFilter { tag, keyspaces };
-    let count = state.shards.on(0, move |shard| async move { shard.clear_snapshots(filter).await }).await??;
+    let count =
+        state.shards.on(0, move |shard| async move { shard.snapshots().clear(filter).await }).await??;
     Ok(Json(SnapshotsCleared { snapshot_count: count as u64 }))
 }
 
 async fn backups(State(state): State<ManagementState>) -> Answer<Backups> {
-    let enabled = state.shards.on(0, |shard| async move { shard.incremental_backups() }).await?;
+    let enabled = state.shards.on(0, |shard| async move { shard.snapshots().are_backups_kept() }).await?;
     Ok(Json(Backups { enabled }))
 }
 
@@ -233,6 +234,6 @@ async fn set_backups(
     State(state): State<ManagementState>,
     Body(WantedBackups { enabled }): Body<WantedBackups>,
 ) -> Answer<Backups> {
-    state.shards.on(0, move |shard| async move { shard.set_incremental_backups(enabled) }).await?;
+    state.shards.on(0, move |shard| async move { shard.snapshots().keep_backups(enabled) }).await?;
     Ok(Json(Backups { enabled }))
 }

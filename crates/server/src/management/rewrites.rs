@@ -81,7 +81,8 @@ async fn rewrite(
     let done = state.shards.on(shard, move |shard| async move {
         let mut aborted = Vec::new();
         for table in tables {
-            match shard.rewrite(table, request).await {
+            let rewritten = async { shard.table(table)?.rewrite(request).await };
+            match rewritten.await {
                 // Dropped in the meantime: nothing is left to do.
                 Ok(true) | Err(StorageError::NoTable { .. }) => {}
                 Ok(false) => aborted.push(table),

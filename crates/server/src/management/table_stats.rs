@@ -76,7 +76,7 @@ pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answe
 /// Bytes that only snapshots hold, by keyspace and table.
 async fn snapshot_bytes(state: &ManagementState) -> Result<BTreeMap<(String, String), u64>, Refusal> {
     let mut bytes: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for facts in state.shards.on(0, |shard| async move { shard.snapshots().await }).await?? {
+    for facts in state.shards.on(0, |shard| async move { shard.snapshots().list().await }).await?? {
         *bytes.entry((facts.keyspace, facts.table)).or_default() += facts.true_bytes;
     }
     Ok(bytes)

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | which files of a directory count, and how is one brought in? | the crate `upkeep` |
 //! | what if a crash comes in between? | `journal.rs` |
-//! | how does it become part of a table? | here, and `shard/import.rs` |
+//! | how does it become part of a table? | here, and `table/import.rs` |
 //!
 //! A file gets a new id and our checksums, and each shard that owns a partition of it lists it; reads
 //! take what is theirs, and compaction splits it.
@@ -20,7 +20,8 @@ use sstable::{Descriptor, TableFile};
 use upkeep::{Brought, ImportOptions};
 use uuid::Uuid;
 
-use crate::shard::Shard;
+use crate::shard::{Shard, imports};
+use crate::table::ImportTarget;
 use crate::{Shards, StorageError};
 
 /// What an import did.
@@ -50,7 +51,10 @@ impl Shards {
         directory: PathBuf,
         options: ImportOptions,
     ) -> Result<ImportSummary, StorageError> {
-        let list = move |shard: Rc<Shard>| async move { shard.list_import(table, directory).await };
+        let list = move |shard: Rc<Shard>| async move {
+            shard.table(table)?;
+            imports::list(shard.shared(), directory).await
+        };
         let sources = self.on_when_free(0, list).await??;
         self.bring_in(table, sources, options).await
     }
@@ -67,15 +71,18 @@ impl Shards {
         table: TableId,
         options: ImportOptions,
     ) -> Result<ImportSummary, StorageError> {
-        let list = move |shard: Rc<Shard>| async move { shard.list_placed(table).await };
+        let list = move |shard: Rc<Shard>| async move { target(&shard, table)?.list_placed().await };
         let mut sources = self.on_when_free(0, list).await??;
         // Files that were being written when the directory was listed are known by now, or gone.
         for shard in 0..self.count() {
-            let settle = move |shard: Rc<Shard>| async move { shard.settled_files(table).await };
+            let settle = move |shard: Rc<Shard>| async move {
+                Ok::<_, StorageError>(target(&shard, table)?.settled_files().await)
+            };
             let known = self.on_when_free(shard, settle).await??;
             sources.retain(|source| !known.contains(&source.id));
         }
-        let exists = move |shard: Rc<Shard>| async move { shard.still_there(sources).await };
+        let exists =
+            move |shard: Rc<Shard>| async move { imports::still_there(shard.shared(), sources).await };
         let sources = self.on_when_free(0, exists).await??;
         self.bring_in(table, sources, ImportOptions { copy_data: false, ..options }).await
     }
@@ -90,7 +97,7 @@ impl Shards {
             return Ok(ImportSummary::default());
         }
         let kept = sources.clone();
-        let bring = move |shard: Rc<Shard>| async move { shard.bring(table, kept, options).await };
+        let bring = move |shard: Rc<Shard>| async move { target(&shard, table)?.bring(kept, options).await };
         let (journal, brought) = self.on_when_free(0, bring).await??;
         let mut result = Ok(());
         for shard in 0..self.count() {
@@ -98,7 +105,7 @@ impl Shards {
                 |brought: &&Brought| brought.shards.as_ref().is_none_or(|shards| shards.contains(&shard));
             let files: Vec<Arc<TableFile>> =
                 brought.iter().filter(is_mine).map(|brought| Arc::clone(&brought.file)).collect();
-            let add = move |shard: Rc<Shard>| async move { shard.add_imported(table, files).await };
+            let add = move |shard: Rc<Shard>| async move { target(&shard, table)?.add(files).await };
             result = self.on_when_free(shard, add).await.and_then(|added| added);
             if result.is_err() {
                 break;
@@ -108,7 +115,12 @@ impl Shards {
             for shard in 0..self.count() {
                 let files: Vec<Arc<TableFile>> =
                     brought.iter().map(|brought| Arc::clone(&brought.file)).collect();
-                let remove = move |shard: Rc<Shard>| async move { shard.remove_imported(table, files).await };
+                let remove = move |shard: Rc<Shard>| async move {
+                    match target(&shard, table) {
+                        Ok(target) => target.remove(files).await,
+                        Err(_) => Ok(()),
+                    }
+                };
                 self.on_when_free(shard, remove).await??;
             }
         }
@@ -120,13 +132,23 @@ impl Shards {
         let files: Vec<Uuid> = brought.iter().map(|brought| brought.file.descriptor().id).collect();
         let are_moved = result.is_ok() && !options.copy_data;
         let gone = if are_moved { sources } else { Vec::new() };
-        let end = move |shard: Rc<Shard>| async move { shard.end_import(journal, brought, gone).await };
+        let end =
+            move |shard: Rc<Shard>| async move { imports::end(shard.shared(), journal, brought, gone).await };
         self.on_when_free(0, end).await??;
         for shard in 0..self.count() {
             let files = files.clone();
-            let keep = move |shard: Rc<Shard>| async move { shard.keep_imported(table, &files) };
+            let keep = move |shard: Rc<Shard>| async move {
+                if let Ok(target) = target(&shard, table) {
+                    target.keep(&files);
+                }
+            };
             self.on_when_free(shard, keep).await?;
         }
         result.map(|()| summary)
     }
+}
+
+/// The table on a shard that files are brought into.
+fn target(shard: &Shard, table: TableId) -> Result<ImportTarget, StorageError> {
+    Ok(ImportTarget(shard.table(table)?))
 }

@@ -22,40 +22,24 @@ use sstable::{
 };
 use tokio::sync::Notify;
 
-use super::Shard;
+use super::shared::Shared;
 use crate::StorageError;
 use crate::metrics::TableMetrics;
 
 /// How many uncompressed bytes are read ahead at most.
 const READ_AHEAD_BYTES_MAX: usize = cache::READ_AHEAD_BYTES_MAX as usize;
-/// Of the cache's memory, one part in so many is left to chunks however much is pinned.
-const CACHE_PART_MIN: usize = 8;
 /// How often who lets reads go first looks whether they are done: nobody waits for a prefetch; a merge that falls
 /// behind makes reads dearer.
-pub(super) const PATIENCE_OF_PREFETCH: u32 = 20;
-pub(super) const PATIENCE_OF_MERGES: u32 = 4;
+pub(crate) const PATIENCE_OF_PREFETCH: u32 = 20;
+pub(crate) const PATIENCE_OF_MERGES: u32 = 4;
 /// How long it waits each time.
 const PAUSE: Duration = Duration::from_millis(1);
-/// So much must memtables grow or shrink before the cache borrows less or more.
-const LENDING_STEP_BYTES: usize = 1 << 20;
-const _: () = assert!(CACHE_PART_MIN > 1, "most of the cache's memory may be pinned");
 const _: () = assert!(PATIENCE_OF_MERGES < PATIENCE_OF_PREFETCH, "a merge that falls behind is dear");
 
-/// What the cache's share of memory depends on.
-#[derive(Default)]
-pub(super) struct CacheShare {
-    /// Memory that table files hold as long as they are open.
-    pinned_bytes: Cell<usize>,
-    /// What memtables held when the cache last borrowed what they left.
-    lent_beside: Cell<usize>,
-    /// What the cache has to do without, since the process has too much.
-    called_back_bytes: Cell<usize>,
-}
-
-impl Shard {
+impl Shared {
     /// Gets what a cursor lacks to where it finds it.
     pub(super) async fn supply(&self, need: FileNeed, held: &HeldChunks) -> Result<(), StorageError> {
-        if self.is_hurried() {
+        if self.visits.is_hurried() {
             // It gives up, and somebody who can wait begins again.
             return std::future::pending().await;
         }
@@ -93,63 +77,19 @@ impl Shard {
     }
 
     /// What the chunk cache did so far, and the disk for it.
-    pub fn cache_stats(&self) -> CacheStats {
+    pub(super) fn cache_stats(&self) -> CacheStats {
         let reads = self.fetcher.stats();
         CacheStats {
-            pinned_bytes: self.cache_share.pinned_bytes.get() as u64,
+            pinned_bytes: self.cache_share.pinned_bytes() as u64,
             disk_read_count: reads.read_count,
             disk_read_bytes: reads.read_bytes,
             ..self.cache.stats()
         }
     }
-
-    /// Counts what the table files hold in memory for good against the cache's memory. To be called
-    /// when files have come or gone.
-    pub(super) fn account_files(&self) {
-        let bytes_of = |file: &Arc<TableFile>| usize::try_from(file.memory_bytes()).unwrap_or(usize::MAX);
-        let pinned = self
-            .tables
-            .borrow()
-            .values()
-            .flat_map(|store| store.files().iter().map(bytes_of).collect::<Vec<_>>())
-            .fold(0, usize::saturating_add);
-        self.cache_share.pinned_bytes.set(pinned);
-        self.size_cache();
-    }
-
-    /// Gives the cache what memtables do not use, or takes it back. To be called when their size has
-    /// changed.
-    pub(super) fn lend(&self) {
-        let is_step =
-            self.memtable_bytes.get().abs_diff(self.cache_share.lent_beside.get()) >= LENDING_STEP_BYTES;
-        if is_step && self.options.cache_borrows {
-            self.size_cache();
-        }
-    }
-
-    /// Has the cache do without so many bytes, borrowed ones first.
-    pub(crate) fn call_back_cache(&self, bytes: usize) {
-        self.cache_share.called_back_bytes.set(bytes);
-        self.size_cache();
-    }
-
-    fn size_cache(&self) {
-        let budget = self.options.cache_bytes / self.sharding.shard_count();
-        let memtable_bytes = self.memtable_bytes.get();
-        self.cache_share.lent_beside.set(memtable_bytes);
-        let borrowed = match self.options.cache_borrows {
-            true => self.memtable_budget().saturating_sub(memtable_bytes + LENDING_STEP_BYTES),
-            false => 0,
-        };
-        let own = budget.saturating_sub(self.cache_share.pinned_bytes.get()).max(budget / CACHE_PART_MIN);
-        let called_back = self.cache_share.called_back_bytes.get();
-        let own_part = called_back.saturating_sub(borrowed);
-        self.cache.set_capacity(own.saturating_sub(own_part), borrowed.saturating_sub(called_back));
-    }
 }
 
 /// Reads chunks from the disk, each once however many wait for it.
-pub(super) struct Fetcher {
+pub(crate) struct Fetcher {
     reader: ColdReader,
     /// Chunks being read.
     flights: RefCell<HashMap<ChunkId, Rc<Flight>>>,
@@ -171,7 +111,7 @@ impl Fetcher {
 
     /// For who reads much and is in no hurry: waits until no request waits for the disk, `patience` times
     /// [`PAUSE`] at most.
-    pub(super) async fn let_reads_go_first(&self, patience: u32) {
+    pub(crate) async fn let_reads_go_first(&self, patience: u32) {
         for _ in 0..patience {
             if self.waiting_count.get() == 0 {
                 return;

@@ -42,7 +42,7 @@ impl<C: RowConsumer> Reading<'_, C> {
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        if self.shard.is_hurried() {
+        if self.shard.visits.is_hurried() {
             // Somebody who can wait begins again.
             return std::future::pending().await;
         }

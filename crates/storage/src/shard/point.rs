@@ -57,15 +57,15 @@ impl Shard {
         mut show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) -> u64 {
         assert!(reads.table.clustering_types().is_empty(), "a partition has one row");
-        let Ok(store) = self.store(reads.table.id()) else { return 0 };
+        let Ok(store) = self.table(reads.table.id()) else { return 0 };
         if store.check_readable().is_err() || !reads.table.dropped_columns().is_empty() {
             return 0;
         }
-        let clock = &*self.runtime.clock;
-        let sample = store.metrics.begin_reads(reads.keys.len(), clock);
+        let clock = &*self.shared.runtime.clock;
+        let sample = store.metrics().begin_reads(reads.keys.len(), clock);
         let now = clock.elapsed_roughly();
         let mut shown_count = 0;
-        store.look_up(&self.cache, reads.keys, |index, found| {
+        store.look_up(&self.shared.cache, reads.keys, |index, found| {
             let (mut tombstone_count, mut values) = (0, ValuesInPlace::new());
             let merged;
             let row = match found.in_place(&mut values) {
@@ -81,10 +81,10 @@ impl Shard {
                     merged.as_ref().map(RowInPlace::Encoded)
                 }
             };
-            if self.is_to_be_told(tombstone_count, reads.table) {
+            if self.shared.is_to_be_told(tombstone_count, reads.table) {
                 return ControlFlow::Continue(());
             }
-            store.metrics.note_slice(now, u64::from(row.is_some()), tombstone_count);
+            store.metrics().note_slice(now, u64::from(row.is_some()), tombstone_count);
             shown_count += 1;
             show(index, row)
         });
@@ -99,6 +99,6 @@ impl Shard {
         show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) {
         let shown_count = self.point_reads(reads, show);
-        self.visits.add(shown_count);
+        self.shared.visits.add(shown_count);
     }
 }

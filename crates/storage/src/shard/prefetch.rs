@@ -23,9 +23,12 @@ use serde::{Deserialize, Serialize};
 use sstable::{ChunkId, ChunkNeed, Component, TableFile};
 use uuid::Uuid;
 
+use super::Shard;
 use super::fetch::PATIENCE_OF_PREFETCH;
-use super::{Shard, TableStore};
+use super::shared::Shared;
+use super::tables::Tables;
 use crate::StorageError;
+use crate::table::TableStore;
 
 /// How many uncompressed bytes are read at once, if that is more than a chunk.
 const PIECE_BYTES: usize = 128 << 10;
@@ -78,7 +81,7 @@ impl PrefetchStats {
 
 /// The part of a table's metrics that this is about.
 #[derive(Debug, Default)]
-pub(super) struct PrefetchProgress {
+pub(crate) struct PrefetchProgress {
     state: Cell<PrefetchState>,
     planned_chunks: Cell<u64>,
     read_chunks: Cell<u64>,
@@ -86,8 +89,32 @@ pub(super) struct PrefetchProgress {
 }
 
 impl PrefetchProgress {
+    /// So many chunks are to come.
+    fn begin(&self, planned_chunks: u64) {
+        self.planned_chunks.set(planned_chunks);
+        self.state.set(PrefetchState::Going);
+    }
+
+    /// One has come.
+    fn note_chunk(&self, bytes: usize) {
+        self.read_chunks.set(self.read_chunks.get().wrapping_add(1));
+        self.read_bytes.set(self.read_bytes.get().wrapping_add(bytes as u64));
+    }
+
+    /// There is no room for more.
+    fn note_full(&self) {
+        self.state.set(PrefetchState::Full);
+    }
+
+    /// No more is to come.
+    fn end(&self) {
+        if self.state.get() == PrefetchState::Going {
+            self.state.set(PrefetchState::Done);
+        }
+    }
+
     /// `None` when the table asks for nothing.
-    pub(super) fn stats(&self, table: &Table) -> Option<PrefetchStats> {
+    pub(crate) fn stats(&self, table: &Table) -> Option<PrefetchStats> {
         let wanted = table.options().caching.prefetch;
         (!wanted.is_none()).then(|| PrefetchStats {
             wanted,
@@ -121,6 +148,12 @@ struct HotRecord {
     files: BTreeMap<Uuid, BTreeMap<String, Vec<(u32, u32)>>>,
 }
 
+/// Brings into memory what tables ask for.
+pub(super) struct Prefetcher {
+    shared: Rc<Shared>,
+    tables: Rc<Tables>,
+}
+
 impl Shard {
     /// Begins to bring into memory what tables ask for, in the background. To be called once, when requests
     /// are answered.
@@ -128,19 +161,25 @@ impl Shard {
         let this = Rc::downgrade(self);
         runtime::spawn_local("prefetch", async move {
             if let Some(shard) = this.upgrade() {
-                shard.prefetch().await;
+                Prefetcher::of(&shard).run().await;
             }
             loop {
                 tokio::time::sleep(NOTE_EVERY).await;
                 let Some(shard) = this.upgrade() else { return };
-                shard.note_hot().await;
+                Prefetcher::of(&shard).note_hot().await;
             }
         });
     }
+}
 
-    async fn prefetch(&self) {
-        let wants = |store: &Rc<TableStore>| !prefetch_of(store).is_none();
-        let stores: Vec<_> = self.stores().into_iter().filter(wants).collect();
+impl Prefetcher {
+    /// For the tables of that shard.
+    pub(super) fn of(shard: &Shard) -> Self {
+        Prefetcher { shared: Rc::clone(&shard.shared), tables: Rc::clone(&shard.tables) }
+    }
+
+    async fn run(&self) {
+        let stores = self.tables_that(|wanted| !wanted.is_none());
         if stores.is_empty() {
             return;
         }
@@ -151,11 +190,11 @@ impl Shard {
         let mut queues: Vec<Queue> = stores.iter().map(|store| plan(store, hot.as_ref())).collect();
         self.drain_queues(&mut queues, |queue| &mut queue.index).await;
         self.drain_queues(&mut queues, |queue| &mut queue.data).await;
-        for Queue { store, .. } in &queues {
-            if store.prefetch.state.get() == PrefetchState::Going {
-                store.prefetch.state.set(PrefetchState::Done);
-            }
-        }
+        queues.iter().for_each(|queue| queue.store.prefetch().end());
+    }
+
+    fn tables_that(&self, want: impl Fn(Prefetch) -> bool) -> Vec<Rc<TableStore>> {
+        self.tables.all().into_iter().filter(|store| want(prefetch_of(store))).collect()
     }
 
     /// Reads what one of the queues of each table holds, a piece of each in turn.
@@ -170,7 +209,7 @@ impl Shard {
                 if !went_well || run.count == 0 {
                     of(queue).pop_front();
                 }
-                if self.is_stopping.get() {
+                if self.shared.is_stopping() {
                     return;
                 }
             }
@@ -185,9 +224,9 @@ impl Shard {
     async fn take_piece(&self, store: &TableStore, run: &mut Run) -> bool {
         let chunk_bytes = run.file.chunk_bytes(run.component).max(1);
         let most = (PIECE_BYTES / chunk_bytes).max(1);
-        let count = most.min(run.count as usize).min(self.cache.free_chunks(chunk_bytes));
+        let count = most.min(run.count as usize).min(self.shared.cache.free_chunks(chunk_bytes));
         if count == 0 {
-            store.prefetch.state.set(PrefetchState::Full);
+            store.prefetch().note_full();
             return false;
         }
         match self.read_piece(store, run, count).await {
@@ -211,47 +250,45 @@ impl Shard {
         assert!((1..=run.count as usize).contains(&count), "a piece is of its run");
         let id = ChunkId { file: run.file.number(), component: run.component, index: run.first };
         let need = ChunkNeed { file: Arc::clone(&run.file), id };
-        let (bytes, is_over) = (need.extent(count)?.bytes as u64, || self.is_stopping.get());
-        self.compactions.control.pay(bytes, &*self.runtime.clock, is_over).await;
-        self.fetcher.let_reads_go_first(PATIENCE_OF_PREFETCH).await;
+        let (bytes, is_over) = (need.extent(count)?.bytes as u64, || self.shared.is_stopping());
+        self.shared.compactor.control().pay(bytes, &*self.shared.runtime.clock, is_over).await;
+        self.shared.fetcher.let_reads_go_first(PATIENCE_OF_PREFETCH).await;
         if !has(store, &run.file) {
             return Ok(false);
         }
-        let chunks = self.fetcher.read(&need, count).await?;
+        let chunks = self.shared.fetcher.read(&need, count).await?;
         if !has(store, &run.file) {
             return Ok(false);
         }
         let (read, is_hot) = (chunks.len() as u32, prefetch_of(store) == Prefetch::Hot);
         for (index, chunk) in (id.index..).zip(chunks) {
-            add(&store.prefetch.read_bytes, chunk.len() as u64);
+            store.prefetch().note_chunk(chunk.len());
             let id = ChunkId { index, ..id };
-            self.cache.insert_if_free(id, chunk);
+            self.shared.cache.insert_if_free(id, chunk);
             if is_hot {
-                self.cache.note_asked(id);
+                self.shared.cache.note_asked(id);
             }
         }
-        add(&store.prefetch.read_chunks, u64::from(read));
         run.first = run.first.saturating_add(read);
         run.count = run.count.saturating_sub(read.max(1));
         Ok(true)
     }
 
     async fn read_hot(&self) -> Result<Option<HotRecord>, StorageError> {
-        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.hot(self.index));
-        Ok(self.runtime.io.run(move || read_state(&*disk, &path)).await?)
+        let (disk, path) = (Arc::clone(&self.shared.runtime.disk), self.shared.layout.hot(self.shared.index));
+        Ok(self.shared.runtime.io.run(move || read_state(&*disk, &path)).await?)
     }
 
     /// Writes down what is hot, if a table wants to know after the next start.
     pub(super) async fn note_hot(&self) {
-        let is_hot = |store: &Rc<TableStore>| prefetch_of(store) == Prefetch::Hot;
-        let stores: Vec<_> = self.stores().into_iter().filter(is_hot).collect();
-        if stores.is_empty() || self.runtime.failsafe.check().is_err() {
+        let stores = self.tables_that(|wanted| wanted == Prefetch::Hot);
+        if stores.is_empty() || self.shared.runtime.failsafe.check().is_err() {
             return;
         }
-        let files: Vec<_> = stores.iter().flat_map(|store| store.files().to_vec()).collect();
-        let record = HotRecord::of(&files, self.cache.asked_again());
-        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.hot(self.index));
-        let written = self.runtime.io.run(move || write_state_below(&*disk, &path, &record)).await;
+        let files: Vec<_> = stores.iter().flat_map(|store| store.files().all().to_vec()).collect();
+        let record = HotRecord::of(&files, self.shared.cache.asked_again());
+        let (disk, path) = (Arc::clone(&self.shared.runtime.disk), self.shared.layout.hot(self.shared.index));
+        let written = self.shared.runtime.io.run(move || write_state_below(&*disk, &path, &record)).await;
         if let Err(error) = written {
             tracing::warn!(%error, "what is hot is not kept for the next start");
         }
@@ -259,21 +296,17 @@ impl Shard {
 }
 
 fn prefetch_of(store: &TableStore) -> Prefetch {
-    store.table.borrow().options().caching.prefetch
+    store.with_table(|table| table.options().caching.prefetch)
 }
 
 fn has(store: &TableStore, file: &Arc<TableFile>) -> bool {
-    !store.is_dropped.get() && store.files.borrow().iter().any(|other| Arc::ptr_eq(other, file))
-}
-
-fn add(counter: &Cell<u64>, count: u64) {
-    counter.set(counter.get().wrapping_add(count));
+    !store.is_dropped() && store.files().has(file)
 }
 
 /// What is to come of a table; the newest files first.
 fn plan(store: &Rc<TableStore>, hot: Option<&HotRecord>) -> Queue {
     let mut queue = Queue { store: Rc::clone(store), index: VecDeque::new(), data: VecDeque::new() };
-    let (files, is_hot) = (store.files(), prefetch_of(store) == Prefetch::Hot);
+    let (files, is_hot) = (store.files().all(), prefetch_of(store) == Prefetch::Hot);
     let knows = |hot: &&HotRecord| files.iter().any(|file| hot.files.contains_key(&file.descriptor().id));
     let hot = hot.filter(knows).filter(|_| is_hot);
     for file in files.iter().rev() {
@@ -298,8 +331,7 @@ fn plan(store: &Rc<TableStore>, hot: Option<&HotRecord>) -> Queue {
     queue.index.retain(|run| run.count > 0);
     queue.data.retain(|run| run.count > 0);
     let planned = queue.index.iter().chain(&queue.data).map(|run| u64::from(run.count)).sum();
-    store.prefetch.planned_chunks.set(planned);
-    store.prefetch.state.set(PrefetchState::Going);
+    store.prefetch().begin(planned);
     queue
 }
 

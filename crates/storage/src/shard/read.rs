@@ -17,12 +17,13 @@ use rows::{
 };
 use runtime::{Piece, Plant, trace};
 
+use super::Shard;
 use super::fetch::HeldChunks;
 use super::read_trace::activity;
-use super::row_versions::RowVersions;
 use super::scan::SingleRowsScanned;
+use super::shared::Shared;
 use super::sources::Source;
-use super::{Shard, TableStore};
+use crate::table::{RowVersions, TableStore};
 use crate::{KEYS_TOGETHER, StorageError};
 
 /// Steps after which a long read lets others on the shard go first.
@@ -38,9 +39,9 @@ impl Shard {
     /// # Errors
     /// A file that may hold what is asked for is damaged, or the disk failed.
     pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
-        let page = || LivePage::new(command, self.options.tombstones);
+        let page = || LivePage::new(command, self.shared.options.tombstones);
         let mut page = self.read_into(command, page).await?;
-        if self.runtime.plants.has(Plant::ShortRead) {
+        if self.shared.runtime.plants.has(Plant::ShortRead) {
             page.next = None;
         }
         Ok(page)
@@ -52,7 +53,7 @@ impl Shard {
     /// # Errors
     /// As [`Shard::read`].
     pub async fn read_unfiltered(&self, command: &ReadCommand) -> Result<UnfilteredPage, StorageError> {
-        self.read_into(command, || UnfilteredRows::new(command, self.options.tombstones)).await
+        self.read_into(command, || UnfilteredRows::new(command, self.shared.options.tombstones)).await
     }
 
     /// The hash of what [`Shard::read_unfiltered`] gives: replicas that have the same need not say it.
@@ -60,7 +61,7 @@ impl Shard {
     /// # Errors
     /// As [`Shard::read`].
     pub async fn read_digest(&self, command: &ReadCommand) -> Result<PageDigest, StorageError> {
-        self.read_into(command, || Digester::new(command, self.options.tombstones)).await
+        self.read_into(command, || Digester::new(command, self.shared.options.tombstones)).await
     }
 
     /// Reads until a consumer is full. Another one begins anew when a file was left out meanwhile.
@@ -70,24 +71,24 @@ impl Shard {
         consumer: impl Fn() -> C,
     ) -> Result<C::Answer, StorageError> {
         loop {
-            let store = self.store(command.table.id())?;
+            let store = self.table(command.table.id())?;
             store.check_readable()?;
-            let _room = self.read_memory.enter(&store.read_bytes).await;
-            let started = self.runtime.clock.elapsed();
+            let _room = self.read_memory.enter(store.read_bytes()).await;
+            let started = self.shared.runtime.clock.elapsed();
             trace::note(|| activity(&store, command));
-            let mut reading = Reading::new(self, &store, command, consumer());
+            let mut reading = Reading::new(&self.shared, &store, command, consumer());
             let outcome = match &command.target {
                 ReadTarget::Keys(keys) => reading.keys(keys).await,
                 // Boxed, so that a read of one row needs no room for it; so is what else it seldom comes to.
                 ReadTarget::Range(range) => Box::pin(reading.range(range)).await,
             };
-            store.read_bytes.learn(reading.place_count.get(), reading.row_bytes_max);
+            store.read_bytes().learn(reading.place_count.get(), reading.row_bytes_max);
             reading.note_cold(0);
             match outcome {
                 Ok(()) => {
                     let (live_count, tombstone_count) = reading.consumer.counts();
-                    let ended = self.runtime.clock.elapsed();
-                    store.metrics.note_read(started, ended, live_count, tombstone_count);
+                    let ended = self.shared.runtime.clock.elapsed();
+                    store.metrics().note_read(started, ended, live_count, tombstone_count);
                     trace::note(|| {
                         format!("Read {live_count} live rows and {tombstone_count} tombstone cells")
                     });
@@ -102,7 +103,7 @@ impl Shard {
 
 /// A read under way.
 pub(super) struct Reading<'a, C> {
-    pub(super) shard: &'a Shard,
+    pub(super) shard: &'a Shared,
     pub(super) store: &'a TableStore,
     pub(super) command: &'a ReadCommand,
     /// Who takes the rows.
@@ -121,13 +122,13 @@ pub(super) struct Reading<'a, C> {
 }
 
 impl<'a, C: RowConsumer> Reading<'a, C> {
-    fn new(shard: &'a Shard, store: &'a TableStore, command: &'a ReadCommand, consumer: C) -> Self {
+    fn new(shard: &'a Shared, store: &'a TableStore, command: &'a ReadCommand, consumer: C) -> Self {
         Reading {
             shard,
             store,
             command,
             consumer,
-            chunks: Rc::new(HeldChunks::new(&shard.cache, &store.metrics)),
+            chunks: Rc::new(HeldChunks::new(&shard.cache, store.metrics())),
             reversed: command.reversed && matches!(command.target, ReadTarget::Keys(_)),
             place_count: Cell::new(1),
             row_bytes_max: 0,
@@ -188,7 +189,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
         let bytes = (self.consumer.encoded_bytes() - bytes_before) as u64;
         if let Some(wanted) = bytes.checked_div(self.chunks.take_cold()) {
             let is_range = matches!(self.command.target, ReadTarget::Range(_));
-            self.store.chunk_length.note(wanted, is_range);
+            self.store.chunk_length().note(wanted, is_range);
         }
     }
 

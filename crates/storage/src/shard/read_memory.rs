@@ -29,7 +29,7 @@ const _: () = assert!(UNKNOWN_BYTES <= SMALL_BYTES, "a read of which nothing is 
 
 /// Memory that the reads of a shard work in; of each kind, first come, first served.
 #[derive(Debug)]
-pub(super) struct ReadMemory {
+pub(crate) struct ReadMemory {
     small: Part,
     large: Part,
 }
@@ -44,18 +44,18 @@ struct Part {
 
 /// What a read of a table is taken for: as much as one took of late.
 #[derive(Debug)]
-pub(super) struct ReadBytes(Cell<usize>);
+pub(crate) struct ReadBytes(Cell<usize>);
 
 impl ReadMemory {
     /// Memory of so many bytes.
-    pub(super) fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         let bytes = bytes.max(BYTES_MIN);
         let small = bytes / SMALL_PART;
         ReadMemory { small: Part::new(small), large: Part::new(bytes - small) }
     }
 
     /// Waits for room for one more read. One that takes more than there is has all of it.
-    pub(super) async fn enter(&self, expected: &ReadBytes) -> SemaphorePermit<'_> {
+    pub(crate) async fn enter(&self, expected: &ReadBytes) -> SemaphorePermit<'_> {
         let bytes = expected.0.get();
         let part = if bytes <= SMALL_BYTES { &self.small } else { &self.large };
         part.enter(bytes).await
@@ -86,7 +86,7 @@ impl Default for ReadBytes {
 
 impl ReadBytes {
     /// Notes that a read from so many places, of rows of so many bytes at most, is over.
-    pub(super) fn learn(&self, place_count: usize, row_bytes_max: usize) {
+    pub(crate) fn learn(&self, place_count: usize, row_bytes_max: usize) {
         let bytes = place_count * (PLACE_BYTES + ROW_COPIES * row_bytes_max);
         let before = self.0.get();
         self.0.set(bytes.max(before - before / 16));

@@ -13,10 +13,9 @@ use smallvec::SmallVec;
 use sstable::{Chunk, ChunkNeed, ChunkSource, FileCursor, FileNeed, SearchKey, TableFile};
 
 use super::fetch::HeldChunks;
-use super::lookup::Probe;
 use super::read::Reading;
-use super::row_versions::{RowVersions, VersionsStep};
 use crate::StorageError;
+use crate::table::{Probe, RowVersions, VersionsStep};
 
 impl<C: RowConsumer> Reading<'_, C> {
     /// What can be told at once of several partitions; nothing of one, which may as well wait.
@@ -48,7 +47,7 @@ impl<C: RowConsumer> Reading<'_, C> {
     ) -> Result<Option<RowVersions>, StorageError> {
         let key = SearchKey::new(key);
         // Both taken at one moment: a flush that ends while a file is waited for changes neither.
-        let (files, in_memory) = (self.store.files(), self.versions_in_memtables(key.key));
+        let (files, in_memory) = (self.store.files().all(), self.versions_in_memtables(key.key));
         let Some(mut versions) = in_memory else { return Ok(None) };
         for mut probe in self.store.probes_of(&files, &key) {
             self.supply_chunks(&mut probe, &key).await?;
@@ -83,7 +82,7 @@ impl<C: RowConsumer> Reading<'_, C> {
 
     fn versions_in_memtables(&self, key: &PartitionKey) -> Option<RowVersions> {
         let mut versions = RowVersions::none();
-        let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
+        let (frozen, active) = (self.store.memtables().frozen(), self.store.memtables().active());
         for slot in frozen.iter().map(|frozen| &frozen.slot).chain([&*active]) {
             match slot.look().single_row(key) {
                 SingleRowLookup::Absent => {}

@@ -1,11 +1,12 @@
 //! What reads are called in traces, in Cassandra's words.
 
-use super::TableStore;
 use read::{ReadCommand, ReadTarget};
+
+use crate::table::TableStore;
 
 /// What a read is called in a trace.
 pub(super) fn activity(store: &TableStore, command: &ReadCommand) -> String {
-    let (table, file_count) = (store.table(), store.files().len());
+    let (table, file_count) = (store.table(), store.files().all().len());
     match &command.target {
         ReadTarget::Keys(keys) if keys.len() == 1 => {
             format!("Executing single-partition query on {} with {file_count} sstables", table.name())

@@ -104,17 +104,17 @@ impl<C: RowConsumer> Reading<'_, C> {
     fn walk(&mut self, range: &RingRange) -> Result<(Stop, Option<PartitionKey>), StorageError> {
         let expected = self.consumer.room().rows;
         self.consumer.reserve(expected.min(PARTITIONS_RESERVED_MAX) as usize);
-        let (frozen, active) = (self.store.frozen.borrow(), self.store.active.borrow());
+        let (frozen, active) = (self.store.memtables().frozen(), self.store.memtables().active());
         let active = active.look();
         let memtables = frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]);
         let in_memory = memtables.map(|memtable| {
             let partitions = memtable.single_row_partitions(range, expected);
             Source::Memory(partitions, None)
         });
-        let files = self.store.files();
+        let files = self.store.files().all();
         let in_files = files.iter().map(|file| {
             let scan = file.scan_single_rows(Rc::clone(&self.chunks), range);
-            Source::File(Box::new(scan), self.store.scopes_of(file))
+            Source::File(Box::new(scan), self.store.files().scopes_of(file))
         });
         let headed = |source| Headed { source, token: None };
         let mut merge = SingleRowMerge {

@@ -15,12 +15,12 @@ use super::read::Reading;
 impl<C: RowConsumer> Reading<'_, C> {
     pub(super) fn partition_cursor(&self, key: &PartitionKey, slices: &Slices) -> MergeCursor<Source> {
         let mut sources = Vec::new();
-        for slot in self.store.memtables() {
+        for slot in self.store.memtables().all() {
             let target = MemtableTarget::Key(key.clone());
             sources.push(self.memory(slot, target, slices));
         }
-        let hash = KeyHash::of(&key.bytes);
-        for file in self.store.files().iter().filter(|file| self.store.may_show(file, key, hash)) {
+        let (files, hash) = (self.store.files(), KeyHash::of(&key.bytes));
+        for file in files.all().iter().filter(|file| files.may_show(file, key, hash)) {
             let chunks = Rc::clone(&self.chunks);
             let cursor = file.partition_cursor(chunks, key, hash, slices, self.reversed);
             sources.push(Source::File(Box::new(Scoped::new(cursor, None))));
@@ -37,13 +37,13 @@ impl<C: RowConsumer> Reading<'_, C> {
     pub(super) fn range_cursor(&self, range: &RingRange) -> MergeCursor<Source> {
         let slices = &self.command.slices;
         let mut sources = Vec::new();
-        for slot in self.store.memtables() {
+        for slot in self.store.memtables().all() {
             let target = MemtableTarget::Range(range.clone());
             sources.push(self.memory(slot, target, slices));
         }
-        for file in self.store.files().iter() {
+        for file in self.store.files().all().iter() {
             let cursor = file.scan(Rc::clone(&self.chunks), range, slices);
-            sources.push(Source::File(Box::new(Scoped::new(cursor, self.store.scopes_of(file)))));
+            sources.push(Source::File(Box::new(Scoped::new(cursor, self.store.files().scopes_of(file)))));
         }
         self.place_count.set(sources.len().max(self.place_count.get()));
         MergeCursor::new(self.store.table(), self.reversed, sources)

@@ -3,11 +3,11 @@
 use read::TombstoneThresholds;
 use schema::Table;
 
-use super::Shard;
+use super::shared::Shared;
 
-impl Shard {
+impl Shared {
     /// How many tombstones a read of the table may come upon.
-    pub fn tombstone_thresholds(&self, table: &Table) -> TombstoneThresholds {
+    pub(super) fn tombstone_thresholds(&self, table: &Table) -> TombstoneThresholds {
         self.options.tombstones.of_table(table)
     }
 

@@ -6,14 +6,16 @@
 //! tells. Whichever shard the coordinator is on writes the note: it is one for the whole node.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use manifest::state_file::{read_state, write_state};
+use runtime::Disk;
 use schema::TableId;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::Shard;
+use super::shared::Shared;
 use crate::StorageError;
 
 #[derive(Serialize, Deserialize)]
@@ -21,43 +23,50 @@ struct Note {
     table: Uuid,
 }
 
-impl Shard {
+/// The note of a node, from the thread of a shard.
+pub struct TruncationNote<'a>(pub(super) &'a Shared);
+
+impl TruncationNote<'_> {
     /// Notes durably that the table is about to be emptied on all shards. There is one note at a time.
     ///
     /// # Errors
     /// The disk fails. The note may be there or not.
-    pub async fn note_truncation(&self, table: TableId) -> Result<(), StorageError> {
-        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.truncating());
-        let noted = self.runtime.io.run(move || write_state(&*disk, &path, &Note { table: table.0 })).await;
-        noted.map_err(StorageError::from).inspect_err(|error| self.note_fault("truncate", error))
+    pub async fn write(&self, table: TableId) -> Result<(), StorageError> {
+        let (disk, path) = self.place();
+        let noted = self.0.runtime.io.run(move || write_state(&*disk, &path, &Note { table: table.0 })).await;
+        noted.map_err(StorageError::from).inspect_err(|error| self.0.note_fault("truncate", error))
     }
 
     /// Forgets the note, durably, if there is one.
     ///
     /// # Errors
     /// The disk fails. The note may be there or not.
-    pub async fn forget_truncation(&self) -> Result<(), StorageError> {
-        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.truncating());
-        let root = self.layout.root().to_owned();
+    pub async fn forget(&self) -> Result<(), StorageError> {
+        let (disk, path) = self.place();
+        let root = self.0.layout.root().to_owned();
         let forget = move || -> io::Result<()> {
             if disk.exists(&path)? {
                 disk.remove_file(&path)?;
             }
             disk.sync_dir(&root)
         };
-        let forgotten = self.runtime.io.run(forget).await;
+        let forgotten = self.0.runtime.io.run(forget).await;
         forgotten
             .map_err(|source| StorageError::Disk { act: "forget a truncation", source })
-            .inspect_err(|error| self.note_fault("truncate", error))
+            .inspect_err(|error| self.0.note_fault("truncate", error))
     }
 
     /// The table whose truncation an earlier run noted and did not finish.
     ///
     /// # Errors
     /// The note is damaged, or the disk fails.
-    pub async fn noted_truncation(&self) -> Result<Option<TableId>, StorageError> {
-        let (disk, path) = (Arc::clone(&self.runtime.disk), self.layout.truncating());
-        let note: Option<Note> = self.runtime.io.run(move || read_state(&*disk, &path)).await?;
+    pub async fn read(&self) -> Result<Option<TableId>, StorageError> {
+        let (disk, path) = self.place();
+        let note: Option<Note> = self.0.runtime.io.run(move || read_state(&*disk, &path)).await?;
         Ok(note.map(|note| TableId(note.table)))
+    }
+
+    fn place(&self) -> (Arc<dyn Disk>, PathBuf) {
+        (Arc::clone(&self.0.runtime.disk), self.0.layout.truncating())
     }
 }

@@ -28,7 +28,7 @@ pub(crate) enum VisitingWrite {
 
 /// The visits of other shards' threads.
 #[derive(Default)]
-pub(super) struct Visits {
+pub(crate) struct Visits {
     /// Reads and writes that they have done.
     count: Cell<u64>,
     /// Is what runs to give up rather than wait?
@@ -39,15 +39,20 @@ impl Visits {
     pub(super) fn add(&self, count: u64) {
         self.count.set(self.count.get() + count);
     }
+
+    /// Is it a visit that runs?
+    pub(super) fn is_hurried(&self) -> bool {
+        self.is_hurried.get()
+    }
 }
 
 impl Shard {
     /// [`Shard::read`] for a visitor; `None` when it would wait, for the disk or for others' turns.
     pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
-        let _hurry = Hurry::begin(self);
+        let _hurry = Hurry::begin(&self.shared.visits);
         let reading = pin!(self.read(command));
         let Poll::Ready(page) = reading.poll(&mut Context::from_waker(Waker::noop())) else { return None };
-        self.visits.add(1);
+        self.shared.visits.add(1);
         Some(page)
     }
 
@@ -58,16 +63,16 @@ impl Shard {
         unit: Unit,
         wait: Wait,
     ) -> Option<VisitingWrite> {
-        if wait != Wait::Never && self.is_short_of_room() {
+        if wait != Wait::Never && self.shared.is_short_of_room() {
             return None;
         }
         let begun = self.begin_write(mutations, unit, wait);
-        self.count_writes(&begun);
-        self.visits.add(begun.taken.len() as u64);
+        begun.count(&*self.shared.runtime.clock);
+        self.shared.visits.add(begun.taken.len() as u64);
         let is_unsettled = |position: &LogPosition| {
             wait != Wait::Never
                 && !self.is_settled(*position)
-                && !self.runtime.plants.has(Plant::VisitorDoesNotWait)
+                && !self.shared.runtime.plants.has(Plant::VisitorDoesNotWait)
         };
         Some(match begun.position.filter(is_unsettled) {
             Some(position) => VisitingWrite::Unsettled(position),
@@ -77,28 +82,23 @@ impl Shard {
 
     /// Reads and writes that other shards' threads have done here.
     pub fn visit_count(&self) -> u64 {
-        self.visits.count.get()
-    }
-
-    /// Is it a visit that runs?
-    pub(super) fn is_hurried(&self) -> bool {
-        self.visits.is_hurried.get()
+        self.shared.visits.count.get()
     }
 }
 
 /// The time of a visit, which must not wait.
-struct Hurry<'a>(&'a Shard);
+struct Hurry<'a>(&'a Visits);
 
 impl<'a> Hurry<'a> {
-    fn begin(shard: &'a Shard) -> Self {
-        let was_hurried = shard.visits.is_hurried.replace(true);
+    fn begin(visits: &'a Visits) -> Self {
+        let was_hurried = visits.is_hurried.replace(true);
         assert!(!was_hurried, "one visits at a time");
-        Hurry(shard)
+        Hurry(visits)
     }
 }
 
 impl Drop for Hurry<'_> {
     fn drop(&mut self) {
-        self.0.visits.is_hurried.set(false);
+        self.0.is_hurried.set(false);
     }
 }

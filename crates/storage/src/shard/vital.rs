@@ -2,27 +2,27 @@
 //!
 //! | work | what would go wrong | guarded in |
 //! |---|---|---|
-//! | a write, from the log to the memtable | a flush moves replay past what was not merged in | `write.rs` |
-//! | a flush | the same, of a whole memtable | `flush.rs` |
-//! | a change of the manifest | files that are named and gone, or there and forgotten | `commit.rs`, `scrub.rs` |
-//! | a truncation, a drop of a table | what should be gone is not, or more is | `tables.rs` |
-//! | a merge, which replaces its inputs | rows that were in the inputs alone | `compact/run.rs` |
-//! | a new definition of a table | a memtable that nobody flushes | `tables.rs` |
+//! | a write, from the log to the memtable | a flush moves replay past what was not merged in | `shard/write.rs` |
+//! | a flush | the same, of a whole memtable | `table/flush.rs` |
+//! | a change of the manifest | files named and gone, or there and forgotten | `table/commit.rs`, `table/scrub.rs` |
+//! | a truncation, a drop of a table | what should be gone is not, or more is | `table/define.rs` |
+//! | a merge, which replaces its inputs | rows that were in the inputs alone | `table/compaction/run.rs` |
+//! | a new definition of a table | a memtable that nobody flushes | `shard/definitions.rs` |
 //!
 //! Changes of the schema are vital, too; the coordinator guards them. Reads are not, nor is what prepares files that
 //! no manifest names yet.
 
 use manifest::Manifest;
 
-use super::Shard;
+use super::shared::Shared;
 use crate::StorageError;
 
-impl Shard {
+impl Shared {
     /// Does vital work on a background thread.
     ///
     /// # Errors
     /// The node is stopping, or the work panicked and the node is of no use any more.
-    pub(super) async fn run_vital<T: Send + 'static>(
+    pub(crate) async fn run_vital<T: Send + 'static>(
         &self,
         work: &'static str,
         job: impl FnOnce() -> T + Send + 'static,
@@ -41,7 +41,7 @@ impl Shard {
     /// # Errors
     /// The disk failed, which may have the next one all the same; or a promise was broken, and nothing is made
     /// durable any more.
-    pub(super) async fn replace_manifest(
+    pub(crate) async fn replace_manifest(
         &self,
         manifest: &mut Manifest,
         next: Manifest,
@@ -56,7 +56,7 @@ impl Shard {
     ///
     /// # Errors
     /// The disk failed, or a promise was broken.
-    pub(super) async fn close_log(&self) -> Result<(), StorageError> {
+    pub(crate) async fn close_log(&self) -> Result<(), StorageError> {
         self.runtime.failsafe.check()?;
         Ok(self.log.close().await?)
     }

@@ -19,15 +19,17 @@ use bytes::Bytes;
 use commitlog::{CommitLogError, LogPosition, SyncMode};
 use memtable::{KEYS_TOGETHER, Place, Places};
 use rows::Mutation;
-use runtime::{Plant, trace};
+use runtime::{Clock, Plant, Plants, trace};
 use schema::TableId;
 use smallvec::{SmallVec, smallvec};
 use stdx::index_set::IndexSet;
 
-use super::{Shard, TableStore};
+use super::Shard;
+use super::shared::Shared;
 use crate::StorageError;
 use crate::metrics::TableMetrics;
 use crate::record::{LENGTH_BYTES, LogRecord};
+use crate::table::TableStore;
 
 const _: () = assert!(KEYS_TOGETHER <= IndexSet::END, "each of those that are written together has an index");
 
@@ -107,6 +109,88 @@ impl Outcomes {
 }
 
 impl Begun {
+    /// Takes all mutations as one record, or says why not.
+    fn take_all<M: Borrow<Mutation>>(&mut self, shard: &Shard, mutations: &[M]) {
+        let store = |of_table: &[M]| Ok((shard.table(of_table[0].borrow().table)?, of_table.len()));
+        let stores = by_table(mutations).map(store).collect::<Result<Stores, StorageError>>();
+        let taken = stores.and_then(|stores| Ok((take_record(shard, &stores, mutations)?, stores)));
+        match taken {
+            Ok((position, stores)) => {
+                (self.taken, self.position, self.stores) = (IndexSet::first(1), position, stores);
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    /// Takes each mutation as a record by itself, those for which there is room.
+    fn take_each<M: Borrow<Mutation>>(&mut self, shard: &Shard, mutations: &[M], wait: Wait) {
+        assert!(mutations.len() <= KEYS_TOGETHER, "so many mutations are taken together");
+        // Asked before anything is looked for: under most sync modes no write is done without waiting.
+        let is_hopeless = |first: &M| wait == Wait::Never && !shard.shared.takes_at_once(first.borrow());
+        if mutations.first().is_none_or(is_hopeless) {
+            return;
+        }
+        let mut index = 0;
+        for of_table in by_table(mutations) {
+            match shard.table(of_table[0].borrow().table) {
+                Ok(store) => self.take_each_of(shard, store, of_table, index, wait),
+                Err(error) => _ = self.error.get_or_insert(error),
+            }
+            index += of_table.len();
+        }
+    }
+
+    /// The same for mutations of one table, of which the first has that index.
+    fn take_each_of<M: Borrow<Mutation>>(
+        &mut self,
+        shard: &Shard,
+        store: Rc<TableStore>,
+        mutations: &[M],
+        first: usize,
+        wait: Wait,
+    ) {
+        let sample = (wait == Wait::Never)
+            .then(|| store.metrics().begin_writes(mutations.len(), &*shard.shared.runtime.clock));
+        let mut taken_count = 0;
+        for (index, (mutation, place)) in (first..).zip(mutations.iter().zip(places_of(&store, mutations))) {
+            let mutation = mutation.borrow();
+            let has_room = match wait {
+                Wait::Never => shard.shared.takes_at_once(mutation),
+                // The first in any case: its write has waited for room.
+                _ => self.taken.is_empty() || !shard.shared.room.is_spent(),
+            };
+            if !has_room {
+                break;
+            }
+            match take_one(shard, &store, mutation, place) {
+                Ok(position) => {
+                    self.taken.insert(index);
+                    self.position = position.or(self.position);
+                    taken_count += 1;
+                }
+                Err(error) => _ = self.error.get_or_insert(error),
+            }
+        }
+        match sample {
+            Some(sample) => sample.end(taken_count as u64),
+            None => self.stores.push((store, taken_count)),
+        }
+    }
+
+    /// Counts a write with the tables that it went to. One that does not wait was counted as it was taken.
+    pub(super) fn count(&self, clock: &dyn Clock) {
+        let Begun { stores, started, .. } = self;
+        if stores.is_empty() {
+            return;
+        }
+        let spent = clock.elapsed().saturating_sub(*started);
+        for (store, count) in stores {
+            TableMetrics::add(&store.metrics().write_count, *count as u64);
+            let spent_by_all = spent.saturating_mul(u32::try_from(*count).unwrap_or(u32::MAX));
+            TableMetrics::add_nanos(&store.metrics().write_nanos, spent_by_all);
+        }
+    }
+
     /// How it came out, when what was taken is durable.
     pub(super) fn into_outcomes(self) -> Outcomes {
         Outcomes { done: self.taken, doubtful: IndexSet::EMPTY, error: self.error }
@@ -146,10 +230,10 @@ impl Shard {
         unit: Unit,
         wait: Wait,
     ) -> Outcomes {
-        if unit == Unit::Each && mutations.len() > 1 && self.runtime.plants.has(Plant::GroupLost) {
+        if unit == Unit::Each && mutations.len() > 1 && self.shared.runtime.plants.has(Plant::GroupLost) {
             return Outcomes { done: IndexSet::first(mutations.len()), ..Outcomes::default() };
         }
-        if let Err(error) = self.wait_for_room().await {
+        if let Err(error) = self.shared.room.wait(&self.shared, &self.tables).await {
             return Outcomes { error: Some(error), ..Outcomes::default() };
         }
         let begun = self.begin_write(mutations, unit, wait);
@@ -159,14 +243,14 @@ impl Shard {
     /// Takes units of a write into the log and the memtables; does not wait.
     pub(crate) fn begin_write<M: Borrow<Mutation>>(&self, mutations: &[M], unit: Unit, wait: Wait) -> Begun {
         // A write that does not wait is timed by a sample.
-        let started = if wait == Wait::Never { Duration::ZERO } else { self.runtime.clock.elapsed() };
+        let started = if wait == Wait::Never { Duration::ZERO } else { self.shared.runtime.clock.elapsed() };
         let (taken, stores) = (IndexSet::EMPTY, Stores::new());
         let mut begun = Begun { taken, position: None, error: None, stores, started };
         match unit {
-            Unit::All => self.take_all(mutations, &mut begun),
-            Unit::Each => self.take_each(mutations, wait, &mut begun),
+            Unit::All => begun.take_all(self, mutations),
+            Unit::Each => begun.take_each(self, mutations, wait),
         }
-        self.lend();
+        self.shared.lend();
         begun
     }
 
@@ -180,7 +264,7 @@ impl Shard {
         {
             return Outcomes::in_doubt(begun.taken, error);
         }
-        self.count_writes(&begun);
+        begun.count(&*self.shared.runtime.clock);
         begun.into_outcomes()
     }
 
@@ -195,21 +279,21 @@ impl Shard {
         wait: Wait,
     ) -> Result<(), StorageError> {
         if position.segment != self.log_segment.replace(position.segment) {
-            self.shorten_log();
+            self.shared.shorten_log(&self.tables);
         }
         match wait {
             Wait::Never => Ok(()),
-            Wait::Synced => Ok(self.log.sync().await?),
-            Wait::SyncMode if self.runtime.plants.has(Plant::UnsyncedAcknowledgement) => Ok(()),
+            Wait::Synced => Ok(self.shared.log.sync().await?),
+            Wait::SyncMode if self.shared.runtime.plants.has(Plant::UnsyncedAcknowledgement) => Ok(()),
             // All units were appended without an await in between: a log that fails and begins anew fails all of
             // them or none.
-            Wait::SyncMode => Ok(self.log.synced(position).await?),
+            Wait::SyncMode => Ok(self.shared.log.synced(position).await?),
         }
     }
 
     /// Would [`Shard::settle_position`] have nothing to do?
     pub(crate) fn is_settled(&self, position: LogPosition) -> bool {
-        position.segment == self.log_segment.get() && self.log.is_synced(position)
+        position.segment == self.log_segment.get() && self.shared.log.is_synced(position)
     }
 
     /// Returns when everything written here so far is on the disk; at once where writes wait for
@@ -218,179 +302,58 @@ impl Shard {
     /// # Errors
     /// The log failed.
     pub async fn settle(&self) -> Result<(), StorageError> {
-        match self.options.sync {
-            SyncMode::Periodic { .. } => Ok(self.log.sync().await?),
+        match self.shared.options.sync {
+            SyncMode::Periodic { .. } => Ok(self.shared.log.sync().await?),
             SyncMode::Group { .. } | SyncMode::Batch => Ok(()),
         }
     }
+}
 
-    /// Takes all mutations as one record, or says why not.
-    fn take_all<M: Borrow<Mutation>>(&self, mutations: &[M], begun: &mut Begun) {
-        let store = |of_table: &[M]| Ok((self.store(of_table[0].borrow().table)?, of_table.len()));
-        let stores = by_table(mutations).map(store).collect::<Result<Stores, StorageError>>();
-        let taken = stores.and_then(|stores| Ok((self.take_record(&stores, mutations)?, stores)));
-        match taken {
-            Ok((position, stores)) => {
-                (begun.taken, begun.position, begun.stores) = (IndexSet::first(1), position, stores);
-            }
-            Err(error) => begun.error = Some(error),
-        }
-    }
+/// Logs mutations as one record and merges them into the memtables; tells where they are in the log, if they are.
+fn take_record<M: Borrow<Mutation>>(
+    shard: &Shard,
+    stores: &Stores,
+    mutations: &[M],
+) -> Result<Option<LogPosition>, StorageError> {
+    let is_durable = |of_table: &&[M]| is_durable(shard, of_table[0].borrow().table);
+    let durable = by_table(mutations).filter(is_durable).flatten();
+    let logged: Few<&Bytes> = durable.map(|mutation| mutation.borrow().as_encoded()).collect();
+    shard.shared.runtime.failsafe.guard("a write", || {
+        let is_logged = !logged.is_empty() && !shard.shared.runtime.plants.has(Plant::UnloggedWrite);
+        let position = if is_logged { Some(shard.shared.append(&logged)?) } else { None };
+        // No await between the append and here: a flush that freezes a memtable so finds in it
+        // exactly the writes below its log position.
+        apply_all(&shard.shared.runtime.plants, stores, mutations, position);
+        Ok(position)
+    })
+}
 
-    /// Logs mutations as one record and merges them into the memtables; tells where they are in the log, if they are.
-    fn take_record<M: Borrow<Mutation>>(
-        &self,
-        stores: &Stores,
-        mutations: &[M],
-    ) -> Result<Option<LogPosition>, StorageError> {
-        let is_durable = |of_table: &&[M]| self.is_durable(of_table[0].borrow().table);
-        let durable = by_table(mutations).filter(is_durable).flatten();
-        let logged: Few<&Bytes> = durable.map(|mutation| mutation.borrow().as_encoded()).collect();
-        self.runtime.failsafe.guard("a write", || {
-            let is_logged = !logged.is_empty() && !self.runtime.plants.has(Plant::UnloggedWrite);
-            let position = if is_logged { Some(self.append(&logged)?) } else { None };
-            // No await between the append and here: a flush that freezes a memtable so finds in it
-            // exactly the writes below its log position.
-            self.apply_all(stores, mutations, position);
-            Ok(position)
-        })
-    }
+/// Logs a mutation and merges it into the memtable; tells where it is in the log, if it is.
+fn take_one(
+    shard: &Shard,
+    store: &TableStore,
+    mutation: &Mutation,
+    place: Option<Place>,
+) -> Result<Option<LogPosition>, StorageError> {
+    shard.shared.runtime.failsafe.guard("a write", || {
+        let is_durable = is_durable(shard, mutation.table);
+        let position = if is_durable { Some(shard.shared.append(&[mutation.as_encoded()])?) } else { None };
+        store.apply(mutation, position, place);
+        Ok(position)
+    })
+}
 
-    /// Takes each mutation as a record by itself, those for which there is room.
-    fn take_each<M: Borrow<Mutation>>(&self, mutations: &[M], wait: Wait, begun: &mut Begun) {
-        assert!(mutations.len() <= KEYS_TOGETHER, "so many mutations are taken together");
-        // Asked before anything is looked for: under most sync modes no write is done without waiting.
-        let is_hopeless = |first: &M| wait == Wait::Never && !self.takes_at_once(first.borrow());
-        if mutations.first().is_none_or(is_hopeless) {
-            return;
-        }
-        let mut index = 0;
-        for of_table in by_table(mutations) {
-            match self.store(of_table[0].borrow().table) {
-                Ok(store) => self.take_each_of(store, of_table, index, wait, begun),
-                Err(error) => _ = begun.error.get_or_insert(error),
-            }
-            index += of_table.len();
-        }
-    }
+/// Does the keyspace of the table want its mutations logged?
+fn is_durable(shard: &Shard, table: TableId) -> bool {
+    shard.with_schema(|schema| schema.keyspace_of(table).is_none_or(|keyspace| keyspace.durable_writes))
+}
 
-    /// The same for mutations of one table, of which the first has that index.
-    fn take_each_of<M: Borrow<Mutation>>(
-        &self,
-        store: Rc<TableStore>,
-        mutations: &[M],
-        first: usize,
-        wait: Wait,
-        begun: &mut Begun,
-    ) {
-        let sample =
-            (wait == Wait::Never).then(|| store.metrics.begin_writes(mutations.len(), &*self.runtime.clock));
-        let mut taken_count = 0;
-        for (index, (mutation, place)) in (first..).zip(mutations.iter().zip(places_of(&store, mutations))) {
-            let mutation = mutation.borrow();
-            let has_room = match wait {
-                Wait::Never => self.takes_at_once(mutation),
-                // The first in any case: its write has waited for room.
-                _ => begun.taken.is_empty() || self.memtable_bytes.get() <= self.memtable_budget(),
-            };
-            if !has_room {
-                break;
-            }
-            match self.take_one(&store, mutation, place) {
-                Ok(position) => {
-                    begun.taken.insert(index);
-                    begun.position = position.or(begun.position);
-                    taken_count += 1;
-                }
-                Err(error) => _ = begun.error.get_or_insert(error),
-            }
-        }
-        match sample {
-            Some(sample) => sample.end(taken_count as u64),
-            None => begun.stores.push((store, taken_count)),
-        }
-    }
-
-    /// Logs a mutation and merges it into the memtable; tells where it is in the log, if it is.
-    fn take_one(
-        &self,
-        store: &TableStore,
-        mutation: &Mutation,
-        place: Option<Place>,
-    ) -> Result<Option<LogPosition>, StorageError> {
-        self.runtime.failsafe.guard("a write", || {
-            let is_durable = self.is_durable(mutation.table);
-            let position = if is_durable { Some(self.append(&[mutation.as_encoded()])?) } else { None };
-            self.apply(store, mutation, position, place);
-            Ok(position)
-        })
-    }
-
+impl Shared {
     /// Would a write of it neither wait nor have anything done beside it?
     fn takes_at_once(&self, mutation: &Mutation) -> bool {
         let record_bytes = LogRecord::bytes(mutation.as_encoded());
         let now = self.runtime.clock.elapsed_roughly();
         !self.is_short_of_room() && self.log.takes_at_once(record_bytes, now)
-    }
-
-    /// Merges all mutations of a record into the memtables of their tables.
-    fn apply_all<M: Borrow<Mutation>>(
-        &self,
-        stores: &Stores,
-        mutations: &[M],
-        position: Option<LogPosition>,
-    ) {
-        let mut applied_count = 0;
-        for (of_table, (store, _)) in by_table(mutations).zip(stores) {
-            for some in of_table.chunks(KEYS_TOGETHER) {
-                let is_one_lost = some.len() > 1 && self.runtime.plants.has(Plant::UnappliedMutation);
-                let some = &some[usize::from(is_one_lost)..];
-                for (mutation, place) in some.iter().zip(places_of(store, some)) {
-                    self.apply(store, mutation.borrow(), position, place);
-                    applied_count += 1;
-                }
-            }
-        }
-        assert_eq!(applied_count, mutations.len(), "every mutation of a record is merged into a memtable");
-    }
-
-    /// Merges a mutation into the memtable; `position` is where the log has it.
-    fn apply(
-        &self,
-        store: &TableStore,
-        mutation: &Mutation,
-        position: Option<LogPosition>,
-        place: Option<Place>,
-    ) {
-        let owner = self.sharding.shard_of(mutation.key.token);
-        assert_eq!(owner, self.index, "a write goes to the shard that owns its partition");
-        trace::note(|| format!("Adding to {} memtable", store.table().name()));
-        let grown = store.active.borrow().with_active(|memtable| {
-            let before = memtable.memory_bytes();
-            memtable.apply(mutation, position, place);
-            assert!(memtable.memory_bytes() >= before, "a memtable never shrinks");
-            memtable.memory_bytes() - before
-        });
-        self.memtable_bytes.set(self.memtable_bytes.get() + grown);
-    }
-
-    /// Counts a write with the tables that it went to. One that does not wait was counted as it was taken.
-    pub(super) fn count_writes(&self, begun: &Begun) {
-        let Begun { stores, started, .. } = begun;
-        if stores.is_empty() {
-            return;
-        }
-        let spent = self.runtime.clock.elapsed().saturating_sub(*started);
-        for (store, count) in stores {
-            TableMetrics::add(&store.metrics.write_count, *count as u64);
-            let spent_by_all = spent.saturating_mul(u32::try_from(*count).unwrap_or(u32::MAX));
-            TableMetrics::add_nanos(&store.metrics.write_nanos, spent_by_all);
-        }
-    }
-
-    /// Does the keyspace of the table want its mutations logged?
-    fn is_durable(&self, table: TableId) -> bool {
-        self.with_schema(|schema| schema.keyspace_of(table).is_none_or(|keyspace| keyspace.durable_writes))
     }
 
     /// Appends encoded mutations to the log as one record.
@@ -415,6 +378,27 @@ impl Shard {
     }
 }
 
+/// Merges all mutations of a record into the memtables of their tables.
+fn apply_all<M: Borrow<Mutation>>(
+    plants: &Plants,
+    stores: &Stores,
+    mutations: &[M],
+    position: Option<LogPosition>,
+) {
+    let mut applied_count = 0;
+    for (of_table, (store, _)) in by_table(mutations).zip(stores) {
+        for some in of_table.chunks(KEYS_TOGETHER) {
+            let is_one_lost = some.len() > 1 && plants.has(Plant::UnappliedMutation);
+            let some = &some[usize::from(is_one_lost)..];
+            for (mutation, place) in some.iter().zip(places_of(store, some)) {
+                store.apply(mutation.borrow(), position, place);
+                applied_count += 1;
+            }
+        }
+    }
+    assert_eq!(applied_count, mutations.len(), "every mutation of a record is merged into a memtable");
+}
+
 /// Where the partitions of up to [`KEYS_TOGETHER`] mutations are in the memtable of their table.
 fn places_of<M: Borrow<Mutation>>(store: &TableStore, mutations: &[M]) -> Places {
     if mutations.len() == 1 {
@@ -423,7 +407,7 @@ fn places_of<M: Borrow<Mutation>>(store: &TableStore, mutations: &[M]) -> Places
     }
     let keys: SmallVec<[_; KEYS_TOGETHER]> =
         mutations.iter().map(|mutation| &mutation.borrow().key).collect();
-    store.active.borrow().with(|memtable| memtable.places_of(&keys))
+    store.memtables().places_of(&keys)
 }
 
 /// Why the log did not take a record.

@@ -26,7 +26,7 @@ async fn fill(node: &Node) {
 
 /// KiB of a chunk in the next file, and, by the offsets that the file there is has, in that one.
 fn lengths(node: &Node) -> (u32, u64) {
-    let stats = node.shard(0).table_stats(auto().id()).expect("stats");
+    let stats = node.shard(0).table(auto().id()).expect("the table").stats();
     let chosen = stats.chunk_length.expect("it is chosen").shards_by_bytes;
     assert_eq!((stats.sstable_count, chosen.len()), (1, 1));
     let in_file = stats.uncompressed_bytes / (stats.compression_metadata_bytes / 8);
@@ -53,7 +53,7 @@ fn a_table_is_written_with_chunks_as_its_reads_ask_for_and_goes_on_so_after_a_st
         assert_eq!(lengths(&node), (4, 16), "the file is as it is");
         node.shard(0).compact(auto().id()).await.expect("compacts");
         assert_eq!(lengths(&node), (4, 4));
-        let stats = node.shard(0).table_stats(auto().id()).expect("stats");
+        let stats = node.shard(0).table(auto().id()).expect("the table").stats();
         let reads = stats.chunk_length.expect("it is chosen").cold_reads;
         assert_eq!(reads.range_count, 0);
         assert!((950..1100).contains(&reads.wanted_bytes_mean()), "{}", reads.wanted_bytes_mean());
@@ -68,7 +68,7 @@ fn a_table_is_written_with_chunks_as_its_reads_ask_for_and_goes_on_so_after_a_st
         }
         node.shard(0).compact(auto().id()).await.expect("compacts");
         assert_eq!(lengths(&node), (16, 16));
-        assert!(node.shard(0).table_stats(table().id()).expect("stats").chunk_length.is_none());
+        assert!(node.shard(0).table(table().id()).expect("the table").stats().chunk_length.is_none());
     });
 }
 
@@ -78,7 +78,7 @@ fn reads_that_memory_answers_choose_nothing() {
         let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
         fill(&node).await;
         read_rows(&node, PARTITION_COUNT).await;
-        let stats = node.shard(0).table_stats(auto().id()).expect("stats");
+        let stats = node.shard(0).table(auto().id()).expect("the table").stats();
         let reads = stats.chunk_length.expect("it is chosen").cold_reads;
         assert_eq!(reads.read_count, 0, "what was written is in the cache");
         assert_eq!(lengths(&node), (16, 16));

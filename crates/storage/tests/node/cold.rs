@@ -37,7 +37,7 @@ async fn compacted(delay: Duration) -> Node {
     }
     node.shard(0).flush(table.id()).await.expect("flushes");
     node.shard(0).compact(table.id()).await.expect("compacts");
-    assert_eq!(node.shard(0).table_stats(table.id()).expect("stats").sstable_count, 1);
+    assert_eq!(node.shard(0).table(table.id()).expect("the table").stats().sstable_count, 1);
     node
 }
 
@@ -82,7 +82,7 @@ fn a_cold_row_costs_one_read_of_the_disk_or_two_where_it_crosses_chunks() {
         assert!(after.disk_read_count - before.disk_read_count < 10, "the filter tells what is not there");
         assert!(after.used_bytes <= after.capacity_bytes && after.index_bytes <= after.used_bytes);
         assert_eq!(after.capacity_bytes + after.pinned_bytes, CACHE_BYTES as u64);
-        let table = node.shard(0).table_stats(table().id()).expect("stats");
+        let table = node.shard(0).table(table().id()).expect("the table").stats();
         assert_eq!((table.cache_hit_count, table.cache_miss_count), (after.hit_count, after.miss_count));
         assert!(table.filter_bytes > 0 && table.file_memory_bytes == after.pinned_bytes);
     });

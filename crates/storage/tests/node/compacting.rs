@@ -51,8 +51,8 @@ pub(crate) async fn settle(shard: &Rc<Shard>, table: &Table) -> u64 {
     let mut last = u64::MAX;
     for _ in 0..200 {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        let count = shard.table_stats(table.id()).expect("the table").sstable_count;
-        if count == last && shard.active_compactions().is_empty() {
+        let count = shard.table(table.id()).expect("the table").stats().sstable_count;
+        if count == last && shard.compactor().active().is_empty() {
             break;
         }
         last = count;
@@ -85,9 +85,9 @@ fn every_strategy_keeps_what_was_written_and_makes_files_few() {
             let expected: Vec<_> = expected.into_iter().map(|((pk, c), value)| (pk, c, value)).collect();
             assert!(found == expected, "{class}: what is read differs");
             assert!(count < 20, "{class}: {count} files are left of 40");
-            let totals = shard.compaction_totals();
+            let totals = shard.compactor().totals();
             assert!(totals.completed > 0 && totals.aborted == 0, "{class}: {totals:?}");
-            let history = shard.compaction_history();
+            let history = shard.compactor().history();
             assert_eq!(history.len() as u64, totals.completed, "{class}");
             assert!(
                 history.iter().any(|record| record.rows_merged.keys().any(|files| *files > 1)),
@@ -126,14 +126,14 @@ fn a_table_that_is_turned_off_is_left_alone_until_it_is_on_again() {
     run(async {
         let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
         let (shard, table) = (node.shard(0), given::table());
-        shard.set_auto_compaction(table.id(), false).expect("off");
+        shard.table(table.id()).expect("the table").set_auto_compaction(false);
         for pk in 0..8 {
             node.write(pk, insert(&table, pk, 1, "v", 1)).await.expect("written");
             shard.flush(table.id()).await.expect("flushed");
         }
         assert_eq!(settle(shard, &table).await, 8);
-        assert!(!shard.is_auto_compaction_on(table.id()).expect("the table"));
-        shard.set_auto_compaction(table.id(), true).expect("on");
+        assert!(!shard.table(table.id()).expect("the table").is_auto_compaction_on());
+        shard.table(table.id()).expect("the table").set_auto_compaction(true);
         assert_eq!(settle(shard, &table).await, 1);
         assert_eq!(node.all(&table, 100).await.len(), 8);
     });
@@ -149,13 +149,13 @@ fn files_of_expired_rows_go_without_being_read() {
             .await
             .expect("windows of a day, no grace");
         node.write(1, deleted_long_ago(&table, 1, 5)).await.expect("written");
-        shard.set_auto_compaction(table.id(), false).expect("off");
+        shard.table(table.id()).expect("the table").set_auto_compaction(false);
         shard.flush(table.id()).await.expect("flushed");
         node.write(2, insert(&table, 2, 1, "stays", 200_000_000)).await.expect("written");
         shard.flush(table.id()).await.expect("flushed");
-        shard.set_auto_compaction(table.id(), true).expect("on");
+        shard.table(table.id()).expect("the table").set_auto_compaction(true);
         settle(shard, &table).await;
-        assert_eq!(shard.compaction_totals().dropped_files, 1);
+        assert_eq!(shard.compactor().totals().dropped_files, 1);
         assert_eq!(node.all(&table, 100).await, [(2, 1, "stays".to_owned())]);
     });
 }
@@ -177,25 +177,25 @@ fn a_tombstone_stays_while_a_memtable_or_another_file_has_what_it_hides() {
         node.write(2, insert(&table, 2, 1, "other", 10)).await.expect("written");
         shard.flush(table.id()).await.expect("flushed");
         let others = [(2, 1, "other".to_owned())];
-        let newest = shard.compaction_history().len();
+        let newest = shard.compactor().history().len();
         // The second file alone: the first has what the deletion hides.
         let of_second = |path: &String| !first.contains(path);
         let second = data_files(&disk).into_iter().find(of_second).expect("the second");
         let (second, _) = Descriptor::from_path(Path::new(&second)).expect("a table file");
         let request = CompactionRequest { files: Some(vec![second.id]), ..Default::default() };
-        shard.compact_as(table.id(), &request).await.expect("compacted");
-        assert_eq!(shard.compaction_history().len(), newest + 1);
+        shard.table(table.id()).expect("the table").compact(&request).await.expect("compacted");
+        assert_eq!(shard.compactor().history().len(), newest + 1);
         assert_eq!(node.all(&table, 100).await, others);
         // A late write that is older than the deletion, in memory while both files are merged.
         node.write(1, insert(&table, 1, 2, "late", 6)).await.expect("written");
         let request = CompactionRequest { split_output: true, ..CompactionRequest::default() };
-        shard.compact_as(table.id(), &request).await.expect("compacted");
-        assert_eq!(shard.compaction_history().len(), newest + 2);
+        shard.table(table.id()).expect("the table").compact(&request).await.expect("compacted");
+        assert_eq!(shard.compactor().history().len(), newest + 2);
         assert_eq!(node.all(&table, 100).await, others);
         shard.flush(table.id()).await.expect("flushed");
         shard.compact(table.id()).await.expect("compacted");
         assert_eq!(node.all(&table, 100).await, [(2, 1, "other".to_owned())]);
-        assert_eq!(shard.table_stats(table.id()).expect("stats").estimated_partition_count, 1);
+        assert_eq!(shard.table(table.id()).expect("the table").stats().estimated_partition_count, 1);
     });
 }
 
@@ -218,7 +218,7 @@ fn a_compaction_without_room_goes_without_its_largest_inputs_or_is_not_begun() {
         }
         let before = node.all(&table, 100).await;
         let counts = || {
-            let totals = shard.compaction_totals();
+            let totals = shard.compactor().totals();
             (totals.completed, totals.reduced, totals.left_out_files, totals.aborted)
         };
         disk.faults().set_capacity_bytes(disk.used_bytes() + 40_000);
@@ -228,7 +228,7 @@ fn a_compaction_without_room_goes_without_its_largest_inputs_or_is_not_begun() {
         disk.faults().set_capacity_bytes(disk.used_bytes() + 100_000);
         shard.compact(table.id()).await.expect("the two small ones");
         assert_eq!(counts(), (1, 1, 1, 1));
-        assert_eq!(shard.table_stats(table.id()).expect("stats").sstable_count, 2);
+        assert_eq!(shard.table(table.id()).expect("the table").stats().sstable_count, 2);
         disk.faults().clear();
         shard.compact(table.id()).await.expect("all");
         assert_eq!(counts(), (2, 1, 1, 1));
@@ -248,9 +248,9 @@ fn files_can_be_compacted_by_their_tokens() {
         let mut tokens: Vec<_> = (0..3).map(|pk: i32| key(pk).token).collect();
         tokens.sort();
         let request = CompactionRequest { tokens: Some((tokens[0], tokens[1])), ..Default::default() };
-        shard.compact_as(table.id(), &request).await.expect("compacted");
-        assert_eq!(shard.table_stats(table.id()).expect("stats").sstable_count, 2);
-        assert_eq!(shard.compaction_history()[0].rows_merged, BTreeMap::from([(1, 2)]));
+        shard.table(table.id()).expect("the table").compact(&request).await.expect("compacted");
+        assert_eq!(shard.table(table.id()).expect("the table").stats().sstable_count, 2);
+        assert_eq!(shard.compactor().history()[0].rows_merged, BTreeMap::from([(1, 2)]));
     });
 }
 
@@ -267,14 +267,14 @@ fn one_file_is_compacted_for_its_tombstones_once_it_is_old_enough() {
         }
         shard.flush(table.id()).await.expect("flushed");
         assert_eq!(settle(shard, &table).await, 1);
-        let stats = || shard.table_stats(table.id()).expect("stats");
+        let stats = || shard.table(table.id()).expect("the table").stats();
         assert!(stats().droppable_tombstone_ratio() > 0.3, "{}", stats().droppable_tombstone_ratio());
-        assert_eq!(shard.compaction_history(), [], "it is too young");
+        assert_eq!(shard.compactor().history(), [], "it is too young");
         node.clock.advance(std::time::Duration::from_secs(3_601));
         // Something that lets it be looked at.
         shard.flush(table.id()).await.expect("nothing to flush");
         settle(shard, &table).await;
-        let history = shard.compaction_history();
+        let history = shard.compactor().history();
         assert_eq!(history.len(), 1, "{history:?}");
         assert_eq!(history[0].properties["compaction_type"], "Tombstone Compaction");
         assert_eq!((stats().sstable_count, stats().estimated_partition_count), (1, 20));
@@ -283,7 +283,7 @@ fn one_file_is_compacted_for_its_tombstones_once_it_is_old_enough() {
         node.clock.advance(std::time::Duration::from_secs(7_200));
         shard.flush(table.id()).await.expect("nothing to flush");
         settle(shard, &table).await;
-        assert_eq!(shard.compaction_history().len(), 1, "once is enough");
+        assert_eq!(shard.compactor().history().len(), 1, "once is enough");
     });
 }
 
@@ -295,19 +295,19 @@ async fn busy_node() -> Node {
     let (shard, table) = (node.shard(0), given::table());
     let few = [("max_threshold", "4")];
     shard.take_schema(schema_with(STRATEGIES[0].0, &few, 864_000, 8)).await.expect("four at a time");
-    shard.set_auto_compaction(table.id(), false).expect("off");
+    shard.table(table.id()).expect("the table").set_auto_compaction(false);
     for file in 0..8 {
         for pk in 0..200 {
             node.write(pk, insert(&table, pk, file, &"v".repeat(2_000), 1)).await.expect("written");
         }
         shard.flush(table.id()).await.expect("flushed");
     }
-    shard.set_compaction_rate(1);
-    shard.set_auto_compaction(table.id(), true).expect("on");
-    while shard.active_compactions().is_empty() {
+    shard.compactor().set_rate(1);
+    shard.table(table.id()).expect("the table").set_auto_compaction(true);
+    while shard.compactor().active().is_empty() {
         tokio::task::yield_now().await;
     }
-    let pending = shard.compaction_totals().pending;
+    let pending = shard.compactor().totals().pending;
     assert!(
         pending.get(&("k".to_owned(), "t".to_owned())).is_some_and(|count| *count > 1),
         "{pending:?}: more than what goes on"
@@ -321,18 +321,18 @@ fn nothing_is_pending_for_a_table_that_is_turned_off_or_gone() {
     run(async {
         let node = busy_node().await;
         let (shard, table) = (node.shard(0), given::table());
-        shard.set_auto_compaction(table.id(), false).expect("off");
+        shard.table(table.id()).expect("the table").set_auto_compaction(false);
         settle(shard, &table).await;
-        assert!(shard.compaction_totals().pending.is_empty(), "turned off by hand");
+        assert!(shard.compactor().totals().pending.is_empty(), "turned off by hand");
     });
     run(async {
         let node = busy_node().await;
         let (shard, table) = (node.shard(0), given::table());
         let options = [("enabled", "false")];
         shard.take_schema(schema_with(STRATEGIES[0].0, &options, 864_000, 9)).await.expect("altered");
-        shard.stop_compactions(None, &CompactionKind::ALL);
+        shard.compactor().stop(None, &CompactionKind::ALL);
         settle(shard, &table).await;
-        assert!(shard.compaction_totals().pending.is_empty(), "turned off by its options");
+        assert!(shard.compactor().totals().pending.is_empty(), "turned off by its options");
     });
     run(async {
         let node = busy_node().await;
@@ -341,10 +341,10 @@ fn nothing_is_pending_for_a_table_that_is_turned_off_or_gone() {
         keyspaces.iter_mut().for_each(|keyspace| _ = keyspace.tables.remove("t"));
         let shard = node.shard(0);
         shard.take_schema(Arc::new(Schema::new(9, keyspaces))).await.expect("dropped");
-        while !shard.active_compactions().is_empty() {
+        while !shard.compactor().active().is_empty() {
             tokio::time::sleep(std::time::Duration::from_secs(3_600)).await;
         }
-        assert!(shard.compaction_totals().pending.is_empty(), "dropped");
+        assert!(shard.compactor().totals().pending.is_empty(), "dropped");
     });
 }
 
@@ -364,9 +364,9 @@ fn compactions_that_ended_are_remembered_over_starts_for_a_week() {
         run(async {
             let node = Node::start(&disk, options(1)).expect("starts");
             node.clock.advance(std::time::Duration::from_secs(round as u64));
-            assert_eq!(node.shard(0).compaction_history(), remembered);
+            assert_eq!(node.shard(0).compactor().history(), remembered);
             compact(&node, round).await;
-            remembered = node.shard(0).compaction_history();
+            remembered = node.shard(0).compactor().history();
             assert_eq!(remembered.len(), round as usize);
         });
         disk = disk.crash(round as u64);
@@ -375,11 +375,11 @@ fn compactions_that_ended_are_remembered_over_starts_for_a_week() {
     disk.flip_bits(path, 100, 4).expect("flips");
     run(async {
         let node = Node::start(&disk, options(1)).expect("starts without it");
-        assert_eq!(node.shard(0).compaction_history(), []);
+        assert_eq!(node.shard(0).compactor().history(), []);
         compact(&node, 9).await;
         node.clock.advance(std::time::Duration::from_secs(8 * 86_400));
-        assert_eq!(node.shard(0).compaction_history().len(), 1);
+        assert_eq!(node.shard(0).compactor().history().len(), 1);
         compact(&node, 10).await;
-        assert_eq!(node.shard(0).compaction_history().len(), 1, "the one of last week is forgotten");
+        assert_eq!(node.shard(0).compactor().history().len(), 1, "the one of last week is forgotten");
     });
 }

@@ -59,14 +59,14 @@ fn each_shard_writes_to_one_directory_and_earlier_files_are_read_on() {
         assert_eq!((data_count(&disk, "/one"), data_count(&disk, "/two")), (1, 1));
         let snapshot = node.shards.handles()[0].shards().snapshot(table().id(), "tag", true);
         snapshot.await.expect("a snapshot of files on several disks");
-        let listed = node.shard(0).snapshots().await.expect("lists");
+        let listed = node.shard(0).snapshots().list().await.expect("lists");
         assert_eq!(listed.len(), 1);
         for shard in 0..2 {
             node.shard(shard).compact(table().id()).await.expect("compacts");
         }
         assert_eq!(data_count(&disk, "/node/data"), 0, "compaction moves what lies in `data`");
         assert_eq!((data_count(&disk, "/one"), data_count(&disk, "/two")), (1, 1));
-        assert_eq!(node.shard(0).clear_snapshots(ClearFilter::default()).await.expect("clears"), 3);
+        assert_eq!(node.shard(0).snapshots().clear(ClearFilter::default()).await.expect("clears"), 3);
         node.shards.stop(false).await.expect("stops");
     });
     // Another number of shards, and back to one directory: nothing is lost that is still named.

@@ -88,7 +88,7 @@ fn a_flush_that_fails_is_answered_by_the_policy_and_tried_again() {
                 assert_eq!(asked(&node), expected, "{policy:?} {operation:?}");
                 disk.faults().clear();
                 tokio::time::sleep(Duration::from_secs(5)).await;
-                let stats = node.shard(0).table_stats(table().id()).expect("stats");
+                let stats = node.shard(0).table(table().id()).expect("the table").stats();
                 if policy != DiskFailurePolicy::BestEffort || alone.is_some() {
                     assert_eq!(
                         (stats.sstable_count, stats.pending_flushes),
@@ -119,7 +119,7 @@ fn a_read_that_fails_is_refused_or_answered_from_the_rest() {
                 DiskFailurePolicy::BestEffort => {
                     assert!(read.expect("answered from the rest").partitions.is_empty());
                     assert_eq!(node.all(&table(), 10).await, [(2, 0, "v".to_owned())]);
-                    let stats = node.shard(0).table_stats(table().id()).expect("stats");
+                    let stats = node.shard(0).table(table().id()).expect("the table").stats();
                     assert_eq!(stats.damaged_files.len(), 1);
                     Demand::Serve
                 }
@@ -512,18 +512,21 @@ fn scrub_keeps_what_can_be_read_and_sets_the_damaged_file_aside() {
         node.write(99, insert(&table(), 99, 0, &long, 1)).await.expect("writes");
         node.shard(0).flush(table().id()).await.expect("flushes");
         let first = data_files(&disk).remove(0);
-        let sound = node.shard(0).verify(table().id()).await.expect("verifies");
+        let sound = node.shard(0).table(table().id()).expect("the table").verify().await.expect("verifies");
         assert!(sound.len() == 2 && sound.iter().all(|file| file.problem.is_none()), "{sound:?}");
         disk.flip_bits(Path::new(&first), 9_000, 0x40).expect("flips");
-        let found = node.shard(0).verify(table().id()).await.expect("verifies");
+        let found = node.shard(0).table(table().id()).expect("the table").verify().await.expect("verifies");
         let problems: Vec<_> = found.iter().filter_map(|file| file.problem.as_deref()).collect();
         assert!(matches!(problems[..], [problem] if problem.contains("is damaged at byte")), "{found:?}");
-        let scrubbed = node.shard(0).scrub(table().id()).await.expect("scrubs");
+        let scrubbed = node.shard(0).table(table().id()).expect("the table").scrub().await.expect("scrubs");
         assert_eq!(scrubbed.len(), 1);
         assert!(scrubbed[0].kept > 20 && scrubbed[0].lost > 0, "{scrubbed:?}");
         assert_eq!(scrubbed[0].kept + scrubbed[0].lost, 40);
         assert_eq!(node.all(&table(), 100).await.len() as u64, scrubbed[0].kept + 1);
-        assert!(node.shard(0).scrub(table().id()).await.expect("again").is_empty(), "all is sound now");
+        assert!(
+            node.shard(0).table(table().id()).expect("the table").scrub().await.expect("again").is_empty(),
+            "all is sound now"
+        );
         assert!(quarantine(&disk).iter().any(|name| first.ends_with(name.as_str())));
     });
     run(async {
@@ -547,7 +550,10 @@ fn scrub_sets_a_file_aside_that_can_not_be_opened() {
         let node = Node::start(&disk, options(1)).expect("starts");
         let read = command(&table(), ReadTarget::Keys(vec![key(2)]));
         assert!(matches!(node.shard(0).read(&read).await, Err(StorageError::Quarantined { .. })));
-        assert_eq!(node.shard(0).scrub(table().id()).await.expect("scrubs").len(), 1);
+        assert_eq!(
+            node.shard(0).table(table().id()).expect("the table").scrub().await.expect("scrubs").len(),
+            1
+        );
         assert_eq!(node.all(&table(), 10).await.len(), 1, "reads are served");
         assert_eq!(data_files(&disk).len(), 1);
     });
@@ -577,7 +583,7 @@ fn a_flush_that_the_table_s_options_make_impossible_is_told_and_works_once_they_
         assert_eq!(node.all(&table(), 10).await.len(), 1);
         shard.take_schema(with_chunks(3, 8192)).await.expect("altered");
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let stats = shard.table_stats(table().id()).expect("stats");
+        let stats = shard.table(table().id()).expect("the table").stats();
         assert_eq!((stats.sstable_count, stats.pending_flushes), (1, 0));
     });
 }

@@ -21,7 +21,7 @@ async fn pass(node: &Node, steps: u32, step: Duration) {
 
 /// Files of `k.t` on the first shard, and memtables that became any.
 fn flushed(node: &Node) -> (u64, u64) {
-    let stats = node.shard(0).table_stats(given::table().id()).expect("the table");
+    let stats = node.shard(0).table(given::table().id()).expect("the table").stats();
     (stats.sstable_count, stats.memtable_switch_count)
 }
 
@@ -74,7 +74,7 @@ fn a_file_whose_rows_have_expired_goes_although_nobody_writes() {
         pass(&node, 3, Duration::from_secs(10)).await;
         assert_eq!(flushed(&node).0, 1);
         pass(&node, 80, Duration::from_secs(10)).await;
-        assert_eq!((flushed(&node).0, shard.compaction_totals().dropped_files), (0, 1));
+        assert_eq!((flushed(&node).0, shard.compactor().totals().dropped_files), (0, 1));
     });
 }
 

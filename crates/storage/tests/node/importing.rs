@@ -301,8 +301,8 @@ fn files_placed_in_the_directory_of_a_table_stay_through_a_start_and_are_refresh
     run(async {
         let shards = start(&disk, options(2), &table).expect("starts");
         // Else each shard would write its part of the old file anew.
-        let off = |handle: &storage::ShardHandle| handle.local().set_auto_compaction(table.id(), false);
-        shards.handles().iter().for_each(|handle| off(handle).expect("off"));
+        let table_on = |handle: &storage::ShardHandle| handle.local().table(table.id()).expect("the table");
+        shards.handles().iter().for_each(|handle| table_on(handle).set_auto_compaction(false));
         assert!(all(&shards, &table).await.is_empty());
         let refresh = || shards.handles()[0].shards().refresh(table.id(), ImportOptions::default());
         assert_eq!(refresh().await.expect("refreshes").file_count, 1);
@@ -323,19 +323,20 @@ fn files_of_an_older_version_are_written_anew_in_ours() {
         run(async {
             let shards = start(&disk, options(2), &table).expect("starts");
             let shard = |index: usize| shards.handles()[index].local();
-            (0..2).for_each(|index| shard(index).set_auto_compaction(table.id(), !is_asked).expect("set"));
+            let table_on = |index: usize| shard(index).table(table.id()).expect("the table");
+            (0..2).for_each(|index| table_on(index).set_auto_compaction(!is_asked));
             import(&shards, &table, "/brought").await.expect("imports");
             let before = all(&shards, &table).await;
             assert_eq!(before.len(), 3000);
             let is_current = |index: usize| {
-                let stats = shard(index).table_stats(table.id()).expect("stats");
+                let stats = shard(index).table(table.id()).expect("the table").stats();
                 assert_eq!(stats.sstable_count, 1);
                 stats.current_sstable_count == 1
             };
             for index in 0..2 {
                 let request = RewriteRequest { files: RewriteFiles::OldVersion, created_max_ms: None };
                 match is_asked {
-                    true => assert!(shard(index).rewrite(table.id(), request).await.expect("rewritten")),
+                    true => assert!(table_on(index).rewrite(request).await.expect("rewritten")),
                     false => tokio::time::sleep(std::time::Duration::from_secs(10)).await,
                 }
             }
@@ -392,7 +393,7 @@ fn a_snapshot_keeps_rows_that_are_truncated_and_can_be_imported() {
         assert!(own.ends_with("-t"), "{own}");
         let manifest = disk.read(Path::new(&format!("{kept}/{own}/manifest.json"))).expect("there");
         assert_eq!(String::from_utf8_lossy(&manifest).matches("-Data.db").count(), 2);
-        let listed = shards.handles()[0].local().snapshots().await.expect("lists");
+        let listed = shards.handles()[0].local().snapshots().list().await.expect("lists");
         assert_eq!(listed.iter().map(|facts| facts.table.as_str()).collect::<Vec<_>>(), ["t", "t"]);
         assert!(listed[0].true_bytes > 1000, "{listed:?}");
 
@@ -401,7 +402,7 @@ fn a_snapshot_keeps_rows_that_are_truncated_and_can_be_imported() {
         node.import(table.id(), from.into(), options).await.expect("imports");
         assert_eq!(all(&shards, &table).await, before);
         let filter = ClearFilter { tag: Some("first".into()), keyspaces: Vec::new() };
-        assert_eq!(shards.handles()[0].local().clear_snapshots(filter).await.expect("clears"), 1);
+        assert_eq!(shards.handles()[0].local().snapshots().clear(filter).await.expect("clears"), 1);
         assert_eq!(all(&shards, &table).await, before);
         assert_eq!(names(&disk, &kept).len(), 1);
     });
@@ -414,7 +415,7 @@ fn a_dropped_table_and_flushed_files_are_kept_when_wanted() {
         let shards = start(&disk, with_snapshots(1), &table).expect("starts");
         let shard = shards.handles()[0].local();
         shard.write(&[insert(&table, 1, 1, "v", 10)]).await.expect("writes");
-        shard.set_incremental_backups(true);
+        shard.snapshots().keep_backups(true);
         shard.flush(table.id()).await.expect("flushes");
         let backups = names(&disk, &format!("{}/backups", live_directory(&table)));
         assert!(backups.iter().any(|name| name.ends_with(Component::Data.file_suffix())), "{backups:?}");

@@ -57,7 +57,7 @@ async fn value(node: &Node) -> Vec<String> {
 }
 
 fn filter_checks(node: &Node) -> u64 {
-    node.shard(0).table_stats(lone().id()).expect("there is k.lone").filter_checks
+    node.shard(0).table(lone().id()).expect("there is k.lone").stats().filter_checks
 }
 
 #[test]

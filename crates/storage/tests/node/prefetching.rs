@@ -49,7 +49,7 @@ fn disk_reads(node: &Node) -> u64 {
 }
 
 fn progress(node: &Node, table: &Arc<Table>) -> PrefetchStats {
-    node.shard(0).table_stats(table.id()).expect("stats").prefetch.expect("it is wanted")
+    node.shard(0).table(table.id()).expect("the table").stats().prefetch.expect("it is wanted")
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn memtables_keep_to_their_budget_while_writers_come_from_all_sides() {
         while let Some(done) = writers.join_next().await {
             done.expect("a writer ends well");
         }
-        assert!(node.shard(0).table_stats(table.id()).expect("stats").memtable_switch_count > 3);
+        assert!(node.shard(0).table(table.id()).expect("the table").stats().memtable_switch_count > 3);
         assert_eq!(node.all(&table, 100).await.len(), 1_600);
     });
 }
@@ -143,7 +143,7 @@ fn a_flush_whose_manifest_fails_is_committed_by_the_next_try() {
         assert_eq!(node.all(&table, 10).await.len(), 1, "still read from memory");
         disk.faults().clear();
         node.shard(0).flush(table.id()).await.expect("flushes");
-        let stats = node.shard(0).table_stats(table.id()).expect("stats");
+        let stats = node.shard(0).table(table.id()).expect("the table").stats();
         assert_eq!((stats.sstable_count, stats.memtable_data_size), (1, 0));
         assert_eq!(node.shard(0).memtable_bytes(), 0);
     });

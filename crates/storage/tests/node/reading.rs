@@ -39,7 +39,7 @@ fn a_partition_in_memory_and_in_files_reads_as_one() {
         node.shard(0).flush(table.id()).await.expect("flushes");
         assert_eq!(node.all(&table, 7).await, expected, "from three files");
         node.shard(0).compact(table.id()).await.expect("compacts");
-        assert_eq!(node.shard(0).table_stats(table.id()).expect("stats").sstable_count, 1);
+        assert_eq!(node.shard(0).table(table.id()).expect("the table").stats().sstable_count, 1);
         assert_eq!(node.all(&table, 7).await, expected, "from one file");
     });
 }

@@ -35,7 +35,7 @@ fn long_log(options: StorageOptions) -> MemoryDisk {
         }
         // Written, though perhaps not synced.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        assert_eq!(node.shard(0).table_stats(table().id()).expect("stats").sstable_count, 0);
+        assert_eq!(node.shard(0).table(table().id()).expect("the table").stats().sstable_count, 0);
     });
     disk.kill()
 }
@@ -58,7 +58,7 @@ fn a_log_larger_than_the_memory_budget_is_replayed_within_it() {
             let memory: usize =
                 node.shards.handles().iter().map(|handle| handle.local().memtable_bytes()).sum();
             assert!(memory <= BUDGET, "{memory} bytes in memtables, {before} to {after} shards");
-            let stats = |index: usize| node.shard(index).table_stats(table().id()).expect("stats");
+            let stats = |index: usize| node.shard(index).table(table().id()).expect("the table").stats();
             let file_count: u64 = (0..usize::from(after)).map(|index| stats(index).sstable_count).sum();
             assert!(file_count > 2, "{file_count} files");
             assert_eq!(whole_partitions(&node).await, PARTITIONS as usize);

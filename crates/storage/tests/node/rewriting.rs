@@ -91,10 +91,10 @@ fn ids(files: &[Arc<TableFile>]) -> BTreeSet<uuid::Uuid> {
 async fn settle(node: &Node) {
     for _ in 0..400 {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let stats = |shard: &Rc<Shard>| shard.table_stats(table().id()).expect("the table");
+        let stats = |shard: &Rc<Shard>| shard.table(table().id()).expect("the table").stats();
         let rests = |shard: &Rc<Shard>| {
             let stats = stats(shard);
-            shard.active_compactions().is_empty() && stats.current_sstable_count == stats.sstable_count
+            shard.compactor().active().is_empty() && stats.current_sstable_count == stats.sstable_count
         };
         if node.shards.handles().iter().all(|handle| rests(handle.local())) {
             return;
@@ -106,7 +106,7 @@ async fn settle(node: &Node) {
 /// How many files were written anew.
 fn rewrite_count(shard: &Shard) -> usize {
     let name = CompactionKind::UpgradeSstables.name();
-    let history = shard.compaction_history();
+    let history = shard.compactor().history();
     history.iter().filter(|record| record.properties["compaction_type"] == name).count()
 }
 
@@ -124,7 +124,7 @@ fn files_follow_the_table_s_compression_in_the_background_once_and_keep_their_ro
             let before = files(&disk, &table());
             let schema = altered(change as u64 + 2, |options| options.compression = compression.clone());
             shard.take_schema(schema).await.expect("altered");
-            let stats = shard.table_stats(table().id()).expect("stats");
+            let stats = shard.table(table().id()).expect("the table").stats();
             assert_eq!((stats.sstable_count, stats.current_sstable_count), (3, 0), "{compression:?}");
             settle(&node).await;
             let after = files(&disk, &table());
@@ -133,7 +133,7 @@ fn files_follow_the_table_s_compression_in_the_background_once_and_keep_their_ro
             // `auto` has chosen nothing: it is the default.
             assert!(after.iter().all(|file| file.is_compressed_as(&compression)), "{compression:?}");
             assert!(node.all(&table(), 100).await == rows, "{compression:?}: rows differ");
-            let stats = shard.table_stats(table().id()).expect("stats");
+            let stats = shard.table(table().id()).expect("the table").stats();
             assert_eq!(stats.current_compressed_bytes, stats.compressed_bytes);
             // And then it is over.
             fill_other(&node, change as i32).await;
@@ -141,7 +141,7 @@ fn files_follow_the_table_s_compression_in_the_background_once_and_keep_their_ro
             assert_eq!(rewrite_count(shard), 3 * (change + 1), "{compression:?}");
             assert_eq!(ids(&files(&disk, &table())), ids(&after));
         }
-        assert_eq!(shard.compaction_totals().aborted, 0);
+        assert_eq!(shard.compactor().totals().aborted, 0);
     });
 }
 
@@ -164,7 +164,7 @@ fn a_major_compaction_writes_a_lone_file_anew_that_is_compressed_otherwise() {
         let before = ids(&files(&disk, &table()));
         shard.compact(table().id()).await.expect("compacted");
         assert_eq!(ids(&files(&disk, &table())), before, "it would come out as it is");
-        shard.set_auto_compaction(table().id(), false).expect("off");
+        shard.table(table().id()).expect("the table").set_auto_compaction(false);
         shard.take_schema(altered(2, |options| options.compression = zstd())).await.expect("altered");
         shard.compact(table().id()).await.expect("compacted");
         let after = files(&disk, &table());
@@ -179,7 +179,7 @@ fn files_are_left_alone_where_compaction_is_off_and_follow_when_it_is_on_again()
         let node = Node::start(&disk, options(1)).expect("starts");
         let shard = node.shard(0);
         fill(&node, 1).await;
-        shard.set_auto_compaction(table().id(), false).expect("off");
+        shard.table(table().id()).expect("the table").set_auto_compaction(false);
         shard.take_schema(altered(2, |options| options.compression = zstd())).await.expect("altered");
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(rewrite_count(shard), 0);
@@ -188,7 +188,7 @@ fn files_are_left_alone_where_compaction_is_off_and_follow_when_it_is_on_again()
             options.compaction.options.insert("enabled".into(), "false".into());
         };
         shard.take_schema(altered(3, disabled)).await.expect("altered");
-        shard.set_auto_compaction(table().id(), true).expect("on");
+        shard.table(table().id()).expect("the table").set_auto_compaction(true);
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(rewrite_count(shard), 0, "the table itself asks for no compaction");
         shard.take_schema(altered(4, |options| options.compression = zstd())).await.expect("altered");
@@ -206,8 +206,8 @@ fn on_demand_all_files_are_written_anew_or_those_that_are_asked_for() {
         fill(&node, 1).await;
         let rows = node.all(&table(), 100).await;
         let first = ids(&files(&disk, &table()));
-        let ask =
-            |files, created_max_ms| shard.rewrite(table().id(), RewriteRequest { files, created_max_ms });
+        let store = shard.table(table().id()).expect("the table");
+        let ask = |files, created_max_ms| store.rewrite(RewriteRequest { files, created_max_ms });
         assert!(ask(RewriteFiles::OldVersion, None).await.expect("rewritten"));
         assert!(ask(RewriteFiles::OtherCompression, None).await.expect("rewritten"));
         assert_eq!(ids(&files(&disk, &table())), first, "none is old, none is compressed otherwise");
@@ -216,7 +216,7 @@ fn on_demand_all_files_are_written_anew_or_those_that_are_asked_for() {
         assert!(ask(RewriteFiles::All, None).await.expect("rewritten"));
         let second = ids(&files(&disk, &table()));
         assert!(second.len() == 3 && second.is_disjoint(&first));
-        shard.set_auto_compaction(table().id(), false).expect("off");
+        shard.table(table().id()).expect("the table").set_auto_compaction(false);
         shard.take_schema(altered(2, |options| options.compression = zstd())).await.expect("altered");
         assert!(ask(RewriteFiles::OtherCompression, None).await.expect("rewritten"));
         assert!(files(&disk, &table()).iter().all(|file| file.is_compressed_as(&zstd())));
@@ -264,9 +264,9 @@ fn a_file_that_is_written_anew_keeps_its_level_its_state_of_repair_and_its_tombs
             options.gc_grace_seconds = 1;
         };
         let shard = node.shard(0);
-        shard.set_auto_compaction(table().id(), false).expect("off");
+        shard.table(table().id()).expect("the table").set_auto_compaction(false);
         shard.take_schema(altered(2, leveled)).await.expect("altered");
-        assert!(shard.rewrite(table().id(), ALL).await.expect("rewritten"));
+        assert!(shard.table(table().id()).expect("the table").rewrite(ALL).await.expect("rewritten"));
         assert_eq!(rewrite_count(shard), 3);
         assert_eq!(told(&disk), before);
     });
@@ -366,35 +366,35 @@ fn a_rewrite_keeps_to_the_rate_of_compaction_and_takes_no_slot() {
         let shard = node.shard(0);
         let_time_pass(&node);
         write_noise(&node, &table(), 0..800).await;
-        let bytes = shard.table_stats(table().id()).expect("stats").compressed_bytes;
+        let bytes = shard.table(table().id()).expect("the table").stats().compressed_bytes;
         assert!(bytes > 5 << 20, "{bytes}");
-        shard.set_compaction_rate(1 << 20);
+        shard.compactor().set_rate(1 << 20);
         let begin = tokio::time::Instant::now();
         shard.take_schema(altered(2, |options| options.compression = zstd())).await.expect("altered");
         let mut seen = BTreeSet::new();
         let mut was_other_done = false;
         while rewrite_count(shard) == 0 {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            for active in shard.active_compactions() {
+            for active in shard.compactor().active() {
                 assert_eq!((active.kind, active.file_count), (CompactionKind::UpgradeSstables, 1));
                 assert!(active.completed_bytes <= active.total_bytes);
                 seen.insert(active.completed_bytes);
             }
-            if seen.len() == 2 && shard.table_stats(other().id()).expect("stats").sstable_count == 0 {
+            if seen.len() == 2 && shard.table(other().id()).expect("the table").stats().sstable_count == 0 {
                 for first in 0..4 {
                     write_noise(&node, &other(), first..first + 1).await;
                 }
             }
-            let is_other_done = shard.compaction_history().iter().any(|record| record.table == "other");
+            let is_other_done = shard.compactor().history().iter().any(|record| record.table == "other");
             if is_other_done && !was_other_done {
                 assert_eq!(rewrite_count(shard), 0, "the rewrite is still going on");
-                shard.set_compaction_rate(2 << 20);
+                shard.compactor().set_rate(2 << 20);
                 was_other_done = true;
             }
         }
         assert!(was_other_done);
         assert!(seen.len() > 3, "progress is seen: {seen:?}");
-        assert_eq!(shard.table_stats(other().id()).expect("stats").sstable_count, 1);
+        assert_eq!(shard.table(other().id()).expect("the table").stats().sstable_count, 1);
         let (least, most) =
             (bytes as f64 / f64::from(2 << 20) - 1.0, bytes as f64 / f64::from(1 << 20) + 1.0);
         let took = begin.elapsed().as_secs_f64();
@@ -410,19 +410,21 @@ fn a_rewrite_can_be_stopped_and_other_kinds_are_left_alone() {
         let_time_pass(&node);
         write_noise(&node, &table(), 0..400).await;
         // One piece takes days.
-        shard.set_compaction_rate(10);
+        shard.compactor().set_rate(10);
         let asked = Rc::clone(shard);
-        let asked = tokio::task::spawn_local(async move { asked.rewrite(table().id(), ALL).await });
+        let asked = tokio::task::spawn_local(async move {
+            asked.table(table().id()).expect("the table").rewrite(ALL).await
+        });
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(shard.active_compactions().len(), 1);
-        let pending: u64 = shard.compaction_totals().pending.values().sum();
-        let file_count = shard.table_stats(table().id()).expect("stats").sstable_count;
+        assert_eq!(shard.compactor().active().len(), 1);
+        let pending: u64 = shard.compactor().totals().pending.values().sum();
+        let file_count = shard.table(table().id()).expect("the table").stats().sstable_count;
         assert_eq!(pending, file_count, "the one that goes on and those behind it");
-        assert_eq!(shard.stop_compactions(None, &[CompactionKind::MajorCompaction]), 0);
-        assert_eq!(shard.stop_compactions(None, &[CompactionKind::UpgradeSstables]), 1);
+        assert_eq!(shard.compactor().stop(None, &[CompactionKind::MajorCompaction]), 0);
+        assert_eq!(shard.compactor().stop(None, &[CompactionKind::UpgradeSstables]), 1);
         assert!(!asked.await.expect("ends").expect("without an error"), "it was not gone through to its end");
-        assert_eq!((rewrite_count(shard), shard.compaction_totals().aborted), (0, 1));
-        assert!(shard.active_compactions().is_empty());
+        assert_eq!((rewrite_count(shard), shard.compactor().totals().aborted), (0, 1));
+        assert!(shard.compactor().active().is_empty());
         assert_eq!(node.all(&table(), 100).await.len(), 400);
     });
 }
@@ -442,7 +444,7 @@ fn a_disk_that_has_no_room_for_a_file_twice_is_left_alone_until_it_has() {
             tokio::time::sleep(Duration::from_secs(10)).await;
         }
         assert_eq!(ids(&files(&disk, &table())), before);
-        assert_eq!(shard.compaction_totals().aborted, 0, "nothing was begun");
+        assert_eq!(shard.compactor().totals().aborted, 0, "nothing was begun");
         disk.faults().set_capacity_bytes(u64::MAX);
         node.clock.advance(Duration::from_secs(60));
         tokio::time::sleep(Duration::from_secs(60)).await;

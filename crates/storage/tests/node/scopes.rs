@@ -53,7 +53,7 @@ fn a_file_counts_within_its_token_ranges_alone() {
             }
             if is_compacted {
                 node.shard(0).compact(table().id()).await.expect("compacts");
-                let stats = node.shard(0).table_stats(table().id()).expect("stats");
+                let stats = node.shard(0).table(table().id()).expect("the table").stats();
                 assert_eq!(stats.sstable_count, 1);
             }
             node.shards.stop(true).await.expect("stops");

@@ -11,7 +11,7 @@
 //! To find a row among millions is to wait for memory some ten times, one after the other. The waits of
 //! several keys have nothing to do with each other: so the keys go step by step together, and what the
 //! next step reads of each is fetched while the others are looked at. Nothing here waits for the disk: a read that
-//! does ([`super::read`]) takes the same steps, each as soon as its chunk is there.
+//! does ([`crate::shard::Shard::read`]) takes the same steps, each as soon as its chunk is there.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -37,7 +37,7 @@ use crate::metrics::TableMetrics;
 const LEFT_MAX: usize = 4 * KEYS_TOGETHER;
 
 /// A search in one file: by reference to the file and its chunk, or with its own.
-pub(super) struct Probe<File, Held> {
+pub(crate) struct Probe<File, Held> {
     /// Which key.
     index: usize,
     file: File,
@@ -67,7 +67,7 @@ enum Standing {
 }
 
 /// What there is of one partition.
-pub(super) struct Found<'f> {
+pub(crate) struct Found<'f> {
     /// The row in memtables.
     in_memory: &'f [&'f Row],
     /// The latest deletion in memtables.
@@ -89,19 +89,19 @@ impl TableStore {
     /// Tells what there is of up to [`KEYS_TOGETHER`] keys, each by its index, until it is told to stop. A key is
     /// passed over when memtables and cached chunks do not hold the whole answer; that a cursor has to read its row
     /// is only noticed by [`Found::into_versions`].
-    pub(super) fn look_up(
+    pub(crate) fn look_up(
         &self,
         cache: &ChunkCache,
         keys: &[&PartitionKey],
         mut tell: impl FnMut(usize, Found<'_>) -> ControlFlow<()>,
     ) {
-        let (frozen, active) = (self.frozen.borrow(), self.active.borrow());
+        let (frozen, active) = (self.memtables.frozen(), self.memtables.active());
         let active = active.look();
         let mut sought: SmallVec<[Sought<'_>; KEYS_TOGETHER]> = keys.iter().map(|_| Sought::new()).collect();
         for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]) {
             memtable.single_rows(keys).zip(&mut sought).for_each(|(lone, sought)| sought.add(lone));
         }
-        let files = self.files.borrow();
+        let files = self.files.look();
         let view = cache.view();
         // What files look for is of no use without any.
         let keys_in_files = if files.is_empty() { &[][..] } else { keys };
@@ -136,7 +136,7 @@ impl TableStore {
         }
         for file in files {
             for (index, (key, _)) in sought() {
-                if self.may_show(file, key.key, key.hash) {
+                if self.files.may_show(file, key.key, key.hash) {
                     probes.push(Probe::new(index, file, file.begin_search(key)));
                 }
             }
@@ -146,7 +146,7 @@ impl TableStore {
 
     /// The searches for the row of one key, for a read that waits: where an earlier lookup left them, or at their
     /// beginning.
-    pub(super) fn probes_of(
+    pub(crate) fn probes_of(
         &self,
         files: &Rc<Vec<Arc<TableFile>>>,
         key: &SearchKey<'_>,
@@ -155,7 +155,7 @@ impl TableStore {
         if let Some(left) = self.unfinished.take(files, key.key) {
             return left.into_iter().map(|(index, search)| probe(&files[index], search)).collect();
         }
-        let asked = files.iter().filter(|file| self.may_show(file, key.key, key.hash));
+        let asked = files.iter().filter(|file| self.files.may_show(file, key.key, key.hash));
         asked.map(|file| probe(file, file.begin_search(key))).collect()
     }
 
@@ -221,7 +221,7 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
     ///
     /// # Errors
     /// It is not there: which.
-    pub(super) fn take_chunk(
+    pub(crate) fn take_chunk(
         &mut self,
         find: impl FnOnce(&Arc<TableFile>, ChunkId) -> Option<Held>,
     ) -> Result<(), ChunkId> {
@@ -242,7 +242,7 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
     }
 
     /// Goes on in the page of the index that it has; `false` when it has none.
-    pub(super) fn go_on(&mut self, key: &SearchKey<'_>) -> bool {
+    pub(crate) fn go_on(&mut self, key: &SearchKey<'_>) -> bool {
         if !matches!(self.search, PartitionSearch::Page { .. }) {
             return false;
         }
@@ -252,7 +252,7 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
     }
 
     /// The file that it searches.
-    pub(super) fn file(&self) -> &Arc<TableFile> {
+    pub(crate) fn file(&self) -> &Arc<TableFile> {
         self.file.borrow()
     }
 
@@ -270,7 +270,7 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
     }
 
     /// Adds what the file has to the versions of the row; `false` when a cursor has to read it.
-    pub(super) fn add_to(&self, key: &SearchKey<'_>, versions: &mut RowVersions) -> bool {
+    pub(crate) fn add_to(&self, key: &SearchKey<'_>, versions: &mut RowVersions) -> bool {
         match self.partition(key) {
             None => false,
             Some(None) => true,
@@ -283,7 +283,7 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
     }
 
     /// A cursor over the partition from where the search stands.
-    pub(super) fn cursor<S: ChunkSource>(&self, source: S, key: &SearchKey<'_>) -> FileCursor<S> {
+    pub(crate) fn cursor<S: ChunkSource>(&self, source: S, key: &SearchKey<'_>) -> FileCursor<S> {
         self.file.borrow().searched_partition_cursor(source, key, self.search)
     }
 }
@@ -320,7 +320,7 @@ impl<'f> Found<'f> {
 
     /// The row where it lies, if nothing was deleted of it and nothing expires; `values` has room for what lies in
     /// files or in several places.
-    pub(super) fn in_place<'v>(&self, values: &'v mut ValuesInPlace<'f>) -> Option<RowInPlace<'v>>
+    pub(crate) fn in_place<'v>(&self, values: &'v mut ValuesInPlace<'f>) -> Option<RowInPlace<'v>>
     where
         'f: 'v,
     {
@@ -352,7 +352,7 @@ impl<'f> Found<'f> {
     }
 
     /// All versions, in memory that they hold; `None` when they can not be told at once.
-    pub(super) fn into_versions(self) -> Option<RowVersions> {
+    pub(crate) fn into_versions(self) -> Option<RowVersions> {
         let mut versions = RowVersions { deletion: self.deletion, ..RowVersions::none() };
         for probe in self.probes() {
             if !probe.add_to(self.key(), &mut versions) {
@@ -368,7 +368,7 @@ impl<'f> Found<'f> {
 
 /// Searches in a table's files that lack a chunk, each where it stands.
 #[derive(Default)]
-pub(super) struct Unfinished(RefCell<VecDeque<Left>>);
+pub(crate) struct Unfinished(RefCell<VecDeque<Left>>);
 
 /// How far the lookup of one key has come in files.
 struct Left {

@@ -4,65 +4,42 @@
 //! begun. What it writes is taken to be as large as what it reads.
 
 use std::cmp::Reverse;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use compaction::Task;
 use sstable::TableFile;
 
-use super::Active;
 use crate::StorageError;
-use crate::shard::{Shard, TableStore};
+use crate::table::TableStore;
 
-impl Shard {
-    /// Bytes that are free where files are written now; `None` where the disk does not tell.
-    pub(super) async fn free_bytes(&self) -> Option<u64> {
-        let directory = self.health.write_directory(self.index).ok()?.to_path_buf();
-        let disk = Arc::clone(&self.runtime.disk);
-        self.runtime.io.run(move || disk.free_space(&directory)).await.ok()
-    }
-
-    /// Takes of the files that a task is to merge the largest away, until there is room for the result; gives those
-    /// taken away.
-    ///
-    /// # Errors
-    /// [`StorageError::NoSpaceForCompaction`]: there is none for what must be merged at least.
-    pub(super) async fn fit_to_disk(
-        &self,
-        store: &TableStore,
-        task: &Task,
-        files: &mut Vec<Arc<TableFile>>,
-    ) -> Result<Vec<Arc<TableFile>>, StorageError> {
-        let Some(free) = self.free_bytes().await else { return Ok(Vec::new()) };
-        let begun: u64 = self.compactions.active.borrow().iter().map(bytes_to_write).sum();
-        let free = free.saturating_sub(begun);
-        let inputs: Vec<Input> = files.iter().map(Input::of).collect();
-        let Some(taken_away) = too_many(&inputs, task.level, free) else {
-            let table = store.table();
-            return Err(StorageError::NoSpaceForCompaction {
-                table: format!("{}.{}", table.keyspace(), table.name()),
-                file_count: files.len(),
-                needed_bytes: inputs.iter().map(|input| input.bytes).sum(),
-                free_bytes: free,
-            });
-        };
-        let mut places = 0..;
-        let (out, kept) =
-            files.drain(..).partition(|_| places.next().is_some_and(|place| taken_away.contains(&place)));
-        *files = kept;
-        assert_eq!(
-            (files.len(), out.len()),
-            (inputs.len() - taken_away.len(), taken_away.len()),
-            "each once"
-        );
-        Ok(out)
-    }
-}
-
-/// What a compaction that goes on is still to write, of what its inputs take on the disk.
-fn bytes_to_write(active: &Rc<Active>) -> u64 {
-    let left = active.total_bytes.saturating_sub(active.watch.read_bytes());
-    (active.total_compressed_bytes as f64 * left as f64 / active.total_bytes.max(1) as f64) as u64
+/// Takes of the files that a task is to merge the largest away, until there is room for the result; gives those
+/// taken away.
+///
+/// # Errors
+/// [`StorageError::NoSpaceForCompaction`]: there is none for what must be merged at least.
+pub(super) async fn fit_to_disk(
+    store: &TableStore,
+    task: &Task,
+    files: &mut Vec<Arc<TableFile>>,
+) -> Result<Vec<Arc<TableFile>>, StorageError> {
+    let Some(free) = store.shared().free_bytes().await else { return Ok(Vec::new()) };
+    let free = free.saturating_sub(store.shared().compactor.bytes_to_write());
+    let inputs: Vec<Input> = files.iter().map(Input::of).collect();
+    let Some(taken_away) = too_many(&inputs, task.level, free) else {
+        let table = store.table();
+        return Err(StorageError::NoSpaceForCompaction {
+            table: format!("{}.{}", table.keyspace(), table.name()),
+            file_count: files.len(),
+            needed_bytes: inputs.iter().map(|input| input.bytes).sum(),
+            free_bytes: free,
+        });
+    };
+    let mut places = 0..;
+    let (out, kept) =
+        files.drain(..).partition(|_| places.next().is_some_and(|place| taken_away.contains(&place)));
+    *files = kept;
+    assert_eq!((files.len(), out.len()), (inputs.len() - taken_away.len(), taken_away.len()), "each once");
+    Ok(out)
 }
 
 /// What counts of a file that is to be merged.

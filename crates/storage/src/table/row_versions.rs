@@ -6,14 +6,14 @@ use smallvec::SmallVec;
 use sstable::{ChunkSource, FileCursor, FileNeed, SstableError};
 
 /// What all places have of a partition of at most one row.
-pub(super) struct RowVersions {
+pub(crate) struct RowVersions {
     /// Of the partition, the latest.
-    pub(super) deletion: DeletionTime,
-    pub(super) rows: SmallVec<[Row; 4]>,
+    pub(crate) deletion: DeletionTime,
+    pub(crate) rows: SmallVec<[Row; 4]>,
 }
 
 /// What a cursor over a file gave of such a partition.
-pub(super) enum VersionsStep {
+pub(crate) enum VersionsStep {
     /// Something is lacking.
     Need(FileNeed),
     /// It was taken.
@@ -23,18 +23,18 @@ pub(super) enum VersionsStep {
 }
 
 impl RowVersions {
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         RowVersions { deletion: DeletionTime::LIVE, rows: SmallVec::new() }
     }
 
     /// Adds what one place has.
-    pub(super) fn add(&mut self, deletion: DeletionTime, row: Option<Row>) {
+    pub(crate) fn add(&mut self, deletion: DeletionTime, row: Option<Row>) {
         self.deletion = self.deletion.max(deletion);
         self.rows.extend(row);
     }
 
     /// Adds what a file has, as far as its chunks are there.
-    pub(super) fn take_from<S: ChunkSource>(
+    pub(crate) fn take_from<S: ChunkSource>(
         &mut self,
         cursor: &mut FileCursor<S>,
     ) -> Result<VersionsStep, SstableError> {
@@ -54,14 +54,14 @@ impl RowVersions {
     }
 
     /// Is any of them a large row?
-    pub(super) fn has_large(&self) -> bool {
+    pub(crate) fn has_large(&self) -> bool {
         self.rows.iter().any(Row::is_large)
     }
 
     /// The row they make; `None` when nothing is left of it.
     ///
     /// Takes long if it [has large](RowVersions::has_large) ones.
-    pub(super) fn merge(mut self, table: &Table) -> Option<Row> {
+    pub(crate) fn merge(mut self, table: &Table) -> Option<Row> {
         match self.rows.len() {
             1 => merge_row(self.rows.pop()?, self.deletion),
             _ => merge_rows(&self.rows, self.deletion, table),

@@ -1,4 +1,4 @@
-//! A shard's part in snapshots and backups: second names for its table files.
+//! A table's part in snapshots and backups: second names for its files.
 //!
 //! While names are made, the files are held ([`crate::files::FileRegistry`]), so that a compaction
 //! that ends meanwhile does not delete one before it has its second name.
@@ -12,19 +12,15 @@ use std::sync::Arc;
 use ring::Sharding;
 use rows::{PartitionKey, RingPlace};
 use runtime::Disk;
-use schema::{Table, TableId};
 use sstable::{Component, Descriptor, SstableError, TableFile};
 use types::Token;
-use upkeep::{
-    ClearFilter, SnapshotFacts, SnapshotManifest, clear_snapshots, list_snapshots, snapshot_directory,
-    write_snapshot_manifest,
-};
+use upkeep::snapshot_directory;
 use uuid::Uuid;
 
+use super::TableStore;
 use super::scrub::Soundness;
-use super::tables::unless_dropped;
-use super::{Shard, TableStore};
 use crate::StorageError;
+use crate::shard::snapshots::{Snapshots, is_system};
 
 /// A file of so many partitions is looked through to tell whether other shards have some of it.
 const KEYS_LOOKED_THROUGH: usize = 1_024;
@@ -39,151 +35,92 @@ pub(super) enum Occasion {
     Truncated,
 }
 
-impl Shard {
-    /// Refuses a tag that a table has already.
-    pub(crate) async fn check_new_snapshot(&self, table: TableId, tag: String) -> Result<(), StorageError> {
-        let tables = self.layout.tables(&self.store(table)?.table());
-        let directories = tables.iter().map(|table| snapshot_directory(table, &tag));
-        let (disk, mut directories) =
-            (Arc::clone(&self.runtime.disk), directories.collect::<Vec<_>>().into_iter());
-        let any = move || directories.try_fold(false, |any, directory| Ok(any || disk.exists(&directory)?));
-        let exists: std::io::Result<bool> = self.runtime.io.run(any).await;
-        match exists.map_err(|source| StorageError::Disk { act: "look for snapshot", source })? {
-            true => Err(StorageError::SnapshotExists { tag }),
-            false => Ok(()),
-        }
-    }
-
+impl TableStore {
     /// Writes the memtable out, unless told not to, and gives all files second names in the snapshot's
     /// directory. Gives the names of the data files.
     pub(crate) async fn snapshot(
         self: &Rc<Self>,
-        table: TableId,
         tag: String,
         skip_flush: bool,
     ) -> Result<Vec<String>, StorageError> {
-        let store = self.store(table)?;
         if !skip_flush {
-            self.flush(table).await?;
+            self.flush().await?;
         }
-        let linked = self.link_all_files(&store, move |table| snapshot_directory(table, &tag)).await;
-        unless_dropped(&store, linked)
-    }
-
-    /// Writes what makes a directory of files a snapshot: the list of them, and the table's definition.
-    pub(crate) async fn finish_snapshot(
-        &self,
-        table: TableId,
-        tag: String,
-        files: Vec<String>,
-    ) -> Result<(), StorageError> {
-        let definition = self.store(table)?.table();
-        self.write_snapshot_manifest(&definition, &tag, files).await
-    }
-
-    /// Snapshots of all tables, also of those that were dropped.
-    ///
-    /// # Errors
-    /// The disk fails.
-    pub async fn snapshots(&self) -> Result<Vec<SnapshotFacts>, StorageError> {
-        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.all_data_directories());
-        Ok(self.runtime.io.run(move || list_snapshots(&*disk, &data)).await?)
-    }
-
-    /// Deletes snapshots; gives how many.
-    ///
-    /// # Errors
-    /// The disk fails.
-    pub async fn clear_snapshots(&self, filter: ClearFilter) -> Result<usize, StorageError> {
-        let (disk, data) = (Arc::clone(&self.runtime.disk), self.layout.all_data_directories());
-        let clear_all = move || {
-            data.iter().try_fold(0, |count, data| Ok(count + clear_snapshots(&*disk, data, &filter)?))
-        };
-        self.runtime.io.run(clear_all).await
-    }
-
-    /// Is each flushed file kept in `backups` too?
-    pub fn incremental_backups(&self) -> bool {
-        self.registry.incremental_backups()
-    }
-
-    /// Begins or ends keeping flushed files, on all shards.
-    pub fn set_incremental_backups(&self, enabled: bool) {
-        self.registry.set_incremental_backups(enabled);
-    }
-
-    /// Keeps a flushed file in `backups`, if that is wanted. A failure costs the backup, not the flush.
-    pub(super) async fn back_up(&self, store: &TableStore, file: Option<Arc<TableFile>>) {
-        let table = store.table();
-        let Some(file) = file else { return };
-        if !self.registry.incremental_backups() || !table.options().incremental_backups || is_system(&table) {
-            return;
-        }
-        if let Err(error) = self.link_files(&[file], |table| table.join("backups")).await {
-            tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a flushed file was not kept as a backup");
-        }
+        let linked = Linker::new(self, move |table| snapshot_directory(table, &tag)).link_all_files().await;
+        self.unless_dropped(linked)
     }
 
     /// Keeps the files of a table that is dropped or truncated, if that is wanted.
-    pub(super) async fn auto_snapshot(
-        &self,
-        store: &TableStore,
-        occasion: Occasion,
-    ) -> Result<(), StorageError> {
-        let table = store.table();
-        let has_none = store.files().is_empty() && store.damage.borrow().is_empty();
-        if !self.wants_auto_snapshot(&table) || has_none {
+    pub(super) async fn auto_snapshot(&self, occasion: Occasion) -> Result<(), StorageError> {
+        let has_none = self.files.all().is_empty() && !self.files.is_damaged();
+        if !wants_auto_snapshot(self) || has_none {
             return Ok(());
         }
+        let (shared, table) = (&self.shared, self.table());
         let word = match occasion {
             Occasion::Dropped => "dropped",
             Occasion::Truncated => "truncated",
         };
-        let now_ms = self.runtime.clock.now_seconds().saturating_mul(1000);
+        let now_ms = shared.runtime.clock.now_seconds().saturating_mul(1000);
         let prefix = format!("{word}-{now_ms}-{}", table.name());
-        let tag = self.registry.snapshot_tag(table.id(), word, self.index, prefix);
+        let tag = shared.registry.snapshot_tag(table.id(), word, shared.index, prefix);
         let of_tag = tag.clone();
-        let names = self.link_all_files(store, move |table| snapshot_directory(table, &of_tag)).await?;
-        self.write_snapshot_manifest(&table, &tag, names).await
+        let linker = Linker::new(self, move |table| snapshot_directory(table, &of_tag));
+        let names = linker.link_all_files().await?;
+        Snapshots::of(shared).finish(&table, &tag, names).await
+    }
+}
+
+/// Is the table snapshot before it goes?
+pub(super) fn wants_auto_snapshot(store: &TableStore) -> bool {
+    let is_wanted = |table: &schema::Table| table.options().allow_auto_snapshot && !is_system(table);
+    store.shared.options.auto_snapshot && store.with_table(is_wanted)
+}
+
+/// Keeps a flushed file in `backups`, if that is wanted. A failure costs the backup, not the flush.
+pub(super) async fn back_up(store: &TableStore, file: Option<Arc<TableFile>>) {
+    let table = store.table();
+    let Some(file) = file else { return };
+    if !store.shared.registry.incremental_backups()
+        || !table.options().incremental_backups
+        || is_system(&table)
+    {
+        return;
+    }
+    if let Err(error) = Linker::new(store, |table: &Path| table.join("backups")).link(&[file]).await {
+        tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a flushed file was not kept as a backup");
+    }
+}
+
+/// Gives files of a table second names, in directories beside those where they are.
+struct Linker<'a, DirectoryOf> {
+    store: &'a TableStore,
+    directory_of: DirectoryOf,
+}
+
+impl<'a, DirectoryOf> Linker<'a, DirectoryOf>
+where
+    DirectoryOf: Fn(&Path) -> PathBuf + Clone + Send + 'static,
+{
+    fn new(store: &'a TableStore, directory_of: DirectoryOf) -> Self {
+        Linker { store, directory_of }
     }
 
-    /// Is a table snapshot before it goes?
-    pub(super) fn wants_auto_snapshot(&self, table: &Table) -> bool {
-        self.options.auto_snapshot && table.options().allow_auto_snapshot && !is_system(table)
-    }
-
-    async fn write_snapshot_manifest(
-        &self,
-        table: &Table,
-        tag: &str,
-        files: Vec<String>,
-    ) -> Result<(), StorageError> {
-        let directory = snapshot_directory(&self.layout.table(table), tag);
-        let text = self.options.spell_table.map(|spell| spell(table));
-        let manifest = SnapshotManifest::new(files, self.runtime.clock.now_seconds());
-        let disk = Arc::clone(&self.runtime.disk);
-        let write = move || write_snapshot_manifest(&*disk, &directory, manifest, text);
-        Ok(self.runtime.io.run(write).await?)
-    }
-
-    /// As [`Shard::link_files`], for all of a table. Of files that hold partitions of other shards, those of this one
+    /// As [`Linker::link`], for all of a table. Of files that hold partitions of other shards, those of this one
     /// are copied: whole they would bring back what another has deleted and forgotten. Files that can not be read,
     /// which may be well another day, are linked as far as that goes.
-    async fn link_all_files(
-        &self,
-        store: &TableStore,
-        directory_of: impl Fn(&Path) -> PathBuf + Clone + Send + 'static,
-    ) -> Result<Vec<String>, StorageError> {
-        let files = store.files();
-        let damaged: Vec<Uuid> = store.damage.borrow().iter().map(|damaged| damaged.id).collect();
+    async fn link_all_files(&self) -> Result<Vec<String>, StorageError> {
+        let shared = &self.store.shared;
+        let files = self.store.files.all();
+        let damaged: Vec<Uuid> = self.store.files.damage().iter().map(|damaged| damaged.id).collect();
         // All of them from here on: one may be merged with others while another is looked at.
         let ids = files.iter().map(|file| file.descriptor().id).chain(damaged.iter().copied());
-        ids.for_each(|id| self.registry.retain(id));
-        let linked = self.link_or_copy(store, &files, directory_of.clone()).await;
-        self.release_files(&files).await;
+        ids.for_each(|id| shared.registry.retain(id));
+        let linked = self.link_or_copy(&files).await;
+        shared.release_files(&files).await;
         let mut names = Vec::new();
         for id in damaged {
-            match self.link_unopened(store, id, directory_of.clone()).await {
+            match self.link_unopened(id).await {
                 Ok(linked) => names.extend(linked),
                 // Nor does a TRUNCATE wait for it.
                 Err(error) => {
@@ -195,16 +132,11 @@ impl Shard {
         Ok(names)
     }
 
-    async fn link_or_copy(
-        &self,
-        store: &TableStore,
-        files: &[Arc<TableFile>],
-        directory_of: impl Fn(&Path) -> PathBuf + Send + 'static,
-    ) -> Result<Vec<String>, StorageError> {
+    async fn link_or_copy(&self, files: &[Arc<TableFile>]) -> Result<Vec<String>, StorageError> {
         let (mut whole, mut names) = (Vec::new(), Vec::new());
         for file in files {
-            let copied = match self.holds_others(store, file).await {
-                true => self.copy_own(store, file, directory_of(&file.descriptor().directory)).await?,
+            let copied = match self.holds_others(file).await {
+                true => self.copy_own(file).await?,
                 false => None,
             };
             match copied {
@@ -212,73 +144,65 @@ impl Shard {
                 None => whole.push(Arc::clone(file)),
             }
         }
-        names.extend(self.link_files(&whole, directory_of).await?);
+        names.extend(self.link(&whole).await?);
         Ok(names)
     }
 
     /// Does a file hold partitions of other shards, or may some of its own be told by other files by now? What can not
     /// be read of it counts as the shard's own.
-    async fn holds_others(&self, store: &TableStore, file: &Arc<TableFile>) -> bool {
-        if store.scopes_of(file).is_some() {
+    async fn holds_others(&self, file: &Arc<TableFile>) -> bool {
+        if self.store.files.scopes_of(file).is_some() {
             return true;
         }
-        if self.sharding.shard_count() == 1 {
+        let shared = &self.store.shared;
+        if shared.sharding.shard_count() == 1 {
             return false;
         }
-        let (file, sharding, shard) = (Arc::clone(file), self.sharding, self.index);
-        self.runtime.io.run(move || tells_of_others(&file, sharding, shard)).await.unwrap_or(false)
+        let (file, sharding, shard) = (Arc::clone(file), shared.sharding, shared.index);
+        shared.runtime.io.run(move || tells_of_others(&file, sharding, shard)).await.unwrap_or(false)
     }
 
-    /// Writes what a file has of this shard to a directory, and gives the name of its Data, or none where there is
+    /// Writes what a file has of this shard to the directory, and gives the name of its Data, or none where there is
     /// nothing; `None` when not all of it can be read.
-    async fn copy_own(
-        &self,
-        store: &TableStore,
-        file: &Arc<TableFile>,
-        directory: PathBuf,
-    ) -> Result<Option<Option<String>>, StorageError> {
-        let copy = Descriptor::new(directory, self.runtime.random.uuid_v1(&*self.runtime.clock));
-        let (salvaged, written) = self.salvage(store, file, Soundness::Unknown, copy.clone()).await?;
+    async fn copy_own(&self, file: &Arc<TableFile>) -> Result<Option<Option<String>>, StorageError> {
+        let runtime = &self.store.shared.runtime;
+        let directory = (self.directory_of)(&file.descriptor().directory);
+        let copy = Descriptor::new(directory, runtime.random.uuid_v1(&*runtime.clock));
+        let (salvaged, written) = self.store.salvage(file, Soundness::Unknown, copy.clone()).await?;
         if salvaged.lost_count() == 0 {
             return Ok(Some(written.map(|_| copy.file_name(Component::Data))));
         }
         tracing::warn!(path = %file.descriptor().path(Component::Data).display(), "a damaged file is in the snapshot as it is, also with what other shards may have deleted");
         if written.is_some() {
-            let disk = Arc::clone(&self.runtime.disk);
-            self.runtime.io.run(move || sstable::delete_table_file(&*disk, &copy)).await?;
+            let disk = Arc::clone(&runtime.disk);
+            runtime.io.run(move || sstable::delete_table_file(&*disk, &copy)).await?;
         }
         Ok(None)
     }
 
     /// Links a file that could not be opened and is held until then.
-    async fn link_unopened(
-        &self,
-        store: &TableStore,
-        id: Uuid,
-        directory_of: impl Fn(&Path) -> PathBuf + Send + 'static,
-    ) -> Result<Vec<String>, StorageError> {
-        let located = self.locate(store, id).await;
+    async fn link_unopened(&self, id: Uuid) -> Result<Vec<String>, StorageError> {
+        let shared = &self.store.shared;
+        let located = shared.locate(self.store.table(), id).await;
         let Ok(descriptor) = located else {
-            self.registry.release(id);
+            shared.registry.release(id);
             return located.map(|_| Vec::new());
         };
-        let (disk, to_link) = (Arc::clone(&self.runtime.disk), descriptor.clone());
-        let linked = self.runtime.io.run(move || link_all(&*disk, &[to_link], directory_of)).await;
-        self.release_unopened(descriptor).await?;
+        let (disk, to_link) = (Arc::clone(&shared.runtime.disk), descriptor.clone());
+        let directory_of = self.directory_of.clone();
+        let linked = shared.runtime.io.run(move || link_all(&*disk, &[to_link], directory_of)).await;
+        shared.release_unopened(descriptor).await?;
         linked
     }
 
-    /// Gives files second names in a directory; gives the names of their data files.
-    async fn link_files(
-        &self,
-        files: &[Arc<TableFile>],
-        directory_of: impl Fn(&Path) -> PathBuf + Send + 'static,
-    ) -> Result<Vec<String>, StorageError> {
-        files.iter().for_each(|file| self.registry.retain(file.descriptor().id));
+    /// Gives files second names; gives the names of their data files.
+    async fn link(&self, files: &[Arc<TableFile>]) -> Result<Vec<String>, StorageError> {
+        let shared = &self.store.shared;
+        files.iter().for_each(|file| shared.registry.retain(file.descriptor().id));
         let descriptors: Vec<Descriptor> = files.iter().map(|file| file.descriptor().clone()).collect();
-        let disk = Arc::clone(&self.runtime.disk);
-        let linked = self.runtime.io.run(move || link_whole(&*disk, &descriptors, directory_of)).await;
-        self.release_files(files).await;
+        let (disk, directory_of) = (Arc::clone(&shared.runtime.disk), self.directory_of.clone());
+        let linked = shared.runtime.io.run(move || link_whole(&*disk, &descriptors, directory_of)).await;
+        shared.release_files(files).await;
         linked
     }
 }
@@ -343,20 +267,15 @@ fn link_all(
     Ok(names)
 }
 
-/// Tables of the node itself are not kept: they are made anew.
-fn is_system(table: &Table) -> bool {
-    table.keyspace() == "system" || table.keyspace().starts_with("system_")
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use rows::MutationBuilder;
     use runtime::MemoryDisk;
-    use schema::{ColumnKind, TableBuilder};
+    use schema::{ColumnKind, TableBuilder, TableId};
 
     use super::*;
-    use crate::shard::write_memtable;
+    use crate::table::write_memtable;
     use memtable::Memtable;
 
     const PARTITIONS: i32 = 5_000;

@@ -1,0 +1,48 @@
+//! Table files that were set aside, of all tables.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runtime::{Disk, EntryKind};
+
+use super::Shard;
+use crate::StorageError;
+use crate::table::QUARANTINE;
+
+impl Shard {
+    /// Table files that were set aside, by their Data.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub async fn quarantined(&self) -> Result<Vec<PathBuf>, StorageError> {
+        let (disk, directories) = (Arc::clone(&self.runtime().disk), self.layout().all_data_directories());
+        let list = move || {
+            let mut found = Vec::new();
+            for data in &directories {
+                list_quarantined(&*disk, data, &mut found)?;
+            }
+            Ok(found)
+        };
+        self.runtime().io.run(list).await
+    }
+}
+
+/// Adds what lies in the quarantines of all tables below a directory.
+fn list_quarantined(disk: &dyn Disk, data: &Path, found: &mut Vec<PathBuf>) -> Result<(), StorageError> {
+    let fail = |source| StorageError::Disk { act: "list set aside files", source };
+    let names = |path: &Path| -> Result<Vec<String>, StorageError> {
+        let kind = disk.metadata(path).map_err(fail)?.map(|entry| entry.kind);
+        if kind != Some(EntryKind::Directory) {
+            return Ok(Vec::new());
+        }
+        Ok(disk.list(path).map_err(fail)?.into_iter().map(|entry| entry.name).collect())
+    };
+    for keyspace in names(data)? {
+        for table in names(&data.join(&keyspace))? {
+            let directory = data.join(&keyspace).join(table).join(QUARANTINE);
+            let data = names(&directory)?.into_iter().filter(|name| name.ends_with("-Data.db"));
+            found.extend(data.map(|name| directory.join(name)));
+        }
+    }
+    Ok(())
+}
