@@ -33,13 +33,9 @@ const CHUNK_BYTES: usize = WRITE_OUT_BYTES + 64 * 1024;
 const SPARES_MAX: usize = 8;
 /// Failures whose losses are remembered: for records whose writers ask late.
 const LOST_MAX: usize = 64;
-/// Pending bytes at which `periodic` makes writers wait for the disk.
-const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const _: () =
     assert!(CHUNK_BYTES > WRITE_OUT_BYTES, "a buffer holds what is written out, and one frame more");
-const _: () =
-    assert!(PENDING_BYTES_MAX > WRITE_OUT_BYTES, "bytes are written out before writers wait for that");
 
 /// One stream's log. Lives on its shard's thread, inside a `LocalSet`.
 ///
@@ -269,7 +265,7 @@ impl CommitLog {
             return Synced::done(Err(stopped.clone()));
         }
         if let SyncMode::Periodic { period } = self.shared.options.sync
-            && !state.lags(period, self.shared.clock.elapsed())
+            && !state.lags(&self.shared.options, period, self.shared.clock.elapsed())
         {
             return Synced::done(Ok(()));
         }
@@ -285,7 +281,7 @@ impl CommitLog {
         match self.shared.options.sync {
             _ if position < state.synced => state.lost.is_empty(),
             SyncMode::Periodic { period } => {
-                state.stopped.is_none() && !state.lags(period, self.shared.clock.elapsed())
+                state.stopped.is_none() && !state.lags(&self.shared.options, period, self.shared.clock.elapsed())
             }
             SyncMode::Group { .. } | SyncMode::Batch => false,
         }
@@ -300,7 +296,7 @@ impl CommitLog {
             SyncMode::Periodic { period } => {
                 frame_end <= self.shared.options.segment_bytes as usize
                     && state.check_open().is_ok()
-                    && !state.lags(period, now)
+                    && !state.lags(&self.shared.options, period, now)
             }
             SyncMode::Group { .. } | SyncMode::Batch => false,
         }
@@ -506,8 +502,8 @@ impl State {
     }
 
     /// Whether a record has waited for its sync for more than one and a half periods.
-    fn lags(&self, period: Duration, now: Duration) -> bool {
-        if self.pending_bytes > PENDING_BYTES_MAX {
+    fn lags(&self, options: &CommitLogOptions, period: Duration, now: Duration) -> bool {
+        if self.pending_bytes > options.pending_bytes_max() {
             return true;
         }
         let since = self.in_flight.as_ref().and_then(|in_flight| in_flight.since).or(self.group_since);

@@ -1,9 +1,11 @@
 //! How a log is kept.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::error::CommitLogError;
 use crate::format::{SEGMENT_BYTES_MAX, record_bytes_max};
+use crate::log::WRITE_OUT_BYTES;
 
 /// When a record counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,18 @@ impl Default for CommitLogOptions {
     }
 }
 
+/// Least and most of the bytes that may wait for the disk.
+const PENDING_BYTES: RangeInclusive<usize> = 512 * 1024..=16 * 1024 * 1024;
+const _: () =
+    assert!(*PENDING_BYTES.start() > WRITE_OUT_BYTES, "bytes are written out before writers wait for that");
+
 impl CommitLogOptions {
+    /// Pending bytes at which `periodic` makes writers wait for the disk: half a segment. As many again may
+    /// be on their way to it.
+    pub(crate) fn pending_bytes_max(&self) -> usize {
+        (self.segment_bytes as usize / 2).clamp(*PENDING_BYTES.start(), *PENDING_BYTES.end())
+    }
+
     pub(crate) fn check(&self) -> Result<(), CommitLogError> {
         if (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes) {
             return Ok(());

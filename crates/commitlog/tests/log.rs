@@ -132,6 +132,34 @@ fn periodic_answers_at_once_and_syncs_within_the_period() {
     });
 }
 
+/// What waits in memory would be beyond any budget if the bound did not go with the segment's size.
+#[test]
+fn writers_wait_when_half_a_segment_waits_for_the_disk() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let runtime = Runtime { io: Io::delayed(Duration::from_secs(1)), ..runtime_over(&disk) };
+        let segment_bytes = 2 << 20;
+        let sync = SyncMode::Periodic { period: Duration::from_secs(60) };
+        let options = CommitLogOptions { segment_bytes, sync, ..SMALL };
+        let log = CommitLog::open(&runtime, Path::new(DIRECTORY), 0, options).expect("open");
+        let record = vec![1; 64 << 10];
+        let position = loop {
+            let position = log.append(&record).expect("append");
+            if !log.is_synced(position) {
+                break position;
+            }
+        };
+        let pending = log.statistics().pending_bytes as usize;
+        let half = segment_bytes as usize / 2;
+        assert!((half..half + 2 * record.len()).contains(&pending), "{pending} bytes wait");
+        assert!(!log.takes_at_once(1, runtime.clock.elapsed()));
+        let start = tokio::time::Instant::now();
+        log.synced(position).await.expect("durable");
+        assert!(start.elapsed() < Duration::from_secs(10), "the sync begins at once");
+        assert!(log.takes_at_once(1, runtime.clock.elapsed()));
+    });
+}
+
 /// Who waits for nothing but the period depends on the log's task being woken, also by a record that begins a segment.
 #[test]
 fn a_record_that_begins_a_segment_after_a_rest_is_synced_within_the_period() {
