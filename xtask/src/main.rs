@@ -22,6 +22,7 @@ mod faults;
 mod flip;
 mod formats;
 mod fuzz;
+mod instructions;
 mod limits;
 mod measure;
 mod node;
@@ -157,6 +158,12 @@ const COMMANDS: &[Command] = &[
         options: "[--short] [--rounds N] [--rows N] [--seconds N] [--statements small,read]",
         about: "operations per core-second beside an echo server and a replaying proxy, with the same client",
         run: limits::run,
+    },
+    Command {
+        name: "instructions",
+        options: "[--statements read,small,update,insert] [--against BINARY] [--rows N] [--seconds N] [--memory SIZE]",
+        about: "instructions of the server for each request, counted by valgrind; at most 1% more than another binary's",
+        run: instructions::run,
     },
     Command {
         name: "startup",

@@ -56,11 +56,15 @@ pub(crate) fn free_port() -> Result<u16, Failure> {
 impl Node {
     /// Starts a node and waits until it answers CQL.
     pub(crate) fn start(options: &NodeOptions) -> Result<Node, Failure> {
+        Node::start_as(Command::new(binary()?), options)
+    }
+
+    /// As [`Node::start`], with the program of that command, which may be one that runs another.
+    pub(crate) fn start_as(mut command: Command, options: &NodeOptions) -> Result<Node, Failure> {
         std::fs::create_dir_all(&options.data)?;
         let port = if options.port == 0 { free_port()? } else { options.port };
         let management_port = free_port()?;
         let log = std::fs::File::create(options.data.with_extension("log"))?;
-        let mut command = Command::new(binary()?);
         command.arg("serve").arg("--data-dir").arg(&options.data);
         command.args(["--listen", &format!("127.0.0.1:{port}")]);
         command.args(["--management", &format!("127.0.0.1:{management_port}")]).args(&options.words);

@@ -1,0 +1,130 @@
+//! `cargo xtask instructions`: what a request costs, in instructions that the server's process executes.
+//!
+//! A node with one shard runs under `callgrind` (valgrind), which counts. It is filled uncounted; then
+//! `lab/load drive` keeps 64 requests in flight on each of 4 connections for some seconds, and what was counted
+//! meanwhile is divided by the reads and writes that the node's metrics tell. Two runs of one binary differ by a
+//! few in a thousand, on a busy machine too; so a binary can be held against another (`--against`) by the percent.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::arguments::Arguments;
+use crate::measure::{build_load, labelled_metrics, loaded};
+use crate::node::{Node, NodeOptions, binary, fresh_folder};
+use crate::peers::{output, succeed};
+use crate::report::{Failure, Tally, complain};
+
+/// The statements of `lab/load` that are counted, unless told.
+const STATEMENTS: &[&str] = &["read", "small", "update", "insert"];
+/// More than the other binary's by this share fails the run.
+const MOST_MORE: f64 = 0.01;
+const COUNTED: &str = "callgrind.out";
+
+struct Plan {
+    rows: u64,
+    seconds: u64,
+    memory: String,
+}
+
+/// Counts each statement, for one binary or two.
+pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
+    arguments.only(&["rows", "seconds", "memory", "statements", "against"])?;
+    let plan = Plan {
+        rows: arguments.value("rows", 20_000)?,
+        seconds: arguments.value("seconds", 20)?,
+        memory: arguments.text("memory").unwrap_or("1GiB").to_owned(),
+    };
+    let named = arguments.list("statements");
+    let statements =
+        STATEMENTS.iter().filter(|name| named.is_empty() || named.iter().any(|other| other == **name));
+    output(Command::new("valgrind").arg("--version"))?;
+    build_load()?;
+    println!("{} rows, {} s a statement, instructions for each operation", plan.rows, plan.seconds);
+    let mut tally = Tally::default();
+    for statement in statements {
+        let ours = count(&plan, &binary()?, statement)?;
+        let against = arguments.text("against").map(|other| count(&plan, Path::new(other), statement));
+        tally += judge(statement, ours, against.transpose()?);
+    }
+    Ok(tally)
+}
+
+fn judge(statement: &str, ours: f64, against: Option<f64>) -> Tally {
+    let Some(other) = against else {
+        println!("{statement:<8} {ours:>8.0}");
+        return Tally::PASS;
+    };
+    let more = ours / other - 1.0;
+    println!("{statement:<8} {ours:>8.0}, against {other:.0}: {:+.1}%", 100.0 * more);
+    if more <= MOST_MORE {
+        return Tally::PASS;
+    }
+    complain!("{statement}: {:.1}% more instructions", 100.0 * more);
+    Tally::FAIL
+}
+
+/// Instructions for each operation of a statement.
+fn count(plan: &Plan, binary: &Path, statement: &str) -> Result<f64, Failure> {
+    let folder = fresh_folder("instructions")?;
+    let counted = folder.join(COUNTED);
+    let words = ["--shards", "1", "--commitlog-sync", "periodic", "--memory", &plan.memory];
+    let options = NodeOptions { data: folder.join("data"), port: 0, words: words.map(str::to_owned).to_vec() };
+    let node = Node::start_as(under_callgrind(binary, &counted), &options)?;
+    let (port, rows) = (format!("port={}", node.port), format!("rows={}", plan.rows));
+    let statement = format!("statement={statement}");
+    loaded(&["fill", &port, &statement, &rows])?;
+    let before = operations(&node)?;
+    counting(&node, "on")?;
+    let seconds = format!("seconds={}", plan.seconds);
+    loaded(&["drive", &port, &statement, &rows, "warmup=0", &seconds])?;
+    counting(&node, "off")?;
+    let operations = operations(&node)? - before;
+    node.stop()?;
+    let instructions = total(&std::fs::read_to_string(&counted)?)?;
+    fresh_folder("instructions")?;
+    Ok(instructions / operations)
+}
+
+fn under_callgrind(binary: &Path, counted: &Path) -> Command {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--instr-atstart=no", "--fair-sched=yes"]);
+    command.arg(format!("--callgrind-out-file={}", counted.display())).arg(binary);
+    command
+}
+
+/// Has callgrind count, or stop to count.
+fn counting(node: &Node, on_or_off: &str) -> Result<(), Failure> {
+    let process_id = node.process_id().to_string();
+    succeed(Command::new("callgrind_control").args(["-i", on_or_off, &process_id]))
+}
+
+/// Reads and writes of tables so far.
+fn operations(node: &Node) -> Result<f64, Failure> {
+    let metrics = node.metrics()?;
+    let sum = |name| labelled_metrics(&metrics, name).iter().sum::<f64>();
+    Ok(sum("peristyle_table_reads_total") + sum("peristyle_table_writes_total"))
+}
+
+/// The sum at the end of callgrind's output: `totals: 123`.
+fn total(text: &str) -> Result<f64, Failure> {
+    let totals = text.lines().rev().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok());
+    totals.ok_or_else(|| Failure::new("callgrind's output has no totals"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_the_last_line_of_its_kind() {
+        assert_eq!(total("events: Ir\nfn=a\n1 2\ntotals: 42\n").unwrap(), 42.0);
+        assert!(total("events: Ir\n").is_err());
+    }
+
+    #[test]
+    fn one_percent_more_passes_and_two_fail() {
+        assert_eq!(judge("read", 101.0, Some(100.0)), Tally::PASS);
+        assert_eq!(judge("read", 102.0, Some(100.0)), Tally::FAIL);
+        assert_eq!(judge("read", 102.0, None), Tally::PASS);
+    }
+}
