@@ -62,7 +62,7 @@ plants! {
     BatchUnrecorded,
     /// Batches that were cut off are not finished at the start.
     BatchesForgotten,
-    /// The short way of writes does not know the client's timestamp.
+    /// A plain write does not know the client's timestamp.
     TimestampIgnored,
     /// Rows that were read together answer each other's requests.
     AnswersSwapped,

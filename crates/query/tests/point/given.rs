@@ -1,4 +1,4 @@
-//! Ways to read and write a row: at once, with others, and the long way.
+//! Ways to read and write a row: plain, with others, and full.
 
 use std::ops::ControlFlow;
 
@@ -51,7 +51,7 @@ pub(crate) fn point_query_of(session: &Session, prepared: &PreparedInfo) -> Opti
     }
 }
 
-/// Reads keys together; `None` for those that are left to the long way.
+/// Reads keys together; `None` for those that are left to a full read.
 pub(crate) fn together(session: &Session, query: &PointQuery, keys: &[&[u8]]) -> Vec<Option<(usize, Cells)>> {
     let read = |key: &&[u8]| {
         let key = Bytes::copy_from_slice(key);
@@ -93,7 +93,7 @@ pub(crate) async fn the_long_way(session: &mut Session, statement: &str, key: &s
     }
 }
 
-/// Reads every key both ways. Once the long way has brought chunks of files in, nothing is lacking.
+/// Reads every key both ways. Once the full way has brought chunks of files in, nothing is lacking.
 pub(crate) async fn check(session: &mut Session, step: &str) {
     for statement in SELECTIONS {
         let query = point_query(session, statement).await.expect("of one row by one key");

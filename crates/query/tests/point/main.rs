@@ -1,4 +1,4 @@
-//! A row that is read or written at once is the row that is read or written the long way.
+//! A row that is read or written the plain way is the row that is read or written the full way.
 //!
 //! | file | what |
 //! |---|---|

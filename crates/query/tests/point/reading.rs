@@ -141,7 +141,7 @@ fn a_row_of_many_versions_is_the_same_wherever_they_lie() {
     }
 }
 
-/// What was written to a column before it was dropped still lies in the row. Only the long way passes over it.
+/// What was written to a column before it was dropped still lies in the row. Only a full read passes over it.
 #[test]
 fn a_row_with_a_column_that_was_dropped_is_left_to_the_long_way() {
     const ONE: Bytes = Bytes::from_static(&[0, 0, 0, 1]);
