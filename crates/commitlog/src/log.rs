@@ -281,7 +281,8 @@ impl CommitLog {
         match self.shared.options.sync {
             _ if position < state.synced => state.lost.is_empty(),
             SyncMode::Periodic { period } => {
-                state.stopped.is_none() && !state.lags(&self.shared.options, period, self.shared.clock.elapsed())
+                state.stopped.is_none()
+                    && !state.lags(&self.shared.options, period, self.shared.clock.elapsed())
             }
             SyncMode::Group { .. } | SyncMode::Batch => false,
         }
