@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::arguments::Arguments;
 use crate::measure::{build_load, labelled_metrics, loaded};
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
-use crate::peers::{output, succeed};
+use crate::peers::output;
 use crate::report::{Failure, Tally, complain};
 
 /// The statements of `lab/load` that are counted, unless told.
@@ -96,7 +96,7 @@ fn under_callgrind(binary: &Path, counted: &Path) -> Command {
 /// Has callgrind count, or stop to count.
 fn counting(node: &Node, on_or_off: &str) -> Result<(), Failure> {
     let process_id = node.process_id().to_string();
-    succeed(Command::new("callgrind_control").args(["-i", on_or_off, &process_id]))
+    output(Command::new("callgrind_control").args(["-i", on_or_off, &process_id])).map(|_| ())
 }
 
 /// Reads and writes of tables so far.
