@@ -96,7 +96,12 @@ fn under_callgrind(binary: &Path, counted: &Path) -> Command {
 /// Has callgrind count, or stop to count.
 fn counting(node: &Node, on_or_off: &str) -> Result<(), Failure> {
     let process_id = node.process_id().to_string();
-    output(Command::new("callgrind_control").args(["-i", on_or_off, &process_id])).map(|_| ())
+    // Its words, on both streams, would stand between the figures.
+    let told = Command::new("callgrind_control").args(["-i", on_or_off, &process_id]).output()?;
+    match told.status.success() {
+        true => Ok(()),
+        false => Err(Failure::new(format!("callgrind_control: {}", String::from_utf8_lossy(&told.stderr)))),
+    }
 }
 
 /// Reads and writes of tables so far.
