@@ -65,6 +65,12 @@ impl Arguments {
         words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     }
 
+    /// Whether a list option names this word; one that was not given names all.
+    pub(crate) fn picks(&self, name: &str, word: &str) -> bool {
+        let words = self.list(name);
+        words.is_empty() || words.iter().any(|named| named == word)
+    }
+
     /// Refuses options other than these.
     pub(crate) fn only(&self, names: &[&str]) -> Result<(), Failure> {
         match self.options.iter().find(|(option, _)| !names.contains(&option.as_str())) {
@@ -90,6 +96,8 @@ mod tests {
         assert!(arguments.flag("keep"));
         assert_eq!(arguments.list("only"), ["a", "b"]);
         assert_eq!(arguments.positional, ["word"]);
+        assert!(arguments.picks("only", "b") && !arguments.picks("only", "c"));
+        assert!(arguments.picks("statements", "any"));
         assert!(arguments.value::<u32>("only", 1).is_err());
         assert!(arguments.only(&["rounds"]).is_err());
     }

@@ -117,11 +117,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         if named.is_empty() { default.split(',').map(str::to_owned).collect() } else { named }
     };
     let strategies = or(arguments.list("strategies"), "stcs,lcs,twcs,ucs");
-    let named_shapes = arguments.list("shapes");
-    let wanted = |index: &str| named_shapes.is_empty() || named_shapes.iter().any(|name| name == index);
     let shapes: Vec<Shape> = [("1k", shapes[0]), ("40b", shapes[1])]
         .into_iter()
-        .filter(|(name, _)| wanted(name))
+        .filter(|(name, _)| arguments.picks("shapes", name))
         .map(|(_, shape)| shape)
         .collect();
     let profiles = or(arguments.list("profiles"), if short { "none" } else { "latest" });

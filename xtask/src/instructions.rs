@@ -18,7 +18,6 @@ use crate::report::{Failure, Tally, complain};
 const STATEMENTS: &[&str] = &["read", "small", "update", "insert"];
 /// More than the other binary's by this share fails the run.
 const MOST_MORE: f64 = 0.01;
-const COUNTED: &str = "callgrind.out";
 
 struct Plan {
     rows: u64,
@@ -34,15 +33,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         seconds: arguments.value("seconds", 20)?,
         memory: arguments.text("memory").unwrap_or("1GiB").to_owned(),
     };
-    let named = arguments.list("statements");
-    let statements =
-        STATEMENTS.iter().filter(|name| named.is_empty() || named.iter().any(|other| other == **name));
     output(Command::new("valgrind").arg("--version"))?;
     build_load()?;
     println!("{} rows, {} s a statement, instructions for each operation", plan.rows, plan.seconds);
+    let binary = binary()?;
     let mut tally = Tally::default();
-    for statement in statements {
-        let ours = count(&plan, &binary()?, statement)?;
+    for statement in STATEMENTS.iter().filter(|statement| arguments.picks("statements", statement)) {
+        let ours = count(&plan, &binary, statement)?;
         let against = arguments.text("against").map(|other| count(&plan, Path::new(other), statement));
         tally += judge(statement, ours, against.transpose()?);
     }
@@ -66,7 +63,7 @@ fn judge(statement: &str, ours: f64, against: Option<f64>) -> Tally {
 /// Instructions for each operation of a statement.
 fn count(plan: &Plan, binary: &Path, statement: &str) -> Result<f64, Failure> {
     let folder = fresh_folder("instructions")?;
-    let counted = folder.join(COUNTED);
+    let counted = folder.join("callgrind.out");
     let words = ["--shards", "1", "--commitlog-sync", "periodic", "--memory", &plan.memory];
     let options =
         NodeOptions { data: folder.join("data"), port: 0, words: words.map(str::to_owned).to_vec() };

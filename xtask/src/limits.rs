@@ -109,8 +109,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         threads: arguments.value("threads", 1)?,
         memory: arguments.text("memory").unwrap_or("1GiB").to_owned(),
     };
-    let named = arguments.list("statements");
-    let wanted = |name: &&&str| named.is_empty() || named.iter().any(|other| other == **name);
     build_load()?;
     let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory].map(str::to_owned).to_vec();
     let data = fresh_folder("limits")?.join("data");
@@ -124,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         "statement", "in flight", "ours", "echo", "replay", "bytes", "p99 us"
     );
     let mut tally = Tally::default();
-    for statement in STATEMENTS.iter().filter(wanted) {
+    for statement in STATEMENTS.iter().filter(|statement| arguments.picks("statements", statement)) {
         fill(&plan, &node, statement)?;
         for pattern in PATTERNS {
             tally += measure(&plan, &node, statement, pattern)?;

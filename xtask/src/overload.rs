@@ -115,8 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     if named.is_empty() {
         named = if short { vec!["mixed".into()] } else { vec!["mixed".into(), "insert".into()] };
     }
-    let only = arguments.list("only");
-    let wanted = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
+    let wanted = |part| arguments.picks("only", part);
     build_load()?;
     let mut tally = Tally::default();
     if wanted("curve") {

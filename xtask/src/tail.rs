@@ -133,8 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         heap: arguments.text("heap").unwrap_or(if short { "1G" } else { "2G" }).to_owned(),
         report: fresh_folder("tail")?.join("latte.json"),
     };
-    let only = arguments.list("only");
-    let wanted = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
+    let wanted = |part| arguments.picks("only", part);
     for function in &plan.functions {
         function_words(function)?;
     }

@@ -69,8 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let mut total = Tally::default();
     let mut lines = Vec::new();
     for step in STEPS {
-        let wanted = only.is_empty() || only.iter().any(|name| name == step.name);
-        if !wanted || skip.iter().any(|name| name == step.name) {
+        if !arguments.picks("only", step.name) || skip.iter().any(|name| name == step.name) {
             continue;
         }
         println!("\n=== {}", step.name);

@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         for memory in &budgets {
             for shards in &shard_counts {
                 for scenario in SCENARIOS {
-                    if only.is_empty() || only.iter().any(|name| name == scenario.name) {
+                    if arguments.picks("only", scenario.name) {
                         tally += one(scenario, memory, shards, time, dice.next());
                     }
                 }
