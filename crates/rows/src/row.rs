@@ -429,7 +429,7 @@ impl<'a> Columns<'a> {
 impl<'a> Iterator for Columns<'a> {
     type Item = ColumnRef<'a>;
 
-    // A call for each column would cost a write a third of its memtable's part.
+    // A call for each column would cost a write a quarter more in the memtable.
     #[inline(always)]
     fn next(&mut self) -> Option<ColumnRef<'a>> {
         if self.reader.is_at_end() {
