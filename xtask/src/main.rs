@@ -25,6 +25,7 @@ mod fuzz;
 mod instructions;
 mod limits;
 mod measure;
+mod mutants;
 mod node;
 mod overload;
 mod peers;
@@ -194,6 +195,12 @@ const COMMANDS: &[Command] = &[
         options: "[--only coordinator|served] [--seeds N] [--from S] [--seed S] [--events N] [--once] [--plants | --plant NAME] [--release]",
         about: "the whole node under seeds, with power cuts: every answer checked, every run repeated",
         run: sim::run,
+    },
+    Command {
+        name: "mutants",
+        options: "[--only AREA,…] [--sample N] [--seed S] [--minutes N] [--anew]",
+        about: "change the code here and there: a test fails each time, or a list says why none can",
+        run: mutants::run,
     },
     Command {
         name: "fuzz",

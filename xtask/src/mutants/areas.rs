@@ -1,0 +1,122 @@
+//! What is judged, and by which tests.
+
+/// A part of the code, and the tests that judge it.
+pub(super) struct Area {
+    pub(super) name: &'static str,
+    /// The files whose mutants are drawn; a folder ends with a slash and stands for all in it.
+    pub(super) files: &'static [&'static str],
+    /// In the order of running: near and quick before far and slow.
+    pub(super) stages: &'static [Stage],
+}
+
+/// What spoils files for tests and fuzz targets: it lies beside the code, but is none of it.
+pub(super) const NOT_JUDGED: [&str; 2] = ["**/hostile.rs", "**/hostile/**"];
+
+/// Tests that run together.
+pub(super) struct Stage {
+    /// Packages without their `peristyle-`; none: that of the mutant.
+    pub(super) packages: &'static [&'static str],
+    /// A run that takes longer hangs; ten times what it takes alone, since others may share the machine.
+    pub(super) seconds_max: u32,
+}
+
+impl Area {
+    /// Is this one of its files?
+    pub(super) fn has(&self, file: &str) -> bool {
+        self.files.iter().any(|own| file == *own || (own.ends_with('/') && file.starts_with(own)))
+    }
+
+    /// Its files as `cargo-mutants` wants them.
+    pub(super) fn globs(&self) -> impl Iterator<Item = String> {
+        self.files
+            .iter()
+            .map(|file| if file.ends_with('/') { format!("{file}**") } else { (*file).to_owned() })
+    }
+
+    /// The packages whose tests are a stage, all that a mutant of this area can have.
+    pub(super) fn packages(&self, stage: &Stage) -> Vec<String> {
+        let own = self.files.iter().filter_map(|file| file.split('/').nth(1));
+        let mut folders: Vec<&str> =
+            if stage.packages.is_empty() { own.collect() } else { stage.packages.to_vec() };
+        folders.dedup();
+        folders.into_iter().map(|folder| format!("peristyle-{folder}")).collect()
+    }
+}
+
+/// The tests beside the code.
+const OWN: Stage = Stage { packages: &[], seconds_max: 120 };
+/// A whole node's storage, on disks that fail and lose what was not synced.
+const STORAGE: Stage = Stage { packages: &["storage"], seconds_max: 240 };
+/// Nodes under seeds, with power cuts.
+const SIMULATOR: Stage = Stage { packages: &["simulator"], seconds_max: 600 };
+
+pub(super) const AREAS: [Area; 5] = [
+    Area { name: "commitlog", files: &["crates/commitlog/src/"], stages: &[OWN, STORAGE, SIMULATOR] },
+    Area { name: "manifest", files: &["crates/manifest/src/"], stages: &[OWN, STORAGE, SIMULATOR] },
+    Area {
+        name: "merge",
+        files: &[
+            "crates/rows/src/merge_cursor.rs",
+            "crates/rows/src/merge_row.rs",
+            "crates/rows/src/cell_merge.rs",
+            "crates/rows/src/range_tombstones.rs",
+            "crates/rows/src/deletion.rs",
+            "crates/rows/src/liveness.rs",
+            "crates/compaction/src/merge.rs",
+            "crates/compaction/src/merge/",
+        ],
+        stages: &[OWN, STORAGE, SIMULATOR],
+    },
+    Area {
+        name: "lookup",
+        files: &[
+            "crates/sstable/src/lookup.rs",
+            "crates/sstable/src/search.rs",
+            "crates/sstable/src/single_row.rs",
+            "crates/storage/src/table/lookup.rs",
+            "crates/storage/src/shard/point.rs",
+        ],
+        stages: &[OWN, STORAGE, Stage { packages: &["query"], seconds_max: 300 }, SIMULATOR],
+    },
+    Area {
+        name: "write",
+        files: &[
+            "crates/storage/src/shard/write.rs",
+            "crates/storage/src/shard/write_room.rs",
+            "crates/storage/src/record.rs",
+            "crates/storage/src/replay.rs",
+            "crates/coordinator/src/write.rs",
+            "crates/coordinator/src/batch.rs",
+            "crates/memtable/src/lib.rs",
+            "crates/memtable/src/partition.rs",
+            "crates/memtable/src/tree.rs",
+            "crates/memtable/src/slot.rs",
+        ],
+        stages: &[OWN, STORAGE, SIMULATOR],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::root;
+
+    #[test]
+    fn every_file_of_an_area_is_there_and_is_of_it() {
+        for area in &AREAS {
+            for file in area.files {
+                assert!(root().join(file).exists(), "{file}");
+                assert!(area.has(file), "{file}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_stage_has_the_tests_of_all_crates_of_the_area() {
+        let merge = AREAS.iter().find(|area| area.name == "merge").unwrap();
+        assert_eq!(merge.packages(&merge.stages[0]), ["peristyle-rows", "peristyle-compaction"]);
+        assert_eq!(merge.packages(&merge.stages[1]), ["peristyle-storage"]);
+        assert!(merge.has("crates/compaction/src/merge/output.rs"));
+        assert!(!merge.has("crates/compaction/src/leveled.rs"));
+    }
+}
