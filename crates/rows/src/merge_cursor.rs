@@ -176,9 +176,10 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
     }
 
     fn next_header(&mut self) -> Option<PartitionHeader> {
-        let heads = self.sources.iter().filter_map(|source| match &source.head {
-            Head::Header(header) => Some(&header.key),
-            _ => None,
+        let heads = self.sources.iter().filter_map(|source| {
+            let is_left = matches!(source.head, Head::Item(_));
+            assert!(!is_left, "all of a partition is merged before the next one");
+            if let Head::Header(header) = &source.head { Some(&header.key) } else { None }
         });
         let key = heads.min()?.clone();
         let mut deletion = DeletionTime::LIVE;
@@ -263,7 +264,17 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
     }
 
     /// Takes what versions of a large row make, which was [lacking](Lack::Merged).
+    ///
+    /// # Panics
+    /// When nothing was lacking, or a row of another place.
     pub fn put_merged(&mut self, row: Option<Row>) {
+        let Large::Versions(versions) = &self.large else {
+            unreachable!("a row is put back where one is lacking")
+        };
+        let is_of = |row: &Row| {
+            versions.rows.iter().any(|version| version.encoded_clustering() == row.encoded_clustering())
+        };
+        assert!(row.as_ref().is_none_or(is_of), "versions of a row are merged to a row in their place");
         self.large = row.map_or(Large::None, Large::Merged);
     }
 

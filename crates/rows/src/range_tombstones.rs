@@ -44,6 +44,7 @@ impl RangeTombstones {
         let order = |a: &Bound, b: &Bound| comparator.compare_bounds(a, b);
         let first = self.0.partition_point(|old| order(&old.slice.end, &new.slice.start).is_le());
         let last = self.0.partition_point(|old| order(&old.slice.start, &new.slice.end).is_lt());
+        assert!(first <= last, "a range ends behind where it begins");
         let mut pieces: Vec<RangeTombstone> = Vec::with_capacity(last - first + 2);
         let mut push = |start: &Bound, end: &Bound, deletion: DeletionTime| {
             let slice = Slice { start: as_start(start), end: as_end(end) };
@@ -70,7 +71,15 @@ impl RangeTombstones {
             reached = greatest(&reached, &to, comparator).clone();
         }
         push(&reached, &new.slice.end, new.deletion);
+        let end = first + pieces.len();
         self.0.splice(first..last, pieces);
+        assert!(self.are_apart(first, end, comparator), "ranges of a partition do not overlap");
+    }
+
+    /// Does none of those ranges overlap the one before it or the one after it?
+    fn are_apart(&self, first: usize, end: usize, comparator: &ClusteringComparator) -> bool {
+        let around = &self.0[first.saturating_sub(1)..(end + 1).min(self.0.len())];
+        around.is_sorted_by(|a, b| comparator.compare_bounds(&a.slice.end, &b.slice.start).is_le())
     }
 
     /// The deletion that covers a clustering, or live.
@@ -103,6 +112,7 @@ impl RangeTombstones {
         range_count: usize,
         comparator: &ClusteringComparator,
     ) -> (Vec<Marker>, Option<Slice>) {
+        assert!(range_count > 0, "reading some of the ranges gets on");
         let within = self.within(slice, comparator);
         let Some(left_count) = within.len().checked_sub(range_count).filter(|count| *count > 0) else {
             let mut markers = edges(within, slice, comparator);
@@ -187,4 +197,50 @@ fn least<'a>(a: &'a Bound, b: &'a Bound, comparator: &ClusteringComparator) -> &
 
 fn greatest<'a>(a: &'a Bound, b: &'a Bound, comparator: &ClusteringComparator) -> &'a Bound {
     if comparator.compare_bounds(a, b) == Ordering::Less { b } else { a }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use types::CqlType;
+
+    use super::*;
+    use crate::{BoundKind, ClusteringBuilder};
+
+    fn bound(kind: BoundKind, place: i32) -> Bound {
+        let mut prefix = ClusteringBuilder::new();
+        prefix.push(Some(&place.to_be_bytes()));
+        Bound { kind, prefix: prefix.finish() }
+    }
+
+    fn range(first: i32, last: i32, timestamp: i64) -> RangeTombstone {
+        let start = bound(BoundKind::InclusiveStart, first);
+        let slice = Slice { start, end: bound(BoundKind::InclusiveEnd, last) };
+        RangeTombstone { slice, deletion: DeletionTime { timestamp, local_deletion_time: 1 } }
+    }
+
+    fn of_ints() -> ClusteringComparator {
+        ClusteringComparator::new(Arc::from([(CqlType::Int, false)]))
+    }
+
+    #[test]
+    #[should_panic(expected = "a range ends behind where it begins")]
+    fn a_range_that_ends_before_it_begins_is_seen_by_the_next_one() {
+        let mut ranges = RangeTombstones(vec![range(9, 1, 1)]);
+        ranges.insert(range(5, 5, 2), &of_ints());
+    }
+
+    #[test]
+    #[should_panic(expected = "ranges of a partition do not overlap")]
+    fn ranges_that_overlap_are_seen_by_the_next_one() {
+        let mut ranges = RangeTombstones(vec![range(1, 9, 1), range(3, 4, 2)]);
+        ranges.insert(range(2, 2, 3), &of_ints());
+    }
+
+    #[test]
+    #[should_panic(expected = "reading some of the ranges gets on")]
+    fn a_reader_that_would_never_come_to_the_end_of_the_ranges_is_seen() {
+        RangeTombstones(vec![range(1, 2, 1)]).some_markers(&Slice::ALL, false, 0, &of_ints());
+    }
 }

@@ -325,6 +325,8 @@ pub struct Columns<'a> {
 pub(crate) struct EncodedRun<'a> {
     first: ColumnId,
     last: ColumnId,
+    /// Of the row, which cells mean that have no timestamp of their own.
+    row_timestamp: i64,
     bytes: &'a [u8],
 }
 
@@ -411,7 +413,8 @@ impl<'a> Columns<'a> {
             last = id;
             self.pass();
         }
-        EncodedRun { first, last, bytes: &before[..before.len() - self.reader.rest.len()] }
+        let bytes = &before[..before.len() - self.reader.rest.len()];
+        EncodedRun { first, last, row_timestamp: self.row_timestamp, bytes }
     }
 
     /// Passes the next column, which there must be; as it is encoded.

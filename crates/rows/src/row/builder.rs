@@ -139,6 +139,9 @@ impl RowBuilder {
     /// Adds columns as they are encoded in a plain row of the same liveness.
     pub(crate) fn encoded_run(&mut self, run: EncodedRun<'_>) {
         assert!(self.last_id.is_none_or(|last| last < run.first), "columns of a row must ascend by id");
+        assert!(!run.bytes.is_empty(), "a run has a column");
+        let row_timestamp = self.row_timestamp.unwrap_or(Liveness::NONE.timestamp);
+        assert_eq!(run.row_timestamp, row_timestamp, "cells keep the timestamp of the row they were in");
         self.last_id = Some(run.last);
         self.bytes.extend_from_slice(run.bytes);
     }
@@ -275,5 +278,34 @@ mod tests {
     fn a_path_in_a_column_of_one_cell_is_seen() {
         let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::NONE, DeletionTime::LIVE);
         row.cell(ColumnId(1), CellRef::live(1, b"value").with_path(b"path"));
+    }
+
+    fn written_at(timestamp: i64) -> RowBuilder {
+        RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE)
+    }
+
+    #[test]
+    #[should_panic(expected = "cells keep the timestamp of the row they were in")]
+    fn columns_that_would_get_the_timestamp_of_another_write_are_seen() {
+        let mut row = written_at(1);
+        row.value_of_row(ColumnId(1), b"value");
+        written_at(2).encoded_run(row.finish().columns().pass_before(None));
+    }
+
+    #[test]
+    #[should_panic(expected = "a run has a column")]
+    fn a_run_of_no_columns_is_seen() {
+        let mut row = written_at(1);
+        row.value_of_row(ColumnId(3), b"value");
+        written_at(1).encoded_run(row.finish().columns().pass_before(Some(ColumnId(3))));
+    }
+
+    #[test]
+    #[should_panic(expected = "of a plain row nothing is deleted and nothing expires")]
+    fn a_deleted_row_that_says_that_it_is_plain_is_seen() {
+        let deletion = DeletionTime { timestamp: 1, local_deletion_time: 1 };
+        let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::NONE, deletion);
+        row.is_plain = true;
+        row.finish();
     }
 }

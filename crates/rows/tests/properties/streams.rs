@@ -7,8 +7,9 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use rows::{
-    DeletionTime, Lack, Marker, MergeCursor, PartitionHeader, PartitionKey, RangeTombstone, RangeTombstones,
-    Row, Slices, Step, Unfiltered, UnfilteredCursor, merge_rows,
+    CellRef, DeletionTime, LARGE_ROW_BYTES, Lack, Liveness, Marker, MergeCursor, PartitionHeader,
+    PartitionKey, RangeTombstone, RangeTombstones, Row, RowBuilder, Slices, Step, Unfiltered,
+    UnfilteredCursor, merge_rows,
 };
 
 use crate::given::{self, Place, all_places, clustering, comparator};
@@ -231,4 +232,46 @@ proptest! {
             }
         }
     }
+}
+
+fn of_steps(steps: Vec<Step<()>>) -> ListCursor {
+    ListCursor { steps: steps.into(), lacks: false }
+}
+
+fn large_row(place: Place) -> Row {
+    let mut row = RowBuilder::new(&clustering(place), Liveness::at(1), DeletionTime::LIVE);
+    let cells = [CellRef::live(1, b"1").with_path(b"path")];
+    row.value_of_row(given::TEXT, &vec![0; LARGE_ROW_BYTES]);
+    row.complex(given::MAP, DeletionTime::LIVE, cells);
+    row.finish()
+}
+
+#[test]
+#[should_panic(expected = "all of a partition is merged before the next one")]
+fn a_row_that_no_partition_begins_for_is_not_passed_over() {
+    let row = Step::Item(Unfiltered::Row(large_row((0, 0))));
+    let mut cursor = MergeCursor::new(given::table(), false, [of_steps(vec![row]), of_steps(vec![])]);
+    while !matches!(cursor.step(), Ok(Step::End)) {}
+}
+
+#[test]
+#[should_panic(expected = "versions of a row are merged to a row in their place")]
+fn a_row_is_not_put_in_the_place_of_another() {
+    let header = PartitionHeader { key: key(1), deletion: DeletionTime::LIVE, static_row: None };
+    let rows = [1, 2].map(|timestamp| {
+        let deletion = DeletionTime { timestamp, local_deletion_time: 1 };
+        let row = RowBuilder::part_of(&large_row((0, 0)), Liveness::NONE, deletion).finish();
+        of_steps(vec![Step::Header(header.clone()), Step::Item(Unfiltered::Row(row))])
+    });
+    let large = of_steps(vec![Step::Header(header), Step::Item(Unfiltered::Row(large_row((0, 0))))]);
+    let mut cursor = MergeCursor::new(given::table(), false, rows.into_iter().chain([large]));
+    while !matches!(cursor.step(), Ok(Step::Need(Lack::Merged(_)))) {}
+    cursor.put_merged(Some(large_row((1, 1))));
+}
+
+#[test]
+#[should_panic(expected = "a row is put back where one is lacking")]
+fn a_row_that_nobody_lacked_is_not_put_among_the_others() {
+    let mut cursor = MergeCursor::new(given::table(), false, [of_steps(vec![])]);
+    cursor.put_merged(Some(large_row((1, 1))));
 }
