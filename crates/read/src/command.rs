@@ -65,6 +65,14 @@ impl ReadColumns {
             ReadColumns::Some(ids) => ids.binary_search(&id).is_ok(),
         }
     }
+
+    /// Do they ascend, so that each is found?
+    pub(crate) fn are_sorted(&self) -> bool {
+        match self {
+            ReadColumns::All => true,
+            ReadColumns::Some(ids) => ids.is_sorted_by(|a, b| a < b),
+        }
+    }
 }
 
 /// Which partitions a read is about.

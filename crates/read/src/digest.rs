@@ -136,7 +136,8 @@ impl RowConsumer for Digester<'_> {
         let is_full = self.extent.take_row(seen.weight);
         if is_full {
             self.extent.closing().iter().for_each(|marker| self.hash_marker(marker));
-            self.extent.end_at_row();
+            let has_row = self.extent.end_at_row();
+            assert!(has_row, "the last thing that is hashed is a row");
             self.close();
         }
         Ok(is_full)
@@ -187,6 +188,7 @@ impl RowConsumer for Digester<'_> {
     }
 
     fn finish(mut self) -> PageDigest {
+        assert!(self.open.is_none(), "all that was hashed of a partition is in the page's hash");
         let command = self.extent.command;
         let (next, _) = self.extent.finish();
         if let Some(next) = next {

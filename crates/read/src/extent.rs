@@ -106,6 +106,7 @@ impl<'a> Extent<'a> {
 
     pub(crate) fn begin(&mut self, key: PartitionKey, static_row: Option<&Weight>, resumed: Option<u32>) {
         assert!(self.open.is_none(), "a partition is ended before the next one");
+        assert!(self.next.is_none(), "a page that has ended takes no more");
         self.open = Some(Open {
             key,
             static_bytes: static_row.and_then(|weight| weight.live_bytes),
@@ -138,6 +139,8 @@ impl<'a> Extent<'a> {
     /// Counts a row; is the answer full by it?
     pub(crate) fn take_row(&mut self, weight: Weight) -> bool {
         let open = self.open.as_mut().expect("a row is of the partition that was begun");
+        let rows_max = self.command.limits.rows_per_partition;
+        assert!(open.row_count < rows_max, "a partition gives no more rows than it may");
         open.last = Some((weight.clustering, open.range));
         let Some(bytes) = weight.live_bytes else { return false };
         if open.row_count_here == 0 {
@@ -234,6 +237,7 @@ impl<'a> Extent<'a> {
 
     /// Where the next page begins, and the tombstones that were met.
     pub(crate) fn finish(self) -> (Option<ReadPosition>, Vec<PartitionTombstones>) {
+        assert!(self.open.is_none(), "the last partition is ended before the page is");
         let is_range = matches!(self.command.target, ReadTarget::Range(_));
         (self.next, self.passed.told(is_range, self.last.as_ref()))
     }

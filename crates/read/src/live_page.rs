@@ -51,6 +51,8 @@ impl Open {
 impl<'a> LivePage<'a> {
     /// An empty page, for a read that may come upon so many tombstones.
     pub fn new(command: &'a ReadCommand, thresholds: TombstoneThresholds) -> Self {
+        // Not in a release: a read of a row by its key compares nothing else so often.
+        debug_assert!(command.columns.are_sorted(), "the columns that are asked for ascend");
         LivePage {
             command,
             live: command.live_rows(),
@@ -166,6 +168,7 @@ impl RowConsumer for LivePage<'_> {
 
     fn begin(&mut self, partition: Begun<Row>) -> Result<bool, ReadError> {
         assert!(self.open.is_none(), "a partition is ended before the next one");
+        assert!(self.page.next.is_none(), "a page that has ended takes no more");
         let Begun { key, static_row, resumed, .. } = partition;
         let rows = PartitionRows { key, static_row, rows: RowList::new() };
         let has_room = self.has_room(rows.memory_bytes())?;
@@ -185,6 +188,8 @@ impl RowConsumer for LivePage<'_> {
     #[inline]
     fn take_row(&mut self, row: Row) -> Result<bool, ReadError> {
         let open = self.open.as_mut().expect("a row is of the partition that was begun");
+        let rows_max = self.command.limits.rows_per_partition;
+        assert!(open.row_count < rows_max, "a partition gives no more rows than it may");
         let of_partition = if open.rows.rows.is_empty() { open.rows.memory_bytes() } else { 0 };
         let bytes = of_partition + PartitionRows::row_bytes(&row);
         if self.bytes.saturating_add(bytes) > self.command.limits.bytes_max {
@@ -235,6 +240,7 @@ impl RowConsumer for LivePage<'_> {
         row: Option<Row>,
     ) -> Result<bool, ReadError> {
         let row = row.expect("a row is taken");
+        assert!(self.page.next.is_none(), "a page that has ended takes no more");
         let bytes = PartitionRows::OWN_BYTES + key.bytes.len() + PartitionRows::row_bytes(&row);
         if !self.has_room(bytes)? {
             return Ok(true);
@@ -289,6 +295,7 @@ impl RowConsumer for LivePage<'_> {
     }
 
     fn finish(self) -> ReadPage {
+        assert!(self.open.is_none(), "the last partition is ended before the page is");
         let is_range = matches!(self.command.target, ReadTarget::Range(_));
         let given = self.page.partitions.last().map(|partition| &partition.key);
         let tombstones = self.passed.told(is_range, given);

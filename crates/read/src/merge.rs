@@ -12,11 +12,16 @@ use crate::{Begun, Place, ReadCommand, ReadError, ReadTarget, RowConsumer, Unfil
 ///
 /// # Errors
 /// As those of the consumer.
+///
+/// # Panics
+/// When the command is of several keys: these are in the order that was asked for, which merging takes for the ring's.
 pub fn merge_answers<C: RowConsumer>(
     command: &ReadCommand,
     answers: impl IntoIterator<Item = UnfilteredPage>,
     mut consumer: C,
 ) -> Result<C::Answer, ReadError> {
+    let is_of_several = matches!(&command.target, ReadTarget::Keys(keys) if keys.len() > 1);
+    assert!(!is_of_several, "answers to several keys are merged key by key");
     let reversed = command.reversed && matches!(command.target, ReadTarget::Keys(_));
     let cursors = answers.into_iter().map(UnfilteredPage::cursor);
     let mut merged = MergeCursor::new(command.table.clone(), reversed, cursors);

@@ -125,6 +125,8 @@ impl<'a> UnfilteredRows<'a> {
     /// Ends the answer behind the last row, which there is.
     fn end_at_row(&mut self) {
         let mut open = self.open.take().expect("it has a row");
+        let last = open.items.get(self.items_to_row - 1);
+        assert!(matches!(last, Some(Unfiltered::Row(_))), "an answer is cut behind a row");
         open.items.truncate(self.items_to_row);
         open.items.extend(self.extent.closing().map(Unfiltered::Marker));
         open.is_cut = true;
