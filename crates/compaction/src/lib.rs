@@ -43,6 +43,8 @@ mod tombstones;
 mod unified;
 mod unified_options;
 
+use std::collections::BTreeSet;
+
 use uuid::Uuid;
 
 pub use control::{CompactionControl, MergeWatch};
@@ -82,6 +84,20 @@ impl Task {
 
     pub(crate) fn of(files: &[&FileFacts]) -> Self {
         Task::merge(files.iter().map(|file| file.id).collect())
+    }
+
+    /// It, held to what whoever carries it out takes for granted of a choice among these files.
+    pub(crate) fn checked<'a>(self, files: impl IntoIterator<Item = &'a FileFacts>) -> Task {
+        let ids: BTreeSet<Uuid> = self.inputs.iter().copied().collect();
+        let is_input = |file: &&FileFacts| ids.contains(&file.id);
+        let inputs: Vec<&FileFacts> = files.into_iter().filter(is_input).collect();
+        assert!(!inputs.is_empty(), "something is compacted");
+        assert_eq!(inputs.len(), self.inputs.len(), "a compaction is of files that are there, each once");
+        assert!(inputs.iter().all(|file| file.is_free()), "a file is in one compaction, and sound");
+        let states = inputs.chunk_by(|a, b| a.repair == b.repair).count();
+        assert_eq!(states, 1, "files of one state of repair are compacted together");
+        assert!((self.level as usize) < LEVEL_COUNT, "what is compacted has a level that there is");
+        self
     }
 
     /// The file alone, written anew with all that is in it.
@@ -152,4 +168,43 @@ pub struct Choice {
     pub task: Option<Task>,
     /// How much there is to do, this task included.
     pub pending: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::testing::*;
+
+    #[test]
+    #[should_panic(expected = "something is compacted")]
+    fn a_compaction_of_nothing_is_seen() {
+        Task::merge(Vec::new()).checked(&[file(1, MB)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a compaction is of files that are there, each once")]
+    fn a_file_that_is_chosen_twice_is_seen() {
+        let files = [file(1, MB), file(2, MB)];
+        Task::of(&[&files[0], &files[1], &files[0]]).checked(&files);
+    }
+
+    #[test]
+    #[should_panic(expected = "a file is in one compaction, and sound")]
+    fn a_file_that_is_being_compacted_is_not_chosen_again() {
+        let files = [file(1, MB), FileFacts { is_busy: true, ..file(2, MB) }];
+        Task::of(&[&files[0], &files[1]]).checked(&files);
+    }
+
+    #[test]
+    #[should_panic(expected = "files of one state of repair are compacted together")]
+    fn a_repaired_file_is_not_merged_with_one_that_is_not() {
+        let files = [file(1, MB), FileFacts { repair: Repair::Repaired, ..file(2, MB) }];
+        Task::of(&[&files[0], &files[1]]).checked(&files);
+    }
+
+    #[test]
+    #[should_panic(expected = "what is compacted has a level that there is")]
+    fn a_level_that_is_too_high_is_seen() {
+        Task { level: LEVEL_COUNT as u32, ..Task::of(&[&file(1, MB)]) }.checked(&[file(1, MB)]);
+    }
 }

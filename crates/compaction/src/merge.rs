@@ -108,7 +108,13 @@ pub enum Progress {
 
 impl Merge {
     /// Begins a merge.
+    ///
+    /// # Panics
+    /// When the job contradicts itself, so that its inputs would go without a result.
     pub fn start(job: MergeJob) -> Box<Merge> {
+        assert!(!job.inputs.is_empty(), "a merge has an input");
+        assert_eq!(job.ahead.len(), job.inputs.len(), "what the cache has is handed to every input");
+        assert!(job.shard < job.sharding.shard_count(), "what is merged is kept for a shard that there is");
         let job = Arc::new(job);
         let places = Arc::new(Places::new(job.inputs.len()));
         let scan = |(index, (file, scopes)): (usize, &(Arc<TableFile>, Option<Scopes>))| {
@@ -268,5 +274,59 @@ impl Purge {
                 (left != right).then_some(Unfiltered::Marker(Marker { left, right, ..marker }))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    //! Jobs for tests.
+
+    use runtime::Runtime;
+    use schema::{ColumnKind, CompressionOptions, TableBuilder, TableId};
+    use types::CqlType;
+
+    use super::*;
+
+    /// A job with no inputs, whose result goes into memory.
+    pub(crate) fn job() -> MergeJob {
+        let runtime = Runtime::in_memory_for_tests();
+        let table = TableBuilder::new(TableId(Uuid::from_u128(1)), "k", "t").column(
+            "pk",
+            ColumnKind::PartitionKey(0),
+            CqlType::Int,
+        );
+        MergeJob {
+            disk: runtime.disk,
+            random: runtime.random,
+            clock: runtime.clock,
+            directory: PathBuf::from("/t"),
+            table: Arc::new(table.build().expect("a sound table")),
+            compression: CompressionOptions::default(),
+            inputs: Vec::new(),
+            input_bytes: 1,
+            level: 0,
+            split: Split::Whole,
+            others: Vec::new(),
+            memtable_timestamp_min: None,
+            now: 1,
+            gc_before: 0,
+            sharding: Sharding::new(1, 0).expect("one shard"),
+            shard: 0,
+            watch: Arc::default(),
+            kept_room: KeptRoom::new(0),
+            ahead: Arc::from([]),
+            plants: Plants::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a merge has an input")]
+    fn a_merge_of_nothing_is_seen() {
+        Merge::start(testing::job());
     }
 }

@@ -113,6 +113,7 @@ impl Settings {
             memory.expired_checked_ms = Some(picture.now_ms);
         }
         best.pending = pending;
+        best.task = best.task.map(|task| task.checked(picture.all));
         best
     }
 
@@ -169,6 +170,7 @@ impl Settings {
                 Strategy::Leveled(strategy) => vec![strategy.major(&group)],
                 Strategy::Unified(strategy) => strategy.major(&group),
             })
+            .map(|task| task.checked(all))
             .collect()
     }
 
@@ -185,6 +187,7 @@ impl Settings {
                 Strategy::Unified(strategy) => strategy.task(&group),
                 Strategy::SizeTiered(_) | Strategy::TimeWindow(_) => Task::of(&group),
             })
+            .map(|task| task.checked(files.iter().copied()))
             .collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rows::{PartitionHeader, Unfiltered};
+use rows::{PartitionHeader, PartitionKey, Unfiltered};
 use sstable::{Descriptor, EncodingStats, TableFile, TableWriter, WriterOptions, delete_table_file};
 use types::Token;
 
@@ -27,6 +27,10 @@ pub(super) struct Output {
     is_open: bool,
     counts: OutputCounts,
     rising: Rising,
+    /// The partition that was begun last.
+    last_key: Option<PartitionKey>,
+    /// Partitions of the files that are closed.
+    closed_count: u64,
 }
 
 /// What became of the partitions of a merge.
@@ -49,11 +53,16 @@ impl Output {
             pending: None,
             is_open: false,
             counts: OutputCounts::default(),
+            last_key: None,
+            closed_count: 0,
         }
     }
 
     pub(super) fn start_partition(&mut self, header: PartitionHeader) -> Result<(), MergeError> {
         assert!(self.pending.is_none() && !self.is_open, "a partition is ended before the next begins");
+        let last = self.last_key.replace(header.key.clone());
+        // So that no two files of the result share a key.
+        assert!(last.is_none_or(|last| last < header.key), "partitions that are merged rise");
         self.rising.begin_partition();
         let is_full = !header.deletion.is_live() || header.static_row.is_some();
         self.pending = Some(header);
@@ -89,7 +98,13 @@ impl Output {
     pub(super) fn finish(mut self) -> Result<Vec<Arc<TableFile>>, MergeError> {
         assert!(self.pending.is_none() && !self.is_open, "every partition is ended before the result is");
         match self.close_file() {
-            Ok(()) => Ok(std::mem::take(&mut self.files)),
+            Ok(()) => {
+                assert_eq!(
+                    self.closed_count, self.counts.written,
+                    "what is written is in a file of the result"
+                );
+                Ok(std::mem::take(&mut self.files))
+            }
             Err(error) => {
                 self.abandon();
                 Err(error)
@@ -155,6 +170,7 @@ impl Output {
         let Some((writer, descriptor)) = self.writer.take() else { return Ok(()) };
         assert!(!self.is_open, "a file is cut between partitions");
         assert!(writer.partition_count() > 0, "a file of the result has a partition");
+        self.closed_count += writer.partition_count();
         let kept = writer.finish_keeping()?;
         let job = &self.job;
         let opened = TableFile::open(Arc::clone(&job.disk), descriptor.clone(), &job.table)
@@ -263,6 +279,9 @@ fn part_of(token: Token, count: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use rows::DeletionTime;
+
+    use super::super::testing::job;
     use super::*;
 
     #[test]
@@ -317,5 +336,31 @@ mod tests {
             })
             .collect();
         assert_eq!(levels, [1, 2, 2, 2, 2, 3, 3]);
+    }
+
+    /// A partition of that key, which is deleted, is written to a result.
+    fn write(output: &mut Output, key: i32) {
+        let deletion = DeletionTime { timestamp: 1, local_deletion_time: 1 };
+        let key = PartitionKey::new(key.to_be_bytes().to_vec().into());
+        output.start_partition(PartitionHeader { key, deletion, static_row: None }).expect("begun");
+        output.end_partition().expect("ended");
+    }
+
+    #[test]
+    #[should_panic(expected = "partitions that are merged rise")]
+    fn a_partition_that_comes_twice_is_seen_whatever_file_it_would_be_in() {
+        let mut output = Output::new(Arc::new(job()));
+        write(&mut output, 1);
+        output.close_file().expect("closed");
+        write(&mut output, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "what is written is in a file of the result")]
+    fn a_file_of_the_result_that_is_forgotten_is_seen() {
+        let mut output = Output::new(Arc::new(job()));
+        write(&mut output, 1);
+        output.writer = None;
+        _ = output.finish();
     }
 }
