@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rows::{PartitionHeader, PartitionKey, RingPlace, RingRange, Slices, Step, Unfiltered, UnfilteredCursor};
-use sstable::{DirectChunks, KeyHash, SstableError, TableFile, TableWriter};
+use sstable::{Component, DirectChunks, KeyHash, SstableError, TableFile, TableWriter};
 use types::Token;
 
 /// Keys that a file still tells, and what kept it from telling others.
@@ -59,7 +59,8 @@ pub fn readable_keys(file: &Arc<TableFile>) -> ReadableKeys {
             continue;
         }
         let last = keys.found.last().map_or(i64::MIN, |key| key.token.0);
-        match readable(file, last) {
+        let is_readable = |token| first(file, &RingPlace::BeforeToken(token)).is_ok();
+        match readable(last, is_readable) {
             Some(token) => start = RingPlace::BeforeToken(token),
             None => return keys,
         }
@@ -88,10 +89,10 @@ pub fn keys_from(
     Ok(keys)
 }
 
-/// Copies a partition.
+/// Copies a partition, which there must be.
 ///
 /// # Errors
-/// It can not be read or written; then the writer is of no use any more.
+/// It can not be found, read or written; then the writer is of no use any more.
 pub fn copy_partition(
     file: &Arc<TableFile>,
     key: &PartitionKey,
@@ -99,7 +100,7 @@ pub fn copy_partition(
 ) -> Result<(), SstableError> {
     let mut cursor =
         file.partition_cursor(DirectChunks::new(), key, KeyHash::of(&key.bytes), &Slices::all(), false);
-    let Step::Header(header) = cursor.step()? else { return Ok(()) };
+    let Step::Header(header) = cursor.step()? else { return Err(not_found(file)) };
     writer.start_partition(&header)?;
     while let Step::Item(item) = cursor.step()? {
         writer.append(&item)?;
@@ -256,22 +257,22 @@ fn first(file: &Arc<TableFile>, start: &RingPlace) -> Result<(), SstableError> {
 
 /// A token near behind another from which on a partition can be read again: looked for in strides that
 /// double, and then between the last two. Of partitions that begin in damage, the tokens are not known.
-fn readable(file: &Arc<TableFile>, last: i64) -> Option<Token> {
-    let is_readable = |token: i64| first(file, &RingPlace::BeforeToken(Token(token))).is_ok();
-    let (mut bad, mut stride) = (last, 1_i64);
+fn readable(last: i64, is_readable: impl Fn(Token) -> bool) -> Option<Token> {
+    // Wide enough to go from one end of the ring to the other.
+    let (mut bad, mut stride) = (last, 1_i128);
     let mut good = loop {
-        let token = last.saturating_add(stride);
-        if is_readable(token) {
-            break token;
-        }
-        if token == i64::MAX {
+        if bad == i64::MAX {
             return None;
         }
-        (bad, stride) = (token, stride.saturating_mul(2));
+        let token = (i128::from(last) + stride).min(i128::from(i64::MAX)) as i64;
+        if is_readable(Token(token)) {
+            break token;
+        }
+        (bad, stride) = (token, stride * 2);
     };
     while i128::from(good) - i128::from(bad) > 1 {
         let middle = ((i128::from(good) + i128::from(bad)) / 2) as i64;
-        if is_readable(middle) { good = middle } else { bad = middle }
+        if is_readable(Token(middle)) { good = middle } else { bad = middle }
     }
     Some(Token(good))
 }
@@ -280,6 +281,84 @@ fn readable(file: &Arc<TableFile>, last: i64) -> Option<Token> {
 fn is_whole(file: &Arc<TableFile>, key: &PartitionKey) -> Result<(), SstableError> {
     let mut cursor =
         file.partition_cursor(DirectChunks::new(), key, KeyHash::of(&key.bytes), &Slices::all(), false);
+    // A scan may come upon a key that the index, or what the file says of its last key, has lost.
+    let Step::Header(_) = cursor.step()? else { return Err(not_found(file)) };
     while !matches!(cursor.step()?, Step::End) {}
     Ok(())
+}
+
+fn not_found(file: &TableFile) -> SstableError {
+    let (path, what) = (file.descriptor().path(Component::Data), "a partition is not found by its key");
+    SstableError::Damaged { path, offset: 0, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use rows::DeletionTime;
+    use runtime::{Disk, MemoryDisk};
+    use schema::{ColumnKind, Table, TableBuilder, TableId};
+    use sstable::{Descriptor, WriterOptions};
+    use types::CqlType;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_place_to_go_on_from_is_behind_what_was_read() {
+        for (last, sound, expected) in [
+            (5, 6, Some(6)),
+            (5, 1_000, Some(1_000)),
+            (i64::MIN, i64::MAX, Some(i64::MAX)),
+            (i64::MAX - 1, i64::MIN, Some(i64::MAX)),
+            // It was read to its end: there is no place behind, however readable the last one is.
+            (i64::MAX, i64::MIN, None),
+        ] {
+            let found = readable(last, |token| token.0 >= sound).map(|token| token.0);
+            assert_eq!(found, expected, "behind {last}, readable from {sound} on");
+        }
+        // A file without a readable key was looked at for ever, since no stride led to the other half of the ring.
+        for last in [i64::MIN, -1, 0, i64::MAX - 1] {
+            assert_eq!(readable(last, |_| false), None, "behind {last}");
+        }
+    }
+
+    fn table() -> Arc<Table> {
+        let table = TableBuilder::new(TableId(Uuid::from_u128(1)), "k", "t").column(
+            "pk",
+            ColumnKind::PartitionKey(0),
+            CqlType::Int,
+        );
+        Arc::new(table.build().expect("a sound table"))
+    }
+
+    fn key(number: u8) -> PartitionKey {
+        PartitionKey::new(vec![0, 0, 0, number].into())
+    }
+
+    /// A new file with one partition, which is deleted.
+    fn writer(disk: &Arc<MemoryDisk>, target: &Descriptor, number: u8) -> TableWriter {
+        disk.create_dir_all(&target.directory).expect("made");
+        let (disk, options) = (Arc::<MemoryDisk>::clone(disk), WriterOptions::for_table(&table()));
+        let mut writer = TableWriter::create(disk, target.clone(), table(), options).expect("created");
+        let deletion = DeletionTime { timestamp: 1, local_deletion_time: 1 };
+        let header = PartitionHeader { key: key(number), deletion, static_row: None };
+        writer.start_partition(&header).expect("begun");
+        writer.end_partition().expect("ended");
+        writer
+    }
+
+    /// A partition that only a scan came upon was told to be kept, and was not.
+    #[test]
+    fn a_partition_that_is_not_found_by_its_key_is_told_to_be_lost() {
+        let (disk, [one, other]) =
+            (Arc::default(), [2, 3].map(|id| Descriptor::new("/t", Uuid::from_u128(id))));
+        writer(&disk, &one, 1).finish().expect("written");
+        let file = TableFile::open(Arc::<MemoryDisk>::clone(&disk), one, &table()).expect("opens");
+        assert!(is_whole(&file, &key(1)).is_ok());
+        let mut copy = writer(&disk, &other, 7);
+        for told in [is_whole(&file, &key(2)), copy_partition(&file, &key(2), &mut copy)] {
+            let told = told.expect_err("there is none").to_string();
+            assert!(told.contains("a partition is not found by its key"), "{told}");
+        }
+    }
 }
