@@ -33,6 +33,7 @@ pub(crate) fn adopt(
     to: &Descriptor,
     bring: Bring,
 ) -> Result<(), SstableError> {
+    assert_eq!(from.version, to.version, "a file is read as what it was written as");
     // What is there is not ours to clean up.
     let taken = to.path(Component::Data);
     if disk.exists(&taken)? {
@@ -97,6 +98,7 @@ fn place(disk: &dyn Disk, source: &Path, target: &Path, bring: Bring) -> Result<
 /// # Errors
 /// The disk fails.
 pub fn link_into(disk: &dyn Disk, from: &Descriptor, directory: &Path) -> Result<Vec<String>, SstableError> {
+    assert_ne!(from.directory, directory, "a snapshot has names of its own");
     let mut names = Vec::new();
     for component in Component::ALL {
         let source = from.path(component);
@@ -132,6 +134,21 @@ mod tests {
         let files = OsDisk::new().list(&folder).expect("fixtures are in the repository");
         let found = files.iter().find_map(|file| Descriptor::from_path(&folder.join(&file.name)).ok());
         found.expect("a table file").0
+    }
+
+    #[test]
+    #[should_panic(expected = "a snapshot has names of its own")]
+    fn a_file_in_its_own_directory_is_no_snapshot_of_itself() {
+        let from = fixture();
+        _ = link_into(&OsDisk::new(), &from, &from.directory);
+    }
+
+    #[test]
+    #[should_panic(expected = "a file is read as what it was written as")]
+    fn a_file_is_not_adopted_as_one_of_another_version() {
+        let from = fixture();
+        let to = Descriptor::new("/to", from.id);
+        _ = adopt(&OsDisk::new(), &from, &to, Bring::Copy);
     }
 
     #[test]

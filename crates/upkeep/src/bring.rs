@@ -71,6 +71,8 @@ impl BringJob {
                 }
             }
         }
+        // The sources may go for them. No test can break it without another loop.
+        assert_eq!(brought.len(), self.sources.len(), "all files are brought, or none");
         Ok(brought)
     }
 

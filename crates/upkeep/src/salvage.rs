@@ -153,7 +153,7 @@ pub fn salvage(
             _ = writer.abort();
             return Err(error);
         }
-        writer.finish()?;
+        finish(writer, kept.len() as u64)?;
     }
     Ok(Salvaged { kept: kept.len() as u64, lost, damage, expected })
 }
@@ -192,6 +192,12 @@ fn copy_sound(
         return Ok(None);
     }
     copy.finish().map(Some)
+}
+
+/// Finishes a copy of so many partitions, for which the file they are of is given up.
+fn finish(writer: TableWriter, kept: u64) -> Result<(), SstableError> {
+    assert_eq!(writer.partition_count(), kept, "every partition that is told to be kept is written");
+    writer.finish().map(drop)
 }
 
 /// A copy of a file as it grows.
@@ -238,7 +244,7 @@ impl SoundCopy {
     fn finish(mut self) -> Result<u64, SstableError> {
         self.end()?;
         if let Some(writer) = self.writer {
-            writer.finish()?;
+            finish(writer, self.kept)?;
         }
         Ok(self.kept)
     }
@@ -274,6 +280,7 @@ fn readable(last: i64, is_readable: impl Fn(Token) -> bool) -> Option<Token> {
         let middle = ((i128::from(good) + i128::from(bad)) / 2) as i64;
         if is_readable(Token(middle)) { good = middle } else { bad = middle }
     }
+    assert!(last < good, "reading goes on behind what was read, so that it comes to an end");
     Some(Token(good))
 }
 
@@ -345,6 +352,13 @@ mod tests {
         writer.start_partition(&header).expect("begun");
         writer.end_partition().expect("ended");
         writer
+    }
+
+    #[test]
+    #[should_panic(expected = "every partition that is told to be kept is written")]
+    fn a_copy_that_is_short_of_a_partition_is_not_finished() {
+        let target = Descriptor::new("/t", Uuid::from_u128(2));
+        _ = finish(writer(&Arc::default(), &target, 1), 2);
     }
 
     /// A partition that only a scan came upon was told to be kept, and was not.

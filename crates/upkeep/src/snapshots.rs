@@ -6,7 +6,7 @@
 //!                                     /backups/…       flushed files, while incremental backups are on
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use runtime::{Disk, EntryKind};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,15 @@ impl SnapshotManifest {
 }
 
 /// Where a table's snapshot of that name lies.
+///
+/// # Panics
+/// When the name is not that of one directory: files of others would be written to, or deleted with a snapshot. Names
+/// that clients give are checked before they come here.
 pub fn snapshot_directory(table: &Path, tag: &str) -> PathBuf {
+    let mut parts = Path::new(tag).components();
+    let is_a_name =
+        matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == tag);
+    assert!(is_a_name, "a snapshot lies in one directory below its table's");
     table.join("snapshots").join(tag)
 }
 
@@ -154,7 +162,7 @@ pub fn clear_snapshots(disk: &dyn Disk, data: &Path, filter: &ClearFilter) -> Re
         let snapshots = directory.join("snapshots");
         for tag in directories(disk, &snapshots)? {
             if filter.tag.as_ref().is_none_or(|wanted| *wanted == tag) {
-                disk.remove_dir_all(&snapshots.join(&tag)).map_err(fail)?;
+                disk.remove_dir_all(&snapshot_directory(&directory, &tag)).map_err(fail)?;
                 count += 1;
             }
         }
@@ -215,5 +223,14 @@ mod tests {
         assert_eq!(instant(0), "1970-01-01T00:00:00Z");
         assert_eq!(instant(1_709_210_096), "2024-02-29T12:34:56Z");
         assert_eq!(instant(-1), "1969-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn a_name_that_leads_out_of_the_snapshots_is_no_place_for_one() {
+        for tag in ["", ".", "..", "../data", "/etc", "a/b", "a/", "a/.."] {
+            let told = std::panic::catch_unwind(|| snapshot_directory(Path::new("/data/t"), tag));
+            assert!(told.is_err(), "{tag:?}");
+        }
+        assert_eq!(snapshot_directory(Path::new("/t"), "a b"), Path::new("/t/snapshots/a b"));
     }
 }
