@@ -32,6 +32,8 @@ plants! {
     UnnamedFileRemoved,
     /// A merge leaves a partition out.
     PartitionLost,
+    /// Files that a table has are deleted instead of those that it has no more.
+    FileDeletedEarly,
     /// A memtable's memory is counted twice when it is let go.
     MemoryGivenBackTwice,
     /// A write is acknowledged before its sync.

@@ -289,6 +289,8 @@ impl Recovered {
 
     fn mailboxes(&self, door: impl Fn() -> Door) -> (Shards, Vec<MailboxReceiver<Message>>, Vec<Arc<Door>>) {
         let count = self.seeds.len();
+        // No test can break it: a directory gives a seed for each shard of its rule.
+        assert_eq!(count, self.context.sharding.shard_count(), "each token has a shard that runs");
         let (senders, receivers) = (0..count).map(|_| mailbox(self.context.options.mailbox_messages)).unzip();
         let doors: Vec<Arc<Door>> = (0..count).map(|_| Arc::new(door())).collect();
         let homes = doors.iter().map(|door| Arc::new(Residence::new(Arc::clone(door)))).collect();

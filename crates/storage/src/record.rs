@@ -44,6 +44,7 @@ pub(crate) const LENGTH_BYTES: usize = 4;
 /// The first version of the log whose records have an envelope.
 const ENVELOPE_VERSION: u32 = 2;
 
+const _: () = assert!(HEADER_BYTES as usize == size_of::<i64>(), "the header is a timestamp");
 const _: () = assert!(NEEDS <= READS && MUTATIONS < PASSED_OVER, "what we write we read");
 
 /// A record of the commit log.

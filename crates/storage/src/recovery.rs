@@ -48,6 +48,8 @@ impl Recovery<'_> {
         if !keeps_rule {
             (facts, manifests) = self.reshard(&manifests, &mut replayed, last_timestamp)?;
         }
+        // Each goes on with its own; who has none would be left out. No test can break it without another recovery.
+        assert_eq!(manifests.len(), replayed.len(), "every shard that was replayed has a manifest");
         let mut opened = HashMap::new();
         let mut seeds = Vec::with_capacity(manifests.len());
         for (manifest, replayed) in manifests.into_iter().zip(replayed) {
@@ -188,6 +190,12 @@ impl Recovery<'_> {
             let path = self.layout().manifest(facts.generation, shard);
             manifests.push(Manifest::create(Arc::clone(self.disk()), path, state)?);
         }
+        // From here on the log is not needed. No test can break it without another loop.
+        assert_eq!(
+            manifests.len(),
+            facts.sharding.shard_count(),
+            "what was replayed is named by new manifests"
+        );
         self.layout().write_facts(&**self.disk(), &facts)?;
         self.finish_resharding(facts.generation)?;
         Ok((facts, manifests))

@@ -162,6 +162,8 @@ impl<'a> Replaying<'a> {
             shard.memtables.entry(mutation.table).or_insert_with(|| Memtable::new(Arc::clone(table)));
         let before = memtable.memory_bytes();
         memtable.apply(mutation, Some(position), None);
+        // No test can break it: nothing takes anything out of a memtable.
+        assert!(memtable.memory_bytes() >= before, "a memtable never shrinks");
         shard.memtable_bytes += memtable.memory_bytes() - before;
         self.mutation_count += 1;
         Some(owner)

@@ -38,6 +38,7 @@ impl Timestamps {
         last: i64,
         floor: Arc<AtomicI64>,
     ) -> Self {
+        assert!(shard < shard_count, "each shard gives timestamps that no other gives");
         let as_i64 = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Timestamps {
             clock,
@@ -102,6 +103,13 @@ mod tests {
                 assert!(next > before && seen.insert(next), "{next} after {before}");
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "each shard gives timestamps that no other gives")]
+    fn a_shard_that_would_give_those_of_another_is_seen() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
+        Timestamps::new(clock, 3, 3, 0, Arc::new(AtomicI64::new(i64::MIN)));
     }
 
     #[test]

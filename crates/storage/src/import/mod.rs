@@ -99,6 +99,9 @@ impl Shards {
         let kept = sources.clone();
         let bring = move |shard: Rc<Shard>| async move { target(&shard, table)?.bring(kept, options).await };
         let (journal, brought) = self.on_when_free(0, bring).await??;
+        // The sources go when all is done. No test can break it: both sides know one rule.
+        let mut owners = brought.iter().filter_map(|brought| brought.shards.as_ref()).flatten();
+        assert!(owners.all(|shard| *shard < self.count()), "what is brought in is a running shard's");
         let mut result = Ok(());
         for shard in 0..self.count() {
             let is_mine =

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cache::Reservation;
+use runtime::Plant;
 use schema::Table;
 use sstable::{Descriptor, TableFile};
 use uuid::Uuid;
@@ -43,16 +44,22 @@ impl Shared {
         }
         // And what a late reader has brought in meanwhile.
         self.cache.forget(&numbers);
+        if self.runtime.plants.has(Plant::FileDeletedEarly) {
+            let tables = self.tables().map_or_else(Vec::new, |tables| tables.all());
+            let named: Vec<_> = tables.iter().flat_map(|store| store.files().all().to_vec()).collect();
+            return self.release_files(&named).await;
+        }
         self.release_files(files).await;
     }
 
     /// Lets go of files that were held; those that nobody lists or holds any more are deleted.
     pub(crate) async fn release_files(&self, files: &[Arc<TableFile>]) {
-        let unused: Vec<Descriptor> = files
-            .iter()
-            .map(|file| file.descriptor().clone())
-            .filter(|descriptor| self.registry.release(descriptor.id))
-            .collect();
+        let is_unused = |file: &&Arc<TableFile>| self.registry.release(file.descriptor().id);
+        let unused: Vec<_> = files.iter().filter(is_unused).collect();
+        let tables = self.tables();
+        let is_named = |file: &&Arc<TableFile>| tables.as_ref().is_some_and(|tables| tables.have(file));
+        assert!(!unused.iter().any(is_named), "a file that is deleted is no table's");
+        let unused: Vec<Descriptor> = unused.into_iter().map(|file| file.descriptor().clone()).collect();
         let disk = Arc::clone(&self.runtime.disk);
         self.runtime
             .io

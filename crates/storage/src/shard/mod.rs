@@ -184,6 +184,10 @@ impl Shard {
         };
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
+        // The next replay would take what is written from here on for what is in files. No test can break it without
+        // another log.
+        let is_above = log.end().segment > seed.manifest.segment_max();
+        assert!(is_above, "a log begins behind all that the manifest says is in files");
         let mut manifest = seed.manifest;
         if !manifest.state().keeps_roster && log.has_roster() {
             match manifest.with_roster().write().map_err(StorageError::from) {
@@ -237,6 +241,8 @@ impl Shard {
             let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()), &shared);
             tables.add(table.id(), store);
         }
+        // The budget is asked of one figure. No test can break it: both are taken of the same seed.
+        assert_eq!(memtable_bytes, tables.memtable_bytes(), "what was replayed counts as taken");
         let shard = Rc::new(Shard {
             read_memory: read_memory::ReadMemory::new(shared.options.read_bytes / shard_count),
             schema: RefCell::new(schema),

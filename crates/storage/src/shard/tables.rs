@@ -2,9 +2,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use commitlog::LogPosition;
 use schema::TableId;
+use sstable::TableFile;
 use stdx::id_map::IdMap;
 
 use crate::table::TableStore;
@@ -34,7 +36,14 @@ impl Tables {
 
     /// Lets go of one that is dropped.
     pub(crate) fn remove(&self, id: TableId) {
-        self.0.borrow_mut().remove(&id);
+        let gone = self.0.borrow_mut().remove(&id);
+        // What another has in memory alone would be flushed by nobody.
+        assert!(gone.is_none_or(|store| store.is_dropped()), "a table goes when it is dropped");
+    }
+
+    /// Has any of them the file?
+    pub(super) fn have(&self, file: &Arc<TableFile>) -> bool {
+        self.0.borrow().values().any(|store| store.files().has(file))
     }
 
     /// Memory that their files hold as long as they are open.

@@ -165,7 +165,7 @@ impl Begun {
             match take_one(shard, &store, mutation, place) {
                 Ok(position) => {
                     self.taken.insert(index);
-                    self.position = position.or(self.position);
+                    self.note_position(position);
                     taken_count += 1;
                 }
                 Err(error) => _ = self.error.get_or_insert(error),
@@ -175,6 +175,13 @@ impl Begun {
             Some(sample) => sample.end(taken_count as u64),
             None => self.stores.push((store, taken_count)),
         }
+    }
+
+    /// Takes in where the log has one more record, if it has it. The last one is waited for, and stands for all.
+    fn note_position(&mut self, position: Option<LogPosition>) {
+        let rises = position.is_none() || self.position < position;
+        assert!(rises, "each record of a write lies behind the one before");
+        self.position = position.or(self.position);
     }
 
     /// Counts a write with the tables that it went to. One that does not wait was counted as it was taken.
@@ -407,7 +414,10 @@ fn places_of<M: Borrow<Mutation>>(store: &TableStore, mutations: &[M]) -> Places
     }
     let keys: SmallVec<[_; KEYS_TOGETHER]> =
         mutations.iter().map(|mutation| &mutation.borrow().key).collect();
-    store.memtables().places_of(&keys)
+    let places = store.memtables().places_of(&keys);
+    // What has no place would be passed over. No test can break it without another memtable.
+    assert_eq!(places.len(), mutations.len(), "each mutation has its place");
+    places
 }
 
 /// Why the log did not take a record.
@@ -421,5 +431,23 @@ fn refused(error: CommitLogError) -> StorageError {
         // Nothing of it was taken, unlike what waits in the log when the disk fills up.
         full @ CommitLogError::DiskFull { .. } => StorageError::DiskFull { reason: full.to_string() },
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "each record of a write lies behind the one before")]
+    fn a_record_before_one_that_was_noted_is_seen() {
+        let (taken, stores, started) = (IndexSet::EMPTY, Stores::new(), Duration::ZERO);
+        let mut begun = Begun { taken, position: None, error: None, stores, started };
+        let at = |offset| Some(LogPosition { segment: 1, offset });
+        begun.note_position(None);
+        begun.note_position(at(100));
+        begun.note_position(None);
+        assert_eq!(begun.position, at(100), "a table without a log changes nothing");
+        begun.note_position(at(64));
     }
 }

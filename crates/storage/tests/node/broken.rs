@@ -88,6 +88,11 @@ fn a_change_that_takes_out_what_the_manifest_does_not_name_stops_the_node_before
 }
 
 #[test]
+fn a_file_that_a_table_has_is_not_deleted() {
+    check_merge_with(Plant::FileDeletedEarly, "a file that is deleted is no table's");
+}
+
+#[test]
 fn memory_that_is_given_back_twice_stops_the_node() {
     let (disk, plants) = (MemoryDisk::new(), Plants::default());
     run(async {
