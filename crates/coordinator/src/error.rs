@@ -1,7 +1,7 @@
 //! Why a request could not be carried out.
 
 use runtime::Panicked;
-use storage::StorageError;
+use storage::{StorageError, TableError};
 use tokio::task::JoinError;
 
 /// What went wrong, by what the caller can do about it.
@@ -33,11 +33,16 @@ pub enum CoordinatorError {
 impl From<StorageError> for CoordinatorError {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::ShardBusy { .. } | StorageError::NoRoom { .. } | StorageError::DiskFull { .. } => {
+            StorageError::ShardBusy { .. }
+            | StorageError::Table(TableError::NoRoom { .. } | TableError::DiskFull { .. }) => {
                 CoordinatorError::Overloaded { what: error.to_string() }
             }
-            StorageError::ShuttingDown | StorageError::ShardGone { .. } => CoordinatorError::ShuttingDown,
-            StorageError::NoTable { table } => CoordinatorError::NoTable { table: table.0.to_string() },
+            StorageError::Table(TableError::ShuttingDown) | StorageError::ShardGone { .. } => {
+                CoordinatorError::ShuttingDown
+            }
+            StorageError::Table(TableError::NoTable { table }) => {
+                CoordinatorError::NoTable { table: table.0.to_string() }
+            }
             other => CoordinatorError::Storage(other),
         }
     }
@@ -56,7 +61,11 @@ impl From<JoinError> for CoordinatorError {
 impl CoordinatorError {
     /// Is it of no use to try again?
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self, CoordinatorError::ShuttingDown | CoordinatorError::Storage(StorageError::Broken(_)))
+        matches!(
+            self,
+            CoordinatorError::ShuttingDown
+                | CoordinatorError::Storage(StorageError::Table(TableError::Broken(_)))
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rows::Mutation;
 use runtime::trace;
-use storage::StorageError;
+use storage::{StorageError, TableError};
 use tokio::task::JoinSet;
 
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -72,7 +72,9 @@ impl Coordinator {
     /// Does another shard not know a table yet that this one knows?
     pub(crate) fn is_behind<T>(&self, outcome: &Result<T, StorageError>) -> bool {
         match outcome {
-            Err(StorageError::NoTable { table }) => self.schema().table_by_id(*table).is_some(),
+            Err(StorageError::Table(TableError::NoTable { table })) => {
+                self.schema().table_by_id(*table).is_some()
+            }
             _ => false,
         }
     }

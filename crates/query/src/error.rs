@@ -4,7 +4,7 @@
 //! match on them, which is why they begin with capitals here and nowhere else.
 
 use coordinator::{Consistency, CoordinatorError};
-use storage::StorageError;
+use storage::{StorageError, TableError};
 
 /// Why a statement was refused, or failed. Each kind has a code of the native protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +69,7 @@ pub enum QueryError {
     #[error("{0}")]
     Server(String),
     /// 0x0000 too: it was cut off by the node's stop.
-    #[error("{}", StorageError::ShuttingDown)]
+    #[error("{}", TableError::ShuttingDown)]
     ShuttingDown,
 }
 
@@ -159,12 +159,12 @@ impl QueryError {
             CoordinatorError::Storage(StorageError::TooManyTombstones(_)) => {
                 QueryError::too_many_tombstones(consistency, error.to_string())
             }
-            CoordinatorError::Storage(StorageError::CommitLog(_)) => {
+            CoordinatorError::Storage(StorageError::Table(TableError::CommitLog(_))) => {
                 QueryError::WriteFailure { consistency, write_type, what: error.to_string() }
             }
-            CoordinatorError::Storage(
-                StorageError::TableFile(_) | StorageError::Quarantined { .. } | StorageError::Disk { .. },
-            ) => QueryError::ReadFailure { consistency, what: error.to_string() },
+            CoordinatorError::Storage(StorageError::Table(
+                TableError::TableFile(_) | TableError::Quarantined { .. } | TableError::Disk { .. },
+            )) => QueryError::ReadFailure { consistency, what: error.to_string() },
             _ => QueryError::Server(error.to_string()),
         }
     }

@@ -9,14 +9,14 @@
 //! A start deletes files that no manifest names, so it must not come upon those of another node: a directory
 //! is taken when it is empty, and only used by the node that took it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use manifest::state_file::{read_state, write_state};
 use runtime::{DirectoryLock, Runtime};
 use serde::{Deserialize, Serialize};
+use table::TableError;
 use uuid::Uuid;
 
-use crate::StorageError;
 use crate::node::take_directory;
 
 const OWNER: &str = "directory.json";
@@ -32,20 +32,18 @@ struct Owner {
 ///
 /// # Errors
 /// Another process or another node has it, or the disk fails.
-pub(crate) fn take(runtime: &Runtime, path: &Path, host_id: Uuid) -> Result<DirectoryLock, StorageError> {
+pub(crate) fn take(runtime: &Runtime, path: &Path, host_id: Uuid) -> Result<DirectoryLock, TableError> {
     let disk = &*runtime.disk;
-    disk.create_dir_all(path)
-        .map_err(|source| StorageError::Disk { act: "create data directory", source })?;
+    disk.create_dir_all(path).map_err(|source| TableError::Disk { act: "create data directory", source })?;
     let lock = take_directory(runtime, path)?;
     let marker = path.join(OWNER);
-    let refuse = |what: String| Err(StorageError::Directory { path: path.into(), what });
+    let refuse = |what: String| Err(TableError::Directory { path: path.into(), what });
     match read_state::<Owner>(disk, &marker)? {
         Some(owner) if owner.host_id == host_id => {}
         Some(owner) => return refuse(format!("it belongs to the node {}", owner.host_id)),
         None => {
-            let entries = disk
-                .list(path)
-                .map_err(|source| StorageError::Disk { act: "list data directory", source })?;
+            let entries =
+                disk.list(path).map_err(|source| TableError::Disk { act: "list data directory", source })?;
             if let Some(entry) = entries.iter().find(|entry| !HARMLESS.contains(&entry.name.as_str())) {
                 return refuse(format!(
                     "it belongs to no node and is not empty: there is {}; data comes in with nodetool import",
@@ -56,15 +54,4 @@ pub(crate) fn take(runtime: &Runtime, path: &Path, host_id: Uuid) -> Result<Dire
         }
     }
     Ok(lock)
-}
-
-/// Paths without those that are named twice.
-pub(crate) fn distinct(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let mut distinct: Vec<PathBuf> = Vec::new();
-    for path in paths {
-        if !distinct.contains(path) {
-            distinct.push(path.clone());
-        }
-    }
-    distinct
 }

@@ -9,10 +9,9 @@
 //!   commitlog/commitlog-<stream>.roster        which of these there must be
 //!   manifest/<generation>/shard-<n>.log        (.json: an earlier version's, to be carried over)
 //!   truncating.json                    the table that is being emptied, while it is (`crate::shard`, truncation)
-//!   history/shard-<n>.json             which compactions have ended (`crate::shard`, compact/history)
+//!   history/shard-<n>.json             which compactions have ended (the crate `table`)
 //!   hot/shard-<n>.json                 which chunks its cache held (`crate::shard`, prefetch)
-//!   data/<keyspace>/<table>-<table id>/da-<file id>-bti-<component>
-//!                                     /snapshots/… /backups/… /quarantine/…
+//!   data/                              table files, where no other directories are named (the same)
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -20,20 +19,16 @@ use std::path::{Path, PathBuf};
 use manifest::state_file::{read_state, write_state};
 use ring::Sharding;
 use runtime::{Disk, Random};
-use schema::Table;
 use serde::{Deserialize, Serialize};
-use sstable::{Component, Descriptor, SstableError};
 use uuid::Uuid;
 
-use crate::directories::distinct;
-use crate::{StorageError, StorageOptions};
+use crate::{StorageError, StorageOptions, TableDirectories};
 
 /// Paths below a data directory.
 #[derive(Clone, Debug)]
 pub struct Layout {
     root: PathBuf,
-    /// Where new table files go. Never empty.
-    data: Vec<PathBuf>,
+    tables: TableDirectories,
 }
 
 /// What the node is, kept in `node.json`.
@@ -57,14 +52,16 @@ impl NodeFacts {
 impl Layout {
     /// Of that directory.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        let root = root.into();
-        Layout { data: vec![root.join("data")], root }
+        Layout::with_tables(root.into(), &[])
     }
 
     /// Of a node with these options.
     pub fn of_options(options: &StorageOptions) -> Self {
-        let (layout, data) = (Layout::new(&options.directory), &options.data_directories);
-        if data.is_empty() { layout } else { Layout { data: distinct(data), ..layout } }
+        Layout::with_tables(options.directory.clone(), &options.data_directories)
+    }
+
+    fn with_tables(root: PathBuf, named: &[PathBuf]) -> Self {
+        Layout { tables: TableDirectories::new(named, root.join("data")), root }
     }
 
     /// The directory itself.
@@ -82,61 +79,9 @@ impl Layout {
         self.root.join("commitlog")
     }
 
-    /// Where new table files go; by default `data` alone.
-    pub fn data_directories(&self) -> &[PathBuf] {
-        &self.data
-    }
-
-    /// Where table files may lie: also in `data`, when others were named later.
-    pub(crate) fn all_data_directories(&self) -> Vec<PathBuf> {
-        let mut all = self.data.clone();
-        all.push(self.own_data());
-        distinct(&all)
-    }
-
-    /// The directory of table files that lies in the node's own.
-    pub(crate) fn own_data(&self) -> PathBuf {
-        self.root.join("data")
-    }
-
-    /// Where a table's files lie in the first of the directories.
-    pub fn table(&self, table: &Table) -> PathBuf {
-        Layout::table_in(&self.data[0], table)
-    }
-
-    /// Where a table's files may lie.
-    pub(crate) fn tables(&self, table: &Table) -> Vec<PathBuf> {
-        self.all_data_directories().iter().map(|data| Layout::table_in(data, table)).collect()
-    }
-
-    /// Where a table file lies; where it would in the first directory, when it is in none.
-    ///
-    /// # Errors
-    /// A directory can not be looked into and no other has it, or it is of a version that is not read.
-    pub(crate) fn locate(
-        &self,
-        disk: &dyn Disk,
-        table: &Table,
-        id: Uuid,
-    ) -> Result<Descriptor, SstableError> {
-        let mut failure = None;
-        for directory in self.tables(table) {
-            match Descriptor::locate(disk, &directory, id) {
-                Ok(found) => {
-                    let is_there = |component| disk.exists(&found.path(component));
-                    if is_there(Component::Toc)? || is_there(Component::Data)? {
-                        return Ok(found);
-                    }
-                }
-                Err(error) => failure = Some(error),
-            }
-        }
-        failure.map_or_else(|| Ok(Descriptor::new(self.table(table), id)), Err)
-    }
-
-    /// Where a table's files lie in a directory, as in Cassandra: the id without dashes after the name.
-    pub(crate) fn table_in(data: &Path, table: &Table) -> PathBuf {
-        data.join(table.keyspace()).join(format!("{}-{}", table.name(), table.id().0.simple()))
+    /// Where table files lie.
+    pub fn tables(&self) -> &TableDirectories {
+        &self.tables
     }
 
     /// The manifests of a generation.

@@ -1,4 +1,4 @@
-//! One node's disk and memory: shards with their memtables, commit log, table files, compaction.
+//! One node's data: shards with their commit log and tables; starts, writes, reads.
 //!
 //! A [`Shard`] owns a part of the token space and lives on one thread; [`Shards`] is how anybody
 //! reaches one. Nothing here knows statements, sessions or other nodes: a write is an encoded
@@ -15,12 +15,9 @@
 mod directories;
 mod errand;
 mod error;
-mod files;
-mod health;
 pub mod hostile;
 mod import;
 mod layout;
-mod metrics;
 mod node;
 mod options;
 mod record;
@@ -28,8 +25,6 @@ mod recovery;
 mod replay;
 mod shard;
 mod snapshots;
-mod table;
-mod timestamps;
 mod visit;
 
 pub use cache::{CacheStats, ChunkLengthStats, ColdReads};
@@ -39,21 +34,18 @@ pub use compaction::{
     RewriteRequest,
 };
 pub use error::StorageError;
-pub use health::{
-    CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultKind, FaultRecord, Health,
-};
 pub use import::ImportSummary;
 pub use layout::{Layout, NodeFacts};
 pub use manifest::{StateError, state_file};
 pub use memtable::KEYS_TOGETHER;
-pub use metrics::{FileSpan, PartitionBytes, SliceStats, TableStats};
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
 pub use record::RecordError;
-pub use shard::{
-    Compactor, Outcomes, PointReads, PointReadsSent, PrefetchState, PrefetchStats, Shard, Snapshots,
-    TruncationNote, Unit, Wait,
-};
+pub use shard::{Outcomes, PointReads, PointReadsSent, Shard, TruncationNote, Unit, Wait};
 pub use snapshots::check_snapshot_name;
-pub use table::{FileVerdict, ScrubbedFile, TableStore};
+pub use table::{
+    CommitFailurePolicy, Compactor, DataDirectory, Demand, DiskFailurePolicy, FaultKind, FaultRecord,
+    FileSpan, FileVerdict, Health, PartitionBytes, PrefetchState, PrefetchStats, ScrubbedFile, SliceStats,
+    Snapshots, TableDirectories, TableError, TableStats, TableStore,
+};
 pub use upkeep::{ClearFilter, ImportOptions, SnapshotFacts};

@@ -23,11 +23,10 @@ use runtime::{
     ShardThreads, TurnFigures, mailbox,
 };
 use schema::Schema;
+use table::{DiskFailurePolicy, FaultKind, FileRegistry, Health, TableError};
 use types::Token;
 
 use crate::errand::{Batch, Fate, Message, Outbox, refused};
-use crate::files::FileRegistry;
-use crate::health::{self, DiskFailurePolicy, Health};
 use crate::layout::NodeFacts;
 use crate::recovery::Recovery;
 use crate::shard::{Shard, ShardContext, ShardSeed};
@@ -44,7 +43,7 @@ pub struct Directory {
     facts: NodeFacts,
     locks: Vec<DirectoryLock>,
     /// Directories of table files that can not be used, and why.
-    failed: Vec<(PathBuf, StorageError)>,
+    failed: Vec<(PathBuf, TableError)>,
 }
 
 impl Directory {
@@ -54,12 +53,11 @@ impl Directory {
     /// Another process has it, the disk fails, or `node.json` is damaged.
     pub fn open(runtime: &Runtime, options: StorageOptions) -> Result<Directory, StorageError> {
         let layout = Layout::of_options(&options);
-        let fail = |act| move |source| StorageError::Disk { act, source };
+        let fail = |act| move |source| TableError::Disk { act, source };
         runtime.disk.create_dir_all(layout.root()).map_err(fail("create data directory"))?;
         let lock = take_directory(runtime, layout.root())?;
-        let sharding = Sharding::new(options.shard_count, Sharding::IGNORE_MSB).map_err(|error| {
-            StorageError::Directory { path: layout.root().into(), what: error.to_string() }
-        })?;
+        let sharding = Sharding::new(options.shard_count, Sharding::IGNORE_MSB)
+            .map_err(|error| TableError::Directory { path: layout.root().into(), what: error.to_string() })?;
         // What a killed process wrote last may be in the cache alone; from here on it is relied on.
         runtime.disk.sync_dir(layout.root()).map_err(fail("sync data directory"))?;
         let facts = match layout.read_facts(&*runtime.disk)? {
@@ -67,8 +65,8 @@ impl Directory {
             None => begin(runtime, &layout, sharding)?,
         };
         let (mut locks, mut failed) = (vec![lock], Vec::new());
-        for path in layout.data_directories() {
-            if *path == layout.own_data() {
+        for path in layout.tables().written() {
+            if *path == layout.tables().own() {
                 runtime.disk.create_dir_all(path).map_err(fail("create table directory"))?;
                 continue;
             }
@@ -76,15 +74,15 @@ impl Directory {
                 Ok(lock) => locks.push(lock),
                 Err(error)
                     if options.disk_failure_policy == DiskFailurePolicy::BestEffort
-                        && health::kind_of(&error).is_some() =>
+                        && FaultKind::of(&error).is_some() =>
                 {
                     failed.push((path.clone(), error));
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         let (shard_count, directory_count) =
-            (usize::from(options.shard_count), layout.data_directories().len());
+            (usize::from(options.shard_count), layout.tables().written().len());
         if shard_count < directory_count {
             tracing::warn!(
                 shard_count,
@@ -113,7 +111,7 @@ impl Directory {
     pub fn recover(self, schema: &Schema) -> Result<Recovered, StorageError> {
         let sharding =
             Sharding::new(self.options.shard_count, self.facts.sharding_ignore_msb()).map_err(|error| {
-                StorageError::Directory { path: self.layout.root().into(), what: error.to_string() }
+                TableError::Directory { path: self.layout.root().into(), what: error.to_string() }
             })?;
         let compaction = CompactionControl::new(
             self.options.concurrent_compactors,
@@ -122,7 +120,7 @@ impl Directory {
         let health = Health::new(
             self.options.disk_failure_policy,
             self.options.commit_failure_policy,
-            self.layout.data_directories().to_vec(),
+            self.layout.tables().written().to_vec(),
             Arc::clone(&self.runtime.clock),
         );
         for (path, error) in &self.failed {
@@ -145,28 +143,28 @@ impl Directory {
 }
 
 /// Locks a directory for this process.
-pub(crate) fn take_directory(runtime: &Runtime, path: &Path) -> Result<DirectoryLock, StorageError> {
+pub(crate) fn take_directory(runtime: &Runtime, path: &Path) -> Result<DirectoryLock, TableError> {
     runtime.disk.lock_dir(path).map_err(|source| match source.kind() {
         ErrorKind::WouldBlock => {
-            StorageError::Directory { path: path.into(), what: format!("another process uses it ({source})") }
+            TableError::Directory { path: path.into(), what: format!("another process uses it ({source})") }
         }
-        _ => StorageError::Disk { act: "lock data directory", source },
+        _ => TableError::Disk { act: "lock data directory", source },
     })
 }
 
 /// Begins a node in an empty directory. `node.json` comes last: where it is, everything is that a start
 /// relies on; where it is not but anything else is, it was lost, and beginning anew would lose the rest.
 fn begin(runtime: &Runtime, layout: &Layout, sharding: Sharding) -> Result<NodeFacts, StorageError> {
-    for path in [layout.own_data(), layout.commitlog(), layout.schema_log()] {
+    for path in [layout.tables().own().to_owned(), layout.commitlog(), layout.schema_log()] {
         let is_there = runtime.disk.exists(&path);
-        if is_there.map_err(|source| StorageError::Disk { act: "look for earlier data", source })? {
+        if is_there.map_err(|source| TableError::Disk { act: "look for earlier data", source })? {
             let what = format!("node.json is missing, but there is {}", path.display());
-            return Err(StorageError::Directory { path: layout.root().into(), what });
+            return Err(TableError::Directory { path: layout.root().into(), what }.into());
         }
     }
     check_nothing_foreign(runtime, layout)?;
     let facts = Layout::new_facts(&*runtime.random, sharding);
-    let create = |source| StorageError::Disk { act: "create manifest directory", source };
+    let create = |source| TableError::Disk { act: "create manifest directory", source };
     runtime.disk.create_dir_all(&layout.manifests(facts.generation)).map_err(create)?;
     for shard in 0..sharding.shard_count() {
         let path = layout.manifest(facts.generation, shard);
@@ -180,16 +178,16 @@ fn begin(runtime: &Runtime, layout: &Layout, sharding: Sharding) -> Result<NodeF
 /// What a beginning that was cut off leaves is ours, and so are directories of table files below.
 fn check_nothing_foreign(runtime: &Runtime, layout: &Layout) -> Result<(), StorageError> {
     const OURS: [&str; 5] = ["LOCK", "lost+found", "manifest", "node.json", "node.json.tmp"];
-    let list = |source| StorageError::Disk { act: "list data directory", source };
+    let list = |source| TableError::Disk { act: "list data directory", source };
     for entry in runtime.disk.list(layout.root()).map_err(list)? {
         let path = layout.root().join(&entry.name);
-        let holds_data = layout.data_directories().iter().any(|directory| directory.starts_with(&path));
+        let holds_data = layout.tables().written().iter().any(|directory| directory.starts_with(&path));
         if !OURS.contains(&entry.name.as_str()) && !holds_data {
             let what = format!(
                 "it is no node's and not empty: there is {}; a new node begins in an empty one",
                 entry.name
             );
-            return Err(StorageError::Directory { path: layout.root().into(), what });
+            return Err(TableError::Directory { path: layout.root().into(), what }.into());
         }
     }
     Ok(())
@@ -251,7 +249,7 @@ impl Recovered {
         let end_all = || shards.senders.iter().for_each(|sender| _ = sender.try_send(Message::Exit));
         let threads = threads
             .inspect_err(|_| end_all())
-            .map_err(|source| StorageError::Disk { act: "start shard threads", source })?;
+            .map_err(|source| TableError::Disk { act: "start shard threads", source })?;
         let mut all_started = Ok(());
         for (shard, started) in started.into_iter().enumerate() {
             let one = started.recv().unwrap_or(Err(StorageError::DiedStarting { shard }));
@@ -547,8 +545,8 @@ impl RunningShards {
         self.shards.exit().await;
         if let Some(threads) = self.threads.take() {
             let joined =
-                threads.join().map_err(|source| StorageError::Disk { act: "join shard threads", source });
-            result = result.and(joined);
+                threads.join().map_err(|source| TableError::Disk { act: "join shard threads", source });
+            result = result.and(joined.map_err(StorageError::from));
         }
         self.runtime.stop();
         result

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use commitlog::SyncMode;
+use table::{CommitFailurePolicy, DiskFailurePolicy};
 
-use crate::{CommitFailurePolicy, DiskFailurePolicy};
 use read::TombstoneThresholds;
 
 /// How a node keeps its data.

@@ -19,12 +19,12 @@ use ring::Sharding;
 use runtime::{Disk, EntryKind};
 use schema::{Schema, Table, TableId};
 use sstable::{Component, Descriptor, TableFile};
+use table::{Damaged, TableError, TableSeed};
 use uuid::Uuid;
 
 use crate::layout::NodeFacts;
 use crate::replay::{ReplayedShard, Replaying, write_replayed};
 use crate::shard::{ShardContext, ShardSeed};
-use crate::table::{Damaged, TableSeed};
 use crate::{Layout, StorageError};
 
 /// Everything a start needs to know of a data directory.
@@ -73,7 +73,7 @@ impl Recovery<'_> {
         // before anything is deleted that they do not name.
         self.disk()
             .sync_dir(&directory)
-            .map_err(|source| StorageError::Disk { act: "sync manifest directory", source })?;
+            .map_err(|source| TableError::Disk { act: "sync manifest directory", source })?;
         (0..sharding.shard_count())
             .map(|shard| {
                 Ok(Manifest::open(Arc::clone(self.disk()), self.layout().manifest(generation, shard))?)
@@ -90,11 +90,11 @@ impl Recovery<'_> {
             .flat_map(|(_, table)| &table.files)
             .copied()
             .collect();
-        for data in self.layout().all_data_directories() {
+        for data in self.layout().tables().all() {
             if let Err(error) = self.sweep_directory(disk, &data, &named) {
                 self.context.health.note("start", &error);
                 if !self.context.health.answers_from_the_rest() {
-                    return Err(error);
+                    return Err(error.into());
                 }
                 tracing::error!(directory = %data.display(), %error, "left-overs are not swept up");
             }
@@ -107,7 +107,7 @@ impl Recovery<'_> {
         disk: &dyn Disk,
         data: &Path,
         named: &BTreeSet<Uuid>,
-    ) -> Result<(), StorageError> {
+    ) -> Result<(), TableError> {
         for keyspace in list(disk, data)? {
             for table in list(disk, &data.join(&keyspace))? {
                 let directory = data.join(&keyspace).join(table);
@@ -117,7 +117,7 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    fn sweep_table(&self, directory: &Path, named: &BTreeSet<Uuid>) -> Result<(), StorageError> {
+    fn sweep_table(&self, directory: &Path, named: &BTreeSet<Uuid>) -> Result<(), TableError> {
         let names = list(&**self.disk(), directory)?;
         let parsed = names.iter().filter_map(|name| Descriptor::from_path(&directory.join(name)).ok());
         // In the order of their names, in which those of one file follow each other: what fails here must
@@ -168,7 +168,7 @@ impl Recovery<'_> {
             "taking over a directory of another number of shards"
         );
         let directory = self.layout().manifests(facts.generation);
-        let fail = |act| move |source| StorageError::Disk { act, source };
+        let fail = |act| move |source| TableError::Disk { act, source };
         if self.disk().exists(&directory).map_err(fail("look for manifest directory"))? {
             // Of an earlier try that did not get as far as `node.json`.
             self.disk().remove_dir_all(&directory).map_err(fail("delete manifest directory"))?;
@@ -206,14 +206,14 @@ impl Recovery<'_> {
     /// next start, before anything is written to a new log.
     fn finish_resharding(&self, generation: u64) -> Result<(), StorageError> {
         let old = self.layout().manifests(generation.saturating_sub(1));
-        let fail = |source| StorageError::Disk { act: "delete old manifests", source };
+        let fail = |source| TableError::Disk { act: "delete old manifests", source };
         if generation == 0 || !self.disk().exists(&old).map_err(fail)? {
             return Ok(());
         }
         self.remove_log()?;
         self.disk().remove_dir_all(&old).map_err(fail)?;
         // Durable before the new log gets its first record: it would be removed with the old one.
-        old.parent().map_or(Ok(()), |parent| self.disk().sync_dir(parent).map_err(fail))
+        Ok(old.parent().map_or(Ok(()), |parent| self.disk().sync_dir(parent).map_err(fail))?)
     }
 
     /// Every old file of every table, narrowed to the partitions of the shards that listed it; each
@@ -247,14 +247,14 @@ impl Recovery<'_> {
     /// All replayed writes are in files: no segment is needed any more.
     fn remove_log(&self) -> Result<(), StorageError> {
         let directory = self.layout().commitlog();
-        let fail = |source| StorageError::Disk { act: "delete old commit log segments", source };
+        let fail = |source| TableError::Disk { act: "delete old commit log segments", source };
         if !self.disk().exists(&directory).map_err(fail)? {
             return Ok(());
         }
         for name in list(&**self.disk(), &directory)? {
             self.disk().remove_file(&directory.join(name)).map_err(fail)?;
         }
-        self.disk().sync_dir(&directory).map_err(fail)
+        Ok(self.disk().sync_dir(&directory).map_err(fail)?)
     }
 
     fn table_seeds(
@@ -279,7 +279,7 @@ impl Recovery<'_> {
                     Err(error) => {
                         self.context.health.note("start", &error);
                         if self.context.health.refuses_damage_at_start() {
-                            return Err(error);
+                            return Err(error.into());
                         }
                         tracing::error!(keyspace = table.keyspace(), table = table.name(), %error, "a table file can not be read");
                         seed.damage.push(Damaged { id: *id, reason: error.to_string() });
@@ -297,11 +297,11 @@ impl Recovery<'_> {
         table: &Arc<Table>,
         id: Uuid,
         opened: &mut HashMap<Uuid, Arc<TableFile>>,
-    ) -> Result<Arc<TableFile>, StorageError> {
+    ) -> Result<Arc<TableFile>, TableError> {
         if let Some(file) = opened.get(&id) {
             return Ok(Arc::clone(file));
         }
-        let descriptor = self.layout().locate(&**self.disk(), table, id)?;
+        let descriptor = self.layout().tables().locate(&**self.disk(), table, id)?;
         let file = TableFile::open(Arc::clone(self.disk()), descriptor, table)?;
         opened.insert(id, Arc::clone(&file));
         Ok(file)
@@ -309,8 +309,8 @@ impl Recovery<'_> {
 }
 
 /// Names in a directory, sorted; none when there is no directory.
-fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>, StorageError> {
-    let fail = |source| StorageError::Disk { act: "list directory", source };
+fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>, TableError> {
+    let fail = |source| TableError::Disk { act: "list directory", source };
     if !disk.exists(directory).map_err(fail)? {
         return Ok(Vec::new());
     }

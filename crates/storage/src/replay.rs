@@ -19,12 +19,12 @@ use memtable::Memtable;
 use rows::Mutation;
 use schema::{Schema, TableId};
 use sstable::Descriptor;
+use table::write_memtable;
 use uuid::Uuid;
 
 use crate::StorageError;
 use crate::record::{Content, LogRecord};
 use crate::shard::ShardContext;
-use crate::table::write_memtable;
 
 /// What a replay leaves for one shard.
 #[derive(Default)]
@@ -99,10 +99,9 @@ impl<'a> Replaying<'a> {
         while let Some(replayed) = log.next() {
             let replayed = match replayed {
                 Ok(replayed) => replayed,
-                Err(error) => {
-                    self.context.health.note_lost_log(error)?;
-                    continue;
-                }
+                Err(error) if !error.is_damage() => return Err(error.into()),
+                Err(error) if self.context.health.note_lost_log(&error) => continue,
+                Err(error) => return Err(StorageError::LostLog(error)),
             };
             let owners = self.apply_record(&replayed)?;
             // Only now: the parts of a record are in files all or not at all.
@@ -217,7 +216,7 @@ pub(crate) fn write_replayed(
 ) -> Result<Option<Uuid>, StorageError> {
     let Some(table) = schema.table_by_id(id) else { return Ok(None) };
     let file = context.runtime.random.uuid_v1(&*context.runtime.clock);
-    let descriptor = Descriptor::new(context.table_directory(owner, table)?, file);
+    let descriptor = Descriptor::new(context.health.table_directory(owner, table)?, file);
     let disk = Arc::clone(&context.runtime.disk);
     // Nothing is known of its reads yet.
     let compression = table.options().compression.clone();

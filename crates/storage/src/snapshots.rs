@@ -23,20 +23,21 @@ impl Shards {
         let name = tag.to_owned();
         let check = move |shard: Rc<Shard>| async move {
             let table = shard.table(table)?.table();
-            shard.snapshots().check_new(&table, name).await
+            Ok::<_, StorageError>(shard.snapshots().check_new(&table, name).await?)
         };
         self.on_when_free(0, check).await??;
         let mut files = BTreeSet::new();
         for shard in 0..self.count() {
             let name = tag.to_owned();
-            let link =
-                move |shard: Rc<Shard>| async move { shard.table(table)?.snapshot(name, skip_flush).await };
+            let link = move |shard: Rc<Shard>| async move {
+                Ok::<_, StorageError>(shard.table(table)?.snapshot(name, skip_flush).await?)
+            };
             files.extend(self.on_when_free(shard, link).await??);
         }
         let (name, files) = (tag.to_owned(), files.into_iter().collect());
         let finish = move |shard: Rc<Shard>| async move {
             let table = shard.table(table)?.table();
-            shard.snapshots().finish(&table, &name, files).await
+            Ok(shard.snapshots().finish(&table, &name, files).await?)
         };
         self.on_when_free(0, finish).await?
     }

@@ -73,7 +73,7 @@ pub(super) const AREAS: [Area; 5] = [
             "crates/sstable/src/lookup.rs",
             "crates/sstable/src/search.rs",
             "crates/sstable/src/single_row.rs",
-            "crates/storage/src/table/lookup.rs",
+            "crates/table/src/lookup.rs",
             "crates/storage/src/shard/point.rs",
         ],
         stages: &[OWN, STORAGE, Stage { packages: &["query"], seconds_max: 300 }, SIMULATOR],
@@ -81,8 +81,8 @@ pub(super) const AREAS: [Area; 5] = [
     Area {
         name: "write",
         files: &[
+            "crates/table/src/shared/write_room.rs",
             "crates/storage/src/shard/write.rs",
-            "crates/storage/src/shard/write_room.rs",
             "crates/storage/src/record.rs",
             "crates/storage/src/replay.rs",
             "crates/coordinator/src/write.rs",

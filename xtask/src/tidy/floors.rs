@@ -19,6 +19,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["commitlog", "sstable"],
             &["memtable", "manifest", "cache", "upkeep"],
             &["compaction"],
+            &["table"],
             &["storage"],
         ],
     ),
@@ -46,6 +47,7 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
             "cache",
             "upkeep",
             "compaction",
+            "table",
             "storage",
             "cluster",
             "coordinator",
@@ -73,6 +75,7 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
             "cache",
             "upkeep",
             "compaction",
+            "table",
         ],
         "only storage knows a node's files",
     ),
@@ -165,6 +168,7 @@ mod tests {
         check_edge("storage", "rows", true);
         check_edge("storage", "sstable", true);
         check_edge("sstable", "storage", false);
+        check_edge("table", "storage", false);
         check_edge("sstable", "commitlog", false);
         check_edge("query", "server", false);
         check_edge("rows", "ring", false);

@@ -189,7 +189,7 @@ fn add_tables<const N: usize>(
 fn data_directories(storage: &storage::StorageOptions) -> String {
     let layout = storage::Layout::of_options(storage);
     let shown: Vec<String> =
-        layout.data_directories().iter().map(|path| path.display().to_string()).collect();
+        layout.tables().written().iter().map(|path| path.display().to_string()).collect();
     shown.join(", ")
 }
 

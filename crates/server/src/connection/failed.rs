@@ -108,7 +108,7 @@ fn note(server: &ShardServer, keyspace: Option<&str>, request: &Request, error: 
 
 /// Words about files, with the names of these alone.
 fn without_places(words: &str, layout: &Layout) -> String {
-    let directories = layout.data_directories().iter().map(PathBuf::as_path).chain([layout.root()]);
+    let directories = layout.tables().written().iter().map(PathBuf::as_path).chain([layout.root()]);
     // A directory's name may have blanks in it.
     let words = directories
         .fold(words.to_owned(), |words, directory| words.replace(&format!("{}/", directory.display()), ""));

@@ -8,7 +8,7 @@ use axum::Json;
 use management::{Done, TablesDone};
 use schema::{Schema, Table, TableId};
 use serde::Deserialize;
-use storage::{Shard, StorageError};
+use storage::{Shard, StorageError, TableError};
 
 use super::ManagementState;
 use super::answer::{Answer, Refusal};
@@ -70,7 +70,7 @@ where
             for table in tables {
                 match act(Rc::clone(&shard), table).await {
                     // Dropped in the meantime: nothing is left to do.
-                    Ok(()) | Err(StorageError::NoTable { .. }) => {}
+                    Ok(()) | Err(StorageError::Table(TableError::NoTable { .. })) => {}
                     Err(error) => return Err(error),
                 }
             }

@@ -5,7 +5,7 @@ use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use management::Refused;
-use storage::StorageError;
+use storage::{StorageError, TableError};
 
 /// What a handler gives.
 pub(super) type Answer<T> = Result<Json<T>, Refusal>;
@@ -76,12 +76,18 @@ impl Refusal {
 impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Self {
         let status = match error {
-            StorageError::SnapshotExists { .. } | StorageError::SnapshotName { .. } => {
+            StorageError::Table(TableError::SnapshotExists { .. }) | StorageError::SnapshotName { .. } => {
                 StatusCode::BAD_REQUEST
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Refusal::new(status, error.to_string())
+    }
+}
+
+impl From<TableError> for Refusal {
+    fn from(error: TableError) -> Self {
+        StorageError::from(error).into()
     }
 }
 

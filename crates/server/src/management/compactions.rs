@@ -109,7 +109,7 @@ pub(super) async fn compact(state: &ManagementState, wanted: Wanted) -> Answer<C
     let request = CompactionRequest { split_output: wanted.split_output, tokens, files: None };
     let Json(TablesDone { table_count }) = on_tables(state, target, move |shard, table| {
         let request = request.clone();
-        async move { shard.table(table)?.compact(&request).await }
+        async move { Ok(shard.table(table)?.compact(&request).await?) }
     })
     .await?;
     Ok(Json(Compacted { table_count: Some(table_count), file_count: None }))

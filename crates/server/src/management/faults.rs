@@ -10,7 +10,7 @@ use management::{Directory, Fault, Faults, FileReport, FileReports};
 use schema::TableId;
 use storage::{
     CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultRecord, FileVerdict, ScrubbedFile,
-    Shard, StorageError,
+    Shard, StorageError, TableError,
 };
 
 use super::ManagementState;
@@ -67,8 +67,13 @@ async fn verify(
     State(state): State<ManagementState>,
     OptionalBody(target): OptionalBody<Target>,
 ) -> Answer<FileReports> {
-    files_of(&state, target, |shard, table| async move { shard.table(table)?.verify().await }, shown_verdict)
-        .await
+    files_of(
+        &state,
+        target,
+        |shard, table| async move { Ok(shard.table(table)?.verify().await?) },
+        shown_verdict,
+    )
+    .await
 }
 
 fn shown_verdict(file: &FileVerdict) -> FileReport {
@@ -79,8 +84,13 @@ async fn scrub(
     State(state): State<ManagementState>,
     OptionalBody(target): OptionalBody<Target>,
 ) -> Answer<FileReports> {
-    files_of(&state, target, |shard, table| async move { shard.table(table)?.scrub().await }, shown_scrubbed)
-        .await
+    files_of(
+        &state,
+        target,
+        |shard, table| async move { Ok(shard.table(table)?.scrub().await?) },
+        shown_scrubbed,
+    )
+    .await
 }
 
 /// What each shard says of the files of each table that the body names.
@@ -101,7 +111,7 @@ where
             match state.shards.on(shard, move |shard| work(shard, table)).await? {
                 Ok(found) => files.extend(found.iter().map(shown)),
                 // Dropped in the meantime.
-                Err(StorageError::NoTable { .. }) => {}
+                Err(StorageError::Table(TableError::NoTable { .. })) => {}
                 Err(error) => return Err(error.into()),
             }
         }

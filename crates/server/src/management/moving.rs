@@ -10,7 +10,9 @@ use management::{
 };
 use schema::{Schema, TableId};
 use serde::Deserialize;
-use storage::{ClearFilter, ImportOptions, ImportSummary, SnapshotFacts, StorageError, check_snapshot_name};
+use storage::{
+    ClearFilter, ImportOptions, ImportSummary, SnapshotFacts, StorageError, TableError, check_snapshot_name,
+};
 
 use super::ManagementState;
 use super::answer::{Answer, Refusal};
@@ -139,7 +141,7 @@ async fn bring_in(
     let ended = runtime::spawn_local("management", runtime::caught_in(work)).await;
     match ended {
         Ok(done) => done?,
-        Err(_) => Err(StorageError::ShuttingDown),
+        Err(_) => Err(TableError::ShuttingDown.into()),
     }
 }
 
@@ -165,7 +167,7 @@ async fn snapshot(
     for table in &tables {
         match state.shards.snapshot(*table, &wanted.tag, wanted.skip_flush).await {
             // Dropped in the meantime.
-            Ok(()) | Err(StorageError::NoTable { .. }) => {}
+            Ok(()) | Err(StorageError::Table(TableError::NoTable { .. })) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -188,7 +190,7 @@ fn tables_of(schema: &Schema, wanted: &SnapshotOf) -> Result<Vec<TableId>, Refus
 }
 
 async fn kept_snapshots(state: &ManagementState) -> Result<Vec<SnapshotFacts>, StorageError> {
-    state.shards.on(0, |shard| async move { shard.snapshots().list().await }).await?
+    Ok(state.shards.on(0, |shard| async move { shard.snapshots().list().await }).await??)
 }
 
 async fn snapshots(State(state): State<ManagementState>) -> Answer<Snapshots> {

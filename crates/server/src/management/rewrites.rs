@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use management::Rewritten;
 use schema::TableId;
 use serde::Deserialize;
-use storage::{RewriteFiles, RewriteRequest, StorageError};
+use storage::{RewriteFiles, RewriteRequest, StorageError, TableError};
 
 use super::ManagementState;
 use super::actions::Target;
@@ -81,10 +81,10 @@ async fn rewrite(
     let done = state.shards.on(shard, move |shard| async move {
         let mut aborted = Vec::new();
         for table in tables {
-            let rewritten = async { shard.table(table)?.rewrite(request).await };
+            let rewritten = async { Ok(shard.table(table)?.rewrite(request).await?) };
             match rewritten.await {
                 // Dropped in the meantime: nothing is left to do.
-                Ok(true) | Err(StorageError::NoTable { .. }) => {}
+                Ok(true) | Err(StorageError::Table(TableError::NoTable { .. })) => {}
                 Ok(false) => aborted.push(table),
                 Err(error) => return Err(error),
             }

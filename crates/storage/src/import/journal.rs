@@ -15,6 +15,7 @@ use manifest::{Edit, Manifest};
 use runtime::Disk;
 use schema::TableId;
 use serde::{Deserialize, Serialize};
+use table::TableError;
 use uuid::Uuid;
 
 use crate::{Layout, StorageError};
@@ -35,15 +36,15 @@ pub(crate) fn begin(
 ) -> Result<PathBuf, StorageError> {
     let directory = directory(layout);
     disk.create_dir_all(&directory)
-        .map_err(|source| StorageError::Disk { act: "create import directory", source })?;
+        .map_err(|source| TableError::Disk { act: "create import directory", source })?;
     let path = directory.join(format!("{}.json", id.simple()));
     write_state(disk, &path, journal)?;
     Ok(path)
 }
 
 /// Forgets a journal, durably.
-pub(crate) fn end(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
-    let fail = |source| StorageError::Disk { act: "delete import journal", source };
+pub(crate) fn end(disk: &dyn Disk, path: &Path) -> Result<(), TableError> {
+    let fail = |source| TableError::Disk { act: "delete import journal", source };
     disk.remove_file(path).map_err(fail)?;
     path.parent().map_or(Ok(()), |directory| disk.sync_dir(directory).map_err(fail))
 }
@@ -55,7 +56,7 @@ pub(crate) fn take_back(
     mut manifests: Vec<Manifest>,
 ) -> Result<Vec<Manifest>, StorageError> {
     let directory = directory(layout);
-    let fail = |source| StorageError::Disk { act: "look for unfinished imports", source };
+    let fail = |source| TableError::Disk { act: "look for unfinished imports", source };
     if !disk.exists(&directory).map_err(fail)? {
         return Ok(manifests);
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | which files of a directory count, and how is one brought in? | the crate `upkeep` |
 //! | what if a crash comes in between? | `journal.rs` |
-//! | how does it become part of a table? | here, and `table/import.rs` |
+//! | how does it become part of a table? | here, and `import.rs` of the crate `table` |
 //!
 //! A file gets a new id and our checksums, and each shard that owns a partition of it lists it; reads
 //! take what is theirs, and compaction splits it.
@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use schema::TableId;
 use sstable::{Descriptor, TableFile};
+use table::ImportTarget;
 use upkeep::{Brought, ImportOptions};
 use uuid::Uuid;
 
 use crate::shard::{Shard, imports};
-use crate::table::ImportTarget;
 use crate::{Shards, StorageError};
 
 /// What an import did.
@@ -53,7 +53,7 @@ impl Shards {
     ) -> Result<ImportSummary, StorageError> {
         let list = move |shard: Rc<Shard>| async move {
             shard.table(table)?;
-            imports::list(shard.shared(), directory).await
+            imports::list(&shard, directory).await
         };
         let sources = self.on_when_free(0, list).await??;
         self.bring_in(table, sources, options).await
@@ -71,7 +71,9 @@ impl Shards {
         table: TableId,
         options: ImportOptions,
     ) -> Result<ImportSummary, StorageError> {
-        let list = move |shard: Rc<Shard>| async move { target(&shard, table)?.list_placed().await };
+        let list = move |shard: Rc<Shard>| async move {
+            Ok::<_, StorageError>(target(&shard, table)?.list_placed().await?)
+        };
         let mut sources = self.on_when_free(0, list).await??;
         // Files that were being written when the directory was listed are known by now, or gone.
         for shard in 0..self.count() {
@@ -97,7 +99,10 @@ impl Shards {
             return Ok(ImportSummary::default());
         }
         let kept = sources.clone();
-        let bring = move |shard: Rc<Shard>| async move { target(&shard, table)?.bring(kept, options).await };
+        let bring = move |shard: Rc<Shard>| async move {
+            let brought = target(&shard, table)?.bring(kept, options).await?;
+            imports::begin(&shard, table, brought).await
+        };
         let (journal, brought) = self.on_when_free(0, bring).await??;
         // The sources go when all is done. No test can break it: both sides know one rule.
         let mut owners = brought.iter().filter_map(|brought| brought.shards.as_ref()).flatten();
@@ -108,7 +113,7 @@ impl Shards {
                 |brought: &&Brought| brought.shards.as_ref().is_none_or(|shards| shards.contains(&shard));
             let files: Vec<Arc<TableFile>> =
                 brought.iter().filter(is_mine).map(|brought| Arc::clone(&brought.file)).collect();
-            let add = move |shard: Rc<Shard>| async move { target(&shard, table)?.add(files).await };
+            let add = move |shard: Rc<Shard>| async move { Ok(target(&shard, table)?.add(files).await?) };
             result = self.on_when_free(shard, add).await.and_then(|added| added);
             if result.is_err() {
                 break;

@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use schema::Schema;
+use table::TableStore;
 
 use super::Shard;
 use crate::StorageError;
-use crate::table::TableStore;
 
 impl Shard {
     /// Takes a newer schema: makes room for new tables, lets go of dropped ones, hands changed
@@ -37,6 +37,6 @@ impl Shard {
             let dropped = failsafe.guarded("a drop of a table", store.drop_all()).await;
             result = result.and(dropped);
         }
-        result
+        Ok(result?)
     }
 }

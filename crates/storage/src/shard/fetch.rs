@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   cursor ── get ──► held by this read ─► read ahead ─► cache ─► not here: Step::Need
-//!   shard  ── fetch ─► somebody reads it already: wait for that
+//!   read   ── fetch ─► somebody reads it already: wait for that
 //!                      else: one read of the disk, checked, decompressed, cached
 //! ```
 //!
@@ -10,181 +10,20 @@
 //! kernel, whose page cache is passed by, does not do it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use cache::{CacheStats, ChunkCache};
-use runtime::{ColdReader, ColdStats};
+use cache::ChunkCache;
 use sstable::{
     Chunk, ChunkId, ChunkNeed, ChunkSource, Component, FileNeed, ReadRow, RowReader, SstableError, TableFile,
 };
-use tokio::sync::Notify;
+use table::{Fetcher, TableError, TableMetrics};
 
-use super::shared::Shared;
+use super::Shard;
 use crate::StorageError;
-use crate::metrics::TableMetrics;
 
 /// How many uncompressed bytes are read ahead at most.
 const READ_AHEAD_BYTES_MAX: usize = cache::READ_AHEAD_BYTES_MAX as usize;
-/// How often who lets reads go first looks whether they are done: nobody waits for a prefetch; a merge that falls
-/// behind makes reads dearer.
-pub(crate) const PATIENCE_OF_PREFETCH: u32 = 20;
-pub(crate) const PATIENCE_OF_MERGES: u32 = 4;
-/// How long it waits each time.
-const PAUSE: Duration = Duration::from_millis(1);
-const _: () = assert!(PATIENCE_OF_MERGES < PATIENCE_OF_PREFETCH, "a merge that falls behind is dear");
-
-impl Shared {
-    /// Gets what a cursor lacks to where it finds it.
-    pub(super) async fn supply(&self, need: FileNeed, held: &HeldChunks) -> Result<(), StorageError> {
-        if self.visits.is_hurried() {
-            // It gives up, and somebody who can wait begins again.
-            return std::future::pending().await;
-        }
-        match need {
-            FileNeed::Chunk(need) => self.fetch(need, held).await,
-            FileNeed::Row(row) => {
-                let read = self.runtime.io.run(move || row.read()).await;
-                *held.row.borrow_mut() = Some(read);
-                Ok(())
-            }
-        }
-    }
-
-    async fn fetch(&self, need: ChunkNeed, held: &HeldChunks) -> Result<(), StorageError> {
-        self.cache.count_miss();
-        HeldChunks::count(&held.metrics.cache_miss_count);
-        let id = need.id;
-        held.note_cold(id);
-        let _waiting = Waiting::begin(&self.fetcher);
-        let chunk_count = held.count_to_read(&need);
-        if chunk_count == 1 {
-            let chunk = self.fetcher.chunk(need, &self.cache).await?;
-            held.chunks.borrow_mut().push((id, chunk));
-            return Ok(());
-        }
-        let chunks = self.fetcher.read(&need, chunk_count).await?;
-        let mut ahead = Vec::with_capacity(chunks.len());
-        for (index, chunk) in (id.index..).zip(chunks) {
-            let id = ChunkId { index, ..id };
-            self.cache.insert(id, chunk.clone());
-            ahead.push((id, chunk));
-        }
-        held.put_ahead(ahead);
-        Ok(())
-    }
-
-    /// What the chunk cache did so far, and the disk for it.
-    pub(super) fn cache_stats(&self) -> CacheStats {
-        let reads = self.fetcher.stats();
-        CacheStats {
-            pinned_bytes: self.cache_share.pinned_bytes() as u64,
-            disk_read_count: reads.read_count,
-            disk_read_bytes: reads.read_bytes,
-            ..self.cache.stats()
-        }
-    }
-}
-
-/// Reads chunks from the disk, each once however many wait for it.
-pub(crate) struct Fetcher {
-    reader: ColdReader,
-    /// Chunks being read.
-    flights: RefCell<HashMap<ChunkId, Rc<Flight>>>,
-    /// How many requests wait for the disk.
-    waiting_count: Cell<usize>,
-}
-
-/// A chunk being read.
-#[derive(Default)]
-struct Flight {
-    chunk: RefCell<Option<Chunk>>,
-    landed: Notify,
-}
-
-impl Fetcher {
-    pub(super) fn new(reader: ColdReader) -> Self {
-        Fetcher { reader, flights: RefCell::default(), waiting_count: Cell::new(0) }
-    }
-
-    /// For who reads much and is in no hurry: waits until no request waits for the disk, `patience` times
-    /// [`PAUSE`] at most.
-    pub(crate) async fn let_reads_go_first(&self, patience: u32) {
-        for _ in 0..patience {
-            if self.waiting_count.get() == 0 {
-                return;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    fn stats(&self) -> ColdStats {
-        self.reader.stats()
-    }
-
-    /// The chunk, by a read of the disk or by somebody else's that is under way.
-    async fn chunk(&self, need: ChunkNeed, cache: &ChunkCache) -> Result<Chunk, StorageError> {
-        loop {
-            let flight = self.flights.borrow().get(&need.id).cloned();
-            let Some(flight) = flight else { break };
-            let landed = flight.landed.notified();
-            landed.await;
-            if let Some(chunk) = flight.chunk.borrow().clone() {
-                return Ok(chunk);
-            }
-            // Whoever read it failed, or went away. The next one to ask learns why.
-        }
-        let flight = Rc::new(Flight::default());
-        let other = self.flights.borrow_mut().insert(need.id, Rc::clone(&flight));
-        assert!(other.is_none(), "a chunk is read once at a time");
-        let landing = Landing { fetcher: self, id: need.id, flight };
-        let mut chunks = self.read(&need, 1).await?;
-        let Some(chunk) = chunks.pop() else { unreachable!("an extent holds at least one chunk") };
-        cache.insert(need.id, chunk.clone());
-        *landing.flight.chunk.borrow_mut() = Some(chunk.clone());
-        Ok(chunk)
-    }
-
-    /// Reads a chunk and up to `count - 1` that follow it, in one go.
-    pub(super) async fn read(&self, need: &ChunkNeed, count: usize) -> Result<Vec<Chunk>, StorageError> {
-        let extent = need.extent(count)?;
-        let raw = self.reader.read(&extent.file, extent.offset, extent.bytes).await;
-        let raw = raw.map_err(SstableError::Disk)?;
-        Ok(need.decode(&extent, &raw)?)
-    }
-}
-
-/// The time in which a request waits for the disk.
-struct Waiting<'a>(&'a Fetcher);
-
-impl<'a> Waiting<'a> {
-    fn begin(fetcher: &'a Fetcher) -> Self {
-        fetcher.waiting_count.set(fetcher.waiting_count.get() + 1);
-        Waiting(fetcher)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting_count.set(self.0.waiting_count.get().saturating_sub(1));
-    }
-}
-
-/// Ends a flight, whatever becomes of who reads.
-struct Landing<'a> {
-    fetcher: &'a Fetcher,
-    id: ChunkId,
-    flight: Rc<Flight>,
-}
-
-impl Drop for Landing<'_> {
-    fn drop(&mut self) {
-        self.fetcher.flights.borrow_mut().remove(&self.id);
-        self.flight.landed.notify_waiters();
-    }
-}
 
 /// The cache, and the chunks fetched for the step that is being tried. They stay until it is done,
 /// however small the cache is: a row may lie across more chunks than the cache holds.
@@ -221,6 +60,48 @@ impl HeldChunks {
             courses: RefCell::new(Vec::new()),
             cold_files: RefCell::new(Vec::new()),
         }
+    }
+
+    /// Gets what a cursor lacks to where it finds it.
+    ///
+    /// # Errors
+    /// The disk failed, or what it gave is damaged.
+    pub(super) async fn supply(&self, need: FileNeed, shard: &Shard) -> Result<(), StorageError> {
+        if shard.visits.is_hurried() {
+            // It gives up, and somebody who can wait begins again.
+            return std::future::pending().await;
+        }
+        match need {
+            FileNeed::Chunk(need) => Ok(self.fetch(need, &shard.shared.fetcher).await?),
+            FileNeed::Row(row) => {
+                let read = shard.shared.runtime.io.run(move || row.read()).await;
+                *self.row.borrow_mut() = Some(read);
+                Ok(())
+            }
+        }
+    }
+
+    async fn fetch(&self, need: ChunkNeed, fetcher: &Fetcher) -> Result<(), TableError> {
+        self.cache.count_miss();
+        Self::count(&self.metrics.cache_miss_count);
+        let id = need.id;
+        self.note_cold(id);
+        let _waiting = fetcher.begin_wait();
+        let chunk_count = self.count_to_read(&need);
+        if chunk_count == 1 {
+            let chunk = fetcher.chunk(need, &self.cache).await?;
+            self.chunks.borrow_mut().push((id, chunk));
+            return Ok(());
+        }
+        let chunks = fetcher.read(&need, chunk_count).await?;
+        let mut ahead = Vec::with_capacity(chunks.len());
+        for (index, chunk) in (id.index..).zip(chunks) {
+            let id = ChunkId { index, ..id };
+            self.cache.insert(id, chunk.clone());
+            ahead.push((id, chunk));
+        }
+        self.put_ahead(ahead);
+        Ok(())
     }
 
     fn note_cold(&self, id: ChunkId) {

@@ -7,11 +7,8 @@
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
+use table::{Shared, TableStore, Tables};
 use tokio::sync::Notify;
-
-use super::shared::Shared;
-use super::tables::Tables;
-use crate::table::TableStore;
 
 /// Strategies are asked so often.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -61,8 +58,7 @@ impl Housekeeper {
 
 /// Has a worker look at each table that has files and none.
 fn ask_strategies(tables: &[Rc<TableStore>]) {
-    let is_at_rest =
-        |store: &&Rc<TableStore>| !store.files().look().is_empty() && !store.compaction().is_going();
+    let is_at_rest = |store: &&Rc<TableStore>| !store.files().look().is_empty() && !store.is_compacting();
     tables.iter().filter(is_at_rest).for_each(|store| store.start_compaction());
 }
 

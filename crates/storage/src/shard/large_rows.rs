@@ -46,7 +46,7 @@ impl<C: RowConsumer> Reading<'_, C> {
             // Somebody who can wait begins again.
             return std::future::pending().await;
         }
-        let done = self.shard.runtime.io.run(work).await;
+        let done = self.shard.shared.runtime.io.run(work).await;
         self.piece = Piece::of_turn();
         done
     }

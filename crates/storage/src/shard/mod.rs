@@ -4,16 +4,13 @@
 //! Other shards reach this one by a visit or by sending it work ([`crate::ShardHandle`]); flush and
 //! compaction run elsewhere over immutable inputs and come back as one message.
 //!
-//! A shard has what its tables share ([`shared::Shared`]): log, cache, budgets, mailbox. What is done with one table is
-//! done by the table (`crate::table`).
+//! A shard has its tables and what they share ([`Shared`]): log, cache, budgets. What is done with one table is done by
+//! the table (the crate `table`).
 //!
 //! | a reader asks | file |
 //! |---|---|
-//! | what do tables share? | `shared.rs` |
-//! | which tables are there? | `tables.rs` |
 //! | how does the shard learn of a new schema? | `definitions.rs` |
 //! | how is a write taken? | `write.rs` |
-//! | when does one wait for room? | `write_room.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
 //! | where may a partition live? | `sources.rs` |
@@ -22,77 +19,57 @@
 //! | how many tombstones may a read come upon? | `tombstones.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how do they come before anybody asks? | `prefetch.rs` |
-//! | how much memory has the cache? | `cache_share.rs` |
-//! | what becomes of files that come and go? | `kept_files.rs` |
-//! | what have all compactions in common? | `compactor.rs` |
 //! | what happens as time goes by? | `housekeeping.rs` |
-//! | what when the disk fails? | `faults.rs` |
-//! | which snapshots are there, what is set aside? | `snapshots.rs`, `quarantined.rs` |
+//! | what is set aside? | `quarantined.rs` |
 //! | how do files come from elsewhere? | `imports.rs` |
 //! | which table is being emptied on all shards? | `truncation.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
-//! | what must not be cut off by a panic? | `vital.rs` |
 
-mod cache_share;
-mod compactor;
 mod definitions;
-mod faults;
-pub(crate) mod fetch;
+mod fetch;
 mod housekeeping;
 pub(crate) mod imports;
-mod kept_files;
 mod large_rows;
 mod point;
-pub(crate) mod prefetch;
+mod prefetch;
 mod quarantined;
 mod read;
-pub(crate) mod read_memory;
+mod read_memory;
 mod read_row;
 mod read_trace;
 mod scan;
-pub(crate) mod shared;
-pub(crate) mod snapshots;
 mod sources;
-mod tables;
 mod tombstones;
 mod truncation;
 mod visit;
-mod vital;
 mod write;
-pub(crate) mod write_room;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-use cache::{CacheStats, ChunkCache};
+use cache::CacheStats;
 use commitlog::CommitLog;
 use compaction::{CompactionControl, CompactionRequest};
 use manifest::Manifest;
 use ring::Sharding;
 use runtime::{ColdReader, Runtime};
-use schema::{Schema, Table, TableId};
+use schema::{Schema, TableId};
+use table::{
+    CommitFailurePolicy, Compactor, FileRegistry, Health, Share, Shared, SharedSeed, SnapshotOptions,
+    Snapshots, TableError, TableSeed, TableStore, Tables, Timestamps,
+};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::files::FileRegistry;
-use crate::health::{CommitFailurePolicy, Health, is_full};
-use crate::table::{TableSeed, TableStore};
-use crate::timestamps::Timestamps;
 use crate::{Layout, StorageError, StorageOptions};
 
 use prefetch::Prefetcher;
-use shared::Shared;
-use tables::Tables;
 pub(crate) use visit::VisitingWrite;
 
-pub use compactor::Compactor;
 pub use point::{PointReads, PointReadsSent};
-pub use prefetch::{PrefetchState, PrefetchStats};
-pub use snapshots::Snapshots;
 pub use truncation::TruncationNote;
 pub use write::{Outcomes, Unit, Wait};
 
@@ -106,6 +83,10 @@ const _: () = assert!(SPARE_SEGMENTS_MAX >= 1, "a log that goes on has a segment
 pub struct Shard {
     shared: Rc<Shared>,
     tables: Rc<Tables>,
+    options: Arc<StorageOptions>,
+    layout: Layout,
+    /// Of other shards' threads.
+    visits: visit::Visits,
     schema: RefCell<Arc<Schema>>,
     /// What reads that are under way work in.
     read_memory: read_memory::ReadMemory,
@@ -137,14 +118,6 @@ pub(crate) struct ShardContext {
 }
 
 impl ShardContext {
-    /// Where a shard writes files of a table.
-    ///
-    /// # Errors
-    /// Nowhere, any more.
-    pub(crate) fn table_directory(&self, shard: usize, table: &Table) -> Result<PathBuf, StorageError> {
-        Ok(Layout::table_in(self.health.write_directory(shard)?, table))
-    }
-
     /// The part of the memtable budget that is each shard's.
     pub(crate) fn memtable_budget(&self) -> usize {
         self.options.memtable_bytes / self.sharding.shard_count()
@@ -155,6 +128,19 @@ impl ShardContext {
 fn spare_segments_max(options: &StorageOptions, sharding: Sharding) -> usize {
     let share = options.log_bytes / sharding.shard_count() as u64 / LOG_PART_SPARE;
     (share / u64::from(options.segment_bytes)).clamp(1, SPARE_SEGMENTS_MAX) as usize
+}
+
+/// The part of the node's memory and disk that the tables of a shard have.
+fn share(options: &StorageOptions, shard_count: usize, taken_bytes: usize) -> Share {
+    // A few segments always are.
+    let log_bytes_min = 4 * u64::from(options.segment_bytes);
+    Share {
+        memtable_bytes: options.memtable_bytes / shard_count,
+        taken_bytes,
+        cache_bytes: options.cache_bytes / shard_count,
+        cache_borrows: options.cache_borrows,
+        log_bytes: (options.log_bytes / shard_count as u64).max(log_bytes_min),
+    }
 }
 
 impl Shard {
@@ -190,31 +176,23 @@ impl Shard {
         assert!(is_above, "a log begins behind all that the manifest says is in files");
         let mut manifest = seed.manifest;
         if !manifest.state().keeps_roster && log.has_roster() {
-            match manifest.with_roster().write().map_err(StorageError::from) {
+            match manifest.with_roster().write().map_err(TableError::from) {
                 Ok(next) => manifest = next,
                 // The next start has time for it too.
-                Err(error) if is_full(&error) => {}
-                Err(error) => return Err(error),
+                Err(error) if error.is_full() => {}
+                Err(error) => return Err(error.into()),
             }
         }
         let shard_count = sharding.shard_count();
         let reader = ColdReader::start(&*runtime.disk, &runtime.io)
-            .map_err(|source| StorageError::Disk { act: "set up io_uring", source })?;
-        let merge_bytes = options.merge_bytes / options.concurrent_compactors.max(1);
-        let memtable_budget = options.memtable_bytes / shard_count;
+            .map_err(|source| TableError::Disk { act: "set up io_uring", source })?;
         let is_known = |(id, _): &(&TableId, &TableSeed)| schema.table_by_id(**id).is_some();
         let known = seed.tables.iter().filter(is_known);
-        let memtable_bytes = known.map(|(_, seed)| seed.memtable.memory_bytes()).sum();
+        let taken_bytes = known.map(|(_, seed)| seed.memtable.memory_bytes()).sum();
         let tables = Rc::new(Tables::default());
-        let shared = Rc::new(Shared {
+        let shared = SharedSeed {
             index,
             sharding,
-            cache: Rc::new(ChunkCache::new(options.cache_bytes / shard_count)),
-            cache_share: cache_share::CacheShare::new(
-                options.cache_bytes / shard_count,
-                options.cache_borrows.then_some(memtable_budget),
-            ),
-            fetcher: fetch::Fetcher::new(reader),
             timestamps: Timestamps::new(
                 Arc::clone(&runtime.clock),
                 index,
@@ -222,29 +200,37 @@ impl Shard {
                 seed.last_timestamp,
                 timestamp_floor,
             ),
-            compactor: Compactor::new(compaction, &runtime, &layout, index, merge_bytes),
-            room: write_room::WriteRoom::new(memtable_budget, memtable_bytes),
+            compactor: Compactor::new(
+                compaction,
+                &runtime,
+                layout.compaction_history(index),
+                options.merge_bytes / options.concurrent_compactors.max(1),
+            ),
+            share: share(&options, shard_count, taken_bytes),
+            snapshot_options: SnapshotOptions {
+                is_automatic: options.auto_snapshot,
+                spell_table: options.spell_table,
+            },
+            directories: layout.tables().clone(),
             runtime,
-            options,
-            layout,
             registry,
             health,
             log,
-            manifest: tokio::sync::Mutex::new(manifest),
-            left_out: faults::LeftOut::default(),
-            visits: visit::Visits::default(),
-            tables: Rc::downgrade(&tables),
-            is_stopping: Cell::new(false),
-        });
+            manifest,
+            reader,
+        };
+        let shared = Shared::new(shared, &tables);
         let mut seeds = seed.tables;
         for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
             let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()), &shared);
             tables.add(table.id(), store);
         }
-        // The budget is asked of one figure. No test can break it: both are taken of the same seed.
-        assert_eq!(memtable_bytes, tables.memtable_bytes(), "what was replayed counts as taken");
+        shared.hold_to_sum(&tables);
         let shard = Rc::new(Shard {
-            read_memory: read_memory::ReadMemory::new(shared.options.read_bytes / shard_count),
+            read_memory: read_memory::ReadMemory::new(options.read_bytes / shard_count),
+            options,
+            layout,
+            visits: visit::Visits::default(),
             schema: RefCell::new(schema),
             periods_changed: Rc::default(),
             log_segment: Cell::new(0),
@@ -267,7 +253,7 @@ impl Shard {
 
     /// Where the node's files are.
     pub fn layout(&self) -> &Layout {
-        &self.shared.layout
+        &self.layout
     }
 
     /// The schema in force here.
@@ -296,11 +282,6 @@ impl Shard {
         self.shared.room.taken_bytes()
     }
 
-    /// How many tombstones a read of the table may come upon.
-    pub fn tombstone_thresholds(&self, table: &Table) -> ::read::TombstoneThresholds {
-        self.shared.tombstone_thresholds(table)
-    }
-
     /// What the chunk cache did so far, and the disk for it.
     pub fn cache_stats(&self) -> CacheStats {
         self.shared.cache_stats()
@@ -323,7 +304,7 @@ impl Shard {
 
     /// The note that a table is being emptied on all shards.
     pub fn truncation_note(&self) -> TruncationNote<'_> {
-        TruncationNote(&self.shared)
+        TruncationNote(self)
     }
 
     /// A table here: the way to all that is done with it.
@@ -332,7 +313,7 @@ impl Shard {
     /// There is none, or a promise was broken and nothing is done any more.
     pub fn table(&self, table: TableId) -> Result<Rc<TableStore>, StorageError> {
         self.shared.runtime.failsafe.check()?;
-        self.tables.get(table).ok_or(StorageError::NoTable { table })
+        self.tables.get(table).ok_or_else(|| TableError::NoTable { table }.into())
     }
 
     /// Which tables have which of the files here.
@@ -354,7 +335,7 @@ impl Shard {
     /// # Errors
     /// The disk failed; nothing is lost, the log keeps what is not in a file.
     pub async fn flush(&self, table: TableId) -> Result<(), StorageError> {
-        self.table(table)?.flush().await
+        Ok(self.table(table)?.flush().await?)
     }
 
     /// Writes all memtables out and waits for it.
@@ -370,7 +351,7 @@ impl Shard {
             }
         }
         self.shared.discard_flushed_log().await;
-        written
+        Ok(written?)
     }
 
     /// Merges all files of a table and waits for it (`nodetool compact`).
@@ -378,7 +359,7 @@ impl Shard {
     /// # Errors
     /// A file is damaged or the disk failed; the inputs stay.
     pub async fn compact(&self, table: TableId) -> Result<(), StorageError> {
-        self.table(table)?.compact(&CompactionRequest::default()).await
+        Ok(self.table(table)?.compact(&CompactionRequest::default()).await?)
     }
 
     /// Empties this shard's part of a table: everything written before goes, in one step.
@@ -387,7 +368,7 @@ impl Shard {
     /// There is no such table, or it is dropped meanwhile; or the manifest could not be written, and the table is as
     /// before, on the disk.
     pub async fn truncate(&self, table: TableId) -> Result<(), StorageError> {
-        self.table(table)?.truncate().await
+        Ok(self.table(table)?.truncate().await?)
     }
 
     /// Refuses writes from now on, then writes everything out. Reads go on.
@@ -398,7 +379,7 @@ impl Shard {
         self.shared.begin_stop();
         self.flush_all().await?;
         Prefetcher::of(self).note_hot().await;
-        self.shared.close_log().await
+        Ok(self.shared.close_log().await?)
     }
 
     /// Writes everything out and takes nothing more: the way to a clean stop.
@@ -410,16 +391,14 @@ impl Shard {
         self.shared.begin_stop();
         Prefetcher::of(self).note_hot().await;
         let closed = self.shared.close_log().await;
-        flushed.and(closed)
+        flushed.and(closed.map_err(StorageError::from))
     }
 }
 
 /// Begins what a shard does by itself.
 fn begin(shard: &Shard) {
     let (shared, tables) = (&shard.shared, &shard.tables);
-    shared.account_files();
-    shared.watch_log();
-    shared.watch_left_out();
+    shared.begin();
     // What recovery replayed, so that the old log segments can go.
     tables.flush_written();
     if !shared.room.is_flushing() {

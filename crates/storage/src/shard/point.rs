@@ -81,7 +81,7 @@ impl Shard {
                     merged.as_ref().map(RowInPlace::Encoded)
                 }
             };
-            if self.shared.is_to_be_told(tombstone_count, reads.table) {
+            if self.is_to_be_told(tombstone_count, reads.table) {
                 return ControlFlow::Continue(());
             }
             store.metrics().note_slice(now, u64::from(row.is_some()), tombstone_count);
@@ -99,6 +99,6 @@ impl Shard {
         show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) {
         let shown_count = self.point_reads(reads, show);
-        self.shared.visits.add(shown_count);
+        self.visits.add(shown_count);
     }
 }

@@ -11,24 +11,20 @@
 //! What is hot is kept beside the manifest, written at a stop and every ten minutes. It is a hint: runs that
 //! do not fit the files of today are ignored; without it a table that asks for `HOT` gets its index pages.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manifest::state_file::{read_state, write_state_below};
-use schema::{Prefetch, Table};
+use schema::Prefetch;
 use serde::{Deserialize, Serialize};
 use sstable::{ChunkId, ChunkNeed, Component, TableFile};
+use table::{PATIENCE_OF_PREFETCH, Shared, TableError, TableStore, Tables};
 use uuid::Uuid;
 
 use super::Shard;
-use super::fetch::PATIENCE_OF_PREFETCH;
-use super::shared::Shared;
-use super::tables::Tables;
-use crate::StorageError;
-use crate::table::TableStore;
+use crate::Layout;
 
 /// How many uncompressed bytes are read at once, if that is more than a chunk.
 const PIECE_BYTES: usize = 128 << 10;
@@ -36,95 +32,6 @@ const PIECE_BYTES: usize = 128 << 10;
 const NOTE_EVERY: Duration = Duration::from_secs(600);
 /// Of how many runs of chunks at most.
 const HOT_RUN_COUNT_MAX: usize = 1 << 16;
-
-/// How far it is with a table on a shard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PrefetchState {
-    /// All that was to come is there.
-    Done,
-    /// As much as there was room for.
-    Full,
-    /// The node has just started, or nobody told it to begin.
-    #[default]
-    NotBegun,
-    /// It goes on.
-    Going,
-}
-
-/// What of a table came into memory after the start, before anybody asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PrefetchStats {
-    /// What the table asks for.
-    pub wanted: Prefetch,
-    /// How far it is; of several shards, the one that has most to do.
-    pub state: PrefetchState,
-    /// Chunks that are to come.
-    pub planned_chunks: u64,
-    /// Chunks that came.
-    pub read_chunks: u64,
-    /// Bytes of them.
-    pub read_bytes: u64,
-}
-
-impl PrefetchStats {
-    /// Adds what another shard says.
-    pub fn add(&mut self, other: &PrefetchStats) {
-        // Adding to nothing is taking over.
-        let is_first = self.wanted.is_none();
-        self.state = if is_first { other.state } else { self.state.max(other.state) };
-        self.wanted = other.wanted;
-        self.planned_chunks += other.planned_chunks;
-        self.read_chunks += other.read_chunks;
-        self.read_bytes += other.read_bytes;
-    }
-}
-
-/// The part of a table's metrics that this is about.
-#[derive(Debug, Default)]
-pub(crate) struct PrefetchProgress {
-    state: Cell<PrefetchState>,
-    planned_chunks: Cell<u64>,
-    read_chunks: Cell<u64>,
-    read_bytes: Cell<u64>,
-}
-
-impl PrefetchProgress {
-    /// So many chunks are to come.
-    fn begin(&self, planned_chunks: u64) {
-        self.planned_chunks.set(planned_chunks);
-        self.state.set(PrefetchState::Going);
-    }
-
-    /// One has come.
-    fn note_chunk(&self, bytes: usize) {
-        self.read_chunks.set(self.read_chunks.get().wrapping_add(1));
-        self.read_bytes.set(self.read_bytes.get().wrapping_add(bytes as u64));
-    }
-
-    /// There is no room for more.
-    fn note_full(&self) {
-        self.state.set(PrefetchState::Full);
-    }
-
-    /// No more is to come.
-    fn end(&self) {
-        if self.state.get() == PrefetchState::Going {
-            self.state.set(PrefetchState::Done);
-        }
-    }
-
-    /// `None` when the table asks for nothing.
-    pub(crate) fn stats(&self, table: &Table) -> Option<PrefetchStats> {
-        let wanted = table.options().caching.prefetch;
-        (!wanted.is_none()).then(|| PrefetchStats {
-            wanted,
-            state: self.state.get(),
-            planned_chunks: self.planned_chunks.get(),
-            read_chunks: self.read_chunks.get(),
-            read_bytes: self.read_bytes.get(),
-        })
-    }
-}
 
 /// Neighbouring chunks.
 #[derive(Clone, Debug)]
@@ -152,6 +59,7 @@ struct HotRecord {
 pub(super) struct Prefetcher {
     shared: Rc<Shared>,
     tables: Rc<Tables>,
+    layout: Layout,
 }
 
 impl Shard {
@@ -175,7 +83,11 @@ impl Shard {
 impl Prefetcher {
     /// For the tables of that shard.
     pub(super) fn of(shard: &Shard) -> Self {
-        Prefetcher { shared: Rc::clone(&shard.shared), tables: Rc::clone(&shard.tables) }
+        Prefetcher {
+            shared: Rc::clone(&shard.shared),
+            tables: Rc::clone(&shard.tables),
+            layout: shard.layout.clone(),
+        }
     }
 
     async fn run(&self) {
@@ -231,7 +143,7 @@ impl Prefetcher {
         }
         match self.read_piece(store, run, count).await {
             Ok(is_there) => is_there,
-            Err(StorageError::ShuttingDown) => false,
+            Err(TableError::ShuttingDown) => false,
             Err(error) => {
                 // Whoever needs it will learn of it.
                 tracing::warn!(%error, table = store.table().name(), "a table file is not brought into memory");
@@ -241,12 +153,7 @@ impl Prefetcher {
     }
 
     /// Reads so many chunks of a run; `false` when the file is gone.
-    async fn read_piece(
-        &self,
-        store: &TableStore,
-        run: &mut Run,
-        count: usize,
-    ) -> Result<bool, StorageError> {
+    async fn read_piece(&self, store: &TableStore, run: &mut Run, count: usize) -> Result<bool, TableError> {
         assert!((1..=run.count as usize).contains(&count), "a piece is of its run");
         let id = ChunkId { file: run.file.number(), component: run.component, index: run.first };
         let need = ChunkNeed { file: Arc::clone(&run.file), id };
@@ -274,8 +181,8 @@ impl Prefetcher {
         Ok(true)
     }
 
-    async fn read_hot(&self) -> Result<Option<HotRecord>, StorageError> {
-        let (disk, path) = (Arc::clone(&self.shared.runtime.disk), self.shared.layout.hot(self.shared.index));
+    async fn read_hot(&self) -> Result<Option<HotRecord>, TableError> {
+        let (disk, path) = (Arc::clone(&self.shared.runtime.disk), self.layout.hot(self.shared.index));
         Ok(self.shared.runtime.io.run(move || read_state(&*disk, &path)).await?)
     }
 
@@ -287,7 +194,7 @@ impl Prefetcher {
         }
         let files: Vec<_> = stores.iter().flat_map(|store| store.files().all().to_vec()).collect();
         let record = HotRecord::of(&files, self.shared.cache.asked_again());
-        let (disk, path) = (Arc::clone(&self.shared.runtime.disk), self.shared.layout.hot(self.shared.index));
+        let (disk, path) = (Arc::clone(&self.shared.runtime.disk), self.layout.hot(self.shared.index));
         let written = self.shared.runtime.io.run(move || write_state_below(&*disk, &path, &record)).await;
         if let Err(error) = written {
             tracing::warn!(%error, "what is hot is not kept for the next start");

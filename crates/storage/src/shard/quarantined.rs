@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runtime::{Disk, EntryKind};
+use table::{QUARANTINE, TableError};
 
 use super::Shard;
 use crate::StorageError;
-use crate::table::QUARANTINE;
 
 impl Shard {
     /// Table files that were set aside, by their Data.
@@ -15,7 +15,7 @@ impl Shard {
     /// # Errors
     /// The disk fails.
     pub async fn quarantined(&self) -> Result<Vec<PathBuf>, StorageError> {
-        let (disk, directories) = (Arc::clone(&self.runtime().disk), self.layout().all_data_directories());
+        let (disk, directories) = (Arc::clone(&self.runtime().disk), self.layout().tables().all());
         let list = move || {
             let mut found = Vec::new();
             for data in &directories {
@@ -29,7 +29,7 @@ impl Shard {
 
 /// Adds what lies in the quarantines of all tables below a directory.
 fn list_quarantined(disk: &dyn Disk, data: &Path, found: &mut Vec<PathBuf>) -> Result<(), StorageError> {
-    let fail = |source| StorageError::Disk { act: "list set aside files", source };
+    let fail = |source| TableError::Disk { act: "list set aside files", source };
     let names = |path: &Path| -> Result<Vec<String>, StorageError> {
         let kind = disk.metadata(path).map_err(fail)?.map(|entry| entry.kind);
         if kind != Some(EntryKind::Directory) {

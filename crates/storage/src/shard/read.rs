@@ -16,14 +16,14 @@ use rows::{
     UnfilteredCursor,
 };
 use runtime::{Piece, Plant, trace};
+use table::{RowVersions, Shared, TableStore};
+use types::Token;
 
 use super::Shard;
 use super::fetch::HeldChunks;
 use super::read_trace::activity;
 use super::scan::SingleRowsScanned;
-use super::shared::Shared;
 use super::sources::Source;
-use crate::table::{RowVersions, TableStore};
 use crate::{KEYS_TOGETHER, StorageError};
 
 /// Steps after which a long read lets others on the shard go first.
@@ -39,7 +39,7 @@ impl Shard {
     /// # Errors
     /// A file that may hold what is asked for is damaged, or the disk failed.
     pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
-        let page = || LivePage::new(command, self.shared.options.tombstones);
+        let page = || LivePage::new(command, self.options.tombstones);
         let mut page = self.read_into(command, page).await?;
         if self.shared.runtime.plants.has(Plant::ShortRead) {
             page.next = None;
@@ -53,7 +53,7 @@ impl Shard {
     /// # Errors
     /// As [`Shard::read`].
     pub async fn read_unfiltered(&self, command: &ReadCommand) -> Result<UnfilteredPage, StorageError> {
-        self.read_into(command, || UnfilteredRows::new(command, self.shared.options.tombstones)).await
+        self.read_into(command, || UnfilteredRows::new(command, self.options.tombstones)).await
     }
 
     /// The hash of what [`Shard::read_unfiltered`] gives: replicas that have the same need not say it.
@@ -61,7 +61,7 @@ impl Shard {
     /// # Errors
     /// As [`Shard::read`].
     pub async fn read_digest(&self, command: &ReadCommand) -> Result<PageDigest, StorageError> {
-        self.read_into(command, || Digester::new(command, self.shared.options.tombstones)).await
+        self.read_into(command, || Digester::new(command, self.options.tombstones)).await
     }
 
     /// Reads until a consumer is full. Another one begins anew when a file was left out meanwhile.
@@ -76,7 +76,7 @@ impl Shard {
             let _room = self.read_memory.enter(store.read_bytes()).await;
             let started = self.shared.runtime.clock.elapsed();
             trace::note(|| activity(&store, command));
-            let mut reading = Reading::new(&self.shared, &store, command, consumer());
+            let mut reading = Reading::new(self, &store, command, consumer());
             let outcome = match &command.target {
                 ReadTarget::Keys(keys) => reading.keys(keys).await,
                 // Boxed, so that a read of one row needs no room for it; so is what else it seldom comes to.
@@ -95,15 +95,25 @@ impl Shard {
                     return Ok(reading.consumer.finish());
                 }
                 // Each time there is one file less.
-                Err(error) => self.read_failed(&store, error)?,
+                Err(error) => read_failed(&self.shared, &store, error)?,
             }
         }
     }
 }
 
+/// A read of a table failed. Under `best_effort` it is tried again without the file that is to blame.
+fn read_failed(shard: &Shared, store: &Rc<TableStore>, error: StorageError) -> Result<(), StorageError> {
+    let StorageError::Table(error) = error else { return Err(error) };
+    shard.note_fault("read", &error);
+    match shard.health.answers_from_the_rest() && store.leave_out(&error) {
+        true => Ok(()),
+        false => Err(error.into()),
+    }
+}
+
 /// A read under way.
 pub(super) struct Reading<'a, C> {
-    pub(super) shard: &'a Shared,
+    pub(super) shard: &'a Shard,
     pub(super) store: &'a TableStore,
     pub(super) command: &'a ReadCommand,
     /// Who takes the rows.
@@ -122,13 +132,13 @@ pub(super) struct Reading<'a, C> {
 }
 
 impl<'a, C: RowConsumer> Reading<'a, C> {
-    fn new(shard: &'a Shared, store: &'a TableStore, command: &'a ReadCommand, consumer: C) -> Self {
+    fn new(shard: &'a Shard, store: &'a TableStore, command: &'a ReadCommand, consumer: C) -> Self {
         Reading {
             shard,
             store,
             command,
             consumer,
-            chunks: Rc::new(HeldChunks::new(&shard.cache, store.metrics())),
+            chunks: Rc::new(HeldChunks::new(&shard.shared.cache, store.metrics())),
             reversed: command.reversed && matches!(command.target, ReadTarget::Keys(_)),
             place_count: Cell::new(1),
             row_bytes_max: 0,
@@ -220,7 +230,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
     /// What a partition still has to give behind a position. Is the consumer full?
     async fn rest_of_partition(&mut self, resume: &ReadPosition) -> Result<bool, StorageError> {
         let Some(last) = &resume.clustering else { return Ok(false) };
-        if self.shard.sharding.shard_of(resume.key.token) != self.shard.index {
+        if !self.owns(resume.key.token) {
             return Ok(false);
         }
         let comparator = ClusteringComparator::new(Arc::clone(self.command.table.clustering_types()));
@@ -250,7 +260,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
             }
             let is_full = match step {
                 Step::Need(Lack::Source(need)) => {
-                    Box::pin(self.shard.supply(need, &self.chunks)).await?;
+                    Box::pin(self.chunks.supply(need, self.shard)).await?;
                     false
                 }
                 Step::Need(Lack::Merged(versions)) => {
@@ -279,7 +289,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
     /// Begins a partition, unless it is another shard's. `false` when there is no room for it.
     async fn begin(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Result<bool, StorageError> {
         let PartitionHeader { key, deletion, static_row } = header;
-        if self.shard.sharding.shard_of(key.token) != self.shard.index {
+        if !self.owns(key.token) {
             return Ok(true);
         }
         let static_row = match static_row {
@@ -287,6 +297,12 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
             None => None,
         };
         Ok(self.consumer.begin(Begun { key, deletion, static_row, resumed })?)
+    }
+
+    /// Is a partition of that token its shard's?
+    pub(super) fn owns(&self, token: Token) -> bool {
+        let shared = &self.shard.shared;
+        shared.sharding.shard_of(token) == shared.index
     }
 
     async fn count_step(&mut self) {

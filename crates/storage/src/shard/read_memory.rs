@@ -6,26 +6,19 @@
 //!
 //! Those that take little do not stand behind those that take much: they have a part for themselves.
 
-use std::cell::Cell;
-
+use table::ReadBytes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// What a read is taken for as long as nothing is known of its table.
-const UNKNOWN_BYTES: usize = 64 << 10;
 /// Reads of up to so many bytes have a part of the memory for themselves: one part in so many.
 const SMALL_BYTES: usize = 256 << 10;
 const SMALL_PART: usize = 4;
-/// For each place, beside rows: a chunk, and what it is decompressed from.
-const PLACE_BYTES: usize = 32 << 10;
-/// A row is there as it comes, decoded and merged.
-const ROW_COPIES: usize = 3;
 /// A shard has so much in any case.
 const BYTES_MIN: usize = 1 << 20;
 const KIB: usize = 1 << 10;
 const _: () = assert!(SMALL_PART > 1, "large reads have the most of it");
 const _: () =
     assert!(SMALL_BYTES <= BYTES_MIN / SMALL_PART, "the part of small reads has room for each of them");
-const _: () = assert!(UNKNOWN_BYTES <= SMALL_BYTES, "a read of which nothing is known is small");
+const _: () = assert!(ReadBytes::UNKNOWN <= SMALL_BYTES, "a read of which nothing is known is small");
 
 /// Memory that the reads of a shard work in; of each kind, first come, first served.
 #[derive(Debug)]
@@ -42,10 +35,6 @@ struct Part {
     kibibytes: u32,
 }
 
-/// What a read of a table is taken for: as much as one took of late.
-#[derive(Debug)]
-pub(crate) struct ReadBytes(Cell<usize>);
-
 impl ReadMemory {
     /// Memory of so many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
@@ -56,7 +45,7 @@ impl ReadMemory {
 
     /// Waits for room for one more read. One that takes more than there is has all of it.
     pub(crate) async fn enter(&self, expected: &ReadBytes) -> SemaphorePermit<'_> {
-        let bytes = expected.0.get();
+        let bytes = expected.get();
         let part = if bytes <= SMALL_BYTES { &self.small } else { &self.large };
         part.enter(bytes).await
     }
@@ -75,21 +64,6 @@ impl Part {
             Ok(room) => room,
             Err(_) => self.free.acquire_many(wanted).await.expect("nobody closes it"),
         }
-    }
-}
-
-impl Default for ReadBytes {
-    fn default() -> Self {
-        ReadBytes(Cell::new(UNKNOWN_BYTES))
-    }
-}
-
-impl ReadBytes {
-    /// Notes that a read from so many places, of rows of so many bytes at most, is over.
-    pub(crate) fn learn(&self, place_count: usize, row_bytes_max: usize) {
-        let bytes = place_count * (PLACE_BYTES + ROW_COPIES * row_bytes_max);
-        let before = self.0.get();
-        self.0.set(bytes.max(before - before / 16));
     }
 }
 
@@ -124,14 +98,5 @@ mod tests {
         let huge = ReadBytes::default();
         huge.learn(100, 1 << 20);
         assert!(pin!(memory.enter(&huge)).poll(&mut Context::from_waker(Waker::noop())).is_ready());
-    }
-
-    #[test]
-    fn what_reads_take_is_forgotten_bit_by_bit() {
-        let expected = ReadBytes::default();
-        expected.learn(10, 1 << 20);
-        let large = expected.0.get();
-        (0..100).for_each(|_| expected.learn(1, 100));
-        assert!(expected.0.get() < large / 100, "{} of {large}", expected.0.get());
     }
 }

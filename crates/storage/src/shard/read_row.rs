@@ -11,11 +11,11 @@ use read::{Place, RowConsumer};
 use rows::{DeletionTime, PartitionKey};
 use smallvec::SmallVec;
 use sstable::{Chunk, ChunkNeed, ChunkSource, FileCursor, FileNeed, SearchKey, TableFile};
+use table::{Probe, RowVersions, VersionsStep};
 
 use super::fetch::HeldChunks;
 use super::read::Reading;
 use crate::StorageError;
-use crate::table::{Probe, RowVersions, VersionsStep};
 
 impl<C: RowConsumer> Reading<'_, C> {
     /// What can be told at once of several partitions; nothing of one, which may as well wait.
@@ -28,7 +28,7 @@ impl<C: RowConsumer> Reading<'_, C> {
             found.resize_with(keys.len(), || None);
             let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = keys.iter().collect();
             let mut room_bytes = self.consumer.room().bytes;
-            self.store.look_up(&self.shard.cache, &keys, |index, found_row| {
+            self.store.look_up(&self.shard.shared.cache, &keys, |index, found_row| {
                 let Some(versions) = found_row.into_versions() else { return ControlFlow::Continue(()) };
                 let bytes: usize = versions.rows.iter().map(|row| row.as_encoded().len()).sum();
                 found[index] = Some(versions);
@@ -73,7 +73,7 @@ impl<C: RowConsumer> Reading<'_, C> {
             // What is held never fails: only sources that read the disk themselves do.
             if let Err(id) = probe.take_chunk(|file, id| self.chunks.get(file, id).ok().flatten()) {
                 let need = FileNeed::Chunk(ChunkNeed { file: Arc::clone(probe.file()), id });
-                Box::pin(self.shard.supply(need, &self.chunks)).await?;
+                Box::pin(self.chunks.supply(need, self.shard)).await?;
             } else if !probe.go_on(key) {
                 return Ok(());
             }
@@ -101,7 +101,7 @@ impl<C: RowConsumer> Reading<'_, C> {
     ) -> Result<bool, StorageError> {
         loop {
             match versions.take_from(&mut *cursor)? {
-                VersionsStep::Need(need) => Box::pin(self.shard.supply(need, &self.chunks)).await?,
+                VersionsStep::Need(need) => Box::pin(self.chunks.supply(need, self.shard)).await?,
                 VersionsStep::Whole => return Ok(true),
                 VersionsStep::More => return Ok(false),
             }

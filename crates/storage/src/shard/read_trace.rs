@@ -1,8 +1,7 @@
 //! What reads are called in traces, in Cassandra's words.
 
 use read::{ReadCommand, ReadTarget};
-
-use crate::table::TableStore;
+use table::TableStore;
 
 /// What a read is called in a trace.
 pub(super) fn activity(store: &TableStore, command: &ReadCommand) -> String {

@@ -3,11 +3,11 @@
 use read::TombstoneThresholds;
 use schema::Table;
 
-use super::shared::Shared;
+use super::Shard;
 
-impl Shared {
+impl Shard {
     /// How many tombstones a read of the table may come upon.
-    pub(super) fn tombstone_thresholds(&self, table: &Table) -> TombstoneThresholds {
+    pub fn tombstone_thresholds(&self, table: &Table) -> TombstoneThresholds {
         self.options.tombstones.of_table(table)
     }
 

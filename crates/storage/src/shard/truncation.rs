@@ -13,9 +13,10 @@ use manifest::state_file::{read_state, write_state};
 use runtime::Disk;
 use schema::TableId;
 use serde::{Deserialize, Serialize};
+use table::TableError;
 use uuid::Uuid;
 
-use super::shared::Shared;
+use super::Shard;
 use crate::StorageError;
 
 #[derive(Serialize, Deserialize)]
@@ -24,7 +25,7 @@ struct Note {
 }
 
 /// The note of a node, from the thread of a shard.
-pub struct TruncationNote<'a>(pub(super) &'a Shared);
+pub struct TruncationNote<'a>(pub(super) &'a Shard);
 
 impl TruncationNote<'_> {
     /// Notes durably that the table is about to be emptied on all shards. There is one note at a time.
@@ -33,8 +34,11 @@ impl TruncationNote<'_> {
     /// The disk fails. The note may be there or not.
     pub async fn write(&self, table: TableId) -> Result<(), StorageError> {
         let (disk, path) = self.place();
-        let noted = self.0.runtime.io.run(move || write_state(&*disk, &path, &Note { table: table.0 })).await;
-        noted.map_err(StorageError::from).inspect_err(|error| self.0.note_fault("truncate", error))
+        let noted =
+            self.0.shared.runtime.io.run(move || write_state(&*disk, &path, &Note { table: table.0 })).await;
+        Ok(noted
+            .map_err(TableError::from)
+            .inspect_err(|error| self.0.shared.note_fault("truncate", error))?)
     }
 
     /// Forgets the note, durably, if there is one.
@@ -50,10 +54,9 @@ impl TruncationNote<'_> {
             }
             disk.sync_dir(&root)
         };
-        let forgotten = self.0.runtime.io.run(forget).await;
-        forgotten
-            .map_err(|source| StorageError::Disk { act: "forget a truncation", source })
-            .inspect_err(|error| self.0.note_fault("truncate", error))
+        let forgotten = self.0.shared.runtime.io.run(forget).await;
+        let forgotten = forgotten.map_err(|source| TableError::Disk { act: "forget a truncation", source });
+        Ok(forgotten.inspect_err(|error| self.0.shared.note_fault("truncate", error))?)
     }
 
     /// The table whose truncation an earlier run noted and did not finish.
@@ -62,11 +65,11 @@ impl TruncationNote<'_> {
     /// The note is damaged, or the disk fails.
     pub async fn read(&self) -> Result<Option<TableId>, StorageError> {
         let (disk, path) = self.place();
-        let note: Option<Note> = self.0.runtime.io.run(move || read_state(&*disk, &path)).await?;
+        let note: Option<Note> = self.0.shared.runtime.io.run(move || read_state(&*disk, &path)).await?;
         Ok(note.map(|note| TableId(note.table)))
     }
 
     fn place(&self) -> (Arc<dyn Disk>, PathBuf) {
-        (Arc::clone(&self.0.runtime.disk), self.0.layout.truncating())
+        (Arc::clone(&self.0.shared.runtime.disk), self.0.layout.truncating())
     }
 }

@@ -49,10 +49,10 @@ impl Visits {
 impl Shard {
     /// [`Shard::read`] for a visitor; `None` when it would wait, for the disk or for others' turns.
     pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
-        let _hurry = Hurry::begin(&self.shared.visits);
+        let _hurry = Hurry::begin(&self.visits);
         let reading = pin!(self.read(command));
         let Poll::Ready(page) = reading.poll(&mut Context::from_waker(Waker::noop())) else { return None };
-        self.shared.visits.add(1);
+        self.visits.add(1);
         Some(page)
     }
 
@@ -68,7 +68,7 @@ impl Shard {
         }
         let begun = self.begin_write(mutations, unit, wait);
         begun.count(&*self.shared.runtime.clock);
-        self.shared.visits.add(begun.taken.len() as u64);
+        self.visits.add(begun.taken.len() as u64);
         let is_unsettled = |position: &LogPosition| {
             wait != Wait::Never
                 && !self.is_settled(*position)
@@ -82,7 +82,7 @@ impl Shard {
 
     /// Reads and writes that other shards' threads have done here.
     pub fn visit_count(&self) -> u64 {
-        self.shared.visits.count.get()
+        self.visits.count.get()
     }
 }
 

@@ -23,13 +23,11 @@ use runtime::{Clock, Plant, Plants, trace};
 use schema::TableId;
 use smallvec::{SmallVec, smallvec};
 use stdx::index_set::IndexSet;
+use table::{Shared, TableError, TableMetrics, TableStore};
 
 use super::Shard;
-use super::shared::Shared;
 use crate::StorageError;
-use crate::metrics::TableMetrics;
 use crate::record::{LENGTH_BYTES, LogRecord};
-use crate::table::TableStore;
 
 const _: () = assert!(KEYS_TOGETHER <= IndexSet::END, "each of those that are written together has an index");
 
@@ -126,7 +124,7 @@ impl Begun {
     fn take_each<M: Borrow<Mutation>>(&mut self, shard: &Shard, mutations: &[M], wait: Wait) {
         assert!(mutations.len() <= KEYS_TOGETHER, "so many mutations are taken together");
         // Asked before anything is looked for: under most sync modes no write is done without waiting.
-        let is_hopeless = |first: &M| wait == Wait::Never && !shard.shared.takes_at_once(first.borrow());
+        let is_hopeless = |first: &M| wait == Wait::Never && !takes_at_once(&shard.shared, first.borrow());
         if mutations.first().is_none_or(is_hopeless) {
             return;
         }
@@ -155,7 +153,7 @@ impl Begun {
         for (index, (mutation, place)) in (first..).zip(mutations.iter().zip(places_of(&store, mutations))) {
             let mutation = mutation.borrow();
             let has_room = match wait {
-                Wait::Never => shard.shared.takes_at_once(mutation),
+                Wait::Never => takes_at_once(&shard.shared, mutation),
                 // The first in any case: its write has waited for room.
                 _ => self.taken.is_empty() || !shard.shared.room.is_spent(),
             };
@@ -241,7 +239,7 @@ impl Shard {
             return Outcomes { done: IndexSet::first(mutations.len()), ..Outcomes::default() };
         }
         if let Err(error) = self.shared.room.wait(&self.shared, &self.tables).await {
-            return Outcomes { error: Some(error), ..Outcomes::default() };
+            return Outcomes { error: Some(error.into()), ..Outcomes::default() };
         }
         let begun = self.begin_write(mutations, unit, wait);
         self.finish_write(begun, wait).await
@@ -309,7 +307,7 @@ impl Shard {
     /// # Errors
     /// The log failed.
     pub async fn settle(&self) -> Result<(), StorageError> {
-        match self.shared.options.sync {
+        match self.options.sync {
             SyncMode::Periodic { .. } => Ok(self.shared.log.sync().await?),
             SyncMode::Group { .. } | SyncMode::Batch => Ok(()),
         }
@@ -327,7 +325,7 @@ fn take_record<M: Borrow<Mutation>>(
     let logged: Few<&Bytes> = durable.map(|mutation| mutation.borrow().as_encoded()).collect();
     shard.shared.runtime.failsafe.guard("a write", || {
         let is_logged = !logged.is_empty() && !shard.shared.runtime.plants.has(Plant::UnloggedWrite);
-        let position = if is_logged { Some(shard.shared.append(&logged)?) } else { None };
+        let position = if is_logged { Some(append(&shard.shared, &logged)?) } else { None };
         // No await between the append and here: a flush that freezes a memtable so finds in it
         // exactly the writes below its log position.
         apply_all(&shard.shared.runtime.plants, stores, mutations, position);
@@ -344,7 +342,7 @@ fn take_one(
 ) -> Result<Option<LogPosition>, StorageError> {
     shard.shared.runtime.failsafe.guard("a write", || {
         let is_durable = is_durable(shard, mutation.table);
-        let position = if is_durable { Some(shard.shared.append(&[mutation.as_encoded()])?) } else { None };
+        let position = if is_durable { Some(append(&shard.shared, &[mutation.as_encoded()])?) } else { None };
         store.apply(mutation, position, place);
         Ok(position)
     })
@@ -355,34 +353,32 @@ fn is_durable(shard: &Shard, table: TableId) -> bool {
     shard.with_schema(|schema| schema.keyspace_of(table).is_none_or(|keyspace| keyspace.durable_writes))
 }
 
-impl Shared {
-    /// Would a write of it neither wait nor have anything done beside it?
-    fn takes_at_once(&self, mutation: &Mutation) -> bool {
-        let record_bytes = LogRecord::bytes(mutation.as_encoded());
-        let now = self.runtime.clock.elapsed_roughly();
-        !self.is_short_of_room() && self.log.takes_at_once(record_bytes, now)
-    }
+/// Would a write of it neither wait nor have anything done beside it?
+fn takes_at_once(shared: &Shared, mutation: &Mutation) -> bool {
+    let record_bytes = LogRecord::bytes(mutation.as_encoded());
+    let now = shared.runtime.clock.elapsed_roughly();
+    !shared.is_short_of_room() && shared.log.takes_at_once(record_bytes, now)
+}
 
-    /// Appends encoded mutations to the log as one record.
-    fn append(&self, logged: &[&Bytes]) -> Result<LogPosition, StorageError> {
-        trace::note(|| "Appending to commitlog".into());
-        let head = LogRecord::head(self.timestamps.mark());
-        if let [one] = logged {
-            // Most records are of one mutation: no list is made of its parts.
-            return self.log.append_parts(&[&head, &LogRecord::length(one)?, one]).map_err(refused);
-        }
-        let mut lengths: Few<[u8; LENGTH_BYTES]> = SmallVec::with_capacity(logged.len());
-        for mutation in logged {
-            lengths.push(LogRecord::length(mutation)?);
-        }
-        let mut parts: SmallVec<[&[u8]; 5]> = SmallVec::with_capacity(1 + 2 * logged.len());
-        parts.push(&head);
-        for (length, mutation) in lengths.iter().zip(logged) {
-            parts.push(length);
-            parts.push(mutation);
-        }
-        self.log.append_parts(&parts).map_err(refused)
+/// Appends encoded mutations to the log as one record.
+fn append(shared: &Shared, logged: &[&Bytes]) -> Result<LogPosition, StorageError> {
+    trace::note(|| "Appending to commitlog".into());
+    let head = LogRecord::head(shared.timestamps.mark());
+    if let [one] = logged {
+        // Most records are of one mutation: no list is made of its parts.
+        return shared.log.append_parts(&[&head, &LogRecord::length(one)?, one]).map_err(refused);
     }
+    let mut lengths: Few<[u8; LENGTH_BYTES]> = SmallVec::with_capacity(logged.len());
+    for mutation in logged {
+        lengths.push(LogRecord::length(mutation)?);
+    }
+    let mut parts: SmallVec<[&[u8]; 5]> = SmallVec::with_capacity(1 + 2 * logged.len());
+    parts.push(&head);
+    for (length, mutation) in lengths.iter().zip(logged) {
+        parts.push(length);
+        parts.push(mutation);
+    }
+    shared.log.append_parts(&parts).map_err(refused)
 }
 
 /// Merges all mutations of a record into the memtables of their tables.
@@ -427,9 +423,9 @@ fn refused(error: CommitLogError) -> StorageError {
             mutation_bytes: record_bytes,
             mutation_bytes_max: record_bytes_max,
         },
-        CommitLogError::Closed => StorageError::ShuttingDown,
+        CommitLogError::Closed => TableError::ShuttingDown.into(),
         // Nothing of it was taken, unlike what waits in the log when the disk fills up.
-        full @ CommitLogError::DiskFull { .. } => StorageError::DiskFull { reason: full.to_string() },
+        full @ CommitLogError::DiskFull { .. } => TableError::DiskFull { reason: full.to_string() }.into(),
         other => other.into(),
     }
 }

@@ -3,7 +3,7 @@
 use read::ReadTarget;
 use rows::RingRange;
 use runtime::{MemoryDisk, Plant, Plants, caught_in};
-use storage::StorageError;
+use storage::{StorageError, TableError};
 
 use crate::given::*;
 
@@ -24,7 +24,9 @@ async fn check_refuses(node: &Node, what: &str) {
         shard.stop(true).await,
     ] {
         match refused {
-            Err(StorageError::Broken(broken)) => assert!(broken.what.contains(what), "{broken}"),
+            Err(StorageError::Table(TableError::Broken(broken))) => {
+                assert!(broken.what.contains(what), "{broken}")
+            }
             other => panic!("{what} gave {other:?}"),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runtime::MemoryDisk;
-use storage::StorageError;
+use storage::{StorageError, TableError};
 
 use crate::given::*;
 
@@ -25,7 +25,7 @@ fn errands_are_answered_at_once_or_later_or_not_at_all() {
         let (at_once, later, never) = tokio::join!(at_once, later, never);
         assert_eq!(at_once.expect("an answer"), 1);
         assert_eq!(later.expect("an answer"), 11);
-        assert!(matches!(never, Err(StorageError::Panicked(_))));
+        assert!(matches!(never, Err(StorageError::Table(TableError::Panicked(_)))));
         let after = asking.on(1, |shard| async move { shard.index() }).await;
         assert_eq!(after.expect("the shard goes on"), 1);
     });

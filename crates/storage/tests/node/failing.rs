@@ -7,7 +7,9 @@ use read::ReadTarget;
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Disk, MemoryDisk, OpenMode};
 use schema::ChunkLength;
-use storage::{CommitFailurePolicy, Demand, DiskFailurePolicy, FaultKind, StorageError, StorageOptions};
+use storage::{
+    CommitFailurePolicy, Demand, DiskFailurePolicy, FaultKind, StorageError, StorageOptions, TableError,
+};
 
 use crate::given::*;
 
@@ -198,7 +200,10 @@ fn a_file_that_can_not_be_opened_ends_the_start_of_the_paranoid_alone() {
                     let node = started.expect("starts");
                     let read = command(&table(), ReadTarget::Keys(vec![key(1)]));
                     let read = node.shard(0).read(&read).await;
-                    assert!(matches!(read, Err(StorageError::Quarantined { .. })), "{read:?}");
+                    assert!(
+                        matches!(read, Err(StorageError::Table(TableError::Quarantined { .. }))),
+                        "{read:?}"
+                    );
                 }
             }
         });
@@ -302,7 +307,7 @@ fn a_log_that_fails_is_answered_by_its_own_policy() {
                 node.write(1, insert(&table(), 1, 0, "v", 1)).await.expect("writes");
                 disk.faults().fail_all(Some(operation), fault);
                 let failed = node.write(2, insert(&table(), 2, 0, "v", 1)).await;
-                assert!(matches!(failed, Err(StorageError::CommitLog(_))), "{failed:?}");
+                assert!(matches!(failed, Err(StorageError::Table(TableError::CommitLog(_)))), "{failed:?}");
                 let expected = match policy {
                     CommitFailurePolicy::Stop => Demand::StopClients,
                     CommitFailurePolicy::Die => Demand::Die,
@@ -364,7 +369,7 @@ fn a_table_that_is_dropped_while_it_is_truncated_or_snapshot_is_no_failure() {
             for outcome in [truncated, snapshot] {
                 match outcome {
                     Ok(()) => done += 1,
-                    Err(StorageError::NoTable { .. }) => gone += 1,
+                    Err(StorageError::Table(TableError::NoTable { .. })) => gone += 1,
                     Err(error) => panic!("after {after_micros} µs: {error}"),
                 }
             }
@@ -549,7 +554,10 @@ fn scrub_sets_a_file_aside_that_can_not_be_opened() {
     run(async {
         let node = Node::start(&disk, options(1)).expect("starts");
         let read = command(&table(), ReadTarget::Keys(vec![key(2)]));
-        assert!(matches!(node.shard(0).read(&read).await, Err(StorageError::Quarantined { .. })));
+        assert!(matches!(
+            node.shard(0).read(&read).await,
+            Err(StorageError::Table(TableError::Quarantined { .. }))
+        ));
         assert_eq!(
             node.shard(0).table(table().id()).expect("the table").scrub().await.expect("scrubs").len(),
             1

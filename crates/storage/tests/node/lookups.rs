@@ -6,7 +6,7 @@ use read::ReadTarget;
 use rows::{CellRef, Clustering, ColumnData, DeletionTime, Liveness, Mutation, MutationBuilder, RowBuilder};
 use runtime::MemoryDisk;
 use schema::{ColumnKind, Table, TableBuilder, TableId};
-use storage::{PointReads, StorageError};
+use storage::{PointReads, StorageError, TableError};
 use types::CqlType;
 use uuid::Uuid;
 
@@ -113,7 +113,11 @@ fn a_table_that_is_gone_keeps_none_of_its_group_from_being_written() {
         let outcomes = handle.write_each(0, group).await;
         assert_eq!(outcomes.done.iter().collect::<Vec<_>>(), [0, 2]);
         assert!(outcomes.doubtful.is_empty());
-        assert!(matches!(outcomes.error, Some(StorageError::NoTable { .. })), "{:?}", outcomes.error);
+        assert!(
+            matches!(outcomes.error, Some(StorageError::Table(TableError::NoTable { .. }))),
+            "{:?}",
+            outcomes.error
+        );
         let found: Vec<_> = node.all(&table(), 10).await.into_iter().map(|(pk, _, v)| (pk, v)).collect();
         assert_eq!(found, [(1, "first".to_owned()), (2, "last".to_owned())]);
     });

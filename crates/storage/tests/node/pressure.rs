@@ -6,7 +6,7 @@ use std::time::Duration;
 use commitlog::CommitLogError;
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Background, Disk, MemoryDisk};
-use storage::{StorageError, StorageOptions};
+use storage::{StorageError, StorageOptions, TableError};
 
 use crate::given::*;
 
@@ -83,7 +83,8 @@ fn writers_are_told_when_memory_is_full_and_flushes_fail() {
             }
             assert!(pk < 2_000, "the budget is not held");
         };
-        let is_told = matches!(refused, StorageError::DiskFull { .. } | StorageError::CommitLog(_));
+        let is_told =
+            matches!(refused, StorageError::Table(TableError::DiskFull { .. } | TableError::CommitLog(_)));
         assert!(is_told, "{refused:?}");
         disk.faults().clear();
         node.clock.advance(Duration::from_secs(10));
@@ -117,8 +118,9 @@ fn a_refusal_says_that_the_disk_is_full_whoever_finds_it_so() {
             while let Some(written) = writers.join_next().await {
                 match written.expect("a writer ends well") {
                     // What stands in the log already may be written yet.
-                    Ok(()) | Err(StorageError::CommitLog(CommitLogError::DiskFull { .. })) => {}
-                    Err(StorageError::DiskFull { reason }) => {
+                    Ok(())
+                    | Err(StorageError::Table(TableError::CommitLog(CommitLogError::DiskFull { .. }))) => {}
+                    Err(StorageError::Table(TableError::DiskFull { reason })) => {
                         found_by_the_log_of_a_flush += u64::from(reason.starts_with("commit log: "));
                     }
                     Err(other) => panic!("{spare_bytes} bytes are free: {other}"),

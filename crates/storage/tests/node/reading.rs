@@ -6,7 +6,7 @@ use rows::{
     RingRange, Row, RowBuilder, Slice, Slices,
 };
 use runtime::MemoryDisk;
-use storage::StorageError;
+use storage::{StorageError, TableError};
 
 use crate::given::*;
 
@@ -128,7 +128,7 @@ fn a_read_that_needs_a_damaged_file_is_refused() {
     run(async {
         let node = Node::start(&disk, options(1)).expect("a damaged table file does not stop the node");
         let read = node.shard(0).read(&command(&table(), ReadTarget::Keys(vec![key(1)]))).await;
-        assert!(matches!(read, Err(StorageError::Quarantined { .. })), "{read:?}");
+        assert!(matches!(read, Err(StorageError::Table(TableError::Quarantined { .. }))), "{read:?}");
         assert_eq!(node.all(&other(), 10).await, [], "other tables are served");
     });
 }

@@ -1,0 +1,97 @@
+//! How a table is defined anew, emptied and dropped.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use memtable::Memtable;
+use schema::Table;
+
+use super::snapshot::{Occasion, wants_auto_snapshot};
+use super::{FileChange, TableStore};
+use crate::TableError;
+
+impl TableStore {
+    /// Takes another definition.
+    pub fn redefine(self: &Rc<Self>, table: &Arc<Table>) {
+        if self.with_table(|known| *known == **table) {
+            return;
+        }
+        // A memtable keeps to one definition.
+        self.freeze();
+        *self.table.borrow_mut() = Arc::clone(table);
+        self.chunk_length.go_on_from(&self.files.all());
+        let now = self.shared.runtime.clock.elapsed();
+        self.memtables.replace_empty(Memtable::new(Arc::clone(table)), now);
+        if self.memtables.has_frozen() {
+            self.spawn_flush();
+        }
+        // Another strategy may have something to do, and files may not be as they are to be any more.
+        self.start_compaction();
+    }
+
+    /// Lets go of what a table had that the schema does not know any more.
+    ///
+    /// # Errors
+    /// The manifest could not be written; nobody finds the table all the same.
+    pub async fn drop_all(self: &Rc<Self>) -> Result<(), TableError> {
+        let shared = &self.shared;
+        if wants_auto_snapshot(self) {
+            let flushed = self.flush().await;
+            if let Err(error) = flushed.and(self.auto_snapshot(Occasion::Dropped).await) {
+                tracing::error!(%error, table = self.table().name(), "a dropped table has no snapshot of all its rows");
+            }
+        }
+        self.is_dropped.set(true);
+        let id = self.id();
+        shared.compactor.forget_pending(&self.table());
+        if let Some(tables) = shared.tables() {
+            tables.remove(id);
+        }
+        self.freeze();
+        self.memtables.let_go(shared, |_| true);
+        let mut manifest = shared.manifest.lock().await;
+        let next = manifest.without(id);
+        let written = shared.replace_manifest(&mut manifest, next).await;
+        written.inspect_err(|error| shared.note_fault("drop a table", error))?;
+        drop(manifest);
+        shared.account_files();
+        shared.delete_files(&self.files.all()).await;
+        Ok(())
+    }
+
+    /// Empties this shard's part of the table: everything written before goes, in one step.
+    ///
+    /// # Errors
+    /// The table is dropped meanwhile; or the manifest could not be written, and the table is as before, on the disk.
+    pub async fn truncate(self: &Rc<Self>) -> Result<(), TableError> {
+        let emptied = self.shared.runtime.failsafe.guarded("a truncation", truncate_in_turn(self)).await;
+        self.unless_dropped(emptied)
+    }
+
+    /// What an act of the table came to. The files of one that was dropped meanwhile are gone, which is no failure of
+    /// the disk.
+    pub(crate) fn unless_dropped<T>(&self, outcome: Result<T, TableError>) -> Result<T, TableError> {
+        match outcome {
+            Err(_) if self.is_dropped() => Err(TableError::NoTable { table: self.id() }),
+            outcome => outcome,
+        }
+    }
+}
+
+async fn truncate_in_turn(store: &Rc<TableStore>) -> Result<(), TableError> {
+    let shared = &store.shared;
+    if wants_auto_snapshot(store) {
+        store.flush().await?;
+        store.auto_snapshot(Occasion::Truncated).await?;
+    }
+    let _turn = store.flush_turn.lock().await;
+    store.freeze();
+    let before: Vec<_> = store.memtables.frozen().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
+    let emptied = FileChange::emptying(shared.log.end()).commit(store).await;
+    let files = emptied.inspect_err(|error| shared.note_fault("truncate", error))?.unwrap_or_default();
+    store.files.forget_all_damage();
+    // A schema change may have frozen a memtable meanwhile: it holds writes that came after.
+    store.memtables.let_go(shared, |frozen| before.iter().any(|slot| Rc::ptr_eq(slot, &frozen.slot)));
+    shared.delete_files(&files).await;
+    Ok(())
+}

@@ -1,0 +1,426 @@
+//! Looks for the only rows of partitions by their keys, in memtables and files.
+//!
+//! ```text
+//!   keys ─► memtables ─► filters ─► pages of indexes ─► chunks of Data ─► key by key: its row in place, or versions
+//!           └ at each step all keys, before any goes further ┘     │
+//!                                                 a chunk is lacking
+//!                                                                  ▼
+//!                          left with the table, as it stands ─► a read that waits for the chunk goes on there
+//! ```
+//!
+//! To find a row among millions is to wait for memory some ten times, one after the other. The waits of
+//! several keys have nothing to do with each other: so the keys go step by step together, and what the
+//! next step reads of each is fetched while the others are looked at. Nothing here waits for the disk: a read that
+//! does (of the shard) takes the same steps, each as soon as its chunk is there.
+
+use std::borrow::Borrow;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use cache::{CacheView, ChunkCache};
+use memtable::{KEYS_TOGETHER, SingleRowLookup};
+use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, ValuesInPlace};
+use smallvec::SmallVec;
+use sstable::{
+    Chunk, ChunkId, ChunkSource, FileCursor, PartitionSearch, RowReader, SearchKey, SingleRowFound,
+    SingleRowPartition, SstableError, TableFile,
+};
+
+use super::TableStore;
+use super::row_versions::{RowVersions, VersionsStep};
+use crate::metrics::TableMetrics;
+
+/// Lookups that are left with a table at most: those that were left last.
+const LEFT_MAX: usize = 4 * KEYS_TOGETHER;
+
+/// A search in one file: by reference to the file and its chunk, or with its own.
+pub struct Probe<File, Held> {
+    /// Which key.
+    index: usize,
+    file: File,
+    search: PartitionSearch,
+    /// The chunk that the search goes on in, or has ended in, and where.
+    chunk: Option<(Held, usize)>,
+}
+
+type Probes<'a> = SmallVec<[Probe<&'a Arc<TableFile>, &'a Chunk>; 2 * KEYS_TOGETHER]>;
+
+/// A key that is looked for.
+struct Sought<'m> {
+    in_memory: SmallVec<[&'m Row; 4]>,
+    deletion: DeletionTime,
+    standing: Standing,
+}
+
+/// How it stands with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Nothing is in the way yet.
+    Sought,
+    /// A chunk is not in memory.
+    LacksChunk,
+    /// A memtable has more of it than a row.
+    HasManyRows,
+}
+
+/// What there is of one partition.
+pub struct Found<'f> {
+    /// The row in memtables.
+    in_memory: &'f [&'f Row],
+    /// The latest deletion in memtables.
+    deletion: DeletionTime,
+    /// Which of the keys.
+    index: usize,
+    searched: &'f Searched<'f>,
+}
+
+/// How searches in files have ended.
+struct Searched<'f> {
+    keys: &'f [SearchKey<'f>],
+    probes: &'f [Probe<&'f Arc<TableFile>, &'f Chunk>],
+    /// For what is more than a row.
+    chunks: CachedChunks<'f>,
+}
+
+impl TableStore {
+    /// Tells what there is of up to [`KEYS_TOGETHER`] keys, each by its index, until it is told to stop. A key is
+    /// passed over when memtables and cached chunks do not hold the whole answer; that a cursor has to read its row
+    /// is only noticed by [`Found::into_versions`].
+    pub fn look_up(
+        &self,
+        cache: &ChunkCache,
+        keys: &[&PartitionKey],
+        mut tell: impl FnMut(usize, Found<'_>) -> ControlFlow<()>,
+    ) {
+        let (frozen, active) = (self.memtables.frozen(), self.memtables.active());
+        let active = active.look();
+        let mut sought: SmallVec<[Sought<'_>; KEYS_TOGETHER]> = keys.iter().map(|_| Sought::new()).collect();
+        for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]) {
+            memtable.single_rows(keys).zip(&mut sought).for_each(|(lone, sought)| sought.add(lone));
+        }
+        let files = self.files.look();
+        let view = cache.view();
+        // What files look for is of no use without any.
+        let keys_in_files = if files.is_empty() { &[][..] } else { keys };
+        let search_keys: SmallVec<[SearchKey<'_>; KEYS_TOGETHER]> =
+            keys_in_files.iter().copied().map(SearchKey::new).collect();
+        let mut probes = self.begin_probes(&files, &search_keys, &sought);
+        if step_all(&mut probes, &search_keys, &mut sought, &view, &self.metrics) {
+            self.leave_unfinished(&files, keys, &sought, &probes);
+        }
+        let chunks = CachedChunks { cache, metrics: &self.metrics };
+        let searched = Searched { keys: &search_keys, probes: &probes, chunks };
+        for (index, sought) in sought.iter().enumerate().filter(|(_, sought)| sought.is_sought()) {
+            let Sought { in_memory, deletion, .. } = sought;
+            let found = Found { in_memory, deletion: *deletion, index, searched: &searched };
+            if tell(index, found).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// The searches that have to be made.
+    fn begin_probes<'a>(
+        &self,
+        files: &'a [Arc<TableFile>],
+        keys: &[SearchKey<'_>],
+        sought: &[Sought<'_>],
+    ) -> Probes<'a> {
+        let mut probes = Probes::new();
+        let sought = || keys.iter().zip(sought).enumerate().filter(|(_, (_, sought))| sought.is_sought());
+        for file in files {
+            sought().for_each(|(_, (key, _))| file.fetch_filter(key.key, key.hash));
+        }
+        for file in files {
+            for (index, (key, _)) in sought() {
+                if self.files.may_show(file, key.key, key.hash) {
+                    probes.push(Probe::new(index, file, file.begin_search(key)));
+                }
+            }
+        }
+        probes
+    }
+
+    /// The searches for the row of one key, for a read that waits: where an earlier lookup left them, or at their
+    /// beginning.
+    pub fn probes_of(
+        &self,
+        files: &Rc<Vec<Arc<TableFile>>>,
+        key: &SearchKey<'_>,
+    ) -> SmallVec<[Probe<Arc<TableFile>, Chunk>; 2]> {
+        let probe = |file: &Arc<TableFile>, search| Probe::new(0, Arc::clone(file), search);
+        if let Some(left) = self.unfinished.take(files, key.key) {
+            return left.into_iter().map(|(index, search)| probe(&files[index], search)).collect();
+        }
+        let asked = files.iter().filter(|file| self.files.may_show(file, key.key, key.hash));
+        asked.map(|file| probe(file, file.begin_search(key))).collect()
+    }
+
+    /// Leaves lookups that lack a chunk with the table.
+    fn leave_unfinished(
+        &self,
+        files: &Rc<Vec<Arc<TableFile>>>,
+        keys: &[&PartitionKey],
+        sought: &[Sought<'_>],
+        probes: &Probes<'_>,
+    ) {
+        for (index, key) in keys.iter().enumerate() {
+            if sought[index].standing == Standing::LacksChunk {
+                let place = |probe: &Probe<&Arc<TableFile>, _>| {
+                    files.iter().position(|file| Arc::ptr_eq(file, probe.file))
+                };
+                let of_key = probes.iter().filter(|probe| probe.index == index);
+                let searches = of_key.filter_map(|probe| Some((place(probe)?, probe.search))).collect();
+                self.unfinished.leave(files, key, searches);
+            }
+        }
+    }
+}
+
+/// Takes all searches to where their partitions are, as far as chunks are there. Is one lacking?
+fn step_all<'a>(
+    probes: &mut Probes<'a>,
+    keys: &[SearchKey<'_>],
+    sought: &mut [Sought<'_>],
+    chunks: &'a CacheView<'_>,
+    metrics: &TableMetrics,
+) -> bool {
+    let find = |_: &Arc<TableFile>, id| {
+        let chunk = chunks.get(id)?;
+        TableMetrics::add(&metrics.cache_hit_count, 1);
+        Some(chunk)
+    };
+    let (mut is_under_way, mut is_lacking) = (true, false);
+    while is_under_way {
+        for probe in probes.iter_mut() {
+            let sought = &mut sought[probe.index];
+            if sought.is_sought() && probe.take_chunk(find).is_err() {
+                sought.standing = Standing::LacksChunk;
+                is_lacking = true;
+            }
+        }
+        // Not in the same loop: so the processor looks for several chunks before it needs the first.
+        probes.iter().for_each(Probe::fetch);
+        is_under_way = false;
+        for probe in probes.iter_mut() {
+            is_under_way |= probe.go_on(&keys[probe.index]);
+        }
+    }
+    is_lacking
+}
+
+impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
+    fn new(index: usize, file: File, search: PartitionSearch) -> Self {
+        Probe { index, file, search, chunk: None }
+    }
+
+    /// Finds the chunk that it goes on in, unless it has that or needs none.
+    ///
+    /// # Errors
+    /// It is not there: which.
+    pub fn take_chunk(
+        &mut self,
+        find: impl FnOnce(&Arc<TableFile>, ChunkId) -> Option<Held>,
+    ) -> Result<(), ChunkId> {
+        let file = self.file.borrow();
+        if self.chunk.is_none()
+            && let Some((id, offset)) = file.wanted_chunk(self.search)
+        {
+            self.chunk = Some((find(file, id).ok_or(id)?, offset));
+        }
+        Ok(())
+    }
+
+    /// Has the processor fetch what will be read of the chunk.
+    fn fetch(&self) {
+        if let Some((chunk, offset)) = &self.chunk {
+            self.file.borrow().fetch_wanted(self.search, chunk.borrow(), *offset);
+        }
+    }
+
+    /// Goes on in the page of the index that it has; `false` when it has none.
+    pub fn go_on(&mut self, key: &SearchKey<'_>) -> bool {
+        if !matches!(self.search, PartitionSearch::Page { .. }) {
+            return false;
+        }
+        let Some((page, _)) = self.chunk.take() else { return false };
+        self.search = self.file.borrow().go_on(self.search, key, page.borrow());
+        true
+    }
+
+    /// The file that it searches.
+    pub fn file(&self) -> &Arc<TableFile> {
+        self.file.borrow()
+    }
+
+    /// The partition where it lies; `None` when a cursor has to read it.
+    fn partition(&self, key: &SearchKey<'_>) -> Option<Option<SingleRowPartition<'_>>> {
+        if self.search == PartitionSearch::Absent {
+            return Some(None);
+        }
+        let (chunk, offset) = self.chunk.as_ref()?;
+        match self.file.borrow().single_row_at(key, chunk.borrow(), *offset) {
+            SingleRowFound::Absent => Some(None),
+            SingleRowFound::Partition(partition) => Some(Some(partition)),
+            SingleRowFound::ForCursor(_) => None,
+        }
+    }
+
+    /// Adds what the file has to the versions of the row; `false` when a cursor has to read it.
+    pub fn add_to(&self, key: &SearchKey<'_>, versions: &mut RowVersions) -> bool {
+        match self.partition(key) {
+            None => false,
+            Some(None) => true,
+            Some(Some(partition)) => {
+                let Ok(row) = partition.row() else { return false };
+                versions.add(partition.deletion(), row);
+                true
+            }
+        }
+    }
+
+    /// A cursor over the partition from where the search stands.
+    pub fn cursor<S: ChunkSource>(&self, source: S, key: &SearchKey<'_>) -> FileCursor<S> {
+        self.file.borrow().searched_partition_cursor(source, key, self.search)
+    }
+}
+
+impl<'m> Sought<'m> {
+    #[inline]
+    fn new() -> Self {
+        Sought { in_memory: SmallVec::new(), deletion: DeletionTime::LIVE, standing: Standing::Sought }
+    }
+
+    #[inline]
+    fn is_sought(&self) -> bool {
+        self.standing == Standing::Sought
+    }
+
+    /// Adds what a memtable has.
+    #[inline]
+    fn add(&mut self, lone: SingleRowLookup<'m>) {
+        match lone {
+            SingleRowLookup::Absent => {}
+            SingleRowLookup::Row(lone) => {
+                self.deletion = self.deletion.max(lone.deletion);
+                self.in_memory.extend(lone.row);
+            }
+            SingleRowLookup::Many => self.standing = Standing::HasManyRows,
+        }
+    }
+}
+
+impl<'f> Found<'f> {
+    /// Searches in files that did not end with nothing.
+    #[inline]
+    fn probes(&self) -> impl Iterator<Item = &'f Probe<&'f Arc<TableFile>, &'f Chunk>> {
+        let (probes, index) = (self.searched.probes, self.index);
+        probes.iter().filter(move |probe| probe.index == index && probe.search != PartitionSearch::Absent)
+    }
+
+    /// The row where it lies, if nothing was deleted of it and nothing expires; `values` has room for what lies in
+    /// files or in several places.
+    #[inline]
+    pub fn in_place<'v>(&self, values: &'v mut ValuesInPlace<'f>) -> Option<RowInPlace<'v>>
+    where
+        'f: 'v,
+    {
+        let mut probes = self.probes();
+        *values = match (self.in_memory, probes.next(), probes.next()) {
+            _ if !self.deletion.is_live() => return None,
+            ([row], None, _) => return row.is_plain().then_some(RowInPlace::Encoded(row)),
+            ([], Some(probe), None) => {
+                let partition = probe.partition(self.key())??;
+                partition.values().or_else(|| self.merged_in_place())?
+            }
+            _ => self.merged_in_place()?,
+        };
+        Some(RowInPlace::Values(values))
+    }
+
+    fn merged_in_place(&self) -> Option<ValuesInPlace<'f>> {
+        let mut merge = CellMerge::of_values();
+        self.in_memory.iter().try_for_each(|row| merge.add_encoded(row))?;
+        self.probes().try_for_each(|probe| match probe.partition(self.key())? {
+            None => Some(()),
+            Some(partition) => partition.merge_into(&mut merge),
+        })?;
+        merge.values()
+    }
+
+    #[inline]
+    fn key(&self) -> &'f SearchKey<'f> {
+        &self.searched.keys[self.index]
+    }
+
+    /// All versions, in memory that they hold; `None` when they can not be told at once.
+    pub fn into_versions(self) -> Option<RowVersions> {
+        let mut versions = RowVersions { deletion: self.deletion, ..RowVersions::none() };
+        for probe in self.probes() {
+            if !probe.add_to(self.key(), &mut versions) {
+                let mut cursor = probe.cursor(&self.searched.chunks, self.key());
+                let step = versions.take_from(&mut cursor);
+                step.ok().filter(|step| matches!(step, VersionsStep::Whole))?;
+            }
+        }
+        versions.rows.extend(self.in_memory.iter().copied().cloned());
+        Some(versions)
+    }
+}
+
+/// Searches in a table's files that lack a chunk, each where it stands.
+#[derive(Default)]
+pub(crate) struct Unfinished(RefCell<VecDeque<Left>>);
+
+/// How far the lookup of one key has come in files.
+struct Left {
+    key: PartitionKey,
+    /// The files of the moment. Those of another moment are to be searched anew.
+    files: Weak<Vec<Arc<TableFile>>>,
+    searches: Searches,
+}
+
+/// Of some of a table's files, by their index, how far the search has come.
+type Searches = SmallVec<[(usize, PartitionSearch); 2]>;
+
+impl Unfinished {
+    fn leave(&self, files: &Rc<Vec<Arc<TableFile>>>, key: &PartitionKey, searches: Searches) {
+        let mut left = self.0.borrow_mut();
+        if left.len() == LEFT_MAX {
+            left.pop_front();
+        }
+        left.push_back(Left { key: key.clone(), files: Rc::downgrade(files), searches });
+    }
+
+    /// What was left of the lookup of a key in these files.
+    fn take(&self, files: &Rc<Vec<Arc<TableFile>>>, key: &PartitionKey) -> Option<Searches> {
+        let mut left = self.0.borrow_mut();
+        let place = left.iter().position(|left| left.key == *key)?;
+        let left = left.remove(place)?;
+        (left.files.as_ptr() == Rc::as_ptr(files)).then_some(left.searches)
+    }
+}
+
+/// The cache alone.
+struct CachedChunks<'a> {
+    cache: &'a ChunkCache,
+    metrics: &'a TableMetrics,
+}
+
+impl ChunkSource for CachedChunks<'_> {
+    fn get(&self, _file: &Arc<TableFile>, id: ChunkId) -> Result<Option<Chunk>, SstableError> {
+        let found = self.cache.get(id);
+        if found.is_some() {
+            TableMetrics::add(&self.metrics.cache_hit_count, 1);
+        }
+        Ok(found)
+    }
+
+    fn large_row(&self, _file: &TableFile, _position: u64) -> RowReader {
+        // Somebody who can wait has it read.
+        RowReader::Other(None)
+    }
+}

@@ -1,0 +1,125 @@
+//! How chunks are read from the disk: each once, and those that somebody waits for before others.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use cache::ChunkCache;
+use runtime::{ColdReader, ColdStats};
+use sstable::{Chunk, ChunkId, ChunkNeed, SstableError};
+use tokio::sync::Notify;
+
+use crate::TableError;
+
+/// How often who lets reads go first looks whether they are done: nobody waits for a prefetch; a merge that falls
+/// behind makes reads dearer.
+pub const PATIENCE_OF_PREFETCH: u32 = 20;
+pub(crate) const PATIENCE_OF_MERGES: u32 = 4;
+/// How long it waits each time.
+const PAUSE: Duration = Duration::from_millis(1);
+const _: () = assert!(PATIENCE_OF_MERGES < PATIENCE_OF_PREFETCH, "a merge that falls behind is dear");
+
+/// Reads chunks from the disk, each once however many wait for it.
+pub struct Fetcher {
+    reader: ColdReader,
+    /// Chunks being read.
+    flights: RefCell<HashMap<ChunkId, Rc<Flight>>>,
+    /// How many requests wait for the disk.
+    waiting_count: Cell<usize>,
+}
+
+/// A chunk being read.
+#[derive(Default)]
+struct Flight {
+    chunk: RefCell<Option<Chunk>>,
+    landed: Notify,
+}
+
+impl Fetcher {
+    /// Which reads through that.
+    pub(super) fn new(reader: ColdReader) -> Self {
+        Fetcher { reader, flights: RefCell::default(), waiting_count: Cell::new(0) }
+    }
+
+    /// For who reads much and is in no hurry: waits until no request waits for the disk, `patience` times
+    /// a millisecond at most.
+    pub async fn let_reads_go_first(&self, patience: u32) {
+        for _ in 0..patience {
+            if self.waiting_count.get() == 0 {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    pub(super) fn stats(&self) -> ColdStats {
+        self.reader.stats()
+    }
+
+    /// A request waits for the disk as long as this lives.
+    pub fn begin_wait(&self) -> Waiting<'_> {
+        self.waiting_count.set(self.waiting_count.get() + 1);
+        Waiting(self)
+    }
+
+    /// The chunk, by a read of the disk or by somebody else's that is under way; it is in the cache then.
+    ///
+    /// # Errors
+    /// The disk failed, or what it gave is damaged.
+    pub async fn chunk(&self, need: ChunkNeed, cache: &ChunkCache) -> Result<Chunk, TableError> {
+        loop {
+            let flight = self.flights.borrow().get(&need.id).cloned();
+            let Some(flight) = flight else { break };
+            let landed = flight.landed.notified();
+            landed.await;
+            if let Some(chunk) = flight.chunk.borrow().clone() {
+                return Ok(chunk);
+            }
+            // Whoever read it failed, or went away. The next one to ask learns why.
+        }
+        let flight = Rc::new(Flight::default());
+        let other = self.flights.borrow_mut().insert(need.id, Rc::clone(&flight));
+        assert!(other.is_none(), "a chunk is read once at a time");
+        let landing = Landing { fetcher: self, id: need.id, flight };
+        let mut chunks = self.read(&need, 1).await?;
+        let Some(chunk) = chunks.pop() else { unreachable!("an extent holds at least one chunk") };
+        cache.insert(need.id, chunk.clone());
+        *landing.flight.chunk.borrow_mut() = Some(chunk.clone());
+        Ok(chunk)
+    }
+
+    /// Reads a chunk and up to `count - 1` that follow it, in one go; they are not put into the cache.
+    ///
+    /// # Errors
+    /// As [`Fetcher::chunk`].
+    pub async fn read(&self, need: &ChunkNeed, count: usize) -> Result<Vec<Chunk>, TableError> {
+        let extent = need.extent(count)?;
+        let raw = self.reader.read(&extent.file, extent.offset, extent.bytes).await;
+        let raw = raw.map_err(SstableError::Disk)?;
+        Ok(need.decode(&extent, &raw)?)
+    }
+}
+
+/// The time in which a request waits for the disk.
+pub struct Waiting<'a>(&'a Fetcher);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting_count.set(self.0.waiting_count.get().saturating_sub(1));
+    }
+}
+
+/// Ends a flight, whatever becomes of who reads.
+struct Landing<'a> {
+    fetcher: &'a Fetcher,
+    id: ChunkId,
+    flight: Rc<Flight>,
+}
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        self.fetcher.flights.borrow_mut().remove(&self.id);
+        self.flight.landed.notify_waiters();
+    }
+}

@@ -1,0 +1,167 @@
+//! Timestamps that a node gives: unique over its shards, never going back.
+//!
+//! Shard `i` of `n` gives only microseconds that leave `i` when divided by `n`, so shards need not
+//! talk. A clock that stands or jumps back makes the shard count on from its last timestamp. How far the
+//! others are it knows by a shared floor, which no timestamp of the node is above: each shard raises it
+//! once a millisecond, a millisecond ahead, and looks at it only when the clock is far behind it.
+//! After a restart the shards count on from the greatest mark found in logs and manifests.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use runtime::Clock;
+
+/// How far ahead of its timestamps a shard raises the floor, in µs.
+const LEAD_MAX: i64 = 1_000;
+/// A floor that is so far ahead of the clock, in µs, was not raised at this time: the clock has jumped
+/// back, or some shard gives more than one timestamp a microsecond.
+const AHEAD: i64 = 2 * LEAD_MAX;
+const _: () = assert!(AHEAD > LEAD_MAX, "a floor that was raised just now is not far ahead");
+
+/// Timestamps that a shard gives.
+pub struct Timestamps {
+    clock: Arc<dyn Clock>,
+    shard: i64,
+    shard_count: i64,
+    last: Cell<i64>,
+    /// How far this shard has raised the floor.
+    raised_to: Cell<i64>,
+    /// No timestamp that was given is above it.
+    floor: Arc<AtomicI64>,
+}
+
+impl Timestamps {
+    /// Of a shard of `shard_count`, which count on from `last`, in µs. The floor is one for all of them.
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        shard: usize,
+        shard_count: usize,
+        last: i64,
+        floor: Arc<AtomicI64>,
+    ) -> Self {
+        assert!(shard < shard_count, "each shard gives timestamps that no other gives");
+        let as_i64 = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        Timestamps {
+            clock,
+            shard: as_i64(shard),
+            shard_count: as_i64(shard_count).max(1),
+            last: Cell::new(last),
+            raised_to: Cell::new(i64::MIN),
+            floor,
+        }
+    }
+
+    /// The next one, in µs.
+    #[inline]
+    pub fn next(&self) -> i64 {
+        let now = self.clock.now_micros();
+        let is_ahead = |time: i64| time > now.saturating_add(AHEAD);
+        let mut least = now.max(self.last.get().saturating_add(1));
+        let floor = self.floor.load(Ordering::Relaxed);
+        if is_ahead(floor) {
+            least = least.max(floor);
+        }
+        let ahead = (self.shard - least.rem_euclid(self.shard_count)).rem_euclid(self.shard_count);
+        let next = least.saturating_add(ahead);
+        self.last.set(next);
+        if is_ahead(next) {
+            // To the place itself: if each shard went a lead ahead of the other, they would never stop.
+            self.floor.fetch_max(next, Ordering::Relaxed);
+        } else if next > self.raised_to.get() {
+            let raised_to = next.saturating_add(LEAD_MAX);
+            self.raised_to.set(raised_to);
+            self.floor.fetch_max(raised_to, Ordering::Relaxed);
+        }
+        next
+    }
+
+    /// No timestamp that this node gave so far is above this one, nor will one be soon that the
+    /// clock does not reach: what a log record remembers for the next start.
+    #[inline]
+    pub fn mark(&self) -> i64 {
+        let lead = self.clock.now_micros().saturating_add(LEAD_MAX);
+        lead.max(self.last.get()).max(self.floor.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn shards_never_give_the_same_timestamp_and_never_go_back() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
+        let floor = Arc::new(AtomicI64::new(i64::MIN));
+        let shards: Vec<_> = (0..3)
+            .map(|shard| Timestamps::new(Arc::clone(&clock), shard, 3, 0, Arc::clone(&floor)))
+            .collect();
+
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..10 {
+            for shard in &shards {
+                let before = shard.last.get();
+                let next = shard.next();
+                assert!(next > before && seen.insert(next), "{next} after {before}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "each shard gives timestamps that no other gives")]
+    fn a_shard_that_would_give_those_of_another_is_seen() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
+        Timestamps::new(clock, 3, 3, 0, Arc::new(AtomicI64::new(i64::MIN)));
+    }
+
+    #[test]
+    fn a_restart_with_the_clock_set_back_counts_on() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
+        assert!(Timestamps::new(clock, 0, 2, 5_000, Arc::new(AtomicI64::new(i64::MIN))).next() > 5_000);
+    }
+
+    /// A shard that had not given any for a while took the clock's word, and its writes lost against older ones.
+    #[test]
+    fn a_clock_that_jumps_back_while_shards_run_takes_no_shard_back() {
+        let clock = Arc::new(ManualClock::new(0));
+        let floor = Arc::new(AtomicI64::new(i64::MIN));
+        let shard =
+            |shard| Timestamps::new(Arc::<ManualClock>::clone(&clock), shard, 3, 0, Arc::clone(&floor));
+        let shards = [shard(0), shard(1), shard(2)];
+        let last = Cell::new(0);
+        let give = |shard: &Timestamps, what: &str| {
+            let next = shard.next();
+            let before = last.replace(next);
+            assert!(next > before, "{what}: {next} after {before}");
+        };
+        for second in 1..5i64 {
+            clock.set_micros(second * 1_000_000);
+            give(&shards[0], "the clock runs");
+            clock.set_micros(second * 1_000_000 + 700);
+            give(&shards[1], "within a lead");
+        }
+        clock.set_micros(10_000);
+        // The third was never asked before.
+        for round in 0..1_000 {
+            give(&shards[2 - round % 3], "the clock is back");
+        }
+        assert!(last.get() < 4_100_000, "the shards do not drive each other on: {last:?}");
+        clock.set_micros(5_000_000);
+        give(&shards[1], "the clock has caught up");
+        assert!(last.get() < 5_000_003);
+    }
+
+    #[test]
+    fn a_shard_whose_clock_went_back_takes_the_others_along() {
+        let floor = Arc::new(AtomicI64::new(i64::MIN));
+        let clock = |micros| Arc::new(ManualClock::new(micros)) as Arc<dyn Clock>;
+        let ahead = Timestamps::new(clock(1_000), 0, 2, 90_000, Arc::clone(&floor));
+        let behind = Timestamps::new(clock(1_000), 1, 2, 0, floor);
+        assert!(behind.next() < 90_000);
+        let given = ahead.next();
+        assert!(behind.next() > given);
+        assert!(behind.mark() >= given);
+    }
+}
