@@ -149,26 +149,33 @@ impl Begun {
     ) {
         let sample = (wait == Wait::Never)
             .then(|| store.metrics().begin_writes(mutations.len(), &*shard.shared.runtime.clock));
-        let mut taken_count = 0;
-        for (index, (mutation, place)) in (first..).zip(mutations.iter().zip(places_of(&store, mutations))) {
-            let mutation = mutation.borrow();
-            let has_room = match wait {
-                Wait::Never => takes_at_once(&shard.shared, mutation),
-                // The first in any case: its write has waited for room.
-                _ => self.taken.is_empty() || !shard.shared.room.is_spent(),
-            };
-            if !has_room {
-                break;
-            }
-            match take_one(shard, &store, mutation, place) {
-                Ok(position) => {
-                    self.taken.insert(index);
-                    self.note_position(position);
-                    taken_count += 1;
+        let is_durable = is_durable(shard, store.id());
+        // Guarded once for all: to guard each takes one in a hundred of its instructions.
+        let taken_count = shard.shared.runtime.failsafe.guard("a write", || {
+            let mut taken_count = 0;
+            for (index, (mutation, place)) in
+                (first..).zip(mutations.iter().zip(places_of(&store, mutations)))
+            {
+                let mutation = mutation.borrow();
+                let has_room = match wait {
+                    Wait::Never => takes_at_once(&shard.shared, mutation),
+                    // The first in any case: its write has waited for room.
+                    _ => self.taken.is_empty() || !shard.shared.room.is_spent(),
+                };
+                if !has_room {
+                    break;
                 }
-                Err(error) => _ = self.error.get_or_insert(error),
+                match take_one(&shard.shared, &store, mutation, place, is_durable) {
+                    Ok(position) => {
+                        self.taken.insert(index);
+                        self.note_position(position);
+                        taken_count += 1;
+                    }
+                    Err(error) => _ = self.error.get_or_insert(error),
+                }
             }
-        }
+            taken_count
+        });
         match sample {
             Some(sample) => sample.end(taken_count as u64),
             None => self.stores.push((store, taken_count)),
@@ -333,19 +340,18 @@ fn take_record<M: Borrow<Mutation>>(
     })
 }
 
-/// Logs a mutation and merges it into the memtable; tells where it is in the log, if it is.
+/// Logs a mutation, if it is to be durable, and merges it into the memtable; tells where it is in the log, if it is.
 fn take_one(
-    shard: &Shard,
+    shared: &Shared,
     store: &TableStore,
     mutation: &Mutation,
     place: Option<Place>,
+    is_durable: bool,
 ) -> Result<Option<LogPosition>, StorageError> {
-    shard.shared.runtime.failsafe.guard("a write", || {
-        let is_durable = is_durable(shard, mutation.table);
-        let position = if is_durable { Some(append(&shard.shared, &[mutation.as_encoded()])?) } else { None };
-        store.apply(mutation, position, place);
-        Ok(position)
-    })
+    let is_logged = is_durable && !shared.runtime.plants.has(Plant::UnloggedWrite);
+    let position = if is_logged { Some(append(shared, &[mutation.as_encoded()])?) } else { None };
+    store.apply(mutation, position, place);
+    Ok(position)
 }
 
 /// Does the keyspace of the table want its mutations logged?
