@@ -83,7 +83,7 @@ impl<S, F> Batch<S, F> {
 
 impl Batcher {
     /// Takes a request in.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, request: Way) {
         match request {
             Way::Plain(PlainRequest::Read(read, frame)) => {

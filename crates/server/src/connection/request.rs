@@ -49,7 +49,7 @@ impl ReadFrame {
 
 impl Connection {
     /// Which way a frame takes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn way_of(&self, frame: Frame) -> Way {
         if self.stage != Stage::Ready {
             return Way::Full(frame);
