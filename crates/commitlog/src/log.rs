@@ -315,6 +315,11 @@ impl CommitLog {
         state.want_sync(&self.shared.wake)
     }
 
+    /// Every record below is on the disk, or its writers were told that it is lost.
+    pub fn synced_to(&self) -> LogPosition {
+        self.shared.state.borrow().synced
+    }
+
     /// Where the next record will be, or just before: every record so far is below.
     pub fn end(&self) -> LogPosition {
         self.shared.state.borrow().next

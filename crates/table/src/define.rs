@@ -6,6 +6,7 @@ use std::sync::Arc;
 use memtable::Memtable;
 use schema::Table;
 
+use super::memtables::Frozen;
 use super::snapshot::{Occasion, wants_auto_snapshot};
 use super::{FileChange, TableStore};
 use crate::TableError;
@@ -16,6 +17,7 @@ impl TableStore {
         if self.with_table(|known| *known == **table) {
             return;
         }
+        assert_eq!(table.id(), self.id(), "another definition is one of the same table");
         // A memtable keeps to one definition.
         self.freeze();
         *self.table.borrow_mut() = Arc::clone(table);
@@ -91,7 +93,11 @@ async fn truncate_in_turn(store: &Rc<TableStore>) -> Result<(), TableError> {
     let files = emptied.inspect_err(|error| shared.note_fault("truncate", error))?.unwrap_or_default();
     store.files.forget_all_damage();
     // A schema change may have frozen a memtable meanwhile: it holds writes that came after.
-    store.memtables.let_go(shared, |frozen| before.iter().any(|slot| Rc::ptr_eq(slot, &frozen.slot)));
+    let is_before = |frozen: &Frozen| before.iter().any(|slot| Rc::ptr_eq(slot, &frozen.slot));
+    let gone_count = store.memtables.let_go(shared, is_before);
+    // Of a table that is dropped meanwhile all have gone. No test can break it: flushes wait for their turn.
+    let is_right = gone_count == before.len() || store.is_dropped();
+    assert!(is_right, "what was written before the table was emptied goes");
     shared.delete_files(&files).await;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The files of a table: which count, what of them, and which can not be read.
 
 use std::cell::{Ref, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -76,6 +76,9 @@ impl TableFiles {
 
     /// Has readers find others from here on.
     pub(super) fn replace(&self, files: Vec<Arc<TableFile>>) {
+        // No test can break it: the manifest refuses to name a file twice.
+        let ids: BTreeSet<Uuid> = files.iter().map(|file| file.descriptor().id).collect();
+        assert_eq!(ids.len(), files.len(), "readers find each file once");
         *self.list.borrow_mut() = Rc::new(files);
     }
 

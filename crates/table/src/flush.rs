@@ -91,6 +91,8 @@ async fn flush_frozen(store: &TableStore) -> Result<(), TableError> {
             CommitLogError::Closed => TableError::ShuttingDown,
             other => other.into(),
         })?;
+        // No test can break it without another log.
+        assert!(shared.log.synced_to() >= frozen.flushed_to, "what comes into a file is on the log's disk");
         let spare = shared.spare_for(frozen.memtable.memory_bytes());
         let file = match &frozen.written {
             Some(file) => file.clone(),

@@ -325,6 +325,8 @@ async fn move_level(store: &TableStore, file: &Arc<TableFile>, level: u32) -> Re
         TableFile::open(disk, descriptor, &table)
     };
     let moved = shared.runtime.io.run(change_and_open).await?;
+    // No test can break it: it is opened by what describes the file.
+    assert_eq!(moved.descriptor().id, file.descriptor().id, "a file in another level is the same file");
     // Nobody else changes the table's files meanwhile.
     let manifest = shared.manifest.lock().await;
     let swap = |other: &Arc<TableFile>| Arc::clone(if Arc::ptr_eq(other, file) { &moved } else { other });

@@ -67,6 +67,11 @@ impl CacheShare {
         let left = |lendable: usize| lendable.saturating_sub(memtable_bytes + LENDING_STEP_BYTES);
         let borrowed = self.lendable.map_or(0, left);
         let own = self.budget.saturating_sub(self.pinned_bytes.get()).max(self.budget / CACHE_PART_MIN);
+        // A sum of what is beside each other: no test can break it without another sum.
+        assert!(own <= self.budget, "the cache takes none of the memory of others");
+        let is_left =
+            self.lendable.is_none_or(|lendable| borrowed + memtable_bytes <= lendable.max(memtable_bytes));
+        assert!(is_left, "the cache borrows what memtables leave");
         let called_back = self.called_back_bytes.get();
         let own_part = called_back.saturating_sub(borrowed);
         cache.set_capacity(own.saturating_sub(own_part), borrowed.saturating_sub(called_back));
