@@ -181,13 +181,7 @@ impl Memtable {
             })
     }
 
-    /// What it has of a partition, when that is no more than one row; all by one look-up.
-    #[inline]
-    pub fn single_row(&self, key: &PartitionKey) -> SingleRowLookup<'_> {
-        SingleRowLookup::of(self.partition(key))
-    }
-
-    /// [`Memtable::single_row`] of each of up to [`KEYS_TOGETHER`] keys.
+    /// What it has of each of up to [`KEYS_TOGETHER`] partitions, when that is no more than one row.
     #[inline]
     pub fn single_rows(&self, keys: &[&PartitionKey]) -> impl Iterator<Item = SingleRowLookup<'_>> {
         let partition = |place: Option<Place>| place.map(|place| self.partitions.at(place));

@@ -21,15 +21,16 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use cache::{CacheView, ChunkCache};
-use memtable::{KEYS_TOGETHER, SingleRowLookup};
+use memtable::{KEYS_TOGETHER, Memtable, SingleRowLookup};
 use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, ValuesInPlace};
 use smallvec::SmallVec;
 use sstable::{
-    Chunk, ChunkId, ChunkSource, FileCursor, PartitionSearch, RowReader, SearchKey, SingleRowFound,
-    SingleRowPartition, SstableError, TableFile,
+    Chunk, ChunkId, ChunkSource, FileCursor, ForCursor, PartitionSearch, RowReader, SearchKey,
+    SingleRowFound, SstableError, TableFile,
 };
 
 use super::TableStore;
+use super::memtables::{Frozen, Memtables};
 use super::row_versions::{RowVersions, VersionsStep};
 use crate::metrics::TableMetrics;
 
@@ -97,10 +98,7 @@ impl TableStore {
     ) {
         let (frozen, active) = (self.memtables.frozen(), self.memtables.active());
         let active = active.look();
-        let mut sought: SmallVec<[Sought<'_>; KEYS_TOGETHER]> = keys.iter().map(|_| Sought::new()).collect();
-        for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]) {
-            memtable.single_rows(keys).zip(&mut sought).for_each(|(lone, sought)| sought.add(lone));
-        }
+        let mut sought = gather(&frozen, &active, keys);
         let files = self.files.look();
         let view = cache.view();
         // What files look for is of no use without any.
@@ -180,6 +178,20 @@ impl TableStore {
     }
 }
 
+/// What memtables have of keys.
+#[inline]
+fn gather<'m>(
+    frozen: &'m [Frozen],
+    active: &'m Memtable,
+    keys: &[&PartitionKey],
+) -> SmallVec<[Sought<'m>; KEYS_TOGETHER]> {
+    let mut sought: SmallVec<[Sought<'m>; KEYS_TOGETHER]> = keys.iter().map(|_| Sought::new()).collect();
+    for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([active]) {
+        memtable.single_rows(keys).zip(&mut sought).for_each(|(lone, sought)| sought.add(lone));
+    }
+    sought
+}
+
 /// Takes all searches to where their partitions are, as far as chunks are there. Is one lacking?
 fn step_all<'a>(
     probes: &mut Probes<'a>,
@@ -256,29 +268,25 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
         self.file.borrow()
     }
 
-    /// The partition where it lies; `None` when a cursor has to read it.
-    fn partition(&self, key: &SearchKey<'_>) -> Option<Option<SingleRowPartition<'_>>> {
-        if self.search == PartitionSearch::Absent {
-            return Some(None);
-        }
-        let (chunk, offset) = self.chunk.as_ref()?;
-        match self.file.borrow().single_row_at(key, chunk.borrow(), *offset) {
-            SingleRowFound::Absent => Some(None),
-            SingleRowFound::Partition(partition) => Some(Some(partition)),
-            SingleRowFound::ForCursor(_) => None,
+    /// What the file has of the partition, where it lies.
+    fn partition(&self, key: &SearchKey<'_>) -> SingleRowFound<'_> {
+        match &self.chunk {
+            _ if self.search == PartitionSearch::Absent => SingleRowFound::Absent,
+            Some((chunk, offset)) => self.file.borrow().single_row_at(key, chunk.borrow(), *offset),
+            None => SingleRowFound::ForCursor(ForCursor::NotAtHand),
         }
     }
 
     /// Adds what the file has to the versions of the row; `false` when a cursor has to read it.
     pub fn add_to(&self, key: &SearchKey<'_>, versions: &mut RowVersions) -> bool {
         match self.partition(key) {
-            None => false,
-            Some(None) => true,
-            Some(Some(partition)) => {
+            SingleRowFound::Absent => true,
+            SingleRowFound::Partition(partition) => {
                 let Ok(row) = partition.row() else { return false };
                 versions.add(partition.deletion(), row);
                 true
             }
+            SingleRowFound::ForCursor(_) => false,
         }
     }
 
@@ -333,7 +341,7 @@ impl<'f> Found<'f> {
             _ if !self.deletion.is_live() => return None,
             ([row], None, _) => return row.is_plain().then_some(RowInPlace::Encoded(row)),
             ([], Some(probe), None) => {
-                let partition = probe.partition(self.key())??;
+                let SingleRowFound::Partition(partition) = probe.partition(self.key()) else { return None };
                 partition.values().or_else(|| self.merged_in_place())?
             }
             _ => self.merged_in_place()?,
@@ -344,9 +352,10 @@ impl<'f> Found<'f> {
     fn merged_in_place(&self) -> Option<ValuesInPlace<'f>> {
         let mut merge = CellMerge::of_values();
         self.in_memory.iter().try_for_each(|row| merge.add_encoded(row))?;
-        self.probes().try_for_each(|probe| match probe.partition(self.key())? {
-            None => Some(()),
-            Some(partition) => partition.merge_into(&mut merge),
+        self.probes().try_for_each(|probe| match probe.partition(self.key()) {
+            SingleRowFound::Absent => Some(()),
+            SingleRowFound::Partition(partition) => partition.merge_into(&mut merge),
+            SingleRowFound::ForCursor(_) => None,
         })?;
         merge.values()
     }
@@ -368,6 +377,18 @@ impl<'f> Found<'f> {
         }
         versions.rows.extend(self.in_memory.iter().copied().cloned());
         Some(versions)
+    }
+}
+
+impl RowVersions {
+    /// What memtables have of the row of one key; `None` when one has more of it than a row.
+    #[inline]
+    pub fn in_memory(memtables: &Memtables, key: &PartitionKey) -> Option<Self> {
+        let (frozen, active) = (memtables.frozen(), memtables.active());
+        let active = active.look();
+        let sought = gather(&frozen, &active, &[key]).pop()?;
+        let rows = || sought.in_memory.iter().copied().cloned().collect();
+        sought.is_sought().then(|| RowVersions { deletion: sought.deletion, rows: rows() })
     }
 }
 

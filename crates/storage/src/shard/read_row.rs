@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use memtable::{KEYS_TOGETHER, SingleRowLookup};
+use memtable::KEYS_TOGETHER;
 use read::{Place, RowConsumer};
 use rows::{DeletionTime, PartitionKey};
 use smallvec::SmallVec;
@@ -47,7 +47,7 @@ impl<C: RowConsumer> Reading<'_, C> {
     ) -> Result<Option<RowVersions>, StorageError> {
         let key = SearchKey::new(key);
         // Both taken at one moment: a flush that ends while a file is waited for changes neither.
-        let (files, in_memory) = (self.store.files().all(), self.versions_in_memtables(key.key));
+        let (files, in_memory) = (self.store.files().all(), RowVersions::in_memory(self.store.memtables(), key.key));
         let Some(mut versions) = in_memory else { return Ok(None) };
         for mut probe in self.store.probes_of(&files, &key) {
             self.supply_chunks(&mut probe, &key).await?;
@@ -78,19 +78,6 @@ impl<C: RowConsumer> Reading<'_, C> {
                 return Ok(());
             }
         }
-    }
-
-    fn versions_in_memtables(&self, key: &PartitionKey) -> Option<RowVersions> {
-        let mut versions = RowVersions::none();
-        let (frozen, active) = (self.store.memtables().frozen(), self.store.memtables().active());
-        for slot in frozen.iter().map(|frozen| &frozen.slot).chain([&*active]) {
-            match slot.look().single_row(key) {
-                SingleRowLookup::Absent => {}
-                SingleRowLookup::Row(lone) => versions.add(lone.deletion, lone.row.cloned()),
-                SingleRowLookup::Many => return None,
-            }
-        }
-        Some(versions)
     }
 
     /// Adds what a cursor over a file gives of a partition; `false` when that is more than a row and a deletion.
