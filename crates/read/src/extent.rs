@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct Extent<'a> {
     pub(crate) command: &'a ReadCommand,
     pub(crate) live: LiveRows,
-    passed: Passed<'a>,
+    passed: Passed,
     /// Live rows, and what a page of them would take in memory.
     row_count: u32,
     bytes: usize,
@@ -65,7 +65,7 @@ impl<'a> Extent<'a> {
         Extent {
             command,
             live: command.live_rows(),
-            passed: Passed::new(&command.table, thresholds),
+            passed: Passed::new(thresholds),
             row_count: 0,
             bytes: 0,
             open: None,
@@ -97,7 +97,7 @@ impl<'a> Extent<'a> {
         key: Option<&PartitionKey>,
         clustering: &Clustering,
     ) -> Result<(), ReadError> {
-        if !self.passed.add(count) {
+        if !self.passed.add(count, &self.command.table) {
             return Ok(());
         }
         let key = key.or(self.open.as_ref().map(|open| &open.key)).expect("a partition was begun");

@@ -28,7 +28,7 @@ pub use command::{ReadColumns, ReadCommand, ReadLimits, ReadPosition, ReadTarget
 pub use consumer::{Begun, Place, Room, RowConsumer, RowView, Seen};
 pub use digest::{Digester, PageDigest};
 pub use error::{ReadError, TooManyTombstones};
-pub use live_page::LivePage;
+pub use live_page::{LivePage, LiveView};
 pub use merge::merge_answers;
 pub use page::{PartitionRows, ReadPage, RowList};
 pub use shown::live_rows;

@@ -15,12 +15,12 @@ use crate::{
 /// About as many small rows as are decoded into one piece of memory.
 const DEAD_NEARBY_MAX: u32 = 256;
 
-/// A page of live rows, being read.
+/// A page of live rows, being read by a command; without one (`LivePage<()>`), left as it stands.
 #[derive(Debug)]
-pub struct LivePage<'a> {
-    command: &'a ReadCommand,
+pub struct LivePage<Command> {
+    command: Command,
     live: LiveRows,
-    passed: Passed<'a>,
+    passed: Passed,
     /// How many rows are dead of those that were read last.
     dead_nearby: u32,
     page: ReadPage,
@@ -48,7 +48,27 @@ impl Open {
     }
 }
 
-impl<'a> LivePage<'a> {
+impl<Command> LivePage<Command> {
+    /// The page as it stands, for somebody who goes on with it later.
+    pub fn leave_off(self) -> LivePage<()> {
+        self.of(())
+    }
+
+    fn of<Other>(self, command: Other) -> LivePage<Other> {
+        let LivePage { command: _, live, passed, dead_nearby, page, open, row_count, bytes, encoded_bytes } =
+            self;
+        LivePage { command, live, passed, dead_nearby, page, open, row_count, bytes, encoded_bytes }
+    }
+}
+
+impl LivePage<()> {
+    /// Goes on with a page that was left, by the command that it was begun by.
+    pub fn take_up(self, command: &ReadCommand) -> LivePage<&ReadCommand> {
+        self.of(command)
+    }
+}
+
+impl<'a> LivePage<&'a ReadCommand> {
     /// An empty page, for a read that may come upon so many tombstones.
     pub fn new(command: &'a ReadCommand, thresholds: TombstoneThresholds) -> Self {
         // Not in a release: a read of a row by its key compares nothing else so often.
@@ -56,7 +76,7 @@ impl<'a> LivePage<'a> {
         LivePage {
             command,
             live: command.live_rows(),
-            passed: Passed::new(&command.table, thresholds),
+            passed: Passed::new(thresholds),
             dead_nearby: 0,
             page: ReadPage::default(),
             open: None,
@@ -76,7 +96,7 @@ impl<'a> LivePage<'a> {
         place: Place<'_>,
         clustering: impl FnOnce() -> Clustering,
     ) -> Result<(), ReadError> {
-        if !self.passed.add(count) {
+        if !self.passed.add(count, &self.command.table) {
             return Ok(());
         }
         let key = match (place, &self.open) {
@@ -145,7 +165,7 @@ impl<'a> LivePage<'a> {
     }
 }
 
-impl RowConsumer for LivePage<'_> {
+impl RowConsumer for LivePage<&ReadCommand> {
     type View = LiveView;
     type Taken = Row;
     type Answer = ReadPage;

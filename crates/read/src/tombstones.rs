@@ -51,8 +51,7 @@ impl Default for TombstoneThresholds {
 
 /// Tombstones that a read has come upon.
 #[derive(Debug)]
-pub(crate) struct Passed<'a> {
-    table: &'a Table,
+pub(crate) struct Passed {
     /// Of the node; the table may have none.
     thresholds: TombstoneThresholds,
     /// In the partition that is read by its key, or in the range.
@@ -64,17 +63,17 @@ pub(crate) struct Passed<'a> {
     told: Vec<PartitionTombstones>,
 }
 
-impl<'a> Passed<'a> {
-    pub(crate) fn new(table: &'a Table, thresholds: TombstoneThresholds) -> Self {
-        Passed { table, thresholds, count: 0, rows_before: 0, last: None, told: Vec::new() }
+impl Passed {
+    pub(crate) fn new(thresholds: TombstoneThresholds) -> Self {
+        Passed { thresholds, count: 0, rows_before: 0, last: None, told: Vec::new() }
     }
 
-    /// Counts some more; are they too many?
+    /// Counts some more of a table; are they too many?
     #[inline]
-    pub(crate) fn add(&mut self, count: u64) -> bool {
+    pub(crate) fn add(&mut self, count: u64, table: &Table) -> bool {
         self.count += count;
         // The table is asked only when it matters.
-        self.count > self.thresholds.failure && self.count > self.thresholds.of_table(self.table).failure
+        self.count > self.thresholds.failure && self.count > self.thresholds.of_table(table).failure
     }
 
     /// The error that ends a read which has taken so many rows, at that place.
