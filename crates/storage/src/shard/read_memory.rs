@@ -6,8 +6,10 @@
 //!
 //! Those that take little do not stand behind those that take much: they have a part for themselves.
 
+use std::rc::Rc;
+
 use table::ReadBytes;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 /// Reads of up to so many bytes have a part of the memory for themselves: one part in so many.
 const SMALL_BYTES: usize = 256 << 10;
@@ -23,8 +25,8 @@ const _: () = assert!(ReadBytes::UNKNOWN <= SMALL_BYTES, "a read of which nothin
 /// Memory that the reads of a shard work in; of each kind, first come, first served.
 #[derive(Debug)]
 pub(crate) struct ReadMemory {
-    small: Part,
-    large: Part,
+    small: Rc<Part>,
+    large: Rc<Part>,
 }
 
 /// Memory for reads of one kind.
@@ -35,19 +37,36 @@ struct Part {
     kibibytes: u32,
 }
 
+/// Room that a read has, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RoomToRead {
+    part: Rc<Part>,
+    kibibytes: u32,
+}
+
 impl ReadMemory {
     /// Memory of so many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         let bytes = bytes.max(BYTES_MIN);
         let small = bytes / SMALL_PART;
-        ReadMemory { small: Part::new(small), large: Part::new(bytes - small) }
+        ReadMemory { small: Rc::new(Part::new(small)), large: Rc::new(Part::new(bytes - small)) }
     }
 
     /// Waits for room for one more read. One that takes more than there is has all of it.
-    pub(crate) async fn enter(&self, expected: &ReadBytes) -> SemaphorePermit<'_> {
+    pub(crate) async fn enter(&self, expected: &ReadBytes) -> RoomToRead {
+        let (part, kibibytes) = self.wanted(expected);
+        if let Some(room) = part.try_take(kibibytes) {
+            return room;
+        }
+        part.free.acquire_many(kibibytes).await.expect("nobody closes it").forget();
+        RoomToRead { part: Rc::clone(part), kibibytes }
+    }
+
+    /// How much a read takes, and of which part.
+    fn wanted(&self, expected: &ReadBytes) -> (&Rc<Part>, u32) {
         let bytes = expected.get();
         let part = if bytes <= SMALL_BYTES { &self.small } else { &self.large };
-        part.enter(bytes).await
+        (part, u32::try_from(bytes / KIB).unwrap_or(u32::MAX).clamp(1, part.kibibytes))
     }
 }
 
@@ -58,12 +77,15 @@ impl Part {
         Part { free: Semaphore::new(kibibytes as usize), kibibytes }
     }
 
-    async fn enter(&self, bytes: usize) -> SemaphorePermit<'_> {
-        let wanted = u32::try_from(bytes / KIB).unwrap_or(u32::MAX).clamp(1, self.kibibytes);
-        match self.free.try_acquire_many(wanted) {
-            Ok(room) => room,
-            Err(_) => self.free.acquire_many(wanted).await.expect("nobody closes it"),
-        }
+    fn try_take(self: &Rc<Self>, kibibytes: u32) -> Option<RoomToRead> {
+        self.free.try_acquire_many(kibibytes).ok()?.forget();
+        Some(RoomToRead { part: Rc::clone(self), kibibytes })
+    }
+}
+
+impl Drop for RoomToRead {
+    fn drop(&mut self) {
+        self.part.free.add_permits(self.kibibytes as usize);
     }
 }
 
