@@ -137,9 +137,9 @@ impl ShardHandle {
         let count = self.shards().count();
         let is_led_astray = self.local().runtime().plants.has(Plant::WrongShardVisited);
         let owner = if is_led_astray { (owner + 1) % count } else { owner };
-        // SAFETY: the `visiting_` functions of `Shard`, which are all that `act` calls, spawn no task and put
-        // nothing into thread locals; the futures they poll end with them. Of what they read,
-        // `visiting_point_reads` shows its caller rows, all of whose parts are `Send`.
+        // SAFETY: the `visiting_` functions of `Shard`, which are all that `act` calls, poll no future, spawn no task
+        // and put nothing into thread locals. Of what they read, `visiting_point_reads` shows its caller rows, all of
+        // whose parts are `Send`.
         unsafe { self.shards().home(owner).visit(act) }
     }
 }

@@ -17,10 +17,7 @@ use cache::ChunkCache;
 use sstable::{
     Chunk, ChunkId, ChunkNeed, ChunkSource, Component, FileNeed, ReadRow, RowReader, SstableError, TableFile,
 };
-use table::{Fetcher, TableError, TableMetrics};
-
-use super::Shard;
-use crate::StorageError;
+use table::{Fetcher, Shared, TableError, TableMetrics};
 
 /// How many uncompressed bytes are read ahead at most.
 const READ_AHEAD_BYTES_MAX: usize = cache::READ_AHEAD_BYTES_MAX as usize;
@@ -30,7 +27,7 @@ const READ_AHEAD_BYTES_MAX: usize = cache::READ_AHEAD_BYTES_MAX as usize;
 pub(super) struct HeldChunks {
     cache: Rc<ChunkCache>,
     metrics: Rc<TableMetrics>,
-    pub(super) chunks: RefCell<Vec<(ChunkId, Chunk)>>,
+    chunks: RefCell<Vec<(ChunkId, Chunk)>>,
     /// A large row that another thread has read for that step.
     row: RefCell<Option<ReadRow>>,
     /// How each file's Data is being read.
@@ -66,15 +63,11 @@ impl HeldChunks {
     ///
     /// # Errors
     /// The disk failed, or what it gave is damaged.
-    pub(super) async fn supply(&self, need: FileNeed, shard: &Shard) -> Result<(), StorageError> {
-        if shard.visits.is_hurried() {
-            // It gives up, and somebody who can wait begins again.
-            return std::future::pending().await;
-        }
+    pub(super) async fn supply(&self, need: FileNeed, shard: &Shared) -> Result<(), TableError> {
         match need {
-            FileNeed::Chunk(need) => Ok(self.fetch(need, &shard.shared.fetcher).await?),
+            FileNeed::Chunk(need) => self.fetch(need, &shard.fetcher).await,
             FileNeed::Row(row) => {
-                let read = shard.shared.runtime.io.run(move || row.read()).await;
+                let read = shard.runtime.io.run(move || row.read()).await;
                 *self.row.borrow_mut() = Some(read);
                 Ok(())
             }
@@ -102,6 +95,11 @@ impl HeldChunks {
         }
         self.put_ahead(ahead);
         Ok(())
+    }
+
+    /// Lets go of what was fetched for a step that is done.
+    pub(super) fn let_go(&self) {
+        self.chunks.borrow_mut().clear();
     }
 
     fn note_cold(&self, id: ChunkId) {

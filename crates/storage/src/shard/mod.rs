@@ -13,6 +13,7 @@
 //! | how is a write taken? | `write.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
+//! | how are all rows of partitions? | `read_partitions.rs` |
 //! | where may a partition live? | `sources.rs` |
 //! | who does what is long of a large row? | `large_rows.rs` |
 //! | how are those shown that are in memory? | `point.rs` |
@@ -35,6 +36,7 @@ mod prefetch;
 mod quarantined;
 mod read;
 mod read_memory;
+mod read_partitions;
 mod read_row;
 mod read_trace;
 mod scan;

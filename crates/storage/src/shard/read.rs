@@ -1,29 +1,38 @@
 //! How rows are read: gather the places where a partition may live, merge, give what is found to who takes it.
 //!
 //! What becomes of the rows is for a [`RowConsumer`] to say: a page for a client, or an answer for another replica.
+//!
+//! ```text
+//!   Reading::advance ── partition by partition, as far as all is in memory ──► the consumer is full, or all is read
+//!        ▲                          │
+//!        │                          ▼ Lack: a chunk, a turn, work for another thread
+//!   Reading::provide ◄── who can wait
+//! ```
+//!
+//! Nothing here waits but [`Reading::provide`]: how far a read has come is a value ([`Progress`]), with which anybody
+//! goes on who holds the shard.
 
-use std::borrow::Cow;
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use read::{
-    Begun, Digester, LivePage, PageDigest, Place, ReadCommand, ReadPage, ReadPosition, ReadTarget,
-    RowConsumer, UnfilteredPage, UnfilteredRows,
+    Digester, LivePage, PageDigest, ReadCommand, ReadPage, ReadPosition, ReadTarget, RowConsumer, RowView,
+    UnfilteredPage, UnfilteredRows,
 };
-use rows::{
-    ClusteringComparator, Lack, MergeCursor, PartitionHeader, PartitionKey, RingRange, Step, Unfiltered,
-    UnfilteredCursor,
-};
+use rows::{ClusteringComparator, DeletionTime, PartitionKey, RingRange, Versions};
 use runtime::{Piece, Plant, trace};
+use sstable::FileNeed;
 use table::{RowVersions, Shared, TableStore};
 use types::Token;
 
 use super::Shard;
 use super::fetch::HeldChunks;
+use super::large_rows::LargeRow;
+use super::read_partitions::Partitions;
+use super::read_row::RowSearch;
 use super::read_trace::activity;
 use super::scan::SingleRowsScanned;
-use super::sources::Source;
 use crate::{KEYS_TOGETHER, StorageError};
 
 /// Steps after which a long read lets others on the shard go first.
@@ -40,11 +49,8 @@ impl Shard {
     /// A file that may hold what is asked for is damaged, or the disk failed.
     pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
         let page = || LivePage::new(command, self.options.tombstones);
-        let mut page = self.read_into(command, page).await?;
-        if self.shared.runtime.plants.has(Plant::ShortRead) {
-            page.next = None;
-        }
-        Ok(page)
+        let page = self.read_into(command, page).await;
+        page.map(|page| self.cut_short(page))
     }
 
     /// As [`Shard::read`], with all that is deleted: for a replica that merges it with what others have
@@ -74,30 +80,20 @@ impl Shard {
             let store = self.table(command.table.id())?;
             store.check_readable()?;
             let _room = self.read_memory.enter(store.read_bytes()).await;
-            let started = self.shared.runtime.clock.elapsed();
-            trace::note(|| activity(&store, command));
-            let mut reading = Reading::new(self, &store, command, consumer());
-            let outcome = match &command.target {
-                ReadTarget::Keys(keys) => reading.keys(keys).await,
-                // Boxed, so that a read of one row needs no room for it; so is what else it seldom comes to.
-                ReadTarget::Range(range) => Box::pin(reading.range(range)).await,
-            };
-            store.read_bytes().learn(reading.place_count.get(), reading.row_bytes_max);
-            reading.note_cold(0);
-            match outcome {
-                Ok(()) => {
-                    let (live_count, tombstone_count) = reading.consumer.counts();
-                    let ended = self.shared.runtime.clock.elapsed();
-                    store.metrics().note_read(started, ended, live_count, tombstone_count);
-                    trace::note(|| {
-                        format!("Read {live_count} live rows and {tombstone_count} tombstone cells")
-                    });
-                    return Ok(reading.consumer.finish());
-                }
-                // Each time there is one file less.
-                Err(error) => read_failed(&self.shared, &store, error)?,
+            let mut reading = Reading::begin(&self.shared, &store, command, consumer());
+            let outcome = reading.go_on().await;
+            if let Some(answer) = reading.end(&store, outcome)? {
+                return Ok(answer);
             }
         }
+    }
+
+    /// The page as it is; a planted fault has it be the last.
+    pub(super) fn cut_short(&self, mut page: ReadPage) -> ReadPage {
+        if self.shared.runtime.plants.has(Plant::ShortRead) {
+            page.next = None;
+        }
+        page
     }
 }
 
@@ -112,204 +108,259 @@ fn read_failed(shard: &Shared, store: &Rc<TableStore>, error: StorageError) -> R
 }
 
 /// A read under way.
-pub(super) struct Reading<'a, C> {
-    pub(super) shard: &'a Shard,
+pub(super) struct Reading<'a, C: RowConsumer> {
+    pub(super) shard: &'a Shared,
     pub(super) store: &'a TableStore,
     pub(super) command: &'a ReadCommand,
     /// Who takes the rows.
     pub(super) consumer: C,
-    pub(super) chunks: Rc<HeldChunks>,
-    /// Do partitions read backwards? Only those asked for by key can.
-    pub(super) reversed: bool,
-    /// From how many places it read at once.
-    pub(super) place_count: Cell<usize>,
-    /// The largest row that it came upon.
-    pub(super) row_bytes_max: usize,
+    pub(super) progress: Progress<C::View>,
     steps: u32,
     /// What was done since it last looked whether it has been long: steps, and more for large rows.
     pub(super) work: u32,
     pub(super) piece: Piece,
 }
 
+/// How far a read has come. It goes on from here with whoever can wait for what it lacks.
+pub(super) struct Progress<V: RowView> {
+    /// When it began, on the node's clock.
+    started: Duration,
+    pub(super) chunks: Rc<HeldChunks>,
+    /// Is the partition in which the page before ended still to be begun?
+    is_resume_due: bool,
+    /// Of keys, the index of the first that was not begun.
+    next_key: usize,
+    /// What was found already of the keys from there on.
+    found: std::vec::IntoIter<Option<RowVersions>>,
+    /// Of a range, what was not begun.
+    range: Option<RingRange>,
+    /// What was begun, as long as it lacks something.
+    pub(super) part: Option<Part>,
+    /// A large row on its way through another thread.
+    pub(super) large: Option<LargeRow<V>>,
+    /// How much the consumer had before the key that was begun last.
+    bytes_before: usize,
+    /// From how many places it read at once.
+    pub(super) place_count: usize,
+    /// The largest row that it came upon.
+    pub(super) row_bytes_max: usize,
+}
+
+/// What of a read was begun and lacks something. Boxed, so that a read that lacks nothing needs no room for it.
+pub(super) enum Part {
+    /// The only row of a partition, being looked for.
+    Row(Box<RowSearch>),
+    /// The same when it is large: found in a partition with that deletion.
+    LargeRow(DeletionTime),
+    /// Partitions from a merge of cursors.
+    Partitions(Box<Partitions>),
+}
+
+/// What a read lacks, to be [provided](Reading::provide).
+pub(super) enum Lack {
+    /// Something of a file.
+    File(FileNeed),
+    /// Others are to have their turn.
+    Turn,
+    /// What versions of a large row make, for the merge that gave them.
+    Merged(Versions),
+    /// What is taken of the large row that the progress holds.
+    LargeRow,
+}
+
+/// How far a part has come.
+pub(super) enum Came {
+    /// It stands in [`Progress::part`].
+    Lacks(Lack),
+    /// To its end.
+    Over {
+        /// Is the consumer full?
+        is_full: bool,
+    },
+}
+
 impl<'a, C: RowConsumer> Reading<'a, C> {
-    fn new(shard: &'a Shard, store: &'a TableStore, command: &'a ReadCommand, consumer: C) -> Self {
-        Reading {
-            shard,
-            store,
-            command,
-            consumer,
-            chunks: Rc::new(HeldChunks::new(&shard.shared.cache, store.metrics())),
-            reversed: command.reversed && matches!(command.target, ReadTarget::Keys(_)),
-            place_count: Cell::new(1),
-            row_bytes_max: 0,
-            steps: 0,
-            work: 0,
-            piece: Piece::of_turn(),
-        }
+    pub(super) fn begin(
+        shard: &'a Shared,
+        store: &'a TableStore,
+        command: &'a ReadCommand,
+        consumer: C,
+    ) -> Self {
+        trace::note(|| activity(store, command));
+        let chunks = Rc::new(HeldChunks::new(&shard.cache, store.metrics()));
+        let progress = Progress::begin(command, shard.runtime.clock.elapsed(), chunks);
+        Reading { shard, store, command, consumer, progress, steps: 0, work: 0, piece: Piece::of_turn() }
     }
 
-    async fn keys(&mut self, keys: &[PartitionKey]) -> Result<(), StorageError> {
-        let mut keys = keys;
-        if let Some(resume) = &self.command.resume {
-            let place = keys.iter().position(|key| *key == resume.key);
-            keys = place.map_or(&[][..], |place| &keys[place + 1..]);
-            if place.is_some() {
-                let is_full = Box::pin(self.rest_of_partition(resume)).await?;
-                self.consumer.leave(&resume.key);
-                if is_full {
-                    return Ok(());
-                }
-            }
-        }
-        for keys in keys.chunks(KEYS_TOGETHER) {
-            let mut found = self.rows_at_hand(keys);
-            for (index, key) in keys.iter().enumerate() {
-                let found = found.get_mut(index).and_then(Option::take);
-                if self.key(key, found).await? {
-                    return Ok(());
-                }
-            }
+    /// Reads until the consumer is full or has all.
+    pub(super) async fn go_on(&mut self) -> Result<(), StorageError> {
+        while let Some(lack) = self.advance()? {
+            // Boxed, so that a read of one row needs no room for it.
+            Box::pin(self.provide(lack)).await?;
         }
         Ok(())
     }
 
-    /// Reads a partition, of which everything may have been found already; is the consumer full by it?
-    async fn key(&mut self, key: &PartitionKey, found: Option<RowVersions>) -> Result<bool, StorageError> {
-        self.count_step().await;
-        let bytes_before = self.consumer.encoded_bytes();
-        let versions = match found {
-            None if self.command.has_single_rows() => self.row_versions(key).await?,
-            found => found,
-        };
-        let is_full = match versions {
-            Some(versions) if versions.has_large() => Box::pin(self.take_large(key, versions)).await?,
-            Some(versions) => self.take_versions(key, versions)?,
-            None => {
-                let cursor = self.partition_cursor(key, &self.command.slices);
-                Box::pin(self.drive(cursor, None, true)).await?
+    /// Reads as far as nothing is lacking. What is, or `None` when the consumer is full or has all.
+    pub(super) fn advance(&mut self) -> Result<Option<Lack>, StorageError> {
+        loop {
+            let came = match self.progress.part.take() {
+                Some(part) => self.go_on_in(part)?,
+                None => match self.begin_next()? {
+                    Some(came) => came,
+                    None => return Ok(None),
+                },
+            };
+            match came {
+                Came::Lacks(lack) => return Ok(Some(lack)),
+                Came::Over { is_full } => {
+                    self.end_part();
+                    if is_full {
+                        return Ok(None);
+                    }
+                }
             }
+        }
+    }
+
+    fn go_on_in(&mut self, part: Part) -> Result<Came, StorageError> {
+        match part {
+            Part::Row(search) => self.search(*search, self.key_begun()),
+            Part::LargeRow(deletion) => self.take_large(self.key_begun(), deletion),
+            Part::Partitions(partitions) => self.go_on_with(*partitions),
+        }
+    }
+
+    /// Gets what it lacked.
+    pub(super) async fn provide(&mut self, lack: Lack) -> Result<(), StorageError> {
+        match lack {
+            Lack::File(need) => self.progress.chunks.supply(need, self.shard).await?,
+            Lack::Turn => {
+                self.steps = 0;
+                tokio::task::yield_now().await;
+                self.piece = Piece::of_turn();
+            }
+            Lack::Merged(versions) => {
+                let merged = self.elsewhere(move || versions.merge()).await;
+                let Some(Part::Partitions(partitions)) = &mut self.progress.part else {
+                    unreachable!("the merge that gave the versions waits for what they make")
+                };
+                partitions.put_merged(merged);
+            }
+            Lack::LargeRow => self.see_large().await,
+        }
+        Ok(())
+    }
+
+    /// Begins what comes next; `None` when there is no more.
+    fn begin_next(&mut self) -> Result<Option<Came>, StorageError> {
+        if std::mem::take(&mut self.progress.is_resume_due) {
+            return self.rest_of_partition().map(Some);
+        }
+        match &self.command.target {
+            ReadTarget::Keys(keys) => match &keys[self.progress.next_key..] {
+                [] => Ok(None),
+                keys => self.begin_key(keys).map(Some),
+            },
+            ReadTarget::Range(_) => match self.progress.range.take() {
+                None => Ok(None),
+                Some(range) => self.begin_range(range).map(Some),
+            },
+        }
+    }
+
+    /// Begins the first of these partitions, of which everything may have been found already.
+    fn begin_key(&mut self, keys: &'a [PartitionKey]) -> Result<Came, StorageError> {
+        if self.is_turn_over() {
+            return Ok(Came::Lacks(Lack::Turn));
+        }
+        let has_single_rows = self.command.has_single_rows();
+        // Nothing of one key, which may as well wait.
+        if has_single_rows && keys.len() > 1 && self.progress.found.as_slice().is_empty() {
+            self.progress.found = self.rows_at_hand(&keys[..keys.len().min(KEYS_TOGETHER)]).into_iter();
+        }
+        let found = self.progress.found.next().flatten();
+        self.progress.next_key += 1;
+        self.progress.bytes_before = self.consumer.encoded_bytes();
+        match found {
+            Some(versions) => self.take_found(&keys[0], versions),
+            None if has_single_rows => self.begin_row(&keys[0]),
+            None => self.begin_partition(&keys[0]),
+        }
+    }
+
+    /// The key that was begun last.
+    fn key_begun(&self) -> &'a PartitionKey {
+        match &self.command.target {
+            ReadTarget::Keys(keys) => &keys[self.progress.next_key - 1],
+            ReadTarget::Range(_) => unreachable!("partitions of a range come from a merge"),
+        }
+    }
+
+    /// Ends what was begun last.
+    fn end_part(&mut self) {
+        if matches!(self.command.target, ReadTarget::Keys(_)) {
+            self.note_cold(self.progress.bytes_before);
+            self.consumer.leave(self.key_begun());
+        }
+    }
+
+    /// Begins what the partition in which the page before ended still has to give.
+    fn rest_of_partition(&mut self) -> Result<Came, StorageError> {
+        let nothing = Ok(Came::Over { is_full: false });
+        let Some(ReadPosition { key, clustering: Some(last), row_count }) = &self.command.resume else {
+            return nothing;
         };
-        self.note_cold(bytes_before);
-        self.consumer.leave(key);
-        Ok(is_full)
+        if !self.owns(key.token) {
+            return nothing;
+        }
+        let comparator = ClusteringComparator::new(Arc::clone(self.command.table.clustering_types()));
+        let slices = self.command.slices.after(last, self.is_reversed(), &comparator);
+        if slices.as_slice().is_empty() || *row_count >= self.command.limits.rows_per_partition {
+            return nothing;
+        }
+        let cursor = self.partition_cursor(key, &slices);
+        self.go_on_with(Partitions::of_key(cursor, Some(*row_count)))
+    }
+
+    fn begin_range(&mut self, mut range: RingRange) -> Result<Came, StorageError> {
+        if self.command.has_single_rows() {
+            match self.single_row_range(range)? {
+                SingleRowsScanned::Whole => return Ok(Came::Over { is_full: true }),
+                SingleRowsScanned::Turn(rest) => {
+                    self.progress.range = Some(rest);
+                    return Ok(Came::Lacks(Lack::Turn));
+                }
+                SingleRowsScanned::Rest(rest) => range = rest,
+            }
+        }
+        let cursor = self.range_cursor(&range);
+        self.go_on_with(Partitions::of_range(cursor))
+    }
+
+    /// Do partitions read backwards? Only those asked for by key can.
+    pub(super) fn is_reversed(&self) -> bool {
+        self.command.reversed && matches!(self.command.target, ReadTarget::Keys(_))
     }
 
     /// Notes how much was wanted of files, since so many bytes were taken, if that was not in memory.
     fn note_cold(&self, bytes_before: usize) {
         let bytes = (self.consumer.encoded_bytes() - bytes_before) as u64;
-        if let Some(wanted) = bytes.checked_div(self.chunks.take_cold()) {
+        if let Some(wanted) = bytes.checked_div(self.progress.chunks.take_cold()) {
             let is_range = matches!(self.command.target, ReadTarget::Range(_));
             self.store.chunk_length().note(wanted, is_range);
         }
     }
 
-    async fn range(&mut self, range: &RingRange) -> Result<(), StorageError> {
-        let mut range = Cow::Borrowed(range);
-        if let Some(resume) = &self.command.resume {
-            if range.end.is_before(&resume.key) {
-                return Ok(());
-            }
-            if range.contains(&resume.key) {
-                if self.rest_of_partition(resume).await? {
-                    return Ok(());
-                }
-                range = Cow::Owned(range.after(resume.key.clone()));
-            }
-        }
-        if self.command.has_single_rows() {
-            match self.single_row_range(range.into_owned()).await? {
-                SingleRowsScanned::Whole => return Ok(()),
-                SingleRowsScanned::Rest(rest) => range = Cow::Owned(rest),
-            }
-        }
-        let cursor = self.range_cursor(&range);
-        self.drive(cursor, None, false).await?;
-        Ok(())
-    }
-
-    /// What a partition still has to give behind a position. Is the consumer full?
-    async fn rest_of_partition(&mut self, resume: &ReadPosition) -> Result<bool, StorageError> {
-        let Some(last) = &resume.clustering else { return Ok(false) };
-        if !self.owns(resume.key.token) {
-            return Ok(false);
-        }
-        let comparator = ClusteringComparator::new(Arc::clone(self.command.table.clustering_types()));
-        let slices = self.command.slices.after(last, self.reversed, &comparator);
-        if slices.as_slice().is_empty() || resume.row_count >= self.command.limits.rows_per_partition {
-            return Ok(false);
-        }
-        let cursor = self.partition_cursor(&resume.key, &slices);
-        self.drive(cursor, Some(resume.row_count), true).await
-    }
-
-    /// Takes partitions from the cursor until it ends or the consumer is full; is it full?
-    ///
-    /// `resumed` is how many rows the (then only) partition gave on earlier pages; `is_alone` says
-    /// that the cursor reads one partition.
-    async fn drive(
-        &mut self,
-        mut cursor: MergeCursor<Source>,
-        resumed: Option<u32>,
-        is_alone: bool,
-    ) -> Result<bool, StorageError> {
-        loop {
-            self.count_step().await;
-            let step = cursor.step()?;
-            if !matches!(step, Step::Need(_)) {
-                self.chunks.chunks.borrow_mut().clear();
-            }
-            let is_full = match step {
-                Step::Need(Lack::Source(need)) => {
-                    Box::pin(self.chunks.supply(need, self.shard)).await?;
-                    false
-                }
-                Step::Need(Lack::Merged(versions)) => {
-                    let merged = self.elsewhere(move || versions.merge()).await;
-                    cursor.put_merged(merged);
-                    false
-                }
-                Step::Header(header) => self.consumer.end() || !self.begin(header, resumed).await?,
-                Step::Item(_) if !self.consumer.wants_more() => match is_alone {
-                    true => return Ok(self.consumer.end()),
-                    false => false,
-                },
-                Step::Item(Unfiltered::Marker(marker)) => self.consumer.take_marker(marker)?,
-                Step::Item(Unfiltered::Row(row)) => match self.seen(Place::Begun, row).await? {
-                    Some(row) => self.consumer.take_row(row)?,
-                    None => false,
-                },
-                Step::End => return Ok(self.consumer.end()),
-            };
-            if is_full {
-                return Ok(true);
-            }
-        }
-    }
-
-    /// Begins a partition, unless it is another shard's. `false` when there is no room for it.
-    async fn begin(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Result<bool, StorageError> {
-        let PartitionHeader { key, deletion, static_row } = header;
-        if !self.owns(key.token) {
-            return Ok(true);
-        }
-        let static_row = match static_row {
-            Some(row) => self.seen(Place::Key(&key), row).await?,
-            None => None,
-        };
-        Ok(self.consumer.begin(Begun { key, deletion, static_row, resumed })?)
-    }
-
     /// Is a partition of that token its shard's?
     pub(super) fn owns(&self, token: Token) -> bool {
-        let shared = &self.shard.shared;
-        shared.sharding.shard_of(token) == shared.index
+        self.shard.sharding.shard_of(token) == self.shard.index
     }
 
-    async fn count_step(&mut self) {
+    /// Counts a step; is it time to let others on the shard go first, since it has been long already?
+    pub(super) fn is_turn_over(&mut self) -> bool {
         self.steps += 1;
-        if self.is_to_look() {
-            self.give_way().await;
-        }
+        self.is_to_look() && (self.steps >= STEPS_PER_TURN || self.piece.is_long())
     }
 
     /// Counts a step; is it time to look how long it has been?
@@ -322,12 +373,62 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
         is_to_look
     }
 
-    /// Lets others on the shard go first if it has been long already.
-    async fn give_way(&mut self) {
-        if self.steps >= STEPS_PER_TURN || self.piece.is_long() {
-            self.steps = 0;
-            tokio::task::yield_now().await;
-            self.piece = Piece::of_turn();
+    /// The answer of a read that is over. `None` when it failed and has to begin anew, with one file less each time.
+    pub(super) fn end(
+        self,
+        store: &Rc<TableStore>,
+        outcome: Result<(), StorageError>,
+    ) -> Result<Option<C::Answer>, StorageError> {
+        let (shard, started) = (self.shard, self.progress.started);
+        store.read_bytes().learn(self.progress.place_count, self.progress.row_bytes_max);
+        self.note_cold(0);
+        if let Err(error) = outcome {
+            return read_failed(shard, store, error).map(|()| None);
         }
+        let (live_count, tombstone_count) = self.consumer.counts();
+        store.metrics().note_read(started, shard.runtime.clock.elapsed(), live_count, tombstone_count);
+        trace::note(|| format!("Read {live_count} live rows and {tombstone_count} tombstone cells"));
+        Ok(Some(self.consumer.finish()))
+    }
+}
+
+impl<V: RowView> Progress<V> {
+    fn begin(command: &ReadCommand, started: Duration, chunks: Rc<HeldChunks>) -> Self {
+        let mut progress = Progress {
+            started,
+            chunks,
+            is_resume_due: false,
+            next_key: 0,
+            found: Vec::new().into_iter(),
+            range: None,
+            part: None,
+            large: None,
+            bytes_before: 0,
+            place_count: 1,
+            row_bytes_max: 0,
+        };
+        match &command.target {
+            ReadTarget::Keys(keys) => progress.begin_keys(keys, command.resume.as_ref()),
+            ReadTarget::Range(range) => progress.begin_range(range, command.resume.as_ref()),
+        }
+        progress
+    }
+
+    fn begin_keys(&mut self, keys: &[PartitionKey], resume: Option<&ReadPosition>) {
+        let Some(resume) = resume else { return };
+        let place = keys.iter().position(|key| *key == resume.key);
+        self.is_resume_due = place.is_some();
+        self.next_key = place.map_or(keys.len(), |place| place + 1);
+    }
+
+    fn begin_range(&mut self, range: &RingRange, resume: Option<&ReadPosition>) {
+        self.range = match resume {
+            Some(resume) if range.end.is_before(&resume.key) => None,
+            Some(resume) if range.contains(&resume.key) => {
+                self.is_resume_due = true;
+                Some(range.after(resume.key.clone()))
+            }
+            _ => Some(range.clone()),
+        };
     }
 }

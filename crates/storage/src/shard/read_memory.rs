@@ -62,6 +62,12 @@ impl ReadMemory {
         RoomToRead { part: Rc::clone(part), kibibytes }
     }
 
+    /// Room for one more read, if there is any now.
+    pub(crate) fn try_enter(&self, expected: &ReadBytes) -> Option<RoomToRead> {
+        let (part, kibibytes) = self.wanted(expected);
+        part.try_take(kibibytes)
+    }
+
     /// How much a read takes, and of which part.
     fn wanted(&self, expected: &ReadBytes) -> (&Rc<Part>, u32) {
         let bytes = expected.get();

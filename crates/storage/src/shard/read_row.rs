@@ -10,98 +10,83 @@ use memtable::KEYS_TOGETHER;
 use read::{Place, RowConsumer};
 use rows::{DeletionTime, PartitionKey};
 use smallvec::SmallVec;
-use sstable::{Chunk, ChunkNeed, ChunkSource, FileCursor, FileNeed, SearchKey, TableFile};
+use sstable::{Chunk, ChunkNeed, ChunkSource, FileCursor, FileNeed, SearchKey, SstableError, TableFile};
 use table::{Probe, RowVersions, VersionsStep};
 
 use super::fetch::HeldChunks;
-use super::read::Reading;
+use super::large_rows::LargeRow;
+use super::read::{Came, Lack, Part, Reading};
 use crate::StorageError;
 
-impl<C: RowConsumer> Reading<'_, C> {
-    /// What can be told at once of several partitions; nothing of one, which may as well wait.
-    pub(super) fn rows_at_hand(
-        &self,
-        keys: &[PartitionKey],
-    ) -> SmallVec<[Option<RowVersions>; KEYS_TOGETHER]> {
-        let mut found = SmallVec::new();
-        if keys.len() > 1 && self.command.has_single_rows() {
-            found.resize_with(keys.len(), || None);
-            let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = keys.iter().collect();
-            let mut room_bytes = self.consumer.room().bytes;
-            self.store.look_up(&self.shard.shared.cache, &keys, |index, found_row| {
-                let Some(versions) = found_row.into_versions() else { return ControlFlow::Continue(()) };
-                let bytes: usize = versions.rows.iter().map(|row| row.as_encoded().len()).sum();
-                found[index] = Some(versions);
-                room_bytes = room_bytes.saturating_sub(bytes);
-                if room_bytes == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
-        }
+/// The search for versions of one row.
+pub(super) struct RowSearch {
+    probes: SmallVec<[Probe<Arc<TableFile>, Chunk>; 2]>,
+    /// The probe that goes on; those before it are over.
+    probe_index: usize,
+    /// Over the partition in that probe's file, if the row does not lie where it can be taken.
+    cursor: Option<Box<FileCursor<Rc<HeldChunks>>>>,
+    /// What was found in memory and by the probes that are over.
+    versions: RowVersions,
+}
+
+impl<'a, C: RowConsumer> Reading<'a, C> {
+    /// What can be told at once of several partitions.
+    pub(super) fn rows_at_hand(&self, keys: &[PartitionKey]) -> Vec<Option<RowVersions>> {
+        let mut found = Vec::new();
+        found.resize_with(keys.len(), || None);
+        let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = keys.iter().collect();
+        let mut room_bytes = self.consumer.room().bytes;
+        self.store.look_up(&self.shard.cache, &keys, |index, found_row| {
+            let Some(versions) = found_row.into_versions() else { return ControlFlow::Continue(()) };
+            let bytes: usize = versions.rows.iter().map(|row| row.as_encoded().len()).sum();
+            found[index] = Some(versions);
+            room_bytes = room_bytes.saturating_sub(bytes);
+            if room_bytes == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
         found
     }
 
     /// The short way of most reads by key: versions of one row, which need no cursor over all places
-    /// and one lookup. `None` when the partition has to be read the long way.
-    pub(super) async fn row_versions(
-        &mut self,
-        key: &PartitionKey,
-    ) -> Result<Option<RowVersions>, StorageError> {
-        let key = SearchKey::new(key);
+    /// and one lookup. A partition of more than that is read the long way.
+    pub(super) fn begin_row(&mut self, key: &'a PartitionKey) -> Result<Came, StorageError> {
         // Both taken at one moment: a flush that ends while a file is waited for changes neither.
-        let (files, in_memory) = (self.store.files().all(), RowVersions::in_memory(self.store.memtables(), key.key));
-        let Some(mut versions) = in_memory else { return Ok(None) };
-        for mut probe in self.store.probes_of(&files, &key) {
-            self.supply_chunks(&mut probe, &key).await?;
-            let is_whole = probe.add_to(&key, &mut versions) || {
-                let cursor = probe.cursor(Rc::clone(&self.chunks), &key);
-                self.take_by_cursor(Box::new(cursor), &mut versions).await?
-            };
-            self.chunks.chunks.borrow_mut().clear();
-            if !is_whole {
-                return Ok(None);
-            }
-        }
-        Ok(Some(versions))
+        let files = self.store.files().all();
+        let Some(versions) = RowVersions::in_memory(self.store.memtables(), key) else {
+            return self.begin_partition(key);
+        };
+        let key = SearchKey::new(key);
+        let probes = self.store.probes_of(&files, &key);
+        self.search_by(RowSearch { probes, probe_index: 0, cursor: None, versions }, &key)
     }
 
-    /// Takes a search to where its partition is, through chunks that are waited for.
-    async fn supply_chunks(
-        &self,
-        probe: &mut Probe<Arc<TableFile>, Chunk>,
-        key: &SearchKey<'_>,
-    ) -> Result<(), StorageError> {
-        loop {
-            // What is held never fails: only sources that read the disk themselves do.
-            if let Err(id) = probe.take_chunk(|file, id| self.chunks.get(file, id).ok().flatten()) {
-                let need = FileNeed::Chunk(ChunkNeed { file: Arc::clone(probe.file()), id });
-                Box::pin(self.chunks.supply(need, self.shard)).await?;
-            } else if !probe.go_on(key) {
-                return Ok(());
+    /// Goes on with a search that lacked something.
+    pub(super) fn search(&mut self, search: RowSearch, key: &'a PartitionKey) -> Result<Came, StorageError> {
+        self.search_by(search, &SearchKey::new(key))
+    }
+
+    fn search_by(&mut self, mut search: RowSearch, key: &SearchKey<'a>) -> Result<Came, StorageError> {
+        match search.go_on(&self.progress.chunks, key)? {
+            VersionsStep::Whole => self.take_found(key.key, search.versions),
+            VersionsStep::More => self.begin_partition(key.key),
+            VersionsStep::Need(need) => {
+                self.progress.part = Some(Part::Row(Box::new(search)));
+                Ok(Came::Lacks(Lack::File(need)))
             }
         }
     }
 
-    /// Adds what a cursor over a file gives of a partition; `false` when that is more than a row and a deletion.
-    async fn take_by_cursor(
-        &self,
-        mut cursor: Box<FileCursor<Rc<HeldChunks>>>,
-        versions: &mut RowVersions,
-    ) -> Result<bool, StorageError> {
-        loop {
-            match versions.take_from(&mut *cursor)? {
-                VersionsStep::Need(need) => Box::pin(self.chunks.supply(need, self.shard)).await?,
-                VersionsStep::Whole => return Ok(true),
-                VersionsStep::More => return Ok(false),
-            }
-        }
-    }
-
-    /// Gives a partition that has at most a row to the consumer; is that full by it?
-    pub(super) fn take_versions(
+    /// Gives a partition that has at most a row to the consumer.
+    pub(super) fn take_found(
         &mut self,
         key: &PartitionKey,
         versions: RowVersions,
-    ) -> Result<bool, StorageError> {
+    ) -> Result<Came, StorageError> {
         let deletion = versions.deletion;
+        if versions.has_large() {
+            self.progress.large = Some(LargeRow::Versions(Box::new(versions)));
+            self.progress.part = Some(Part::LargeRow(deletion));
+            return Ok(Came::Lacks(Lack::LargeRow));
+        }
         let row = match versions.merge(&self.command.table) {
             Some(row) => self.see(Place::Key(key), row)?,
             None => None,
@@ -109,29 +94,59 @@ impl<C: RowConsumer> Reading<'_, C> {
         self.take_lone(key, deletion, row)
     }
 
-    /// The same of a row with large versions, on another thread.
-    pub(super) async fn take_large(
-        &mut self,
-        key: &PartitionKey,
-        versions: RowVersions,
-    ) -> Result<bool, StorageError> {
-        let (deletion, table) = (versions.deletion, Arc::clone(&self.command.table));
-        let row = match self.elsewhere(move || versions.merge(&table)).await {
-            Some(row) => self.seen(Place::Key(key), row).await?,
-            None => None,
-        };
-        self.take_lone(key, deletion, row)
-    }
-
-    fn take_lone(
+    pub(super) fn take_lone(
         &mut self,
         key: &PartitionKey,
         deletion: DeletionTime,
         row: Option<C::Taken>,
-    ) -> Result<bool, StorageError> {
-        if !C::is_taken(deletion, row.as_ref()) {
-            return Ok(false);
+    ) -> Result<Came, StorageError> {
+        let is_taken = C::is_taken(deletion, row.as_ref());
+        let is_full = is_taken && self.consumer.take_lone(key.clone(), deletion, row)?;
+        Ok(Came::Over { is_full })
+    }
+}
+
+impl RowSearch {
+    /// Goes on through all files, as far as chunks are there.
+    fn go_on(&mut self, chunks: &Rc<HeldChunks>, key: &SearchKey<'_>) -> Result<VersionsStep, SstableError> {
+        while self.probe_index < self.probes.len() {
+            let step = self.go_on_in_file(chunks, key)?;
+            if let VersionsStep::Need(_) = step {
+                return Ok(step);
+            }
+            chunks.let_go();
+            if let VersionsStep::More = step {
+                return Ok(step);
+            }
+            self.cursor = None;
+            self.probe_index += 1;
         }
-        Ok(self.consumer.take_lone(key.clone(), deletion, row)?)
+        Ok(VersionsStep::Whole)
+    }
+
+    fn go_on_in_file(
+        &mut self,
+        chunks: &Rc<HeldChunks>,
+        key: &SearchKey<'_>,
+    ) -> Result<VersionsStep, SstableError> {
+        if let Some(cursor) = &mut self.cursor {
+            return self.versions.take_from(&mut **cursor);
+        }
+        let probe = &mut self.probes[self.probe_index];
+        loop {
+            // What is held never fails: only sources that read the disk themselves do.
+            if let Err(id) = probe.take_chunk(|file, id| chunks.get(file, id).ok().flatten()) {
+                let file = Arc::clone(probe.file());
+                return Ok(VersionsStep::Need(FileNeed::Chunk(ChunkNeed { file, id })));
+            }
+            if !probe.go_on(key) {
+                break;
+            }
+        }
+        if probe.add_to(key, &mut self.versions) {
+            return Ok(VersionsStep::Whole);
+        }
+        let cursor = self.cursor.insert(Box::new(probe.cursor(Rc::clone(chunks), key)));
+        self.versions.take_from(&mut **cursor)
     }
 }

@@ -24,7 +24,6 @@ use rows::{
     CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, RingPlace, RingRange, Row, merge_row, merge_rows,
     room_for,
 };
-use runtime::Piece;
 use schema::Table;
 use smallvec::SmallVec;
 use sstable::{SingleRowScan, SingleRowScanStep};
@@ -51,6 +50,8 @@ pub(super) enum SingleRowsScanned {
     /// Something has to be waited for, or is more than a row, in what is left of the range. A merge of cursors goes
     /// on.
     Rest(RingRange),
+    /// Others are to have their turn, before it goes on with what is left of the range.
+    Turn(RingRange),
 }
 
 /// Why a walk ended.
@@ -80,24 +81,19 @@ type Versions<'m> = SmallVec<[Cow<'m, Row>; 4]>;
 
 impl<C: RowConsumer> Reading<'_, C> {
     /// Reads the partitions of a range.
-    pub(super) async fn single_row_range(
+    pub(super) fn single_row_range(
         &mut self,
         mut range: RingRange,
     ) -> Result<SingleRowsScanned, StorageError> {
-        loop {
-            let (stop, last) = self.walk(&range)?;
-            if let Some(last) = last {
-                range.start = RingPlace::AfterKey(last);
-            }
-            match stop {
-                Stop::PageIsFull | Stop::End => return Ok(SingleRowsScanned::Whole),
-                Stop::Unusual => return Ok(SingleRowsScanned::Rest(range)),
-                Stop::Turn => {
-                    tokio::task::yield_now().await;
-                    self.piece = Piece::of_turn();
-                }
-            }
+        let (stop, last) = self.walk(&range)?;
+        if let Some(last) = last {
+            range.start = RingPlace::AfterKey(last);
         }
+        Ok(match stop {
+            Stop::PageIsFull | Stop::End => SingleRowsScanned::Whole,
+            Stop::Unusual => SingleRowsScanned::Rest(range),
+            Stop::Turn => SingleRowsScanned::Turn(range),
+        })
     }
 
     /// Goes on as far as that needs no waiting; and the key behind which it ended, if it came to any.
@@ -113,7 +109,7 @@ impl<C: RowConsumer> Reading<'_, C> {
         });
         let files = self.store.files().all();
         let in_files = files.iter().map(|file| {
-            let scan = file.scan_single_rows(Rc::clone(&self.chunks), range);
+            let scan = file.scan_single_rows(Rc::clone(&self.progress.chunks), range);
             Source::File(Box::new(scan), self.store.files().scopes_of(file))
         });
         let headed = |source| Headed { source, token: None };

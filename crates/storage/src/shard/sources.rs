@@ -13,7 +13,7 @@ use super::fetch::HeldChunks;
 use super::read::Reading;
 
 impl<C: RowConsumer> Reading<'_, C> {
-    pub(super) fn partition_cursor(&self, key: &PartitionKey, slices: &Slices) -> MergeCursor<Source> {
+    pub(super) fn partition_cursor(&mut self, key: &PartitionKey, slices: &Slices) -> MergeCursor<Source> {
         let mut sources = Vec::new();
         for slot in self.store.memtables().all() {
             let target = MemtableTarget::Key(key.clone());
@@ -21,20 +21,26 @@ impl<C: RowConsumer> Reading<'_, C> {
         }
         let (files, hash) = (self.store.files(), KeyHash::of(&key.bytes));
         for file in files.all().iter().filter(|file| files.may_show(file, key, hash)) {
-            let chunks = Rc::clone(&self.chunks);
-            let cursor = file.partition_cursor(chunks, key, hash, slices, self.reversed);
+            let chunks = Rc::clone(&self.progress.chunks);
+            let cursor = file.partition_cursor(chunks, key, hash, slices, self.is_reversed());
             sources.push(Source::File(Box::new(Scoped::new(cursor, None))));
         }
-        self.place_count.set(sources.len().max(self.place_count.get()));
-        MergeCursor::new(self.store.table(), self.reversed, sources)
+        self.progress.place_count = self.progress.place_count.max(sources.len());
+        MergeCursor::new(self.store.table(), self.is_reversed(), sources)
     }
 
     fn memory(&self, slot: Rc<MemtableSlot>, target: MemtableTarget, slices: &Slices) -> Source {
         let expected = self.consumer.room().rows;
-        Source::Memory(Box::new(MemtableCursor::new(slot, target, slices.clone(), self.reversed, expected)))
+        Source::Memory(Box::new(MemtableCursor::new(
+            slot,
+            target,
+            slices.clone(),
+            self.is_reversed(),
+            expected,
+        )))
     }
 
-    pub(super) fn range_cursor(&self, range: &RingRange) -> MergeCursor<Source> {
+    pub(super) fn range_cursor(&mut self, range: &RingRange) -> MergeCursor<Source> {
         let slices = &self.command.slices;
         let mut sources = Vec::new();
         for slot in self.store.memtables().all() {
@@ -42,11 +48,11 @@ impl<C: RowConsumer> Reading<'_, C> {
             sources.push(self.memory(slot, target, slices));
         }
         for file in self.store.files().all().iter() {
-            let cursor = file.scan(Rc::clone(&self.chunks), range, slices);
+            let cursor = file.scan(Rc::clone(&self.progress.chunks), range, slices);
             sources.push(Source::File(Box::new(Scoped::new(cursor, self.store.files().scopes_of(file)))));
         }
-        self.place_count.set(sources.len().max(self.place_count.get()));
-        MergeCursor::new(self.store.table(), self.reversed, sources)
+        self.progress.place_count = self.progress.place_count.max(sources.len());
+        MergeCursor::new(self.store.table(), self.is_reversed(), sources)
     }
 }
 

@@ -6,17 +6,15 @@
 
 use std::borrow::Borrow;
 use std::cell::Cell;
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 
 use commitlog::LogPosition;
 use rows::Mutation;
 use runtime::Plant;
 
+use super::read::Reading;
 use super::{Outcomes, Shard, Unit, Wait};
 use crate::StorageError;
-use read::{ReadCommand, ReadPage};
+use read::{LivePage, ReadCommand, ReadPage};
 
 /// How far a visitor's write has come.
 pub(crate) enum VisitingWrite {
@@ -31,29 +29,35 @@ pub(crate) enum VisitingWrite {
 pub(crate) struct Visits {
     /// Reads and writes that they have done.
     count: Cell<u64>,
-    /// Is what runs to give up rather than wait?
-    is_hurried: Cell<bool>,
 }
 
 impl Visits {
     pub(super) fn add(&self, count: u64) {
         self.count.set(self.count.get() + count);
     }
-
-    /// Is it a visit that runs?
-    pub(super) fn is_hurried(&self) -> bool {
-        self.is_hurried.get()
-    }
 }
 
 impl Shard {
     /// [`Shard::read`] for a visitor; `None` when it would wait, for the disk or for others' turns.
     pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
-        let _hurry = Hurry::begin(&self.visits);
-        let reading = pin!(self.read(command));
-        let Poll::Ready(page) = reading.poll(&mut Context::from_waker(Waker::noop())) else { return None };
-        self.visits.add(1);
-        Some(page)
+        self.visiting_try(command).transpose()
+    }
+
+    fn visiting_try(&self, command: &ReadCommand) -> Result<Option<ReadPage>, StorageError> {
+        let store = self.table(command.table.id())?;
+        store.check_readable()?;
+        let Some(_room) = self.read_memory.try_enter(store.read_bytes()) else { return Ok(None) };
+        let page = LivePage::new(command, self.options.tombstones);
+        let mut reading = Reading::begin(&self.shared, &store, command, page);
+        let outcome = match reading.advance() {
+            Ok(Some(_)) => return Ok(None),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        // An errand begins anew, too, when a file was left out.
+        let page = reading.end(&store, outcome)?;
+        self.visits.add(u64::from(page.is_some()));
+        Ok(page.map(|page| self.cut_short(page)))
     }
 
     /// [`Shard::begin_write`] for a visitor; `None` when it would wait for room or a flush is due.
@@ -83,22 +87,5 @@ impl Shard {
     /// Reads and writes that other shards' threads have done here.
     pub fn visit_count(&self) -> u64 {
         self.visits.count.get()
-    }
-}
-
-/// The time of a visit, which must not wait.
-struct Hurry<'a>(&'a Visits);
-
-impl<'a> Hurry<'a> {
-    fn begin(visits: &'a Visits) -> Self {
-        let was_hurried = visits.is_hurried.replace(true);
-        assert!(!was_hurried, "one visits at a time");
-        Hurry(visits)
-    }
-}
-
-impl Drop for Hurry<'_> {
-    fn drop(&mut self) {
-        self.0.is_hurried.set(false);
     }
 }
