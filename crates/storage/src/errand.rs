@@ -28,6 +28,8 @@ use crate::shard::Shard;
 /// What is sent to a shard.
 pub(crate) enum Message {
     Errand(Box<dyn Errand>),
+    /// Wakes the shard, so that it goes on with what was left to it (`shard/left_reads.rs`).
+    Wake,
     Exit,
 }
 
@@ -44,12 +46,15 @@ struct ErrandOf<Work, T> {
     /// What goes on when nobody waits for its result any more.
     fate: Fate,
     trace: Option<Trace>,
-    reply: Option<oneshot::Sender<Done<T>>>,
+    reply: Option<Reply<T>>,
     result: Option<Done<T>>,
 }
 
 /// What came of work: its result, or its panic.
 type Done<T> = Result<T, Panicked>;
+
+/// The way on which it goes back.
+pub(crate) type Reply<T> = oneshot::Sender<Done<T>>;
 
 /// What becomes of work whose asker has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +73,10 @@ impl Message {
         Work: FnOnce(Rc<Shard>) -> Doing + Send + 'static,
         Doing: Future<Output = T> + 'static,
     {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Answer::new();
         let (work, trace) = (Some(work), trace::current());
         let errand = ErrandOf { work, fate, trace, reply: Some(reply), result: None };
-        (Message::Errand(Box::new(errand)), Answer(answer))
+        (Message::Errand(Box::new(errand)), answer)
     }
 }
 
@@ -79,6 +84,12 @@ impl Message {
 pub(crate) struct Answer<T>(oneshot::Receiver<Done<T>>);
 
 impl<T> Answer<T> {
+    /// Both ends of the way on which it comes.
+    pub(crate) fn new() -> (Reply<T>, Self) {
+        let (reply, answer) = oneshot::channel();
+        (reply, Answer(answer))
+    }
+
     /// Waits for what the work gives on that shard.
     ///
     /// # Errors
@@ -134,7 +145,7 @@ where
 }
 
 /// Sends back what comes of it, unless nobody waits for that any more.
-async fn end_with_asker<T>(doing: impl Future<Output = T>, mut reply: oneshot::Sender<T>) {
+pub(crate) async fn end_with_asker<T>(doing: impl Future<Output = T>, mut reply: oneshot::Sender<T>) {
     let result = tokio::select! {
         biased;
         result = doing => result,

@@ -301,19 +301,22 @@ impl Recovered {
 /// A shard's life: visitors find it until it is told to end.
 async fn live(home: Arc<Residence<Shard>>, shard: Rc<Shard>, receiver: MailboxReceiver<Message>) {
     home.move_in(Rc::clone(&shard));
-    serve(shard, receiver).await;
+    serve(&shard, receiver).await;
     home.move_out();
+    shard.left_reads().end();
 }
 
 /// A shard's main loop: does what others send, in turns, until it is told to end.
-async fn serve(shard: Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
+async fn serve(shard: &Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
     let mut messages = Vec::with_capacity(MESSAGES_PER_TURN);
     let mut batch = Batch::with_capacity(MESSAGES_PER_TURN);
     while receiver.receive_batch(&mut messages, MESSAGES_PER_TURN).await > 0 {
         let mut piece = Piece::of_turn();
+        shard.left_reads().go_on(shard);
         for message in messages.drain(..) {
             match message {
-                Message::Errand(errand) => batch.begin(errand, &shard),
+                Message::Errand(errand) => batch.begin(errand, shard),
+                Message::Wake => {}
                 Message::Exit => return batch.deliver(&mut piece).await,
             }
             if piece.is_long() {
@@ -494,6 +497,14 @@ impl ShardHandle {
         Doing: Future<Output = T> + 'static,
     {
         self.send(Fate::EndsWithAsker, shard, work).await
+    }
+
+    /// Wakes a shard that sleeps, to see what was left to it, at the end of this shard's turn.
+    ///
+    /// # Errors
+    /// As [`Shards::on`].
+    pub(crate) fn wake(&self, shard: usize) -> Result<(), StorageError> {
+        self.outboxes[shard].put(Message::Wake).map_err(refused(shard))
     }
 
     async fn send<T, Work, Doing>(&self, fate: Fate, shard: usize, work: Work) -> Result<T, StorageError>

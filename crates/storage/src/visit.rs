@@ -11,7 +11,7 @@ use rows::{Mutation, PartitionKey, RowInPlace};
 use runtime::Plant;
 use stdx::index_set::IndexSet;
 
-use crate::shard::VisitingWrite;
+use crate::shard::{VisitingRead, VisitingWrite};
 use crate::{Outcomes, PointReads, PointReadsSent, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
@@ -25,8 +25,14 @@ impl ShardHandle {
         if owner == self.local().index() {
             return Box::pin(self.local().read(command)).await;
         }
-        if let Some(page) = self.visit(owner, |shard| shard.visiting_read(command)).flatten() {
-            return page;
+        match self.visit(owner, |shard| shard.visiting_read(command)) {
+            Some(VisitingRead::Over(page)) => return page,
+            // Nothing is waited for in between: who goes away after this has woken the owner.
+            Some(VisitingRead::Left(answer)) => {
+                self.wake(owner)?;
+                return Box::pin(answer.wait(owner)).await?;
+            }
+            Some(VisitingRead::NotBegun) | None => {}
         }
         let command = command.clone();
         let read = move |shard: Rc<Shard>| async move {
@@ -138,8 +144,8 @@ impl ShardHandle {
         let is_led_astray = self.local().runtime().plants.has(Plant::WrongShardVisited);
         let owner = if is_led_astray { (owner + 1) % count } else { owner };
         // SAFETY: the `visiting_` functions of `Shard`, which are all that `act` calls, poll no future, spawn no task
-        // and put nothing into thread locals. Of what they read, `visiting_point_reads` shows its caller rows, all of
-        // whose parts are `Send`.
+        // and put nothing into thread locals; a read that they leave stays with the shard. Of what they read,
+        // `visiting_point_reads` shows its caller rows, all of whose parts are `Send`.
         unsafe { self.shards().home(owner).visit(act) }
     }
 }

@@ -24,6 +24,8 @@ pub enum Way {
     Full,
     /// A shard that did something on a sleeping shard's place.
     Visit,
+    /// A read that was begun so, and that the shard went on with when it was awake.
+    LeftRead,
     /// A page that was not the last.
     Page,
     /// A logged batch.
@@ -56,13 +58,14 @@ pub enum Way {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 20] = [
+    pub const ALL: [Way; 21] = [
         Way::PlainRead,
         Way::PlainWrite,
         Way::RemoteRead,
         Way::RemoteWrite,
         Way::Full,
         Way::Visit,
+        Way::LeftRead,
         Way::Page,
         Way::LoggedBatch,
         Way::SchemaChange,
@@ -110,8 +113,9 @@ impl Ways {
     /// Adds what shards did in each other's place.
     pub(crate) async fn add_visits(&self, shards: &Shards) {
         for shard in 0..shards.count() {
-            let visits = shards.on(shard, |shard| async move { shard.visit_count() }).await;
-            self.add(Way::Visit, visits.unwrap_or_default());
+            let visits = shards.on(shard, |shard| async move { shard.visits() }).await.unwrap_or_default();
+            self.add(Way::Visit, visits.count);
+            self.add(Way::LeftRead, visits.left_read_count);
         }
     }
 

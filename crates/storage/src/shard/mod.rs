@@ -25,12 +25,14 @@
 //! | how do files come from elsewhere? | `imports.rs` |
 //! | which table is being emptied on all shards? | `truncation.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
+//! | what becomes of reads that they began? | `left_reads.rs` |
 
 mod definitions;
 mod fetch;
 mod housekeeping;
 pub(crate) mod imports;
 mod large_rows;
+mod left_reads;
 mod point;
 mod prefetch;
 mod quarantined;
@@ -69,10 +71,11 @@ use uuid::Uuid;
 use crate::{Layout, StorageError, StorageOptions};
 
 use prefetch::Prefetcher;
-pub(crate) use visit::VisitingWrite;
+pub(crate) use visit::{VisitingRead, VisitingWrite};
 
 pub use point::{PointReads, PointReadsSent};
 pub use truncation::TruncationNote;
+pub use visit::VisitStats;
 pub use write::{Outcomes, Unit, Wait};
 
 /// Of what the log may take, one part in so many may be segments that are kept to be written again.

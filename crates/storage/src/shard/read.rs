@@ -6,7 +6,7 @@
 //!   Reading::advance ── partition by partition, as far as all is in memory ──► the consumer is full, or all is read
 //!        ▲                          │
 //!        │                          ▼ Lack: a chunk, a turn, work for another thread
-//!   Reading::provide ◄── who can wait
+//!   Reading::provide ◄── who can wait; a visitor leaves both, the reading and its lack, to the shard
 //! ```
 //!
 //! Nothing here waits but [`Reading::provide`]: how far a read has come is a value ([`Progress`]), with which anybody
@@ -189,6 +189,17 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
         trace::note(|| activity(store, command));
         let chunks = Rc::new(HeldChunks::new(&shard.cache, store.metrics()));
         let progress = Progress::begin(command, shard.runtime.clock.elapsed(), chunks);
+        Reading::take_up(shard, store, command, consumer, progress)
+    }
+
+    /// Goes on with a read that was left.
+    pub(super) fn take_up(
+        shard: &'a Shared,
+        store: &'a TableStore,
+        command: &'a ReadCommand,
+        consumer: C,
+        progress: Progress<C::View>,
+    ) -> Self {
         Reading { shard, store, command, consumer, progress, steps: 0, work: 0, piece: Piece::of_turn() }
     }
 
@@ -199,6 +210,12 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
             Box::pin(self.provide(lack)).await?;
         }
         Ok(())
+    }
+
+    /// The same of a read that was left where it lacked that.
+    pub(super) async fn go_on_from(&mut self, lack: Lack) -> Result<(), StorageError> {
+        self.provide(lack).await?;
+        self.go_on().await
     }
 
     /// Reads as far as nothing is lacking. What is, or `None` when the consumer is full or has all.

@@ -2,19 +2,32 @@
 //!
 //! Only what needs no waiting and starts no task: a task that is spawned during a visit would run on
 //! the visitor's thread, and what waits would wait there. A visitor that finds that more is needed
-//! gives up, or leaves the rest, and sends an errand.
+//! leaves the rest to the shard, or gives up and sends an errand.
 
 use std::borrow::Borrow;
 use std::cell::Cell;
+use std::rc::Rc;
 
 use commitlog::LogPosition;
 use rows::Mutation;
 use runtime::Plant;
 
+use super::left_reads::{LeftRead, LeftReads};
 use super::read::Reading;
 use super::{Outcomes, Shard, Unit, Wait};
 use crate::StorageError;
+use crate::errand::Answer;
 use read::{LivePage, ReadCommand, ReadPage};
+
+/// How far a visitor's read has come.
+pub(crate) enum VisitingRead {
+    /// To its end.
+    Over(Result<ReadPage, StorageError>),
+    /// To where it lacks something; from there on the shard goes on with it, as soon as it is woken.
+    Left(Answer<Result<ReadPage, StorageError>>),
+    /// There is no room for it.
+    NotBegun,
+}
 
 /// How far a visitor's write has come.
 pub(crate) enum VisitingWrite {
@@ -29,6 +42,17 @@ pub(crate) enum VisitingWrite {
 pub(crate) struct Visits {
     /// Reads and writes that they have done.
     count: Cell<u64>,
+    /// Reads that they have begun.
+    left_reads: LeftReads,
+}
+
+/// How much visitors have done on a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VisitStats {
+    /// Reads and writes.
+    pub count: u64,
+    /// Reads that they began and the shard went on with.
+    pub left_read_count: u64,
 }
 
 impl Visits {
@@ -38,26 +62,40 @@ impl Visits {
 }
 
 impl Shard {
-    /// [`Shard::read`] for a visitor; `None` when it would wait, for the disk or for others' turns.
-    pub(crate) fn visiting_read(&self, command: &ReadCommand) -> Option<Result<ReadPage, StorageError>> {
-        self.visiting_try(command).transpose()
+    /// [`Shard::read`] for a visitor, as far as that needs no waiting.
+    pub(crate) fn visiting_read(&self, command: &ReadCommand) -> VisitingRead {
+        loop {
+            match self.visiting_try(command) {
+                Ok(Some(read)) => return read,
+                // Another one begins anew, since a file was left out.
+                Ok(None) => {}
+                Err(error) => return VisitingRead::Over(Err(error)),
+            }
+        }
     }
 
-    fn visiting_try(&self, command: &ReadCommand) -> Result<Option<ReadPage>, StorageError> {
+    fn visiting_try(&self, command: &ReadCommand) -> Result<Option<VisitingRead>, StorageError> {
         let store = self.table(command.table.id())?;
         store.check_readable()?;
-        let Some(_room) = self.read_memory.try_enter(store.read_bytes()) else { return Ok(None) };
+        let (visits, room) = (&self.visits, self.read_memory.try_enter(store.read_bytes()));
+        let Some(room) = room.filter(|_| visits.left_reads.has_room()) else {
+            return Ok(Some(VisitingRead::NotBegun));
+        };
         let page = LivePage::new(command, self.options.tombstones);
         let mut reading = Reading::begin(&self.shared, &store, command, page);
         let outcome = match reading.advance() {
-            Ok(Some(_)) => return Ok(None),
+            Ok(Some(lack)) => {
+                let (page, progress) = (reading.consumer.leave_off(), reading.progress);
+                let (store, command) = (Rc::downgrade(&store), command.clone());
+                let read = LeftRead { store, command, page, progress, lack, room };
+                return Ok(Some(VisitingRead::Left(visits.left_reads.leave(read))));
+            }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        // An errand begins anew, too, when a file was left out.
         let page = reading.end(&store, outcome)?;
-        self.visits.add(u64::from(page.is_some()));
-        Ok(page.map(|page| self.cut_short(page)))
+        visits.add(u64::from(page.is_some()));
+        Ok(page.map(|page| VisitingRead::Over(Ok(self.cut_short(page)))))
     }
 
     /// [`Shard::begin_write`] for a visitor; `None` when it would wait for room or a flush is due.
@@ -84,8 +122,14 @@ impl Shard {
         })
     }
 
-    /// Reads and writes that other shards' threads have done here.
-    pub fn visit_count(&self) -> u64 {
-        self.visits.count.get()
+    /// Reads that visitors have begun here.
+    pub(crate) fn left_reads(&self) -> &LeftReads {
+        &self.visits.left_reads
+    }
+
+    /// What other shards' threads have done here.
+    pub fn visits(&self) -> VisitStats {
+        let Visits { count, left_reads } = &self.visits;
+        VisitStats { count: count.get(), left_read_count: left_reads.taken_count() }
     }
 }

@@ -282,6 +282,15 @@ pub(crate) fn insert(table: &Table, pk: i32, c: i32, v: &str, timestamp: i64) ->
     mutation.finish()
 }
 
+/// `INSERT INTO table (pk, v) VALUES (…) USING TIMESTAMP timestamp`
+pub(crate) fn insert_alone(table: &Table, pk: i32, v: &str, timestamp: i64) -> Mutation {
+    let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
+    row.cell(table.column("v").expect("column v").id, CellRef::live(timestamp, v.as_bytes()));
+    let mut mutation = MutationBuilder::new(table.id(), key(pk));
+    mutation.row(row.finish());
+    mutation.finish()
+}
+
 /// `DELETE FROM table USING TIMESTAMP timestamp WHERE pk = …`
 pub(crate) fn delete(table: &Table, pk: i32, timestamp: i64) -> Mutation {
     let mut mutation = MutationBuilder::new(table.id(), key(pk));

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use read::ReadTarget;
-use rows::{CellRef, Clustering, ColumnData, DeletionTime, Liveness, Mutation, MutationBuilder, RowBuilder};
+use rows::ColumnData;
 use runtime::MemoryDisk;
-use schema::{ColumnKind, Table, TableBuilder, TableId};
+use schema::{ColumnKind, TableBuilder, TableId};
 use storage::{PointReads, StorageError, TableError};
 use types::CqlType;
 use uuid::Uuid;
@@ -20,18 +20,9 @@ const NEW: i64 = 20;
 async fn disk_with_a_file() -> MemoryDisk {
     let disk = MemoryDisk::new();
     let node = Node::start(&disk, options(1)).expect("starts");
-    node.write(PK, insert_row(&lone(), "old", OLD)).await.expect("writes");
+    node.write(PK, insert_alone(&lone(), PK, "old", OLD)).await.expect("writes");
     node.shards.stop(true).await.expect("stops");
     disk
-}
-
-/// `INSERT INTO table (pk, v) VALUES (…) USING TIMESTAMP timestamp`
-fn insert_row(table: &Table, v: &str, timestamp: i64) -> Mutation {
-    let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
-    row.cell(table.column("v").expect("column v").id, CellRef::live(timestamp, v.as_bytes()));
-    let mut mutation = MutationBuilder::new(table.id(), key(PK));
-    mutation.row(row.finish());
-    mutation.finish()
 }
 
 /// How many rows a lookup that does not wait tells of the key.
@@ -78,7 +69,7 @@ fn a_write_after_the_lookup_is_seen_by_the_read() {
     run(async {
         let node = Node::start(&disk_with_a_file().await, options(1)).expect("starts");
         assert_eq!(told_count(&node), 0, "a chunk is lacking");
-        node.write(PK, insert_row(&lone(), "new", NEW)).await.expect("writes");
+        node.write(PK, insert_alone(&lone(), PK, "new", NEW)).await.expect("writes");
         assert_eq!(value(&node).await, ["new"]);
         assert_eq!(filter_checks(&node), 1, "of the file nothing is new");
     });
@@ -89,7 +80,7 @@ fn a_flush_after_the_lookup_makes_the_read_begin_anew() {
     run(async {
         let node = Node::start(&disk_with_a_file().await, options(1)).expect("starts");
         assert_eq!(told_count(&node), 0, "a chunk is lacking");
-        node.write(PK, insert_row(&lone(), "new", NEW)).await.expect("writes");
+        node.write(PK, insert_alone(&lone(), PK, "new", NEW)).await.expect("writes");
         node.shard(0).flush(lone().id()).await.expect("flushes");
         assert_eq!(value(&node).await, ["new"], "the row in the file that came");
     });
@@ -107,7 +98,7 @@ fn a_table_that_is_gone_keeps_none_of_its_group_from_being_written() {
             .expect("a table");
         let group = vec![
             insert(&table(), 1, 1, "first", OLD),
-            insert_row(&gone, "of no table", OLD),
+            insert_alone(&gone, PK, "of no table", OLD),
             insert(&table(), 2, 1, "last", OLD),
         ];
         let outcomes = handle.write_each(0, group).await;

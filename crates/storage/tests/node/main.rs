@@ -12,6 +12,7 @@
 //! | `prefetching.rs` | what is in memory before anybody asks? |
 //! | `errands.rs` | does what one shard asks of another come back? |
 //! | `visits.rs` | and what one does in another's place? |
+//! | `left_reads.rs` | and reads that one has begun there? |
 //! | `lookups.rs` | does a read go on where a lookup that could not wait has stopped? |
 //! | `groups.rs` | what is there of a group that is cut off on its way to its shard? |
 //! | `pressure.rs` | what when memory, log or disk are full? |
@@ -44,6 +45,7 @@ mod housekeeping;
 mod importing;
 mod kept;
 mod large_rows;
+mod left_reads;
 mod lookups;
 mod prefetching;
 mod pressure;

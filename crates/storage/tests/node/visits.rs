@@ -49,7 +49,7 @@ async fn story(handle: ShardHandle, written: Arc<AtomicU64>, visit_count: Arc<At
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
-    visit_count.fetch_add(handle.local().visit_count(), Ordering::SeqCst);
+    visit_count.fetch_add(handle.local().visits().count, Ordering::SeqCst);
     written.fetch_add(1, Ordering::SeqCst);
     while written.load(Ordering::SeqCst) < u64::from(SHARDS) {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -90,7 +90,7 @@ async fn lost_count(sync: SyncMode, plant: Option<Plant>) -> usize {
         let is_there = after.all(&table(), 100).await.iter().any(|(found, ..)| *found == pk);
         lost_count += usize::from(!is_there);
     }
-    let visit_count = host.visit_count() as usize;
+    let visit_count = host.visits().count as usize;
     assert!((1..WRITES).contains(&visit_count), "some find their host asleep: {visit_count}");
     lost_count
 }
