@@ -140,8 +140,8 @@ pub(super) struct Progress<V: RowView> {
     pub(super) large: Option<LargeRow<V>>,
     /// How much the consumer had before the key that was begun last.
     bytes_before: usize,
-    /// From how many places it read at once.
-    pub(super) place_count: usize,
+    /// From how many places it held rows, chunks or cursors at once.
+    place_count: usize,
     /// The largest row that it came upon.
     pub(super) row_bytes_max: usize,
 }
@@ -410,6 +410,12 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
 }
 
 impl<V: RowView> Progress<V> {
+    /// Notes that the read holds something of so many places at once.
+    #[inline]
+    pub(super) fn note_places(&mut self, count: usize) {
+        self.place_count = self.place_count.max(count);
+    }
+
     fn begin(command: &ReadCommand, started: Duration, chunks: Rc<HeldChunks>) -> Self {
         let mut progress = Progress {
             started,

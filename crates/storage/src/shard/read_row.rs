@@ -82,6 +82,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
         versions: RowVersions,
     ) -> Result<Came, StorageError> {
         let deletion = versions.deletion;
+        self.progress.note_places(versions.rows.len());
         if versions.has_large() {
             self.progress.large = Some(LargeRow::Versions(Box::new(versions)));
             self.progress.part = Some(Part::LargeRow(deletion));

@@ -108,6 +108,8 @@ impl<C: RowConsumer> Reading<'_, C> {
             Source::Memory(partitions, None)
         });
         let files = self.store.files().all();
+        // Of memtables it holds nothing: their rows are merged where they lie.
+        self.progress.note_places(files.len());
         let in_files = files.iter().map(|file| {
             let scan = file.scan_single_rows(Rc::clone(&self.progress.chunks), range);
             Source::File(Box::new(scan), self.store.files().scopes_of(file))

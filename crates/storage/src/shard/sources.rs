@@ -25,7 +25,7 @@ impl<C: RowConsumer> Reading<'_, C> {
             let cursor = file.partition_cursor(chunks, key, hash, slices, self.is_reversed());
             sources.push(Source::File(Box::new(Scoped::new(cursor, None))));
         }
-        self.progress.place_count = self.progress.place_count.max(sources.len());
+        self.progress.note_places(sources.len());
         MergeCursor::new(self.store.table(), self.is_reversed(), sources)
     }
 
@@ -51,7 +51,7 @@ impl<C: RowConsumer> Reading<'_, C> {
             let cursor = file.scan(Rc::clone(&self.progress.chunks), range, slices);
             sources.push(Source::File(Box::new(Scoped::new(cursor, self.store.files().scopes_of(file)))));
         }
-        self.progress.place_count = self.progress.place_count.max(sources.len());
+        self.progress.note_places(sources.len());
         MergeCursor::new(self.store.table(), self.is_reversed(), sources)
     }
 }

@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use commitlog::CommitLogError;
+use read::ReadTarget;
+use rows::RingRange;
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Background, Disk, MemoryDisk};
 use storage::{StorageError, StorageOptions, TableError};
@@ -182,5 +184,27 @@ fn a_mutation_larger_than_the_log_takes_is_refused_and_leaves_nothing() {
         let refused = node.write(1, insert(&table(), 1, 0, &"x".repeat(60_000), 1)).await;
         assert!(matches!(refused, Err(StorageError::MutationTooLarge { .. })), "{refused:?}");
         assert_eq!(node.all(&table(), 10).await, []);
+    });
+}
+
+/// What reads of `k.lone` are taken to work in, after one on a node whose only row has a version in so many files.
+async fn read_bytes(target: ReadTarget, file_count: usize) -> usize {
+    let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+    for timestamp in (1..).take(file_count) {
+        node.write(1, insert_alone(&lone(), 1, &"v".repeat(20_000), timestamp)).await.expect("writes");
+        node.shard(0).flush(lone().id()).await.expect("flushes");
+    }
+    let page = node.shard(0).read(&command(&lone(), target)).await.expect("reads");
+    assert_eq!(page.partitions.len(), 1);
+    node.shard(0).table(lone().id()).expect("there is k.lone").read_bytes().get()
+}
+
+#[test]
+fn a_read_of_single_rows_works_in_memory_for_each_file_that_has_them() {
+    run(async {
+        for target in [ReadTarget::Keys(vec![key(1)]), ReadTarget::Range(RingRange::ALL)] {
+            let of_one = read_bytes(target.clone(), 1).await;
+            assert_eq!(read_bytes(target.clone(), 3).await, 3 * of_one, "{target:?}");
+        }
     });
 }
