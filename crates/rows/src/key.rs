@@ -21,6 +21,11 @@ impl PartitionKey {
     pub fn new(bytes: Bytes) -> Self {
         PartitionKey { token: Token::of(&bytes), bytes }
     }
+
+    /// The same key in memory of its own.
+    pub fn copied(&self) -> PartitionKey {
+        PartitionKey { token: self.token, bytes: Bytes::copy_from_slice(&self.bytes) }
+    }
 }
 
 impl PartialOrd for PartitionKey {

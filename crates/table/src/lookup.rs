@@ -398,6 +398,7 @@ pub(crate) struct Unfinished(RefCell<VecDeque<Left>>);
 
 /// How far the lookup of one key has come in files.
 struct Left {
+    /// In memory of its own: a client's key is a part of all the input that came with it.
     key: PartitionKey,
     /// The files of the moment. Those of another moment are to be searched anew.
     files: Weak<Vec<Arc<TableFile>>>,
@@ -413,7 +414,7 @@ impl Unfinished {
         if left.len() == LEFT_MAX {
             left.pop_front();
         }
-        left.push_back(Left { key: key.clone(), files: Rc::downgrade(files), searches });
+        left.push_back(Left { key: key.copied(), files: Rc::downgrade(files), searches });
     }
 
     /// What was left of the lookup of a key in these files.

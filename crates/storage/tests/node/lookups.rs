@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
 use read::ReadTarget;
-use rows::ColumnData;
+use rows::{ColumnData, PartitionKey};
 use runtime::MemoryDisk;
 use schema::{ColumnKind, TableBuilder, TableId};
 use storage::{PointReads, StorageError, TableError};
@@ -27,7 +28,11 @@ async fn disk_with_a_file() -> MemoryDisk {
 
 /// How many rows a lookup that does not wait tells of the key.
 fn told_count(node: &Node) -> usize {
-    let (table, key, mut count) = (lone(), key(PK), 0);
+    told_count_of(node, key(PK))
+}
+
+fn told_count_of(node: &Node, key: PartitionKey) -> usize {
+    let (table, mut count) = (lone(), 0);
     let reads = PointReads { table: &table, keys: &[&key], now: 1_704_067_300 };
     node.shards.handles()[0].point_reads(0, reads, |_, _| {
         count += 1;
@@ -61,6 +66,18 @@ fn a_file_is_searched_once_by_a_lookup_that_lacks_a_chunk_and_the_read_after_it(
         // It was taken: the next read searches anew.
         assert_eq!(value(&node).await, ["old"]);
         assert_eq!(filter_checks(&node), 2);
+    });
+}
+
+#[test]
+fn a_lookup_that_was_left_keeps_nothing_of_the_input() {
+    run(async {
+        let node = Node::start(&disk_with_a_file().await, options(1)).expect("starts");
+        let input = Bytes::from([&PK.to_be_bytes()[..], &[0; 1000]].concat());
+        assert_eq!(told_count_of(&node, PartitionKey::new(input.slice(..4))), 0, "a chunk is lacking");
+        assert!(input.is_unique(), "somebody keeps a part of it");
+        assert_eq!(value(&node).await, ["old"]);
+        assert_eq!(filter_checks(&node), 1, "the search was left, and was taken up");
     });
 }
 
