@@ -222,8 +222,7 @@ impl TableStore {
     /// Merges a mutation into the memtable; `position` is where the log has it.
     #[inline]
     pub fn apply(&self, mutation: &Mutation, position: Option<LogPosition>, place: Option<Place>) {
-        let owner = self.shared.sharding.shard_of(mutation.key.token);
-        assert_eq!(owner, self.shared.index, "a write goes to the shard that owns its partition");
+        assert!(self.shared.owns(mutation.key.token), "a write goes to the shard that owns its partition");
         trace::note(|| format!("Adding to {} memtable", self.table().name()));
         self.shared.room.take(self.memtables.apply(mutation, position, place));
     }

@@ -57,6 +57,7 @@ impl Shard {
         mut show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) -> u64 {
         assert!(reads.table.clustering_types().is_empty(), "a partition has one row");
+        reads.keys.iter().for_each(|key| self.shared.hold_to_owned(key));
         let Ok(store) = self.table(reads.table.id()) else { return 0 };
         if store.check_readable().is_err() || !reads.table.dropped_columns().is_empty() {
             return 0;

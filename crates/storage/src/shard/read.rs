@@ -24,7 +24,6 @@ use rows::{ClusteringComparator, DeletionTime, PartitionKey, RingRange, Versions
 use runtime::{Piece, Plant, trace};
 use sstable::FileNeed;
 use table::{RowVersions, Shared, TableStore};
-use types::Token;
 
 use super::Shard;
 use super::fetch::HeldChunks;
@@ -291,6 +290,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
         if self.is_turn_over() {
             return Ok(Came::Lacks(Lack::Turn));
         }
+        self.shard.hold_to_owned(&keys[0]);
         let has_single_rows = self.command.has_single_rows();
         // Nothing of one key, which may as well wait.
         if has_single_rows && keys.len() > 1 && self.progress.found.as_slice().is_empty() {
@@ -328,7 +328,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
         let Some(ReadPosition { key, clustering: Some(last), row_count }) = &self.command.resume else {
             return nothing;
         };
-        if !self.owns(key.token) {
+        if !self.shard.owns(key.token) {
             return nothing;
         }
         let comparator = ClusteringComparator::new(Arc::clone(self.command.table.clustering_types()));
@@ -367,11 +367,6 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
             let is_range = matches!(self.command.target, ReadTarget::Range(_));
             self.store.chunk_length().note(wanted, is_range);
         }
-    }
-
-    /// Is a partition of that token its shard's?
-    pub(super) fn owns(&self, token: Token) -> bool {
-        self.shard.sharding.shard_of(token) == self.shard.index
     }
 
     /// Counts a step; is it time to let others on the shard go first, since it has been long already?

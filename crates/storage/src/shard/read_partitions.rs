@@ -70,7 +70,7 @@ impl<C: RowConsumer> Reading<'_, C> {
                 Step::Need(MergeLack::Source(need)) => return Ok(Came::Lacks(Lack::File(need))),
                 Step::Need(MergeLack::Merged(versions)) => return Ok(Came::Lacks(Lack::Merged(versions))),
                 Step::Header(_) if self.consumer.end() => true,
-                Step::Header(header) if has_large(&header) && self.owns(header.key.token) => {
+                Step::Header(header) if has_large(&header) && self.shard.owns(header.key.token) => {
                     return Ok(Came::Lacks(self.hold_header(partitions, header)));
                 }
                 Step::Header(header) => !self.begin_merged(header, partitions.resumed)?,
@@ -97,7 +97,7 @@ impl<C: RowConsumer> Reading<'_, C> {
 
     /// Begins a partition, unless it is another shard's. `false` when there is no room for it.
     fn begin_merged(&mut self, header: PartitionHeader, resumed: Option<u32>) -> Result<bool, StorageError> {
-        if !self.owns(header.key.token) {
+        if !self.shard.owns(header.key.token) {
             return Ok(true);
         }
         let PartitionHeader { key, deletion, static_row } = header;

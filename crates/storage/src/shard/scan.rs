@@ -151,7 +151,7 @@ impl<C: RowConsumer> Reading<'_, C> {
     /// Gives the partition at which a source stands, and perhaps others, to the consumer; is that full by it?
     fn take_partition(&mut self, merge: &mut SingleRowMerge<'_>, first: usize) -> Result<bool, StorageError> {
         let key = merge.key_at(first);
-        let is_ours = self.owns(key.token);
+        let is_ours = self.shard.owns(key.token);
         merge.take(&key);
         if !is_ours {
             merge.last = Last::Passed(key);

@@ -1,12 +1,16 @@
 //! Do reads see memory and files as one?
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use read::{ReadCommand, ReadTarget};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringComparator, DeletionTime, Liveness, MutationBuilder,
     RingRange, Row, RowBuilder, Slice, Slices,
 };
 use runtime::MemoryDisk;
-use storage::{StorageError, TableError};
+use schema::Table;
+use storage::{PointReads, ShardHandle, StorageError, TableError};
 
 use crate::given::*;
 
@@ -42,6 +46,32 @@ fn a_partition_in_memory_and_in_files_reads_as_one() {
         assert_eq!(node.shard(0).table(table.id()).expect("the table").stats().sstable_count, 1);
         assert_eq!(node.all(&table, 7).await, expected, "from one file");
     });
+}
+
+/// Two shards, the first of which reads a key of the other.
+async fn read_astray(table: &Arc<Table>, read: impl AsyncFnOnce(&ShardHandle, ReadCommand)) {
+    let node = Node::start(&MemoryDisk::new(), options(2)).expect("starts");
+    let astray = &node.shards.handles()[0];
+    let pk = (0..).find(|pk| astray.shards().owner(key(*pk).token) != 0).expect("there are keys of both");
+    read(astray, command(table, ReadTarget::Keys(vec![key(pk)]))).await;
+}
+
+#[test]
+#[should_panic(expected = "a read goes to the shard that owns its partition")]
+fn a_read_of_another_shards_key_is_no_answer() {
+    run(read_astray(&table(), async |astray, command| {
+        _ = astray.local().read(&command).await;
+    }));
+}
+
+#[test]
+#[should_panic(expected = "a read goes to the shard that owns its partition")]
+fn a_plain_read_of_another_shards_key_is_no_answer() {
+    run(read_astray(&lone(), async |astray, command| {
+        let ReadTarget::Keys(keys) = &command.target else { unreachable!("it reads a key") };
+        let reads = PointReads { table: &command.table, keys: &[&keys[0]], now: 0 };
+        astray.point_reads(0, reads, |_, _| ControlFlow::Continue(()));
+    }));
 }
 
 #[test]

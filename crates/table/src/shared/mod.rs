@@ -37,9 +37,11 @@ use cache::{CacheStats, ChunkCache};
 use commitlog::CommitLog;
 use manifest::Manifest;
 use ring::Sharding;
+use rows::PartitionKey;
 use runtime::{ColdReader, Runtime};
 use schema::Table;
 use sstable::TableFile;
+use types::Token;
 
 use crate::health::Health;
 use crate::{TableDirectories, TableError};
@@ -269,6 +271,18 @@ impl Shared {
     #[inline]
     pub fn lend(&self) {
         self.cache_share.lend(&self.cache, self.room.taken_bytes());
+    }
+
+    /// Is a partition of that token this shard's?
+    #[inline]
+    pub fn owns(&self, token: Token) -> bool {
+        self.sharding.shard_of(token) == self.index
+    }
+
+    /// Asserts that this shard owns a partition that is read by its key. Another shard would find nothing, and say so.
+    #[inline]
+    pub fn hold_to_owned(&self, key: &PartitionKey) {
+        assert!(self.owns(key.token), "a read goes to the shard that owns its partition");
     }
 
     /// Asserts that what memtables are known to take is the sum of theirs: the budget is asked of one figure.
