@@ -5,12 +5,15 @@
 //! after page, each of them.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use coordinator::Consistency;
 use tokio::time::Instant;
+
+use crate::{QueryError, WriteType};
 
 /// What takes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +69,11 @@ impl Timeouts {
         Duration::from_millis(self.millis[kind as usize].load(Ordering::Relaxed))
     }
 
+    /// The time of a request of that kind.
+    pub(crate) fn deadline(&self, kind: TimeoutKind) -> Deadline {
+        Deadline::new(self.get(kind))
+    }
+
     /// Changes the limit of a kind, for requests from now on.
     pub fn set(&self, kind: TimeoutKind, limit: Duration) {
         self.millis[kind as usize].store(millis(limit), Ordering::Relaxed);
@@ -80,6 +88,17 @@ fn millis(time: Duration) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimedOut;
 
+/// What the client is told: one replica was to answer, and none has. That of a write is no failure: it may be there.
+impl TimedOut {
+    pub(crate) fn of_read(self, consistency: Consistency) -> QueryError {
+        QueryError::ReadTimeout { consistency, received: 0, block_for: 1, data_present: false }
+    }
+
+    pub(crate) fn of_write(self, consistency: Consistency, write_type: WriteType) -> QueryError {
+        QueryError::WriteTimeout { consistency, received: 0, block_for: 1, write_type }
+    }
+}
+
 /// The time a request has, which begins when it first waits for something: most never do.
 #[derive(Debug)]
 pub(crate) struct Deadline {
@@ -88,7 +107,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    pub(crate) fn new(limit: Duration) -> Self {
+    fn new(limit: Duration) -> Self {
         Deadline { limit, at: None }
     }
 
@@ -114,12 +133,12 @@ impl Deadline {
         if Instant::now() >= at { Err(TimedOut) } else { Ok(()) }
     }
 
-    /// Waits for something that is part of the request.
+    /// Waits for something that is part of the request. It is pinned by the caller: one that is moved here would have
+    /// its place twice in the request's future.
     ///
     /// # Errors
-    /// The time is over; the future was dropped.
-    pub(crate) async fn within<F: Future>(&mut self, future: F) -> Result<F::Output, TimedOut> {
-        let mut future = pin!(future);
+    /// The time is over.
+    pub(crate) async fn within<F: Future>(&mut self, mut future: Pin<&mut F>) -> Result<F::Output, TimedOut> {
         // What is ready needs no clock. What is not is polled again at once, and then learns whom to wake.
         if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return Ok(value);
@@ -130,20 +149,22 @@ impl Deadline {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn the_time_of_a_request_begins_when_it_waits_and_is_one_for_all_its_parts() {
         let mut deadline = Deadline::new(Duration::from_secs(5));
-        assert_eq!(deadline.within(async { 1 }).await, Ok(1));
+        assert_eq!(deadline.within(pin!(async { 1 })).await, Ok(1));
         tokio::time::advance(Duration::from_secs(100)).await;
         let wait = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
-        assert_eq!(deadline.within(wait(3)).await, Ok(()));
+        assert_eq!(deadline.within(pin!(wait(3))).await, Ok(()));
         assert_eq!(deadline.give_way().await, Ok(()));
-        assert_eq!(deadline.within(wait(3)).await, Err(TimedOut));
+        assert_eq!(deadline.within(pin!(wait(3))).await, Err(TimedOut));
         assert_eq!(deadline.give_way().await, Err(TimedOut));
         let mut endless = Deadline::new(Duration::MAX);
-        assert_eq!(endless.within(wait(100_000)).await, Ok(()));
+        assert_eq!(endless.within(pin!(wait(100_000))).await, Ok(()));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::future::Future;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 use coordinator::{Consistency, CoordinatorError};
@@ -19,7 +20,7 @@ use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, Sessio
 use crate::response::{Response, ResponseKind};
 use crate::select::{self, Reader, SelectPlan};
 use crate::terms::Bindings;
-use crate::timeouts::{Deadline, TimedOut, TimeoutKind};
+use crate::timeouts::TimeoutKind;
 use crate::{ColumnSpec, QueryError, TombstoneFailure, WriteType};
 
 impl Inner {
@@ -121,21 +122,20 @@ impl Inner {
         }
         // As in Cassandra, whatever the statement: what counts is how many partitions there are.
         let write_type = if mutations.len() == 1 { WriteType::Simple } else { WriteType::UnloggedBatch };
-        self.wait_for_write(self.coordinator.write(mutations, consistency), consistency, write_type).await
+        let write = pin!(self.coordinator.write(mutations, consistency));
+        self.wait_for_write(write, consistency, write_type).await
     }
 
     /// Waits for a write as long as one may take.
     async fn wait_for_write(
         &self,
-        write: impl Future<Output = Result<(), CoordinatorError>>,
+        write: Pin<&mut impl Future<Output = Result<(), CoordinatorError>>>,
         consistency: Consistency,
         write_type: WriteType,
     ) -> Result<(), QueryError> {
-        match Deadline::new(self.timeouts.get(TimeoutKind::Write)).within(write).await {
+        match self.timeouts.deadline(TimeoutKind::Write).within(write).await {
             Ok(written) => written.map_err(|error| QueryError::of_write(error, consistency, write_type)),
-            Err(TimedOut) => {
-                Err(QueryError::WriteTimeout { consistency, received: 0, block_for: 1, write_type })
-            }
+            Err(timed_out) => Err(timed_out.of_write(consistency, write_type)),
         }
     }
 
@@ -167,7 +167,7 @@ impl Inner {
         let mut response = Response::void();
         // One partition is atomic by itself.
         if batch_type == BatchType::Logged && mutations.len() > 1 {
-            let write = self.coordinator.write_logged_batch(mutations, consistency);
+            let write = pin!(self.coordinator.write_logged_batch(mutations, consistency));
             self.wait_for_write(write, consistency, WriteType::Batch).await?;
             return Ok(response);
         }

@@ -1,5 +1,7 @@
 //! Statements about the schema, and those that empty or describe it.
 
+use std::pin::pin;
+
 use coordinator::{Consistency, CoordinatorError};
 use cql::ast::{Describe, StatementKind, Truncate};
 
@@ -8,7 +10,7 @@ use crate::catalog::{Home, keyspace_of};
 use crate::error::refuse;
 use crate::request::QueryOptions;
 use crate::response::{Response, ResponseKind};
-use crate::timeouts::{Deadline, TimedOut, TimeoutKind};
+use crate::timeouts::{TimedOut, TimeoutKind};
 use crate::{QueryError, ddl, describe};
 
 /// How often a change is planned again because another came first.
@@ -61,8 +63,8 @@ impl Inner {
             }
             return Err(QueryError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
         }
-        let mut deadline = Deadline::new(self.timeouts.get(TimeoutKind::Truncate));
-        match deadline.within(self.coordinator.truncate(table.id())).await {
+        let mut deadline = self.timeouts.deadline(TimeoutKind::Truncate);
+        match deadline.within(pin!(self.coordinator.truncate(table.id()))).await {
             Ok(Ok(())) => Ok(ResponseKind::Void.into()),
             Err(TimedOut) => Err(QueryError::Truncate("Error during truncate: Truncate timed out".into())),
             Ok(Err(error)) => Err(QueryError::Truncate(format!("Error during truncate: {error}"))),

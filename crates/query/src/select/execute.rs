@@ -1,6 +1,7 @@
 //! Carrying out a SELECT: page after page from storage, filtered, cut, computed.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError};
@@ -28,7 +29,7 @@ use crate::request::QueryOptions;
 use crate::response::{RowsBody, RowsResult, TombstoneWarning};
 use crate::restrictions::{Partitions, RowFilter, Rows};
 use crate::terms::{Bindings, Value};
-use crate::timeouts::{Deadline, TimedOut, TimeoutKind};
+use crate::timeouts::{Deadline, TimeoutKind};
 use crate::{QueryError, Timeouts, VirtualTables};
 
 /// Rows asked of storage at once at most, where the client's page says nothing.
@@ -205,7 +206,6 @@ impl<'a> Scan<'a> {
             ReadTarget::Range(_) => None,
         };
         let kind = if key_count.is_some() { TimeoutKind::Read } else { TimeoutKind::Range };
-        let limit = reader.timeouts.get(kind);
         let is_done = key_count == Some(0) || slices.as_slice().is_empty();
         let started_at = resume.clone();
         let (columns, reversed) = (plan.read_columns.clone(), plan.is_reversed);
@@ -229,7 +229,7 @@ impl<'a> Scan<'a> {
             is_done,
             is_one_row: is_named_row && key_count == Some(1),
             has_read: false,
-            deadline: Deadline::new(limit),
+            deadline: reader.timeouts.deadline(kind),
         })
     }
 
@@ -249,12 +249,13 @@ impl<'a> Scan<'a> {
         if self.is_done {
             return Ok(Next::End);
         }
+        let consistency = self.reader.consistency;
         if std::mem::replace(&mut self.has_read, true) {
             if self.plan.is_aggregate() {
                 self.deadline.begin_anew();
             }
             // A long scan takes turns with the shard's other requests, page by page.
-            self.deadline.give_way().await.map_err(|TimedOut| self.timed_out())?;
+            self.deadline.give_way().await.map_err(|timed_out| timed_out.of_read(consistency))?;
         }
         // However many columns are asked for, a page of them is not much larger than others.
         let rows_max = self.room.page_bytes() / self.plan.bytes_between_cells();
@@ -273,8 +274,8 @@ impl<'a> Scan<'a> {
             let bytes = bytes / self.plan.repeats;
             self.command.limits.bytes = bytes;
             self.command.limits.bytes_max = bytes;
-            let read = self.reader.read(self.plan, &self.command);
-            match self.deadline.within(read).await.map_err(|TimedOut| self.timed_out())? {
+            let read = self.deadline.within(pin!(self.reader.read(self.plan, &self.command))).await;
+            match read.map_err(|timed_out| timed_out.of_read(consistency))? {
                 Err(CoordinatorError::Storage(StorageError::RowTooLarge { bytes })) => {
                     if has_any && self.is_paged() {
                         return Ok(Next::PageIsFull);
@@ -307,11 +308,6 @@ impl<'a> Scan<'a> {
         } else {
             self.room.for_all().await
         }
-    }
-
-    fn timed_out(&self) -> QueryError {
-        let consistency = self.reader.consistency;
-        QueryError::ReadTimeout { consistency, received: 0, block_for: 1, data_present: false }
     }
 
     fn too_much(&self) -> QueryError {
