@@ -1,7 +1,7 @@
-//! Failures ordered for a memory disk.
+//! Failures ordered for a memory disk, and operations that do not come to an end.
 
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::pool::lock;
 
@@ -50,11 +50,27 @@ impl Fault {
 #[derive(Debug)]
 pub struct Faults {
     state: Mutex<State>,
+    /// An operation that hung may go on.
+    freed: Condvar,
+}
+
+/// As long as it is there, operations of a kind hang.
+#[derive(Debug)]
+pub struct Hang<'a> {
+    faults: &'a Faults,
+}
+
+impl Drop for Hang<'_> {
+    fn drop(&mut self) {
+        lock(&self.faults.state).hanging = None;
+        self.faults.freed.notify_all();
+    }
 }
 
 #[derive(Debug)]
 struct State {
     orders: Vec<Order>,
+    hanging: Option<Operation>,
     changes_until_power_off: Option<u64>,
     is_off: bool,
     change_count: u64,
@@ -73,12 +89,13 @@ impl Default for Faults {
     fn default() -> Faults {
         let state = State {
             orders: Vec::new(),
+            hanging: None,
             changes_until_power_off: None,
             is_off: false,
             change_count: 0,
             capacity_bytes: u64::MAX,
         };
-        Faults { state: Mutex::new(state) }
+        Faults { state: Mutex::new(state), freed: Condvar::new() }
     }
 }
 
@@ -93,6 +110,13 @@ impl Faults {
     pub fn fail_all(&self, operation: Option<Operation>, fault: Fault) {
         let order = Order { operation, skip_count: 0, fault, repeats: true };
         lock(&self.state).orders.push(order);
+    }
+
+    /// Every operation of this kind hangs with its thread, until what is given back is dropped. For disks whose users
+    /// have threads of their own.
+    pub fn hang_all(&self, operation: Operation) -> Hang<'_> {
+        lock(&self.state).hanging = Some(operation);
+        Hang { faults: self }
     }
 
     /// After so many more changes (all but reads) the power is off: every operation fails until the
@@ -123,6 +147,7 @@ impl Faults {
         let mut state = lock(&self.state);
         *state = State {
             orders: Vec::new(),
+            hanging: state.hanging,
             changes_until_power_off: None,
             is_off: false,
             change_count: state.change_count,
@@ -136,7 +161,9 @@ impl Faults {
 
     /// Counts an operation. An error when the power is off, a fault when one was ordered.
     pub(super) fn begin(&self, operation: Operation) -> io::Result<Option<Fault>> {
-        let mut state = lock(&self.state);
+        let hangs = |state: &mut State| state.hanging == Some(operation);
+        let mut state =
+            self.freed.wait_while(lock(&self.state), hangs).unwrap_or_else(PoisonError::into_inner);
         if operation != Operation::Read {
             state.change_count += 1;
             match &mut state.changes_until_power_off {

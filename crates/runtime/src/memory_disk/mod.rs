@@ -11,7 +11,7 @@
 //! - after a *failed* sync the bytes stay visible and are never made durable by a later sync, as on
 //!   Linux (the "fsyncgate" behaviour), unless they are written again.
 //!
-//! [`MemoryDisk::faults`] makes chosen operations fail, and the power go off after a number of them.
+//! [`MemoryDisk::faults`] makes chosen operations fail or hang, and the power go off after a number of them.
 //!
 //! What it does not model: a medium that reorders what was synced, reads that fail silently (use
 //! [`MemoryDisk::flip_bits`]), permissions, links to directories.
@@ -25,7 +25,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub use faults::{Fault, Faults, Operation};
+pub use faults::{Fault, Faults, Hang, Operation};
 
 use crate::disk::{DirectoryEntry, DirectoryLock, Disk, DiskFile, EntryKind, OpenMode, path_error};
 use crate::pool::lock;
