@@ -157,6 +157,11 @@ impl Engine {
         &self.inner.coordinator
     }
 
+    /// How long requests may take.
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.inner.timeouts
+    }
+
     /// The text of a prepared statement, if it is known here.
     pub fn prepared_text(&self, id: &[u8; 16]) -> Option<String> {
         Some(self.inner.texts.get(id)?.text.clone())

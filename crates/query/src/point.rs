@@ -4,10 +4,12 @@
 //! UPDATE that only memory and the log take part in. For that a request needs no page and no result, and where
 //! there is nothing to wait for no future. A group of them has one, when their shard is at work or writes wait
 //! for the disk (`send_…`). Whatever is unusual about statement, values, row or moment is not done here, and
-//! [`Engine::execute`] does it from the start and knows what to say of it. The one error that is told here is that
-//! of a log which has taken writes and then failed: to write them again could undo what came after them.
+//! [`Engine::execute`] does it from the start and knows what to say of it. Two errors are told here: that of a log
+//! which has taken writes and then failed, for to write them again could undo what came after them; and that a group
+//! has waited as long as a request may.
 
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ use crate::modify::{ModifyPlan, PointRequest};
 use crate::prepare::{Body, Planned};
 use crate::restrictions::check_key_length;
 use crate::select::{PointRow, Projection, SelectPlan};
+use crate::timeouts::TimeoutKind;
 use crate::{ColumnSpec, Engine, QueryError, WriteType};
 
 /// A prepared statement about one row.
@@ -44,6 +47,7 @@ pub struct PointRead {
     key: PartitionKey,
     /// The shard that has it.
     owner: usize,
+    consistency: Consistency,
 }
 
 /// A row to be written: nothing about that is unusual.
@@ -112,7 +116,9 @@ impl PointQuery {
 impl PointRead {
     /// Can both be read in one go?
     fn goes_with(&self, other: &PointRead) -> bool {
-        self.owner == other.owner && Rc::ptr_eq(&self.query.0, &other.query.0)
+        self.owner == other.owner
+            && self.consistency == other.consistency
+            && Rc::ptr_eq(&self.query.0, &other.query.0)
     }
 }
 
@@ -120,6 +126,21 @@ impl PointWrite {
     /// Can both be written in one go?
     fn goes_with(&self, other: &PointWrite) -> bool {
         self.owner == other.owner && self.consistency == other.consistency
+    }
+}
+
+impl PointsWritten {
+    fn of(outcomes: Outcomes, consistency: Consistency) -> Self {
+        let Outcomes { done, doubtful, error } = outcomes;
+        // Why others were not written is found out by those who write them again.
+        let error = error.filter(|_| !doubtful.is_empty());
+        let error = error.map(|error| QueryError::of_write(error.into(), consistency, WriteType::Simple));
+        PointsWritten { done, doubtful, error }
+    }
+
+    /// What the log was given may still be written, and nobody is told.
+    fn in_doubt(doubtful: IndexSet, error: QueryError) -> Self {
+        PointsWritten { done: IndexSet::EMPTY, doubtful, error: Some(error) }
     }
 }
 
@@ -157,7 +178,7 @@ impl Engine {
         let key = PartitionKey::new(key);
         coordinator.admit(plan.table.id(), consistency).ok()?;
         let owner = coordinator.owners().of(key.token);
-        Some(PointRead { query, key, owner })
+        Some(PointRead { query, key, owner, consistency })
     }
 
     /// Shows rows that are in memory, by the index of their reads and in any order, until it is told to stop.
@@ -200,6 +221,9 @@ impl Engine {
     /// the group and in any order, until it is told to stop. `show` puts what it sees into `seen`, which comes back;
     /// `None` when the shard takes no more. What is not shown is for [`Engine::execute`].
     ///
+    /// # Errors
+    /// [`QueryError::ReadTimeout`] for all of them: the shard has not answered in time.
+    ///
     /// # Panics
     /// When they are none, or more than [`POINTS_MAX`].
     pub fn send_point_reads<T: Send + 'static>(
@@ -207,11 +231,13 @@ impl Engine {
         reads: Vec<PointRead>,
         seen: T,
         mut show: impl FnMut(&mut T, usize, PointRow<'_>) -> ControlFlow<()> + Send + 'static,
-    ) -> impl Future<Output = Option<T>> + 'static {
+    ) -> impl Future<Output = Result<Option<T>, QueryError>> + 'static {
         assert!((1..=POINTS_MAX).contains(&reads.len()), "a group");
         debug_assert!(reads.iter().all(|read| read.goes_with(&reads[0])), "one group");
         let coordinator = self.coordinator().clone();
-        let (plan, owner) = (reads[0].query.plan(), reads[0].owner);
+        let mut deadline = self.timeouts().deadline(TimeoutKind::Read);
+        let PointRead { owner, consistency, .. } = reads[0];
+        let plan = reads[0].query.plan();
         let (table, projection) = (Arc::clone(&plan.table), Arc::clone(&plan.projection));
         let keys = reads.into_iter().map(|read| read.key).collect();
         let sent = PointReadsSent { table, keys, now: coordinator.now_seconds() };
@@ -219,7 +245,8 @@ impl Engine {
             let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {
                 show(seen, index, PointRow { key: &key.bytes, row, projection: &projection })
             };
-            coordinator.send_point_reads(owner, sent, seen, show).await.ok()
+            let read = deadline.within(pin!(coordinator.send_point_reads(owner, sent, seen, show))).await;
+            read.map(Result::ok).map_err(|timed_out| timed_out.of_read(consistency))
         }
     }
 
@@ -260,7 +287,7 @@ impl Engine {
     }
 
     /// Writes rows of a group that [`Engine::point_writes`] gave back, and waits until they are durable in the sense of
-    /// the sync mode.
+    /// the sync mode, as long as a write may take. All that were not done until then are doubtful.
     ///
     /// # Panics
     /// When they are none, or more than [`POINTS_MAX`].
@@ -271,15 +298,18 @@ impl Engine {
         assert!((1..=POINTS_MAX).contains(&writes.len()), "a group");
         debug_assert!(writes.iter().all(|write| write.goes_with(&writes[0])), "one group");
         let coordinator = self.coordinator().clone();
+        let mut deadline = self.timeouts().deadline(TimeoutKind::Write);
         let (owner, consistency) = (writes[0].owner, writes[0].consistency);
+        let all = IndexSet::first(writes.len());
         let mutations = writes.into_iter().map(|write| write.mutation).collect();
         async move {
-            let Outcomes { done, doubtful, error } = coordinator.write_each(owner, mutations).await;
-            // Why others were not written is found out by those who write them again.
-            let error = error.filter(|_| !doubtful.is_empty());
-            let reported =
-                error.map(|error| QueryError::of_write(error.into(), consistency, WriteType::Simple));
-            PointsWritten { done, doubtful, error: reported }
+            let written = deadline.within(pin!(coordinator.write_each(owner, mutations))).await;
+            match written {
+                Ok(outcomes) => PointsWritten::of(outcomes, consistency),
+                Err(timed_out) => {
+                    PointsWritten::in_doubt(all, timed_out.of_write(consistency, WriteType::Simple))
+                }
+            }
         }
     }
 }

@@ -17,10 +17,10 @@ use cluster::MetadataLog;
 use coordinator::{Coordinator, Node};
 use query::{
     AnswerMemory, BindValue, Engine, LargeAnswer, NoVirtualTables, PreparedLimits, PreparedTexts, QueryError,
-    QueryOptions, Response, ResponseKind, RowsResult, SessionState, Values,
+    QueryOptions, Response, ResponseKind, RowsResult, SessionState, Timeouts, Values,
 };
 use rows::PartitionKey;
-use runtime::Runtime;
+use runtime::{Io, Runtime};
 use schema::Schema;
 use storage::{Directory, LocalShards, StorageOptions, SyncMode};
 
@@ -29,6 +29,7 @@ pub struct Session {
     pub engine: Engine,
     pub state: SessionState,
     pub options: QueryOptions,
+    pub timeouts: Arc<Timeouts>,
     _shards: Rc<LocalShards>,
 }
 
@@ -48,6 +49,13 @@ pub fn with_node<Test: AsyncFnOnce(Session)>(shard_count: u16, memory_bytes: usi
     with_options(StorageOptions::new("/data", shard_count, memory_bytes), test);
 }
 
+/// The same on a node of two shards whose disk takes that long for each operation, in virtual time.
+pub fn with_slow_disk<Test: AsyncFnOnce(Session)>(delay: Duration, test: Test) {
+    let runtime = Runtime { io: Io::delayed(delay), ..Runtime::in_memory_for_tests() };
+    let mut executor = tokio::runtime::Builder::new_current_thread();
+    with_runtime(executor.start_paused(true), runtime, StorageOptions::new("/data", 2, 64 << 20), test);
+}
+
 /// The same on a node of one shard whose writes do not wait for the disk.
 pub fn with_periodic_node<Test: AsyncFnOnce(Session)>(test: Test) {
     let sync = SyncMode::Periodic { period: Duration::from_secs(10) };
@@ -55,10 +63,19 @@ pub fn with_periodic_node<Test: AsyncFnOnce(Session)>(test: Test) {
 }
 
 fn with_options<Test: AsyncFnOnce(Session)>(options: StorageOptions, test: Test) {
-    let tokio_runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let mut executor = tokio::runtime::Builder::new_current_thread();
+    with_runtime(&mut executor, Runtime::in_memory_for_tests(), options, test);
+}
+
+fn with_runtime<Test: AsyncFnOnce(Session)>(
+    executor: &mut tokio::runtime::Builder,
+    runtime: Runtime,
+    options: StorageOptions,
+    test: Test,
+) {
+    let tokio_runtime = executor.enable_time().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&tokio_runtime, async move {
-        let runtime = Runtime::in_memory_for_tests();
         let directory = Directory::open(&runtime, options).unwrap();
         let log = directory.layout().schema_log();
         let metadata = MetadataLog::open(&runtime.disk, &log, Schema::default()).unwrap();
@@ -67,9 +84,11 @@ fn with_options<Test: AsyncFnOnce(Session)>(options: StorageOptions, test: Test)
         let coordinator = Coordinator::new(Node::new(metadata), shards.handles()[0].clone());
         let texts = Arc::new(PreparedTexts::new(PREPARED));
         let answers = AnswerMemory::new(4 * ANSWER_BYTES_MAX, LargeAnswer::new(ANSWER_BYTES_MAX));
-        let engine = Engine::new(coordinator, Rc::new(NoVirtualTables), texts, answers, Arc::default());
+        let timeouts = Arc::<Timeouts>::default();
+        let engine =
+            Engine::new(coordinator, Rc::new(NoVirtualTables), texts, answers, Arc::clone(&timeouts));
         let (state, options) = (SessionState::default(), QueryOptions::default());
-        let mut session = Session { engine, state, options, _shards: shards };
+        let mut session = Session { engine, state, options, timeouts, _shards: shards };
         session
             .run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
             .await;

@@ -147,7 +147,7 @@ pub(crate) async fn sent(
             seen.push((index, row.write(&mut cells), cells));
             if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let seen = session.engine.send_point_reads(of_group, Vec::new(), show).await.unwrap();
+        let seen = session.engine.send_point_reads(of_group, Vec::new(), show).await.unwrap().unwrap();
         all.extend(seen.into_iter().map(|(index, count, cells)| (indexes[index], count, cells)));
     }
     all

@@ -175,6 +175,6 @@ fn what_a_shard_can_not_write_is_left_to_the_long_way() {
             *seen += 1;
             ControlFlow::Continue(())
         };
-        assert_eq!(session.engine.send_point_reads(vec![read], 0, show).await, Some(0));
+        assert_eq!(session.engine.send_point_reads(vec![read], 0, show).await, Ok(Some(0)));
     });
 }

@@ -33,7 +33,8 @@ const _: () = assert!(SEEN_BYTES_MIN <= ROW_BYTES_MAX, "it ends after a row that
 /// A group of reads that came back.
 pub(super) struct SentReads {
     frames: Vec<ReadFrame>,
-    seen: Seen,
+    /// Or why all of them failed.
+    seen: Result<Seen, QueryError>,
     /// For what was seen.
     room: AnswerRoom,
 }
@@ -102,8 +103,10 @@ impl Connection {
             seen.is_stopped = seen.cells.len() > most_bytes;
             if seen.is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        let done =
-            async move { Done::Reads(SentReads { frames, seen: reading.await.unwrap_or_default(), room }) };
+        let done = async move {
+            let seen = reading.await.map(Option::unwrap_or_default);
+            Done::Reads(SentReads { frames, seen, room })
+        };
         self.await_done(count, frame_bytes, Box::pin(done));
     }
 
@@ -118,10 +121,19 @@ impl Connection {
         self.await_done(count, frame_bytes, Box::pin(done));
     }
 
-    /// Answers a group of reads. What was not seen is asked again with others if there was too much to see, and else
-    /// becomes a request by itself.
+    /// Answers a group of reads: all of them by an error, if their shard has not answered.
     pub(super) fn put_reads(&mut self, reads: SentReads) {
-        let SentReads { frames, seen: Seen { cells, rows, is_stopped }, room } = reads;
+        let SentReads { frames, seen, room } = reads;
+        match seen {
+            Ok(seen) => self.put_all_seen(frames, seen, room),
+            Err(error) => frames.iter().for_each(|read| self.put_failure(&read.frame, error.clone())),
+        }
+    }
+
+    /// Answers the reads that were seen. The others are asked again together if there was too much to see, and else
+    /// each becomes a request by itself.
+    fn put_all_seen(&mut self, frames: Vec<ReadFrame>, seen: Seen, room: AnswerRoom) {
+        let Seen { cells, rows, is_stopped } = seen;
         let (mut answered, mut begin) = (IndexSet::EMPTY, 0);
         for row in rows {
             assert!(begin <= row.cells_end, "cells lie in the order of their rows");

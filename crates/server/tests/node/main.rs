@@ -5,6 +5,7 @@
 
 mod compactions;
 mod failing;
+mod late;
 mod management;
 mod moving;
 mod overload;

@@ -36,16 +36,6 @@ fn node_that_waits(in_flight_kibibytes: usize, request_wait: Duration) -> Node {
     node
 }
 
-fn held_bytes(node: &Node) -> u64 {
-    node.get("/v1/info").1["requests"]["held_bytes"].as_u64().expect("a number")
-}
-
-/// What a turn held is given back right after its answers went out.
-fn await_nothing_held(node: &Node) {
-    let held: Vec<u64> = (0..1000).map(|_| held_bytes(node)).take_while(|bytes| *bytes > 0).collect();
-    assert!(held.len() < 1000, "still {:?}", held.last());
-}
-
 fn insert(id: usize, bytes: usize) -> protocol::RequestEnvelope {
     request(&format!("INSERT INTO k.t (id, v) VALUES ({id}, '{}')", "x".repeat(bytes))).into()
 }
@@ -90,17 +80,17 @@ fn a_client_that_does_not_read_is_no_longer_read_and_others_are_served() {
         last = now;
         // How large a client's answers are going to be is learnt from those before: so its first requests may be
         // expected to need less than they do.
-        let held = held_bytes(&node);
+        let held = node.held_bytes();
         assert!(held <= 1536 * KIB as u64, "{held} bytes are held");
         assert_eq!(asker.rows("SELECT id FROM k.t WHERE id = 1"), ["1"]);
         std::thread::yield_now();
     }
     assert!(last < COUNT as usize, "all {last} were taken although nothing is read");
-    assert!(held_bytes(&node) > 0, "the answers that wait are counted");
+    assert!(node.held_bytes() > 0, "the answers that wait are counted");
     for answer in receive_all(&mut lazy, COUNT) {
         assert!(matches!(answer, Response::Rows(_)), "{answer:?}");
     }
-    await_nothing_held(&node);
+    node.await_nothing_held();
 }
 
 #[test]
@@ -112,15 +102,15 @@ fn many_clients_share_a_small_budget_and_all_are_answered() {
         for stream in 0..COUNT {
             client.send(stream, insert(index * 1000 + stream as usize, KIB));
         }
-        assert!(held_bytes(&node) <= 256 * KIB as u64 + SLACK_BYTES);
+        assert!(node.held_bytes() <= 256 * KIB as u64 + SLACK_BYTES);
     }
     for client in &mut clients {
         for answer in receive_all(client, COUNT) {
             assert_eq!(answer, Response::Void);
         }
-        assert!(held_bytes(&node) <= 256 * KIB as u64 + SLACK_BYTES);
+        assert!(node.held_bytes() <= 256 * KIB as u64 + SLACK_BYTES);
     }
-    await_nothing_held(&node);
+    node.await_nothing_held();
     assert_eq!(node.client().rows("SELECT count(*) FROM k.t"), [(20 * i32::from(COUNT)).to_string()]);
 }
 
@@ -147,7 +137,7 @@ fn frames_larger_than_the_budget_are_taken_one_after_another() {
         assert_eq!(receive_all(client, 1), [Response::Void]);
     }
     assert_eq!(asker.rows("SELECT count(*) FROM k.t"), ["4"]);
-    await_nothing_held(&node);
+    node.await_nothing_held();
 }
 
 fn is_refusal(answer: &Response) -> bool {

@@ -37,23 +37,27 @@ impl Node {
 
     /// A node with other options, if it starts with them.
     pub(crate) fn try_with(change: impl FnOnce(&mut ServerOptions)) -> Result<Node, ServerError> {
-        let directory = tempfile::tempdir().expect("directory");
-        let runtime = Runtime::real(RuntimeOptions::default()).expect("threads");
-        let mut options = options(&directory);
-        change(&mut options);
-        let server = Some(Server::start(&runtime, options)?);
-        Ok(Node { server, directory })
+        Node::begin(|_| {}, change)
     }
 
     /// A node on a disk that fails when told, with other options of its storage.
     pub(crate) fn on_disk(disk: &MemoryDisk, change: impl FnOnce(&mut StorageOptions)) -> Node {
+        let on_disk = |runtime: &mut Runtime| runtime.disk = std::sync::Arc::new(disk.clone());
+        Node::begin(on_disk, |options| change(&mut options.storage)).expect("a node")
+    }
+
+    /// A node in another world and with other options, if it starts with them.
+    pub(crate) fn begin(
+        replace: impl FnOnce(&mut Runtime),
+        change: impl FnOnce(&mut ServerOptions),
+    ) -> Result<Node, ServerError> {
         let directory = tempfile::tempdir().expect("directory");
         let mut runtime = Runtime::real(RuntimeOptions::default()).expect("threads");
-        runtime.disk = std::sync::Arc::new(disk.clone());
+        replace(&mut runtime);
         let mut options = options(&directory);
-        change(&mut options.storage);
-        let server = Some(Server::start(&runtime, options).expect("a node"));
-        Node { server, directory }
+        change(&mut options);
+        let server = Some(Server::start(&runtime, options)?);
+        Ok(Node { server, directory })
     }
 
     /// Lets go of a node that can not end well.
@@ -98,6 +102,17 @@ impl Node {
         self.http(&format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         ))
+    }
+
+    /// Bytes that requests and answers hold.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.get("/v1/info").1["requests"]["held_bytes"].as_u64().expect("a number")
+    }
+
+    /// What a turn held is given back right after its answers went out.
+    pub(crate) fn await_nothing_held(&self) {
+        let held: Vec<u64> = (0..1000).map(|_| self.held_bytes()).take_while(|bytes| *bytes > 0).collect();
+        assert!(held.len() < 1000, "still {:?}", held.last());
     }
 
     /// Status and body of a request as written.
@@ -267,8 +282,13 @@ pub(crate) fn request(text: &str) -> Request {
 
 /// Runs a prepared statement with these values.
 pub(crate) fn execute(prepared: &Prepared, values: &[&[u8]]) -> RequestEnvelope {
+    execute_at(Consistency::One, prepared, values)
+}
+
+/// The same at a level.
+pub(crate) fn execute_at(level: Consistency, prepared: &Prepared, values: &[&[u8]]) -> RequestEnvelope {
     let values = Values::pack(values.iter().map(|value| Bound::Bytes(value)));
-    let parameters = QueryParameters { values, ..QueryParameters::at(Consistency::One) };
+    let parameters = QueryParameters { values, ..QueryParameters::at(level) };
     Request::Execute(Execute { id: prepared.id.clone(), result_metadata_id: None, parameters }).into()
 }
 

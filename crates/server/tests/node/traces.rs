@@ -5,7 +5,7 @@ use protocol::{RequestEnvelope, Response};
 use super::support::{Client, Node, request};
 
 /// Runs a statement traced: its answer, and the trace's id.
-fn traced(client: &mut Client, text: &str) -> (Response, String) {
+pub(crate) fn traced(client: &mut Client, text: &str) -> (Response, String) {
     let answer = client.call(RequestEnvelope { tracing: true, ..request(text).into() });
     let id = answer.tracing_id.expect("a trace");
     (answer.response, id.to_string())
