@@ -208,7 +208,8 @@ fn a_shard_that_ends_answers_those_who_wait() {
             reads.push(tokio::task::spawn_local(async move { visitor.read(HOST, &command).await }));
             tokio::task::yield_now().await;
         }
-        // How many were left depends on who was awake. Each came to its end before the shard did, or is told that it did not.
+        // How many were left depends on who was awake.
+        // Each came to its end before the shard did, or is told that it did not.
         for reading in reads {
             _ = ended(reading).await;
         }
