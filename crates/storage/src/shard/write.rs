@@ -149,37 +149,46 @@ impl Begun {
     ) {
         let sample = (wait == Wait::Never)
             .then(|| store.metrics().begin_writes(mutations.len(), &*shard.shared.runtime.clock));
-        let is_durable = is_durable(shard, store.id());
         // Guarded once for all: to guard each takes one in a hundred of its instructions.
-        let taken_count = shard.shared.runtime.failsafe.guard("a write", || {
-            let mut taken_count = 0;
-            for (index, (mutation, place)) in
-                (first..).zip(mutations.iter().zip(places_of(&store, mutations)))
-            {
-                let mutation = mutation.borrow();
-                let has_room = match wait {
-                    Wait::Never => takes_at_once(&shard.shared, mutation),
-                    // The first in any case: its write has waited for room.
-                    _ => self.taken.is_empty() || !shard.shared.room.is_spent(),
-                };
-                if !has_room {
-                    break;
-                }
-                match take_one(&shard.shared, &store, mutation, place, is_durable) {
-                    Ok(position) => {
-                        self.taken.insert(index);
-                        self.note_position(position);
-                        taken_count += 1;
-                    }
-                    Err(error) => _ = self.error.get_or_insert(error),
-                }
-            }
-            taken_count
-        });
+        let failsafe = &shard.shared.runtime.failsafe;
+        let taken_count =
+            failsafe.guard("a write", || self.take_with_room(shard, &store, mutations, first, wait));
         match sample {
             Some(sample) => sample.end(taken_count as u64),
             None => self.stores.push((store, taken_count)),
         }
+    }
+
+    /// Takes those for which there is room; how many?
+    fn take_with_room<M: Borrow<Mutation>>(
+        &mut self,
+        shard: &Shard,
+        store: &TableStore,
+        mutations: &[M],
+        first: usize,
+        wait: Wait,
+    ) -> usize {
+        let (is_durable, mut taken_count) = (is_durable(shard, store.id()), 0);
+        for (index, (mutation, place)) in (first..).zip(mutations.iter().zip(places_of(store, mutations))) {
+            let mutation = mutation.borrow();
+            let has_room = match wait {
+                Wait::Never => takes_at_once(&shard.shared, mutation),
+                // The first in any case: its write has waited for room.
+                _ => self.taken.is_empty() || !shard.shared.room.is_spent(),
+            };
+            if !has_room {
+                break;
+            }
+            match take_one(&shard.shared, store, mutation, place, is_durable) {
+                Ok(position) => {
+                    self.taken.insert(index);
+                    self.note_position(position);
+                    taken_count += 1;
+                }
+                Err(error) => _ = self.error.get_or_insert(error),
+            }
+        }
+        taken_count
     }
 
     /// Takes in where the log has one more record, if it has it. The last one is waited for, and stands for all.
@@ -331,8 +340,7 @@ fn take_record<M: Borrow<Mutation>>(
     let durable = by_table(mutations).filter(is_durable).flatten();
     let logged: Few<&Bytes> = durable.map(|mutation| mutation.borrow().as_encoded()).collect();
     shard.shared.runtime.failsafe.guard("a write", || {
-        let is_logged = !logged.is_empty() && !shard.shared.runtime.plants.has(Plant::UnloggedWrite);
-        let position = if is_logged { Some(append(&shard.shared, &logged)?) } else { None };
+        let position = append(&shard.shared, &logged)?;
         // No await between the append and here: a flush that freezes a memtable so finds in it
         // exactly the writes below its log position.
         apply_all(&shard.shared.runtime.plants, stores, mutations, position);
@@ -348,8 +356,8 @@ fn take_one(
     place: Option<Place>,
     is_durable: bool,
 ) -> Result<Option<LogPosition>, StorageError> {
-    let is_logged = is_durable && !shared.runtime.plants.has(Plant::UnloggedWrite);
-    let position = if is_logged { Some(append(shared, &[mutation.as_encoded()])?) } else { None };
+    let encoded = [mutation.as_encoded()];
+    let position = append(shared, if is_durable { &encoded } else { &[] })?;
     store.apply(mutation, position, place);
     Ok(position)
 }
@@ -366,13 +374,17 @@ fn takes_at_once(shared: &Shared, mutation: &Mutation) -> bool {
     !shared.is_short_of_room() && shared.log.takes_at_once(record_bytes, now)
 }
 
-/// Appends encoded mutations to the log as one record.
-fn append(shared: &Shared, logged: &[&Bytes]) -> Result<LogPosition, StorageError> {
+/// Appends encoded mutations to the log as one record, if there are any; tells where it is.
+fn append(shared: &Shared, logged: &[&Bytes]) -> Result<Option<LogPosition>, StorageError> {
+    if logged.is_empty() || shared.runtime.plants.has(Plant::UnloggedWrite) {
+        return Ok(None);
+    }
     trace::note(|| "Appending to commitlog".into());
     let head = LogRecord::head(shared.timestamps.mark());
     if let [one] = logged {
         // Most records are of one mutation: no list is made of its parts.
-        return shared.log.append_parts(&[&head, &LogRecord::length(one)?, one]).map_err(refused);
+        let parts: [&[u8]; 3] = [&head, &LogRecord::length(one)?, one];
+        return shared.log.append_parts(&parts).map(Some).map_err(refused);
     }
     let mut lengths: Few<[u8; LENGTH_BYTES]> = SmallVec::with_capacity(logged.len());
     for mutation in logged {
@@ -384,7 +396,7 @@ fn append(shared: &Shared, logged: &[&Bytes]) -> Result<LogPosition, StorageErro
         parts.push(length);
         parts.push(mutation);
     }
-    shared.log.append_parts(&parts).map_err(refused)
+    shared.log.append_parts(&parts).map(Some).map_err(refused)
 }
 
 /// Merges all mutations of a record into the memtables of their tables.
