@@ -14,7 +14,6 @@
 //! | how do files come from elsewhere? | `import.rs` |
 //! | how is it defined anew, emptied, dropped? | `define.rs` |
 //! | what is known of it? | `stats.rs` |
-//!
 //! | what have the tables of a shard in common? | `shared/` |
 //! | what does the node do when its disks fail? | `health.rs` |
 //!

@@ -10,8 +10,8 @@
 //!
 //! To find a row among millions is to wait for memory some ten times, one after the other. The waits of
 //! several keys have nothing to do with each other: so the keys go step by step together, and what the
-//! next step reads of each is fetched while the others are looked at. Nothing here waits for the disk: a read that
-//! does (of the shard) takes the same steps, each as soon as its chunk is there.
+//! next step reads of each is fetched while the others are looked at. Nothing here waits for the disk: a read of
+//! the shard that does so takes the same steps, each as soon as its chunk is there.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;

@@ -180,10 +180,8 @@ impl Memtables {
     /// Keeps the file that the oldest was written to, for the next try to make it part of the table.
     pub(super) fn keep_written(&self, file: Option<Arc<TableFile>>) {
         if let Some(oldest) = self.frozen.borrow_mut().first_mut() {
-            let is_same = oldest.written.as_ref().is_none_or(|before| {
-                before.as_ref().map(|file| file.descriptor().id)
-                    == file.as_ref().map(|file| file.descriptor().id)
-            });
+            let file_of = |written: &Option<Arc<TableFile>>| written.as_ref().map(Arc::as_ptr);
+            let is_same = oldest.written.as_ref().is_none_or(|before| file_of(before) == file_of(&file));
             // No test can break it: who finds a file writes no other.
             assert!(is_same, "a memtable is written to one file");
             oldest.written = Some(file);

@@ -70,7 +70,7 @@ impl CacheShare {
         // A sum of what is beside each other: no test can break it without another sum.
         assert!(own <= self.budget, "the cache takes none of the memory of others");
         let is_left =
-            self.lendable.is_none_or(|lendable| borrowed + memtable_bytes <= lendable.max(memtable_bytes));
+            self.lendable.is_none_or(|lendable| borrowed <= lendable.saturating_sub(memtable_bytes));
         assert!(is_left, "the cache borrows what memtables leave");
         let called_back = self.called_back_bytes.get();
         let own_part = called_back.saturating_sub(borrowed);
