@@ -77,7 +77,10 @@ fn validate_ascii(value: &[u8]) -> Result<(), TypeError> {
 }
 
 fn validate_text(value: &[u8]) -> Result<(), TypeError> {
-    if std::str::from_utf8(value).is_ok() || is_lax_utf8(value) { Ok(()) } else { Err(TypeError::NotUtf8) }
+    // Most texts are ASCII, of which `is_ascii` looks at 32 bytes at a time, `from_utf8` at 16: of 100 bytes it takes
+    // a third of the instructions.
+    let is_text = value.is_ascii() || std::str::from_utf8(value).is_ok() || is_lax_utf8(value);
+    if is_text { Ok(()) } else { Err(TypeError::NotUtf8) }
 }
 
 /// What Cassandra takes for UTF-8 beyond the standard: Java's two-byte NUL, lone surrogates, code
