@@ -20,18 +20,19 @@ pub enum Consistency {
 }
 
 impl Consistency {
-    /// Replicas needed of `replication_factor`.
-    pub fn required(self, replication_factor: u32) -> u32 {
+    /// Replicas needed of those there are, which are asked for only by a level that depends on them: most requests
+    /// name one that does not.
+    pub fn required(self, replication_factor: impl FnOnce() -> u32) -> u32 {
         match self {
             Consistency::Any | Consistency::One | Consistency::LocalOne => 1,
             Consistency::Two => 2,
             Consistency::Three => 3,
-            Consistency::All => replication_factor.max(1),
+            Consistency::All => replication_factor().max(1),
             Consistency::Quorum
             | Consistency::LocalQuorum
             | Consistency::EachQuorum
             | Consistency::Serial
-            | Consistency::LocalSerial => replication_factor / 2 + 1,
+            | Consistency::LocalSerial => replication_factor() / 2 + 1,
         }
     }
 
@@ -68,7 +69,7 @@ impl Consistency {
     ///
     /// # Errors
     /// `Unavailable`.
-    pub(crate) fn check(self, replication_factor: u32) -> Result<(), CoordinatorError> {
+    pub(crate) fn check(self, replication_factor: impl FnOnce() -> u32) -> Result<(), CoordinatorError> {
         let required = self.required(replication_factor);
         let alive = 1;
         if required > alive {

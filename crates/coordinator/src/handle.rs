@@ -92,7 +92,7 @@ impl Coordinator {
     pub fn admit(&self, table: TableId, consistency: Consistency) -> Result<(), CoordinatorError> {
         // Of a local keyspace there is one replica.
         let of_table = |schema: &Schema| schema.replication_factor(table).unwrap_or(1);
-        consistency.check(self.shard.local().with_schema(of_table))
+        consistency.check(|| self.shard.local().with_schema(of_table))
     }
 
     /// Is a plan that was made at that epoch of the schema still up to date on this shard?
