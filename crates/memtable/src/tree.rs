@@ -8,7 +8,7 @@
 //!
 //! A look-up in a large map is a walk through memory that is in no cache, and what counts is how many
 //! lines it touches. The order of partitions is that of their tokens but for the rare two of one
-//! token, so nodes hold nothing but tokens, thirty-two in four lines, all compared at once; and there are
+//! token, so nodes hold nothing but tokens, thirty-two in four lines, which are asked for together; and there are
 //! two or three levels less than in a tree of eleven keys a node. Nothing is ever taken out of a memtable.
 
 use std::ops::Bound;
@@ -24,12 +24,14 @@ pub(super) const NODE_BYTES_PER_ENTRY: usize = (size_of::<Leaf>() + size_of::<In
 const FULL: usize = WIDTH * 2 / 3;
 /// Keys that are looked up together at most.
 pub const KEYS_TOGETHER: usize = 16;
+/// Where a node has no token: no token is greater, so that it lies before none.
+const UNUSED: i64 = i64::MAX;
 /// No leaf.
 const NONE: u32 = u32::MAX;
 /// Levels of inner nodes at most: enough for two billion entries.
 const HEIGHT_MAX: usize = 16;
 
-const _: () = assert!(WIDTH.is_multiple_of(2), "a node that is full becomes two of the same size");
+const _: () = assert!(WIDTH.is_power_of_two(), "a node is halved when it is searched, and when it is split");
 const _: () = assert!((WIDTH / 2).pow(8) > NONE as usize, "eight levels are enough for all places");
 
 /// Where an entry is, for good.
@@ -68,6 +70,7 @@ struct Inner {
 /// Entries in order, by their tokens and their places.
 #[derive(Clone, Debug)]
 struct Run {
+    /// Behind those of the entries all are [`UNUSED`].
     tokens: [i64; WIDTH],
     places: [u32; WIDTH],
     count: usize,
@@ -81,12 +84,19 @@ struct Split {
 }
 
 impl Run {
-    const EMPTY: Run = Run { tokens: [0; WIDTH], places: [0; WIDTH], count: 0 };
+    const EMPTY: Run = Run { tokens: [UNUSED; WIDTH], places: [0; WIDTH], count: 0 };
 
     /// How many tokens are less.
     #[inline]
     fn tokens_before(&self, token: i64) -> usize {
-        self.tokens[..self.count].iter().map(|other| usize::from(*other < token)).sum()
+        // Halved without a branch, that of several keys the processor does at the same time: 40 instructions, where to
+        // compare all takes 150.
+        let (mut count, mut half) = (0, WIDTH / 2);
+        while half > 0 {
+            count += half * usize::from(self.tokens[count + half - 1] < token);
+            half /= 2;
+        }
+        count + usize::from(self.tokens[count] < token)
     }
 
     fn insert(&mut self, index: usize, token: i64, place: u32) {
@@ -95,6 +105,7 @@ impl Run {
         let is_in_order = before.last().is_none_or(|last| *last <= token)
             && behind.first().is_none_or(|next| token <= *next);
         assert!(is_in_order, "tokens of a node rise");
+        assert_eq!(self.tokens[self.count], UNUSED, "behind the tokens of a node there is none");
         self.tokens.copy_within(index..self.count, index + 1);
         self.places.copy_within(index..self.count, index + 1);
         (self.tokens[index], self.places[index]) = (token, place);
@@ -107,6 +118,7 @@ impl Run {
         let (mut rest, count) = (Run::EMPTY, self.count - kept);
         rest.tokens[..count].copy_from_slice(&self.tokens[kept..self.count]);
         rest.places[..count].copy_from_slice(&self.places[kept..self.count]);
+        self.tokens[kept..].fill(UNUSED);
         (self.count, rest.count) = (kept, count);
         rest
     }
