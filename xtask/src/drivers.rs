@@ -14,13 +14,16 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
-use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::measure::{high_water_within, mebibytes};
+use crate::node::{Node, NodeOptions, fresh_folder, metric};
 use crate::peers::{home, install_python, oracle_address, succeed};
 use crate::process::root;
 use crate::report::{Failure, Tally, complain};
 
 const POLL: Duration = Duration::from_millis(50);
-const RUN_TIMEOUT: Duration = Duration::from_secs(600);
+const RUN_TIMEOUT: Duration = Duration::from_secs(1200);
+/// What `prepared` prepares, unless told: more than there is room for.
+const STATEMENTS: &str = "3000";
 
 /// A language's driver.
 struct Driver {
@@ -29,22 +32,41 @@ struct Driver {
     install: fn() -> Result<(), Failure>,
     /// The program, ready to run against an address.
     program: fn(&str, &Path) -> Command,
+    /// That of the node.
+    memory: &'static str,
+    /// What must be true of the node when the program has ended.
+    judge: fn(&Node) -> Result<(), Failure>,
 }
 
-/// Less than a page of large rows would take: it must end by bytes.
-const MEMORY: &str = "256MiB";
+impl Driver {
+    /// One that does the round of work, with less memory than a page of large rows would take: it must end by bytes.
+    const fn round(
+        name: &'static str,
+        install: fn() -> Result<(), Failure>,
+        program: fn(&str, &Path) -> Command,
+    ) -> Driver {
+        Driver { name, install, program, memory: "256MiB", judge: |_| Ok(()) }
+    }
+}
 
 const DRIVERS: &[Driver] = &[
-    Driver { name: "python", install: install_python, program: python },
-    Driver { name: "java3", install: || install_java("java3"), program: |_, _| java("java3") },
-    Driver { name: "java4", install: || install_java("java4"), program: |_, _| java("java4") },
-    Driver { name: "rust", install: install_rust, program: rust },
-    Driver { name: "cqlsh", install: install_python, program: cqlsh },
+    Driver::round("python", install_python, |_, _| python("round.py")),
+    Driver::round("java3", || install_java("java3"), |_, _| java("java3")),
+    Driver::round("java4", || install_java("java4"), |_, _| java("java4")),
+    Driver::round("rust", install_rust, rust),
+    Driver::round("cqlsh", install_python, cqlsh),
+    Driver {
+        name: "prepared",
+        install: install_python,
+        program: |_, _| python("prepared.py"),
+        memory: "64MiB",
+        judge: has_evicted,
+    },
 ];
 
 /// Runs the drivers named, or all.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
-    arguments.only(&["address", "cassandra", "install"])?;
+    arguments.only(&["address", "cassandra", "install", "statements"])?;
     let wanted = |driver: &&Driver| {
         let names = &arguments.positional;
         names.is_empty() || names.iter().any(|name| name == driver.name)
@@ -54,6 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         None if arguments.flag("cassandra") => Some(oracle_address()?),
         None => None,
     };
+    let statements = arguments.text("statements").unwrap_or(STATEMENTS);
     let mut tally = Tally::default();
     for driver in DRIVERS.iter().filter(wanted) {
         println!("--- {}", driver.name);
@@ -62,8 +85,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
             continue;
         }
         let passed = match &address {
-            Some(address) => run_at(driver, address),
-            None => run_with_node(driver),
+            Some(address) => succeed(&mut command(driver, address, statements)?),
+            None => run_with_node(driver, statements),
         };
         tally += match passed {
             Ok(()) => Tally::PASS,
@@ -76,29 +99,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     Ok(tally)
 }
 
-fn command(driver: &Driver, address: &str) -> Result<Command, Failure> {
+fn command(driver: &Driver, address: &str, statements: &str) -> Result<Command, Failure> {
     let mut command = (driver.program)(address, &fresh_folder(&format!("drivers/{}-work", driver.name))?);
-    command.env("PERISTYLE_ADDRESS", address).current_dir(root());
+    command.env("PERISTYLE_ADDRESS", address).env("PERISTYLE_STATEMENTS", statements).current_dir(root());
     Ok(command)
 }
 
-fn run_at(driver: &Driver, address: &str) -> Result<(), Failure> {
-    succeed(&mut command(driver, address)?)
-}
-
-fn run_with_node(driver: &Driver) -> Result<(), Failure> {
+fn run_with_node(driver: &Driver, statements: &str) -> Result<(), Failure> {
     let folder = fresh_folder(&format!("drivers/{}", driver.name))?;
-    let words = vec!["--memory".to_owned(), MEMORY.to_owned()];
+    let words = vec!["--memory".to_owned(), driver.memory.to_owned()];
     let mut node = Node::start(&NodeOptions { data: folder.join("data"), port: 0, words: words.clone() })?;
     let again = NodeOptions { data: folder.join("data"), port: node.port, words };
     let marker = folder.join("restart");
     let asked = format!("touch '{0}' && while [ -e '{0}' ]; do sleep 0.05; done", marker.display());
-    let mut program = Program(command(driver, &node.address())?.env("PERISTYLE_RESTART", asked).spawn()?);
+    let mut command = command(driver, &node.address(), statements)?;
+    let mut program = Program(command.env("PERISTYLE_RESTART", asked).spawn()?);
     let started = Instant::now();
     loop {
         if let Some(status) = program.0.try_wait()? {
             return match status.success() {
-                true => node.stop(),
+                true => judge(driver, node),
                 false => Err(Failure::new(format!(
                     "{status}; the server's log: {}",
                     folder.join("data.log").display()
@@ -117,6 +137,14 @@ fn run_with_node(driver: &Driver) -> Result<(), Failure> {
     }
 }
 
+/// Judges a node whose program has ended well, and stops it.
+fn judge(driver: &Driver, node: Node) -> Result<(), Failure> {
+    let resident_bytes = high_water_within(node.process_id(), driver.memory)?;
+    println!("    {:.0} MiB resident at most, of {}", mebibytes(resident_bytes), driver.memory);
+    (driver.judge)(&node)?;
+    node.stop()
+}
+
 /// A driver's process, ended with us.
 struct Program(Child);
 
@@ -132,10 +160,20 @@ fn tests(name: &str) -> PathBuf {
     root().join("tests/drivers").join(name)
 }
 
-fn python(_: &str, _: &Path) -> Command {
+fn python(program: &str) -> Command {
     let mut command = Command::new(home().join("python/bin/python"));
-    command.arg(tests("python/round.py"));
+    command.arg(tests("python").join(program));
     command
+}
+
+/// Had the node no room for some prepared statements?
+fn has_evicted(node: &Node) -> Result<(), Failure> {
+    let evicted = metric(&node.metrics()?, "peristyle_prepared_statements_evicted_total").unwrap_or_default();
+    println!("    {evicted} evictions");
+    match evicted > 0.0 {
+        true => Ok(()),
+        false => Err(Failure::new("there was room for all statements")),
+    }
 }
 
 fn cqlsh(address: &str, work: &Path) -> Command {

@@ -90,7 +90,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "drivers",
-        options: "[python] [java3] [java4] [rust] [cqlsh] [--install] [--cassandra | --address ADDRESS:PORT]",
+        options: "[python] [java3] [java4] [rust] [cqlsh] [prepared] [--statements N] [--install] [--cassandra | --address ADDRESS:PORT]",
         about: "stock drivers and cqlsh do a round of work against Peristyle",
         run: drivers::run,
     },
