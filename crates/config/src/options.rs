@@ -120,9 +120,9 @@ pub static OPTIONS: &[OptionSpec] = &[
                 shard, and 16MiB); `auto` is a quarter of what the machine or the control group can give. The program \
                 and each shard have theirs first. Of the rest a quarter is for memtables, three eighths for the \
                 cache (and what memtables do not use, for as long as they do not), an eighth for requests and \
-                answers (`in_flight_bytes_max`), the rest for indexes, compactions and what is freed and not yet \
-                given back. It is held, not aimed at: while the process has nearly all of it, the cache has less. \
-                More than the machine or the control group can give is refused.",
+                answers (`in_flight_bytes_max`), an eighth for what reads and compactions work in; prepared \
+                statements and connections have theirs, too. It is held, not aimed at: while the process has nearly \
+                all of it, the cache has less. More than the machine or the control group can give is refused.",
         set: |config, text| {
             let bytes = match text.trim() {
                 "auto" => Ok(None),
@@ -137,7 +137,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         default: "false",
         about: "Take all of `memory` from the kernel before the first client is served, and keep it (what \
                 `AlwaysPreTouch` does for Cassandra). Otherwise pages come when they are first needed, which costs \
-                most where a hypervisor has to find them, and go back when they are not needed for a minute.",
+                most where a hypervisor has to find them, and go back when they are not needed for a minute (at once, \
+                where `memory` is less than 2GiB).",
         set: |config, text| set(&mut config.memory_pretouch, parse_switch(text)),
     },
     OptionSpec {
@@ -295,11 +296,12 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "in_flight_bytes_max",
         value: "auto or SIZE",
         default: "auto",
-        about: "The share of `memory` for requests: how many bytes all connections together may hold for their \
-                clients. A request that waits counts as its frame, 8 KiB and the answer it is likely to get; frames \
-                that have come in part and answers that a client does not take count, too. `auto` is an eighth of \
-                `memory`. When it is spent, connections are not read until there is room, each in its turn. At \
-                least `frame_bytes_max`, at most half of `memory`.",
+        about: "The share of `memory` for what connections hold for their clients: half for requests, half for \
+                answers. A request that waits counts as three times its frame and 4KiB; frames that have come in part \
+                count, too. An answer counts from before it is read until the client has taken it. `auto` is an \
+                eighth of what is shared of `memory`. When the half for requests is spent, connections are not read \
+                until there is room, each in its turn; when that for answers is, pages end early. At least \
+                `frame_bytes_max`, at most half of `memory`.",
         set: |config, text| {
             let bytes = match text.trim() {
                 "auto" => Ok(None),
@@ -324,7 +326,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "read_request_timeout",
         value: "TIME",
         default: "5s",
-        about: "A read of partitions by their keys that takes longer is given up, and its client told so. A page of it, that is; for aggregates each page that they read. \
+        about: "A read of partitions by their keys that takes longer is given up, and its client told so. The time is \
+                that of one page; an aggregate has it for each page that it reads. \
                 `nodetool settimeout read` changes it while the node runs.",
         set: |config, text| set(&mut config.request_timeouts[0], parse_limit(text)),
     },
@@ -332,7 +335,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "range_request_timeout",
         value: "TIME",
         default: "10s",
-        about: "A read of a part of the ring, or of all of it, that takes longer is given up, and its client told so. Counted as for `read_request_timeout`. \
+        about: "A read of a part of the ring, or of all of it, that takes longer is given up, and its client told so. \
+                Counted as for `read_request_timeout`. \
                 `nodetool settimeout range` changes it while the node runs.",
         set: |config, text| set(&mut config.request_timeouts[1], parse_limit(text)),
     },
