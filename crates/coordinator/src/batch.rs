@@ -25,7 +25,8 @@ use uuid::Uuid;
 
 use crate::{Consistency, Coordinator, CoordinatorError};
 
-/// Largest batch that is kept whole: half of the smallest log segment's records would hold it.
+/// Largest batch that is kept whole: half of what one record may be in a log segment of the usual 32 MiB. Where
+/// segments are smaller, the log refuses what is too large for a record.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
 /// How long a batch that could not be finished rests before the next try.

@@ -2,8 +2,8 @@
 //!
 //! A row of which nothing was deleted and nothing expires is shown where it lies, each value in the newest of its
 //! versions; else these are merged as for every read. When it can not be told at once, because a chunk is not in
-//! memory or there is more than a row, it is not shown, and [`Shard::read`] begins from the start: it can wait, and
-//! it knows what to say of errors and of many tombstones.
+//! memory or there is more than a row, it is not shown, and it is for [`Shard::read`]: that can wait, goes on with
+//! searches in files that lacked a chunk, and knows what to say of errors and of many tombstones.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
