@@ -145,8 +145,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "shards",
         value: "auto or a number",
         default: "auto",
-        about: "How many threads own a part of the data each; `auto` is one per core. It can be changed at any \
-                restart.",
+        about: "How many threads own a part of the data each; `auto` is one per core, and no fewer than there are \
+                `data_file_directories`. It can be changed at any restart.",
         set: |config, text| set(&mut config.shards, parse_shards(text)),
     },
     OptionSpec {
