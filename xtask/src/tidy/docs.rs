@@ -1,5 +1,7 @@
 //! Rules for documents: what they name exists, lines are not too long, decisions are numbered, the map is complete.
 
+use std::collections::BTreeSet;
+
 use super::Complaint;
 use super::tree::{TextFile, Tree};
 
@@ -98,26 +100,38 @@ pub(crate) fn architecture(tree: &Tree) -> Vec<Complaint> {
         .collect()
 }
 
-/// Functions that the map names as `Type::function` are there: the map is followed by searching for them.
+/// Functions that a document names as `Type::function` are there: pages are followed by searching for them. The diary
+/// alone names what was.
 pub(crate) fn named_functions(tree: &Tree) -> Vec<Complaint> {
+    let lines = tree.with_ending(".rs").flat_map(|file| file.text.lines());
+    let defined: BTreeSet<&str> = lines.filter_map(defined_function).collect();
     let mut complaints = Vec::new();
-    let map = tree.text("ARCHITECTURE.md").unwrap_or_default();
-    for (index, line) in map.lines().enumerate() {
-        for word in quoted(line) {
-            let Some((_, function)) = word.rsplit_once("::") else { continue };
-            let is_function = function.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-            let is_defined =
-                |text: &str| ["(", "<"].iter().any(|next| text.contains(&format!("fn {function}{next}")));
-            if is_function && !tree.with_ending(".rs").any(|file| is_defined(&file.text)) {
-                complaints.push(Complaint::new(
-                    "ARCHITECTURE.md",
-                    index + 1,
-                    format!("names `{word}`, which is not there"),
-                ));
+    for page in tree.with_ending(".md").filter(|page| !page.path.starts_with("docs/history/")) {
+        for (index, line) in page.text.lines().enumerate() {
+            for word in quoted(line) {
+                if function_of_type(word).is_some_and(|function| !defined.contains(function)) {
+                    let what = format!("names `{word}`, which is not there");
+                    complaints.push(Complaint::new(&page.path, index + 1, what));
+                }
             }
         }
     }
     complaints
+}
+
+/// The name of the function that a line of code begins, if it does.
+fn defined_function(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("fn ")?;
+    rest.split(['(', '<']).next()
+}
+
+/// The function of a quoted `Type::function`.
+fn function_of_type(word: &str) -> Option<&str> {
+    let (path, function) = word.rsplit_once("::")?;
+    let type_name = path.rsplit("::").next()?;
+    let is_type = type_name.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_function = !function.is_empty() && function.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    (is_type && is_function).then_some(function)
 }
 
 /// Words in single backquotes on a line.
@@ -191,10 +205,16 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_gone_is_reported() {
-        let map = "`Shard::write` then `Shard::gone` and `Step::Need`\n";
-        let tree = Tree::of(&[("ARCHITECTURE.md", map), ("crates/a/src/lib.rs", "pub fn write(x: u8) {}")]);
-        assert_eq!(named_functions(&tree).len(), 1);
+    fn a_function_that_is_gone_is_reported_but_not_of_the_diary() {
+        let text = "`Shard::write` then `Shard::gone`, `Step::Need` and `tokio::watch`\n";
+        let code = "pub fn write<T>(x: T) {}\n";
+        let tree = Tree::of(&[
+            ("docs/history/a.md", text),
+            ("docs/internals/a.md", text),
+            ("crates/a/src/lib.rs", code),
+        ]);
+        let paths: Vec<String> = named_functions(&tree).into_iter().map(|complaint| complaint.path).collect();
+        assert_eq!(paths, ["docs/internals/a.md"]);
     }
 
     #[test]

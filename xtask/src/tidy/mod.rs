@@ -58,7 +58,7 @@ const RULES: &[Rule] = &[
     ("width of documents", docs::widths),
     ("decisions", docs::decisions),
     ("map of crates", docs::architecture),
-    ("functions on the map", docs::named_functions),
+    ("functions in documents", docs::named_functions),
     ("dependencies", dependencies::check),
     ("configuration options", config::check),
 ];
