@@ -21,6 +21,8 @@ const _: () = assert!(COLUMN_ID_END <= u16::MAX as usize, "an index is a column'
 /// What versions of one row have come to.
 #[derive(Debug)]
 pub struct CellMerge<'a> {
+    /// Of its partition, or of a range that covers it.
+    active: DeletionTime,
     liveness: Liveness,
     deletion: DeletionTime,
     /// By column id.
@@ -32,7 +34,7 @@ pub struct CellMerge<'a> {
 impl Default for CellMerge<'_> {
     fn default() -> Self {
         let (liveness, deletion) = (Liveness::NONE, DeletionTime::LIVE);
-        CellMerge { liveness, deletion, cells: SmallVec::new(), is_of_values: false }
+        CellMerge { active: deletion, liveness, deletion, cells: SmallVec::new(), is_of_values: false }
     }
 }
 
@@ -40,6 +42,20 @@ impl<'a> CellMerge<'a> {
     /// One whose [values](CellMerge::values) are wanted: what was deleted or expires makes it of no use.
     pub fn of_values() -> Self {
         CellMerge { is_of_values: true, ..CellMerge::default() }
+    }
+
+    /// Adds a deletion of the partition, or of a range that covers the row. `None` when the merge is of no use.
+    pub fn add_active(&mut self, active: DeletionTime) -> Option<()> {
+        if self.is_of_values && !active.is_live() {
+            return None;
+        }
+        self.active = self.active.max(active);
+        Some(())
+    }
+
+    /// The latest of those deletions, or live.
+    pub fn active(&self) -> DeletionTime {
+        self.active
     }
 
     /// Adds what a version says of the row itself. `None` when the merge is of no use.
@@ -90,11 +106,10 @@ impl<'a> CellMerge<'a> {
         (!values.is_empty() || !self.liveness.is_none()).then_some(values)
     }
 
-    /// The row that the versions make under an `active` deletion of its partition or of a range, as
-    /// [`crate::merge_rows`] says: put together in `memory`, not yet finished.
-    pub fn build(&self, clustering: &[u8], active: DeletionTime, memory: Vec<u8>) -> RowBuilder {
-        let deletion = if self.deletion.supersedes(active) { self.deletion } else { DeletionTime::LIVE };
-        let all = active.max(self.deletion);
+    /// The row that the versions make, as [`crate::merge_rows`] says: put together in `memory`, not yet finished.
+    pub fn build(&self, clustering: &[u8], memory: Vec<u8>) -> RowBuilder {
+        let deletion = if self.deletion.supersedes(self.active) { self.deletion } else { DeletionTime::LIVE };
+        let all = self.active.max(self.deletion);
         let liveness = if all.deletes(self.liveness.timestamp) { Liveness::NONE } else { self.liveness };
         let mut builder = RowBuilder::reusing(memory, clustering, liveness, deletion);
         for (id, cell) in self.kept().filter(|(_, cell)| !all.deletes(cell.timestamp)) {
@@ -144,6 +159,7 @@ mod tests {
         }
         let deleted = DeletionTime { timestamp: 0, local_deletion_time: 9 };
         assert_eq!(CellMerge::of_values().add_row(Liveness::at(1), deleted), None);
+        assert_eq!(CellMerge::of_values().add_active(deleted), None);
         let nothing = row(Liveness::NONE, &[]);
         let mut merge = CellMerge::of_values();
         assert_eq!((merge.add_encoded(&nothing), merge.values()), (Some(()), None), "no row");

@@ -48,12 +48,13 @@ fn merge_halves<R: Borrow<Row>>(rows: &[R], table: &Table) -> Option<Row> {
 /// Merges rows of single cells in one pass; `None` when they have others.
 fn merge_cells<R: Borrow<Row>>(rows: &[R], active: DeletionTime) -> Option<Row> {
     let mut merge = CellMerge::default();
+    merge.add_active(active)?;
     for row in rows {
         merge.add_encoded(row.borrow())?;
     }
     let clustering = rows.iter().map(|row| row.borrow().encoded_clustering()).min()?;
     let longest = rows.iter().map(|row| row.borrow().as_encoded().len()).max()?;
-    Some(merge.build(clustering, active, Vec::with_capacity(64 + longest)).finish())
+    Some(merge.build(clustering, Vec::with_capacity(64 + longest)).finish())
 }
 
 /// The same for a row that stands alone.

@@ -64,13 +64,6 @@ impl SingleRowParts {
             },
         })
     }
-
-    /// The head and the body of its row, if it has one, in the bytes of the partition.
-    pub(crate) fn row<'p, 'b>(&'p self, bytes: &'b [u8]) -> Option<(&'p Head, &'b [u8])> {
-        let head = self.row.as_ref()?;
-        // After the row there is the end of the partition.
-        Some((head, &bytes[self.row_start + head.body_start..self.bytes - 1]))
-    }
 }
 
 /// What a file has of a partition where the index says that it is.
@@ -129,12 +122,18 @@ impl TableFile {
         if parts.bytes >= LARGE_ROW_BYTES && layout.regulars.has_complex {
             return SingleRowFound::ForCursor(ForCursor::LargeRow);
         }
-        let row = parts.row(bytes).map(|(head, body)| (*head, body));
-        SingleRowFound::Partition(SingleRowPartition { file: self, deletion: parts.deletion, row })
+        SingleRowFound::Partition(SingleRowPartition::new(self, &parts, bytes))
     }
 }
 
 impl<'c> SingleRowPartition<'c> {
+    /// That with these parts, at the start of `bytes`.
+    pub(crate) fn new(file: &'c TableFile, parts: &SingleRowParts, bytes: &'c [u8]) -> Self {
+        // After the row there is the end of the partition.
+        let body = |head: &Head| &bytes[parts.row_start + head.body_start..parts.bytes - 1];
+        SingleRowPartition { file, deletion: parts.deletion, row: parts.row.map(|head| (head, body(&head))) }
+    }
+
     /// Its deletion, or live.
     pub fn deletion(&self) -> DeletionTime {
         self.deletion
@@ -143,17 +142,18 @@ impl<'c> SingleRowPartition<'c> {
     /// The values of its row where they lie, ascending by column. `None` when they are not all that is to be said of
     /// row and partition.
     pub fn values(&self) -> Option<ValuesInPlace<'c>> {
-        let (head, body) = self.undeleted_row()?;
+        let (head, body) = self.row.as_ref().filter(|_| self.deletion.is_live())?;
         let mut values = ValuesInPlace::new();
         Decoder::values(self.file.layout(), head, body, |id, value| values.push((id, value)))?;
         Some(values)
     }
 
-    /// Adds its row to what other versions of it have come to, where its cells lie. `None` when there is more to be
-    /// said of it than single cells, or of its partition: the merge is of no use then.
+    /// Adds its deletion and its row to what others have come to, where its cells lie. `None` when the merge is of no
+    /// use: the row has more than single cells, say, or is damaged.
     pub fn merge_into(&self, merge: &mut CellMerge<'c>) -> Option<()> {
-        let (head, body) = self.undeleted_row()?;
-        Decoder::default().merge_into(self.file.layout(), head, body, merge)
+        merge.add_active(self.deletion)?;
+        let Some((head, body)) = &self.row else { return Some(()) };
+        Decoder::merge_into(self.file.layout(), head, body, merge)
     }
 
     /// Its row; `None` when there is none, or nothing of it is left for the table as it is now.
@@ -161,13 +161,12 @@ impl<'c> SingleRowPartition<'c> {
     /// # Errors
     /// It is damaged; a cursor that reads it tells how.
     pub fn row(&self) -> Result<Option<Row>, ForCursor> {
-        let Some((head, body)) = &self.row else { return Ok(None) };
-        let row = Decoder::default().row(self.file.layout(), head, false, body);
-        row.map_err(|_| ForCursor::NotAtHand)
+        self.read_row(&mut Decoder::default()).map_err(|_| ForCursor::NotAtHand)
     }
 
-    fn undeleted_row(&self) -> Option<(&Head, &'c [u8])> {
-        let (head, body) = self.row.as_ref().filter(|_| self.deletion.is_live())?;
-        Some((head, body))
+    /// The same, by a decoder that may have read others before.
+    pub(crate) fn read_row(&self, decoder: &mut Decoder) -> Result<Option<Row>, ParseError> {
+        let Some((head, body)) = &self.row else { return Ok(None) };
+        decoder.row(self.file.layout(), head, false, body)
     }
 }

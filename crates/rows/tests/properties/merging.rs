@@ -232,7 +232,9 @@ proptest! {
         });
         let expected = two_by_two.and_then(|row| merge_rows(&[row], active, &given::table()));
         let clustering = given::clustering((1, 1));
-        let built = merged_in_place(&rows).build(clustering.as_encoded(), active, Vec::new()).finish();
+        let mut in_place = merged_in_place(&rows);
+        in_place.add_active(active);
+        let built = in_place.build(clustering.as_encoded(), Vec::new()).finish();
         prop_assert_eq!(Some(&built).filter(|row| !row.is_empty()), expected.as_ref());
         prop_assert_eq!(merge_rows(&rows, active, &given::table()), expected);
     }

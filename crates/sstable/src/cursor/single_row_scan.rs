@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use rows::{CellMerge, DeletionTime, PartitionKey, RingRange, Row};
+use rows::{PartitionKey, RingRange, Row};
 use types::Token;
 
 use super::chunks::{Attempt, Interrupt};
 use super::items::damaged;
 use super::{FileCursor, State};
 use crate::single_row::SingleRowParts;
-use crate::{ChunkSource, Component, SstableError, TableFile};
+use crate::{ChunkSource, Component, SingleRowPartition, SstableError, TableFile};
 
 /// Of the next partition, as much is fetched ahead at most.
 const FETCHED_AHEAD_MAX: u64 = 2048;
@@ -98,15 +98,10 @@ impl<S: ChunkSource> SingleRowScan<S> {
         self.at().parts.bytes
     }
 
-    /// Its deletion, or live.
-    pub fn deletion(&self) -> DeletionTime {
-        self.at().parts.deletion
-    }
-
     /// Its key.
     pub fn key(&self) -> &[u8] {
         let at = self.at();
-        &self.bytes(at)[at.parts.key.clone()]
+        &self.cursor.chunks.data_at_hand(at.start, at.parts.bytes)[at.parts.key.clone()]
     }
 
     /// Its key, for keeping.
@@ -117,7 +112,14 @@ impl<S: ChunkSource> SingleRowScan<S> {
         PartitionKey { token: at.token, bytes: items.decoder.keep(key) }
     }
 
-    /// Its row; `None` when there is none, or nothing of it is left.
+    /// It, where it lies.
+    pub fn partition(&self) -> SingleRowPartition<'_> {
+        let at = self.at();
+        let bytes = self.cursor.chunks.data_at_hand(at.start, at.parts.bytes);
+        SingleRowPartition::new(&self.file, &at.parts, bytes)
+    }
+
+    /// Its row, in memory shared with those before; `None` when there is none, or nothing of it is left.
     ///
     /// # Errors
     /// It is damaged.
@@ -125,27 +127,12 @@ impl<S: ChunkSource> SingleRowScan<S> {
         let at = self.at.as_ref().expect("the scan stands at a partition");
         let FileCursor { chunks, items, .. } = &mut self.cursor;
         let bytes = chunks.data_at_hand(at.start, at.parts.bytes);
-        let Some((head, body)) = at.parts.row(bytes) else { return Ok(None) };
-        let parsed = items.decoder.row(self.file.layout(), head, false, body);
-        parsed.map_err(|error| damaged(&self.file, at.start + at.parts.row_start as u64, error))
-    }
-
-    /// Adds its row to what other versions of it have come to, where it lies. `None` when it has more than single
-    /// cells, or is damaged: the merge is of no use then.
-    pub fn merge_into<'s>(&'s mut self, merge: &mut CellMerge<'s>) -> Option<()> {
-        let at = self.at.as_ref().expect("the scan stands at a partition");
-        let FileCursor { chunks, items, .. } = &mut self.cursor;
-        let bytes = chunks.data_at_hand(at.start, at.parts.bytes);
-        let Some((head, body)) = at.parts.row(bytes) else { return Some(()) };
-        items.decoder.merge_into(self.file.layout(), head, body, merge)
+        let row = SingleRowPartition::new(&self.file, &at.parts, bytes).read_row(&mut items.decoder);
+        row.map_err(|error| damaged(&self.file, at.start + at.parts.row_start as u64, error))
     }
 
     fn at(&self) -> &At {
         self.at.as_ref().expect("the scan stands at a partition")
-    }
-
-    fn bytes(&self, at: &At) -> &[u8] {
-        self.cursor.chunks.data_at_hand(at.start, at.parts.bytes)
     }
 
     fn attempt(&mut self) -> Attempt<SingleRowScanStep> {

@@ -234,10 +234,9 @@ impl Decoder {
         Ok(self.built(builder))
     }
 
-    /// Adds a row whose head was read last to what other versions have come to, where its cells lie. `None` when the
+    /// Adds a row with that head to what other versions have come to, where its cells lie. `None` when the
     /// merge is of no use: it has more than single cells, say, or is damaged.
     pub(crate) fn merge_into<'b>(
-        &mut self,
         layout: &'b Layout,
         head: &Head,
         body: &'b [u8],
@@ -250,9 +249,9 @@ impl Decoder {
         let mut input = Cursor::new(body);
         let (liveness, deletion) = read_times(layout, head, &mut input).ok()?;
         merge.add_row(liveness, deletion)?;
-        let has_all = head.flags & flags::ALL_COLUMNS != 0;
+        let (has_all, mut subset) = (head.flags & flags::ALL_COLUMNS != 0, Subset::new());
         if !has_all {
-            read_subset(columns.list.len(), &mut input, &mut self.subset).ok()?;
+            read_subset(columns.list.len(), &mut input, &mut subset).ok()?;
         }
         let reader = CellReader::new(layout, head, liveness, body);
         let mut add = |column: &FileColumn| {
@@ -261,7 +260,7 @@ impl Decoder {
         };
         match has_all {
             true => columns.list.iter().try_for_each(add),
-            false => self.subset.iter().try_for_each(|slot| add(&columns.list[usize::from(*slot)])),
+            false => subset.iter().try_for_each(|slot| add(&columns.list[usize::from(*slot)])),
         }
     }
 

@@ -231,21 +231,19 @@ impl<'m> SingleRowMerge<'m> {
 
     /// The same, put together once from cells where they lie; `None` when there are others than single ones.
     fn merged_in_place(&mut self, token: Token) -> Option<(DeletionTime, Option<Row>)> {
-        let (mut deletion, mut merge) = (DeletionTime::LIVE, CellMerge::default());
+        let mut merge = CellMerge::default();
         for source in counted(&mut self.sources, &self.unread, token) {
             match source {
                 Source::Memory(_, Some((_, lone))) => {
-                    deletion = deletion.max(lone.deletion);
+                    merge.add_active(lone.deletion)?;
                     lone.row.map_or(Some(()), |row| merge.add_encoded(row))?;
                 }
                 Source::Memory(_, None) => {}
-                Source::File(scan, _) => {
-                    deletion = deletion.max(scan.deletion());
-                    scan.merge_into(&mut merge)?;
-                }
+                Source::File(scan, _) => scan.partition().merge_into(&mut merge)?,
             }
         }
-        let builder = merge.build(&[], deletion, std::mem::take(&mut self.built));
+        let deletion = merge.active();
+        let builder = merge.build(&[], std::mem::take(&mut self.built));
         let (row, memory) = builder.finish_into(&mut self.copied, COPIED_BYTES);
         self.built = memory;
         Some((deletion, (!row.is_empty()).then_some(row)))
@@ -298,7 +296,7 @@ impl<'m> SingleRowMerge<'m> {
                 }
                 Source::Memory(_, None) => {}
                 Source::File(scan, _) => {
-                    deletion = deletion.max(scan.deletion());
+                    deletion = deletion.max(scan.partition().deletion());
                     versions.extend(scan.row()?.map(Cow::Owned));
                 }
             }
