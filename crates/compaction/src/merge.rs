@@ -199,7 +199,7 @@ impl Merge {
                 }
                 Step::Item(_) => {}
                 // Nobody waits for this thread.
-                Step::Need(Lack::Merged(versions)) => self.merged.put_merged(versions.merge()),
+                Step::Need(Lack::Merged(versions)) => self.merged.merge_here(*versions),
                 Step::Need(Lack::Source(_)) => unreachable!("a direct source reads what it lacks"),
                 Step::End => {
                     self.output.end_partition()?;

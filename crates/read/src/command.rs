@@ -8,7 +8,8 @@ use schema::{ColumnId, Table};
 /// A read of some rows of one table.
 #[derive(Clone, Debug)]
 pub struct ReadCommand {
-    /// The table as the statement saw it.
+    /// The table as the statement saw it, which says what of a row is shown. Versions of a row are merged by the table
+    /// as it is where they lie: that knows the columns they have.
     pub table: Arc<Table>,
     /// Which partitions.
     pub target: ReadTarget,

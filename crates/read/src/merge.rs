@@ -59,7 +59,7 @@ where
             Step::Header(header) => return Some(Step::Header(header)),
             Step::Item(item) => return Some(Step::Item(item)),
             Step::End => return None,
-            Step::Need(Lack::Merged(versions)) => merged.put_merged(versions.merge()),
+            Step::Need(Lack::Merged(versions)) => merged.merge_here(*versions),
             Step::Need(Lack::Source(never)) => match never {},
         }
     }

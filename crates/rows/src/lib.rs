@@ -34,6 +34,7 @@ mod row;
 mod selection;
 mod shared;
 mod unfiltered;
+mod versions;
 
 pub use cell::CellRef;
 pub use cell_merge::CellMerge;
@@ -45,7 +46,7 @@ pub use deletion::{DeletionTime, NO_DELETION_TIME};
 pub use key::PartitionKey;
 pub use live::{LiveRows, purge_row};
 pub use liveness::Liveness;
-pub use merge_cursor::{Lack, MergeCursor, Versions};
+pub use merge_cursor::{Lack, MergeCursor};
 pub use merge_row::{merge_row, merge_rows, merge_to_keep};
 pub use mutation::{Mutation, MutationBuilder, MutationError, MutationMemory};
 pub use place::{RowInPlace, RowValues, ValuesInPlace};
@@ -58,3 +59,4 @@ pub use row::{
 pub use selection::{Slice, Slices};
 pub use shared::room_for;
 pub use unfiltered::{Marker, PartitionHeader, Unfiltered};
+pub use versions::RowVersions;

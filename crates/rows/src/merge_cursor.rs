@@ -17,7 +17,7 @@ use std::sync::Arc;
 use schema::Table;
 
 use crate::{
-    Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, Row, Step, Unfiltered,
+    Bound, ClusteringComparator, DeletionTime, Marker, PartitionHeader, Row, RowVersions, Step, Unfiltered,
     UnfilteredCursor, merge_row, merge_rows,
 };
 
@@ -40,30 +40,15 @@ pub struct MergeCursor<C: UnfilteredCursor> {
 pub enum Lack<N> {
     /// What a source needs.
     Source(N),
-    /// What these versions of a large row make, to be [put](MergeCursor::put_merged) back.
-    Merged(Versions),
-}
-
-/// Versions of a large row.
-#[derive(Clone, Debug)]
-pub struct Versions {
-    rows: Vec<Row>,
-    /// Deletion of the partition or of a range.
-    active: DeletionTime,
-    table: Arc<Table>,
-}
-
-impl Versions {
-    /// The row that they make; `None` when nothing is left. Takes about 10 ms for each MiB of collections.
-    pub fn merge(&self) -> Option<Row> {
-        merge_rows(&self.rows, self.active, &self.table)
-    }
+    /// What these versions of a large row make, to be [put](MergeCursor::put_merged) back. Boxed, since every step has
+    /// room for it.
+    Merged(Box<RowVersions>),
 }
 
 /// A large row that the merge has come to.
 enum Large {
     None,
-    Versions(Versions),
+    Versions(Box<RowVersions>),
     /// What they made, until the next step.
     Merged(Row),
 }
@@ -263,6 +248,12 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
         Ok(merge_rows(&self.scratch, active, &self.table))
     }
 
+    /// Merges the versions that it [gave](Lack::Merged) here and now, for whoever has no other thread for that.
+    pub fn merge_here(&mut self, versions: RowVersions) {
+        let row = versions.merge(&self.table);
+        self.put_merged(row);
+    }
+
     /// Takes what versions of a large row make, which was [lacking](Lack::Merged).
     ///
     /// # Panics
@@ -292,7 +283,7 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
 
     /// Leaves versions of a large row to be merged.
     fn leave(&mut self, rows: Vec<Row>, active: DeletionTime) {
-        self.large = Large::Versions(Versions { rows, active, table: Arc::clone(&self.table) });
+        self.large = Large::Versions(Box::new(RowVersions { deletion: active, rows: rows.into() }));
     }
 
     fn merge_marker(&mut self, first: Marker, least: usize) -> Option<Marker> {

@@ -50,7 +50,7 @@ use cache::AutoChunkLength;
 use commitlog::LogPosition;
 use manifest::Scopes;
 use memtable::{Memtable, Place};
-use rows::Mutation;
+use rows::{Mutation, Row, RowVersions};
 use runtime::trace;
 use schema::{CompressionOptions, Table, TableId};
 use sstable::TableFile;
@@ -72,7 +72,7 @@ pub use memtables::{Frozen, Memtables};
 pub use metrics::{FileSpan, PartitionBytes, Sample, SliceStats, TableMetrics, TableStats};
 pub use prefetch::{PrefetchProgress, PrefetchState, PrefetchStats};
 pub use read_bytes::ReadBytes;
-pub use row_versions::{RowVersions, VersionsStep};
+pub use row_versions::{VersionsStep, take_versions};
 pub use scrub::{FileVerdict, QUARANTINE, ScrubbedFile};
 pub use shared::{
     Compactor, Fetcher, FileRegistry, PATIENCE_OF_PREFETCH, Share, Shared, SharedSeed, SnapshotOptions,
@@ -148,6 +148,13 @@ impl TableStore {
     #[inline]
     pub fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table.borrow())
+    }
+
+    /// The row that versions make by its definition of now, which knows all columns that they can have: a statement may
+    /// have seen it before.
+    #[inline]
+    pub fn merge(&self, versions: RowVersions) -> Option<Row> {
+        self.with_table(|table| versions.merge(table))
     }
 
     /// Looks at its definition where it is.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use cache::{CacheView, ChunkCache};
 use memtable::{KEYS_TOGETHER, Memtable, SingleRowLookup};
-use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, ValuesInPlace};
+use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, RowVersions, ValuesInPlace};
 use smallvec::SmallVec;
 use sstable::{
     Chunk, ChunkId, ChunkSource, FileCursor, ForCursor, PartitionSearch, RowReader, SearchKey,
@@ -31,7 +31,7 @@ use sstable::{
 
 use super::TableStore;
 use super::memtables::{Frozen, Memtables};
-use super::row_versions::{RowVersions, VersionsStep};
+use super::row_versions::{VersionsStep, take_versions};
 use crate::metrics::TableMetrics;
 
 /// Lookups that are left with a table at most: those that were left last.
@@ -371,7 +371,7 @@ impl<'f> Found<'f> {
         for probe in self.probes() {
             if !probe.add_to(self.key(), &mut versions) {
                 let mut cursor = probe.cursor(&self.searched.chunks, self.key());
-                let step = versions.take_from(&mut cursor);
+                let step = take_versions(&mut cursor, &mut versions);
                 step.ok().filter(|step| matches!(step, VersionsStep::Whole))?;
             }
         }
@@ -380,11 +380,11 @@ impl<'f> Found<'f> {
     }
 }
 
-impl RowVersions {
-    /// What memtables have of the row of one key; `None` when one has more of it than a row.
+impl Memtables {
+    /// What they have of the row of one key; `None` when one has more of it than a row.
     #[inline]
-    pub fn in_memory(memtables: &Memtables, key: &PartitionKey) -> Option<Self> {
-        let (frozen, active) = (memtables.frozen(), memtables.active());
+    pub fn row_versions(&self, key: &PartitionKey) -> Option<RowVersions> {
+        let (frozen, active) = (self.frozen(), self.active());
         let active = active.look();
         let sought = gather(&frozen, &active, &[key]).pop()?;
         let rows = || sought.in_memory.iter().copied().cloned().collect();

@@ -124,7 +124,7 @@ fn merged(sources: &[Source], slices: &Slices, reversed: bool) -> Vec<(Partition
             Step::Item(item) => partitions.last_mut().expect("items follow a header").1.push(item),
             Step::Need(Lack::Source(())) => {}
             Step::Need(Lack::Merged(versions)) => {
-                cursor.put_merged(versions.merge());
+                cursor.merge_here(*versions);
             }
             Step::End => break,
         }

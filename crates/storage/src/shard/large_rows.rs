@@ -1,11 +1,8 @@
 //! What is long work of a [large row](rows::LARGE_ROW_BYTES) is done on another thread.
 
-use std::sync::Arc;
-
 use read::{Place, RowConsumer, RowView};
-use rows::{DeletionTime, PartitionKey, Row};
+use rows::{DeletionTime, PartitionKey, Row, RowVersions};
 use runtime::Piece;
-use table::RowVersions;
 
 use super::read::{Came, Reading};
 use crate::StorageError;
@@ -33,7 +30,7 @@ impl<C: RowConsumer> Reading<'_, C> {
     /// Has the large row that it holds looked at on another thread.
     pub(super) async fn see_large(&mut self) {
         let large = self.progress.large.take();
-        let (view, table) = (self.consumer.view(), Arc::clone(&self.command.table));
+        let (view, table) = (self.consumer.view(), self.store.table());
         let seen = self.elsewhere(move || {
             let row = match large {
                 Some(LargeRow::Versions(versions)) => versions.merge(&table),

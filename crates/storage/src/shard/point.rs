@@ -77,8 +77,7 @@ impl Shard {
                     let versions = found.into_versions().filter(|versions| !versions.has_large());
                     let Some(versions) = versions else { return ControlFlow::Continue(()) };
                     let live = live_rows(reads.now, reads.table);
-                    merged =
-                        versions.merge(reads.table).and_then(|row| live.filter(row, &mut tombstone_count));
+                    merged = store.merge(versions).and_then(|row| live.filter(row, &mut tombstone_count));
                     merged.as_ref().map(RowInPlace::Encoded)
                 }
             };

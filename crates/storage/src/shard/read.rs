@@ -20,10 +20,10 @@ use read::{
     Digester, LivePage, PageDigest, ReadCommand, ReadPage, ReadPosition, ReadTarget, RowConsumer, RowView,
     UnfilteredPage, UnfilteredRows,
 };
-use rows::{ClusteringComparator, DeletionTime, PartitionKey, RingRange, Versions};
+use rows::{ClusteringComparator, DeletionTime, PartitionKey, RingRange, RowVersions};
 use runtime::{Piece, Plant, trace};
 use sstable::FileNeed;
-use table::{RowVersions, Shared, TableStore};
+use table::{Shared, TableStore};
 
 use super::Shard;
 use super::fetch::HeldChunks;
@@ -162,7 +162,7 @@ pub(super) enum Lack {
     /// Others are to have their turn.
     Turn,
     /// What versions of a large row make, for the merge that gave them.
-    Merged(Versions),
+    Merged(Box<RowVersions>),
     /// What is taken of the large row that the progress holds.
     LargeRow,
 }
@@ -257,7 +257,8 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
                 self.piece = Piece::of_turn();
             }
             Lack::Merged(versions) => {
-                let merged = self.elsewhere(move || versions.merge()).await;
+                let table = self.store.table();
+                let merged = self.elsewhere(move || versions.merge(&table)).await;
                 let Some(Part::Partitions(partitions)) = &mut self.progress.part else {
                     unreachable!("the merge that gave the versions waits for what they make")
                 };

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use memtable::KEYS_TOGETHER;
 use read::{Place, RowConsumer};
-use rows::{DeletionTime, PartitionKey};
+use rows::{DeletionTime, PartitionKey, RowVersions};
 use smallvec::SmallVec;
 use sstable::{Chunk, ChunkNeed, ChunkSource, FileCursor, FileNeed, SearchKey, SstableError, TableFile};
-use table::{Probe, RowVersions, VersionsStep};
+use table::{Probe, VersionsStep, take_versions};
 
 use super::fetch::HeldChunks;
 use super::large_rows::LargeRow;
@@ -51,7 +51,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
     pub(super) fn begin_row(&mut self, key: &'a PartitionKey) -> Result<Came, StorageError> {
         // Both taken at one moment: a flush that ends while a file is waited for changes neither.
         let files = self.store.files().all();
-        let Some(versions) = RowVersions::in_memory(self.store.memtables(), key) else {
+        let Some(versions) = self.store.memtables().row_versions(key) else {
             return self.begin_partition(key);
         };
         let key = SearchKey::new(key);
@@ -88,7 +88,7 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
             self.progress.part = Some(Part::LargeRow(deletion));
             return Ok(Came::Lacks(Lack::LargeRow));
         }
-        let row = match versions.merge(&self.command.table) {
+        let row = match self.store.merge(versions) {
             Some(row) => self.see(Place::Key(key), row)?,
             None => None,
         };
@@ -131,7 +131,7 @@ impl RowSearch {
         key: &SearchKey<'_>,
     ) -> Result<VersionsStep, SstableError> {
         if let Some(cursor) = &mut self.cursor {
-            return self.versions.take_from(&mut **cursor);
+            return take_versions(cursor, &mut self.versions);
         }
         let probe = &mut self.probes[self.probe_index];
         loop {
@@ -148,6 +148,6 @@ impl RowSearch {
             return Ok(VersionsStep::Whole);
         }
         let cursor = self.cursor.insert(Box::new(probe.cursor(Rc::clone(chunks), key)));
-        self.versions.take_from(&mut **cursor)
+        take_versions(cursor, &mut self.versions)
     }
 }

@@ -15,14 +15,14 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use manifest::{Scopes, counts};
 use memtable::{SingleRow, SingleRowLookup, SingleRowPartitions};
 use read::{Place, RowConsumer};
 use rows::{
-    CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, RingPlace, RingRange, Row, merge_row, merge_rows,
-    room_for,
+    CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, RingPlace, RingRange, Row, RowVersions, room_for,
 };
 use schema::Table;
 use smallvec::SmallVec;
@@ -76,9 +76,6 @@ struct Headed<'m> {
     token: Option<Token>,
 }
 
-/// Rows of the partition that is being merged, where they lie in a memtable or as they were read.
-type Versions<'m> = SmallVec<[Cow<'m, Row>; 4]>;
-
 impl<C: RowConsumer> Reading<'_, C> {
     /// Reads the partitions of a range.
     pub(super) fn single_row_range(
@@ -116,6 +113,7 @@ impl<C: RowConsumer> Reading<'_, C> {
         });
         let headed = |source| Headed { source, token: None };
         let mut merge = SingleRowMerge {
+            table: self.store.table(),
             sources: in_memory.chain(in_files).map(headed).collect(),
             unread: SmallVec::new(),
             last: Last::None,
@@ -157,7 +155,7 @@ impl<C: RowConsumer> Reading<'_, C> {
             merge.last = Last::Passed(key);
             return Ok(false);
         }
-        let (deletion, merged) = merge.merged(key.token, &self.command.table)?;
+        let (deletion, merged) = merge.merged(key.token)?;
         let row = match merged {
             Some(row) => self.see(Place::Key(&key), row)?,
             None => None,
@@ -184,6 +182,7 @@ enum Last {
 
 /// Partitions of several sources in ring order.
 struct SingleRowMerge<'m> {
+    table: Arc<Table>,
     sources: SmallVec<[Headed<'m>; 8]>,
     /// Sources that have to go on before it is known which partition is next: those of the one taken last.
     unread: SmallVec<[usize; 8]>,
@@ -209,24 +208,19 @@ impl<'m> SingleRowMerge<'m> {
     }
 
     /// What the sources of the partition taken make: its deletion, and the row, if anything is left of it.
-    fn merged(&mut self, token: Token, table: &Table) -> Result<(DeletionTime, Option<Row>), StorageError> {
+    fn merged(&mut self, token: Token) -> Result<(DeletionTime, Option<Row>), StorageError> {
         if self.unread.len() > 1
             && let Some(merged) = self.merged_in_place(token)
         {
             return Ok(merged);
         }
-        let (deletion, versions) = self.versions(token)?;
-        if versions.len() > 1 {
-            return Ok((deletion, merge_rows(&versions, deletion, table)));
-        }
-        let row = match versions.into_iter().next() {
-            None => return Ok((deletion, None)),
-            Some(Cow::Owned(row)) => row,
-            Some(Cow::Borrowed(row)) => {
-                row.copy_into(room_for(&mut self.copied, row.as_encoded().len(), COPIED_BYTES))
-            }
+        let versions = self.versions(token)?;
+        let (deletion, copied) = (versions.deletion, &mut self.copied);
+        let hold = |row: Cow<'_, Row>| match row {
+            Cow::Owned(row) => row,
+            Cow::Borrowed(row) => row.copy_into(room_for(copied, row.as_encoded().len(), COPIED_BYTES)),
         };
-        Ok((deletion, merge_row(row, deletion)))
+        Ok((deletion, versions.merge_by(&self.table, hold)))
     }
 
     /// The same, put together once from cells where they lie; `None` when there are others than single ones.
@@ -285,23 +279,21 @@ impl<'m> SingleRowMerge<'m> {
         assert!(!self.unread.is_empty(), "a partition is some source's");
     }
 
-    /// What the sources of the partition taken have of it.
-    fn versions(&mut self, token: Token) -> Result<(DeletionTime, Versions<'m>), StorageError> {
-        let (mut deletion, mut versions) = (DeletionTime::LIVE, SmallVec::new());
+    /// What the sources of the partition taken have of it, where it lies in a memtable or as it was read.
+    fn versions(&mut self, token: Token) -> Result<RowVersions<Cow<'m, Row>>, StorageError> {
+        let mut versions = RowVersions::none();
         for source in counted(&mut self.sources, &self.unread, token) {
             match source {
                 Source::Memory(_, Some((_, lone))) => {
-                    deletion = deletion.max(lone.deletion);
-                    versions.extend(lone.row.map(Cow::Borrowed));
+                    versions.add(lone.deletion, lone.row.map(Cow::Borrowed));
                 }
                 Source::Memory(_, None) => {}
                 Source::File(scan, _) => {
-                    deletion = deletion.max(scan.partition().deletion());
-                    versions.extend(scan.row()?.map(Cow::Owned));
+                    versions.add(scan.partition().deletion(), scan.row()?.map(Cow::Owned));
                 }
             }
         }
-        Ok((deletion, versions))
+        Ok(versions)
     }
 }
 
