@@ -58,10 +58,10 @@ impl Shard {
     ) -> u64 {
         assert!(reads.table.clustering_types().is_empty(), "a partition has one row");
         reads.keys.iter().for_each(|key| self.shared.hold_to_owned(key));
-        let Ok(store) = self.table(reads.table.id()) else { return 0 };
-        if store.check_readable().is_err() || !reads.table.dropped_columns().is_empty() {
+        if !reads.table.dropped_columns().is_empty() {
             return 0;
         }
+        let Ok(store) = self.readable_table(reads.table.id()) else { return 0 };
         let clock = &*self.shared.runtime.clock;
         let sample = store.metrics().begin_reads(reads.keys.len(), clock);
         let now = clock.elapsed_roughly();

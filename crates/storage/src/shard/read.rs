@@ -22,6 +22,7 @@ use read::{
 };
 use rows::{ClusteringComparator, DeletionTime, PartitionKey, RingRange, RowVersions};
 use runtime::{Piece, Plant, trace};
+use schema::TableId;
 use sstable::FileNeed;
 use table::{Shared, TableStore};
 
@@ -69,15 +70,15 @@ impl Shard {
         self.read_into(command, || Digester::new(command, self.options.tombstones)).await
     }
 
-    /// Reads until a consumer is full. Another one begins anew when a file was left out meanwhile.
+    /// Reads until a consumer is full, waiting for room and for what is lacking. Another one begins anew when a file was
+    /// left out meanwhile.
     async fn read_into<C: RowConsumer>(
         &self,
         command: &ReadCommand,
         consumer: impl Fn() -> C,
     ) -> Result<C::Answer, StorageError> {
         loop {
-            let store = self.table(command.table.id())?;
-            store.check_readable()?;
+            let store = self.readable_table(command.table.id())?;
             let _room = self.read_memory.enter(store.read_bytes()).await;
             let mut reading = Reading::begin(&self.shared, &store, command, consumer());
             let outcome = reading.go_on().await;
@@ -85,6 +86,17 @@ impl Shard {
                 return Ok(answer);
             }
         }
+    }
+
+    /// A table here from which reads can be answered.
+    ///
+    /// # Errors
+    /// As [`Shard::table`]; or a file of it can not be read.
+    #[inline]
+    pub(super) fn readable_table(&self, table: TableId) -> Result<Rc<TableStore>, StorageError> {
+        let store = self.table(table)?;
+        store.check_readable()?;
+        Ok(store)
     }
 
     /// The page as it is; a planted fault has it be the last.

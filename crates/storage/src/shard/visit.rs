@@ -62,7 +62,8 @@ impl Visits {
 }
 
 impl Shard {
-    /// [`Shard::read`] for a visitor, as far as that needs no waiting.
+    /// [`Shard::read`] for a visitor, as far as that needs no waiting. It is not written as that is: where that waits,
+    /// for room or for what is lacking, this gives up or leaves what it has.
     pub(crate) fn visiting_read(&self, command: &ReadCommand) -> VisitingRead {
         loop {
             match self.visiting_try(command) {
@@ -75,8 +76,7 @@ impl Shard {
     }
 
     fn visiting_try(&self, command: &ReadCommand) -> Result<Option<VisitingRead>, StorageError> {
-        let store = self.table(command.table.id())?;
-        store.check_readable()?;
+        let store = self.readable_table(command.table.id())?;
         let (visits, room) = (&self.visits, self.read_memory.try_enter(store.read_bytes()));
         let Some(room) = room.filter(|_| visits.left_reads.has_room()) else {
             return Ok(Some(VisitingRead::NotBegun));
