@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::vec::IntoIter;
 
 use read::{PartitionRows, PartitionTombstones, ReadCommand, ReadPage, ReadPosition};
-use rows::{PartitionKey, Row};
+use rows::PartitionKey;
 
 /// The order of partitions in an answer.
 pub(crate) enum Order {
@@ -110,16 +110,14 @@ fn take(part: &mut Part, page: &mut ReadPage, row_count: &mut u32, command: &Rea
     let Some(mut partition) = part.partitions.next() else { return false };
     let end = part.next.take_if(|position| position.key == partition.key);
     let room = command.limits.row_count.saturating_sub(*row_count) as usize;
-    let resumed = command.resume.as_ref().filter(|position| position.key == partition.key);
-    let before = resumed.map_or(0, |position| position.row_count);
     let is_cut = partition.rows.len() > room;
     partition.rows.truncate(room);
-    let given = u32::try_from(partition.rows.len()).unwrap_or(u32::MAX);
-    *row_count = row_count.saturating_add(given.max(1));
+    *row_count = row_count.saturating_add(partition.row_count());
     let is_full = *row_count >= command.limits.row_count;
     page.next = if is_cut || (is_full && end.is_none()) {
-        let clustering = partition.rows.last().map(Row::clustering);
-        Some(ReadPosition { key: partition.key.clone(), clustering, row_count: before + given })
+        let before = command.resumed_in(&partition.key).unwrap_or(0);
+        let given = u32::try_from(partition.rows.len()).unwrap_or(u32::MAX);
+        Some(partition.position(before + given))
     } else {
         end
     };
@@ -133,7 +131,7 @@ mod tests {
 
     use bytes::Bytes;
     use read::{ReadLimits, ReadTarget};
-    use rows::{DeletionTime, Liveness, RowBuilder};
+    use rows::{DeletionTime, Liveness, Row, RowBuilder};
     use schema::{ColumnKind, TableBuilder, TableId};
     use types::CqlType;
 

@@ -12,7 +12,7 @@
 //! a stretch has to be is estimated from the partitions on this shard; when it gave too little, a
 //! longer one follows. The answer never depends on the estimate.
 
-use read::{ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget};
+use read::{Given, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget};
 use rows::RingRange;
 use storage::StorageError;
 use types::Token;
@@ -49,42 +49,37 @@ impl<'c> RangeRead<'c> {
         let (range_first, range_last) = (range.first_token(), range.last_token());
         let mut first = resumed.map_or(range_first, |token| token.max(range_first));
         let mut page = ReadPage::default();
-        let mut missing = command.limits.row_count;
-        let (mut gathered_bytes, mut widening) = (0, 1);
+        let (mut given, mut widening) = (Given::default(), 1);
         loop {
+            let limits = command.limits.after(given);
+            // A row at least, as long as the page is not full.
+            let missing = limits.row_count.max(1);
             let length = stretch_tokens(missing, partition_count).saturating_mul(widening);
             let last = end_of(first, length).min(range_last);
             let owners = sharding.shards_within(first, last).count();
             let is_even = sharding.piece_count(first, last) >= EVEN_PIECES * owners as u64;
             let share = if is_even { share_of(missing, owners) } else { missing };
-            let limits = ReadLimits {
-                row_count: missing,
-                bytes: command.limits.bytes.saturating_sub(gathered_bytes),
-                bytes_max: command.limits.bytes_max.saturating_sub(gathered_bytes),
-                ..command.limits
-            };
+            let limits = ReadLimits { row_count: missing, ..limits };
             let target = ReadTarget::Range(range.cut(first, last));
             let whole = ReadCommand { target, limits, ..command.clone() };
             let read = match read_stretch(coordinator, whole, (first, last), share).await {
-                Err(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) if gathered_bytes > 0 => {
+                Err(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) if given.bytes > 0 => {
                     page.next = end_after(&page);
                     return Ok(page);
                 }
                 read => read?,
             };
-            gathered_bytes += read.memory_bytes();
+            given += read.given();
             page.add_tombstones_of_range(read.tombstones);
-            let given: usize = read.partitions.iter().map(|partition| partition.rows.len().max(1)).sum();
             page.partitions.extend(read.partitions);
             page.next = read.next;
             if page.next.is_some() || last == range_last || first > range_last {
                 return Ok(page);
             }
-            if gathered_bytes >= command.limits.bytes {
+            if given.bytes >= command.limits.bytes {
                 page.next = end_after(&page);
                 return Ok(page);
             }
-            missing = missing.saturating_sub(u32::try_from(given).unwrap_or(u32::MAX)).max(1);
             assert!(
                 first <= last && last < range_last,
                 "the next stretch is behind this one, and in the range"
@@ -115,8 +110,7 @@ async fn read_stretch(
 
 /// Where a page goes on that ends with its last partition.
 fn end_after(page: &ReadPage) -> Option<ReadPosition> {
-    let last = page.partitions.last()?;
-    Some(ReadPosition { key: last.key.clone(), clustering: None, row_count: 0 })
+    page.partitions.last().map(|last| ReadPosition::behind(last.key.clone()))
 }
 
 /// How many tokens are likely to hold that many rows, if every partition has one. Two standard

@@ -42,6 +42,11 @@ impl ReadCommand {
         }
     }
 
+    /// How many rows of a partition earlier pages gave, if the one before ended in it.
+    pub fn resumed_in(&self, key: &PartitionKey) -> Option<u32> {
+        self.resume.as_ref().filter(|resume| resume.key == *key).map(|resume| resume.row_count)
+    }
+
     /// Is every partition asked for whole, and at most one row?
     pub fn has_single_rows(&self) -> bool {
         self.table.clustering_types().is_empty() && self.limits.rows_per_partition > 0 && self.slices.is_all()
@@ -114,4 +119,11 @@ pub struct ReadPosition {
     pub clustering: Option<Clustering>,
     /// Rows this partition has given so far.
     pub row_count: u32,
+}
+
+impl ReadPosition {
+    /// Behind a partition that gives no more.
+    pub fn behind(key: PartitionKey) -> Self {
+        ReadPosition { key, clustering: None, row_count: 0 }
+    }
 }

@@ -136,6 +136,16 @@ pub enum Place<'k> {
     Key(&'k PartitionKey),
 }
 
+impl<'k> Place<'k> {
+    /// The partition, where that was begun.
+    pub(crate) fn key(self, begun: Option<&'k PartitionKey>) -> &'k PartitionKey {
+        match self {
+            Place::Key(key) => key,
+            Place::Begun => begun.expect("a partition was begun"),
+        }
+    }
+}
+
 /// A partition at its beginning.
 #[derive(Clone, Debug)]
 pub struct Begun<Taken> {

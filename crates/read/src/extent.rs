@@ -7,7 +7,7 @@ use rows::{Clustering, DeletionTime, LiveRows, Marker, PartitionKey, Row};
 
 use crate::tombstones::{Passed, count_of};
 use crate::{
-    PartitionRows, PartitionTombstones, Place, ReadCommand, ReadError, ReadPosition, ReadTarget, Room,
+    Given, PartitionRows, PartitionTombstones, Place, ReadCommand, ReadError, ReadPosition, ReadTarget, Room,
     TombstoneThresholds,
 };
 
@@ -17,9 +17,8 @@ pub(crate) struct Extent<'a> {
     pub(crate) command: &'a ReadCommand,
     pub(crate) live: LiveRows,
     passed: Passed,
-    /// Live rows, and what a page of them would take in memory.
-    row_count: u32,
-    bytes: usize,
+    /// What a page of the live rows would have.
+    given: Given,
     open: Option<Open>,
     next: Option<ReadPosition>,
     /// The partition that was taken last.
@@ -40,6 +39,13 @@ struct Open {
     last: Option<(Clustering, DeletionTime)>,
     /// The range deletion in force.
     range: DeletionTime,
+}
+
+impl Open {
+    /// What its key and its static row take in a page.
+    fn own_bytes(&self) -> usize {
+        PartitionRows::OWN_BYTES + self.key.bytes.len() + self.static_bytes.unwrap_or(0)
+    }
 }
 
 /// A row as it counts.
@@ -66,8 +72,7 @@ impl<'a> Extent<'a> {
             command,
             live: command.live_rows(),
             passed: Passed::new(thresholds),
-            row_count: 0,
-            bytes: 0,
+            given: Given::default(),
             open: None,
             next: None,
             last: None,
@@ -84,24 +89,13 @@ impl<'a> Extent<'a> {
     /// # Errors
     /// Those were too many.
     pub(crate) fn note(&mut self, place: Place<'_>, weight: &Weight) -> Result<(), ReadError> {
-        let key = match place {
-            Place::Key(key) => Some(key),
-            Place::Begun => None,
-        };
-        self.pass(weight.tombstone_count, key, &weight.clustering)
+        self.pass(weight.tombstone_count, place, &weight.clustering)
     }
 
-    fn pass(
-        &mut self,
-        count: u64,
-        key: Option<&PartitionKey>,
-        clustering: &Clustering,
-    ) -> Result<(), ReadError> {
-        if !self.passed.add(count, &self.command.table) {
-            return Ok(());
-        }
-        let key = key.or(self.open.as_ref().map(|open| &open.key)).expect("a partition was begun");
-        Err(self.passed.too_many(self.row_count, key.clone(), Some(clustering.clone())))
+    fn pass(&mut self, count: u64, place: Place<'_>, clustering: &Clustering) -> Result<(), ReadError> {
+        let begun = self.open.as_ref().map(|open| &open.key);
+        let place = || (place.key(begun).clone(), clustering.clone());
+        self.passed.add(count, &self.command.table, self.given.row_count, place)
     }
 
     pub(crate) fn begin(&mut self, key: PartitionKey, static_row: Option<&Weight>, resumed: Option<u32>) {
@@ -128,7 +122,7 @@ impl<'a> Extent<'a> {
     /// # Errors
     /// That was one too many.
     pub(crate) fn take_marker(&mut self, marker: &Marker) -> Result<(), ReadError> {
-        self.pass(count_of(marker, self.live), None, &marker.prefix)?;
+        self.pass(count_of(marker, self.live), Place::Begun, &marker.prefix)?;
         let is_reversed = self.is_reversed();
         if let Some(open) = &mut self.open {
             open.range = marker.entered(is_reversed);
@@ -143,13 +137,10 @@ impl<'a> Extent<'a> {
         assert!(open.row_count < rows_max, "a partition gives no more rows than it may");
         open.last = Some((weight.clustering, open.range));
         let Some(bytes) = weight.live_bytes else { return false };
-        if open.row_count_here == 0 {
-            self.bytes += PartitionRows::OWN_BYTES + open.key.bytes.len() + open.static_bytes.unwrap_or(0);
-        }
+        let of_partition = if open.row_count_here == 0 { open.own_bytes() } else { 0 };
         open.row_count += 1;
         open.row_count_here += 1;
-        self.bytes += bytes;
-        self.row_count += 1;
+        self.given.add_row(of_partition + bytes);
         self.is_full()
     }
 
@@ -183,9 +174,8 @@ impl<'a> Extent<'a> {
     /// Ends the partition, of which anything is taken or not; is the answer full by that?
     pub(crate) fn end(&mut self, is_taken: bool) -> bool {
         let Some(open) = self.open.take() else { return false };
-        if let Some(bytes) = open.static_bytes.filter(|_| open.row_count_here == 0 && !open.is_resumed) {
-            self.row_count += 1;
-            self.bytes += PartitionRows::OWN_BYTES + open.key.bytes.len() + bytes;
+        if open.static_bytes.is_some() && open.row_count_here == 0 && !open.is_resumed {
+            self.given.add_row(open.own_bytes());
         }
         let is_full = self.is_full();
         if is_full && self.next.is_none() {
@@ -202,13 +192,12 @@ impl<'a> Extent<'a> {
     /// Leaves the partition out, and ends behind the one before. `false` when there is none.
     pub(crate) fn end_before(&mut self) -> bool {
         self.open = None;
-        let before = self.last.clone();
-        self.next = before.map(|key| ReadPosition { key, clustering: None, row_count: 0 });
+        self.next = self.last.clone().map(ReadPosition::behind);
         self.next.is_some()
     }
 
     fn is_full(&self) -> bool {
-        self.row_count >= self.command.limits.row_count || self.bytes >= self.command.limits.bytes
+        self.command.limits.are_reached(self.given)
     }
 
     pub(crate) fn pass_key(&mut self, key: PartitionKey) {
@@ -216,7 +205,7 @@ impl<'a> Extent<'a> {
     }
 
     pub(crate) fn leave(&mut self, key: &PartitionKey) {
-        self.passed.leave(key, self.row_count);
+        self.passed.leave(key, self.given.row_count);
     }
 
     pub(crate) fn last_key(&self) -> Option<&PartitionKey> {
@@ -224,15 +213,11 @@ impl<'a> Extent<'a> {
     }
 
     pub(crate) fn room(&self) -> Room {
-        let limits = self.command.limits;
-        Room {
-            rows: limits.row_count.saturating_sub(self.row_count),
-            bytes: limits.bytes.saturating_sub(self.bytes),
-        }
+        self.command.limits.room(self.given)
     }
 
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (u64::from(self.row_count), self.passed.total())
+        (u64::from(self.given.row_count), self.passed.total())
     }
 
     /// Where the next page begins, and the tombstones that were met.

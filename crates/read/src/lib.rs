@@ -17,6 +17,7 @@ mod consumer;
 mod digest;
 mod error;
 mod extent;
+mod given;
 mod live_page;
 mod merge;
 mod page;
@@ -28,7 +29,8 @@ pub use command::{ReadColumns, ReadCommand, ReadLimits, ReadPosition, ReadTarget
 pub use consumer::{Begun, Place, Room, RowConsumer, RowView, Seen};
 pub use digest::{Digester, PageDigest};
 pub use error::{ReadError, TooManyTombstones};
-pub use live_page::{LivePage, LiveView};
+pub use given::Given;
+pub use live_page::{LeftPage, LivePage, LiveView};
 pub use merge::merge_answers;
 pub use page::{PartitionRows, ReadPage, RowList};
 pub use shown::live_rows;

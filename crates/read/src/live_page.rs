@@ -8,27 +8,31 @@ use schema::Table;
 use crate::shown::shown;
 use crate::tombstones::{Passed, count_of};
 use crate::{
-    Begun, PartitionRows, Place, ReadColumns, ReadCommand, ReadError, ReadPage, ReadPosition, ReadTarget,
-    Room, RowConsumer, RowList, RowView, TombstoneThresholds,
+    Begun, Given, PartitionRows, Place, ReadColumns, ReadCommand, ReadError, ReadPage, ReadPosition,
+    ReadTarget, Room, RowConsumer, RowList, RowView, TombstoneThresholds,
 };
 
 /// About as many small rows as are decoded into one piece of memory.
 const DEAD_NEARBY_MAX: u32 = 256;
 
-/// A page of live rows, being read by a command; without one (`LivePage<()>`), left as it stands.
+/// A page of live rows, being read by a command.
 #[derive(Debug)]
-pub struct LivePage<Command> {
-    command: Command,
+pub struct LivePage<'a> {
+    command: &'a ReadCommand,
     live: LiveRows,
+    left: LeftPage,
+}
+
+/// How far a page of live rows has come, for somebody who goes on with it later by the command that it was begun by.
+#[derive(Debug)]
+pub struct LeftPage {
     passed: Passed,
     /// How many rows are dead of those that were read last.
     dead_nearby: u32,
     page: ReadPage,
     open: Option<Open>,
-    row_count: u32,
-    /// What the page takes in memory.
-    bytes: usize,
-    /// Of it, the rows as they are encoded.
+    given: Given,
+    /// Bytes of the rows as they are encoded.
     encoded_bytes: usize,
 }
 
@@ -41,49 +45,39 @@ struct Open {
     is_resumed: bool,
 }
 
-impl Open {
-    fn position(&self) -> Option<ReadPosition> {
-        let clustering = self.rows.rows.last().map(Row::clustering);
-        Some(ReadPosition { key: self.rows.key.clone(), clustering, row_count: self.row_count })
+impl LeftPage {
+    /// Goes on with it.
+    pub fn take_up(self, command: &ReadCommand) -> LivePage<'_> {
+        LivePage { command, live: command.live_rows(), left: self }
+    }
+
+    /// Counts a row, or a static row alone, of so many encoded bytes and so many with all that comes with it.
+    #[inline]
+    fn count(&mut self, encoded_bytes: usize, bytes: usize) {
+        self.given.add_row(bytes);
+        self.encoded_bytes += encoded_bytes;
     }
 }
 
-impl<Command> LivePage<Command> {
-    /// The page as it stands, for somebody who goes on with it later.
-    pub fn leave_off(self) -> LivePage<()> {
-        self.of(())
-    }
-
-    fn of<Other>(self, command: Other) -> LivePage<Other> {
-        let LivePage { command: _, live, passed, dead_nearby, page, open, row_count, bytes, encoded_bytes } =
-            self;
-        LivePage { command, live, passed, dead_nearby, page, open, row_count, bytes, encoded_bytes }
-    }
-}
-
-impl LivePage<()> {
-    /// Goes on with a page that was left, by the command that it was begun by.
-    pub fn take_up(self, command: &ReadCommand) -> LivePage<&ReadCommand> {
-        self.of(command)
-    }
-}
-
-impl<'a> LivePage<&'a ReadCommand> {
+impl<'a> LivePage<'a> {
     /// An empty page, for a read that may come upon so many tombstones.
     pub fn new(command: &'a ReadCommand, thresholds: TombstoneThresholds) -> Self {
         // Not in a release: a read of a row by its key compares nothing else so often.
         debug_assert!(command.columns.are_sorted(), "the columns that are asked for ascend");
-        LivePage {
-            command,
-            live: command.live_rows(),
+        let left = LeftPage {
             passed: Passed::new(thresholds),
             dead_nearby: 0,
             page: ReadPage::default(),
             open: None,
-            row_count: 0,
-            bytes: 0,
+            given: Given::default(),
             encoded_bytes: 0,
-        }
+        };
+        left.take_up(command)
+    }
+
+    /// The page as it stands.
+    pub fn leave_off(self) -> LeftPage {
+        self.left
     }
 
     /// Counts tombstones of a place.
@@ -96,36 +90,18 @@ impl<'a> LivePage<&'a ReadCommand> {
         place: Place<'_>,
         clustering: impl FnOnce() -> Clustering,
     ) -> Result<(), ReadError> {
-        if !self.passed.add(count, &self.command.table) {
-            return Ok(());
-        }
-        let key = match (place, &self.open) {
-            (Place::Key(key), _) => key.clone(),
-            (Place::Begun, Some(open)) => open.rows.key.clone(),
-            (Place::Begun, None) => unreachable!("a partition was begun"),
-        };
-        Err(self.passed.too_many(self.row_count, key, Some(clustering())))
+        let LeftPage { passed, open, given, .. } = &mut self.left;
+        let begun = open.as_ref().map(|open| &open.rows.key);
+        passed.add(count, &self.command.table, given.row_count, || (place.key(begun).clone(), clustering()))
     }
 
     /// A row that lives: in memory of its own, if dead ones may lie in what it came with, which the page would keep.
     fn apart(&mut self, row: Row) -> Row {
-        if self.dead_nearby == 0 {
+        if self.left.dead_nearby == 0 {
             return row;
         }
-        self.dead_nearby -= 1;
+        self.left.dead_nearby -= 1;
         if row.is_small() { row.copied() } else { row }
-    }
-
-    /// What lives of a merged row; counts what is dead of it.
-    fn live_row(&mut self, place: Place<'_>, row: Row) -> Result<Option<Row>, ReadError> {
-        if row.is_plain() {
-            return Ok(Some(self.apart(row)));
-        }
-        let mut count = 0;
-        let live = self.live.filter(row.clone(), &mut count);
-        self.dead_nearby = (self.dead_nearby + u32::from(live.is_none())).min(DEAD_NEARBY_MAX);
-        self.pass_at(count, place, || row.clustering())?;
-        Ok(live)
     }
 
     /// May the page have so many bytes more? If not it ends behind the last partition that it has.
@@ -133,15 +109,14 @@ impl<'a> LivePage<&'a ReadCommand> {
     /// # Errors
     /// It has none: whoever asks has to allow more.
     fn has_room(&mut self, bytes: usize) -> Result<bool, ReadError> {
-        if self.bytes.saturating_add(bytes) <= self.command.limits.bytes_max {
+        let LeftPage { page, given, .. } = &mut self.left;
+        if self.command.limits.allow(*given, bytes) {
             return Ok(true);
         }
-        let Some(last) = self.page.partitions.last() else {
+        let Some(last) = page.partitions.last() else {
             return Err(ReadError::RowTooLarge { bytes });
         };
-        // It has given all that it has.
-        let next = ReadPosition { key: last.key.clone(), clustering: None, row_count: 0 };
-        self.page.next.get_or_insert(next);
+        page.next.get_or_insert(ReadPosition::behind(last.key.clone()));
         Ok(false)
     }
 
@@ -149,23 +124,32 @@ impl<'a> LivePage<&'a ReadCommand> {
     ///
     /// # Errors
     /// The page is empty without it.
-    fn end_before(&mut self, bytes: usize) -> Result<bool, ReadError> {
-        let Some(open) = self.open.take() else { return Ok(true) };
+    fn end_before(&mut self, bytes: usize) -> Result<(), ReadError> {
+        let open = self.left.open.take().expect("a row is of the partition that was begun");
         if open.rows.rows.is_empty() {
-            self.has_room(bytes)?;
-            return Ok(true);
+            let has_room = self.has_room(bytes)?;
+            assert!(!has_room, "there is none");
+        } else {
+            self.left.page.next = Some(open.rows.position(open.row_count));
+            self.left.page.partitions.push(open.rows);
         }
-        self.page.next = open.position();
-        self.page.partitions.push(open.rows);
-        Ok(true)
+        Ok(())
     }
 
-    fn is_full(&self) -> bool {
-        self.row_count >= self.command.limits.row_count || self.bytes >= self.command.limits.bytes
+    /// Takes a partition that has given anything over into the page; is that full by it?
+    #[inline]
+    fn close(&mut self, rows: PartitionRows, row_count: u32) -> bool {
+        let is_full = self.command.limits.are_reached(self.left.given);
+        let page = &mut self.left.page;
+        if is_full && page.next.is_none() {
+            page.next = Some(rows.position(row_count));
+        }
+        page.partitions.push(rows);
+        is_full
     }
 }
 
-impl RowConsumer for LivePage<&ReadCommand> {
+impl RowConsumer for LivePage<'_> {
     type View = LiveView;
     type Taken = Row;
     type Answer = ReadPage;
@@ -176,25 +160,32 @@ impl RowConsumer for LivePage<&ReadCommand> {
     }
 
     fn note(&mut self, place: Place<'_>, seen: LiveSeen) -> Result<Option<Row>, ReadError> {
+        let dead_nearby = self.left.dead_nearby + u32::from(seen.row.is_none());
+        self.left.dead_nearby = dead_nearby.min(DEAD_NEARBY_MAX);
         self.pass_at(seen.tombstone_count, place, || seen.clustering)?;
         Ok(seen.row)
     }
 
     #[inline]
     fn see(&mut self, place: Place<'_>, row: Row) -> Result<Option<Row>, ReadError> {
-        let live = self.live_row(place, row)?;
-        Ok(live.and_then(|row| shown(row, &self.command.table, &self.command.columns)))
+        let ReadCommand { table, columns, .. } = self.command;
+        if row.is_plain() {
+            // All of it lives, as of most rows.
+            return Ok(shown(self.apart(row), table, columns));
+        }
+        let seen = LiveSeen::of(row, self.live, table, columns);
+        self.note(place, seen)
     }
 
     fn begin(&mut self, partition: Begun<Row>) -> Result<bool, ReadError> {
-        assert!(self.open.is_none(), "a partition is ended before the next one");
-        assert!(self.page.next.is_none(), "a page that has ended takes no more");
+        assert!(self.left.open.is_none(), "a partition is ended before the next one");
+        assert!(self.left.page.next.is_none(), "a page that has ended takes no more");
         let Begun { key, static_row, resumed, .. } = partition;
         let rows = PartitionRows { key, static_row, rows: RowList::new() };
         let has_room = self.has_room(rows.memory_bytes())?;
         if has_room {
             let (row_count, is_resumed) = (resumed.unwrap_or(0), resumed.is_some());
-            self.open = Some(Open { rows, row_count, is_resumed });
+            self.left.open = Some(Open { rows, row_count, is_resumed });
         }
         Ok(has_room)
     }
@@ -202,25 +193,25 @@ impl RowConsumer for LivePage<&ReadCommand> {
     #[inline]
     fn wants_more(&self) -> bool {
         let limit = self.command.limits.rows_per_partition;
-        self.open.as_ref().is_some_and(|open| open.row_count < limit)
+        self.left.open.as_ref().is_some_and(|open| open.row_count < limit)
     }
 
     #[inline]
     fn take_row(&mut self, row: Row) -> Result<bool, ReadError> {
-        let open = self.open.as_mut().expect("a row is of the partition that was begun");
-        let rows_max = self.command.limits.rows_per_partition;
-        assert!(open.row_count < rows_max, "a partition gives no more rows than it may");
+        let limits = &self.command.limits;
+        let open = self.left.open.as_mut().expect("a row is of the partition that was begun");
+        assert!(open.row_count < limits.rows_per_partition, "a partition gives no more rows than it may");
         let of_partition = if open.rows.rows.is_empty() { open.rows.memory_bytes() } else { 0 };
         let bytes = of_partition + PartitionRows::row_bytes(&row);
-        if self.bytes.saturating_add(bytes) > self.command.limits.bytes_max {
-            return self.end_before(bytes);
+        if !limits.allow(self.left.given, bytes) {
+            self.end_before(bytes)?;
+            return Ok(true);
         }
-        self.bytes += bytes;
-        self.encoded_bytes += row.as_encoded().len();
-        self.row_count += 1;
+        let encoded_bytes = row.as_encoded().len();
         open.row_count += 1;
         open.rows.rows.push(row);
-        Ok(self.is_full() && self.end())
+        self.left.count(encoded_bytes, bytes);
+        Ok(limits.are_reached(self.left.given) && self.end())
     }
 
     fn take_marker(&mut self, marker: Marker) -> Result<bool, ReadError> {
@@ -229,22 +220,17 @@ impl RowConsumer for LivePage<&ReadCommand> {
     }
 
     fn end(&mut self) -> bool {
-        let Some(open) = self.open.take() else { return false };
-        if open.rows.rows.is_empty() {
-            if open.rows.static_row.is_none() || open.is_resumed {
-                self.pass(open.rows.key);
-                return false;
+        let Some(Open { rows, row_count, is_resumed }) = self.left.open.take() else { return false };
+        if rows.rows.is_empty() {
+            match &rows.static_row {
+                Some(row) if !is_resumed => self.left.count(row.as_encoded().len(), rows.memory_bytes()),
+                _ => {
+                    self.pass(rows.key);
+                    return false;
+                }
             }
-            self.row_count += 1;
-            self.bytes += open.rows.memory_bytes();
-            self.encoded_bytes += open.rows.static_row.as_ref().map_or(0, |row| row.as_encoded().len());
         }
-        let is_full = self.is_full();
-        if is_full && self.page.next.is_none() {
-            self.page.next = open.position();
-        }
-        self.page.partitions.push(open.rows);
-        is_full
+        self.close(rows, row_count)
     }
 
     #[inline]
@@ -252,6 +238,7 @@ impl RowConsumer for LivePage<&ReadCommand> {
         row.is_some()
     }
 
+    /// As it does for every consumer, without a partition that stands open: most pages of a scan are full of these.
     #[inline]
     fn take_lone(
         &mut self,
@@ -260,66 +247,51 @@ impl RowConsumer for LivePage<&ReadCommand> {
         row: Option<Row>,
     ) -> Result<bool, ReadError> {
         let row = row.expect("a row is taken");
-        assert!(self.page.next.is_none(), "a page that has ended takes no more");
+        assert!(self.left.page.next.is_none(), "a page that has ended takes no more");
         let bytes = PartitionRows::OWN_BYTES + key.bytes.len() + PartitionRows::row_bytes(&row);
         if !self.has_room(bytes)? {
             return Ok(true);
         }
-        self.bytes += bytes;
-        assert!(self.bytes <= self.command.limits.bytes_max, "a page is no larger than it may be");
-        self.encoded_bytes += row.as_encoded().len();
-        self.row_count += 1;
-        let is_full = self.is_full();
-        if is_full && self.page.next.is_none() {
-            let clustering = Some(row.clustering());
-            self.page.next = Some(ReadPosition { key: key.clone(), clustering, row_count: 1 });
-        }
-        let rows = RowList::from_buf([row]);
-        self.page.partitions.push(PartitionRows { key, static_row: None, rows });
-        Ok(is_full)
+        self.left.count(row.as_encoded().len(), bytes);
+        Ok(self.close(PartitionRows { key, static_row: None, rows: RowList::from_buf([row]) }, 1))
     }
 
     fn pass(&mut self, key: PartitionKey) {
-        self.passed.pass(key);
+        self.left.passed.pass(key);
     }
 
     fn leave(&mut self, key: &PartitionKey) {
-        self.passed.leave(key, self.row_count);
+        self.left.passed.leave(key, self.left.given.row_count);
     }
 
     fn last_key(&self) -> Option<&PartitionKey> {
-        self.page.partitions.last().map(|partition| &partition.key)
+        self.left.page.partitions.last().map(|partition| &partition.key)
     }
 
     fn reserve(&mut self, partition_count: usize) {
-        self.page.partitions.reserve(partition_count);
+        self.left.page.partitions.reserve(partition_count);
     }
 
     #[inline]
     fn room(&self) -> Room {
-        let limits = self.command.limits;
-        Room {
-            rows: limits.row_count.saturating_sub(self.row_count),
-            bytes: limits.bytes.saturating_sub(self.bytes),
-        }
+        self.command.limits.room(self.left.given)
     }
 
     fn counts(&self) -> (u64, u64) {
-        let live_count = self.page.partitions.iter().map(|partition| partition.rows.len() as u64).sum();
-        (live_count, self.passed.total())
+        (u64::from(self.left.given.row_count), self.left.passed.total())
     }
 
     #[inline]
     fn encoded_bytes(&self) -> usize {
-        self.encoded_bytes
+        self.left.encoded_bytes
     }
 
     fn finish(self) -> ReadPage {
-        assert!(self.open.is_none(), "the last partition is ended before the page is");
+        let LeftPage { open, page, passed, .. } = self.left;
+        assert!(open.is_none(), "the last partition is ended before the page is");
         let is_range = matches!(self.command.target, ReadTarget::Range(_));
-        let given = self.page.partitions.last().map(|partition| &partition.key);
-        let tombstones = self.passed.told(is_range, given);
-        ReadPage { tombstones, ..self.page }
+        let tombstones = passed.told(is_range, page.partitions.last().map(|partition| &partition.key));
+        ReadPage { tombstones, ..page }
     }
 }
 
@@ -339,13 +311,19 @@ pub struct LiveSeen {
     clustering: Clustering,
 }
 
+impl LiveSeen {
+    fn of(row: Row, live: LiveRows, table: &Table, columns: &ReadColumns) -> Self {
+        let (mut tombstone_count, clustering) = (0, row.clustering());
+        let live = live.filter(row, &mut tombstone_count);
+        let row = live.and_then(|row| shown(row, table, columns));
+        LiveSeen { row, tombstone_count, clustering }
+    }
+}
+
 impl RowView for LiveView {
     type Seen = LiveSeen;
 
     fn see(&self, row: Row) -> LiveSeen {
-        let (mut tombstone_count, clustering) = (0, row.clustering());
-        let live = self.live.filter(row, &mut tombstone_count);
-        let row = live.and_then(|row| shown(row, &self.table, &self.columns));
-        LiveSeen { row, tombstone_count, clustering }
+        LiveSeen::of(row, self.live, &self.table, &self.columns)
     }
 }

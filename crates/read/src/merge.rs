@@ -76,7 +76,6 @@ fn begin<C: RowConsumer>(
         Some(row) => consumer.see(Place::Key(&key), row)?,
         None => None,
     };
-    let resume = command.resume.as_ref().filter(|resume| resume.key == key);
-    let resumed = resume.map(|resume| resume.row_count);
+    let resumed = command.resumed_in(&key);
     consumer.begin(Begun { key, deletion, static_row, resumed })
 }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::{PartitionTombstones, ReadPosition};
 
-/// The live rows of a partition.
+/// The live rows of a partition that has any, or a static row alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionRows {
     /// Its key.
@@ -23,6 +23,18 @@ impl PartitionRows {
     /// What a row of a partition takes in memory, about.
     pub fn row_bytes(row: &Row) -> usize {
         size_of::<Row>() + row.as_encoded().len()
+    }
+
+    /// Its rows as an answer shows them; `None` for the one that its static row gives alone.
+    pub fn shown_rows(&self) -> impl Iterator<Item = Option<&Row>> {
+        let alone = self.rows.is_empty().then_some(None);
+        alone.into_iter().chain(self.rows.iter().map(Some))
+    }
+
+    /// Behind its last row, with which it has given so many on all pages.
+    pub fn position(&self, row_count: u32) -> ReadPosition {
+        let clustering = self.rows.last().map(Row::clustering);
+        ReadPosition { key: self.key.clone(), clustering, row_count }
     }
 
     /// What all of it takes in memory, about.
@@ -48,11 +60,6 @@ pub struct ReadPage {
 }
 
 impl ReadPage {
-    /// What its rows take in memory, about.
-    pub fn memory_bytes(&self) -> usize {
-        self.partitions.iter().map(PartitionRows::memory_bytes).sum()
-    }
-
     /// All tombstones passed on the way.
     pub fn tombstone_count(&self) -> u64 {
         self.tombstones.iter().map(|partition| partition.count).sum()

@@ -68,23 +68,29 @@ impl Passed {
         Passed { thresholds, count: 0, rows_before: 0, last: None, told: Vec::new() }
     }
 
-    /// Counts some more of a table; are they too many?
+    /// Counts some more of a table, for a page that has so many rows.
+    ///
+    /// # Errors
+    /// They are too many, which ends the read at that place.
     #[inline]
-    pub(crate) fn add(&mut self, count: u64, table: &Table) -> bool {
+    pub(crate) fn add(
+        &mut self,
+        count: u64,
+        table: &Table,
+        row_count: u32,
+        place: impl FnOnce() -> (PartitionKey, Clustering),
+    ) -> Result<(), ReadError> {
         self.count += count;
         // The table is asked only when it matters.
-        self.count > self.thresholds.failure && self.count > self.thresholds.of_table(table).failure
+        let is_too_many =
+            self.count > self.thresholds.failure && self.count > self.thresholds.of_table(table).failure;
+        if is_too_many { Err(self.too_many(row_count, place())) } else { Ok(()) }
     }
 
-    /// The error that ends a read which has taken so many rows, at that place.
-    pub(crate) fn too_many(
-        &self,
-        row_count: u32,
-        key: PartitionKey,
-        clustering: Option<Clustering>,
-    ) -> ReadError {
+    fn too_many(&self, row_count: u32, (key, clustering): (PartitionKey, Clustering)) -> ReadError {
         assert!(self.rows_before <= row_count, "rows of a page only get more");
         let live_count = u64::from(row_count - self.rows_before);
+        let clustering = Some(clustering);
         let found = TooManyTombstones { tombstone_count: self.count, live_count, key, clustering };
         ReadError::TooManyTombstones(Box::new(found))
     }

@@ -84,7 +84,7 @@ pub struct UnfilteredRows<'a> {
     open: Option<UnfilteredPartition>,
     /// How many items the partition has up to its last row.
     items_to_row: usize,
-    /// What all takes in memory.
+    /// What all takes in memory: more than the extent counts, which must not depend on what is deleted here.
     bytes: usize,
     encoded_bytes: usize,
 }

@@ -9,7 +9,7 @@ use super::execute::{Next, Scan};
 use super::page::Amounts;
 use super::paging::PagingState;
 use super::plan::SelectPlan;
-use super::rows::{ComputedRows, RowView, gives_static_row_alone};
+use super::rows::{ComputedRows, RowView};
 use super::selector::Evaluation;
 use crate::QueryError;
 use crate::functions::AggregateState;
@@ -82,8 +82,7 @@ impl<'a> Groups<'a> {
             let mut view = RowView::new(&plan.projection);
             for partition in &partitions {
                 view.enter_partition(partition);
-                let alone = gives_static_row_alone(partition).then_some(None);
-                for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
+                for row in partition.shown_rows() {
                     view.enter_row(row);
                     if plan.group_by.is_some() {
                         let key = self.group_key(&view, partition, row)?;

@@ -9,7 +9,7 @@ use types::CqlType;
 
 use super::aggregate::one_row;
 use super::plan::SelectPlan;
-use super::rows::{ComputedRows, RowView, StoredRows, gives_static_row_alone};
+use super::rows::{ComputedRows, RowView, StoredRows};
 use super::selector::{Evaluation, Selector};
 use crate::QueryError;
 use crate::error::refuse;
@@ -34,8 +34,7 @@ pub(super) async fn compute(
     let mut piece = Piece::of_turn();
     for partition in &rows.partitions {
         view.enter_partition(partition);
-        let alone = gives_static_row_alone(partition).then_some(None);
-        for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
+        for row in partition.shown_rows() {
             let before = computed.byte_count();
             let bytes_max = room.answer_bytes_max();
             if row.into_iter().chain(&partition.static_row).any(Row::is_large) {

@@ -18,7 +18,7 @@ use super::paging::PagingState;
 use super::passed::{Tallies, too_many};
 use super::plan::{Limit, SelectPlan};
 use super::plan_selector::source_of;
-use super::rows::{RowView, gives_static_row_alone};
+use super::rows::RowView;
 use super::sort::sort;
 use super::spelled::Spelled;
 use super::virtual_read;
@@ -438,11 +438,10 @@ async fn passing(
     let mut passed = Vec::with_capacity(partitions.len());
     for mut partition in partitions {
         let mut kept = read::RowList::with_capacity(partition.rows.len());
-        let alone = gives_static_row_alone(&partition).then_some(None);
         let mut view = RowView::new(&plan.projection);
         view.enter_partition(&partition);
         let mut is_any = false;
-        for row in alone.into_iter().chain(partition.rows.iter().map(Some)) {
+        for row in partition.shown_rows() {
             view.enter_row(row);
             if filter.passes(&view, &mut scratch) {
                 is_any = true;

@@ -1,7 +1,7 @@
 //! A page of the result while it fills.
 
 use read::{PartitionRows, ReadPosition};
-use rows::{PartitionKey, Row};
+use rows::PartitionKey;
 
 use super::paging::PagingState;
 use super::rows::StoredRows;
@@ -23,7 +23,8 @@ pub(super) struct Page {
     pub(super) next: Option<PagingState>,
 }
 
-/// A page that takes rows until it has as many as were asked for.
+/// A page that takes rows until it has as many as were asked for: of what storage gave within its own limits, those
+/// that passed the filter.
 ///
 /// It never has more: `row_count` is at most what the page and LIMIT allow.
 pub(super) struct Filling {
@@ -53,7 +54,7 @@ impl Filling {
 
     /// Takes what there is room for, of each partition what is allowed.
     pub(super) fn take(&mut self, partitions: Vec<PartitionRows>) {
-        let row_count = partitions.iter().map(|partition| u64::from(rows_of(partition))).sum::<u64>();
+        let row_count = partitions.iter().map(|partition| u64::from(partition.row_count())).sum::<u64>();
         match u32::try_from(row_count) {
             Ok(row_count) if self.amounts.per_partition == u32::MAX && row_count <= self.missing() => {
                 self.take_all(partitions, row_count);
@@ -65,7 +66,7 @@ impl Filling {
     /// Takes partitions over without a look at each, as of most pages.
     fn take_all(&mut self, partitions: Vec<PartitionRows>, row_count: u32) {
         let Some(last) = partitions.last() else { return };
-        self.given = Some((last.key.clone(), self.given_by(&last.key).saturating_add(rows_of(last))));
+        self.given = Some((last.key.clone(), self.given_by(&last.key).saturating_add(last.row_count())));
         self.row_count += row_count;
         if self.rows.partitions.is_empty() {
             self.rows.partitions = partitions;
@@ -83,7 +84,7 @@ impl Filling {
             return;
         }
         partition.rows.truncate(allowed as usize);
-        let row_count = rows_of(&partition);
+        let row_count = partition.row_count();
         self.row_count += row_count;
         self.given = Some((partition.key.clone(), before.saturating_add(row_count)));
         self.join(partition);
@@ -115,19 +116,13 @@ impl Filling {
             left => left - self.row_count,
         };
         let next = match (self.rows.partitions.last(), self.given) {
-            (Some(last), Some((key, row_count))) if left > 0 => Some(PagingState {
-                left,
-                position: ReadPosition { key, clustering: last.rows.last().map(Row::clustering), row_count },
-            }),
+            (Some(last), Some((_, row_count))) if left > 0 => {
+                Some(PagingState { left, position: last.position(row_count) })
+            }
             _ => None,
         };
         Page { rows: self.rows, next }
     }
-}
-
-/// How many rows of an answer a partition is: one, if it has a static row alone.
-fn rows_of(partition: &PartitionRows) -> u32 {
-    u32::try_from(partition.rows.len().max(1)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -94,9 +94,9 @@ impl SelectPlan {
 
     /// About what these rows take: in memory, and what the answer has more of than is stored.
     pub(super) fn answer_bytes(&self, partitions: &[PartitionRows]) -> usize {
-        let row_count = |partition: &PartitionRows| partition.rows.len().max(1);
         let of = |partition: &PartitionRows| {
-            partition.memory_bytes() * self.repeats + row_count(partition) * self.bytes_between_cells()
+            let between = partition.row_count() as usize * self.bytes_between_cells();
+            partition.memory_bytes() * self.repeats + between
         };
         partitions.iter().map(of).sum()
     }

@@ -68,15 +68,9 @@ pub(crate) struct StoredRows {
     pub(crate) partitions: Vec<PartitionRows>,
 }
 
-/// Does a partition give a row although it holds none?
-pub(crate) fn gives_static_row_alone(partition: &PartitionRows) -> bool {
-    partition.rows.is_empty() && partition.static_row.is_some()
-}
-
 impl StoredRows {
     pub(crate) fn row_count(&self) -> usize {
-        let count = |p: &PartitionRows| if gives_static_row_alone(p) { 1 } else { p.rows.len() };
-        self.partitions.iter().map(count).sum()
+        self.partitions.iter().map(|partition| partition.row_count() as usize).sum()
     }
 
     /// About how many bytes the rows take in an answer.
@@ -85,7 +79,7 @@ impl StoredRows {
         let of_partition = |partition: &PartitionRows| {
             let lengths = 4 * projection.sources.len() + partition.key.bytes.len();
             let each = lengths + partition.static_row.as_ref().map_or(0, of_row);
-            partition.rows.len().max(1) * each + partition.rows.iter().map(of_row).sum::<usize>()
+            partition.row_count() as usize * each + partition.rows.iter().map(of_row).sum::<usize>()
         };
         self.partitions.iter().map(of_partition).sum()
     }
@@ -98,12 +92,7 @@ impl StoredRows {
         let mut view = RowView::without_regulars(projection);
         for partition in &self.partitions {
             view.enter_partition(partition);
-            if gives_static_row_alone(partition) {
-                view.write_in_order(None, sink);
-            }
-            for row in &partition.rows {
-                view.write_in_order(Some(row), sink);
-            }
+            partition.shown_rows().for_each(|row| view.write_in_order(row, sink));
         }
     }
 
@@ -111,14 +100,10 @@ impl StoredRows {
         let mut view = RowView::new(projection);
         for partition in &self.partitions {
             view.enter_partition(partition);
-            if gives_static_row_alone(partition) {
-                view.enter_row(None);
+            partition.shown_rows().for_each(|row| {
+                view.enter_row(row);
                 view.write(sink);
-            }
-            for row in &partition.rows {
-                view.enter_row(Some(row));
-                view.write(sink);
-            }
+            });
         }
     }
 }

@@ -22,7 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use read::{LivePage, LiveView, ReadCommand, ReadPage};
+use read::{LeftPage, LiveView, ReadCommand, ReadPage};
 use runtime::caught_in;
 use runtime::trace::{self, Trace};
 use table::{TableError, TableStore};
@@ -50,7 +50,7 @@ pub(super) struct LeftRead {
     /// A table that was dropped meanwhile is not read.
     pub(super) store: Weak<TableStore>,
     pub(super) command: ReadCommand,
-    pub(super) page: LivePage<()>,
+    pub(super) page: LeftPage,
     pub(super) progress: Progress<LiveView>,
     pub(super) lack: Lack,
     pub(super) room: RoomToRead,
