@@ -66,7 +66,7 @@ impl Reader<'_> {
                 true => virtual_read::PartitionOrder::Key,
                 false => virtual_read::PartitionOrder::Ring,
             };
-            return Ok(virtual_read::read(rows, command, order));
+            return Ok(virtual_read::read(rows, command, order).map_err(StorageError::from)?);
         }
         self.coordinator.read(command, self.consistency).await
     }

@@ -3,8 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use read::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
-use rows::{ClusteringComparator, PartitionKey};
+use read::{
+    Begun, LivePage, PartitionRows, Place, ReadCommand, ReadError, ReadPage, ReadTarget, RowConsumer,
+    TombstoneThresholds,
+};
+use rows::{ClusteringComparator, DeletionTime, PartitionKey, Slices};
 use schema::Table;
 use types::encoding;
 
@@ -18,7 +21,14 @@ pub(super) enum PartitionOrder {
 }
 
 /// Answers a command from all rows of a table.
-pub(super) fn read(mut all: Vec<PartitionRows>, command: &ReadCommand, order: PartitionOrder) -> ReadPage {
+///
+/// # Errors
+/// A row is too large for a page of its own.
+pub(super) fn read(
+    mut all: Vec<PartitionRows>,
+    command: &ReadCommand,
+    order: PartitionOrder,
+) -> Result<ReadPage, ReadError> {
     let comparator = ClusteringComparator::new(command.table.clustering_types().clone());
     let wanted: HashMap<&[u8], usize> = match &command.target {
         ReadTarget::Keys(keys) => keys.iter().enumerate().map(|(place, key)| (&*key.bytes, place)).collect(),
@@ -38,56 +48,47 @@ pub(super) fn read(mut all: Vec<PartitionRows>, command: &ReadCommand, order: Pa
     if let Some(position) = &command.resume {
         all.retain(|partition| compare(&partition.key, &position.key).is_ge());
     }
-    let mut page = ReadPage::default();
-    let mut left = command.limits.row_count as usize;
-    for mut partition in all {
-        sort_rows(&mut partition, command, &comparator);
-        let mut given = 0;
-        if let Some(position) = command.resume.as_ref().filter(|position| position.key == partition.key) {
-            let Some(last) = &position.clustering else { continue };
-            given = position.row_count;
-            partition.rows.retain(|row| {
-                let order = comparator.compare_encoded(row.encoded_clustering(), last.as_encoded());
-                if command.reversed { order.is_lt() } else { order.is_gt() }
-            });
-            if partition.rows.is_empty() {
-                continue;
-            }
-        }
-        partition.rows.truncate(command.limits.rows_per_partition.saturating_sub(given) as usize);
-        let is_static_alone = partition.rows.is_empty();
-        if is_static_alone && (partition.static_row.is_none() || given > 0) {
-            continue;
-        }
-        if left == 0 {
-            page.next =
-                page.partitions.last().map(|last: &PartitionRows| position_after(last, &command.resume));
-            return page;
-        }
-        let was = partition.rows.len();
-        partition.rows.truncate(left);
-        let cut = was > partition.rows.len();
-        left -= partition.rows.len().max(1).min(left);
-        page.partitions.push(partition);
-        if cut {
-            page.next = page.partitions.last().map(|last| position_after(last, &command.resume));
-            return page;
+    let mut page = LivePage::new(command, TombstoneThresholds::NONE);
+    for partition in all {
+        if give(partition, command, &comparator, &mut page)? {
+            break;
         }
     }
-    page
+    Ok(page.finish())
 }
 
-fn position_after(partition: &PartitionRows, resume: &Option<ReadPosition>) -> ReadPosition {
-    let before = resume
-        .as_ref()
-        .filter(|position| position.key == partition.key)
-        .map_or(0, |position| position.row_count);
-    let given = u32::try_from(partition.rows.len()).unwrap_or(u32::MAX);
-    ReadPosition {
-        key: partition.key.clone(),
-        clustering: partition.rows.last().map(rows::Row::clustering),
-        row_count: before.saturating_add(given),
+/// Gives what is asked for of a partition to the page; is that full by it?
+fn give(
+    mut partition: PartitionRows,
+    command: &ReadCommand,
+    comparator: &ClusteringComparator,
+    page: &mut LivePage<'_>,
+) -> Result<bool, ReadError> {
+    let resume = command.resume.as_ref().filter(|position| position.key == partition.key);
+    let slices = match resume.map(|position| &position.clustering) {
+        None => command.slices.clone(),
+        Some(Some(last)) => command.slices.after(last, command.reversed, comparator),
+        // It gave its static row alone.
+        Some(None) => return Ok(false),
+    };
+    sort_rows(&mut partition, &slices, command.reversed, comparator);
+    let PartitionRows { key, static_row, rows } = partition;
+    let static_row = static_row.map(|row| page.see(Place::Key(&key), row)).transpose()?.flatten();
+    let resumed = command.resumed_in(&key);
+    if !page.begin(Begun { key, deletion: DeletionTime::LIVE, static_row, resumed })? {
+        return Ok(true);
     }
+    for row in rows {
+        if !page.wants_more() {
+            break;
+        }
+        if let Some(row) = page.see(Place::Begun, row)?
+            && page.take_row(row)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(page.end())
 }
 
 /// By the first part of the key, then by the second, and so on.
@@ -119,10 +120,16 @@ fn merge_partitions(all: &mut Vec<PartitionRows>) {
     *all = merged;
 }
 
-fn sort_rows(partition: &mut PartitionRows, command: &ReadCommand, comparator: &ClusteringComparator) {
+/// Brings the rows that are asked for in the order asked for.
+fn sort_rows(
+    partition: &mut PartitionRows,
+    slices: &Slices,
+    reversed: bool,
+    comparator: &ClusteringComparator,
+) {
     partition.rows.sort_by(|a, b| comparator.compare_encoded(a.encoded_clustering(), b.encoded_clustering()));
-    if !command.slices.is_all() {
-        let slices = command.slices.as_slice();
+    if !slices.is_all() {
+        let slices = slices.as_slice();
         partition.rows.retain(|row| {
             // Slices are in order and apart: a row is in the last that begins before it, or in none.
             let clustering = row.clustering();
@@ -131,7 +138,7 @@ fn sort_rows(partition: &mut PartitionRows, command: &ReadCommand, comparator: &
             begun.checked_sub(1).is_some_and(|last| slices[last].contains(comparator, &clustering))
         });
     }
-    if command.reversed {
+    if reversed {
         partition.rows.reverse();
     }
 }
