@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use read::{ReadCommand, ReadTarget};
 use rows::{
-    Bound, BoundKind, CellRef, Clustering, ClusteringComparator, DeletionTime, Liveness, MutationBuilder,
-    RingRange, Row, RowBuilder, Slice, Slices,
+    Bound, BoundKind, CellRef, Clustering, ClusteringComparator, ColumnData, DeletionTime, Liveness,
+    MutationBuilder, RingRange, Row, RowBuilder, Slice, Slices,
 };
 use runtime::MemoryDisk;
-use schema::Table;
+use schema::{ColumnKind, Table, TableBuilder};
 use storage::{PointReads, ShardHandle, StorageError, TableError};
+use types::CqlType;
 
 use crate::given::*;
 
@@ -239,6 +240,43 @@ fn a_lone_row_is_read_by_key_as_by_its_token() {
                 }
             }
             shard.flush(table.id()).await.expect("flushes");
+        }
+    });
+}
+
+/// The keys of a map stand in the order of their type; as bytes -1 comes behind 1. A statement that saw the table before
+/// it had the map merged what rows have of it in the wrong order, and gave keys twice.
+#[test]
+fn versions_are_merged_by_the_table_as_it_is_for_a_statement_that_saw_it_before_too() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        let table = named("alone");
+        let m = table.column("m").expect("a column").id;
+        let put = |keys: &[i32], timestamp| {
+            let paths: Vec<[u8; 4]> = keys.iter().map(|key| key.to_be_bytes()).collect();
+            let cells = paths.iter().map(|path| CellRef::live(timestamp, b"v").with_path(path));
+            let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
+            row.complex(m, DeletionTime::LIVE, cells);
+            let mut mutation = MutationBuilder::new(table.id(), key(1));
+            mutation.row(row.finish());
+            mutation.finish()
+        };
+        node.write(1, put(&[-1, 1], 1)).await.expect("writes");
+        node.shard(0).flush(table.id()).await.expect("flushes");
+        node.write(1, put(&[1], 2)).await.expect("writes");
+        let before = TableBuilder::new(table.id(), "k", "alone").column(
+            "pk",
+            ColumnKind::PartitionKey(0),
+            CqlType::Int,
+        );
+        let before = Arc::new(before.build().expect("a sound table"));
+        for target in [ReadTarget::Keys(vec![key(1)]), ReadTarget::Range(RingRange::ALL)] {
+            let page = node.shard(0).read(&command(&before, target.clone())).await.expect("reads");
+            let Some(ColumnData::Complex(map)) = page.partitions[0].rows[0].column(m) else {
+                panic!("{page:?}")
+            };
+            let keys: Vec<&[u8]> = map.cells().map(|cell| cell.path).collect();
+            assert_eq!(keys, [&(-1i32).to_be_bytes()[..], &1i32.to_be_bytes()], "{target:?}");
         }
     });
 }
