@@ -4,12 +4,13 @@ use read::{PartitionRows, ReadPosition};
 use rows::Row;
 use runtime::Piece;
 
+use super::cells::RowView;
 use super::compute::write_row;
 use super::execute::{Next, Scan};
 use super::page::Amounts;
 use super::paging::PagingState;
 use super::plan::SelectPlan;
-use super::rows::{ComputedRows, RowView};
+use super::rows::ComputedRows;
 use super::selector::Evaluation;
 use crate::QueryError;
 use crate::functions::AggregateState;

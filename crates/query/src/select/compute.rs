@@ -8,8 +8,9 @@ use runtime::{Io, Piece, Runtime};
 use types::CqlType;
 
 use super::aggregate::one_row;
+use super::cells::RowView;
 use super::plan::SelectPlan;
-use super::rows::{ComputedRows, RowView, StoredRows};
+use super::rows::{ComputedRows, StoredRows};
 use super::selector::{Evaluation, Selector};
 use crate::QueryError;
 use crate::error::refuse;

@@ -12,13 +12,13 @@ use schema::ColumnKind;
 use storage::StorageError;
 
 use super::aggregate::Groups;
+use super::cells::RowView;
 use super::compute::compute;
 use super::page::{Amounts, Filling, Page};
 use super::paging::PagingState;
 use super::passed::{Tallies, too_many};
 use super::plan::{Limit, SelectPlan};
 use super::plan_selector::source_of;
-use super::rows::RowView;
 use super::sort::sort;
 use super::spelled::Spelled;
 use super::virtual_read;

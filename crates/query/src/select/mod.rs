@@ -10,6 +10,7 @@
 //! A SELECT of one row by its key has a shorter way beside this one, [`crate::point`].
 
 mod aggregate;
+mod cells;
 mod compute;
 mod execute;
 mod page;
@@ -24,7 +25,8 @@ mod sort;
 mod spelled;
 mod virtual_read;
 
+pub(crate) use cells::RowView;
 pub(crate) use execute::{Reader, execute};
 pub(crate) use plan::{SelectPlan, plan};
 pub use point::PointRow;
-pub(crate) use rows::{ComputedRows, Projection, RowView, Source, StoredRows};
+pub(crate) use rows::{ComputedRows, Projection, Source, StoredRows};

@@ -1,10 +1,11 @@
 //! SELECT of one row by its key: which plans are such, and how the row is shown. See [`crate::point`].
 
-use rows::{RowInPlace, RowValues};
+use rows::RowInPlace;
 use types::CqlType;
 
+use super::cells::{InPlace, RowHead, Writing};
 use super::plan::{Limit, SelectPlan};
-use super::rows::{Projection, Source, write_single_row};
+use super::rows::Projection;
 use crate::catalog::Home;
 use crate::response::RowSink;
 
@@ -26,31 +27,12 @@ impl PointRow<'_> {
     pub fn write(&self, sink: &mut impl RowSink) -> usize {
         let Some(row) = self.row else { return 0 };
         sink.expect(self.byte_count());
+        let (head, mut writing) = (RowHead::of_key(self.projection, self.key), Writing::default());
         match row {
-            RowInPlace::Encoded(row) => write_single_row(self.projection, self.key, row, sink),
-            RowInPlace::Values(values) => self.write_values(values, sink),
+            RowInPlace::Encoded(row) => writing.write_encoded(&head, Some(row), sink),
+            RowInPlace::Values(values) => writing.write(&head, &mut InPlace::new(values), sink),
         }
         1
-    }
-
-    fn write_values(&self, values: &RowValues<'_>, sink: &mut impl RowSink) {
-        let mut behind = values;
-        for source in &self.projection.sources {
-            let Source::Regular(index) = source else {
-                // Such a table has no other columns.
-                sink.cell(Some(self.key));
-                continue;
-            };
-            let wanted = self.projection.regular_columns[*index].id;
-            // Most often it is the next one.
-            let is_next = behind.first().is_some_and(|(id, _)| *id == wanted);
-            let place = match is_next {
-                true => Some(values.len() - behind.len()),
-                false => values.binary_search_by_key(&wanted, |(id, _)| *id).ok(),
-            };
-            sink.cell(place.map(|place| values[place].1));
-            behind = place.map_or(behind, |place| &values[place + 1..]);
-        }
     }
 }
 

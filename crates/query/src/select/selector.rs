@@ -8,7 +8,8 @@ use rows::{CellRef, ColumnData};
 use types::CqlType;
 use types::encoding::{self, Fields, Parts};
 
-use super::rows::{RowView, Source};
+use super::cells::RowView;
+use super::rows::Source;
 use crate::QueryError;
 use crate::error::refuse;
 use crate::functions::{AggregateFunction, AggregateState, ScalarFunction};
