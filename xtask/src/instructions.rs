@@ -1,9 +1,11 @@
 //! `cargo xtask instructions`: what a request costs, in instructions that the server's process executes.
 //!
 //! A node with one shard runs under `callgrind` (valgrind), which counts. It is filled uncounted; then
-//! `lab/load drive` keeps 64 requests in flight on each of 4 connections for some seconds, and what was counted
-//! meanwhile is divided by the reads and writes that the node's metrics tell. Two runs of one binary differ by a
-//! few in a thousand, on a busy machine too; so a binary can be held against another (`--against`) by the percent.
+//! `lab/load drive` keeps 16 requests in flight on each of 4 connections for some seconds, and what was counted
+//! meanwhile is divided by the reads and writes that the node's metrics tell. Sixteen are done in one turn: of more, a
+//! turn that valgrind makes fifty times longer would leave some over at its end, and copy them. Two runs of one binary
+//! differ by a few in a thousand, on a busy machine too; so a binary can be held against another (`--against`) by the
+//! percent.
 
 use std::path::Path;
 use std::process::Command;
@@ -74,7 +76,7 @@ fn count(plan: &Plan, binary: &Path, statement: &str) -> Result<f64, Failure> {
     let before = operations(&node)?;
     counting(&node, "on")?;
     let seconds = format!("seconds={}", plan.seconds);
-    loaded(&["drive", &port, &statement, &rows, "warmup=0", &seconds])?;
+    loaded(&["drive", &port, &statement, &rows, "warmup=0", "window=16", &seconds])?;
     counting(&node, "off")?;
     let operations = operations(&node)? - before;
     node.stop()?;
