@@ -384,3 +384,9 @@ proptest! {
         check(seed);
     }
 }
+
+/// There a static row lies in other chunks than the head of its partition, and [`OneChunk`] has room for one.
+#[test]
+fn a_static_row_is_read_whatever_its_chunks_push_out() {
+    check(17_202_575_869_392_039_945);
+}

@@ -22,7 +22,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rows::{
-    Bound, PartitionHeader, PartitionKey, RingPlace, RingRange, Slices, Step, Unfiltered, UnfilteredCursor,
+    Bound, DeletionTime, PartitionHeader, PartitionKey, RingPlace, RingRange, Row, Slices, Step, Unfiltered,
+    UnfilteredCursor,
 };
 use stdx::cursor::Cursor;
 use types::byte_comparable::{self, ClusteringBoundKind};
@@ -98,9 +99,21 @@ enum State {
         start: u64,
     },
     Open(RowIndexPlace),
+    /// The partition is known, and has a static row that is to be read. By itself: were a chunk of it to be waited for
+    /// together with those of the partition's head, a cache of few chunks would lose the one for the other, for ever.
+    Static(Opened),
     Forward(Forward),
     Reversed(Reversed),
     End,
+}
+
+/// A partition whose key and deletion were read.
+#[derive(Clone, Debug)]
+struct Opened {
+    key: PartitionKey,
+    deletion: DeletionTime,
+    /// With the place of the static row, if there is one, as that of the first item.
+    place: Place,
 }
 
 /// An entry of Index.
@@ -219,6 +232,10 @@ impl<S: ChunkSource> FileCursor<S> {
             State::Open(place) => {
                 let place = *place;
                 return Ok(self.open(place)?.map(Step::Header));
+            }
+            State::Static(opened) => {
+                let opened = opened.clone();
+                return Ok(Some(Step::Header(self.read_static(opened)?)));
             }
             State::Forward(forward) => {
                 let step = forward.step(&mut self.chunks, &mut self.items, &self.slices)?;
@@ -362,7 +379,7 @@ impl<S: ChunkSource> FileCursor<S> {
         Ok(State::Open(RowIndexPlace { start, rows: RowIndex::Blocks(blocks) }))
     }
 
-    /// Reads key, deletion and static row. `None` when the partition is not asked for.
+    /// Reads key and deletion. `None` when the partition is not asked for, or has a static row to be read next.
     fn open(&mut self, place: RowIndexPlace) -> Attempt<Option<PartitionHeader>> {
         let file = Arc::clone(self.chunks.file());
         let known = match &self.which {
@@ -370,7 +387,7 @@ impl<S: ChunkSource> FileCursor<S> {
             Which::Range { .. } => None,
         };
         let decoder = &mut self.items.decoder;
-        let (key, deletion, mut position) = self.chunks.parse(Component::Data, place.start, |bytes| {
+        let (key, deletion, rows_start) = self.chunks.parse(Component::Data, place.start, |bytes| {
             let mut input = Cursor::new(bytes);
             let (key_bytes, deletion) = read_partition_head(file.descriptor().version, &mut input)?;
             let key = match &known {
@@ -392,18 +409,26 @@ impl<S: ChunkSource> FileCursor<S> {
             self.state = state;
             return Ok(None);
         }
-        let mut static_row = None;
-        if !file.layout().statics.list.is_empty() {
-            let head = self.items.head(&mut self.chunks, position, true)?;
-            if head.kind != HeadKind::Row {
-                let what = "no static row where there must be one";
-                return Err(file.damaged(Component::Data, position, what).into());
-            }
-            static_row = self.items.row(&mut self.chunks, position, &head, true)?;
-            position += head.item_bytes;
+        let opened =
+            Opened { key, deletion, place: Place { start: place.start, rows: place.rows, rows_start } };
+        if file.layout().statics.list.is_empty() {
+            return Ok(Some(self.enter(opened, None)));
         }
-        self.enter(&key, Place { start: place.start, rows: place.rows, rows_start: position });
-        Ok(Some(PartitionHeader { key, deletion, static_row }))
+        self.state = State::Static(opened);
+        Ok(None)
+    }
+
+    /// Reads the static row of a partition.
+    fn read_static(&mut self, mut opened: Opened) -> Attempt<PartitionHeader> {
+        let position = opened.place.rows_start;
+        let head = self.items.head(&mut self.chunks, position, true)?;
+        if head.kind != HeadKind::Row {
+            let what = "no static row where there must be one";
+            return Err(self.chunks.file().damaged(Component::Data, position, what).into());
+        }
+        let static_row = self.items.row(&mut self.chunks, position, &head, true)?;
+        opened.place.rows_start += head.item_bytes;
+        Ok(self.enter(opened, static_row))
     }
 
     /// What to do instead of reading a partition that is not in the range of a scan.
@@ -427,7 +452,8 @@ impl<S: ChunkSource> FileCursor<S> {
     }
 
     /// Begins to read the rows.
-    fn enter(&mut self, key: &PartitionKey, place: Place) {
+    fn enter(&mut self, opened: Opened, static_row: Option<Row>) -> PartitionHeader {
+        let Opened { key, deletion, place } = opened;
         let reversed = match &mut self.which {
             Which::One { reversed, .. } => *reversed,
             Which::Range { last_key, .. } => {
@@ -440,6 +466,7 @@ impl<S: ChunkSource> FileCursor<S> {
         } else {
             State::Forward(Forward::new(place))
         };
+        PartitionHeader { key, deletion, static_row }
     }
 
     fn after(&mut self, step: PartitionStep) -> Option<Step<FileNeed>> {
