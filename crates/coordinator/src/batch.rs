@@ -23,6 +23,7 @@ use schema::{ColumnId, Table};
 use storage::Shard;
 use uuid::Uuid;
 
+use crate::admission::Admitted;
 use crate::{Consistency, Coordinator, CoordinatorError};
 
 /// Largest batch that is kept whole: half of what one record may be in a log segment of the usual 32 MiB. Where
@@ -50,14 +51,14 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        self.admit_all(&mutations, consistency)?;
+        let admitted = self.admit_all(&mutations, consistency)?;
         let tokens = mutations.iter().map(|mutation| mutation.key.token);
         let is_one_shard = mutations.is_empty() || self.owners().of_all(tokens).is_some();
         if is_one_shard || self.has_planted(Plant::BatchUnrecorded) {
-            return self.write_to_owners(mutations).await;
+            return self.write_to_owners(admitted, mutations).await;
         }
         let coordinator = self.clone();
-        let work = async move { LoggedBatch::new(coordinator, mutations)?.write().await };
+        let work = async move { LoggedBatch::new(coordinator, admitted, mutations)?.write().await };
         let work = trace::carry(trace::current(), work);
         runtime::spawn_local("logged batch", work).await?
     }
@@ -75,6 +76,7 @@ impl Coordinator {
         let mut count = 0;
         let (table, all) = (Arc::clone(&log.table), ReadTarget::Range(RingRange::ALL));
         let mut command = ReadCommand::new(table, all, self.now_seconds());
+        let admitted = Admitted::as_recorded();
         loop {
             let page = self.read(&command, Consistency::One).await?;
             for batch in &page.partitions {
@@ -82,9 +84,9 @@ impl Coordinator {
                 match Uuid::from_slice(&batch.key.bytes) {
                     Ok(id) => {
                         let (coordinator, log) = (self.clone(), log.clone());
-                        LoggedBatch { coordinator, log, id, mutations }.finish_known().await?;
+                        LoggedBatch { coordinator, admitted, log, id, mutations }.finish_known().await?;
                     }
-                    Err(_) => self.write_to_owners(known_of(self, &mutations)).await?,
+                    Err(_) => self.write_to_owners(admitted, known_of(self, &mutations)).await?,
                 }
                 count += 1;
             }
@@ -99,15 +101,20 @@ impl Coordinator {
 /// A batch over several shards, and its row in `system.batches`.
 struct LoggedBatch {
     coordinator: Coordinator,
+    admitted: Admitted,
     log: BatchLog,
     id: Uuid,
     mutations: Vec<Mutation>,
 }
 
 impl LoggedBatch {
-    fn new(coordinator: Coordinator, mutations: Vec<Mutation>) -> Result<Self, CoordinatorError> {
+    fn new(
+        coordinator: Coordinator,
+        admitted: Admitted,
+        mutations: Vec<Mutation>,
+    ) -> Result<Self, CoordinatorError> {
         let (log, id) = (BatchLog::of(&coordinator)?, coordinator.time_uuid());
-        Ok(LoggedBatch { coordinator, log, id, mutations })
+        Ok(LoggedBatch { coordinator, admitted, log, id, mutations })
     }
 
     /// Steps 2 and 3. What could not be finished goes on behind the answer.
@@ -117,7 +124,7 @@ impl LoggedBatch {
         let record = self.log.record(self.id, &self.mutations, coordinator.next_timestamp())?;
         let owner = coordinator.owners().of(record.key.token);
         let write = move |shard: Rc<Shard>| async move { shard.write_synced(&[record]).await };
-        coordinator.shard.on(owner, write).await??;
+        coordinator.shards_for(self.admitted).on(owner, write).await??;
         let written = self.finish(&self.mutations).await;
         if let Err(error) = &written {
             tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
@@ -129,14 +136,14 @@ impl LoggedBatch {
     /// Step 3.
     async fn finish(&self, mutations: &[Mutation]) -> Result<(), CoordinatorError> {
         let coordinator = &self.coordinator;
-        coordinator.write_to_owners(mutations.to_vec()).await?;
+        coordinator.write_to_owners(self.admitted, mutations.to_vec()).await?;
         let owners: BTreeSet<usize> =
             mutations.iter().map(|mutation| coordinator.owners().of(mutation.key.token)).collect();
         for owner in owners {
-            coordinator.shard.on_when_free(owner, |shard| async move { shard.settle().await }).await??;
+            coordinator.shard().on_when_free(owner, |shard| async move { shard.settle().await }).await??;
         }
         let removal = self.log.removal(self.id, coordinator.next_timestamp(), coordinator.now_seconds());
-        coordinator.write_to_owners(vec![removal]).await
+        coordinator.write_to_owners(self.admitted, vec![removal]).await
     }
 
     /// Step 3, of what is left of the batch now.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use cluster::MetadataLog;
 use runtime::{Io, Plant, Runtime};
-use schema::{Schema, TableId};
+use schema::Schema;
 use storage::ShardHandle;
 use uuid::Uuid;
 
-use crate::{Consistency, CoordinatorError, Owners};
+use crate::Owners;
 
 /// What the coordinators of all shards of a node share; asked for schema changes and truncations only.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl Node {
 #[derive(Clone)]
 pub struct Coordinator {
     pub(crate) node: Node,
-    pub(crate) shard: ShardHandle,
+    shard: ShardHandle,
 }
 
 impl Coordinator {
@@ -39,6 +39,7 @@ impl Coordinator {
     }
 
     /// The way to all shards, for work that is not a read or a write.
+    #[inline]
     pub fn shard(&self) -> &ShardHandle {
         &self.shard
     }
@@ -82,17 +83,6 @@ impl Coordinator {
     pub fn time_uuid(&self) -> Uuid {
         let runtime = self.runtime();
         runtime.random.uuid_v1(&*runtime.clock)
-    }
-
-    /// Can a table be read and written with that consistency? The one check of levels: no read or write goes to a
-    /// shard without it.
-    ///
-    /// # Errors
-    /// `Unavailable`.
-    pub fn admit(&self, table: TableId, consistency: Consistency) -> Result<(), CoordinatorError> {
-        // Of a local keyspace there is one replica.
-        let of_table = |schema: &Schema| schema.replication_factor(table).unwrap_or(1);
-        consistency.check(|| self.shard.local().with_schema(of_table))
     }
 
     /// Is a plan that was made at that epoch of the schema still up to date on this shard?

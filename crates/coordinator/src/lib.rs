@@ -5,23 +5,25 @@
 //!
 //! | a reader asks | file |
 //! |---|---|
-//! | what can be asked? is a level admitted? | `handle.rs` |
+//! | what can be asked? | `handle.rs` |
+//! | is a level admitted? | `admission.rs` |
 //! | which shard owns what? what goes there together? | `owners.rs` |
-//! | how does a write reach its shards? | `write.rs` |
+//! | how is one row read or written without waiting? | `plain.rs` |
+//! | how does a full write reach its shards? | `write.rs` |
 //! | how is a logged batch atomic over shards? | `batch.rs` |
 //! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
-//! | how is one row read or written without waiting? | `point.rs` |
 //! | how does a schema change come into force? | `schema_change.rs` |
 //! | how is a table emptied on all shards or none? | `truncate.rs` |
 
+mod admission;
 mod assemble;
 mod batch;
 mod consistency;
 mod error;
 mod handle;
 mod owners;
-mod point;
+mod plain;
 mod range;
 mod read;
 mod schema_change;
@@ -31,4 +33,5 @@ mod write;
 pub use consistency::Consistency;
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};
-pub use owners::{Batch, Owners, batches};
+pub use owners::{Batches, Owners};
+pub use plain::{PlainRead, PlainWrite, RowQuery, ShownRow};

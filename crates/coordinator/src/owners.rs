@@ -1,7 +1,8 @@
 //! Which shard owns what, and what goes to the same shard together.
 
 use smallvec::SmallVec;
-use storage::Shards;
+use stdx::index_set::IndexSet;
+use storage::{KEYS_TOGETHER, Shards};
 use types::Token;
 
 /// The shards of the node as owners of the ring: where a request goes, whichever way it takes.
@@ -9,7 +10,11 @@ use types::Token;
 pub struct Owners<'s>(pub(crate) &'s Shards);
 
 /// Of things that are at most as many as are done in one go, indexes of those that go to a shard together.
-pub type Batch = SmallVec<[usize; storage::KEYS_TOGETHER]>;
+pub(crate) type Batch = SmallVec<[usize; KEYS_TOGETHER]>;
+
+/// Plain requests that are left, batch by batch, each by its index among those that were given.
+pub type Batches = SmallVec<[IndexSet; 2]>;
+const _: () = assert!(KEYS_TOGETHER <= IndexSet::END, "each has its index in a set");
 
 impl Owners<'_> {
     /// How many there are.
@@ -48,9 +53,9 @@ impl Owners<'_> {
 /// Puts together those of a few things that go to the same shard in one go, in their order. Takes no memory.
 ///
 /// # Panics
-/// When they are more than [`storage::KEYS_TOGETHER`].
-pub fn batches<T>(things: &[T], goes_with: impl Fn(&T, &T) -> bool) -> impl Iterator<Item = Batch> {
-    assert!(things.len() <= storage::KEYS_TOGETHER, "no more than are done in one go");
+/// When they are more than [`KEYS_TOGETHER`].
+pub(crate) fn batches<T>(things: &[T], goes_with: impl Fn(&T, &T) -> bool) -> impl Iterator<Item = Batch> {
+    assert!(things.len() <= KEYS_TOGETHER, "no more than are done in one go");
     let mut left: Batch = (0..things.len()).collect();
     std::iter::from_fn(move || {
         let first = &things[*left.first()?];

@@ -17,6 +17,7 @@ use rows::RingRange;
 use storage::StorageError;
 use types::Token;
 
+use crate::admission::Admitted;
 use crate::assemble::Order;
 use crate::read::Parts;
 use crate::{Coordinator, CoordinatorError};
@@ -39,10 +40,10 @@ impl<'c> RangeRead<'c> {
         RangeRead { coordinator, command, range }
     }
 
-    pub(crate) async fn read(self) -> Result<ReadPage, CoordinatorError> {
+    pub(crate) async fn read(self, admitted: Admitted) -> Result<ReadPage, CoordinatorError> {
         let RangeRead { coordinator, command, range } = self;
-        let sharding = coordinator.shard.shards().sharding();
-        let local = coordinator.shard.local();
+        let sharding = coordinator.shard().shards().sharding();
+        let local = coordinator.shard().local();
         let here = local.table(command.table.id()).map_or(0, |table| table.partition_count_estimate());
         let partition_count = u128::from(here) * sharding.shard_count() as u128;
         let resumed = command.resume.as_ref().map(|position| position.key.token);
@@ -62,7 +63,7 @@ impl<'c> RangeRead<'c> {
             let limits = ReadLimits { row_count: missing, ..limits };
             let target = ReadTarget::Range(range.cut(first, last));
             let whole = ReadCommand { target, limits, ..command.clone() };
-            let read = match read_stretch(coordinator, whole, (first, last), share).await {
+            let read = match read_stretch(coordinator, admitted, whole, (first, last), share).await {
                 Err(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) if given.bytes > 0 => {
                     page.next = end_after(&page);
                     return Ok(page);
@@ -92,20 +93,21 @@ impl<'c> RangeRead<'c> {
 
 async fn read_stretch(
     coordinator: &Coordinator,
+    admitted: Admitted,
     whole: ReadCommand,
     (first, last): (Token, Token),
     share: u32,
 ) -> Result<ReadPage, CoordinatorError> {
-    let owners: Vec<usize> = coordinator.shard.shards().sharding().shards_within(first, last).collect();
+    let owners: Vec<usize> = coordinator.shard().shards().sharding().shards_within(first, last).collect();
     if let [owner] = *owners {
-        return coordinator.read_from(owner, &whole).await;
+        return coordinator.read_from(admitted, owner, &whole).await;
     }
     let part = |owner| {
         let limits = ReadLimits { row_count: share, ..whole.limits };
         (owner, ReadCommand { limits, ..whole.clone() })
     };
     let parts = owners.into_iter().map(part).collect();
-    Parts::new(coordinator, &whole, parts).read(Order::Ring).await
+    Parts::new(coordinator, &whole, parts).read(admitted, Order::Ring).await
 }
 
 /// Where a page goes on that ends with its last partition.

@@ -6,6 +6,7 @@ use rows::PartitionKey;
 use runtime::trace;
 use storage::StorageError;
 
+use crate::admission::Admitted;
 use crate::assemble::{Order, assemble};
 use crate::range::RangeRead;
 use crate::{Consistency, Coordinator, CoordinatorError, Owners};
@@ -20,36 +21,37 @@ impl Coordinator {
         command: &ReadCommand,
         consistency: Consistency,
     ) -> Result<ReadPage, CoordinatorError> {
-        self.admit(command.table.id(), consistency)?;
+        let admitted = self.admit(command.table.id(), consistency)?;
         match &command.target {
             ReadTarget::Keys(keys) if keys.len() == 1 => {
                 let owner = self.owners().of(keys[0].token);
-                self.read_from(owner, command).await
+                self.read_from(admitted, owner, command).await
             }
             ReadTarget::Keys(keys) => {
                 let keys = rest(keys, command);
                 let order = Order::Keys(keys.clone());
                 let parts = keys_by_owner(self.owners(), command, keys);
-                Box::pin(Parts::new(self, command, parts).read(order)).await
+                Box::pin(Parts::new(self, command, parts).read(admitted, order)).await
             }
-            ReadTarget::Range(_) if self.owners().count() == 1 => self.read_from(0, command).await,
+            ReadTarget::Range(_) if self.owners().count() == 1 => self.read_from(admitted, 0, command).await,
             // Boxed, so that reads by key need no room for it.
-            ReadTarget::Range(range) => Box::pin(RangeRead::new(self, command, range).read()).await,
+            ReadTarget::Range(range) => Box::pin(RangeRead::new(self, command, range).read(admitted)).await,
         }
     }
 
     pub(crate) async fn read_from(
         &self,
+        admitted: Admitted,
         owner: usize,
         command: &ReadCommand,
     ) -> Result<ReadPage, CoordinatorError> {
-        let page = self.shard.read(owner, command).await;
+        let page = self.shards_for(admitted).read(owner, command).await;
         if !self.is_behind(&page) {
             return Ok(page?);
         }
         // Boxed, so that the many reads that are not behind need no room for it.
         Box::pin(self.give_schema(owner, self.schema())).await?;
-        Ok(Box::pin(self.shard.read(owner, command)).await?)
+        Ok(Box::pin(self.shards_for(admitted).read(owner, command)).await?)
     }
 }
 
@@ -73,18 +75,19 @@ impl<'c> Parts<'c> {
             part.limits.bytes_max /= part_count;
             part.limits.bytes = part.limits.bytes.min(part.limits.bytes_max);
         }
-        let here = coordinator.shard.local().index();
+        let here = coordinator.shard().local().index();
         parts.sort_by_key(|(owner, _)| *owner == here);
         Parts { coordinator, command, parts }
     }
 
     /// Reads all of them at once, and puts them together.
-    pub(crate) async fn read(self, order: Order) -> Result<ReadPage, CoordinatorError> {
+    pub(crate) async fn read(self, admitted: Admitted, order: Order) -> Result<ReadPage, CoordinatorError> {
         let part_count = self.parts.len();
         trace::note(|| format!("Submitting reads to {part_count} shards"));
         let coordinator = self.coordinator;
         let reads = self.parts.into_iter();
-        let reads = reads.map(|(owner, part)| async move { coordinator.read_from(owner, &part).await });
+        let reads =
+            reads.map(|(owner, part)| async move { coordinator.read_from(admitted, owner, &part).await });
         let mut pages = Vec::new();
         for page in join_all(reads).await {
             pages.push(page.map_err(|error| of_all(error, part_count))?);

@@ -38,7 +38,7 @@ impl Coordinator {
         schema: Arc<Schema>,
     ) -> Result<(), CoordinatorError> {
         let take = move |shard: Rc<Shard>| async move { shard.take_schema(schema).await };
-        Ok(self.shard.on_when_free(owner, take).await??)
+        Ok(self.shard().on_when_free(owner, take).await??)
     }
 }
 
@@ -55,7 +55,7 @@ impl SchemaChange {
         let SchemaChange { coordinator, change, based_on } = self;
         let metadata = Arc::clone(&coordinator.node.metadata).lock_owned().await;
         coordinator.runtime().failsafe.check().map_err(StorageError::from)?;
-        let io = coordinator.shard.local().runtime().io.clone();
+        let io = coordinator.shard().local().runtime().io.clone();
         // The lock goes with the work, so that a change never overlaps another, and comes back with it.
         let (metadata, schema) = io
             .run(move || {
@@ -65,11 +65,11 @@ impl SchemaChange {
             })
             .await;
         if let Err(MetadataError::Disk { source, .. }) = &schema {
-            coordinator.shard.shards().health().note_schema(source);
+            coordinator.shard().shards().health().note_schema(source);
         }
         let schema = schema?;
         let mut result = Ok(());
-        for shard in 0..coordinator.shard.shards().count() {
+        for shard in 0..coordinator.shard().shards().count() {
             result = result.and(coordinator.give_schema(shard, Arc::clone(&schema)).await);
         }
         drop(metadata);

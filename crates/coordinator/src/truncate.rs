@@ -60,9 +60,9 @@ impl Coordinator {
     /// # Errors
     /// The table can not be emptied; the node must not serve.
     pub async fn finish_truncation(&self) -> Result<(), CoordinatorError> {
-        let Some(table) = self.shard.local().truncation_note().read().await? else { return Ok(()) };
+        let Some(table) = self.shard().local().truncation_note().read().await? else { return Ok(()) };
         if self.has_planted(Plant::TruncationForgotten) {
-            return Ok(self.shard.local().truncation_note().forget().await?);
+            return Ok(self.shard().local().truncation_note().forget().await?);
         }
         tracing::info!(table = %table.0, "a truncation that was cut off is finished");
         Truncation { coordinator: self.clone(), table }.finish().await
@@ -115,7 +115,7 @@ impl Truncation {
     }
 
     fn local(&self) -> &Rc<Shard> {
-        self.coordinator.shard.local()
+        self.coordinator.shard().local()
     }
 
     fn shard_count(&self) -> usize {
@@ -133,8 +133,9 @@ impl Truncation {
 
     /// A finished batch whose removal is not durable would be written again by the next start.
     async fn settle_batches(&self) -> Result<(), CoordinatorError> {
+        let shards = self.coordinator.shard();
         for shard in 0..self.shard_count() {
-            self.coordinator.shard.on_when_free(shard, |shard| async move { shard.settle().await }).await??;
+            shards.on_when_free(shard, |shard| async move { shard.settle().await }).await??;
         }
         Ok(())
     }
@@ -158,7 +159,7 @@ impl Truncation {
         }
         let table = self.table;
         let truncate = move |shard: Rc<Shard>| async move { shard.truncate(table).await };
-        match self.coordinator.shard.on_when_free(shard, truncate).await?.map_err(CoordinatorError::from) {
+        match self.coordinator.shard().on_when_free(shard, truncate).await?.map_err(CoordinatorError::from) {
             Err(CoordinatorError::NoTable { .. }) => Ok(()),
             other => other,
         }

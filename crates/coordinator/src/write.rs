@@ -5,6 +5,7 @@ use runtime::trace;
 use storage::{StorageError, TableError};
 use tokio::task::JoinSet;
 
+use crate::admission::Admitted;
 use crate::{Consistency, Coordinator, CoordinatorError};
 
 impl Coordinator {
@@ -19,36 +20,26 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        self.admit_all(&mutations, consistency)?;
-        self.write_to_owners(mutations).await
+        let admitted = self.admit_all(&mutations, consistency)?;
+        self.write_to_owners(admitted, mutations).await
     }
 
-    /// Are there replicas enough for these?
-    ///
-    /// # Errors
-    /// `Unavailable`.
-    pub(crate) fn admit_all(
+    pub(crate) async fn write_to_owners(
         &self,
-        mutations: &[Mutation],
-        consistency: Consistency,
+        admitted: Admitted,
+        mutations: Vec<Mutation>,
     ) -> Result<(), CoordinatorError> {
-        mutations
-            .chunk_by(|one, other| one.table == other.table)
-            .try_for_each(|of_table| self.admit(of_table[0].table, consistency))
-    }
-
-    pub(crate) async fn write_to_owners(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
         if mutations.is_empty() {
             return Ok(());
         }
         trace::note(|| "Determining replicas for mutation".into());
         if let Some(owner) = self.owners().of_all(mutations.iter().map(|mutation| mutation.key.token)) {
-            return self.write_to(owner, mutations).await;
+            return self.write_to(admitted, owner, mutations).await;
         }
         let mut writes = JoinSet::new();
         for (owner, part) in self.owners().split(mutations, |mutation| mutation.key.token) {
             let coordinator = self.clone();
-            let write = async move { coordinator.write_to(owner, part).await };
+            let write = async move { coordinator.write_to(admitted, owner, part).await };
             writes.spawn_local(runtime::measured("write", trace::carry(trace::current(), write)));
         }
         let mut result = Ok(());
@@ -59,14 +50,19 @@ impl Coordinator {
         result
     }
 
-    async fn write_to(&self, owner: usize, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
-        let written = self.shard.write(owner, &mutations).await;
+    async fn write_to(
+        &self,
+        admitted: Admitted,
+        owner: usize,
+        mutations: Vec<Mutation>,
+    ) -> Result<(), CoordinatorError> {
+        let written = self.shards_for(admitted).write(owner, &mutations).await;
         if !self.is_behind(&written) {
             return Ok(written?);
         }
         // Boxed, so that the many writes that are not behind need no room for it.
         Box::pin(self.give_schema(owner, self.schema())).await?;
-        Ok(Box::pin(self.shard.write(owner, &mutations)).await?)
+        Ok(Box::pin(self.shards_for(admitted).write(owner, &mutations)).await?)
     }
 
     /// Does another shard not know a table yet that this one knows?

@@ -48,6 +48,6 @@ pub use response::{
     ChangeTarget, ChangeType, ColumnSpec, PreparedInfo, Response, ResponseKind, RowSink, RowsResult,
     SchemaChange, TombstoneWarning,
 };
-pub use select::PointRow;
+pub use select::{PointRow, Projection};
 pub use timeouts::{TimeoutKind, Timeouts};
 pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualKeyspaces, VirtualTables};

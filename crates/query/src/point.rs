@@ -14,13 +14,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coordinator::{Consistency, batches};
-use rows::{Mutation, PartitionKey, RowInPlace};
-use smallvec::SmallVec;
+use coordinator::{Batches, Consistency, PlainRead, PlainWrite, RowQuery, ShownRow};
+use rows::PartitionKey;
+use schema::Table;
 use stdx::index_set::IndexSet;
-use storage::{Outcomes, PointReads, PointReadsSent};
+use storage::Outcomes;
 
-use crate::modify::{ModifyPlan, PointRequest};
+use crate::modify::ModifyPlan;
 use crate::prepare::{Body, Planned};
 use crate::restrictions::check_key_length;
 use crate::select::{PointRow, Projection, SelectPlan};
@@ -41,23 +41,10 @@ pub enum PointStatement {
 pub struct PointQuery(Rc<Planned>);
 
 /// The row of a key, to be read: nothing about that is unusual.
-#[derive(Clone, Debug)]
-pub struct PointRead {
-    query: PointQuery,
-    key: PartitionKey,
-    /// The shard that has it.
-    owner: usize,
-    consistency: Consistency,
-}
+pub type PointRead = PlainRead<PointQuery>;
 
 /// A row to be written: nothing about that is unusual.
-#[derive(Clone, Debug)]
-pub struct PointWrite {
-    mutation: Mutation,
-    /// The shard that is to have it.
-    owner: usize,
-    consistency: Consistency,
-}
+pub type PointWrite = PlainWrite;
 
 /// How writes that were sent have come out. Of those in neither set nothing was written, and they are for
 /// [`Engine::execute`].
@@ -73,10 +60,9 @@ pub struct PointsWritten {
 
 /// As many as are read or written in one go.
 pub const POINTS_MAX: usize = storage::KEYS_TOGETHER;
-const _: () = assert!(POINTS_MAX <= IndexSet::END, "each has its index in a set");
 
 /// Statements that go to a shard together, group by group.
-pub type PointGroups = SmallVec<[IndexSet; 2]>;
+pub type PointGroups = Batches;
 
 /// A prepared INSERT or UPDATE of one row, all of it bound.
 #[derive(Clone, Debug)]
@@ -113,19 +99,19 @@ impl PointQuery {
     }
 }
 
-impl PointRead {
-    /// Can both be read in one go?
-    fn goes_with(&self, other: &PointRead) -> bool {
-        self.owner == other.owner
-            && self.consistency == other.consistency
-            && Rc::ptr_eq(&self.query.0, &other.query.0)
-    }
-}
+impl RowQuery for PointQuery {
+    type View = Projection;
 
-impl PointWrite {
-    /// Can both be written in one go?
-    fn goes_with(&self, other: &PointWrite) -> bool {
-        self.owner == other.owner && self.consistency == other.consistency
+    fn table(&self) -> &Arc<Table> {
+        &self.plan().table
+    }
+
+    fn view(&self) -> &Arc<Projection> {
+        &self.plan().projection
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -173,12 +159,8 @@ impl Engine {
         if is_page_full || !consistency.is_for_reads() || check_key_length(key.len()).is_err() {
             return None;
         }
-        let (plan, coordinator) = (query.plan(), self.coordinator());
-        plan.point_key.as_ref()?.validate(&key).ok()?;
-        let key = PartitionKey::new(key);
-        coordinator.admit(plan.table.id(), consistency).ok()?;
-        let owner = coordinator.owners().of(key.token);
-        Some(PointRead { query, key, owner, consistency })
+        query.plan().point_key.as_ref()?.validate(&key).ok()?;
+        self.coordinator().plain_read(query, PartitionKey::new(key), consistency)
     }
 
     /// Shows rows that are in memory, by the index of their reads and in any order, until it is told to stop.
@@ -192,29 +174,7 @@ impl Engine {
         reads: &[PointRead],
         mut show: impl FnMut(usize, PointRow<'_>) -> ControlFlow<()> + Send,
     ) -> PointGroups {
-        let now = self.coordinator().now_seconds();
-        let mut left = PointGroups::new();
-        let mut is_stopped = false;
-        for group in batches(reads, PointRead::goes_with) {
-            if is_stopped {
-                break;
-            }
-            let first = &reads[group[0]];
-            let keys: SmallVec<[&PartitionKey; POINTS_MAX]> =
-                group.iter().map(|index| &reads[*index].key).collect();
-            let plan = first.query.plan();
-            let (keys, projection): (&[&PartitionKey], &Projection) = (&keys, &plan.projection);
-            let asked = PointReads { table: &plan.table, keys, now };
-            let is_asked = self.coordinator().point_reads(first.owner, asked, |index, row| {
-                let shown = show(group[index], PointRow { key: &keys[index].bytes, row, projection });
-                is_stopped |= shown.is_break();
-                shown
-            });
-            if !is_asked {
-                left.push(group.iter().copied().collect());
-            }
-        }
-        left
+        self.coordinator().plain_reads(reads, |index, row| show(index, PointRow(row)))
     }
 
     /// Shows the rows of a group that [`Engine::point_reads`] gave back on the thread of their shard, by their index in
@@ -232,20 +192,14 @@ impl Engine {
         seen: T,
         mut show: impl FnMut(&mut T, usize, PointRow<'_>) -> ControlFlow<()> + Send + 'static,
     ) -> impl Future<Output = Result<Option<T>, QueryError>> + 'static {
-        assert!((1..=POINTS_MAX).contains(&reads.len()), "a group");
-        debug_assert!(reads.iter().all(|read| read.goes_with(&reads[0])), "one group");
         let coordinator = self.coordinator().clone();
         let mut deadline = self.timeouts().deadline(TimeoutKind::Read);
-        let PointRead { owner, consistency, .. } = reads[0];
-        let plan = reads[0].query.plan();
-        let (table, projection) = (Arc::clone(&plan.table), Arc::clone(&plan.projection));
-        let keys = reads.into_iter().map(|read| read.key).collect();
-        let sent = PointReadsSent { table, keys, now: coordinator.now_seconds() };
+        let consistency = reads[0].consistency();
         async move {
-            let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {
-                show(seen, index, PointRow { key: &key.bytes, row, projection: &projection })
+            let show = move |seen: &mut T, index: usize, row: ShownRow<'_, Projection>| {
+                show(seen, index, PointRow(row))
             };
-            let read = deadline.within(pin!(coordinator.send_point_reads(owner, sent, seen, show))).await;
+            let read = deadline.within(pin!(coordinator.remote_reads(reads, seen, show))).await;
             read.map(Result::ok).map_err(|timed_out| timed_out.of_read(consistency))
         }
     }
@@ -259,11 +213,12 @@ impl Engine {
         consistency: Consistency,
         timestamp: Option<i64>,
     ) -> Option<PointWrite> {
-        let coordinator = self.coordinator();
-        let mutation =
-            PointRequest { coordinator, consistency, timestamp }.mutation(update.plan(), values)?;
-        let owner = coordinator.owners().of(mutation.key.token);
-        Some(PointWrite { mutation, owner, consistency })
+        if !consistency.is_for_writes() {
+            return None;
+        }
+        let (plan, coordinator) = (update.plan(), self.coordinator());
+        let mutation = plan.point_mutation(values, || plan.point_time(coordinator, timestamp), |_| None)?;
+        coordinator.plain_write(mutation, consistency)
     }
 
     /// Writes rows, each durable in the sense of the sync mode: gives those that are written.
@@ -272,18 +227,7 @@ impl Engine {
     /// # Panics
     /// When there are more than [`POINTS_MAX`].
     pub fn point_writes(&self, writes: &[PointWrite]) -> (IndexSet, PointGroups) {
-        let (mut all_done, mut left) = (IndexSet::EMPTY, PointGroups::new());
-        for group in batches(writes, PointWrite::goes_with) {
-            let mutations: SmallVec<[&Mutation; POINTS_MAX]> =
-                group.iter().map(|index| &writes[*index].mutation).collect();
-            let done = self.coordinator().try_write_each(writes[group[0]].owner, &mutations);
-            done.iter().for_each(|index| all_done.insert(group[index]));
-            if done.len() < group.len() {
-                let not_done = (0..group.len()).filter(|index| !done.contains(*index));
-                left.push(not_done.map(|index| group[index]).collect());
-            }
-        }
-        (all_done, left)
+        self.coordinator().plain_writes(writes)
     }
 
     /// Writes rows of a group that [`Engine::point_writes`] gave back, and waits until they are durable in the sense of
@@ -295,16 +239,11 @@ impl Engine {
         &self,
         writes: Vec<PointWrite>,
     ) -> impl Future<Output = PointsWritten> + 'static {
-        assert!((1..=POINTS_MAX).contains(&writes.len()), "a group");
-        debug_assert!(writes.iter().all(|write| write.goes_with(&writes[0])), "one group");
         let coordinator = self.coordinator().clone();
         let mut deadline = self.timeouts().deadline(TimeoutKind::Write);
-        let (owner, consistency) = (writes[0].owner, writes[0].consistency);
-        let all = IndexSet::first(writes.len());
-        let mutations = writes.into_iter().map(|write| write.mutation).collect();
+        let (consistency, all) = (writes[0].consistency(), IndexSet::first(writes.len()));
         async move {
-            let written = deadline.within(pin!(coordinator.write_each(owner, mutations))).await;
-            match written {
+            match deadline.within(pin!(coordinator.remote_writes(writes))).await {
                 Ok(outcomes) => PointsWritten::of(outcomes, consistency),
                 Err(timed_out) => {
                     PointsWritten::in_doubt(all, timed_out.of_write(consistency, WriteType::Simple))

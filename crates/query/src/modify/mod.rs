@@ -24,4 +24,3 @@ pub(crate) use bind::{Writer, write_time};
 pub(crate) use cells::PrependClock;
 pub(crate) use collect::Changes;
 pub(crate) use plan::{ModifyPlan, Written, plan};
-pub(crate) use point::PointRequest;

@@ -4,7 +4,7 @@
 //! applications write. What such a statement changes follows from the plan but for the bytes, so the
 //! values are put from the frame into the mutation, checked on the way.
 
-use coordinator::{Consistency, Coordinator};
+use coordinator::Coordinator;
 use rows::{DeletionTime, Mutation, MutationMemory, RowBuilder};
 use runtime::Plant;
 use schema::ColumnId;
@@ -73,7 +73,7 @@ impl ModifyPlan {
 
     /// The mutation of a write of one row of these values, if nothing about it is unusual. It is made in the
     /// `memory` for those of a token, or in some of its own.
-    pub(super) fn point_mutation<'v, 'm>(
+    pub(crate) fn point_mutation<'v, 'm>(
         &self,
         bound: impl Iterator<Item = &'v [u8]>,
         time: impl FnOnce() -> WriteTime,
@@ -104,40 +104,17 @@ impl ModifyPlan {
             None => Mutation::of_row(table, (token, key), row_bytes, write),
         })
     }
-}
 
-/// What a request tells of its write of one row.
-pub(crate) struct PointRequest<'a> {
-    pub(crate) coordinator: &'a Coordinator,
-    pub(crate) consistency: Consistency,
-    /// That of the request; µs since 1970.
-    pub(crate) timestamp: Option<i64>,
-}
-
-impl PointRequest<'_> {
-    /// The mutation, if nothing about it is unusual.
-    pub(crate) fn mutation<'v>(
-        &self,
-        plan: &ModifyPlan,
-        values: impl Iterator<Item = &'v [u8]>,
-    ) -> Option<Mutation> {
-        if plan.point.is_none() || !self.consistency.is_for_writes() {
-            return None;
-        }
-        self.coordinator.admit(plan.table.id(), self.consistency).ok()?;
-        plan.point_mutation(values, || self.time(plan), |_| None)
-    }
-
-    fn time(&self, plan: &ModifyPlan) -> WriteTime {
-        let time_to_live = plan.table.options().default_time_to_live;
+    /// The time of a write of one row, whose request may have a timestamp (µs since 1970).
+    pub(crate) fn point_time(&self, coordinator: &Coordinator, timestamp: Option<i64>) -> WriteTime {
+        let time_to_live = self.table.options().default_time_to_live;
         WriteTime {
-            timestamp: self
-                .timestamp
-                .filter(|_| !self.coordinator.has_planted(Plant::TimestampIgnored))
-                .unwrap_or_else(|| self.coordinator.next_timestamp()),
+            timestamp: timestamp
+                .filter(|_| !coordinator.has_planted(Plant::TimestampIgnored))
+                .unwrap_or_else(|| coordinator.next_timestamp()),
             time_to_live,
             // Nothing but an end of life asks for it.
-            now: if time_to_live == 0 { 0 } else { self.coordinator.now_seconds() },
+            now: if time_to_live == 0 { 0 } else { coordinator.now_seconds() },
         }
     }
 }

@@ -29,4 +29,5 @@ pub(crate) use cells::RowView;
 pub(crate) use execute::{Reader, execute};
 pub(crate) use plan::{SelectPlan, plan};
 pub use point::PointRow;
-pub(crate) use rows::{ComputedRows, Projection, Source, StoredRows};
+pub use rows::Projection;
+pub(crate) use rows::{ComputedRows, Source, StoredRows};

@@ -1,5 +1,6 @@
 //! SELECT of one row by its key: which plans are such, and how the row is shown. See [`crate::point`].
 
+use coordinator::ShownRow;
 use rows::RowInPlace;
 use types::CqlType;
 
@@ -10,24 +11,21 @@ use crate::catalog::Home;
 use crate::response::RowSink;
 
 /// The answer: at most one row.
-#[derive(Clone, Copy, Debug)]
-pub struct PointRow<'a> {
-    pub(crate) key: &'a [u8],
-    pub(crate) row: Option<RowInPlace<'a>>,
-    pub(crate) projection: &'a Projection,
-}
+#[derive(Debug)]
+pub struct PointRow<'a>(pub(crate) ShownRow<'a, Projection>);
 
 impl PointRow<'_> {
     /// About how many bytes its cells take.
     pub fn byte_count(&self) -> usize {
-        self.row.map_or(0, |row| 4 * self.projection.sources.len() + self.key.len() + row.byte_count())
+        let ShownRow { key, row, view: projection } = &self.0;
+        row.map_or(0, |row| 4 * projection.sources.len() + key.len() + row.byte_count())
     }
 
     /// Gives every cell to the sink; the number of rows.
     pub fn write(&self, sink: &mut impl RowSink) -> usize {
-        let Some(row) = self.row else { return 0 };
+        let Some(row) = self.0.row else { return 0 };
         sink.expect(self.byte_count());
-        let (head, mut writing) = (RowHead::of_key(self.projection, self.key), Writing::default());
+        let (head, mut writing) = (RowHead::of_key(self.0.view, self.0.key), Writing::default());
         match row {
             RowInPlace::Encoded(row) => writing.write_encoded(&head, Some(row), sink),
             RowInPlace::Values(values) => writing.write(&head, &mut InPlace::new(values), sink),

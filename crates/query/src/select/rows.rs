@@ -31,7 +31,7 @@ pub(crate) struct SlotColumn {
 
 /// Which cells of stored rows make the columns of a result.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Projection {
+pub struct Projection {
     /// For each column of the result where it comes from.
     pub(crate) sources: Vec<Source>,
     /// Static columns looked for, ascending by id.

@@ -1,7 +1,7 @@
 //! Requests that came together, by the way they take: plain ones wait for each other, full ones go by themselves.
 //!
 //! What a plain request has to wait for is memory, and the waits of several go on at the same time. So those that are
-//! in the input together are done together, shard by shard ([`coordinator::batches`]).
+//! in the input together are done together, shard by shard ([`coordinator::Coordinator::plain_reads`]).
 
 use std::collections::VecDeque;
 

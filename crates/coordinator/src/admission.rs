@@ -1,0 +1,59 @@
+//! The door to the shards: may a table be read and written at a level?
+//!
+//! Every read and write, plain or full, takes [`Coordinator::shards_for`] to its shards, and that takes what only an
+//! admission gives. [`Coordinator::shard`] is for other work.
+
+use rows::Mutation;
+use schema::{Schema, TableId};
+use storage::ShardHandle;
+
+use crate::{Consistency, Coordinator, CoordinatorError};
+
+/// Says that somebody was admitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admitted(());
+
+impl Admitted {
+    /// A logged batch that is found recorded was admitted before it was recorded.
+    pub(crate) fn as_recorded() -> Self {
+        Admitted(())
+    }
+}
+
+impl Coordinator {
+    /// Are there replicas enough of a table for that level?
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(crate) fn admit(
+        &self,
+        table: TableId,
+        consistency: Consistency,
+    ) -> Result<Admitted, CoordinatorError> {
+        // Of a local keyspace there is one replica.
+        let of_table = |schema: &Schema| schema.replication_factor(table).unwrap_or(1);
+        consistency.check(|| self.shard().local().with_schema(of_table))?;
+        Ok(Admitted(()))
+    }
+
+    /// Are there replicas enough for these?
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(crate) fn admit_all(
+        &self,
+        mutations: &[Mutation],
+        consistency: Consistency,
+    ) -> Result<Admitted, CoordinatorError> {
+        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
+            self.admit(of_table[0].table, consistency)?;
+        }
+        Ok(Admitted(()))
+    }
+
+    /// The way to the shards for reads and writes.
+    #[inline]
+    pub(crate) fn shards_for(&self, _admitted: Admitted) -> &ShardHandle {
+        self.shard()
+    }
+}

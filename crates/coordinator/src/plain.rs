@@ -1,0 +1,212 @@
+//! The plain way: rows read and written by their keys as plain calls, batch by batch.
+//!
+//! ```text
+//!   plain_read ──► admitted? whose? ─► PlainRead ──► plain_reads ──┬─ done in place, by a call or a visit
+//!   plain_write ─► admitted? whose? ─► PlainWrite ─► plain_writes ─┤
+//!                                       several     batch by batch └─ left ─► remote_reads, remote_writes: a message
+//! ```
+//!
+//! Level and owner are asked for as on the full way (`admission.rs`, `owners.rs`), when a [`PlainRead`] or
+//! [`PlainWrite`] is made: nobody can have one that was not admitted. What is not done here is for
+//! [`Coordinator::read`] and [`Coordinator::write`], which know what to say of it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rows::{Mutation, PartitionKey, RowInPlace};
+use schema::Table;
+use smallvec::SmallVec;
+use stdx::index_set::IndexSet;
+use storage::{KEYS_TOGETHER, Outcomes, PointReads, PointReadsSent};
+
+use crate::admission::Admitted;
+use crate::owners::{Batches, batches};
+use crate::{Consistency, Coordinator, CoordinatorError};
+
+/// What rows are read for: a statement of the floor above, about one row by its key.
+pub trait RowQuery {
+    /// What it takes to show its rows on any shard's thread.
+    type View: Send + Sync + 'static;
+
+    /// The table as the statement saw it, without clustering columns.
+    fn table(&self) -> &Arc<Table>;
+
+    /// What it takes to show its rows.
+    fn view(&self) -> &Arc<Self::View>;
+
+    /// Is the other one the same statement?
+    fn is_same(&self, other: &Self) -> bool;
+}
+
+/// The row of a key, to be read: admitted, and on its way to the shard that has it.
+#[derive(Clone, Debug)]
+pub struct PlainRead<Q> {
+    query: Q,
+    key: PartitionKey,
+    owner: usize,
+    consistency: Consistency,
+    admitted: Admitted,
+}
+
+/// A row to be written: admitted, and on its way to the shard that is to have it.
+#[derive(Clone, Debug)]
+pub struct PlainWrite {
+    mutation: Mutation,
+    owner: usize,
+    consistency: Consistency,
+    admitted: Admitted,
+}
+
+/// The row of a key where it lies, if there is a live one.
+#[derive(Debug)]
+pub struct ShownRow<'a, V> {
+    /// The encoded key.
+    pub key: &'a [u8],
+    /// As it lies in memory.
+    pub row: Option<RowInPlace<'a>>,
+    /// [`RowQuery::view`].
+    pub view: &'a V,
+}
+
+impl<Q: RowQuery> PlainRead<Q> {
+    /// The level it was admitted at.
+    pub fn consistency(&self) -> Consistency {
+        self.consistency
+    }
+
+    /// Can both be read in one go? A batch has one level, which is told when it fails.
+    fn goes_with(&self, other: &Self) -> bool {
+        self.owner == other.owner && self.consistency == other.consistency && self.query.is_same(&other.query)
+    }
+}
+
+impl PlainWrite {
+    /// The level it was admitted at.
+    pub fn consistency(&self) -> Consistency {
+        self.consistency
+    }
+
+    /// Can both be written in one go?
+    fn goes_with(&self, other: &Self) -> bool {
+        self.owner == other.owner && self.consistency == other.consistency
+    }
+}
+
+impl Coordinator {
+    /// A read of the row of that key; `None` when the level is not admitted.
+    #[inline]
+    pub fn plain_read<Q: RowQuery>(
+        &self,
+        query: Q,
+        key: PartitionKey,
+        consistency: Consistency,
+    ) -> Option<PlainRead<Q>> {
+        let admitted = self.admit(query.table().id(), consistency).ok()?;
+        let owner = self.owners().of(key.token);
+        Some(PlainRead { query, key, owner, consistency, admitted })
+    }
+
+    /// A write of one row; `None` when the level is not admitted.
+    #[inline]
+    pub fn plain_write(&self, mutation: Mutation, consistency: Consistency) -> Option<PlainWrite> {
+        let admitted = self.admit(mutation.table, consistency).ok()?;
+        let owner = self.owners().of(mutation.key.token);
+        Some(PlainWrite { mutation, owner, consistency, admitted })
+    }
+
+    /// Shows live rows that are in memory, each by the index of its read, or that there is none; in any order, until
+    /// it is told to stop. Gives back those whose shard is at work: each batch is for [`Coordinator::remote_reads`].
+    /// Others that are not shown are for [`Coordinator::read`].
+    ///
+    /// # Panics
+    /// When there are more than [`KEYS_TOGETHER`].
+    pub fn plain_reads<Q: RowQuery>(
+        &self,
+        reads: &[PlainRead<Q>],
+        mut show: impl FnMut(usize, ShownRow<'_, Q::View>) -> ControlFlow<()> + Send,
+    ) -> Batches {
+        let now = self.now_seconds();
+        let mut left = Batches::new();
+        let mut is_stopped = false;
+        for batch in batches(reads, PlainRead::goes_with) {
+            if is_stopped {
+                break;
+            }
+            let PlainRead { query, owner, admitted, .. } = &reads[batch[0]];
+            let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> =
+                batch.iter().map(|index| &reads[*index].key).collect();
+            let (keys, view): (&[&PartitionKey], &Q::View) = (&keys, query.view());
+            let asked = PointReads { table: query.table(), keys, now };
+            let is_asked = self.shards_for(*admitted).point_reads(*owner, asked, |index, row| {
+                let shown = show(batch[index], ShownRow { key: &keys[index].bytes, row, view });
+                is_stopped |= shown.is_break();
+                shown
+            });
+            if !is_asked {
+                left.push(batch.iter().copied().collect());
+            }
+        }
+        left
+    }
+
+    /// Shows the rows of a batch that [`Coordinator::plain_reads`] gave back on the thread of their shard, by their
+    /// index in the batch. `show` puts what it sees into `seen`, which comes back.
+    ///
+    /// # Errors
+    /// The shard is too busy, or gone: nothing was read.
+    ///
+    /// # Panics
+    /// When they are none, or more than [`KEYS_TOGETHER`].
+    pub async fn remote_reads<Q: RowQuery, T: Send + 'static>(
+        &self,
+        reads: Vec<PlainRead<Q>>,
+        seen: T,
+        mut show: impl FnMut(&mut T, usize, ShownRow<'_, Q::View>) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<T, CoordinatorError> {
+        assert!((1..=KEYS_TOGETHER).contains(&reads.len()), "a batch");
+        debug_assert!(reads.iter().all(|read| read.goes_with(&reads[0])), "one batch");
+        let PlainRead { query, owner, admitted, .. } = &reads[0];
+        let (owner, admitted) = (*owner, *admitted);
+        let (view, table) = (Arc::clone(query.view()), Arc::clone(query.table()));
+        let keys = reads.into_iter().map(|read| read.key).collect();
+        let asked = PointReadsSent { table, keys, now: self.now_seconds() };
+        let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {
+            show(seen, index, ShownRow { key: &key.bytes, row, view: &view })
+        };
+        Ok(self.shards_for(admitted).send_point_reads(owner, asked, seen, show).await?)
+    }
+
+    /// Writes rows, each durable in the sense of the sync mode: gives those that are written. Of the others nothing
+    /// was written: each batch is for [`Coordinator::remote_writes`].
+    ///
+    /// # Panics
+    /// When there are more than [`KEYS_TOGETHER`].
+    pub fn plain_writes(&self, writes: &[PlainWrite]) -> (IndexSet, Batches) {
+        let (mut all_done, mut left) = (IndexSet::EMPTY, Batches::new());
+        for batch in batches(writes, PlainWrite::goes_with) {
+            let PlainWrite { owner, admitted, .. } = &writes[batch[0]];
+            let mutations: SmallVec<[&Mutation; KEYS_TOGETHER]> =
+                batch.iter().map(|index| &writes[*index].mutation).collect();
+            let done = self.shards_for(*admitted).try_write_each(*owner, &mutations);
+            done.iter().for_each(|index| all_done.insert(batch[index]));
+            if done.len() < batch.len() {
+                let not_done = (0..batch.len()).filter(|index| !done.contains(*index));
+                left.push(not_done.map(|index| batch[index]).collect());
+            }
+        }
+        (all_done, left)
+    }
+
+    /// Writes the rows of a batch that [`Coordinator::plain_writes`] gave back, and waits until they are durable in
+    /// the sense of the sync mode. Those of which nothing was written are for [`Coordinator::write`].
+    ///
+    /// # Panics
+    /// When they are none, or more than [`KEYS_TOGETHER`].
+    pub async fn remote_writes(&self, writes: Vec<PlainWrite>) -> Outcomes {
+        assert!((1..=KEYS_TOGETHER).contains(&writes.len()), "a batch");
+        debug_assert!(writes.iter().all(|write| write.goes_with(&writes[0])), "one batch");
+        let PlainWrite { owner, admitted, .. } = writes[0];
+        let mutations = writes.into_iter().map(|write| write.mutation).collect();
+        self.shards_for(admitted).write_each(owner, mutations).await
+    }
+}
