@@ -1,107 +1,51 @@
 //! The loop of one connection: read, answer, write.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use futures_util::FutureExt;
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use protocol::{
-    Decoder, Encoder, ErrorResponse, Event, EventKind, Fate, Frame, FrameError, Opcode, Request,
-    RequestEnvelope, Response, ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
+    Decoder, ErrorResponse, Event, Fate, Frame, FrameError, Opcode, Request, RequestEnvelope, Response,
+    ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
 };
-use query::{AnswerRoom, Lane, SessionState, UntakenRoom};
 use runtime::{ByteStream, Piece};
-use tokio::sync::broadcast;
 
 use super::ShardServer;
 use super::answer::Answer;
 use super::batcher::Batcher;
 use super::handle::Job;
 use super::intake::{Intake, Taken};
+use super::output::Output;
+use super::pending::{Answered, Done, Pending};
 use super::progress::Progress;
-use super::remote::{SentReads, SentWrites, frame_bytes};
+use super::remote::frame_bytes;
 use super::request::Way;
+use super::session::Session;
+use super::subscription::Subscription;
 use crate::budget::{Held, READ_BYTES_MIN};
-use crate::clients::Registration;
 
 /// While a write waits, its values are in its frame, in its plan and in its mutation.
 const FRAME_COPIES: usize = 3;
-
-/// The answer to a request, on its stream, and the room that it has in memory.
-type Answered = (i16, Version, Answer, AnswerRoom);
-
-/// What requests that waited have come to.
-pub(super) enum Done {
-    Answer(Answered),
-    Reads(SentReads),
-    Writes(SentWrites),
-}
-
-impl Done {
-    /// How many requests.
-    fn len(&self) -> usize {
-        match self {
-            Done::Answer(_) => 1,
-            Done::Reads(reads) => reads.len(),
-            Done::Writes(writes) => writes.len(),
-        }
-    }
-}
-
-/// Requests that wait, one by itself or several together, and what they hold meanwhile.
-pub(super) struct Pending {
-    done: Pin<Box<dyn Future<Output = Done>>>,
-    pub(super) held: Held,
-}
-
-impl Future for Pending {
-    type Output = Done;
-
-    /// Many may be ready to go on: those that the turn is too long for go on in the next.
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
-        if Piece::of_turn().is_long() {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        self.done.as_mut().poll(context)
-    }
-}
 
 pub(super) struct Connection {
     pub(super) server: Rc<ShardServer>,
     pub(super) stream: ByteStream,
     pub(super) decoder: Decoder,
-    pub(super) encoder: Encoder,
     pub(super) stage: Stage,
-    pub(super) session: Rc<RefCell<SessionState>>,
-    pub(super) client: Rc<Registration>,
-    pub(super) pending: FuturesUnordered<Pending>,
-    /// Requests in `pending`.
-    pending_count: usize,
-    /// Where its requests wait for room for their answers.
-    pub(super) lane: Rc<Lane>,
+    pub(super) session: Rc<Session>,
+    subscription: Subscription,
+    intake: Intake,
     /// Empty between turns, unless the client takes no answers.
     pub(super) batcher: Batcher,
-    events: Option<broadcast::Receiver<Event>>,
-    registered: Vec<EventKind>,
-    intake: Intake,
+    pub(super) pending: Pending,
+    pub(super) output: Output,
     /// Frames that came in part or were not begun.
     held: Held,
-    /// Answers that the client has not taken.
-    untaken: UntakenRoom,
-    /// Output that goes before what the encoder has: answers encoded elsewhere, what came before them, and much that
-    /// the client has not taken.
-    pub(super) earlier: VecDeque<Bytes>,
     /// Does the client take and send, while it holds what others may want?
     pub(super) progress: Progress,
-    /// Does the socket take no more output for now?
-    pub(super) is_blocked: bool,
     /// Does the client want to be refused rather than not read?
     throws_on_overload: bool,
     is_closing: bool,
@@ -112,7 +56,7 @@ pub(super) struct Connection {
 /// What a connection was woken by.
 enum Woken {
     Done(Done),
-    Event(Option<Event>),
+    Event(Event),
     /// Frames to take.
     Taken(Taken),
     /// The client takes answers again.
@@ -128,22 +72,15 @@ pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>
     let peer = stream.peer_address()?;
     let mut connection = Connection {
         decoder: Decoder::server(server.limits.frame_bytes).with_connection_id(id),
-        encoder: Encoder::server(),
         stage: Stage::default(),
-        session: Rc::default(),
-        client: Rc::new(server.clients.enter(peer)),
-        pending: FuturesUnordered::new(),
-        pending_count: 0,
-        lane: Rc::default(),
-        batcher: Batcher::default(),
-        events: None,
-        registered: Vec::new(),
+        session: Session::new(server.clients.enter(peer)),
+        subscription: Subscription::default(),
         intake: Intake::default(),
+        batcher: Batcher::default(),
+        pending: Pending::default(),
+        output: Output::new(server.answers().hold_untaken()),
         held: server.budget.hold_for_client(),
-        untaken: server.answers().hold_untaken(),
-        earlier: VecDeque::new(),
         progress: Progress::default(),
-        is_blocked: false,
         throws_on_overload: false,
         is_closing: false,
         piece: Piece::of_turn(),
@@ -151,7 +88,8 @@ pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>
         stream,
     };
     let outcome = connection.drive().await;
-    connection.put_away().await;
+    connection.pending.put_away().await;
+    connection.output.put_away().await;
     outcome
 }
 
@@ -161,7 +99,7 @@ impl Connection {
             let woken = self.wait().await?;
             let mut has_more = matches!(woken, Woken::Taken(Taken::Full));
             self.piece = Piece::of_turn();
-            self.encoder.lend(&mut self.server.workspace.borrow_mut());
+            self.output.encoder.lend(&mut self.server.workspace.borrow_mut());
             let outcome = self.turn(woken);
             self.settle();
             if !outcome? {
@@ -175,28 +113,16 @@ impl Connection {
         }
     }
 
-    /// Gives up what is left when the client is gone: hundreds of requests and megabytes of answers, piece by piece.
-    async fn put_away(&mut self) {
-        let mut piece = Piece::of_turn();
-        for pending in std::mem::take(&mut self.pending) {
-            drop(pending);
-            piece.give_way().await;
-        }
-        while self.earlier.pop_front().is_some() {
-            piece.give_way().await;
-        }
-    }
-
     /// May one more request be taken?
     fn may_take(&self) -> bool {
         !self.is_closing
-            && !self.is_blocked
-            && self.pending_count + self.batcher.len() < self.server.limits.requests_per_connection
+            && !self.output.is_blocked()
+            && self.pending.request_count() + self.batcher.len() < self.server.limits.requests_per_connection
     }
 
     /// Was a turn too long for all that was gathered?
     fn has_left_over(&self) -> bool {
-        !self.is_blocked && (self.batcher.len() > 0 || self.output_bytes() > 0)
+        !self.output.is_blocked() && (self.batcher.len() > 0 || self.output.bytes() > 0)
     }
 
     /// Waits for something to do.
@@ -205,20 +131,20 @@ impl Connection {
             return Ok(Woken::Again);
         }
         let (may_take, has_pending, is_blocked) =
-            (self.may_take(), !self.pending.is_empty(), self.is_blocked);
+            (self.may_take(), !self.pending.is_empty(), self.output.is_blocked());
         let is_holding = is_blocked || self.intake.awaits_frame();
         self.progress.expect(is_holding);
         if !may_take {
             self.intake.leave_line();
         }
-        let holds_little = self.decoder.held_bytes() < READ_BYTES_MIN && self.output_bytes() == 0;
+        let holds_little = self.decoder.held_bytes() < READ_BYTES_MIN && self.output.bytes() == 0;
         self.intake.owes_nothing(!has_pending && holds_little);
-        let Connection { server, stream, decoder, pending, events, intake, progress, .. } = self;
+        let Connection { server, stream, decoder, pending, subscription, intake, progress, .. } = self;
         let (mut reader, writer) = stream.split();
         tokio::select! {
             biased;
             Some(done) = pending.next(), if has_pending => Ok(Woken::Done(done)),
-            event = next_event(events) => Ok(Woken::Event(event)),
+            event = subscription.next() => Ok(Woken::Event(event)),
             writable = writer.writable(), if is_blocked => writable.map(|()| Woken::Writable),
             taken = poll_fn(|context| intake.poll(&mut reader, decoder, server, context)), if may_take => {
                 taken.map(Woken::Taken)
@@ -238,7 +164,7 @@ impl Connection {
             }
             Woken::Done(done) => self.put_late(done),
             Woken::Event(event) => self.put_event(event),
-            Woken::Writable => self.set_blocked(false),
+            Woken::Writable => self.unblock(),
             Woken::Stalled if self.server.is_memory_wanted() => {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
@@ -255,7 +181,7 @@ impl Connection {
         }
         self.take_batched()?;
         while !self.piece.is_long()
-            && let Some(Some(done)) = self.pending.next().now_or_never()
+            && let Some(done) = self.pending.next_now()
         {
             self.put_late(done);
             self.write_much()?;
@@ -263,23 +189,25 @@ impl Connection {
         }
         self.put_events();
         self.write()?;
-        let is_owing = !self.pending.is_empty() || self.batcher.len() > 0 || self.output_bytes() > 0;
+        let is_owing = !self.pending.is_empty() || self.batcher.len() > 0 || self.output.bytes() > 0;
         Ok(!self.is_closing || is_owing)
     }
 
     /// Gives back what was lent for a turn, and has counted what is left.
     fn settle(&mut self) {
-        self.set_aside();
-        self.encoder.give_back(&mut self.server.workspace.borrow_mut());
+        self.output.set_aside();
+        self.output.encoder.give_back(&mut self.server.workspace.borrow_mut());
         let input_bytes = self.intake.settle(&mut self.decoder);
         self.held.set(input_bytes + self.batcher.settle());
-        self.untaken.set(self.output_bytes());
+        self.output.count();
         self.server.chunks.borrow_mut().sweep();
     }
 
     /// Does what was gathered, as long as the client takes answers.
     fn take_batched(&mut self) -> io::Result<()> {
-        while self.batcher.len() > 0 && !self.is_blocked && (self.batcher.is_full() || !self.piece.is_long())
+        while self.batcher.len() > 0
+            && !self.output.is_blocked()
+            && (self.batcher.is_full() || !self.piece.is_long())
         {
             match self.batcher.next_full() {
                 Some(frame) => self.take_whole(Ok(frame)),
@@ -353,9 +281,9 @@ impl Connection {
 
     fn take_request(&mut self, frame: &Frame, envelope: RequestEnvelope) {
         let (version, stream) = (frame.header.version, frame.header.stream);
-        self.client.count_request();
+        self.session.client.count_request();
         if let Err(error) = self.stage.check(frame.header.opcode) {
-            self.encoder.append_error(version, stream, &ErrorResponse::protocol(error.to_string()));
+            self.output.encoder.append_error(version, stream, &ErrorResponse::protocol(error.to_string()));
             self.is_closing |= self.stage == Stage::Startup;
             return;
         }
@@ -364,8 +292,7 @@ impl Connection {
             Request::Options => self.put(stream, version, Response::Supported(supported_options()).into()),
             Request::AuthResponse(_) => self.put(stream, version, Response::AuthSuccess(None).into()),
             Request::Register(kinds) => {
-                self.events.get_or_insert_with(|| self.server.events.subscribe());
-                self.registered.extend_from_slice(kinds);
+                self.subscription.add(&self.server.events, kinds);
                 self.put(stream, version, Response::Ready.into());
             }
             _ => {
@@ -377,18 +304,22 @@ impl Connection {
     fn start(&mut self, version: Version, stream: i16, options: &[(String, String)]) {
         match StartupOptions::check(options, version) {
             Ok(options) => {
-                self.client.started(version, &options);
+                self.session.client.started(version, &options);
                 self.throws_on_overload = options.throw_on_overload;
                 self.decoder.establish(version, options.compression);
-                self.encoder.establish(version, options.compression);
+                self.output.encoder.establish(version, options.compression);
                 self.decoder.set_ready();
                 self.stage = Stage::Ready;
                 self.put(stream, version, Response::Ready.into());
             }
             Err(error) => {
                 self.decoder.establish(version, None);
-                self.encoder.establish(version, None);
-                self.encoder.append_error(version, stream, &ErrorResponse::protocol(error.to_string()));
+                self.output.encoder.establish(version, None);
+                self.output.encoder.append_error(
+                    version,
+                    stream,
+                    &ErrorResponse::protocol(error.to_string()),
+                );
             }
         }
     }
@@ -399,12 +330,10 @@ impl Connection {
         let job = Job {
             server: Rc::clone(&self.server),
             session: Rc::clone(&self.session),
-            client: Rc::clone(&self.client),
             envelope,
-            lane: Rc::clone(&self.lane),
             version,
             stream,
-            framing: self.encoder.framing(),
+            framing: self.output.encoder.framing(),
         };
         let mut answer: Pin<Box<dyn Future<Output = Answered>>> = Box::pin(async move {
             let (answer, room) = job.run().await;
@@ -425,32 +354,21 @@ impl Connection {
         done: Pin<Box<dyn Future<Output = Done>>>,
     ) {
         let mut held = self.server.budget.hold_requests(request_count, FRAME_COPIES * frame_bytes);
-        held.set_ending(!self.is_blocked);
-        self.pending.push(Pending { done, held });
-        self.pending_count += request_count;
-        self.check_pending();
-    }
-
-    /// Each that waits is one request or several.
-    fn check_pending(&self) {
-        assert!(self.pending.len() <= self.pending_count, "requests that wait are counted");
-        assert_eq!(self.pending.is_empty(), self.pending_count == 0, "and no others are");
+        held.set_ending(!self.output.is_blocked());
+        self.pending.push(request_count, held, done);
     }
 
     /// Answers a request that is not carried out.
     fn refuse(&mut self, version: Version, stream: i16, has_room: bool) {
-        self.client.count_request();
+        self.session.client.count_request();
         self.server.budget.count_overloaded();
         let is_late = has_room || !self.throws_on_overload;
         let error = if is_late { &self.server.too_late } else { &self.server.no_room };
-        self.encoder.append_error(version, stream, error);
+        self.output.encoder.append_error(version, stream, error);
     }
 
     /// Puts the answers to requests that waited.
     fn put_late(&mut self, done: Done) {
-        assert!(done.len() <= self.pending_count, "what is done was waited for");
-        self.pending_count -= done.len();
-        self.check_pending();
         match done {
             Done::Answer(answered) => self.put_answered(answered),
             Done::Reads(reads) => self.put_reads(reads),
@@ -463,71 +381,41 @@ impl Connection {
         match answer {
             Answer::Encoded(bytes) => {
                 self.put_events();
-                let before = self.encoder.take();
-                self.earlier.extend([before, bytes].into_iter().filter(|bytes| !bytes.is_empty()));
+                self.output.put_encoded(bytes);
             }
             answer => self.put(stream, version, answer),
         }
-        self.lane.learn(room.used_bytes());
-        self.count_untaken(room);
-    }
-
-    /// What was put together in a room waits for the client now.
-    pub(super) fn count_untaken(&mut self, room: AnswerRoom) {
-        self.untaken.take_over(room, self.output_bytes());
+        self.session.lane.learn(room.used_bytes());
+        self.output.count_room(room);
     }
 
     fn put(&mut self, stream: i16, version: Version, answer: Answer) {
         // A client that changes the schema hears of it before it gets its answer, as from Cassandra.
         self.put_events();
-        answer.encode(&mut self.encoder, version, stream);
+        answer.encode(&mut self.output.encoder, version, stream);
     }
 
     fn put_frame_error(&mut self, error: &FrameError) {
         if error.fate != Fate::CloseSilently {
-            self.encoder.append_frame_error(error);
+            self.output.encoder.append_frame_error(error);
         }
         self.is_closing |= error.fate != Fate::GoOn;
     }
 
     fn put_events(&mut self) {
-        while let Some(receiver) = &mut self.events {
-            match receiver.try_recv() {
-                Ok(event) => self.put_event(Some(event)),
-                Err(broadcast::error::TryRecvError::Lagged(missed)) => {
-                    tracing::warn!(missed, "a client is too slow for its events");
-                }
-                Err(_) => return,
-            }
+        while let Some(event) = self.subscription.next_now() {
+            self.put_event(event);
         }
     }
 
-    fn put_event(&mut self, event: Option<Event>) {
-        let (Some(event), Some(version)) = (event, self.decoder.version()) else { return };
-        if self.registered.contains(&event.kind()) {
-            let envelope = ResponseEnvelope::from(Response::Event(event));
-            self.encoder.append_response(version, -1, &envelope);
-        }
+    fn put_event(&mut self, event: Event) {
+        let Some(version) = self.decoder.version() else { return };
+        let envelope = ResponseEnvelope::from(Response::Event(event));
+        self.output.encoder.append_response(version, -1, &envelope);
     }
 }
 
 /// Is it something to carry out, and not about the connection itself?
 fn is_statement(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Query | Opcode::Execute | Opcode::Batch | Opcode::Prepare)
-}
-
-/// The next event; never, for a client that did not register.
-async fn next_event(events: &mut Option<broadcast::Receiver<Event>>) -> Option<Event> {
-    match events {
-        None => poll_fn(|_| Poll::Pending).await,
-        Some(receiver) => loop {
-            match receiver.recv().await {
-                Ok(event) => return Some(event),
-                Err(broadcast::error::RecvError::Lagged(missed)) => {
-                    tracing::warn!(missed, "a client is too slow for its events");
-                }
-                Err(broadcast::error::RecvError::Closed) => return poll_fn(|_| Poll::Pending).await,
-            }
-        },
-    }
 }

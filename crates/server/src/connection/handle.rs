@@ -1,6 +1,5 @@
 //! One request to its answer.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,24 +8,22 @@ use protocol::{
     ErrorKind, ErrorResponse, Event, Framing, Prepared, PreparedMetadata, QueryParameters, Request,
     RequestEnvelope, Response, ResponseEnvelope, ResultMetadata, Version,
 };
-use query::{AnswerRoom, Lane, QueryError, ResponseKind, SessionState};
+use query::{AnswerRoom, QueryError, ResponseKind, SessionState};
 use runtime::trace;
 
 use super::ShardServer;
 use super::answer::{Answer, RowsAnswer, Wanted};
 use super::failed::{self, Failure};
+use super::session::Session;
 use super::tombstones;
 use super::traced::TracedRequest;
-use crate::clients::{PanicCount, Registration};
+use crate::clients::PanicCount;
 use crate::convert;
 
 /// A request that is ready to be carried out; not STARTUP and the like, which change the connection.
 pub(super) struct Job {
     pub(super) server: Rc<ShardServer>,
-    pub(super) session: Rc<RefCell<SessionState>>,
-    pub(super) client: Rc<Registration>,
-    /// Where it waits for room.
-    pub(super) lane: Rc<Lane>,
+    pub(super) session: Rc<Session>,
     pub(super) envelope: RequestEnvelope,
     pub(super) version: Version,
     pub(super) stream: i16,
@@ -45,7 +42,7 @@ impl Job {
     }
 
     async fn carry_out(&self) -> (Answer, AnswerRoom) {
-        let mut room = self.server.answers().wait_for_room(&self.lane).await;
+        let mut room = self.server.answers().wait_for_room(&self.session.lane).await;
         if self.envelope.tracing {
             // Boxed, so that the many requests without a trace need no room for it.
             let answer = Box::pin(self.run_traced(&mut room)).await;
@@ -74,7 +71,7 @@ impl Job {
     }
 
     async fn run_traced(&self, room: &mut AnswerRoom) -> Answer {
-        let client = self.client.peer().ip();
+        let client = self.session.client.peer().ip();
         let traced = TracedRequest::begin(&self.server, &self.envelope.request, client).await;
         let answer = trace::carry(Some(traced.trace()), self.run_untraced(room)).await;
         answer.with_trace(traced.finish(&self.server).await)
@@ -86,7 +83,7 @@ impl Job {
         match self.answer(room).await {
             Ok(answer) => answer,
             Err(failure) => {
-                let keyspace = self.session.borrow().keyspace.clone();
+                let keyspace = self.session.state.borrow().keyspace.clone();
                 Response::Error(failed::report(&self.server, keyspace.as_deref(), request, failure)).into()
             }
         }
@@ -94,7 +91,7 @@ impl Job {
 
     /// All but the most frequent kind are boxed, so that one EXECUTE needs no room for the others.
     async fn answer(&self, room: &mut AnswerRoom) -> Result<Answer, Failure> {
-        let session = || self.session.borrow().clone();
+        let session = || self.session.state.borrow().clone();
         let engine = &self.server.engine;
         let unwanted = || ErrorResponse::new(ErrorKind::Server, "this message is answered by the connection");
         match &self.envelope.request {
@@ -154,8 +151,8 @@ impl Job {
         let response = match kind {
             ResponseKind::Void => Response::Void,
             ResponseKind::SetKeyspace(keyspace) => {
-                self.session.borrow_mut().keyspace = Some(keyspace.clone());
-                self.client.uses(&keyspace);
+                self.session.state.borrow_mut().keyspace = Some(keyspace.clone());
+                self.session.client.uses(&keyspace);
                 Response::SetKeyspace(keyspace)
             }
             ResponseKind::SchemaChange(change) => {

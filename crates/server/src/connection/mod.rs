@@ -15,10 +15,13 @@ mod failed;
 mod handle;
 mod intake;
 mod output;
+mod pending;
 mod plain;
 mod progress;
 mod remote;
 mod request;
+mod session;
+mod subscription;
 mod tombstones;
 mod traced;
 

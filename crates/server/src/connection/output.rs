@@ -1,11 +1,15 @@
 //! How answers go out: written as far as the socket takes them, kept until it takes more.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
 use bytes::{Buf, Bytes};
-use runtime::ByteStream;
+use protocol::Encoder;
+use query::{AnswerRoom, UntakenRoom};
+use runtime::{ByteStream, Piece};
 
 use super::drive::Connection;
+use super::progress::Progress;
 
 /// Of an answer that was encoded elsewhere so much is written before it is asked whether the turn has been long.
 const WRITE_BYTES_MAX: usize = 1 << 20;
@@ -16,10 +20,36 @@ const PIECES_MAX: usize = 16;
 /// The encoder keeps so much output from one turn to the next, and copies it: more is set aside, once.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
 
-impl Connection {
-    /// How much output waits to be written.
-    pub(super) fn output_bytes(&self) -> usize {
+/// What the client is to be sent.
+pub(super) struct Output {
+    pub(super) encoder: Encoder,
+    /// What goes before what the encoder has: answers encoded elsewhere, what came before them, and much that the
+    /// client has not taken.
+    earlier: VecDeque<Bytes>,
+    /// Answers that the client has not taken.
+    untaken: UntakenRoom,
+    /// Does the socket take no more for now?
+    is_blocked: bool,
+}
+
+impl Output {
+    pub(super) fn new(untaken: UntakenRoom) -> Self {
+        Output { encoder: Encoder::server(), earlier: VecDeque::new(), untaken, is_blocked: false }
+    }
+
+    /// How much waits to be written.
+    pub(super) fn bytes(&self) -> usize {
         self.earlier.iter().map(Bytes::len).sum::<usize>() + self.encoder.pending_bytes()
+    }
+
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
+    /// Puts an answer that was encoded elsewhere.
+    pub(super) fn put_encoded(&mut self, answer: Bytes) {
+        let before = self.encoder.take();
+        self.earlier.extend([before, answer].into_iter().filter(|bytes| !bytes.is_empty()));
     }
 
     /// Sets much that waits aside, so that it is not copied again with what comes.
@@ -31,50 +61,52 @@ impl Connection {
         }
     }
 
-    /// Does the socket take no more? Then requests are given no room for further answers.
-    pub(super) fn set_blocked(&mut self, is_blocked: bool) {
-        if is_blocked != self.is_blocked {
-            self.is_blocked = is_blocked;
-            self.pending.iter_mut().for_each(|pending| pending.held.set_ending(!is_blocked));
-            self.server.answers().hold_back(&self.lane, is_blocked);
+    /// What was put together in a room waits for the client now.
+    pub(super) fn count_room(&mut self, room: AnswerRoom) {
+        let bytes = self.bytes();
+        self.untaken.take_over(room, bytes);
+    }
+
+    /// Counts what waits for the client.
+    pub(super) fn count(&mut self) {
+        let bytes = self.bytes();
+        self.untaken.set(bytes);
+    }
+
+    /// Gives up what is left when the client is gone, piece by piece: it may be megabytes.
+    pub(super) async fn put_away(mut self) {
+        let mut piece = Piece::of_turn();
+        while self.earlier.pop_front().is_some() {
+            piece.give_way().await;
         }
     }
 
-    /// Writes when there is much.
-    pub(super) fn write_much(&mut self) -> io::Result<()> {
-        if self.output_bytes() > self.server.answers().output_bytes() {
-            self.write()?;
-        }
-        Ok(())
-    }
-
-    /// Writes as much as the socket takes. The rest is kept, and the client not read until it takes that.
-    pub(super) fn write(&mut self) -> io::Result<()> {
+    /// Writes as much as the socket takes, unless it is known to take none. The rest is kept.
+    fn write(&mut self, stream: &ByteStream, piece: &Piece, progress: &mut Progress) -> io::Result<()> {
         while !self.earlier.is_empty() && !self.is_blocked {
             // What a client takes as fast as it comes keeps others waiting all the same.
-            if self.piece.is_long() {
+            if piece.is_long() {
                 return Ok(());
             }
-            self.write_earlier()?;
+            self.write_earlier(stream, progress)?;
         }
         if self.is_blocked || self.encoder.pending_bytes() == 0 {
             return Ok(());
         }
         let output = self.encoder.output();
-        let sent = write_some(&self.stream, output)?;
-        let is_blocked = sent < output.len();
-        if is_blocked {
+        let sent = write_some(stream, output)?;
+        self.is_blocked = sent < output.len();
+        if self.is_blocked {
             output.advance(sent)
         } else {
             output.clear()
         }
-        self.progress.moved(sent);
-        self.set_blocked(is_blocked);
+        progress.moved(sent);
         Ok(())
     }
 
     /// Writes what was set aside, several pieces in one go.
-    fn write_earlier(&mut self) -> io::Result<()> {
+    fn write_earlier(&mut self, stream: &ByteStream, progress: &mut Progress) -> io::Result<()> {
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
         let (mut count, mut offered) = (0, 0);
         for bytes in self.earlier.iter().take(PIECES_MAX) {
@@ -86,9 +118,9 @@ impl Connection {
                 break;
             }
         }
-        let mut sent = unless_blocked(self.stream.try_write_vectored(&pieces[..count]))?;
-        self.progress.moved(sent);
-        self.set_blocked(sent < offered);
+        let mut sent = unless_blocked(stream.try_write_vectored(&pieces[..count]))?;
+        progress.moved(sent);
+        self.is_blocked = sent < offered;
         while let Some(first) = self.earlier.front_mut() {
             let taken = sent.min(first.len());
             first.advance(taken);
@@ -99,6 +131,39 @@ impl Connection {
             self.earlier.pop_front();
         }
         Ok(())
+    }
+}
+
+impl Connection {
+    /// Writes when there is much.
+    pub(super) fn write_much(&mut self) -> io::Result<()> {
+        if self.output.bytes() > self.server.answers().output_bytes() {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// Writes as much as the socket takes. While it takes no more, the client is not read.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        let was_blocked = self.output.is_blocked;
+        self.output.write(&self.stream, &self.piece, &mut self.progress)?;
+        if self.output.is_blocked != was_blocked {
+            self.tell_blocked();
+        }
+        Ok(())
+    }
+
+    /// The socket takes more again.
+    pub(super) fn unblock(&mut self) {
+        self.output.is_blocked = false;
+        self.tell_blocked();
+    }
+
+    /// While the socket takes no more, requests are given no room for further answers.
+    fn tell_blocked(&mut self) {
+        let is_blocked = self.output.is_blocked;
+        self.pending.set_ending(!is_blocked);
+        self.server.answers().hold_back(&self.session.lane, is_blocked);
     }
 }
 

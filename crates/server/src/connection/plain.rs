@@ -46,7 +46,7 @@ impl Connection {
         if reads.statements.is_empty() {
             return ControlFlow::Continue(());
         }
-        let (encoder, most_bytes) = (&mut self.encoder, self.server.answers().output_bytes());
+        let (encoder, most_bytes) = (&mut self.output.encoder, self.server.answers().output_bytes());
         let (mut done, mut is_stopped) = (IndexSet::EMPTY, false);
         let frames = &reads.frames;
         let left = self.server.engine.point_reads(&reads.statements, |index, row| {
@@ -58,7 +58,7 @@ impl Connection {
             is_stopped = encoder.pending_bytes() > most_bytes;
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        (0..done.len()).for_each(|_| self.client.count_request());
+        (0..done.len()).for_each(|_| self.session.client.count_request());
         self.server.ways.plain_reads.add(done.len());
         reads.take_out(done, &left).into_iter().for_each(|group| self.send_reads(group));
         if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

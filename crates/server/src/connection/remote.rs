@@ -20,8 +20,9 @@ use stdx::index_set::IndexSet;
 
 use super::answer::Cells;
 use super::batcher::Batch;
-use super::drive::{Connection, Done};
+use super::drive::Connection;
 use super::failed;
+use super::pending::Done;
 use super::plain::ROW_BYTES_MAX;
 use super::request::{ReadFrame, Way};
 use crate::convert;
@@ -88,7 +89,7 @@ impl Connection {
         let Batch { statements, frames } = group;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(|read| frame_bytes(&read.frame)).sum());
         let expected_bytes = self.server.answers().output_bytes().max(SEEN_BYTES_MIN);
-        let Some(room) = self.server.answers().try_room(&self.lane, expected_bytes) else {
+        let Some(room) = self.server.answers().try_room(&self.session.lane, expected_bytes) else {
             // Each of them waits for it.
             return frames.into_iter().for_each(|read| self.batcher.add(Way::Full(read.frame)));
         };
@@ -144,7 +145,7 @@ impl Connection {
             answered.insert(row.index);
             begin = row.cells_end;
         }
-        self.count_untaken(room);
+        self.output.count_room(room);
         let left = frames.into_iter().enumerate().filter(|(index, _)| !answered.contains(*index));
         for (_, ReadFrame { frame, .. }) in left {
             let may_ask_again = is_stopped && !self.batcher.is_full();
@@ -154,11 +155,11 @@ impl Connection {
     }
 
     fn put_seen(&mut self, read: &ReadFrame, cells: &[u8], row_count: usize) {
-        read.append_answer(&mut self.encoder, |sink| {
+        read.append_answer(&mut self.output.encoder, |sink| {
             sink.put_encoded(cells);
             row_count
         });
-        self.client.count_request();
+        self.session.client.count_request();
     }
 
     /// Answers a group of writes. Those of which nothing was written become requests by themselves.
@@ -179,23 +180,23 @@ impl Connection {
     pub(super) fn put_void(&mut self, frame: &Frame) {
         let envelope = ResponseEnvelope::from(Response::Void);
         if self.server.tracer.coordinator.has_planted(Plant::AnsweredTwice) {
-            self.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
+            self.output.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
         }
-        self.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
-        self.client.count_request();
+        self.output.encoder.append_response(frame.header.version, frame.header.stream, &envelope);
+        self.session.client.count_request();
     }
 
     fn put_failure(&mut self, frame: &Frame, error: QueryError) {
         // It was parsed when its way was chosen.
         let error = match self.decoder.decode_request(frame) {
             Ok(envelope) => {
-                let session = self.session.borrow();
+                let session = self.session.state.borrow();
                 failed::report(&self.server, session.keyspace.as_deref(), &envelope.request, error.into())
             }
             Err(_) => convert::error(error),
         };
-        self.encoder.append_error(frame.header.version, frame.header.stream, &error);
-        self.client.count_request();
+        self.output.encoder.append_error(frame.header.version, frame.header.stream, &error);
+        self.session.client.count_request();
     }
 }
 
