@@ -9,7 +9,7 @@
 //!                 schema: ddl ──────────► Transformation ─ coordinator
 //! ```
 //!
-//! One row that needs no waiting is read or written by a shorter way beside that (`point.rs`).
+//! Plain requests, for one row by its key, have a way beside that (`point.rs`).
 //!
 //! [`Engine`] is the door. This crate never knows sockets or frames: answers are values
 //! ([`Response`]), and rows are given cell by cell to a [`RowSink`].
@@ -33,15 +33,13 @@ mod terms;
 mod timeouts;
 mod virtual_tables;
 
-pub use coordinator::Consistency;
+pub use coordinator::{Batches, Consistency};
 pub use ddl::create_table_from_cql;
 pub use describe::table_to_cql;
 pub use engine::Engine;
 pub use error::{QueryError, TombstoneFailure, WriteType};
 pub use memory::{AnswerMemory, AnswerRoom, Lane, LargeAnswer, UntakenRoom};
-pub use point::{
-    POINTS_MAX, PointGroups, PointQuery, PointRead, PointStatement, PointUpdate, PointWrite, PointsWritten,
-};
+pub use point::{POINTS_MAX, PointQuery, PointRead, PointStatement, PointUpdate, PointWrite, PointsWritten};
 pub use prepare::{PreparedFigures, PreparedLimits, PreparedTexts};
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};
 pub use response::{

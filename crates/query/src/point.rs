@@ -1,11 +1,11 @@
-//! Prepared statements that read or write one row by its key, done at once or in groups.
+//! The plain way: prepared statements that read or write one row by its key, done in batches.
 //!
-//! Most of what applications execute is `SELECT … WHERE key = ?` of a row that is in memory, or an INSERT or
-//! UPDATE that only memory and the log take part in. For that a request needs no page and no result, and where
-//! there is nothing to wait for no future. A group of them has one, when their shard is at work or writes wait
-//! for the disk (`send_…`). Whatever is unusual about statement, values, row or moment is not done here, and
+//! Most of what applications execute is `SELECT … WHERE key = ?` of a row that is in memory, or an INSERT or UPDATE
+//! that only memory and the log take part in. For that a request needs no page and no result, and where there is
+//! nothing to wait for no future. A remote batch has one: its shard is at work, or its writes wait for the disk
+//! (`remote_…`). Where statement, values, row or moment ask for more, nothing is done here: the request is full, and
 //! [`Engine::execute`] does it from the start and knows what to say of it. Two errors are told here: that of a log
-//! which has taken writes and then failed, for to write them again could undo what came after them; and that a group
+//! which has taken writes and then failed, for to write them again could undo what came after them; and that a batch
 //! has waited as long as a request may.
 
 use std::ops::ControlFlow;
@@ -40,13 +40,13 @@ pub enum PointStatement {
 #[derive(Clone, Debug)]
 pub struct PointQuery(Rc<Planned>);
 
-/// The row of a key, to be read: nothing about that is unusual.
+/// The row of a key, to be read the plain way.
 pub type PointRead = PlainRead<PointQuery>;
 
-/// A row to be written: nothing about that is unusual.
+/// A row to be written the plain way.
 pub type PointWrite = PlainWrite;
 
-/// How writes that were sent have come out. Of those in neither set nothing was written, and they are for
+/// How the writes of a remote batch have come out. Of those in neither set nothing was written, and they are for
 /// [`Engine::execute`].
 #[derive(Debug)]
 pub struct PointsWritten {
@@ -60,9 +60,6 @@ pub struct PointsWritten {
 
 /// As many as are read or written in one go.
 pub const POINTS_MAX: usize = storage::KEYS_TOGETHER;
-
-/// Statements that go to a shard together, group by group.
-pub type PointGroups = Batches;
 
 /// A prepared INSERT or UPDATE of one row, all of it bound.
 #[derive(Clone, Debug)]
@@ -145,7 +142,7 @@ impl Engine {
         PointStatement::of(self.planned_now(id)?)
     }
 
-    /// Looks at a read of one row by its key. `None` when it is unusual, and for [`Engine::execute`].
+    /// A plain read of one row by its key. `None` when it is full, and for [`Engine::execute`].
     /// `page_size` as in [`crate::QueryOptions`].
     pub fn point_read(
         &self,
@@ -164,7 +161,7 @@ impl Engine {
     }
 
     /// Shows rows that are in memory, by the index of their reads and in any order, until it is told to stop.
-    /// Gives back those whose shard is at work: each group is for [`Engine::send_point_reads`]. Others that are not
+    /// Gives back those whose shard is at work: each batch is for [`Engine::remote_reads`]. Others that are not
     /// shown are for [`Engine::execute`].
     ///
     /// # Panics
@@ -173,12 +170,12 @@ impl Engine {
         &self,
         reads: &[PointRead],
         mut show: impl FnMut(usize, PointRow<'_>) -> ControlFlow<()> + Send,
-    ) -> PointGroups {
+    ) -> Batches {
         self.coordinator().plain_reads(reads, |index, row| show(index, PointRow(row)))
     }
 
-    /// Shows the rows of a group that [`Engine::point_reads`] gave back on the thread of their shard, by their index in
-    /// the group and in any order, until it is told to stop. `show` puts what it sees into `seen`, which comes back;
+    /// Shows the rows of a batch that [`Engine::point_reads`] gave back on the thread of their shard, by their index in
+    /// the batch and in any order, until it is told to stop. `show` puts what it sees into `seen`, which comes back;
     /// `None` when the shard takes no more. What is not shown is for [`Engine::execute`].
     ///
     /// # Errors
@@ -186,7 +183,7 @@ impl Engine {
     ///
     /// # Panics
     /// When they are none, or more than [`POINTS_MAX`].
-    pub fn send_point_reads<T: Send + 'static>(
+    pub fn remote_reads<T: Send + 'static>(
         &self,
         reads: Vec<PointRead>,
         seen: T,
@@ -204,8 +201,8 @@ impl Engine {
         }
     }
 
-    /// Looks at a write of a row whose values are bound to the markers in their order. `None` when it is
-    /// unusual, and for [`Engine::execute`]. `timestamp` as in [`crate::QueryOptions`].
+    /// A plain write of a row whose values are bound to the markers in their order. `None` when it is full,
+    /// and for [`Engine::execute`]. `timestamp` as in [`crate::QueryOptions`].
     pub fn point_write<'v>(
         &self,
         update: &PointUpdate,
@@ -222,23 +219,20 @@ impl Engine {
     }
 
     /// Writes rows, each durable in the sense of the sync mode: gives those that are written.
-    /// Of the others nothing was written: each group is for [`Engine::send_point_writes`].
+    /// Of the others nothing was written: each batch is for [`Engine::remote_writes`].
     ///
     /// # Panics
     /// When there are more than [`POINTS_MAX`].
-    pub fn point_writes(&self, writes: &[PointWrite]) -> (IndexSet, PointGroups) {
+    pub fn point_writes(&self, writes: &[PointWrite]) -> (IndexSet, Batches) {
         self.coordinator().plain_writes(writes)
     }
 
-    /// Writes rows of a group that [`Engine::point_writes`] gave back, and waits until they are durable in the sense of
+    /// Writes rows of a batch that [`Engine::point_writes`] gave back, and waits until they are durable in the sense of
     /// the sync mode, as long as a write may take. All that were not done until then are doubtful.
     ///
     /// # Panics
     /// When they are none, or more than [`POINTS_MAX`].
-    pub fn send_point_writes(
-        &self,
-        writes: Vec<PointWrite>,
-    ) -> impl Future<Output = PointsWritten> + 'static {
+    pub fn remote_writes(&self, writes: Vec<PointWrite>) -> impl Future<Output = PointsWritten> + 'static {
         let coordinator = self.coordinator().clone();
         let mut deadline = self.timeouts().deadline(TimeoutKind::Write);
         let (consistency, all) = (writes[0].consistency(), IndexSet::first(writes.len()));

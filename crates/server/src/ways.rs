@@ -1,4 +1,4 @@
-//! Which way requests took: a node whose clients are all slow may find that none took the short one.
+//! Which way requests took: a node whose clients are all slow may find that none took the plain one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ pub struct RequestWays {
     pub plain_reads: WayCount,
     /// Prepared writes of one row, likewise.
     pub plain_writes: WayCount,
-    /// Prepared reads of one row that went to another shard together.
+    /// Prepared reads of one row that went to another shard in a remote batch.
     pub remote_reads: WayCount,
     /// Prepared writes of one row, likewise, or that waited for the disk together.
     pub remote_writes: WayCount,

@@ -32,7 +32,7 @@ pub(crate) struct ModifyPlan {
     /// What is put together of constants, in bytes; `None` when all values are stored as they are written or sent.
     pub(crate) made_bytes: Option<usize>,
     pub(crate) using: Using,
-    /// How it is written at once, if it can be ([`super::point`]).
+    /// How it is written the plain way, if it can be ([`super::point`]).
     pub(crate) point: Option<PointChange>,
 }
 

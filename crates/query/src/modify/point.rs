@@ -1,4 +1,4 @@
-//! INSERT and UPDATE of one row by its key, written at once.
+//! INSERT and UPDATE of one row by its key, written the plain way.
 //!
 //! `INSERT INTO … VALUES (?, …)` and `UPDATE … SET a = ? … WHERE key = ?`, prepared, are most of what
 //! applications write. What such a statement changes follows from the plan but for the bytes, so the
@@ -50,7 +50,7 @@ impl Marked {
 }
 
 impl ModifyPlan {
-    /// How it is written at once, if it sets single cells of the row of one key to bound values and nothing
+    /// How it is written the plain way, if it sets single cells of the row of one key to bound values and nothing
     /// else.
     pub(super) fn find_point(&self) -> Option<PointChange> {
         let is_plain = matches!(self.statement, StatementType::Insert | StatementType::Update)
@@ -71,7 +71,7 @@ impl ModifyPlan {
         Some(PointChange { key, columns, value_count })
     }
 
-    /// The mutation of a write of one row of these values, if nothing about it is unusual. It is made in the
+    /// The mutation of a write of one row of these values, if they are right for it. It is made in the
     /// `memory` for those of a token, or in some of its own.
     pub(crate) fn point_mutation<'v, 'm>(
         &self,

@@ -49,7 +49,7 @@ pub(crate) struct SelectPlan {
     /// Of JSON, the columns inside.
     pub(crate) json_columns: Arc<[(String, CqlType)]>,
     pub(crate) metadata_id: [u8; 16],
-    /// Of one that can be answered at once ([`super::point`]), the type of the key that is bound.
+    /// Of one that can be answered the plain way ([`super::point`]), the type of the key that is bound.
     pub(crate) point_key: Option<CqlType>,
     /// The columns that a read needs.
     pub(crate) read_columns: ReadColumns,

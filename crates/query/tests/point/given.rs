@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use query::{
-    Consistency, PointGroups, PointQuery, PointRead, PointRow, PointStatement, PointUpdate, PreparedInfo,
+    Batches, Consistency, PointQuery, PointRead, PointRow, PointStatement, PointUpdate, PreparedInfo,
     ResponseKind, RowSink, RowsResult,
 };
 
@@ -86,7 +86,7 @@ pub(crate) fn plain_read(session: &Session, query: &PointQuery, key: &str) -> Op
     together(session, query, &[key.as_bytes()]).pop().unwrap()
 }
 
-pub(crate) async fn the_long_way(session: &mut Session, statement: &str, key: &str) -> (usize, Cells) {
+pub(crate) async fn full_read(session: &mut Session, statement: &str, key: &str) -> (usize, Cells) {
     match session.execute(statement, vec![text(key)]).await.unwrap().kind {
         ResponseKind::Rows(rows) => cells_of(&rows),
         other => panic!("{other:?}"),
@@ -100,7 +100,7 @@ pub(crate) async fn check(session: &mut Session, step: &str) {
         let keys = ["p", "q", "absent", "p"];
         let found = together(session, &query, &keys.map(str::as_bytes));
         for (key, found) in keys.into_iter().zip(found) {
-            let expected = the_long_way(session, statement, key).await;
+            let expected = full_read(session, statement, key).await;
             // The first time, the chunks of a file may be lacking.
             let found = found.or_else(|| plain_read(session, &query, key)).expect("in memory");
             assert_eq!(found, expected, "{statement} of {key} after {step}");
@@ -130,24 +130,24 @@ pub(crate) fn plain_write<'v>(
     !done.is_empty()
 }
 
-/// Sends groups of reads to their shards, and takes no more of each than `most`; what was seen of each key.
+/// Sends batches of reads to their shards, and takes no more of each than `most`; what was seen of each key.
 pub(crate) async fn sent(
     session: &Session,
     reads: &[PointRead],
-    groups: PointGroups,
+    batches: Batches,
     most: usize,
 ) -> Vec<(usize, usize, Cells)> {
     let mut all = Vec::new();
-    for group in groups {
-        let indexes: Vec<usize> = (0..reads.len()).filter(|index| group.contains(*index)).collect();
-        assert_eq!(indexes.len(), group.len());
-        let of_group = indexes.iter().map(|index| reads[*index].clone()).collect();
+    for batch in batches {
+        let indexes: Vec<usize> = (0..reads.len()).filter(|index| batch.contains(*index)).collect();
+        assert_eq!(indexes.len(), batch.len());
+        let of_batch = indexes.iter().map(|index| reads[*index].clone()).collect();
         let show = move |seen: &mut Vec<_>, index: usize, row: PointRow<'_>| {
             let mut cells = Cells::default();
             seen.push((index, row.write(&mut cells), cells));
             if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let seen = session.engine.send_point_reads(of_group, Vec::new(), show).await.unwrap().unwrap();
+        let seen = session.engine.remote_reads(of_batch, Vec::new(), show).await.unwrap().unwrap();
         all.extend(seen.into_iter().map(|(index, count, cells)| (indexes[index], count, cells)));
     }
     all

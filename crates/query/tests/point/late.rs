@@ -28,16 +28,16 @@ fn writes_that_wait_too_long_for_the_log_end_as_every_write_does_and_stand() {
         let update = point_update(&session, INSERT).await.unwrap();
         let writes = writes(&session, &update);
         session.timeouts.set(TimeoutKind::Write, LIMIT);
-        let (_, groups) = session.engine.point_writes(&writes);
-        assert_eq!(groups.len(), 2, "each shard has some");
+        let (_, batches) = session.engine.point_writes(&writes);
+        assert_eq!(batches.len(), 2, "each shard has some");
         let full = session.execute(INSERT, vec![int(-1), text("v")]).await.unwrap_err();
         let (consistency, write_type) = (Consistency::One, WriteType::Simple);
         assert_eq!(full, QueryError::WriteTimeout { consistency, received: 0, block_for: 1, write_type });
-        for group in groups {
-            let of_group: Vec<_> = group.iter().map(|index| writes[index].clone()).collect();
-            let all = (0..of_group.len()).collect();
+        for batch in batches {
+            let of_batch: Vec<_> = batch.iter().map(|index| writes[index].clone()).collect();
+            let all = (0..of_batch.len()).collect();
             let begun = Instant::now();
-            let written = session.engine.send_point_writes(of_group).await;
+            let written = session.engine.remote_writes(of_batch).await;
             assert_eq!((written.done.len(), written.doubtful), (0, all));
             assert_eq!(written.error.as_ref(), Some(&full));
             let waited = begun.elapsed();
@@ -45,7 +45,7 @@ fn writes_that_wait_too_long_for_the_log_end_as_every_write_does_and_stand() {
         }
         session.timeouts.set(TimeoutKind::Write, 1_000 * LIMIT);
         session.check("SELECT count(*) FROM numbers", &["17"]).await;
-        let written = session.engine.send_point_writes(vec![writes[0].clone()]).await;
+        let written = session.engine.remote_writes(vec![writes[0].clone()]).await;
         assert_eq!((written.done.len(), written.error), (1, None), "others are written");
     });
 }

@@ -83,7 +83,7 @@ fn a_row_of_single_cells_is_the_same_wherever_it_lies() {
                     let Some(query) = point_query_if_any(&session, statement).await else { continue };
                     statement_count += 1;
                     for key in ["p", "q"] {
-                        let expected = the_long_way(&mut session, statement, key).await;
+                        let expected = full_read(&mut session, statement, key).await;
                         // Of a table that has lost a column, nothing is told at once.
                         let expected = (!step.contains("DROP")).then_some(expected);
                         assert_eq!(
@@ -129,7 +129,7 @@ fn a_row_of_many_versions_is_the_same_wherever_they_lie() {
                 if (index + 1) % flush_every == 0 {
                     session.flush().await;
                 }
-                let expected = the_long_way(&mut session, all, "p").await;
+                let expected = full_read(&mut session, all, "p").await;
                 assert_eq!(plain_read(&session, &query, "p").as_ref(), Some(&expected), "{step}");
                 let scan = session.execute("SELECT k, a, b, d FROM cells", vec![]).await.unwrap();
                 let ResponseKind::Rows(rows) = scan.kind else { panic!("{scan:?}") };
@@ -143,7 +143,7 @@ fn a_row_of_many_versions_is_the_same_wherever_they_lie() {
 
 /// What was written to a column before it was dropped still lies in the row. Only a full read passes over it.
 #[test]
-fn a_row_with_a_column_that_was_dropped_is_left_to_the_long_way() {
+fn a_row_with_a_column_that_was_dropped_is_left_to_the_full_way() {
     const ONE: Bytes = Bytes::from_static(&[0, 0, 0, 1]);
     let statement = "SELECT z, a FROM rows WHERE k = ?";
     for is_flushed in [false, true] {
@@ -153,7 +153,7 @@ fn a_row_with_a_column_that_was_dropped_is_left_to_the_long_way() {
             if is_flushed {
                 session.flush().await;
             }
-            let before = the_long_way(&mut session, statement, "p").await;
+            let before = full_read(&mut session, statement, "p").await;
             assert_eq!(before.1.0, [Some(ONE), Some(Bytes::from_static(b"one"))]);
             let query = point_query(&session, statement).await.unwrap();
             assert_eq!(plain_read(&session, &query, "p"), Some(before), "nothing is dropped yet");
@@ -161,14 +161,14 @@ fn a_row_with_a_column_that_was_dropped_is_left_to_the_long_way() {
             session.run("ALTER TABLE rows ADD a text").await;
             // The old plan is of a schema that is gone; who asks again gets another.
             let query = point_query(&session, statement).await.unwrap();
-            assert_eq!(the_long_way(&mut session, statement, "p").await.1.0, [Some(ONE), None]);
+            assert_eq!(full_read(&mut session, statement, "p").await.1.0, [Some(ONE), None]);
             assert_eq!(plain_read(&session, &query, "p"), None, "it would be told with what was dropped");
         });
     }
 }
 
 #[test]
-fn only_a_plain_row_of_one_key_is_read_at_once() {
+fn only_a_plain_row_of_one_key_is_read_the_plain_way() {
     with_node(1, 64 << 20, async |mut session: Session| {
         session.run(TABLE).await;
         session.run("CREATE TABLE wide (k text, c int, v text, PRIMARY KEY (k, c))").await;
@@ -196,7 +196,7 @@ fn only_a_plain_row_of_one_key_is_read_at_once() {
 }
 
 #[test]
-fn what_would_be_refused_or_paged_is_left_to_the_long_way() {
+fn what_would_be_refused_or_paged_is_left_to_the_full_way() {
     with_node(1, 64 << 20, async |mut session: Session| {
         session.run("CREATE TABLE numbers (k int PRIMARY KEY, v int)").await;
         session.run("INSERT INTO numbers (k, v) VALUES (1, 2)").await;

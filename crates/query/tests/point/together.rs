@@ -120,14 +120,14 @@ fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
         };
         // The last two are not there.
         let writes: Vec<_> = keys[..keys.len() - 2].iter().map(write).collect();
-        let (done, groups) = session.engine.point_writes(&writes);
+        let (done, batches) = session.engine.point_writes(&writes);
         assert!(done.is_empty(), "none of {done:?} is durable");
-        assert_eq!(groups.iter().map(|group| group.len()).sum::<usize>(), writes.len());
-        for group in groups {
-            let of_group = (0..writes.len()).filter(|index| group.contains(*index));
-            let of_group: Vec<_> = of_group.map(|index| writes[index].clone()).collect();
-            let written = session.engine.send_point_writes(of_group).await;
-            assert_eq!((written.done.len(), written.doubtful.is_empty()), (group.len(), true));
+        assert_eq!(batches.iter().map(|batch| batch.len()).sum::<usize>(), writes.len());
+        for batch in batches {
+            let of_batch = (0..writes.len()).filter(|index| batch.contains(*index));
+            let of_batch: Vec<_> = of_batch.map(|index| writes[index].clone()).collect();
+            let written = session.engine.remote_writes(of_batch).await;
+            assert_eq!((written.done.len(), written.doubtful.is_empty()), (batch.len(), true));
         }
         session.check("SELECT count(*) FROM numbers", &["14"]).await;
 
@@ -138,15 +138,15 @@ fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
         };
         let reads: Vec<PointRead> = keys.iter().map(read).collect();
         let mut seen = Vec::new();
-        let groups = session.engine.point_reads(&reads, |index, row| {
+        let batches = session.engine.point_reads(&reads, |index, row| {
             let mut cells = Cells::default();
             seen.push((index, row.write(&mut cells), cells));
             ControlFlow::Continue(())
         });
         let here = seen.len();
         assert!(here > 0 && here < reads.len(), "each shard has some: {here}");
-        assert_eq!(sent(&session, &reads, groups.clone(), 2).await.len(), 2, "no more than what was wanted");
-        seen.extend(sent(&session, &reads, groups, usize::MAX).await);
+        assert_eq!(sent(&session, &reads, batches.clone(), 2).await.len(), 2, "no more than what was wanted");
+        seen.extend(sent(&session, &reads, batches, usize::MAX).await);
         seen.sort_by_key(|(index, ..)| *index);
         for (number, (index, row_count, cells)) in seen.into_iter().enumerate() {
             let value = [Some(Bytes::copy_from_slice(&keys[index])), Some(Bytes::from_static(b"vvv"))];
@@ -157,7 +157,7 @@ fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
 }
 
 #[test]
-fn what_a_shard_can_not_write_is_left_to_the_long_way() {
+fn what_a_shard_can_not_write_is_left_to_the_full_way() {
     with_node(2, 64 << 20, async |mut session: Session| {
         session.run("CREATE TABLE gone (k int PRIMARY KEY, v text)").await;
         let update = point_update(&session, "INSERT INTO gone (k, v) VALUES (?, ?)").await.unwrap();
@@ -168,13 +168,13 @@ fn what_a_shard_can_not_write_is_left_to_the_long_way() {
         let key = Bytes::copy_from_slice(&key);
         let read = session.engine.point_read(query, key, Consistency::One, None).unwrap();
         session.run("DROP TABLE gone").await;
-        let written = session.engine.send_point_writes(vec![write]).await;
+        let written = session.engine.remote_writes(vec![write]).await;
         assert!(written.done.is_empty() && written.doubtful.is_empty(), "nothing was written: {written:?}");
         assert!(written.error.is_none(), "whoever writes it by itself finds out why: {written:?}");
         let show = |seen: &mut usize, _: usize, _: PointRow<'_>| {
             *seen += 1;
             ControlFlow::Continue(())
         };
-        assert_eq!(session.engine.send_point_reads(vec![read], 0, show).await, Ok(Some(0)));
+        assert_eq!(session.engine.remote_reads(vec![read], 0, show).await, Ok(Some(0)));
     });
 }

@@ -6,9 +6,9 @@ use query::{BindValue, Consistency, PointUpdate};
 use crate::common::{Session, with_node, with_periodic_node};
 use crate::given::*;
 
-/// Writes the same to two tables, to one of them at once, and compares all that can be read of them.
+/// Writes the same to two tables, to one of them the plain way, and compares all that can be read of them.
 #[test]
-fn what_is_written_at_once_is_what_is_written_the_long_way() {
+fn what_is_written_the_plain_way_is_what_is_written_the_full_way() {
     let writes: [(&str, &[&[u8]]); 8] = [
         ("INSERT INTO {} (k, z, a) VALUES (?, ?, ?)", &[b"p", &[0, 0, 0, 1], b"one"]),
         ("UPDATE {} SET a = ? WHERE k = ?", &[b"two", b"p"]),
@@ -21,34 +21,34 @@ fn what_is_written_at_once_is_what_is_written_the_long_way() {
     ];
     for time_to_live in [0, 1000] {
         with_periodic_node(async |mut session: Session| {
-            for table in ["short", "long"] {
+            for table in ["plain_rows", "full_rows"] {
                 let columns = "k text PRIMARY KEY, z int, a text, f frozen<list<text>>";
                 let option = format!("default_time_to_live = {time_to_live}");
                 session.run(&format!("CREATE TABLE {table} ({columns}) WITH {option}")).await;
             }
             for (timestamp, (statement, values)) in (1..).zip(writes) {
                 let update =
-                    point_update(&session, &statement.replace("{}", "short")).await.expect("of one row");
+                    point_update(&session, &statement.replace("{}", "plain_rows")).await.expect("of one row");
                 let given = values.iter().copied();
                 let is_written = plain_write(&session, &update, given, Consistency::Quorum, Some(timestamp));
                 assert!(is_written, "{statement}");
                 let values = values.iter().map(|value| BindValue::Set(Bytes::copy_from_slice(value)));
                 session.options.timestamp = Some(timestamp);
-                session.execute(&statement.replace("{}", "long"), values.collect()).await.unwrap();
+                session.execute(&statement.replace("{}", "full_rows"), values.collect()).await.unwrap();
                 session.options.timestamp = None;
                 if timestamp == 5 {
                     session.flush().await;
                 }
                 let seen = "SELECT k, z, a, f, writetime(z), writetime(a), writetime(f), ttl(a) FROM";
-                let (short, long) = (
-                    session.rows(&format!("{seen} short")).await,
-                    session.rows(&format!("{seen} long")).await,
+                let (plain, full) = (
+                    session.rows(&format!("{seen} plain_rows")).await,
+                    session.rows(&format!("{seen} full_rows")).await,
                 );
-                assert_eq!(short, long, "{statement}");
+                assert_eq!(plain, full, "{statement}");
                 // An INSERT leaves a row without cells, an UPDATE does not.
                 let unset = "DELETE z, a, f FROM {} USING TIMESTAMP 100 WHERE k = 's'";
-                session.run(&unset.replace("{}", "short")).await;
-                session.run(&unset.replace("{}", "long")).await;
+                session.run(&unset.replace("{}", "plain_rows")).await;
+                session.run(&unset.replace("{}", "full_rows")).await;
             }
         });
     }
@@ -69,7 +69,7 @@ fn a_write_without_a_timestamp_gets_one_of_its_own() {
 }
 
 #[test]
-fn only_a_plain_change_of_one_row_is_written_at_once() {
+fn only_a_plain_change_of_one_row_is_written_the_plain_way() {
     with_periodic_node(async |mut session: Session| {
         session.run(TABLE).await;
         session.run("CREATE TABLE wide (k text, c int, v text, s int static, PRIMARY KEY (k, c))").await;

@@ -52,14 +52,14 @@ impl<S, F> Batch<S, F> {
         assert_eq!(self.statements.len(), self.frames.len(), "as many of both");
     }
 
-    /// Takes out those that are done, and gives back those of each group.
-    pub(super) fn take_out(&mut self, done: IndexSet, groups: &[IndexSet]) -> Vec<Self> {
+    /// Takes out those that are done, and gives back those of each batch.
+    pub(super) fn take_out(&mut self, done: IndexSet, batches: &[IndexSet]) -> Vec<Self> {
         let count = self.statements.len();
         assert_eq!(self.frames.len(), count, "every statement has a frame");
-        let grouped_count: usize = groups.iter().map(|group| group.len()).sum();
-        assert!(done.len() + grouped_count <= count, "a statement is done, or in one group, or left");
-        match groups {
-            [group] if group.len() == count => return vec![std::mem::take(self)],
+        let batched_count: usize = batches.iter().map(|batch| batch.len()).sum();
+        assert!(done.len() + batched_count <= count, "a statement is done, or in one batch, or left");
+        match batches {
+            [batch] if batch.len() == count => return vec![std::mem::take(self)],
             [] if done.is_empty() => return Vec::new(),
             _ if done.len() == count => {
                 self.statements.clear();
@@ -68,11 +68,11 @@ impl<S, F> Batch<S, F> {
             }
             _ => {}
         }
-        let mut taken: Vec<Self> = groups.iter().map(|group| Batch::with_capacity(group.len())).collect();
+        let mut taken: Vec<Self> = batches.iter().map(|batch| Batch::with_capacity(batch.len())).collect();
         let Batch { statements, frames } = std::mem::take(self);
         for (index, (statement, frame)) in statements.into_iter().zip(frames).enumerate() {
-            match groups.iter().position(|group| group.contains(index)) {
-                Some(group) => taken[group].push(statement, frame),
+            match batches.iter().position(|batch| batch.contains(index)) {
+                Some(batch) => taken[batch].push(statement, frame),
                 None if done.contains(index) => {}
                 None => self.push(statement, frame),
             }

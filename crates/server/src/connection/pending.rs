@@ -11,7 +11,7 @@ use query::AnswerRoom;
 use runtime::Piece;
 
 use super::answer::Answer;
-use super::remote::{SentReads, SentWrites};
+use super::remote::{RemoteReads, RemoteWrites};
 use crate::budget::Held;
 
 /// The answer to a request, on its stream, and the room that it has in memory.
@@ -20,8 +20,8 @@ pub(super) type Answered = (i16, Version, Answer, AnswerRoom);
 /// What requests that waited have come to.
 pub(super) enum Done {
     Answer(Answered),
-    Reads(SentReads),
-    Writes(SentWrites),
+    Reads(RemoteReads),
+    Writes(RemoteWrites),
 }
 
 impl Done {

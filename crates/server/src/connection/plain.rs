@@ -37,7 +37,7 @@ impl Connection {
         let (done, left) = self.server.engine.point_writes(&writes.statements);
         self.server.ways.plain_writes.add(done.len());
         done.iter().for_each(|index| self.put_void(&writes.frames[index]));
-        writes.take_out(done, &left).into_iter().for_each(|group| self.send_writes(group));
+        writes.take_out(done, &left).into_iter().for_each(|batch| self.write_remotely(batch));
     }
 
     /// Does and answers reads, until there is much to write: then there are more. Those of a shard that is at work are
@@ -60,7 +60,7 @@ impl Connection {
         });
         (0..done.len()).for_each(|_| self.session.client.count_request());
         self.server.ways.plain_reads.add(done.len());
-        reads.take_out(done, &left).into_iter().for_each(|group| self.send_reads(group));
+        reads.take_out(done, &left).into_iter().for_each(|batch| self.read_remotely(batch));
         if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Statements about one row whose shard is at work, or that wait for the disk: they go there together.
+//! Remote batches: plain requests whose shard is at work, or that wait for the disk, go there together.
 //!
 //! ```text
 //!   Batcher ──┬─ done in their turn ────────────────────────────────────────────────────► output
@@ -7,7 +7,7 @@
 //!                       └────────────── what was too much for one answer ─────────────┼─► a request by itself
 //! ```
 //!
-//! A message to another thread costs more than a read from memory, so a group is one message and one answer, and
+//! A message to another thread costs more than a read from memory, so a batch is one message and one answer, and
 //! the other thread touches what lies cold in memory: the row, and not only its place.
 
 use std::ops::ControlFlow;
@@ -31,8 +31,8 @@ use crate::convert;
 const SEEN_BYTES_MIN: usize = 4 << 10;
 const _: () = assert!(SEEN_BYTES_MIN <= ROW_BYTES_MAX, "it ends after a row that is large");
 
-/// A group of reads that came back.
-pub(super) struct SentReads {
+/// A batch of reads that came back.
+pub(super) struct RemoteReads {
     frames: Vec<ReadFrame>,
     /// Or why all of them failed.
     seen: Result<Seen, QueryError>,
@@ -40,8 +40,8 @@ pub(super) struct SentReads {
     room: AnswerRoom,
 }
 
-/// A group of writes that came back.
-pub(super) struct SentWrites {
+/// A batch of writes that came back.
+pub(super) struct RemoteWrites {
     frames: Vec<Frame>,
     written: PointsWritten,
 }
@@ -57,7 +57,7 @@ struct Seen {
 
 /// What one read saw.
 struct SeenRow {
-    /// Of the read in its group.
+    /// Of the read in its batch.
     index: usize,
     row_count: usize,
     /// Where its cells end, and those of the next row begin.
@@ -71,22 +71,22 @@ impl Seen {
     }
 }
 
-impl SentReads {
+impl RemoteReads {
     pub(super) fn len(&self) -> usize {
         self.frames.len()
     }
 }
 
-impl SentWrites {
+impl RemoteWrites {
     pub(super) fn len(&self) -> usize {
         self.frames.len()
     }
 }
 
 impl Connection {
-    /// Has the shard of a group read it.
-    pub(super) fn send_reads(&mut self, group: Batch<PointRead, ReadFrame>) {
-        let Batch { statements, frames } = group;
+    /// Has the shard of a batch read it.
+    pub(super) fn read_remotely(&mut self, batch: Batch<PointRead, ReadFrame>) {
+        let Batch { statements, frames } = batch;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(|read| frame_bytes(&read.frame)).sum());
         let expected_bytes = self.server.answers().output_bytes().max(SEEN_BYTES_MIN);
         let Some(room) = self.server.answers().try_room(&self.session.lane, expected_bytes) else {
@@ -96,7 +96,7 @@ impl Connection {
         self.server.ways.remote_reads.add(count);
         let most_bytes = room.bytes();
         let seen = Seen { rows: Vec::with_capacity(count), ..Seen::default() };
-        let reading = self.server.engine.send_point_reads(statements, seen, move |seen, index, row| {
+        let reading = self.server.engine.remote_reads(statements, seen, move |seen, index, row| {
             if row.byte_count() > ROW_BYTES_MAX {
                 return ControlFlow::Continue(());
             }
@@ -106,25 +106,25 @@ impl Connection {
         });
         let done = async move {
             let seen = reading.await.map(Option::unwrap_or_default);
-            Done::Reads(SentReads { frames, seen, room })
+            Done::Reads(RemoteReads { frames, seen, room })
         };
         self.await_done(count, frame_bytes, Box::pin(done));
     }
 
-    /// Has the shard of a group write it.
-    pub(super) fn send_writes(&mut self, group: Batch<PointWrite, Frame>) {
-        let Batch { statements, frames } = group;
+    /// Has the shard of a batch write it.
+    pub(super) fn write_remotely(&mut self, batch: Batch<PointWrite, Frame>) {
+        let Batch { statements, frames } = batch;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
         self.server.ways.remote_writes.add(count);
-        let writing = self.server.engine.send_point_writes(statements);
-        let done = async move { Done::Writes(SentWrites { frames, written: writing.await }) };
+        let writing = self.server.engine.remote_writes(statements);
+        let done = async move { Done::Writes(RemoteWrites { frames, written: writing.await }) };
         // They are answered with a few bytes.
         self.await_done(count, frame_bytes, Box::pin(done));
     }
 
-    /// Answers a group of reads: all of them by an error, if their shard has not answered.
-    pub(super) fn put_reads(&mut self, reads: SentReads) {
-        let SentReads { frames, seen, room } = reads;
+    /// Answers a batch of reads: all of them by an error, if their shard has not answered.
+    pub(super) fn put_reads(&mut self, reads: RemoteReads) {
+        let RemoteReads { frames, seen, room } = reads;
         match seen {
             Ok(seen) => self.put_all_seen(frames, seen, room),
             Err(error) => frames.iter().for_each(|read| self.put_failure(&read.frame, error.clone())),
@@ -162,9 +162,9 @@ impl Connection {
         self.session.client.count_request();
     }
 
-    /// Answers a group of writes. Those of which nothing was written become requests by themselves.
-    pub(super) fn put_writes(&mut self, writes: SentWrites) {
-        let SentWrites { frames, written: PointsWritten { done, doubtful, error } } = writes;
+    /// Answers a batch of writes. Those of which nothing was written become requests by themselves.
+    pub(super) fn put_writes(&mut self, writes: RemoteWrites) {
+        let RemoteWrites { frames, written: PointsWritten { done, doubtful, error } } = writes;
         assert!(done.union(doubtful).len() == done.len() + doubtful.len(), "a write is answered once");
         assert_eq!(doubtful.is_empty(), error.is_none(), "a doubtful write has a reason");
         for (index, frame) in frames.into_iter().enumerate() {

@@ -6,8 +6,8 @@
 //!              └────────────┴───────────────────────────────┴─► full: a future, an answer, an error that is told
 //! ```
 //!
-//! A plain one is a prepared statement about one row about which nothing is unusual. Both ways ask `coordinator` for
-//! the same: whether the level is admitted, whether the plan is current, and who owns the key.
+//! A plain one is a prepared statement about one row by its key, of which there is no more to do or to say. Both ways
+//! ask `coordinator` for the same: whether the plan is current, whether the level is admitted, and who owns the key.
 
 use protocol::{Encoder, Flags, Frame, Opcode, PlainExecute, Stage};
 use query::{PointQuery, PointRead, PointStatement, PointWrite};
@@ -25,7 +25,7 @@ pub(super) enum Way {
     Full(Frame),
 }
 
-/// A prepared statement about one row, about which nothing is unusual.
+/// A prepared statement about one row, which is done without a future of its own.
 pub(super) enum PlainRequest {
     Read(PointRead, ReadFrame),
     Write(PointWrite, Frame),
