@@ -9,7 +9,7 @@
 //!                 schema: ddl ──────────► Transformation ─ coordinator
 //! ```
 //!
-//! Plain requests, for one row by its key, have a way beside that (`point.rs`).
+//! Plain requests, for one row by its key, have a way beside that (`plain.rs`).
 //!
 //! [`Engine`] is the door. This crate never knows sockets or frames: answers are values
 //! ([`Response`]), and rows are given cell by cell to a [`RowSink`].
@@ -22,7 +22,7 @@ mod error;
 mod functions;
 mod memory;
 mod modify;
-mod point;
+mod plain;
 mod prepare;
 mod request;
 mod response;
@@ -39,13 +39,15 @@ pub use describe::table_to_cql;
 pub use engine::Engine;
 pub use error::{QueryError, TombstoneFailure, WriteType};
 pub use memory::{AnswerMemory, AnswerRoom, Lane, LargeAnswer, UntakenRoom};
-pub use point::{POINTS_MAX, PointQuery, PointRead, PointStatement, PointUpdate, PointWrite, PointsWritten};
+pub use plain::{
+    PLAIN_BATCH_MAX, PlainQuery, PlainRead, PlainStatement, PlainUpdate, PlainWrite, PlainWritten,
+};
 pub use prepare::{PreparedFigures, PreparedLimits, PreparedTexts};
 pub use request::{BatchQuery, BatchStatement, BatchType, BindValue, QueryOptions, SessionState, Values};
 pub use response::{
     ChangeTarget, ChangeType, ColumnSpec, PreparedInfo, Response, ResponseKind, RowSink, RowsResult,
     SchemaChange, TombstoneWarning,
 };
-pub use select::{PointRow, Projection};
+pub use select::{PlainRow, Projection};
 pub use timeouts::{TimeoutKind, Timeouts};
 pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualKeyspaces, VirtualTables};

@@ -16,8 +16,8 @@ use std::ops::ControlFlow;
 use bytes::{BufMut, Bytes, BytesMut};
 use common::{Session, int, text, with_node, with_periodic_node};
 use query::{
-    BindValue, Consistency, POINTS_MAX, PointRead, PointStatement, PointWrite, QueryOptions, ResponseKind,
-    RowSink, Values,
+    BindValue, Consistency, PLAIN_BATCH_MAX, PlainRead, PlainStatement, PlainWrite, QueryOptions,
+    ResponseKind, RowSink, Values,
 };
 
 struct Counting;
@@ -148,25 +148,26 @@ fn a_row_of_a_text_batch_allocates_its_constants_list_and_its_long_text_and_noth
 async fn read_allocations(session: &Session) -> u64 {
     let statement = "SELECT * FROM narrow WHERE id = ?";
     let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
-    let Some(PointStatement::Read(query)) = session.engine.point_statement(&prepared.id) else {
+    let Some(PlainStatement::Read(query)) = session.engine.plain_statement(&prepared.id) else {
         panic!("of one row by one key")
     };
-    let mut reads: Vec<PointRead> = Vec::with_capacity(POINTS_MAX);
+    let mut reads: Vec<PlainRead> = Vec::with_capacity(PLAIN_BATCH_MAX);
     let mut output = Output(BytesMut::with_capacity(1 << 20));
     let mut least = u64::MAX;
     for _ in 0..3 {
-        let keys: Vec<Bytes> = (0..POINTS_MAX as i32).map(|key| key.to_be_bytes().to_vec().into()).collect();
+        let keys: Vec<Bytes> =
+            (0..PLAIN_BATCH_MAX as i32).map(|key| key.to_be_bytes().to_vec().into()).collect();
         reads.clear();
         output.0.clear();
         let (before, mut count) = (COUNT.get(), 0);
-        let read = |key| session.engine.point_read(query.clone(), key, Consistency::One, Some(5000)).unwrap();
+        let read = |key| session.engine.plain_read(query.clone(), key, Consistency::One, Some(5000)).unwrap();
         reads.extend(keys.into_iter().map(read));
-        session.engine.point_reads(&reads, |_, row| {
+        session.engine.plain_reads(&reads, |_, row| {
             count += row.write(&mut output);
             ControlFlow::Continue(())
         });
         least = least.min(COUNT.get() - before);
-        assert_eq!(count, POINTS_MAX, "all are found at once");
+        assert_eq!(count, PLAIN_BATCH_MAX, "all are found at once");
     }
     least
 }
@@ -175,23 +176,23 @@ async fn read_allocations(session: &Session) -> u64 {
 async fn write_allocations(session: &Session, field: &[u8]) -> u64 {
     let statement = "UPDATE narrow SET a = ? WHERE id = ?";
     let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
-    let Some(PointStatement::Write(update)) = session.engine.point_statement(&prepared.id) else {
+    let Some(PlainStatement::Write(update)) = session.engine.plain_statement(&prepared.id) else {
         panic!("of one row by one key")
     };
-    let mut writes: Vec<PointWrite> = Vec::with_capacity(POINTS_MAX);
+    let mut writes: Vec<PlainWrite> = Vec::with_capacity(PLAIN_BATCH_MAX);
     let mut least = u64::MAX;
     for _ in 0..3 {
         writes.clear();
         let before = COUNT.get();
-        for key in 0..POINTS_MAX as i32 {
+        for key in 0..PLAIN_BATCH_MAX as i32 {
             let key = key.to_be_bytes();
             let write =
-                session.engine.point_write(&update, [field, &key].into_iter(), Consistency::One, None);
+                session.engine.plain_write(&update, [field, &key].into_iter(), Consistency::One, None);
             writes.push(write.unwrap());
         }
-        let (done, _) = session.engine.point_writes(&writes);
+        let (done, _) = session.engine.plain_writes(&writes);
         least = least.min(COUNT.get() - before);
-        assert_eq!(done.len(), POINTS_MAX, "all are written at once");
+        assert_eq!(done.len(), PLAIN_BATCH_MAX, "all are written at once");
     }
     least
 }
@@ -207,11 +208,17 @@ fn rows_that_are_read_and_written_by_their_keys_allocate_next_to_nothing() {
         }
         assert_eq!(read_allocations(&session).await, 0, "reads from memory");
         let written = write_allocations(&session, &[b'y'; 300]).await;
-        assert!(written <= 2 * POINTS_MAX as u64, "{written} for the memory of a mutation and its count");
+        assert!(
+            written <= 2 * PLAIN_BATCH_MAX as u64,
+            "{written} for the memory of a mutation and its count"
+        );
         session.flush().await;
         session.run("SELECT * FROM narrow").await;
         let read = read_allocations(&session).await;
-        assert!(read <= 3 * POINTS_MAX as u64 + 8, "{read} for a row, its count and the path of its key");
+        assert!(
+            read <= 3 * PLAIN_BATCH_MAX as u64 + 8,
+            "{read} for a row, its count and the path of its key"
+        );
     });
 }
 

@@ -111,7 +111,7 @@ impl Writer<'_> {
         let plan = &*entry.plan;
         let Some(run) = entry.constants else { return self.add(plan, bindings, changes).await };
         let time = self.time(plan, bindings)?;
-        let mutation = plan.point_mutation(
+        let mutation = plan.plain_mutation(
             constants.values(run),
             || time,
             |token| changes.memory(self.coordinator.owners().of(token)),

@@ -15,8 +15,8 @@ mod collect;
 mod insert;
 mod json;
 mod operation;
+mod plain;
 mod plan;
-mod point;
 mod shape;
 
 pub(crate) use batch::{BatchPlan, check as check_batch, plan_batch, unlogged_warning};

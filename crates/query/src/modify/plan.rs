@@ -10,7 +10,7 @@ use types::CqlType;
 
 use super::insert;
 use super::operation::{ColumnChange, Operation, plan_assignment, plan_deletion};
-use super::point::PointChange;
+use super::plain::PlainChange;
 use crate::QueryError;
 use crate::catalog::{Home, keyspace_of};
 use crate::error::refuse;
@@ -32,8 +32,8 @@ pub(crate) struct ModifyPlan {
     /// What is put together of constants, in bytes; `None` when all values are stored as they are written or sent.
     pub(crate) made_bytes: Option<usize>,
     pub(crate) using: Using,
-    /// How it is written the plain way, if it can be ([`super::point`]).
-    pub(crate) point: Option<PointChange>,
+    /// How it is written the plain way, if it can be ([`super::plain`]).
+    pub(crate) plain: Option<PlainChange>,
 }
 
 /// USING.
@@ -203,10 +203,10 @@ impl ColumnChanges {
             statics: self.statics.into(),
             regulars: self.regulars.into(),
             using,
-            point: None,
+            plain: None,
         };
-        let point = plan.find_point();
-        ModifyPlan { point, ..plan }
+        let plain = plan.find_plain();
+        ModifyPlan { plain, ..plan }
     }
 }
 

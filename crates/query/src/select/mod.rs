@@ -7,7 +7,7 @@
 //!                                                              └─ aggregated group by group
 //! ```
 //!
-//! A SELECT of one row by its key has a shorter way beside this one, [`crate::point`].
+//! A SELECT of one row by its key has the plain way beside this one, [`crate::plain`].
 
 mod aggregate;
 mod cells;
@@ -16,9 +16,9 @@ mod execute;
 mod page;
 mod paging;
 mod passed;
+mod plain;
 mod plan;
 mod plan_selector;
-mod point;
 mod rows;
 mod selector;
 mod sort;
@@ -27,7 +27,7 @@ mod virtual_read;
 
 pub(crate) use cells::RowView;
 pub(crate) use execute::{Reader, execute};
+pub use plain::PlainRow;
 pub(crate) use plan::{SelectPlan, plan};
-pub use point::PointRow;
 pub use rows::Projection;
 pub(crate) use rows::{ComputedRows, Source, StoredRows};

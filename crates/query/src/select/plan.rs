@@ -49,8 +49,8 @@ pub(crate) struct SelectPlan {
     /// Of JSON, the columns inside.
     pub(crate) json_columns: Arc<[(String, CqlType)]>,
     pub(crate) metadata_id: [u8; 16],
-    /// Of one that can be answered the plain way ([`super::point`]), the type of the key that is bound.
-    pub(crate) point_key: Option<CqlType>,
+    /// Of one that can be answered the plain way ([`super::plain`]), the type of the key that is bound.
+    pub(crate) plain_key: Option<CqlType>,
     /// The columns that a read needs.
     pub(crate) read_columns: ReadColumns,
     /// How often at most the value of one column is in a row of the result.
@@ -221,12 +221,12 @@ pub(crate) fn plan(
         metadata_id: metadata_id(&columns),
         columns,
         json_columns,
-        point_key: None,
+        plain_key: None,
         read_columns,
         repeats,
     };
-    let point_key = plan.find_point_key();
-    Ok(SelectPlan { point_key, ..plan })
+    let plain_key = plan.find_plain_key();
+    Ok(SelectPlan { plain_key, ..plan })
 }
 
 /// The columns whose cells the projection looks for.

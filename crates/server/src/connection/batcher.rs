@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use protocol::Frame;
-use query::{POINTS_MAX, PointRead, PointWrite};
+use query::{PLAIN_BATCH_MAX, PlainRead, PlainWrite};
 use stdx::index_set::IndexSet;
 
 use super::remote::frame_bytes;
@@ -14,13 +14,13 @@ use super::request::{PlainRequest, ReadFrame, Way};
 
 /// Frames of more than so many bytes are not gathered further: what is made of them takes memory too.
 const BATCHED_BYTES: usize = 64 << 10;
-const _: () = assert!(POINTS_MAX == storage::KEYS_TOGETHER, "what is gathered is done together");
+const _: () = assert!(PLAIN_BATCH_MAX == storage::KEYS_TOGETHER, "what is gathered is done together");
 
 /// Requests that were taken and not yet begun. Memory is theirs for a turn only: most connections of many are idle.
 #[derive(Default)]
 pub(super) struct Batcher {
-    reads: Batch<PointRead, ReadFrame>,
-    writes: Batch<PointWrite, Frame>,
+    reads: Batch<PlainRead, ReadFrame>,
+    writes: Batch<PlainWrite, Frame>,
     full: VecDeque<Frame>,
     frame_bytes: usize,
 }
@@ -45,7 +45,7 @@ impl<S, F> Batch<S, F> {
 
     fn push(&mut self, statement: S, frame: F) {
         if self.statements.capacity() == 0 {
-            *self = Batch::with_capacity(POINTS_MAX);
+            *self = Batch::with_capacity(PLAIN_BATCH_MAX);
         }
         self.statements.push(statement);
         self.frames.push(frame);
@@ -100,8 +100,8 @@ impl Batcher {
 
     /// Is it time to do the plain ones?
     pub(super) fn is_full(&self) -> bool {
-        self.reads.statements.len() >= POINTS_MAX
-            || self.writes.statements.len() >= POINTS_MAX
+        self.reads.statements.len() >= PLAIN_BATCH_MAX
+            || self.writes.statements.len() >= PLAIN_BATCH_MAX
             || self.frame_bytes >= BATCHED_BYTES
     }
 
@@ -115,13 +115,13 @@ impl Batcher {
     }
 
     /// Takes the plain ones out, to be done.
-    pub(super) fn take_plain(&mut self) -> (Batch<PointRead, ReadFrame>, Batch<PointWrite, Frame>) {
+    pub(super) fn take_plain(&mut self) -> (Batch<PlainRead, ReadFrame>, Batch<PlainWrite, Frame>) {
         self.frame_bytes = 0;
         (std::mem::take(&mut self.reads), std::mem::take(&mut self.writes))
     }
 
     /// Takes back plain ones of which some are not done, and the memory of those that are.
-    pub(super) fn put_back(&mut self, reads: Batch<PointRead, ReadFrame>, writes: Batch<PointWrite, Frame>) {
+    pub(super) fn put_back(&mut self, reads: Batch<PlainRead, ReadFrame>, writes: Batch<PlainWrite, Frame>) {
         assert!(self.reads.statements.is_empty() && self.writes.statements.is_empty(), "none came meanwhile");
         (self.reads, self.writes) = (reads, writes);
     }

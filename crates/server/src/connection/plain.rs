@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use protocol::Frame;
-use query::{PointRead, PointWrite};
+use query::{PlainRead, PlainWrite};
 use stdx::index_set::IndexSet;
 
 use super::batcher::Batch;
@@ -30,11 +30,11 @@ impl Connection {
     }
 
     /// Does and answers writes, or sends them to their shard.
-    fn do_writes(&mut self, writes: &mut Batch<PointWrite, Frame>) {
+    fn do_writes(&mut self, writes: &mut Batch<PlainWrite, Frame>) {
         if writes.statements.is_empty() {
             return;
         }
-        let (done, left) = self.server.engine.point_writes(&writes.statements);
+        let (done, left) = self.server.engine.plain_writes(&writes.statements);
         self.server.ways.plain_writes.add(done.len());
         done.iter().for_each(|index| self.put_void(&writes.frames[index]));
         writes.take_out(done, &left).into_iter().for_each(|batch| self.write_remotely(batch));
@@ -42,14 +42,14 @@ impl Connection {
 
     /// Does and answers reads, until there is much to write: then there are more. Those of a shard that is at work are
     /// sent there; what is left are reads for others to answer.
-    fn do_reads(&mut self, reads: &mut Batch<PointRead, ReadFrame>) -> ControlFlow<()> {
+    fn do_reads(&mut self, reads: &mut Batch<PlainRead, ReadFrame>) -> ControlFlow<()> {
         if reads.statements.is_empty() {
             return ControlFlow::Continue(());
         }
         let (encoder, most_bytes) = (&mut self.output.encoder, self.server.answers().output_bytes());
         let (mut done, mut is_stopped) = (IndexSet::EMPTY, false);
         let frames = &reads.frames;
-        let left = self.server.engine.point_reads(&reads.statements, |index, row| {
+        let left = self.server.engine.plain_reads(&reads.statements, |index, row| {
             if row.byte_count() > ROW_BYTES_MAX {
                 return ControlFlow::Continue(());
             }

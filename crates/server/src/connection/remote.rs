@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 use bytes::BytesMut;
 use protocol::{Frame, HEADER_BYTES, Response, ResponseEnvelope};
-use query::{AnswerRoom, PointRead, PointRow, PointWrite, PointsWritten, QueryError};
+use query::{AnswerRoom, PlainRead, PlainRow, PlainWrite, PlainWritten, QueryError};
 use runtime::Plant;
 use stdx::index_set::IndexSet;
 
@@ -43,7 +43,7 @@ pub(super) struct RemoteReads {
 /// A batch of writes that came back.
 pub(super) struct RemoteWrites {
     frames: Vec<Frame>,
-    written: PointsWritten,
+    written: PlainWritten,
 }
 
 /// Rows as their shard has encoded them, one after the other.
@@ -65,7 +65,7 @@ struct SeenRow {
 }
 
 impl Seen {
-    fn add(&mut self, index: usize, row: PointRow<'_>) {
+    fn add(&mut self, index: usize, row: PlainRow<'_>) {
         let row_count = row.write(&mut Cells(&mut self.cells));
         self.rows.push(SeenRow { index, row_count, cells_end: self.cells.len() });
     }
@@ -85,7 +85,7 @@ impl RemoteWrites {
 
 impl Connection {
     /// Has the shard of a batch read it.
-    pub(super) fn read_remotely(&mut self, batch: Batch<PointRead, ReadFrame>) {
+    pub(super) fn read_remotely(&mut self, batch: Batch<PlainRead, ReadFrame>) {
         let Batch { statements, frames } = batch;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(|read| frame_bytes(&read.frame)).sum());
         let expected_bytes = self.server.answers().output_bytes().max(SEEN_BYTES_MIN);
@@ -112,7 +112,7 @@ impl Connection {
     }
 
     /// Has the shard of a batch write it.
-    pub(super) fn write_remotely(&mut self, batch: Batch<PointWrite, Frame>) {
+    pub(super) fn write_remotely(&mut self, batch: Batch<PlainWrite, Frame>) {
         let Batch { statements, frames } = batch;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
         self.server.ways.remote_writes.add(count);
@@ -164,7 +164,7 @@ impl Connection {
 
     /// Answers a batch of writes. Those of which nothing was written become requests by themselves.
     pub(super) fn put_writes(&mut self, writes: RemoteWrites) {
-        let RemoteWrites { frames, written: PointsWritten { done, doubtful, error } } = writes;
+        let RemoteWrites { frames, written: PlainWritten { done, doubtful, error } } = writes;
         assert!(done.union(doubtful).len() == done.len() + doubtful.len(), "a write is answered once");
         assert_eq!(doubtful.is_empty(), error.is_none(), "a doubtful write has a reason");
         for (index, frame) in frames.into_iter().enumerate() {

@@ -1,8 +1,8 @@
 //! A frame as a request: plain, or full.
 //!
 //! ```text
-//!   frame ─ PlainExecute ─ point_statement ─┬─ point_read ──┬─► plain ─► batcher ─► done in this turn, or remote
-//!              │            │               └─ point_write ─┤
+//!   frame ─ PlainExecute ─ plain_statement ─┬─ plain_read ──┬─► plain ─► batcher ─► done in this turn, or remote
+//!              │            │               └─ plain_write ─┤
 //!              └────────────┴───────────────────────────────┴─► full: a future, an answer, an error that is told
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! ask `coordinator` for the same: whether the plan is current, whether the level is admitted, and who owns the key.
 
 use protocol::{Encoder, Flags, Frame, Opcode, PlainExecute, Stage};
-use query::{PointQuery, PointRead, PointStatement, PointWrite};
+use query::{PlainQuery, PlainRead, PlainStatement, PlainWrite};
 
 use super::answer::{Described, Sink, Wanted};
 use super::drive::Connection;
@@ -27,8 +27,8 @@ pub(super) enum Way {
 
 /// A prepared statement about one row, which is done without a future of its own.
 pub(super) enum PlainRequest {
-    Read(PointRead, ReadFrame),
-    Write(PointWrite, Frame),
+    Read(PlainRead, ReadFrame),
+    Write(PlainWrite, Frame),
 }
 
 /// The frame of a read, and how it is to be answered.
@@ -54,16 +54,16 @@ impl Connection {
         if self.stage != Stage::Ready {
             return Way::Full(frame);
         }
-        match self.point_statement(&frame) {
-            Some((execute, PointStatement::Write(update))) => {
+        match self.plain_statement(&frame) {
+            Some((execute, PlainStatement::Write(update))) => {
                 let consistency = convert::consistency(execute.consistency);
                 let engine = &self.server.engine;
-                match engine.point_write(&update, execute.values, consistency, execute.timestamp) {
+                match engine.plain_write(&update, execute.values, consistency, execute.timestamp) {
                     Some(write) => Way::Plain(PlainRequest::Write(write, frame)),
                     None => Way::Full(frame),
                 }
             }
-            Some((execute, PointStatement::Read(query))) => match self.point_read(execute, query) {
+            Some((execute, PlainStatement::Read(query))) => match self.plain_read(execute, query) {
                 Some((read, described)) => {
                     Way::Plain(PlainRequest::Read(read, ReadFrame { frame, described }))
                 }
@@ -73,13 +73,13 @@ impl Connection {
         }
     }
 
-    fn point_statement<'f>(&self, frame: &'f Frame) -> Option<(PlainExecute<'f>, PointStatement)> {
+    fn plain_statement<'f>(&self, frame: &'f Frame) -> Option<(PlainExecute<'f>, PlainStatement)> {
         let execute = PlainExecute::of(frame)?;
-        let statement = self.server.engine.point_statement(execute.id.try_into().ok()?)?;
+        let statement = self.server.engine.plain_statement(execute.id.try_into().ok()?)?;
         Some((execute, statement))
     }
 
-    fn point_read(&self, mut execute: PlainExecute<'_>, query: PointQuery) -> Option<(PointRead, Described)> {
+    fn plain_read(&self, mut execute: PlainExecute<'_>, query: PlainQuery) -> Option<(PlainRead, Described)> {
         let server = &self.server;
         let key = execute.values.next().filter(|_| execute.values.len() == 0)?;
         let wanted =
@@ -87,7 +87,7 @@ impl Connection {
         let described = server.metadata.describe(query.metadata_id(), query.columns(), wanted);
         let page_size = convert::page_size(execute.page_size);
         let consistency = convert::consistency(execute.consistency);
-        let read = server.engine.point_read(query, execute.shared(key), consistency, page_size)?;
+        let read = server.engine.plain_read(query, execute.shared(key), consistency, page_size)?;
         Some((read, described))
     }
 }

@@ -14,7 +14,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coordinator::{Batches, Consistency, PlainRead, PlainWrite, RowQuery, ShownRow};
+pub use coordinator::PlainWrite;
+use coordinator::{Batches, Consistency, RowQuery, ShownRow};
 use rows::PartitionKey;
 use schema::Table;
 use stdx::index_set::IndexSet;
@@ -23,33 +24,30 @@ use storage::Outcomes;
 use crate::modify::ModifyPlan;
 use crate::prepare::{Body, Planned};
 use crate::restrictions::check_key_length;
-use crate::select::{PointRow, Projection, SelectPlan};
+use crate::select::{PlainRow, Projection, SelectPlan};
 use crate::timeouts::TimeoutKind;
 use crate::{ColumnSpec, Engine, QueryError, WriteType};
 
 /// A prepared statement about one row.
 #[derive(Clone, Debug)]
-pub enum PointStatement {
+pub enum PlainStatement {
     /// A SELECT.
-    Read(PointQuery),
+    Read(PlainQuery),
     /// An INSERT or UPDATE.
-    Write(PointUpdate),
+    Write(PlainUpdate),
 }
 
 /// A prepared SELECT of one row by one bound key.
 #[derive(Clone, Debug)]
-pub struct PointQuery(Rc<Planned>);
+pub struct PlainQuery(Rc<Planned>);
 
 /// The row of a key, to be read the plain way.
-pub type PointRead = PlainRead<PointQuery>;
-
-/// A row to be written the plain way.
-pub type PointWrite = PlainWrite;
+pub type PlainRead = coordinator::PlainRead<PlainQuery>;
 
 /// How the writes of a remote batch have come out. Of those in neither set nothing was written, and they are for
 /// [`Engine::execute`].
 #[derive(Debug)]
-pub struct PointsWritten {
+pub struct PlainWritten {
     /// They are written.
     pub done: IndexSet,
     /// They may or may not survive.
@@ -58,26 +56,26 @@ pub struct PointsWritten {
     pub error: Option<QueryError>,
 }
 
-/// As many as are read or written in one go.
-pub const POINTS_MAX: usize = storage::KEYS_TOGETHER;
+/// As many are read or written in one go.
+pub const PLAIN_BATCH_MAX: usize = storage::KEYS_TOGETHER;
 
 /// A prepared INSERT or UPDATE of one row, all of it bound.
 #[derive(Clone, Debug)]
-pub struct PointUpdate(Rc<Planned>);
+pub struct PlainUpdate(Rc<Planned>);
 
-impl PointStatement {
+impl PlainStatement {
     fn of(planned: Rc<Planned>) -> Option<Self> {
         match &planned.body {
-            Body::Select(plan) if plan.point_key.is_some() && planned.variables.len() == 1 => {
-                Some(PointStatement::Read(PointQuery(planned)))
+            Body::Select(plan) if plan.plain_key.is_some() && planned.variables.len() == 1 => {
+                Some(PlainStatement::Read(PlainQuery(planned)))
             }
-            Body::Modify(plan) if plan.point.is_some() => Some(PointStatement::Write(PointUpdate(planned))),
+            Body::Modify(plan) if plan.plain.is_some() => Some(PlainStatement::Write(PlainUpdate(planned))),
             _ => None,
         }
     }
 }
 
-impl PointQuery {
+impl PlainQuery {
     fn plan(&self) -> &SelectPlan {
         match &self.0.body {
             Body::Select(plan) => plan,
@@ -96,7 +94,7 @@ impl PointQuery {
     }
 }
 
-impl RowQuery for PointQuery {
+impl RowQuery for PlainQuery {
     type View = Projection;
 
     fn table(&self) -> &Arc<Table> {
@@ -112,22 +110,22 @@ impl RowQuery for PointQuery {
     }
 }
 
-impl PointsWritten {
+impl PlainWritten {
     fn of(outcomes: Outcomes, consistency: Consistency) -> Self {
         let Outcomes { done, doubtful, error } = outcomes;
         // Why others were not written is found out by those who write them again.
         let error = error.filter(|_| !doubtful.is_empty());
         let error = error.map(|error| QueryError::of_write(error.into(), consistency, WriteType::Simple));
-        PointsWritten { done, doubtful, error }
+        PlainWritten { done, doubtful, error }
     }
 
     /// What the log was given may still be written, and nobody is told.
     fn in_doubt(doubtful: IndexSet, error: QueryError) -> Self {
-        PointsWritten { done: IndexSet::EMPTY, doubtful, error: Some(error) }
+        PlainWritten { done: IndexSet::EMPTY, doubtful, error: Some(error) }
     }
 }
 
-impl PointUpdate {
+impl PlainUpdate {
     fn plan(&self) -> &ModifyPlan {
         match &self.0.body {
             Body::Modify(plan) => plan,
@@ -138,25 +136,25 @@ impl PointUpdate {
 
 impl Engine {
     /// The prepared statement of that id, if it is about one row and its plan is up to date.
-    pub fn point_statement(&self, id: &[u8; 16]) -> Option<PointStatement> {
-        PointStatement::of(self.planned_now(id)?)
+    pub fn plain_statement(&self, id: &[u8; 16]) -> Option<PlainStatement> {
+        PlainStatement::of(self.planned_now(id)?)
     }
 
     /// A plain read of one row by its key. `None` when it is full, and for [`Engine::execute`].
     /// `page_size` as in [`crate::QueryOptions`].
-    pub fn point_read(
+    pub fn plain_read(
         &self,
-        query: PointQuery,
+        query: PlainQuery,
         key: Bytes,
         consistency: Consistency,
         page_size: Option<u32>,
-    ) -> Option<PointRead> {
+    ) -> Option<PlainRead> {
         // After a full page there is a place to go on from, even when nothing comes.
         let is_page_full = page_size == Some(1);
         if is_page_full || !consistency.is_for_reads() || check_key_length(key.len()).is_err() {
             return None;
         }
-        query.plan().point_key.as_ref()?.validate(&key).ok()?;
+        query.plan().plain_key.as_ref()?.validate(&key).ok()?;
         self.coordinator().plain_read(query, PartitionKey::new(key), consistency)
     }
 
@@ -165,16 +163,16 @@ impl Engine {
     /// shown are for [`Engine::execute`].
     ///
     /// # Panics
-    /// When there are more than [`POINTS_MAX`].
-    pub fn point_reads(
+    /// When there are more than [`PLAIN_BATCH_MAX`].
+    pub fn plain_reads(
         &self,
-        reads: &[PointRead],
-        mut show: impl FnMut(usize, PointRow<'_>) -> ControlFlow<()> + Send,
+        reads: &[PlainRead],
+        mut show: impl FnMut(usize, PlainRow<'_>) -> ControlFlow<()> + Send,
     ) -> Batches {
-        self.coordinator().plain_reads(reads, |index, row| show(index, PointRow(row)))
+        self.coordinator().plain_reads(reads, |index, row| show(index, PlainRow(row)))
     }
 
-    /// Shows the rows of a batch that [`Engine::point_reads`] gave back on the thread of their shard, by their index in
+    /// Shows the rows of a batch that [`Engine::plain_reads`] gave back on the thread of their shard, by their index in
     /// the batch and in any order, until it is told to stop. `show` puts what it sees into `seen`, which comes back;
     /// `None` when the shard takes no more. What is not shown is for [`Engine::execute`].
     ///
@@ -182,19 +180,19 @@ impl Engine {
     /// [`QueryError::ReadTimeout`] for all of them: the shard has not answered in time.
     ///
     /// # Panics
-    /// When they are none, or more than [`POINTS_MAX`].
+    /// When they are none, or more than [`PLAIN_BATCH_MAX`].
     pub fn remote_reads<T: Send + 'static>(
         &self,
-        reads: Vec<PointRead>,
+        reads: Vec<PlainRead>,
         seen: T,
-        mut show: impl FnMut(&mut T, usize, PointRow<'_>) -> ControlFlow<()> + Send + 'static,
+        mut show: impl FnMut(&mut T, usize, PlainRow<'_>) -> ControlFlow<()> + Send + 'static,
     ) -> impl Future<Output = Result<Option<T>, QueryError>> + 'static {
         let coordinator = self.coordinator().clone();
         let mut deadline = self.timeouts().deadline(TimeoutKind::Read);
         let consistency = reads[0].consistency();
         async move {
             let show = move |seen: &mut T, index: usize, row: ShownRow<'_, Projection>| {
-                show(seen, index, PointRow(row))
+                show(seen, index, PlainRow(row))
             };
             let read = deadline.within(pin!(coordinator.remote_reads(reads, seen, show))).await;
             read.map(Result::ok).map_err(|timed_out| timed_out.of_read(consistency))
@@ -203,18 +201,18 @@ impl Engine {
 
     /// A plain write of a row whose values are bound to the markers in their order. `None` when it is full,
     /// and for [`Engine::execute`]. `timestamp` as in [`crate::QueryOptions`].
-    pub fn point_write<'v>(
+    pub fn plain_write<'v>(
         &self,
-        update: &PointUpdate,
+        update: &PlainUpdate,
         values: impl Iterator<Item = &'v [u8]>,
         consistency: Consistency,
         timestamp: Option<i64>,
-    ) -> Option<PointWrite> {
+    ) -> Option<PlainWrite> {
         if !consistency.is_for_writes() {
             return None;
         }
         let (plan, coordinator) = (update.plan(), self.coordinator());
-        let mutation = plan.point_mutation(values, || plan.point_time(coordinator, timestamp), |_| None)?;
+        let mutation = plan.plain_mutation(values, || plan.plain_time(coordinator, timestamp), |_| None)?;
         coordinator.plain_write(mutation, consistency)
     }
 
@@ -222,25 +220,25 @@ impl Engine {
     /// Of the others nothing was written: each batch is for [`Engine::remote_writes`].
     ///
     /// # Panics
-    /// When there are more than [`POINTS_MAX`].
-    pub fn point_writes(&self, writes: &[PointWrite]) -> (IndexSet, Batches) {
+    /// When there are more than [`PLAIN_BATCH_MAX`].
+    pub fn plain_writes(&self, writes: &[PlainWrite]) -> (IndexSet, Batches) {
         self.coordinator().plain_writes(writes)
     }
 
-    /// Writes rows of a batch that [`Engine::point_writes`] gave back, and waits until they are durable in the sense of
+    /// Writes rows of a batch that [`Engine::plain_writes`] gave back, and waits until they are durable in the sense of
     /// the sync mode, as long as a write may take. All that were not done until then are doubtful.
     ///
     /// # Panics
-    /// When they are none, or more than [`POINTS_MAX`].
-    pub fn remote_writes(&self, writes: Vec<PointWrite>) -> impl Future<Output = PointsWritten> + 'static {
+    /// When they are none, or more than [`PLAIN_BATCH_MAX`].
+    pub fn remote_writes(&self, writes: Vec<PlainWrite>) -> impl Future<Output = PlainWritten> + 'static {
         let coordinator = self.coordinator().clone();
         let mut deadline = self.timeouts().deadline(TimeoutKind::Write);
         let (consistency, all) = (writes[0].consistency(), IndexSet::first(writes.len()));
         async move {
             match deadline.within(pin!(coordinator.remote_writes(writes))).await {
-                Ok(outcomes) => PointsWritten::of(outcomes, consistency),
+                Ok(outcomes) => PlainWritten::of(outcomes, consistency),
                 Err(timed_out) => {
-                    PointsWritten::in_doubt(all, timed_out.of_write(consistency, WriteType::Simple))
+                    PlainWritten::in_doubt(all, timed_out.of_write(consistency, WriteType::Simple))
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use query::{Consistency, POINTS_MAX, PointUpdate, PointWrite, QueryError, TimeoutKind, WriteType};
+use query::{Consistency, PLAIN_BATCH_MAX, PlainUpdate, PlainWrite, QueryError, TimeoutKind, WriteType};
 use tokio::time::Instant;
 
 use crate::common::{Session, int, text, with_slow_disk};
@@ -10,11 +10,11 @@ use crate::given::*;
 
 const INSERT: &str = "INSERT INTO numbers (k, v) VALUES (?, ?)";
 
-fn writes(session: &Session, update: &PointUpdate) -> Vec<PointWrite> {
-    let keys = (0..POINTS_MAX as i32).map(i32::to_be_bytes);
+fn writes(session: &Session, update: &PlainUpdate) -> Vec<PlainWrite> {
+    let keys = (0..PLAIN_BATCH_MAX as i32).map(i32::to_be_bytes);
     let write = |key: [u8; 4]| {
         let values: [&[u8]; 2] = [&key, b"v"];
-        session.engine.point_write(update, values.into_iter(), Consistency::One, None).unwrap()
+        session.engine.plain_write(update, values.into_iter(), Consistency::One, None).unwrap()
     };
     keys.map(write).collect()
 }
@@ -25,10 +25,10 @@ fn writes_that_wait_too_long_for_the_log_end_as_every_write_does_and_stand() {
     // Longer for one operation than all writes may take.
     with_slow_disk(10 * LIMIT, async |mut session: Session| {
         session.run("CREATE TABLE numbers (k int PRIMARY KEY, v text)").await;
-        let update = point_update(&session, INSERT).await.unwrap();
+        let update = plain_update(&session, INSERT).await.unwrap();
         let writes = writes(&session, &update);
         session.timeouts.set(TimeoutKind::Write, LIMIT);
-        let (_, batches) = session.engine.point_writes(&writes);
+        let (_, batches) = session.engine.plain_writes(&writes);
         assert_eq!(batches.len(), 2, "each shard has some");
         let full = session.execute(INSERT, vec![int(-1), text("v")]).await.unwrap_err();
         let (consistency, write_type) = (Consistency::One, WriteType::Simple);

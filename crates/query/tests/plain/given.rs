@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use query::{
-    Batches, Consistency, PointQuery, PointRead, PointRow, PointStatement, PointUpdate, PreparedInfo,
+    Batches, Consistency, PlainQuery, PlainRead, PlainRow, PlainStatement, PlainUpdate, PreparedInfo,
     ResponseKind, RowSink, RowsResult,
 };
 
@@ -33,33 +33,33 @@ pub(crate) fn cells_of(rows: &RowsResult) -> (usize, Cells) {
     (rows.write_rows(&mut cells), cells)
 }
 
-pub(crate) async fn point_query(session: &Session, statement: &str) -> Option<PointQuery> {
+pub(crate) async fn plain_query(session: &Session, statement: &str) -> Option<PlainQuery> {
     let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
-    point_query_of(session, &prepared)
+    plain_query_of(session, &prepared)
 }
 
 /// The same of a statement whose columns may not be there.
-pub(crate) async fn point_query_if_any(session: &Session, statement: &str) -> Option<PointQuery> {
+pub(crate) async fn plain_query_if_any(session: &Session, statement: &str) -> Option<PlainQuery> {
     let prepared = session.engine.prepare(&session.state, statement, None).await.ok()?;
-    point_query_of(session, &prepared)
+    plain_query_of(session, &prepared)
 }
 
-pub(crate) fn point_query_of(session: &Session, prepared: &PreparedInfo) -> Option<PointQuery> {
-    match session.engine.point_statement(&prepared.id) {
-        Some(PointStatement::Read(query)) => Some(query),
+pub(crate) fn plain_query_of(session: &Session, prepared: &PreparedInfo) -> Option<PlainQuery> {
+    match session.engine.plain_statement(&prepared.id) {
+        Some(PlainStatement::Read(query)) => Some(query),
         _ => None,
     }
 }
 
 /// Reads keys together; `None` for those that are left to a full read.
-pub(crate) fn together(session: &Session, query: &PointQuery, keys: &[&[u8]]) -> Vec<Option<(usize, Cells)>> {
+pub(crate) fn together(session: &Session, query: &PlainQuery, keys: &[&[u8]]) -> Vec<Option<(usize, Cells)>> {
     let read = |key: &&[u8]| {
         let key = Bytes::copy_from_slice(key);
-        session.engine.point_read(query.clone(), key, Consistency::One, Some(5000)).unwrap()
+        session.engine.plain_read(query.clone(), key, Consistency::One, Some(5000)).unwrap()
     };
-    let reads: Vec<PointRead> = keys.iter().map(read).collect();
+    let reads: Vec<PlainRead> = keys.iter().map(read).collect();
     let mut found: Vec<_> = reads.iter().map(|_| None).collect();
-    session.engine.point_reads(&reads, |index, row| {
+    session.engine.plain_reads(&reads, |index, row| {
         let mut cells = Cells::default();
         found[index] = Some((row.write(&mut cells), cells));
         ControlFlow::Continue(())
@@ -68,7 +68,7 @@ pub(crate) fn together(session: &Session, query: &PointQuery, keys: &[&[u8]]) ->
 }
 
 /// Reads keys together until all are told: a shard that is at work tells nothing when it is visited.
-pub(crate) fn together_at_last(session: &Session, query: &PointQuery, keys: &[&[u8]]) -> Vec<(usize, Cells)> {
+pub(crate) fn together_at_last(session: &Session, query: &PlainQuery, keys: &[&[u8]]) -> Vec<(usize, Cells)> {
     /// A shard is at work every second time.
     const ROUNDS_MAX: usize = 64;
     let mut all: Vec<_> = keys.iter().map(|_| None).collect();
@@ -82,7 +82,7 @@ pub(crate) fn together_at_last(session: &Session, query: &PointQuery, keys: &[&[
     all.into_iter().map(|found| found.expect("some time it is told")).collect()
 }
 
-pub(crate) fn plain_read(session: &Session, query: &PointQuery, key: &str) -> Option<(usize, Cells)> {
+pub(crate) fn plain_read(session: &Session, query: &PlainQuery, key: &str) -> Option<(usize, Cells)> {
     together(session, query, &[key.as_bytes()]).pop().unwrap()
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn full_read(session: &mut Session, statement: &str, key: &str)
 /// Reads every key both ways. Once the full way has brought chunks of files in, nothing is lacking.
 pub(crate) async fn check(session: &mut Session, step: &str) {
     for statement in SELECTIONS {
-        let query = point_query(session, statement).await.expect("of one row by one key");
+        let query = plain_query(session, statement).await.expect("of one row by one key");
         let keys = ["p", "q", "absent", "p"];
         let found = together(session, &query, &keys.map(str::as_bytes));
         for (key, found) in keys.into_iter().zip(found) {
@@ -108,32 +108,32 @@ pub(crate) async fn check(session: &mut Session, step: &str) {
     }
 }
 
-pub(crate) async fn point_update(session: &Session, statement: &str) -> Option<PointUpdate> {
+pub(crate) async fn plain_update(session: &Session, statement: &str) -> Option<PlainUpdate> {
     let prepared = session.engine.prepare(&session.state, statement, None).await.unwrap();
-    match session.engine.point_statement(&prepared.id) {
-        Some(PointStatement::Write(update)) => Some(update),
+    match session.engine.plain_statement(&prepared.id) {
+        Some(PlainStatement::Write(update)) => Some(update),
         _ => None,
     }
 }
 
 pub(crate) fn plain_write<'v>(
     session: &Session,
-    update: &PointUpdate,
+    update: &PlainUpdate,
     values: impl Iterator<Item = &'v [u8]>,
     consistency: Consistency,
     timestamp: Option<i64>,
 ) -> bool {
-    let Some(write) = session.engine.point_write(update, values, consistency, timestamp) else {
+    let Some(write) = session.engine.plain_write(update, values, consistency, timestamp) else {
         return false;
     };
-    let (done, _) = session.engine.point_writes(&[write]);
+    let (done, _) = session.engine.plain_writes(&[write]);
     !done.is_empty()
 }
 
 /// Sends batches of reads to their shards, and takes no more of each than `most`; what was seen of each key.
 pub(crate) async fn sent(
     session: &Session,
-    reads: &[PointRead],
+    reads: &[PlainRead],
     batches: Batches,
     most: usize,
 ) -> Vec<(usize, usize, Cells)> {
@@ -142,7 +142,7 @@ pub(crate) async fn sent(
         let indexes: Vec<usize> = (0..reads.len()).filter(|index| batch.contains(*index)).collect();
         assert_eq!(indexes.len(), batch.len());
         let of_batch = indexes.iter().map(|index| reads[*index].clone()).collect();
-        let show = move |seen: &mut Vec<_>, index: usize, row: PointRow<'_>| {
+        let show = move |seen: &mut Vec<_>, index: usize, row: PlainRow<'_>| {
             let mut cells = Cells::default();
             seen.push((index, row.write(&mut cells), cells));
             if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -1,7 +1,7 @@
 //! One row, in a table whose writes need not wait for the disk.
 
 use bytes::Bytes;
-use query::{BindValue, Consistency, PointUpdate};
+use query::{BindValue, Consistency, PlainUpdate};
 
 use crate::common::{Session, with_node, with_periodic_node};
 use crate::given::*;
@@ -28,7 +28,7 @@ fn what_is_written_the_plain_way_is_what_is_written_the_full_way() {
             }
             for (timestamp, (statement, values)) in (1..).zip(writes) {
                 let update =
-                    point_update(&session, &statement.replace("{}", "plain_rows")).await.expect("of one row");
+                    plain_update(&session, &statement.replace("{}", "plain_rows")).await.expect("of one row");
                 let given = values.iter().copied();
                 let is_written = plain_write(&session, &update, given, Consistency::Quorum, Some(timestamp));
                 assert!(is_written, "{statement}");
@@ -58,7 +58,7 @@ fn what_is_written_the_plain_way_is_what_is_written_the_full_way() {
 fn a_write_without_a_timestamp_gets_one_of_its_own() {
     with_periodic_node(async |mut session: Session| {
         session.run(TABLE).await;
-        let update = point_update(&session, "INSERT INTO rows (k, z) VALUES (?, ?)").await.unwrap();
+        let update = plain_update(&session, "INSERT INTO rows (k, z) VALUES (?, ?)").await.unwrap();
         for z in [1u8, 2] {
             let value = [0, 0, 0, z];
             let values: [&[u8]; 2] = [b"p", &value];
@@ -90,7 +90,7 @@ fn only_a_plain_change_of_one_row_is_written_the_plain_way() {
             "UPDATE wide SET s = ? WHERE k = ?",
             "INSERT INTO sets (k, f) VALUES (?, ?)",
         ] {
-            assert!(point_update(&session, statement).await.is_none(), "{statement}");
+            assert!(plain_update(&session, statement).await.is_none(), "{statement}");
         }
     });
 }
@@ -98,13 +98,13 @@ fn only_a_plain_change_of_one_row_is_written_the_plain_way() {
 #[test]
 fn what_would_be_refused_or_waited_for_is_not_written_at_once() {
     let insert = "INSERT INTO rows (k, z) VALUES (?, ?)";
-    let write = |session: &Session, update: &PointUpdate, values: &[&[u8]], consistency| {
+    let write = |session: &Session, update: &PlainUpdate, values: &[&[u8]], consistency| {
         plain_write(session, update, values.iter().copied(), consistency, None)
     };
     let good: [&[u8]; 2] = [b"p", &[0, 0, 0, 1]];
     with_periodic_node(async |mut session: Session| {
         session.run(TABLE).await;
-        let update = point_update(&session, insert).await.unwrap();
+        let update = plain_update(&session, insert).await.unwrap();
         let long = vec![b'x'; 65_536];
         let bad: [&[&[u8]]; 6] = [
             &[b"p"],
@@ -126,7 +126,7 @@ fn what_would_be_refused_or_waited_for_is_not_written_at_once() {
     // Where a write waits for the disk, nothing is written at once.
     with_node(1, 64 << 20, async |mut session: Session| {
         session.run(TABLE).await;
-        let update = point_update(&session, insert).await.unwrap();
+        let update = plain_update(&session, insert).await.unwrap();
         assert!(!write(&session, &update, &good, Consistency::One));
         session.check("SELECT * FROM rows", &[]).await;
     });

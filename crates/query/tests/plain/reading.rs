@@ -80,7 +80,7 @@ fn a_row_of_single_cells_is_the_same_wherever_it_lies() {
                 }
                 let mut statement_count = 0;
                 for statement in selections {
-                    let Some(query) = point_query_if_any(&session, statement).await else { continue };
+                    let Some(query) = plain_query_if_any(&session, statement).await else { continue };
                     statement_count += 1;
                     for key in ["p", "q"] {
                         let expected = full_read(&mut session, statement, key).await;
@@ -123,7 +123,7 @@ fn a_row_of_many_versions_is_the_same_wherever_they_lie() {
         with_node(1, 64 << 20, async |mut session: Session| {
             session.run("CREATE TABLE cells (k text PRIMARY KEY, a text, b int, d bigint)").await;
             session.run("INSERT INTO cells (k, a) VALUES ('q', 'another')").await;
-            let query = point_query(&session, all).await.unwrap();
+            let query = plain_query(&session, all).await.unwrap();
             for (index, step) in steps.iter().enumerate() {
                 session.run(step).await;
                 if (index + 1) % flush_every == 0 {
@@ -155,12 +155,12 @@ fn a_row_with_a_column_that_was_dropped_is_left_to_the_full_way() {
             }
             let before = full_read(&mut session, statement, "p").await;
             assert_eq!(before.1.0, [Some(ONE), Some(Bytes::from_static(b"one"))]);
-            let query = point_query(&session, statement).await.unwrap();
+            let query = plain_query(&session, statement).await.unwrap();
             assert_eq!(plain_read(&session, &query, "p"), Some(before), "nothing is dropped yet");
             session.run("ALTER TABLE rows DROP a").await;
             session.run("ALTER TABLE rows ADD a text").await;
             // The old plan is of a schema that is gone; who asks again gets another.
-            let query = point_query(&session, statement).await.unwrap();
+            let query = plain_query(&session, statement).await.unwrap();
             assert_eq!(full_read(&mut session, statement, "p").await.1.0, [Some(ONE), None]);
             assert_eq!(plain_read(&session, &query, "p"), None, "it would be told with what was dropped");
         });
@@ -190,7 +190,7 @@ fn only_a_plain_row_of_one_key_is_read_the_plain_way() {
             "INSERT INTO rows (k) VALUES (?)",
             "UPDATE rows SET z = 1 WHERE k = ?",
         ] {
-            assert!(point_query(&session, statement).await.is_none(), "{statement}");
+            assert!(plain_query(&session, statement).await.is_none(), "{statement}");
         }
     });
 }
@@ -200,12 +200,12 @@ fn what_would_be_refused_or_paged_is_left_to_the_full_way() {
     with_node(1, 64 << 20, async |mut session: Session| {
         session.run("CREATE TABLE numbers (k int PRIMARY KEY, v int)").await;
         session.run("INSERT INTO numbers (k, v) VALUES (1, 2)").await;
-        let query = point_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap();
+        let query = plain_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap();
         let read = |key: &'static [u8], consistency, page_size| {
             let key = Bytes::from_static(key);
-            let read = session.engine.point_read(query.clone(), key, consistency, page_size)?;
+            let read = session.engine.plain_read(query.clone(), key, consistency, page_size)?;
             let mut row_count = None;
-            session.engine.point_reads(&[read], |_, row| {
+            session.engine.plain_reads(&[read], |_, row| {
                 row_count = Some(row.write(&mut Cells::default()));
                 ControlFlow::Continue(())
             });

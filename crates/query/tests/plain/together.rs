@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use query::{BindValue, Consistency, POINTS_MAX, PointRead, PointRow, QueryOptions, ResponseKind, Values};
+use query::{
+    BindValue, Consistency, PLAIN_BATCH_MAX, PlainRead, PlainRow, QueryOptions, ResponseKind, Values,
+};
 
 use crate::common::{Session, int, with_node};
 use crate::given::*;
@@ -12,7 +14,7 @@ use crate::given::*;
 fn a_key_that_another_shard_owns_is_read_too() {
     with_node(2, 64 << 20, async |mut session: Session| {
         session.run("CREATE TABLE numbers (k int PRIMARY KEY, v int)").await;
-        let query = point_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap();
+        let query = plain_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap();
         let mut of_another_count = 0;
         for key in 0..20 {
             let values = QueryOptions {
@@ -58,9 +60,9 @@ fn rows_read_together_are_the_rows_of_their_keys_wherever_they_lie() {
         session.flush().await;
         session.run("UPDATE numbers SET t = 'new' WHERE k = 100").await;
         let statement = "SELECT v, t FROM numbers WHERE k = ?";
-        let query = point_query(&session, statement).await.unwrap();
-        for first in (0..640i32).step_by(POINTS_MAX) {
-            let keys: Vec<[u8; 4]> = (first..).take(POINTS_MAX).map(i32::to_be_bytes).collect();
+        let query = plain_query(&session, statement).await.unwrap();
+        for first in (0..640i32).step_by(PLAIN_BATCH_MAX) {
+            let keys: Vec<[u8; 4]> = (first..).take(PLAIN_BATCH_MAX).map(i32::to_be_bytes).collect();
             let mut expected = Vec::new();
             for key in &keys {
                 let values = vec![int(i32::from_be_bytes(*key))];
@@ -86,18 +88,18 @@ fn who_has_enough_is_shown_no_more() {
     with_node(1, 64 << 20, async |mut session: Session| {
         session.run("CREATE TABLE numbers (k int PRIMARY KEY, v int)").await;
         let queries = [
-            point_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap(),
-            point_query(&session, "SELECT k FROM numbers WHERE k = ?").await.unwrap(),
+            plain_query(&session, "SELECT v FROM numbers WHERE k = ?").await.unwrap(),
+            plain_query(&session, "SELECT k FROM numbers WHERE k = ?").await.unwrap(),
         ];
         let read = |index: usize| {
             let key = Bytes::copy_from_slice(&(index as i32).to_be_bytes());
-            session.engine.point_read(queries[index % 2].clone(), key, Consistency::One, None).unwrap()
+            session.engine.plain_read(queries[index % 2].clone(), key, Consistency::One, None).unwrap()
         };
         let mut left: Vec<usize> = (0..9).collect();
         while !left.is_empty() {
-            let reads: Vec<PointRead> = left.iter().map(|index| read(*index)).collect();
+            let reads: Vec<PlainRead> = left.iter().map(|index| read(*index)).collect();
             let mut shown = Vec::new();
-            session.engine.point_reads(&reads, |index, _| {
+            session.engine.plain_reads(&reads, |index, _| {
                 shown.push(left[index]);
                 if shown.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
@@ -112,15 +114,15 @@ fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
     // Where writes wait for the disk, all of them are sent.
     with_node(2, 64 << 20, async |mut session: Session| {
         session.run("CREATE TABLE numbers (k int PRIMARY KEY, v text)").await;
-        let keys: Vec<[u8; 4]> = (0..POINTS_MAX as i32).map(i32::to_be_bytes).collect();
-        let update = point_update(&session, "INSERT INTO numbers (k, v) VALUES (?, ?)").await.unwrap();
+        let keys: Vec<[u8; 4]> = (0..PLAIN_BATCH_MAX as i32).map(i32::to_be_bytes).collect();
+        let update = plain_update(&session, "INSERT INTO numbers (k, v) VALUES (?, ?)").await.unwrap();
         let write = |key: &[u8; 4]| {
             let values: [&[u8]; 2] = [key, &[b'v'; 3]];
-            session.engine.point_write(&update, values.into_iter(), Consistency::One, None).unwrap()
+            session.engine.plain_write(&update, values.into_iter(), Consistency::One, None).unwrap()
         };
         // The last two are not there.
         let writes: Vec<_> = keys[..keys.len() - 2].iter().map(write).collect();
-        let (done, batches) = session.engine.point_writes(&writes);
+        let (done, batches) = session.engine.plain_writes(&writes);
         assert!(done.is_empty(), "none of {done:?} is durable");
         assert_eq!(batches.iter().map(|batch| batch.len()).sum::<usize>(), writes.len());
         for batch in batches {
@@ -131,14 +133,14 @@ fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
         }
         session.check("SELECT count(*) FROM numbers", &["14"]).await;
 
-        let query = point_query(&session, "SELECT k, v FROM numbers WHERE k = ?").await.unwrap();
+        let query = plain_query(&session, "SELECT k, v FROM numbers WHERE k = ?").await.unwrap();
         let read = |key: &[u8; 4]| {
             let key = Bytes::copy_from_slice(key);
-            session.engine.point_read(query.clone(), key, Consistency::One, Some(5000)).unwrap()
+            session.engine.plain_read(query.clone(), key, Consistency::One, Some(5000)).unwrap()
         };
-        let reads: Vec<PointRead> = keys.iter().map(read).collect();
+        let reads: Vec<PlainRead> = keys.iter().map(read).collect();
         let mut seen = Vec::new();
-        let batches = session.engine.point_reads(&reads, |index, row| {
+        let batches = session.engine.plain_reads(&reads, |index, row| {
             let mut cells = Cells::default();
             seen.push((index, row.write(&mut cells), cells));
             ControlFlow::Continue(())
@@ -160,18 +162,18 @@ fn a_shard_that_is_at_work_reads_and_writes_what_it_is_sent() {
 fn what_a_shard_can_not_write_is_left_to_the_full_way() {
     with_node(2, 64 << 20, async |mut session: Session| {
         session.run("CREATE TABLE gone (k int PRIMARY KEY, v text)").await;
-        let update = point_update(&session, "INSERT INTO gone (k, v) VALUES (?, ?)").await.unwrap();
-        let query = point_query(&session, "SELECT v FROM gone WHERE k = ?").await.unwrap();
+        let update = plain_update(&session, "INSERT INTO gone (k, v) VALUES (?, ?)").await.unwrap();
+        let query = plain_query(&session, "SELECT v FROM gone WHERE k = ?").await.unwrap();
         let key = 7i32.to_be_bytes();
         let values: [&[u8]; 2] = [&key, b"v"];
-        let write = session.engine.point_write(&update, values.into_iter(), Consistency::One, None).unwrap();
+        let write = session.engine.plain_write(&update, values.into_iter(), Consistency::One, None).unwrap();
         let key = Bytes::copy_from_slice(&key);
-        let read = session.engine.point_read(query, key, Consistency::One, None).unwrap();
+        let read = session.engine.plain_read(query, key, Consistency::One, None).unwrap();
         session.run("DROP TABLE gone").await;
         let written = session.engine.remote_writes(vec![write]).await;
         assert!(written.done.is_empty() && written.doubtful.is_empty(), "nothing was written: {written:?}");
         assert!(written.error.is_none(), "whoever writes it by itself finds out why: {written:?}");
-        let show = |seen: &mut usize, _: usize, _: PointRow<'_>| {
+        let show = |seen: &mut usize, _: usize, _: PlainRow<'_>| {
             *seen += 1;
             ControlFlow::Continue(())
         };

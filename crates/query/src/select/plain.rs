@@ -1,4 +1,4 @@
-//! SELECT of one row by its key: which plans are such, and how the row is shown. See [`crate::point`].
+//! SELECT of one row by its key: which plans are such, and how the row is shown. See [`crate::plain`].
 
 use coordinator::ShownRow;
 use rows::RowInPlace;
@@ -12,9 +12,9 @@ use crate::response::RowSink;
 
 /// The answer: at most one row.
 #[derive(Debug)]
-pub struct PointRow<'a>(pub(crate) ShownRow<'a, Projection>);
+pub struct PlainRow<'a>(pub(crate) ShownRow<'a, Projection>);
 
-impl PointRow<'_> {
+impl PlainRow<'_> {
     /// About how many bytes its cells take.
     pub fn byte_count(&self) -> usize {
         let ShownRow { key, row, view: projection } = &self.0;
@@ -37,7 +37,7 @@ impl PointRow<'_> {
 impl SelectPlan {
     /// The type of the key, if this is a plain selection of the row of one key, bound by the first marker,
     /// from a table that has one row a key.
-    pub(super) fn find_point_key(&self) -> Option<CqlType> {
+    pub(super) fn find_plain_key(&self) -> Option<CqlType> {
         let is_plain = self.home == Home::Stored
             && self.comparator.types().is_empty()
             && self.selectors.is_none()

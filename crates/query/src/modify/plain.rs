@@ -24,7 +24,7 @@ const CELL_HEAD_BYTES: usize = 16;
 
 /// Where each part of the row is among the values.
 #[derive(Clone, Debug)]
-pub(crate) struct PointChange {
+pub(crate) struct PlainChange {
     key: Marked,
     /// Ascending by id.
     columns: Vec<(ColumnId, Marked)>,
@@ -52,7 +52,7 @@ impl Marked {
 impl ModifyPlan {
     /// How it is written the plain way, if it sets single cells of the row of one key to bound values and nothing
     /// else.
-    pub(super) fn find_point(&self) -> Option<PointChange> {
+    pub(super) fn find_plain(&self) -> Option<PlainChange> {
         let is_plain = matches!(self.statement, StatementType::Insert | StatementType::Update)
             && self.comparator.types().is_empty()
             && self.using.timestamp.is_none()
@@ -68,32 +68,32 @@ impl ModifyPlan {
         };
         let columns = self.regulars.iter().map(column).collect::<Option<Vec<_>>>().filter(|_| is_plain)?;
         let value_count = 1 + columns.len();
-        Some(PointChange { key, columns, value_count })
+        Some(PlainChange { key, columns, value_count })
     }
 
     /// The mutation of a write of one row of these values, if they are right for it. It is made in the
     /// `memory` for those of a token, or in some of its own.
-    pub(crate) fn point_mutation<'v, 'm>(
+    pub(crate) fn plain_mutation<'v, 'm>(
         &self,
         bound: impl Iterator<Item = &'v [u8]>,
         time: impl FnOnce() -> WriteTime,
         memory: impl FnOnce(Token) -> Option<&'m mut MutationMemory>,
     ) -> Option<Mutation> {
-        let point = self.point.as_ref()?;
+        let change = self.plain.as_ref()?;
         // To collect them calls a function that is not inlined: 280 instructions of a write of ten values.
         let mut values: SmallVec<[&[u8]; 16]> = SmallVec::new();
         bound.for_each(|value| values.push(value));
-        let key = point.key.value(&values).filter(|_| values.len() == point.value_count)?;
+        let key = change.key.value(&values).filter(|_| values.len() == change.value_count)?;
         check_key_length(key.len()).ok()?;
         let mut row_bytes = ROW_HEAD_BYTES;
-        for (_, column) in &point.columns {
+        for (_, column) in &change.columns {
             row_bytes += column.value(&values)?.len() + CELL_HEAD_BYTES;
         }
         let time = time();
         let liveness = liveness(self.statement, &time);
         let write = |bytes| {
             let mut row = RowBuilder::appending(bytes, b"", liveness, DeletionTime::LIVE);
-            for (id, column) in &point.columns {
+            for (id, column) in &change.columns {
                 row.cell(*id, time.live(values[column.index]));
             }
             row
@@ -106,7 +106,7 @@ impl ModifyPlan {
     }
 
     /// The time of a write of one row, whose request may have a timestamp (µs since 1970).
-    pub(crate) fn point_time(&self, coordinator: &Coordinator, timestamp: Option<i64>) -> WriteTime {
+    pub(crate) fn plain_time(&self, coordinator: &Coordinator, timestamp: Option<i64>) -> WriteTime {
         let time_to_live = self.table.options().default_time_to_live;
         WriteTime {
             timestamp: timestamp
