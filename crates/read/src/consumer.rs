@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   begin ─► (see ─► take_row | take_marker)* ─► end        a partition
-//!   see ─► take_lone                                        one of at most a row
+//!   see ─► take_single_row                                  one of at most a row
 //! ```
 //!
 //! until the consumer says that it is full. What becomes of a row may be long work, if the row is large: a
@@ -73,7 +73,7 @@ pub trait RowConsumer {
     ///
     /// # Errors
     /// There is no room for it in an answer of its own.
-    fn take_lone(
+    fn take_single_row(
         &mut self,
         key: PartitionKey,
         deletion: DeletionTime,

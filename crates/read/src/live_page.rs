@@ -240,7 +240,7 @@ impl RowConsumer for LivePage<'_> {
 
     /// As it does for every consumer, without a partition that stands open: most pages of a scan are full of these.
     #[inline]
-    fn take_lone(
+    fn take_single_row(
         &mut self,
         key: PartitionKey,
         _deletion: DeletionTime,

@@ -62,8 +62,8 @@ fn a_page_of_live_rows_that_is_full_is_given_no_more() {
 fn a_page_of_single_rows_that_is_full_is_given_no_more() {
     let command = command(1);
     let mut page = LivePage::new(&command, NONE);
-    assert!(page.take_lone(key(1), DeletionTime::LIVE, Some(row())).expect("taken"));
-    _ = page.take_lone(key(2), DeletionTime::LIVE, Some(row()));
+    assert!(page.take_single_row(key(1), DeletionTime::LIVE, Some(row())).expect("taken"));
+    _ = page.take_single_row(key(2), DeletionTime::LIVE, Some(row()));
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn gather<'m>(
 ) -> SmallVec<[Sought<'m>; KEYS_TOGETHER]> {
     let mut sought: SmallVec<[Sought<'m>; KEYS_TOGETHER]> = keys.iter().map(|_| Sought::new()).collect();
     for memtable in frozen.iter().map(|frozen| &*frozen.memtable).chain([active]) {
-        memtable.single_rows(keys).zip(&mut sought).for_each(|(lone, sought)| sought.add(lone));
+        memtable.single_rows(keys).zip(&mut sought).for_each(|(single, sought)| sought.add(single));
     }
     sought
 }
@@ -309,12 +309,12 @@ impl<'m> Sought<'m> {
 
     /// Adds what a memtable has.
     #[inline]
-    fn add(&mut self, lone: SingleRowLookup<'m>) {
-        match lone {
+    fn add(&mut self, single: SingleRowLookup<'m>) {
+        match single {
             SingleRowLookup::Absent => {}
-            SingleRowLookup::Row(lone) => {
-                self.deletion = self.deletion.max(lone.deletion);
-                self.in_memory.extend(lone.row);
+            SingleRowLookup::Row(single) => {
+                self.deletion = self.deletion.max(single.deletion);
+                self.in_memory.extend(single.row);
             }
             SingleRowLookup::Many => self.standing = Standing::HasManyRows,
         }

@@ -60,7 +60,7 @@ impl<C: RowConsumer> Reading<'_, C> {
         deletion: DeletionTime,
     ) -> Result<Came, StorageError> {
         let row = self.take_seen(Place::Key(key))?;
-        self.take_lone(key, deletion, row)
+        self.take_single_row(key, deletion, row)
     }
 
     /// Has long work done on another thread.

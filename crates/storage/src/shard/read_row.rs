@@ -92,17 +92,17 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
             Some(row) => self.see(Place::Key(key), row)?,
             None => None,
         };
-        self.take_lone(key, deletion, row)
+        self.take_single_row(key, deletion, row)
     }
 
-    pub(super) fn take_lone(
+    pub(super) fn take_single_row(
         &mut self,
         key: &PartitionKey,
         deletion: DeletionTime,
         row: Option<C::Taken>,
     ) -> Result<Came, StorageError> {
         let is_taken = C::is_taken(deletion, row.as_ref());
-        let is_full = is_taken && self.consumer.take_lone(key.clone(), deletion, row)?;
+        let is_full = is_taken && self.consumer.take_single_row(key.clone(), deletion, row)?;
         Ok(Came::Over { is_full })
     }
 }

@@ -166,7 +166,7 @@ impl<C: RowConsumer> Reading<'_, C> {
             return Ok(false);
         }
         merge.last = Last::Taken;
-        Ok(self.consumer.take_lone(key, deletion, row)?)
+        Ok(self.consumer.take_single_row(key, deletion, row)?)
     }
 }
 
@@ -228,9 +228,9 @@ impl<'m> SingleRowMerge<'m> {
         let mut merge = CellMerge::default();
         for source in counted(&mut self.sources, &self.unread, token) {
             match source {
-                Source::Memory(_, Some((_, lone))) => {
-                    merge.add_active(lone.deletion)?;
-                    lone.row.map_or(Some(()), |row| merge.add_encoded(row))?;
+                Source::Memory(_, Some((_, single))) => {
+                    merge.add_active(single.deletion)?;
+                    single.row.map_or(Some(()), |row| merge.add_encoded(row))?;
                 }
                 Source::Memory(_, None) => {}
                 Source::File(scan, _) => scan.partition().merge_into(&mut merge)?,
@@ -284,8 +284,8 @@ impl<'m> SingleRowMerge<'m> {
         let mut versions = RowVersions::none();
         for source in counted(&mut self.sources, &self.unread, token) {
             match source {
-                Source::Memory(_, Some((_, lone))) => {
-                    versions.add(lone.deletion, lone.row.map(Cow::Borrowed));
+                Source::Memory(_, Some((_, single))) => {
+                    versions.add(single.deletion, single.row.map(Cow::Borrowed));
                 }
                 Source::Memory(_, None) => {}
                 Source::File(scan, _) => {
@@ -319,10 +319,10 @@ impl Headed<'_> {
             Source::Memory(partitions, at) => {
                 *at = match partitions.next() {
                     None | Some((_, SingleRowLookup::Absent)) => None,
-                    Some((_, SingleRowLookup::Row(lone))) if lone.row.is_some_and(Row::is_large) => {
+                    Some((_, SingleRowLookup::Row(single))) if single.row.is_some_and(Row::is_large) => {
                         return Ok(Some(Stop::Unusual));
                     }
-                    Some((key, SingleRowLookup::Row(lone))) => Some((key, lone)),
+                    Some((key, SingleRowLookup::Row(single))) => Some((key, single)),
                     Some((_, SingleRowLookup::Many)) => return Ok(Some(Stop::Unusual)),
                 };
                 at.as_ref().map(|(key, _)| key.token)
