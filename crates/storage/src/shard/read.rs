@@ -70,8 +70,8 @@ impl Shard {
         self.read_into(command, || Digester::new(command, self.options.tombstones)).await
     }
 
-    /// Reads until a consumer is full, waiting for room and for what is lacking. Another one begins anew when a file was
-    /// left out meanwhile.
+    /// Reads until a consumer is full, and waits for room and for what is lacking. Another one begins anew when a file
+    /// was left out meanwhile.
     async fn read_into<C: RowConsumer>(
         &self,
         command: &ReadCommand,

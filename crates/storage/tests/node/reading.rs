@@ -244,8 +244,8 @@ fn a_lone_row_is_read_by_key_as_by_its_token() {
     });
 }
 
-/// The keys of a map stand in the order of their type; as bytes -1 comes behind 1. A statement that saw the table before
-/// it had the map merged what rows have of it in the wrong order, and gave keys twice.
+/// The keys of a map stand in the order of their type; as bytes -1 comes behind 1. A statement that saw the table
+/// before it had the map merged what rows have of it in the wrong order, and gave keys twice.
 #[test]
 fn versions_are_merged_by_the_table_as_it_is_for_a_statement_that_saw_it_before_too() {
     run(async {
