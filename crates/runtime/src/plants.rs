@@ -26,7 +26,7 @@ macro_rules! plants {
 }
 
 plants! {
-    /// The first mutation of a record of several stands in the log and is not merged into the memtable.
+    /// The first mutation of a record stands in the log and is not merged into the memtable.
     UnappliedMutation,
     /// A compaction takes a file out that the manifest does not name.
     UnnamedFileRemoved,

@@ -12,6 +12,7 @@
 //! mutations of a statement or batch, or each of several that came together.
 
 use std::borrow::Borrow;
+use std::iter::once;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use bytes::Bytes;
 use commitlog::{CommitLogError, LogPosition, SyncMode};
 use memtable::{KEYS_TOGETHER, Place, Places};
 use rows::Mutation;
-use runtime::{Clock, Plant, Plants, trace};
+use runtime::{Clock, Plant, trace};
 use schema::TableId;
 use smallvec::{SmallVec, smallvec};
 use stdx::index_set::IndexSet;
@@ -111,7 +112,7 @@ impl Begun {
     fn take_all<M: Borrow<Mutation>>(&mut self, shard: &Shard, mutations: &[M]) {
         let store = |of_table: &[M]| Ok((shard.table(of_table[0].borrow().table)?, of_table.len()));
         let stores = by_table(mutations).map(store).collect::<Result<Stores, StorageError>>();
-        let taken = stores.and_then(|stores| Ok((take_record(shard, &stores, mutations)?, stores)));
+        let taken = stores.and_then(|stores| Ok((take_together(shard, &stores, mutations)?, stores)));
         match taken {
             Ok((position, stores)) => {
                 (self.taken, self.position, self.stores) = (IndexSet::first(1), position, stores);
@@ -169,8 +170,8 @@ impl Begun {
         wait: Wait,
     ) -> usize {
         let (is_durable, mut taken_count) = (is_durable(shard, store.id()), 0);
-        for (index, (mutation, place)) in (first..).zip(mutations.iter().zip(places_of(store, mutations))) {
-            let mutation = mutation.borrow();
+        for (index, placed) in (first..).zip(placed(store, mutations)) {
+            let (_, mutation, _) = placed;
             let has_room = match wait {
                 Wait::Never => takes_at_once(&shard.shared, mutation),
                 // The first in any case: its write has waited for room.
@@ -179,7 +180,9 @@ impl Begun {
             if !has_room {
                 break;
             }
-            match take_one(&shard.shared, store, mutation, place, is_durable) {
+            let encoded = [mutation.as_encoded()];
+            let logged = if is_durable { &encoded[..] } else { &[] };
+            match take_record(&shard.shared, logged, 1, once(placed)) {
                 Ok(position) => {
                     self.taken.insert(index);
                     self.note_position(position);
@@ -330,8 +333,8 @@ impl Shard {
     }
 }
 
-/// Logs mutations as one record and merges them into the memtables; tells where they are in the log, if they are.
-fn take_record<M: Borrow<Mutation>>(
+/// Takes mutations as one record; tells where that is in the log, if it is.
+fn take_together<M: Borrow<Mutation>>(
     shard: &Shard,
     stores: &Stores,
     mutations: &[M],
@@ -339,26 +342,34 @@ fn take_record<M: Borrow<Mutation>>(
     let is_durable = |of_table: &&[M]| is_durable(shard, of_table[0].borrow().table);
     let durable = by_table(mutations).filter(is_durable).flatten();
     let logged: Few<&Bytes> = durable.map(|mutation| mutation.borrow().as_encoded()).collect();
-    shard.shared.runtime.failsafe.guard("a write", || {
-        let position = append(&shard.shared, &logged)?;
-        // No await between the append and here: a flush that freezes a memtable so finds in it
-        // exactly the writes below its log position.
-        apply_all(&shard.shared.runtime.plants, stores, mutations, position);
-        Ok(position)
-    })
+    let placed = by_table(mutations).zip(stores).flat_map(|(of_table, (store, _))| {
+        of_table.chunks(KEYS_TOGETHER).flat_map(|some| placed(store, some))
+    });
+    let take = || take_record(&shard.shared, &logged, mutations.len(), placed);
+    shard.shared.runtime.failsafe.guard("a write", take)
 }
 
-/// Logs a mutation, if it is to be durable, and merges it into the memtable; tells where it is in the log, if it is.
-fn take_one(
+/// A mutation, the table that it goes to, and where its partition is in the memtable of that.
+type Placed<'m> = (&'m TableStore, &'m Mutation, Option<Place>);
+
+/// Logs what is to be durable of a record, and merges its mutations into the memtables; tells where the record is in
+/// the log, if it is.
+fn take_record<'m>(
     shared: &Shared,
-    store: &TableStore,
-    mutation: &Mutation,
-    place: Option<Place>,
-    is_durable: bool,
+    logged: &[&Bytes],
+    mutation_count: usize,
+    mutations: impl Iterator<Item = Placed<'m>>,
 ) -> Result<Option<LogPosition>, StorageError> {
-    let encoded = [mutation.as_encoded()];
-    let position = append(shared, if is_durable { &encoded } else { &[] })?;
-    store.apply(mutation, position, place);
+    let position = append(shared, logged)?;
+    // No await between the append and here: a flush that freezes a memtable so finds in it exactly the writes below
+    // its log position.
+    let (is_one_lost, mut merged_count) = (shared.runtime.plants.has(Plant::UnappliedMutation), 0);
+    // It makes loops within loops of lists within lists; `for` would ask at each mutation in which list that is.
+    mutations.skip(usize::from(is_one_lost)).for_each(|(store, mutation, place)| {
+        store.apply(mutation, position, place);
+        merged_count += 1;
+    });
+    assert_eq!(merged_count, mutation_count, "every mutation of a record is merged into a memtable");
     Ok(position)
 }
 
@@ -399,25 +410,13 @@ fn append(shared: &Shared, logged: &[&Bytes]) -> Result<Option<LogPosition>, Sto
     shared.log.append_parts(&parts).map(Some).map_err(refused)
 }
 
-/// Merges all mutations of a record into the memtables of their tables.
-fn apply_all<M: Borrow<Mutation>>(
-    plants: &Plants,
-    stores: &Stores,
-    mutations: &[M],
-    position: Option<LogPosition>,
-) {
-    let mut applied_count = 0;
-    for (of_table, (store, _)) in by_table(mutations).zip(stores) {
-        for some in of_table.chunks(KEYS_TOGETHER) {
-            let is_one_lost = some.len() > 1 && plants.has(Plant::UnappliedMutation);
-            let some = &some[usize::from(is_one_lost)..];
-            for (mutation, place) in some.iter().zip(places_of(store, some)) {
-                store.apply(mutation.borrow(), position, place);
-                applied_count += 1;
-            }
-        }
-    }
-    assert_eq!(applied_count, mutations.len(), "every mutation of a record is merged into a memtable");
+/// Up to [`KEYS_TOGETHER`] mutations of one table, each with its place.
+fn placed<'m, M: Borrow<Mutation>>(
+    store: &'m TableStore,
+    mutations: &'m [M],
+) -> impl Iterator<Item = Placed<'m>> {
+    let places = places_of(store, mutations);
+    mutations.iter().zip(places).map(move |(mutation, place)| (store, mutation.borrow(), place))
 }
 
 /// Where the partitions of up to [`KEYS_TOGETHER`] mutations are in the memtable of their table.
