@@ -50,16 +50,19 @@ impl TableFiles {
         TableFiles { list, scopes, damage, leaves_out_damage, plants }
     }
 
-    /// Those that count at this moment.
+    /// Those that count at this moment. What is read by a client is read of [`TableFiles::for_reads`].
     #[inline]
     pub fn all(&self) -> Rc<Vec<Arc<TableFile>>> {
         Rc::clone(&self.list.borrow())
     }
 
-    /// The same, looked at where they are.
+    /// The same, looked at where they are: those in which reads look, whatever way they go.
     #[inline]
-    pub fn look(&self) -> Ref<'_, Rc<Vec<Arc<TableFile>>>> {
-        self.list.borrow()
+    pub fn for_reads(&self) -> Ref<'_, [Arc<TableFile>]> {
+        Ref::map(self.list.borrow(), |files| {
+            let is_one_passed_over = files.len() > 1 && self.plants.has(Plant::FilePassedOver);
+            &files[usize::from(is_one_passed_over)..]
+        })
     }
 
     /// Is it one of those that count?
@@ -92,11 +95,6 @@ impl TableFiles {
     #[inline]
     pub fn may_show(&self, file: &TableFile, key: &PartitionKey, hash: KeyHash) -> bool {
         let scopes = self.scopes.get(&file.descriptor().id);
-        let is_passed_over =
-            |files: &[Arc<TableFile>]| files.len() > 1 && files[0].descriptor().id == file.descriptor().id;
-        if self.plants.has(Plant::FilePassedOver) && is_passed_over(&self.all()) {
-            return false;
-        }
         scopes.is_none_or(|scopes| counts(scopes, key.token)) && file.may_contain(key, hash)
     }
 

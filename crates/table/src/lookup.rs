@@ -96,10 +96,10 @@ impl TableStore {
         keys: &[&PartitionKey],
         mut tell: impl FnMut(usize, Found<'_>) -> ControlFlow<()>,
     ) {
-        let (frozen, active) = (self.memtables.frozen(), self.memtables.active());
+        let (frozen, active) = self.memtables.for_reads();
         let active = active.look();
         let mut sought = gather(&frozen, &active, keys);
-        let files = self.files.look();
+        let files = self.files.for_reads();
         let view = cache.view();
         // What files look for is of no use without any.
         let keys_in_files = if files.is_empty() { &[][..] } else { keys };
@@ -107,7 +107,7 @@ impl TableStore {
             keys_in_files.iter().copied().map(SearchKey::new).collect();
         let mut probes = self.begin_probes(&files, &search_keys, &sought);
         if step_all(&mut probes, &search_keys, &mut sought, &view, &self.metrics) {
-            self.leave_unfinished(&files, keys, &sought, &probes);
+            self.leave_unfinished(keys, &sought, &probes);
         }
         let chunks = CachedChunks { cache, metrics: &self.metrics };
         let searched = Searched { keys: &search_keys, probes: &probes, chunks };
@@ -144,27 +144,20 @@ impl TableStore {
 
     /// The searches for the row of one key, for a read that waits: where an earlier lookup left them, or at their
     /// beginning.
-    pub fn probes_of(
-        &self,
-        files: &Rc<Vec<Arc<TableFile>>>,
-        key: &SearchKey<'_>,
-    ) -> SmallVec<[Probe<Arc<TableFile>, Chunk>; 2]> {
+    pub fn probes_of(&self, key: &SearchKey<'_>) -> SmallVec<[Probe<Arc<TableFile>, Chunk>; 2]> {
         let probe = |file: &Arc<TableFile>, search| Probe::new(0, Arc::clone(file), search);
-        if let Some(left) = self.unfinished.take(files, key.key) {
+        let files = self.files.all();
+        if let Some(left) = self.unfinished.take(&files, key.key) {
             return left.into_iter().map(|(index, search)| probe(&files[index], search)).collect();
         }
+        let files = self.files.for_reads();
         let asked = files.iter().filter(|file| self.files.may_show(file, key.key, key.hash));
         asked.map(|file| probe(file, file.begin_search(key))).collect()
     }
 
     /// Leaves lookups that lack a chunk with the table.
-    fn leave_unfinished(
-        &self,
-        files: &Rc<Vec<Arc<TableFile>>>,
-        keys: &[&PartitionKey],
-        sought: &[Sought<'_>],
-        probes: &Probes<'_>,
-    ) {
+    fn leave_unfinished(&self, keys: &[&PartitionKey], sought: &[Sought<'_>], probes: &Probes<'_>) {
+        let files = self.files.all();
         for (index, key) in keys.iter().enumerate() {
             if sought[index].standing == Standing::LacksChunk {
                 let place = |probe: &Probe<&Arc<TableFile>, _>| {
@@ -172,7 +165,7 @@ impl TableStore {
                 };
                 let of_key = probes.iter().filter(|probe| probe.index == index);
                 let searches = of_key.filter_map(|probe| Some((place(probe)?, probe.search))).collect();
-                self.unfinished.leave(files, key, searches);
+                self.unfinished.leave(&files, key, searches);
             }
         }
     }
@@ -384,7 +377,7 @@ impl Memtables {
     /// What they have of the row of one key; `None` when one has more of it than a row.
     #[inline]
     pub fn row_versions(&self, key: &PartitionKey) -> Option<RowVersions> {
-        let (frozen, active) = (self.frozen(), self.active());
+        let (frozen, active) = self.for_reads();
         let active = active.look();
         let sought = gather(&frozen, &active, &[key]).pop()?;
         let rows = || sought.in_memory.iter().copied().cloned().collect();

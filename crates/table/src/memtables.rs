@@ -55,24 +55,24 @@ impl Memtables {
         }
     }
 
-    /// The one that takes the writes.
+    /// Those in which reads look, whatever way they go: the ones on their way to disk, oldest first, and the one that
+    /// takes the writes.
     #[inline]
-    pub fn active(&self) -> Ref<'_, Rc<MemtableSlot>> {
-        self.active.borrow()
+    pub fn for_reads(&self) -> (Ref<'_, [Frozen]>, Ref<'_, Rc<MemtableSlot>>) {
+        let frozen = Ref::map(self.frozen.borrow(), |frozen| {
+            let is_passed_over = self.plants.has(Plant::FrozenMemtablePassedOver);
+            if is_passed_over { &frozen[..0] } else { &frozen[..] }
+        });
+        (frozen, self.active.borrow())
     }
 
     /// Those on their way to disk, oldest first.
-    #[inline]
-    pub fn frozen(&self) -> Ref<'_, Vec<Frozen>> {
-        self.frozen.borrow()
+    pub(super) fn frozen(&self) -> Ref<'_, [Frozen]> {
+        Ref::map(self.frozen.borrow(), Vec::as_slice)
     }
 
     /// All of them, the newest last.
-    #[inline]
-    pub fn all(&self) -> Vec<Rc<MemtableSlot>> {
-        if self.plants.has(Plant::FrozenMemtablePassedOver) {
-            return vec![Rc::clone(&self.active.borrow())];
-        }
+    fn all(&self) -> Vec<Rc<MemtableSlot>> {
         let mut slots: Vec<_> = self.frozen.borrow().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
         slots.push(Rc::clone(&self.active.borrow()));
         slots

@@ -58,7 +58,7 @@ impl Housekeeper {
 
 /// Has a worker look at each table that has files and none.
 fn ask_strategies(tables: &[Rc<TableStore>]) {
-    let is_at_rest = |store: &&Rc<TableStore>| !store.files().look().is_empty() && !store.is_compacting();
+    let is_at_rest = |store: &&Rc<TableStore>| !store.files().all().is_empty() && !store.is_compacting();
     tables.iter().filter(is_at_rest).for_each(|store| store.start_compaction());
 }
 

@@ -49,13 +49,12 @@ impl<'a, C: RowConsumer> Reading<'a, C> {
     /// The short way of most reads by key: versions of one row, which need no cursor over all places
     /// and one lookup. A partition of more than that is read the long way.
     pub(super) fn begin_row(&mut self, key: &'a PartitionKey) -> Result<Came, StorageError> {
-        // Both taken at one moment: a flush that ends while a file is waited for changes neither.
-        let files = self.store.files().all();
         let Some(versions) = self.store.memtables().row_versions(key) else {
             return self.begin_partition(key);
         };
         let key = SearchKey::new(key);
-        let probes = self.store.probes_of(&files, &key);
+        // Of the same moment as the memtables: a flush that ends while a file is waited for changes neither.
+        let probes = self.store.probes_of(&key);
         self.search_by(RowSearch { probes, probe_index: 0, cursor: None, versions }, &key)
     }
 

@@ -97,14 +97,14 @@ impl<C: RowConsumer> Reading<'_, C> {
     fn walk(&mut self, range: &RingRange) -> Result<(Stop, Option<PartitionKey>), StorageError> {
         let expected = self.consumer.room().rows;
         self.consumer.reserve(expected.min(PARTITIONS_RESERVED_MAX) as usize);
-        let (frozen, active) = (self.store.memtables().frozen(), self.store.memtables().active());
+        let (frozen, active) = self.store.memtables().for_reads();
         let active = active.look();
         let memtables = frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]);
         let in_memory = memtables.map(|memtable| {
             let partitions = memtable.single_row_partitions(range, expected);
             Source::Memory(partitions, None)
         });
-        let files = self.store.files().all();
+        let files = self.store.files().for_reads();
         // Of memtables it holds nothing: their rows are merged where they lie.
         self.progress.note_places(files.len());
         let in_files = files.iter().map(|file| {

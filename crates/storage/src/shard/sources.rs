@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 
 use manifest::Scoped;
-use memtable::{MemtableCursor, MemtableSlot, MemtableTarget};
+use memtable::{MemtableCursor, MemtableTarget};
 use read::RowConsumer;
 use rows::{MergeCursor, PartitionKey, RingRange, Slices, Step, UnfilteredCursor};
 use sstable::{FileCursor, FileNeed, KeyHash, SstableError};
@@ -14,13 +14,9 @@ use super::read::Reading;
 
 impl<C: RowConsumer> Reading<'_, C> {
     pub(super) fn partition_cursor(&mut self, key: &PartitionKey, slices: &Slices) -> MergeCursor<Source> {
-        let mut sources = Vec::new();
-        for slot in self.store.memtables().all() {
-            let target = MemtableTarget::Key(key.clone());
-            sources.push(self.memory(slot, target, slices));
-        }
+        let mut sources = self.in_memory(&MemtableTarget::Key(key.clone()), slices);
         let (files, hash) = (self.store.files(), KeyHash::of(&key.bytes));
-        for file in files.all().iter().filter(|file| files.may_show(file, key, hash)) {
+        for file in files.for_reads().iter().filter(|file| files.may_show(file, key, hash)) {
             let chunks = Rc::clone(&self.progress.chunks);
             let cursor = file.partition_cursor(chunks, key, hash, slices, self.is_reversed());
             sources.push(Source::File(Box::new(Scoped::new(cursor, None))));
@@ -29,30 +25,26 @@ impl<C: RowConsumer> Reading<'_, C> {
         MergeCursor::new(self.store.table(), self.is_reversed(), sources)
     }
 
-    fn memory(&self, slot: Rc<MemtableSlot>, target: MemtableTarget, slices: &Slices) -> Source {
-        let expected = self.consumer.room().rows;
-        Source::Memory(Box::new(MemtableCursor::new(
-            slot,
-            target,
-            slices.clone(),
-            self.is_reversed(),
-            expected,
-        )))
-    }
-
     pub(super) fn range_cursor(&mut self, range: &RingRange) -> MergeCursor<Source> {
         let slices = &self.command.slices;
-        let mut sources = Vec::new();
-        for slot in self.store.memtables().all() {
-            let target = MemtableTarget::Range(range.clone());
-            sources.push(self.memory(slot, target, slices));
-        }
-        for file in self.store.files().all().iter() {
+        let mut sources = self.in_memory(&MemtableTarget::Range(range.clone()), slices);
+        let files = self.store.files();
+        for file in files.for_reads().iter() {
             let cursor = file.scan(Rc::clone(&self.progress.chunks), range, slices);
-            sources.push(Source::File(Box::new(Scoped::new(cursor, self.store.files().scopes_of(file)))));
+            sources.push(Source::File(Box::new(Scoped::new(cursor, files.scopes_of(file)))));
         }
         self.progress.note_places(sources.len());
         MergeCursor::new(self.store.table(), self.is_reversed(), sources)
+    }
+
+    fn in_memory(&self, target: &MemtableTarget, slices: &Slices) -> Vec<Source> {
+        let (frozen, active) = self.store.memtables().for_reads();
+        let (is_reversed, expected) = (self.is_reversed(), self.consumer.room().rows);
+        let slots = frozen.iter().map(|frozen| &frozen.slot).chain([&*active]);
+        let cursors = slots.map(|slot| {
+            MemtableCursor::new(Rc::clone(slot), target.clone(), slices.clone(), is_reversed, expected)
+        });
+        cursors.map(|cursor| Source::Memory(Box::new(cursor))).collect()
     }
 }
 
