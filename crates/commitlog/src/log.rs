@@ -255,19 +255,8 @@ impl CommitLog {
     /// period or by more bytes than may wait in memory.
     pub fn synced(&self, position: LogPosition) -> Synced {
         let mut state = self.shared.state.borrow_mut();
-        if let Some(error) = state.loss_of(position) {
-            return Synced::done(Err(error));
-        }
-        if position < state.synced {
-            return Synced::done(Ok(()));
-        }
-        if let Some(stopped) = &state.stopped {
-            return Synced::done(Err(stopped.clone()));
-        }
-        if let SyncMode::Periodic { period } = self.shared.options.sync
-            && !state.lags(&self.shared.options, period, self.shared.clock.elapsed())
-        {
-            return Synced::done(Ok(()));
+        if let Some(outcome) = state.outcome_of(position, &self.shared) {
+            return Synced::done(outcome);
         }
         match &state.in_flight {
             Some(in_flight) if position < in_flight.end => Synced::waiting(Rc::clone(&in_flight.group)),
@@ -277,15 +266,7 @@ impl CommitLog {
 
     /// Would [`CommitLog::synced`] resolve at once, and well?
     pub fn is_synced(&self, position: LogPosition) -> bool {
-        let state = self.shared.state.borrow();
-        match self.shared.options.sync {
-            _ if position < state.synced => state.lost.is_empty(),
-            SyncMode::Periodic { period } => {
-                state.stopped.is_none()
-                    && !state.lags(&self.shared.options, period, self.shared.clock.elapsed())
-            }
-            SyncMode::Group { .. } | SyncMode::Batch => false,
-        }
+        matches!(self.shared.state.borrow().outcome_of(position, &self.shared), Some(Ok(())))
     }
 
     /// Would a record of so many bytes be taken into the segment as it is, and [`CommitLog::synced`] then
@@ -293,14 +274,9 @@ impl CommitLog {
     pub fn takes_at_once(&self, record_bytes: usize, now: Duration) -> bool {
         let state = self.shared.state.borrow();
         let frame_end = state.next.offset as usize + frame_bytes(record_bytes) + RESERVED_BYTES;
-        match self.shared.options.sync {
-            SyncMode::Periodic { period } => {
-                frame_end <= self.shared.options.segment_bytes as usize
-                    && state.check_open().is_ok()
-                    && !state.lags(&self.shared.options, period, now)
-            }
-            SyncMode::Group { .. } | SyncMode::Batch => false,
-        }
+        !state.is_waited_for(&self.shared.options, || now)
+            && frame_end <= self.shared.options.segment_bytes as usize
+            && state.check_open().is_ok()
     }
 
     /// Resolves when everything appended so far is durable, whatever the sync mode.
@@ -507,13 +483,29 @@ impl State {
         Synced::waiting(Rc::clone(&self.group))
     }
 
-    /// Whether a record has waited for its sync for more than one and a half periods.
-    fn lags(&self, options: &CommitLogOptions, period: Duration, now: Duration) -> bool {
+    /// What a write that has this record is told at once; `None` when it waits for a sync.
+    fn outcome_of(&self, position: LogPosition, shared: &Shared) -> Option<Result<(), CommitLogError>> {
+        if let Some(error) = self.loss_of(position) {
+            return Some(Err(error));
+        }
+        if position < self.synced {
+            return Some(Ok(()));
+        }
+        if let Some(stopped) = &self.stopped {
+            return Some(Err(stopped.clone()));
+        }
+        (!self.is_waited_for(&shared.options, || shared.clock.elapsed())).then_some(Ok(()))
+    }
+
+    /// Do writes wait until what was appended last is synced? Under `periodic` they do when a record has waited for
+    /// more than one and a half periods, or too many bytes wait.
+    fn is_waited_for(&self, options: &CommitLogOptions, now: impl FnOnce() -> Duration) -> bool {
+        let SyncMode::Periodic { period } = options.sync else { return true };
         if self.pending_bytes > options.pending_bytes_max() {
             return true;
         }
         let since = self.in_flight.as_ref().and_then(|in_flight| in_flight.since).or(self.group_since);
-        since.is_some_and(|since| now.saturating_sub(since) > period + period / 2)
+        since.is_some_and(|since| now().saturating_sub(since) > period + period / 2)
     }
 
     /// Frames a payload at the end; the caller knows that it fits.
