@@ -1,7 +1,9 @@
 //! Does a shard go on with reads that others have begun in its place, from where these stand?
 
+use std::cell::RefCell;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use rows::{
 };
 use runtime::MemoryDisk;
 use schema::Table;
-use storage::StorageOptions;
+use storage::{Shard, ShardHandle, StorageError, StorageOptions};
 
 use crate::given::*;
 
@@ -216,5 +218,56 @@ fn a_shard_that_ends_answers_those_who_wait() {
         for reading in reads {
             _ = ended(reading).await;
         }
+    });
+}
+
+thread_local! {
+    /// Who comes in the midst of the host's turn, where none but a shard itself is at hand.
+    static VISITOR: RefCell<Option<ShardHandle>> = const { RefCell::new(None) };
+}
+
+/// Between what a shard takes up last and its end a visitor leaves a read. Shards that are tasks of a test are not
+/// interrupted there: so a message of that turn has the visitor come.
+#[test]
+fn who_leaves_a_read_in_a_shards_last_turn_is_told_that_it_has_ended() {
+    run(async {
+        // Room to read for all of them, so that none is refused a visit.
+        let options = StorageOptions { read_bytes: 1 << 30, ..two_shards() };
+        let node = Node::start(&MemoryDisk::new(), options).expect("starts");
+        let pk = keys(&node)[0];
+        // A visitor always leaves a large row, in memory or not.
+        node.write(pk, insert_map(&named("alone"), pk, LARGE)).await.expect("writes");
+        VISITOR.set(Some(node.shards.handles()[0].clone()));
+        let visit = move |_: Rc<Shard>| async move {
+            let begin = |_| {
+                let visitor = VISITOR.with_borrow(Clone::clone).expect("the visitor is there");
+                let command = command(&named("alone"), ReadTarget::Keys(vec![key(pk)]));
+                let mut reading = Box::pin(async move { visitor.read(HOST, &command).await });
+                assert!(is_pending(reading.as_mut()), "it is left, or the host is awake");
+                tokio::task::spawn_local(reading)
+            };
+            (0..16).map(begin).collect::<Vec<_>>()
+        };
+        let (shards, host) = (node.shards.shards().clone(), Rc::clone(node.shard(HOST)));
+        let (mut visits, mut stopping) = (Vec::new(), pin!(node.shards.stop(false)));
+        // Whenever the last message is sent, a visit stands before it.
+        loop {
+            let mut visit = Box::pin(shards.on(HOST, visit));
+            assert!(is_pending(visit.as_mut()), "the host has not had a turn");
+            visits.push(visit);
+            if !is_pending(stopping.as_mut()) {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let mut last = Ok(());
+        for visit in visits {
+            for reading in ended(visit).await.expect("each visit is before the end") {
+                last = ended(reading).await.expect("no panic").map(|_| ());
+            }
+        }
+        assert!(matches!(last, Err(StorageError::ShardGone { .. })), "{last:?}");
+        assert!(host.visits().left_read_count > 0, "some were left before");
+        VISITOR.take();
     });
 }
