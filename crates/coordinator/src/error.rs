@@ -26,6 +26,8 @@ pub enum CoordinatorError {
     DamagedBatch(rows::MutationError),
     #[error("{0}")]
     Storage(StorageError),
+    #[error("{0}")]
+    Table(TableError),
     #[error("the node is shutting down")]
     ShuttingDown,
 }
@@ -33,17 +35,23 @@ pub enum CoordinatorError {
 impl From<StorageError> for CoordinatorError {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::ShardBusy { .. }
-            | StorageError::Table(TableError::NoRoom { .. } | TableError::DiskFull { .. }) => {
+            StorageError::Table(error) => error.into(),
+            StorageError::ShardBusy { .. } => CoordinatorError::Overloaded { what: error.to_string() },
+            StorageError::ShardGone { .. } => CoordinatorError::ShuttingDown,
+            other => CoordinatorError::Storage(other),
+        }
+    }
+}
+
+impl From<TableError> for CoordinatorError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::NoRoom { .. } | TableError::DiskFull { .. } => {
                 CoordinatorError::Overloaded { what: error.to_string() }
             }
-            StorageError::Table(TableError::ShuttingDown) | StorageError::ShardGone { .. } => {
-                CoordinatorError::ShuttingDown
-            }
-            StorageError::Table(TableError::NoTable { table }) => {
-                CoordinatorError::NoTable { table: table.0.to_string() }
-            }
-            other => CoordinatorError::Storage(other),
+            TableError::ShuttingDown => CoordinatorError::ShuttingDown,
+            TableError::NoTable { table } => CoordinatorError::NoTable { table: table.0.to_string() },
+            other => CoordinatorError::Table(other),
         }
     }
 }
@@ -52,7 +60,7 @@ impl From<StorageError> for CoordinatorError {
 impl From<JoinError> for CoordinatorError {
     fn from(error: JoinError) -> Self {
         match error.try_into_panic() {
-            Ok(payload) => CoordinatorError::Storage(Panicked::of(&*payload).into()),
+            Ok(payload) => CoordinatorError::Table(Panicked::of(&*payload).into()),
             Err(_) => CoordinatorError::ShuttingDown,
         }
     }
@@ -61,11 +69,7 @@ impl From<JoinError> for CoordinatorError {
 impl CoordinatorError {
     /// Is it of no use to try again?
     pub(crate) fn is_final(&self) -> bool {
-        matches!(
-            self,
-            CoordinatorError::ShuttingDown
-                | CoordinatorError::Storage(StorageError::Table(TableError::Broken(_)))
-        )
+        matches!(self, CoordinatorError::ShuttingDown | CoordinatorError::Table(TableError::Broken(_)))
     }
 }
 

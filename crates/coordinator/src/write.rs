@@ -2,7 +2,7 @@
 
 use rows::Mutation;
 use runtime::trace;
-use storage::{StorageError, TableError};
+use storage::StorageError;
 use tokio::task::JoinSet;
 
 use crate::admission::Admitted;
@@ -67,11 +67,7 @@ impl Coordinator {
 
     /// Does another shard not know a table yet that this one knows?
     pub(crate) fn is_behind<T>(&self, outcome: &Result<T, StorageError>) -> bool {
-        match outcome {
-            Err(StorageError::Table(TableError::NoTable { table })) => {
-                self.schema().table_by_id(*table).is_some()
-            }
-            _ => false,
-        }
+        let missing = outcome.as_ref().err().and_then(StorageError::missing_table);
+        missing.is_some_and(|table| self.schema().table_by_id(table).is_some())
     }
 }

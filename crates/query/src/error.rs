@@ -159,12 +159,12 @@ impl QueryError {
             CoordinatorError::Storage(StorageError::TooManyTombstones(_)) => {
                 QueryError::too_many_tombstones(consistency, error.to_string())
             }
-            CoordinatorError::Storage(StorageError::Table(TableError::CommitLog(_))) => {
+            CoordinatorError::Table(TableError::CommitLog(_)) => {
                 QueryError::WriteFailure { consistency, write_type, what: error.to_string() }
             }
-            CoordinatorError::Storage(StorageError::Table(
+            CoordinatorError::Table(
                 TableError::TableFile(_) | TableError::Quarantined { .. } | TableError::Disk { .. },
-            )) => QueryError::ReadFailure { consistency, what: error.to_string() },
+            ) => QueryError::ReadFailure { consistency, what: error.to_string() },
             _ => QueryError::Server(error.to_string()),
         }
     }

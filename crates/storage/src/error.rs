@@ -6,6 +6,7 @@ use commitlog::CommitLogError;
 use manifest::StateError;
 use read::{ReadError, TooManyTombstones};
 use runtime::{BrokenInvariant, JobError, Panicked};
+use schema::TableId;
 use sstable::SstableError;
 use table::TableError;
 use upkeep::UpkeepError;
@@ -39,6 +40,27 @@ pub enum StorageError {
     RowTooLarge { bytes: usize },
     #[error("the read came upon {} tombstones, more than tombstone_failure_threshold", .0.tombstone_count)]
     TooManyTombstones(Box<TooManyTombstones>),
+}
+
+impl StorageError {
+    /// The table that does not exist here, if that is why: it was dropped, or is not known yet.
+    pub fn missing_table(&self) -> Option<TableId> {
+        match self {
+            StorageError::Table(TableError::NoTable { table }) => Some(*table),
+            _ => None,
+        }
+    }
+}
+
+/// What was done with a table; `None` when it was dropped in the meantime, so that nothing is left to do.
+///
+/// # Errors
+/// It could not be done, for another reason.
+pub fn unless_dropped<T>(done: Result<T, StorageError>) -> Result<Option<T>, StorageError> {
+    match done {
+        Err(error) if error.missing_table().is_some() => Ok(None),
+        done => done.map(Some),
+    }
 }
 
 impl From<ReadError> for StorageError {

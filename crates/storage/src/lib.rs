@@ -33,7 +33,7 @@ pub use compaction::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,
     RewriteRequest,
 };
-pub use error::StorageError;
+pub use error::{StorageError, unless_dropped};
 pub use import::ImportSummary;
 pub use layout::{Layout, NodeFacts};
 pub use manifest::{StateError, state_file};

@@ -40,7 +40,7 @@ impl Inner {
             match self.coordinator.change_schema(change, schema.epoch()).await {
                 Ok(_) => return Ok(Response { warnings: planned.warnings, ..planned.response.into() }),
                 Err(CoordinatorError::SchemaMoved { .. } | CoordinatorError::Schema(_)) => {}
-                Err(error @ CoordinatorError::Storage(_)) => {
+                Err(error @ (CoordinatorError::Storage(_) | CoordinatorError::Table(_))) => {
                     return Err(QueryError::Server(error.to_string()));
                 }
                 Err(error) => return Err(QueryError::from_coordinator(error, Consistency::One)),

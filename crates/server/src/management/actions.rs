@@ -8,7 +8,7 @@ use axum::Json;
 use management::{Done, TablesDone};
 use schema::{Schema, Table, TableId};
 use serde::Deserialize;
-use storage::{Shard, StorageError, TableError};
+use storage::{Shard, StorageError, unless_dropped};
 
 use super::ManagementState;
 use super::answer::{Answer, Refusal};
@@ -68,13 +68,9 @@ where
         let (tables, act) = (tables.clone(), act.clone());
         let done = state.shards.on(shard, move |shard| async move {
             for table in tables {
-                match act(Rc::clone(&shard), table).await {
-                    // Dropped in the meantime: nothing is left to do.
-                    Ok(()) | Err(StorageError::Table(TableError::NoTable { .. })) => {}
-                    Err(error) => return Err(error),
-                }
+                unless_dropped(act(Rc::clone(&shard), table).await)?;
             }
-            Ok(())
+            Ok::<_, StorageError>(())
         });
         done.await??;
     }

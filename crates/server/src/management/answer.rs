@@ -62,6 +62,11 @@ impl Refusal {
         Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
+    /// It did not work out, through no fault of whoever asks.
+    fn failed(error: &impl std::fmt::Display) -> Self {
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+    }
+
     /// Too many ask at once.
     pub(super) fn busy(message: impl Into<String>) -> Self {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
@@ -75,19 +80,20 @@ impl Refusal {
 
 impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Self {
-        let status = match error {
-            StorageError::Table(TableError::SnapshotExists { .. }) | StorageError::SnapshotName { .. } => {
-                StatusCode::BAD_REQUEST
-            }
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Refusal::new(status, error.to_string())
+        match error {
+            StorageError::Table(error) => error.into(),
+            StorageError::SnapshotName { .. } => Refusal::wrong(error.to_string()),
+            _ => Refusal::failed(&error),
+        }
     }
 }
 
 impl From<TableError> for Refusal {
     fn from(error: TableError) -> Self {
-        StorageError::from(error).into()
+        match error {
+            TableError::SnapshotExists { .. } => Refusal::wrong(error.to_string()),
+            _ => Refusal::failed(&error),
+        }
     }
 }
 

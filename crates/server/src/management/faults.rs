@@ -10,7 +10,7 @@ use management::{Directory, Fault, Faults, FileReport, FileReports};
 use schema::TableId;
 use storage::{
     CommitFailurePolicy, DataDirectory, Demand, DiskFailurePolicy, FaultRecord, FileVerdict, ScrubbedFile,
-    Shard, StorageError, TableError,
+    Shard, StorageError, unless_dropped,
 };
 
 use super::ManagementState;
@@ -108,12 +108,8 @@ where
     let mut files = Vec::new();
     for table in tables(state, target).await? {
         for shard in 0..state.shards.count() {
-            match state.shards.on(shard, move |shard| work(shard, table)).await? {
-                Ok(found) => files.extend(found.iter().map(shown)),
-                // Dropped in the meantime.
-                Err(StorageError::Table(TableError::NoTable { .. })) => {}
-                Err(error) => return Err(error.into()),
-            }
+            let done = state.shards.on(shard, move |shard| work(shard, table)).await?;
+            files.extend(unless_dropped(done)?.iter().flatten().map(shown));
         }
     }
     Ok(Json(FileReports { files }))

@@ -12,6 +12,7 @@ use schema::{Schema, TableId};
 use serde::Deserialize;
 use storage::{
     ClearFilter, ImportOptions, ImportSummary, SnapshotFacts, StorageError, TableError, check_snapshot_name,
+    unless_dropped,
 };
 
 use super::ManagementState;
@@ -165,11 +166,7 @@ async fn snapshot(
     let schema = state.schema().await?;
     let tables = tables_of(&schema, &wanted)?;
     for table in &tables {
-        match state.shards.snapshot(*table, &wanted.tag, wanted.skip_flush).await {
-            // Dropped in the meantime.
-            Ok(()) | Err(StorageError::Table(TableError::NoTable { .. })) => {}
-            Err(error) => return Err(error.into()),
-        }
+        unless_dropped(state.shards.snapshot(*table, &wanted.tag, wanted.skip_flush).await)?;
     }
     Ok(Json(TablesDone { table_count: tables.len() as u64 }))
 }

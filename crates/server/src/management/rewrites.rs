@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use management::Rewritten;
 use schema::TableId;
 use serde::Deserialize;
-use storage::{RewriteFiles, RewriteRequest, StorageError, TableError};
+use storage::{RewriteFiles, RewriteRequest, StorageError, unless_dropped};
 
 use super::ManagementState;
 use super::actions::Target;
@@ -82,11 +82,8 @@ async fn rewrite(
         let mut aborted = Vec::new();
         for table in tables {
             let rewritten = async { Ok(shard.table(table)?.rewrite(request).await?) };
-            match rewritten.await {
-                // Dropped in the meantime: nothing is left to do.
-                Ok(true) | Err(StorageError::Table(TableError::NoTable { .. })) => {}
-                Ok(false) => aborted.push(table),
-                Err(error) => return Err(error),
+            if unless_dropped(rewritten.await)? == Some(false) {
+                aborted.push(table);
             }
         }
         Ok(aborted)
