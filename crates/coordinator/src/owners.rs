@@ -10,7 +10,7 @@ use types::Token;
 pub struct Owners<'s>(pub(crate) &'s Shards);
 
 /// Of things that are at most as many as are done in one go, indexes of those that go to a shard together.
-pub(crate) type Batch = SmallVec<[usize; KEYS_TOGETHER]>;
+pub(crate) type BatchIndexes = SmallVec<[usize; KEYS_TOGETHER]>;
 
 /// Plain requests that are left, batch by batch, each by its index among those that were given.
 pub type Batches = SmallVec<[IndexSet; 2]>;
@@ -54,12 +54,15 @@ impl Owners<'_> {
 ///
 /// # Panics
 /// When they are more than [`KEYS_TOGETHER`].
-pub(crate) fn batches<T>(things: &[T], goes_with: impl Fn(&T, &T) -> bool) -> impl Iterator<Item = Batch> {
+pub(crate) fn batches<T>(
+    things: &[T],
+    goes_with: impl Fn(&T, &T) -> bool,
+) -> impl Iterator<Item = BatchIndexes> {
     assert!(things.len() <= KEYS_TOGETHER, "no more than are done in one go");
-    let mut left: Batch = (0..things.len()).collect();
+    let mut left: BatchIndexes = (0..things.len()).collect();
     std::iter::from_fn(move || {
         let first = &things[*left.first()?];
-        let mut batch = Batch::new();
+        let mut batch = BatchIndexes::new();
         left.retain(|index| {
             let goes_along = goes_with(&things[*index], first);
             if goes_along {

@@ -44,7 +44,7 @@ pub use single_row::SingleRowPartitions;
 pub use slot::MemtableSlot;
 pub use tree::KEYS_TOGETHER;
 use tree::{Entries, NODE_BYTES_PER_ENTRY, PartitionTree};
-pub use tree::{Place, Places};
+pub use tree::{PartitionPlace, PartitionPlaces};
 
 /// Of a partition beside its bytes: itself in the tree, and its part of the nodes above it.
 const PARTITION_OVERHEAD_BYTES: usize = size_of::<(PartitionKey, MemoryPartition)>() + NODE_BYTES_PER_ENTRY;
@@ -108,7 +108,12 @@ impl Memtable {
     ///
     /// # Panics
     /// When the mutation is of another table.
-    pub fn apply(&mut self, mutation: &Mutation, position: Option<LogPosition>, place: Option<Place>) {
+    pub fn apply(
+        &mut self,
+        mutation: &Mutation,
+        position: Option<LogPosition>,
+        place: Option<PartitionPlace>,
+    ) {
         assert_eq!(mutation.table, self.table.id(), "a mutation goes to the memtable of its table");
         if let (None, Some(position)) = (self.first_position, position) {
             self.first_position = Some(position);
@@ -184,7 +189,7 @@ impl Memtable {
     /// What it has of each of up to [`KEYS_TOGETHER`] partitions, when that is no more than one row.
     #[inline]
     pub fn single_rows(&self, keys: &[&PartitionKey]) -> impl Iterator<Item = SingleRowLookup<'_>> {
-        let partition = |place: Option<Place>| place.map(|place| self.partitions.at(place));
+        let partition = |place: Option<PartitionPlace>| place.map(|place| self.partitions.at(place));
         self.places_of(keys).into_iter().map(move |place| SingleRowLookup::of(partition(place)))
     }
 
@@ -192,7 +197,7 @@ impl Memtable {
     ///
     /// # Panics
     /// When there are more keys.
-    pub fn places_of(&self, keys: &[&PartitionKey]) -> Places {
+    pub fn places_of(&self, keys: &[&PartitionKey]) -> PartitionPlaces {
         self.partitions.places_of(keys, MemoryPartition::first_bytes)
     }
 

@@ -36,10 +36,10 @@ const _: () = assert!((WIDTH / 2).pow(8) > NONE as usize, "eight levels are enou
 
 /// Where an entry is, for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
+pub struct PartitionPlace(u32);
 
 /// Where some keys are; `None` for those that are not there.
-pub type Places = SmallVec<[Option<Place>; KEYS_TOGETHER]>;
+pub type PartitionPlaces = SmallVec<[Option<PartitionPlace>; KEYS_TOGETHER]>;
 
 /// A map from partition keys to values.
 #[derive(Debug)]
@@ -151,7 +151,11 @@ impl<V> PartitionTree<V> {
     /// Looks for up to [`KEYS_TOGETHER`] keys. They go down level by level, all of them one before any goes
     /// two, so that the memory each waits for comes while the others are looked at. `look` tells which
     /// bytes of a value will be read.
-    pub(super) fn places_of(&self, keys: &[&PartitionKey], look: impl Fn(&V) -> Option<&[u8]>) -> Places {
+    pub(super) fn places_of(
+        &self,
+        keys: &[&PartitionKey],
+        look: impl Fn(&V) -> Option<&[u8]>,
+    ) -> PartitionPlaces {
         assert!(keys.len() <= KEYS_TOGETHER, "so many keys are looked for together");
         if self.root == NONE {
             return SmallVec::from_elem(None, keys.len());
@@ -172,9 +176,9 @@ impl<V> PartitionTree<V> {
             let index = run.tokens_before(token);
             let place = *run.places[..run.count].get(index).filter(|_| run.tokens[index] == token)?;
             prefetch_value(self.entries.get(place));
-            Some(Place(place))
+            Some(PartitionPlace(place))
         };
-        let mut places: Places = leaves.iter().zip(keys).map(first_of_token).collect();
+        let mut places: PartitionPlaces = leaves.iter().zip(keys).map(first_of_token).collect();
         for place in places.iter().flatten() {
             let (key, value) = self.entries.get(place.0);
             prefetch(&key.bytes);
@@ -183,24 +187,24 @@ impl<V> PartitionTree<V> {
         for ((place, leaf), key) in places.iter_mut().zip(&leaves).zip(keys) {
             if place.is_some_and(|place| *self.key_at(place) != **key) {
                 let run = &self.leaves.get(*leaf).run;
-                *place = self.place_at(run, self.count_before(run, key), key).map(Place);
+                *place = self.place_at(run, self.count_before(run, key), key).map(PartitionPlace);
             }
         }
         places
     }
 
     /// The key at a place.
-    pub(super) fn key_at(&self, place: Place) -> &PartitionKey {
+    pub(super) fn key_at(&self, place: PartitionPlace) -> &PartitionKey {
         &self.entries.get(place.0).0
     }
 
     /// The value at a place.
-    pub(super) fn at(&self, place: Place) -> &V {
+    pub(super) fn at(&self, place: PartitionPlace) -> &V {
         &self.entries.get(place.0).1
     }
 
     /// The value at a place, to be changed.
-    pub(super) fn at_mut(&mut self, place: Place) -> &mut V {
+    pub(super) fn at_mut(&mut self, place: PartitionPlace) -> &mut V {
         &mut self.entries.get_mut(place.0).1
     }
 

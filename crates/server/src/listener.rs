@@ -47,7 +47,7 @@ impl ConnectionCount {
     ///
     /// # Errors
     /// There are as many as may be.
-    fn enter(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Result<Place, Full> {
+    fn enter(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Result<ConnectionPlace, Full> {
         let mut counted = self.counted();
         let of_address = counted.by_address.get(&address).copied().unwrap_or(0);
         if counted.count >= limits.connection_count {
@@ -58,7 +58,7 @@ impl ConnectionCount {
         }
         counted.by_address.insert(address, of_address + 1);
         counted.count += 1;
-        Ok(Place { count: Arc::clone(self), address })
+        Ok(ConnectionPlace { count: Arc::clone(self), address })
     }
 
     fn leave(&self, address: IpAddr) {
@@ -82,12 +82,12 @@ impl ConnectionCount {
 
 /// A connection's place in the count, given back however it ends.
 #[derive(Debug)]
-struct Place {
+struct ConnectionPlace {
     count: Arc<ConnectionCount>,
     address: IpAddr,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.count.leave(self.address);
     }

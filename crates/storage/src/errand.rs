@@ -205,11 +205,11 @@ impl Outbox {
 }
 
 /// Does the errands of a batch and then sends back all results.
-pub(crate) struct Batch(Vec<Box<dyn Errand>>);
+pub(crate) struct ErrandBatch(Vec<Box<dyn Errand>>);
 
-impl Batch {
+impl ErrandBatch {
     pub(crate) fn with_capacity(count: usize) -> Self {
-        Batch(Vec::with_capacity(count))
+        ErrandBatch(Vec::with_capacity(count))
     }
 
     pub(crate) fn begin(&mut self, mut errand: Box<dyn Errand>, shard: &Rc<Shard>) {

@@ -26,7 +26,7 @@ use schema::Schema;
 use table::{DiskFailurePolicy, FaultKind, FileRegistry, Health, TableError};
 use types::Token;
 
-use crate::errand::{Batch, Fate, Message, Outbox, refused};
+use crate::errand::{ErrandBatch, Fate, Message, Outbox, refused};
 use crate::layout::NodeFacts;
 use crate::recovery::Recovery;
 use crate::shard::{Shard, ShardContext, ShardSeed};
@@ -309,7 +309,7 @@ async fn live(home: Arc<Residence<Shard>>, shard: Rc<Shard>, receiver: MailboxRe
 /// A shard's main loop: does what others send, in turns, until it is told to end.
 async fn serve(shard: &Rc<Shard>, mut receiver: MailboxReceiver<Message>) {
     let mut messages = Vec::with_capacity(MESSAGES_PER_TURN);
-    let mut batch = Batch::with_capacity(MESSAGES_PER_TURN);
+    let mut batch = ErrandBatch::with_capacity(MESSAGES_PER_TURN);
     while receiver.receive_batch(&mut messages, MESSAGES_PER_TURN).await > 0 {
         let mut piece = Piece::of_turn();
         shard.left_reads().go_on(shard);

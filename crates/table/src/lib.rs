@@ -49,7 +49,7 @@ use std::sync::Arc;
 use cache::AutoChunkLength;
 use commitlog::LogPosition;
 use manifest::Scopes;
-use memtable::{Memtable, Place};
+use memtable::{Memtable, PartitionPlace};
 use rows::{Mutation, Row, RowVersions};
 use runtime::trace;
 use schema::{CompressionOptions, Table, TableId};
@@ -227,7 +227,7 @@ impl TableStore {
 
     /// Merges a mutation into the memtable; `position` is where the log has it.
     #[inline]
-    pub fn apply(&self, mutation: &Mutation, position: Option<LogPosition>, place: Option<Place>) {
+    pub fn apply(&self, mutation: &Mutation, position: Option<LogPosition>, place: Option<PartitionPlace>) {
         assert!(self.shared.owns(mutation.key.token), "a write goes to the shard that owns its partition");
         trace::note(|| format!("Adding to {} memtable", self.table().name()));
         self.shared.room.take(self.memtables.apply(mutation, position, place));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use commitlog::LogPosition;
-use memtable::{Memtable, MemtableSlot, Place, Places};
+use memtable::{Memtable, MemtableSlot, PartitionPlace, PartitionPlaces};
 use rows::{Mutation, PartitionKey};
 use runtime::{Plant, Plants};
 use sstable::TableFile;
@@ -125,7 +125,7 @@ impl Memtables {
 
     /// Where the partitions of keys are in the active one.
     #[inline]
-    pub fn places_of(&self, keys: &[&PartitionKey]) -> Places {
+    pub fn places_of(&self, keys: &[&PartitionKey]) -> PartitionPlaces {
         self.active.borrow().with(|memtable| memtable.places_of(keys))
     }
 
@@ -135,7 +135,7 @@ impl Memtables {
         &self,
         mutation: &Mutation,
         position: Option<LogPosition>,
-        place: Option<Place>,
+        place: Option<PartitionPlace>,
     ) -> usize {
         self.active.borrow().with_active(|memtable| {
             let before = memtable.memory_bytes();

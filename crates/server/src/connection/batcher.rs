@@ -19,33 +19,33 @@ const _: () = assert!(PLAIN_BATCH_MAX == storage::KEYS_TOGETHER, "what is gather
 /// Requests that were taken and not yet begun. Memory is theirs for a turn only: most connections of many are idle.
 #[derive(Default)]
 pub(super) struct Batcher {
-    reads: Batch<PlainRead, ReadFrame>,
-    writes: Batch<PlainWrite, Frame>,
+    reads: PlainBatch<PlainRead, ReadFrame>,
+    writes: PlainBatch<PlainWrite, Frame>,
     full: VecDeque<Frame>,
     frame_bytes: usize,
 }
 
 /// Plain requests of one kind: the statements, and the frames that are answered.
-pub(super) struct Batch<S, F> {
+pub(super) struct PlainBatch<S, F> {
     /// Invariant: as many of both.
     pub(super) statements: Vec<S>,
     pub(super) frames: Vec<F>,
 }
 
-impl<S, F> Default for Batch<S, F> {
+impl<S, F> Default for PlainBatch<S, F> {
     fn default() -> Self {
-        Batch::with_capacity(0)
+        PlainBatch::with_capacity(0)
     }
 }
 
-impl<S, F> Batch<S, F> {
+impl<S, F> PlainBatch<S, F> {
     fn with_capacity(count: usize) -> Self {
-        Batch { statements: Vec::with_capacity(count), frames: Vec::with_capacity(count) }
+        PlainBatch { statements: Vec::with_capacity(count), frames: Vec::with_capacity(count) }
     }
 
     fn push(&mut self, statement: S, frame: F) {
         if self.statements.capacity() == 0 {
-            *self = Batch::with_capacity(PLAIN_BATCH_MAX);
+            *self = PlainBatch::with_capacity(PLAIN_BATCH_MAX);
         }
         self.statements.push(statement);
         self.frames.push(frame);
@@ -68,8 +68,9 @@ impl<S, F> Batch<S, F> {
             }
             _ => {}
         }
-        let mut taken: Vec<Self> = batches.iter().map(|batch| Batch::with_capacity(batch.len())).collect();
-        let Batch { statements, frames } = std::mem::take(self);
+        let mut taken: Vec<Self> =
+            batches.iter().map(|batch| PlainBatch::with_capacity(batch.len())).collect();
+        let PlainBatch { statements, frames } = std::mem::take(self);
         for (index, (statement, frame)) in statements.into_iter().zip(frames).enumerate() {
             match batches.iter().position(|batch| batch.contains(index)) {
                 Some(batch) => taken[batch].push(statement, frame),
@@ -115,13 +116,17 @@ impl Batcher {
     }
 
     /// Takes the plain ones out, to be done.
-    pub(super) fn take_plain(&mut self) -> (Batch<PlainRead, ReadFrame>, Batch<PlainWrite, Frame>) {
+    pub(super) fn take_plain(&mut self) -> (PlainBatch<PlainRead, ReadFrame>, PlainBatch<PlainWrite, Frame>) {
         self.frame_bytes = 0;
         (std::mem::take(&mut self.reads), std::mem::take(&mut self.writes))
     }
 
     /// Takes back plain ones of which some are not done, and the memory of those that are.
-    pub(super) fn put_back(&mut self, reads: Batch<PlainRead, ReadFrame>, writes: Batch<PlainWrite, Frame>) {
+    pub(super) fn put_back(
+        &mut self,
+        reads: PlainBatch<PlainRead, ReadFrame>,
+        writes: PlainBatch<PlainWrite, Frame>,
+    ) {
         assert!(self.reads.statements.is_empty() && self.writes.statements.is_empty(), "none came meanwhile");
         (self.reads, self.writes) = (reads, writes);
     }

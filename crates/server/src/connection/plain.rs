@@ -6,7 +6,7 @@ use protocol::Frame;
 use query::{PlainRead, PlainWrite};
 use stdx::index_set::IndexSet;
 
-use super::batcher::Batch;
+use super::batcher::PlainBatch;
 use super::drive::Connection;
 use super::request::{ReadFrame, Way};
 use crate::clients::PanicCount;
@@ -30,7 +30,7 @@ impl Connection {
     }
 
     /// Does and answers writes, or sends them to their shard.
-    fn do_writes(&mut self, writes: &mut Batch<PlainWrite, Frame>) {
+    fn do_writes(&mut self, writes: &mut PlainBatch<PlainWrite, Frame>) {
         if writes.statements.is_empty() {
             return;
         }
@@ -42,7 +42,7 @@ impl Connection {
 
     /// Does and answers reads, until there is much to write: then there are more. Those of a shard that is at work are
     /// sent there; what is left are reads for others to answer.
-    fn do_reads(&mut self, reads: &mut Batch<PlainRead, ReadFrame>) -> ControlFlow<()> {
+    fn do_reads(&mut self, reads: &mut PlainBatch<PlainRead, ReadFrame>) -> ControlFlow<()> {
         if reads.statements.is_empty() {
             return ControlFlow::Continue(());
         }

@@ -19,7 +19,7 @@ use runtime::Plant;
 use stdx::index_set::IndexSet;
 
 use super::answer::Cells;
-use super::batcher::Batch;
+use super::batcher::PlainBatch;
 use super::drive::Connection;
 use super::failed;
 use super::pending::Done;
@@ -85,8 +85,8 @@ impl RemoteWrites {
 
 impl Connection {
     /// Has the shard of a batch read it.
-    pub(super) fn read_remotely(&mut self, batch: Batch<PlainRead, ReadFrame>) {
-        let Batch { statements, frames } = batch;
+    pub(super) fn read_remotely(&mut self, batch: PlainBatch<PlainRead, ReadFrame>) {
+        let PlainBatch { statements, frames } = batch;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(|read| frame_bytes(&read.frame)).sum());
         let expected_bytes = self.server.answers().output_bytes().max(SEEN_BYTES_MIN);
         let Some(room) = self.server.answers().try_room(&self.session.lane, expected_bytes) else {
@@ -112,8 +112,8 @@ impl Connection {
     }
 
     /// Has the shard of a batch write it.
-    pub(super) fn write_remotely(&mut self, batch: Batch<PlainWrite, Frame>) {
-        let Batch { statements, frames } = batch;
+    pub(super) fn write_remotely(&mut self, batch: PlainBatch<PlainWrite, Frame>) {
+        let PlainBatch { statements, frames } = batch;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
         self.server.ways.remote_writes.add(count);
         let writing = self.server.engine.remote_writes(statements);

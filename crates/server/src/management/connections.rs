@@ -146,24 +146,24 @@ impl Port {
     }
 
     /// A place for one more request, until it is dropped.
-    fn enter<'a>(&'a self, waiting: &'a Waiting) -> Result<Place<'a>, Refusal> {
+    fn enter<'a>(&'a self, waiting: &'a Waiting) -> Result<RequestPlace<'a>, Refusal> {
         let count = self.request_count.get();
         if count >= self.limits.request_count {
             return Err(Refusal::busy(format!("{count} requests are being carried out, and no more may be")));
         }
         self.request_count.set(count + 1);
         waiting.0.set(None);
-        Ok(Place { request_count: &self.request_count, waiting })
+        Ok(RequestPlace { request_count: &self.request_count, waiting })
     }
 }
 
 /// A request's place among those that are carried out, given back however it ends.
-struct Place<'a> {
+struct RequestPlace<'a> {
     request_count: &'a Cell<usize>,
     waiting: &'a Waiting,
 }
 
-impl Drop for Place<'_> {
+impl Drop for RequestPlace<'_> {
     fn drop(&mut self) {
         self.request_count.set(self.request_count.get() - 1);
         self.waiting.0.set(Some(Instant::now()));

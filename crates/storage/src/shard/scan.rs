@@ -64,14 +64,14 @@ enum Stop {
 }
 
 /// Where partitions come from.
-enum Source<'m> {
+enum SingleRowSource<'m> {
     Memory(SingleRowPartitions<'m>, Option<(&'m PartitionKey, SingleRow<'m>)>),
     File(Box<SingleRowScan<Rc<HeldChunks>>>, Option<Scopes>),
 }
 
 /// A source that stands at a partition, or at its end.
 struct Headed<'m> {
-    source: Source<'m>,
+    source: SingleRowSource<'m>,
     /// The token of the partition; `None` at the end.
     token: Option<Token>,
 }
@@ -102,14 +102,14 @@ impl<C: RowConsumer> Reading<'_, C> {
         let memtables = frozen.iter().map(|frozen| &*frozen.memtable).chain([&*active]);
         let in_memory = memtables.map(|memtable| {
             let partitions = memtable.single_row_partitions(range, expected);
-            Source::Memory(partitions, None)
+            SingleRowSource::Memory(partitions, None)
         });
         let files = self.store.files().for_reads();
         // Of memtables it holds nothing: their rows are merged where they lie.
         self.progress.note_places(files.len());
         let in_files = files.iter().map(|file| {
             let scan = file.scan_single_rows(Rc::clone(&self.progress.chunks), range);
-            Source::File(Box::new(scan), self.store.files().scopes_of(file))
+            SingleRowSource::File(Box::new(scan), self.store.files().scopes_of(file))
         });
         let headed = |source| Headed { source, token: None };
         let mut merge = SingleRowMerge {
@@ -197,13 +197,13 @@ impl<'m> SingleRowMerge<'m> {
     /// The key at which a source stands, for keeping.
     fn key_at(&mut self, index: usize) -> PartitionKey {
         match &mut self.sources[index].source {
-            Source::Memory(_, at) => {
+            SingleRowSource::Memory(_, at) => {
                 let (key, _) = at.as_ref().expect("it stands at a partition");
                 let room = room_for(&mut self.copied, key.bytes.len(), COPIED_BYTES);
                 room.extend_from_slice(&key.bytes);
                 PartitionKey { token: key.token, bytes: room.split().freeze() }
             }
-            Source::File(scan, _) => scan.partition_key(),
+            SingleRowSource::File(scan, _) => scan.partition_key(),
         }
     }
 
@@ -228,12 +228,12 @@ impl<'m> SingleRowMerge<'m> {
         let mut merge = CellMerge::default();
         for source in counted(&mut self.sources, &self.unread, token) {
             match source {
-                Source::Memory(_, Some((_, single))) => {
+                SingleRowSource::Memory(_, Some((_, single))) => {
                     merge.add_active(single.deletion)?;
                     single.row.map_or(Some(()), |row| merge.add_encoded(row))?;
                 }
-                Source::Memory(_, None) => {}
-                Source::File(scan, _) => scan.partition().merge_into(&mut merge)?,
+                SingleRowSource::Memory(_, None) => {}
+                SingleRowSource::File(scan, _) => scan.partition().merge_into(&mut merge)?,
             }
         }
         let deletion = merge.active();
@@ -284,11 +284,11 @@ impl<'m> SingleRowMerge<'m> {
         let mut versions = RowVersions::none();
         for source in counted(&mut self.sources, &self.unread, token) {
             match source {
-                Source::Memory(_, Some((_, single))) => {
+                SingleRowSource::Memory(_, Some((_, single))) => {
                     versions.add(single.deletion, single.row.map(Cow::Borrowed));
                 }
-                Source::Memory(_, None) => {}
-                Source::File(scan, _) => {
+                SingleRowSource::Memory(_, None) => {}
+                SingleRowSource::File(scan, _) => {
                     versions.add(scan.partition().deletion(), scan.row()?.map(Cow::Owned));
                 }
             }
@@ -302,13 +302,13 @@ fn counted<'s, 'm>(
     sources: &'s mut [Headed<'m>],
     taken: &'s [usize],
     token: Token,
-) -> impl Iterator<Item = &'s mut Source<'m>> {
+) -> impl Iterator<Item = &'s mut SingleRowSource<'m>> {
     let taken = move |(index, headed): (usize, &'s mut Headed<'m>)| {
         taken.contains(&index).then_some(&mut headed.source)
     };
     sources.iter_mut().enumerate().filter_map(taken).filter(move |source| match source {
-        Source::File(_, Some(scopes)) => counts(scopes, token),
-        Source::File(_, None) | Source::Memory(..) => true,
+        SingleRowSource::File(_, Some(scopes)) => counts(scopes, token),
+        SingleRowSource::File(_, None) | SingleRowSource::Memory(..) => true,
     })
 }
 
@@ -316,7 +316,7 @@ impl Headed<'_> {
     /// Goes on to the next partition; or why it can not.
     fn advance(&mut self) -> Result<Option<Stop>, StorageError> {
         self.token = match &mut self.source {
-            Source::Memory(partitions, at) => {
+            SingleRowSource::Memory(partitions, at) => {
                 *at = match partitions.next() {
                     None | Some((_, SingleRowLookup::Absent)) => None,
                     Some((_, SingleRowLookup::Row(single))) if single.row.is_some_and(Row::is_large) => {
@@ -327,7 +327,7 @@ impl Headed<'_> {
                 };
                 at.as_ref().map(|(key, _)| key.token)
             }
-            Source::File(scan, _) => match scan.advance()? {
+            SingleRowSource::File(scan, _) => match scan.advance()? {
                 SingleRowScanStep::Partition if scan.partition_bytes() >= LARGE_ROW_BYTES => {
                     return Ok(Some(Stop::Unusual));
                 }
@@ -342,9 +342,9 @@ impl Headed<'_> {
     /// The key of the partition where it stands; empty at the end.
     fn key(&self) -> &[u8] {
         match &self.source {
-            Source::Memory(_, at) => at.as_ref().map_or(&[], |(key, _)| &key.bytes),
-            Source::File(scan, _) if self.token.is_some() => scan.key(),
-            Source::File(..) => &[],
+            SingleRowSource::Memory(_, at) => at.as_ref().map_or(&[], |(key, _)| &key.bytes),
+            SingleRowSource::File(scan, _) if self.token.is_some() => scan.key(),
+            SingleRowSource::File(..) => &[],
         }
     }
 }

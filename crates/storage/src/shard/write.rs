@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use commitlog::{CommitLogError, LogPosition, SyncMode};
-use memtable::{KEYS_TOGETHER, Place, Places};
+use memtable::{KEYS_TOGETHER, PartitionPlace, PartitionPlaces};
 use rows::Mutation;
 use runtime::{Clock, Plant, trace};
 use schema::TableId;
@@ -350,7 +350,7 @@ fn take_together<M: Borrow<Mutation>>(
 }
 
 /// A mutation, the table that it goes to, and where its partition is in the memtable of that.
-type Placed<'m> = (&'m TableStore, &'m Mutation, Option<Place>);
+type Placed<'m> = (&'m TableStore, &'m Mutation, Option<PartitionPlace>);
 
 /// Logs what is to be durable of a record, and merges its mutations into the memtables; tells where the record is in
 /// the log, if it is.
@@ -420,7 +420,7 @@ fn placed<'m, M: Borrow<Mutation>>(
 }
 
 /// Where the partitions of up to [`KEYS_TOGETHER`] mutations are in the memtable of their table.
-fn places_of<M: Borrow<Mutation>>(store: &TableStore, mutations: &[M]) -> Places {
+fn places_of<M: Borrow<Mutation>>(store: &TableStore, mutations: &[M]) -> PartitionPlaces {
     if mutations.len() == 1 {
         // One alone is looked for when it is merged.
         return smallvec![None];
