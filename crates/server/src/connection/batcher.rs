@@ -47,6 +47,7 @@ impl<S, F> PlainBatch<S, F> {
         if self.statements.capacity() == 0 {
             *self = PlainBatch::with_capacity(PLAIN_BATCH_MAX);
         }
+        assert!(self.statements.len() < PLAIN_BATCH_MAX, "no more are gathered than are done together");
         self.statements.push(statement);
         self.frames.push(frame);
         assert_eq!(self.statements.len(), self.frames.len(), "as many of both");
@@ -129,6 +130,11 @@ impl Batcher {
     ) {
         assert!(self.reads.statements.is_empty() && self.writes.statements.is_empty(), "none came meanwhile");
         (self.reads, self.writes) = (reads, writes);
+        self.frame_bytes = self.plain_frames().map(|frame| frame.body.len()).sum();
+    }
+
+    fn plain_frames(&self) -> impl Iterator<Item = &Frame> {
+        self.writes.frames.iter().chain(self.reads.frames.iter().map(|read| &read.frame))
     }
 
     /// At the end of a turn: what is left over waits, and takes so many bytes.
@@ -136,7 +142,18 @@ impl Batcher {
         if self.len() == 0 {
             *self = Batcher::default();
         }
-        let plain = self.writes.frames.iter().chain(self.reads.frames.iter().map(|read| &read.frame));
-        plain.chain(&self.full).map(frame_bytes).sum()
+        self.plain_frames().chain(&self.full).map(frame_bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "no more are gathered than are done together")]
+    fn a_batch_of_more_than_are_done_together_is_seen() {
+        let mut batch = PlainBatch::default();
+        (0..=PLAIN_BATCH_MAX).for_each(|number| batch.push(number, ()));
     }
 }

@@ -223,6 +223,11 @@ impl Connection {
     fn take_frames(&mut self) -> io::Result<()> {
         let mut is_first = true;
         while self.may_take() && (is_first || !self.piece.is_long()) {
+            if self.batcher.is_full() {
+                // Gathered just now, or left over of a turn that the client's socket ended.
+                self.take_batched()?;
+                continue;
+            }
             let has_room = is_first || self.server.budget.has_room();
             // To refuse takes no room.
             if !has_room && !self.throws_on_overload && !self.intake.is_refusing() {
@@ -241,12 +246,7 @@ impl Connection {
                 }
                 Ok(frame) => match self.way_of(frame) {
                     Way::Full(frame) => self.take_whole(Ok(frame)),
-                    plain => {
-                        self.batcher.add(plain);
-                        if self.batcher.is_full() {
-                            self.take_batched()?;
-                        }
-                    }
+                    plain => self.batcher.add(plain),
                 },
                 Err(error) => self.take_whole(Err(error)),
             }

@@ -81,3 +81,48 @@ fn every_answer_is_the_one_to_its_request_when_they_do_not() {
     let sync = storage::SyncMode::Periodic { period: std::time::Duration::from_secs(10) };
     all_get_theirs(&Node::on_disk(&runtime::MemoryDisk::default(), |options| options.sync = sync));
 }
+
+/// Reads of large rows, more than sockets hold, by a client that takes its answers now and then: what was gathered is
+/// left over again and again, on this shard and of batches that the other one gave back unseen.
+fn take_now_and_then(mut client: Client) {
+    const READS: i16 = 3_000;
+    let select = client.prepare("SELECT v FROM k.t WHERE id = ?");
+    let row = |stream: i16| i32::from(stream) % LARGE_ROWS;
+    let requests = (0..READS).flat_map(|stream| {
+        let read = execute(&select, &[&row(stream).to_be_bytes()]);
+        client.encoded(stream, read)
+    });
+    let bytes: Vec<u8> = requests.collect();
+    let mut socket = client.socket();
+    let sending = std::thread::spawn(move || socket.write_all(&bytes).expect("write"));
+    for count in 0..READS {
+        if count % 500 == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+        }
+        let (stream, envelope) = client.receive();
+        let Response::Rows(found) = envelope.response else { panic!("{stream}: {:?}", envelope.response) };
+        assert_eq!(found.cells.last(), Some(&large(row(stream))[0]), "the value of {stream}");
+    }
+    sending.join().expect("sent");
+}
+
+const LARGE_ROWS: i32 = 64;
+
+fn large(row: i32) -> Vec<u8> {
+    vec![b'0' + row as u8; 6_000]
+}
+
+#[test]
+fn what_is_left_over_by_a_client_that_takes_slowly_is_answered_with_what_comes() {
+    let node = Node::start();
+    let mut client = node.client();
+    client.query("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.query("CREATE TABLE k.t (id int PRIMARY KEY, v blob)");
+    let insert = client.prepare("INSERT INTO k.t (id, v) VALUES (?, ?)");
+    let inserts = (0..LARGE_ROWS).map(|row| execute(&insert, &[&row.to_be_bytes(), &large(row)]));
+    all(&mut client, inserts);
+    let clients: Vec<_> = (0..CLIENTS).map(|_| node.client()).collect();
+    let taking = clients.into_iter().map(|client| std::thread::spawn(move || take_now_and_then(client)));
+    let taking: Vec<_> = taking.collect();
+    taking.into_iter().for_each(|taken| taken.join().expect("right answers"));
+}
