@@ -231,7 +231,7 @@ impl CommitLog {
         let segment_bytes = self.shared.options.segment_bytes as usize;
         // Before the segment ends: its end is pending, too, and the driver may sleep.
         let was_settled = state.is_settled();
-        if state.next.offset as usize + frame_bytes(record_bytes) + RESERVED_BYTES > segment_bytes {
+        if !state.fits(record_bytes, segment_bytes) {
             state.roll(self.shared.stream);
         }
         let position = state.next;
@@ -273,9 +273,8 @@ impl CommitLog {
     /// resolve at once? `now` is what the clock says.
     pub fn takes_at_once(&self, record_bytes: usize, now: Duration) -> bool {
         let state = self.shared.state.borrow();
-        let frame_end = state.next.offset as usize + frame_bytes(record_bytes) + RESERVED_BYTES;
         !state.is_waited_for(&self.shared.options, || now)
-            && frame_end <= self.shared.options.segment_bytes as usize
+            && state.fits(record_bytes, self.shared.options.segment_bytes as usize)
             && state.check_open().is_ok()
     }
 
@@ -291,7 +290,14 @@ impl CommitLog {
         state.want_sync(&self.shared.wake)
     }
 
-    /// Every record below is on the disk, or its writers were told that it is lost.
+    /// Why a record that may be in no file of a table yet is not durable though later ones are: the log failed and
+    /// began anew. `None` when there is none: what was lost was written to files since
+    /// ([`CommitLog::discard_below`]), or nothing was.
+    pub fn loss(&self) -> Option<CommitLogError> {
+        self.shared.state.borrow().lost.last().map(|(_, _, error)| error.clone())
+    }
+
+    /// Every record below is on the disk, or lost ([`CommitLog::loss`]).
     pub fn synced_to(&self) -> LogPosition {
         self.shared.state.borrow().synced
     }
@@ -317,12 +323,13 @@ impl CommitLog {
     pub async fn discard_below(&self, position: LogPosition) -> Result<usize, CommitLogError> {
         let shared = &self.shared;
         let unneeded: Ids = {
-            let state = shared.state.borrow();
+            let mut state = shared.state.borrow_mut();
             assert!(
                 position <= state.next,
                 "only what was appended is given up: {position} of {}",
                 state.next
             );
+            state.lost.retain(|(_, to, _)| *to > position);
             // The greatest id stays on disk, so that ids never repeat.
             let last = state.segments.last_key_value().map_or(0, |(id, _)| *id);
             let below = position.segment.min(last).min(state.next.segment);
@@ -446,6 +453,11 @@ impl State {
             Some(source) => Err(CommitLogError::DiskFull { source: Arc::clone(source) }),
             None => Ok(()),
         }
+    }
+
+    /// Is there room in the active segment for a record, and behind it for a marker and the end?
+    fn fits(&self, record_bytes: usize, segment_bytes: usize) -> bool {
+        self.next.offset as usize + frame_bytes(record_bytes) + RESERVED_BYTES <= segment_bytes
     }
 
     /// Why a record is not durable though later ones may be.

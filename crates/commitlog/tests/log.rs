@@ -385,6 +385,24 @@ fn a_log_that_is_to_go_on_does_so_in_a_new_segment_once_the_disk_lets_it() {
 }
 
 #[test]
+fn what_was_lost_is_told_until_no_record_of_then_is_needed() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let log = open(&disk, 0, CommitLogOptions { goes_on_after_failure: true, ..SMALL });
+        disk.faults().fail_all(Some(Operation::Sync), Fault::InputOutput);
+        let lost = log.append(b"lost").expect("append");
+        assert!(log.synced(lost).await.is_err());
+        disk.faults().clear();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let after = log.append(b"after").expect("taken again");
+        log.discard_below(lost).await.expect("nothing to discard");
+        assert!(log.sync().await.is_ok() && log.loss().is_some(), "later records are durable, one is not");
+        log.discard_below(after).await.expect("discarded");
+        assert!(log.loss().is_none(), "it is in a file now");
+    });
+}
+
+#[test]
 fn a_full_disk_refuses_records_until_there_is_room() {
     let disk = MemoryDisk::new();
     in_virtual_time(async {

@@ -321,13 +321,16 @@ impl Shard {
     }
 
     /// Returns when everything written here so far is on the disk; at once where writes wait for
-    /// that anyway.
+    /// that anyway. What keyspaces have without `durable_writes` is not.
     ///
     /// # Errors
-    /// The log failed.
+    /// The log failed, or has failed before and what it lost is not in files yet.
     pub async fn settle(&self) -> Result<(), StorageError> {
         match self.options.sync {
-            SyncMode::Periodic { .. } => Ok(self.shared.log.sync().await?),
+            SyncMode::Periodic { .. } => {
+                self.shared.log.sync().await?;
+                self.shared.log.loss().map_or(Ok(()), |loss| Err(loss.into()))
+            }
             SyncMode::Group { .. } | SyncMode::Batch => Ok(()),
         }
     }
