@@ -206,7 +206,6 @@ impl Memtable {
         self.partitions.get(key)
     }
 
-    /// Partitions from a token or after a key on.
     /// Partitions in ring order, from a place on.
     fn behind(&self, place: &RingPlace) -> Entries<'_, MemoryPartition> {
         // The empty key sorts first among those of its token.

@@ -5,7 +5,7 @@ use stdx::prefetch::prefetch;
 
 use super::partition::MemoryPartition;
 use super::tree::Entries;
-use super::{Memtable, SingleRowLookup};
+use super::{Memtable, SingleRow};
 
 /// Partitions that are fetched together, at most.
 const TOGETHER_MAX: usize = 32;
@@ -41,7 +41,8 @@ impl Memtable {
 }
 
 impl<'m> Iterator for SingleRowPartitions<'m> {
-    type Item = (&'m PartitionKey, SingleRowLookup<'m>);
+    /// A partition's key, and its row; `None` when it has more of it than a row.
+    type Item = (&'m PartitionKey, Option<SingleRow<'m>>);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -50,7 +51,7 @@ impl<'m> Iterator for SingleRowPartitions<'m> {
         }
         let (key, partition) = *self.taken.get(self.given)?;
         self.given += 1;
-        Some((key, SingleRowLookup::of(Some(partition))))
+        Some((key, partition.single_row()))
     }
 }
 

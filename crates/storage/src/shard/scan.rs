@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use manifest::{Scopes, counts};
-use memtable::{SingleRow, SingleRowLookup, SingleRowPartitions};
+use memtable::{SingleRow, SingleRowPartitions};
 use read::{Place, RowConsumer};
 use rows::{
     CellMerge, DeletionTime, LARGE_ROW_BYTES, PartitionKey, RingPlace, RingRange, Row, RowVersions, room_for,
@@ -318,12 +318,11 @@ impl Headed<'_> {
         self.token = match &mut self.source {
             SingleRowSource::Memory(partitions, at) => {
                 *at = match partitions.next() {
-                    None | Some((_, SingleRowLookup::Absent)) => None,
-                    Some((_, SingleRowLookup::Row(single))) if single.row.is_some_and(Row::is_large) => {
-                        return Ok(Some(Stop::Unusual));
+                    None => None,
+                    Some((key, Some(single))) if !single.row.is_some_and(Row::is_large) => {
+                        Some((key, single))
                     }
-                    Some((key, SingleRowLookup::Row(single))) => Some((key, single)),
-                    Some((_, SingleRowLookup::Many)) => return Ok(Some(Stop::Unusual)),
+                    Some(_) => return Ok(Some(Stop::Unusual)),
                 };
                 at.as_ref().map(|(key, _)| key.token)
             }
