@@ -107,7 +107,7 @@ impl TableStore {
             keys_in_files.iter().copied().map(SearchKey::new).collect();
         let mut probes = self.begin_probes(&files, &search_keys, &sought);
         if step_all(&mut probes, &search_keys, &mut sought, &view, &self.metrics) {
-            self.leave_unfinished(keys, &sought, &probes);
+            self.unfinished.leave_all(&self.files.all(), keys, &sought, &probes);
         }
         let chunks = CachedChunks { cache, metrics: &self.metrics };
         let searched = Searched { keys: &search_keys, probes: &probes, chunks };
@@ -153,21 +153,6 @@ impl TableStore {
         let files = self.files.for_reads();
         let asked = files.iter().filter(|file| self.files.may_show(file, key.key, key.hash));
         asked.map(|file| probe(file, file.begin_search(key))).collect()
-    }
-
-    /// Leaves lookups that lack a chunk with the table.
-    fn leave_unfinished(&self, keys: &[&PartitionKey], sought: &[Sought<'_>], probes: &Probes<'_>) {
-        let files = self.files.all();
-        for (index, key) in keys.iter().enumerate() {
-            if sought[index].standing == Standing::LacksChunk {
-                let place = |probe: &Probe<&Arc<TableFile>, _>| {
-                    files.iter().position(|file| Arc::ptr_eq(file, probe.file))
-                };
-                let of_key = probes.iter().filter(|probe| probe.index == index);
-                let searches = of_key.filter_map(|probe| Some((place(probe)?, probe.search))).collect();
-                self.unfinished.leave(&files, key, searches);
-            }
-        }
     }
 }
 
@@ -402,8 +387,29 @@ struct Left {
 type Searches = SmallVec<[(usize, PartitionSearch); 2]>;
 
 impl Unfinished {
+    /// Keeps those that lack a chunk.
+    fn leave_all(
+        &self,
+        files: &Rc<Vec<Arc<TableFile>>>,
+        keys: &[&PartitionKey],
+        sought: &[Sought<'_>],
+        probes: &Probes<'_>,
+    ) {
+        let place =
+            |probe: &Probe<&Arc<TableFile>, _>| files.iter().position(|file| Arc::ptr_eq(file, probe.file));
+        for (index, key) in keys.iter().enumerate() {
+            if sought[index].standing == Standing::LacksChunk {
+                let of_key = probes.iter().filter(|probe| probe.index == index);
+                let searches = of_key.filter_map(|probe| Some((place(probe)?, probe.search))).collect();
+                self.leave(files, key, searches);
+            }
+        }
+    }
+
+    /// Keeps those of one key, in place of what was kept of it before.
     fn leave(&self, files: &Rc<Vec<Arc<TableFile>>>, key: &PartitionKey, searches: Searches) {
         let mut left = self.0.borrow_mut();
+        left.retain(|left| left.key != *key);
         if left.len() == LEFT_MAX {
             left.pop_front();
         }
