@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use runtime::Plant;
 use schema::TableId;
-use storage::Shard;
+use storage::{Shard, StorageError};
 use tokio::sync::oneshot;
 
 use crate::{Coordinator, CoordinatorError};
@@ -158,10 +158,15 @@ impl Truncation {
             return Ok(());
         }
         let table = self.table;
-        let truncate = move |shard: Rc<Shard>| async move { shard.truncate(table).await };
+        let truncate = move |shard: Rc<Shard>| async move { empty(&shard, table).await };
         match self.coordinator.shard().on_when_free(shard, truncate).await?.map_err(CoordinatorError::from) {
             Err(CoordinatorError::NoTable { .. }) => Ok(()),
             other => other,
         }
     }
+}
+
+/// Empties a shard's part of a table: everything written before goes, in one step.
+async fn empty(shard: &Shard, table: TableId) -> Result<(), StorageError> {
+    Ok(shard.table(table)?.truncate().await?)
 }

@@ -41,6 +41,13 @@ impl TombstoneThresholds {
     pub fn of_table(self, table: &Table) -> Self {
         if KEYSPACES_WITHOUT.contains(&table.keyspace()) { TombstoneThresholds::NONE } else { self }
     }
+
+    /// Are so many tombstones of the table more than the client may not hear of? `self` is the node's.
+    pub fn are_passed(self, tombstone_count: u64, table: &Table) -> bool {
+        let is_above = |thresholds: Self| tombstone_count > thresholds.warn.min(thresholds.failure);
+        // The table is asked only when it matters.
+        is_above(self) && is_above(self.of_table(table))
+    }
 }
 
 impl Default for TombstoneThresholds {

@@ -41,7 +41,9 @@ pub use memtable::KEYS_TOGETHER;
 pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 pub use options::StorageOptions;
 pub use record::RecordError;
-pub use shard::{Outcomes, PointReads, PointReadsSent, Shard, TruncationNote, Unit, VisitStats, Wait};
+pub use shard::{
+    Outcomes, PointReads, PointReadsSent, Shard, TruncationNote, Unit, VisitStats, Wait, quarantined,
+};
 pub use snapshots::check_snapshot_name;
 pub use table::{
     CommitFailurePolicy, Compactor, DataDirectory, Demand, DiskFailurePolicy, FaultKind, FaultRecord,

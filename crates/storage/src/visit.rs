@@ -74,7 +74,7 @@ impl ShardHandle {
         Show: FnMut(&mut T, usize, &PartitionKey, Option<RowInPlace<'_>>) -> ControlFlow<()> + Send + 'static,
     {
         let read = move |shard: Rc<Shard>| async move {
-            shard.sent_point_reads(&reads, |index, row| show(&mut seen, index, &reads.keys[index], row));
+            reads.read(&shard, |index, row| show(&mut seen, index, &reads.keys[index], row));
             seen
         };
         self.ask(owner, read).await

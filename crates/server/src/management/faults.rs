@@ -26,7 +26,7 @@ pub(super) fn routes() -> Router<ManagementState> {
 }
 
 async fn answer(State(state): State<ManagementState>) -> Answer<Faults> {
-    let quarantined = state.shards.on(0, |shard| async move { shard.quarantined().await }).await??;
+    let quarantined = state.shards.on(0, |shard| async move { storage::quarantined(&shard).await }).await??;
     let health = state.shards.health();
     let (faults, fault_count) = health.faults();
     let directory = |directory: &DataDirectory| Directory {

@@ -14,10 +14,11 @@
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
 //! | how are all rows of partitions? | `read_partitions.rs` |
+//! | how are those of a range, where partitions have one row? | `scan.rs` |
+//! | how much memory may reads work in? what does one of them tell? | `read_memory.rs`, `read_trace.rs` |
 //! | where may a partition live? | `sources.rs` |
 //! | who does what is long of a large row? | `large_rows.rs` |
 //! | how are those shown that are in memory? | `point.rs` |
-//! | how many tombstones may a read come upon? | `tombstones.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how do they come before anybody asks? | `prefetch.rs` |
 //! | what happens as time goes by? | `housekeeping.rs` |
@@ -43,7 +44,6 @@ mod read_row;
 mod read_trace;
 mod scan;
 mod sources;
-mod tombstones;
 mod truncation;
 mod visit;
 mod write;
@@ -54,13 +54,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
+use ::read::TombstoneThresholds;
 use cache::CacheStats;
 use commitlog::CommitLog;
 use compaction::{CompactionControl, CompactionRequest};
 use manifest::Manifest;
 use ring::Sharding;
 use runtime::{ColdReader, Runtime};
-use schema::{Schema, TableId};
+use schema::{Schema, Table, TableId};
 use table::{
     CommitFailurePolicy, Compactor, FileRegistry, Health, Share, Shared, SharedSeed, SnapshotOptions,
     Snapshots, TableError, TableSeed, TableStore, Tables, Timestamps,
@@ -74,6 +75,7 @@ use prefetch::Prefetcher;
 pub(crate) use visit::{VisitingRead, VisitingWrite};
 
 pub use point::{PointReads, PointReadsSent};
+pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
 pub use visit::VisitStats;
 pub use write::{Outcomes, Unit, Wait};
@@ -282,6 +284,11 @@ impl Shard {
         self.shared.now_seconds()
     }
 
+    /// How many tombstones a read of the table may come upon.
+    pub fn tombstone_thresholds(&self, table: &Table) -> TombstoneThresholds {
+        self.options.tombstones.of_table(table)
+    }
+
     /// Bytes in memtables.
     pub fn memtable_bytes(&self) -> usize {
         self.shared.room.taken_bytes()
@@ -365,15 +372,6 @@ impl Shard {
     /// A file is damaged or the disk failed; the inputs stay.
     pub async fn compact(&self, table: TableId) -> Result<(), StorageError> {
         Ok(self.table(table)?.compact(&CompactionRequest::default()).await?)
-    }
-
-    /// Empties this shard's part of a table: everything written before goes, in one step.
-    ///
-    /// # Errors
-    /// There is no such table, or it is dropped meanwhile; or the manifest could not be written, and the table is as
-    /// before, on the disk.
-    pub async fn truncate(&self, table: TableId) -> Result<(), StorageError> {
-        Ok(self.table(table)?.truncate().await?)
     }
 
     /// Refuses writes from now on, then writes everything out. Reads go on.

@@ -38,17 +38,19 @@ pub struct PointReadsSent {
     pub now: u32,
 }
 
-impl Shard {
-    /// [`Shard::point_reads`] of what another shard has sent.
-    pub(crate) fn sent_point_reads(
+impl PointReadsSent {
+    /// [`Shard::point_reads`] of them, on the shard that they were sent to.
+    pub(crate) fn read(
         &self,
-        reads: &PointReadsSent,
+        shard: &Shard,
         show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) {
-        let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = reads.keys.iter().collect();
-        self.point_reads(PointReads { table: &reads.table, keys: &keys, now: reads.now }, show);
+        let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = self.keys.iter().collect();
+        shard.point_reads(PointReads { table: &self.table, keys: &keys, now: self.now }, show);
     }
+}
 
+impl Shard {
     /// Shows the live row of each partition, by the index of its key, or that there is none, until it is
     /// told to stop; those of which that can not be told at once are passed over. How many were shown?
     pub(crate) fn point_reads(
@@ -81,7 +83,7 @@ impl Shard {
                     merged.as_ref().map(RowInPlace::Encoded)
                 }
             };
-            if self.is_to_be_told(tombstone_count, reads.table) {
+            if self.options.tombstones.are_passed(tombstone_count, reads.table) {
                 return ControlFlow::Continue(());
             }
             store.metrics().note_slice(now, u64::from(row.is_some()), tombstone_count);

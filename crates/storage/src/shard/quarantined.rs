@@ -9,22 +9,20 @@ use table::{QUARANTINE, TableError};
 use super::Shard;
 use crate::StorageError;
 
-impl Shard {
-    /// Table files that were set aside, by their Data.
-    ///
-    /// # Errors
-    /// The disk fails.
-    pub async fn quarantined(&self) -> Result<Vec<PathBuf>, StorageError> {
-        let (disk, directories) = (Arc::clone(&self.runtime().disk), self.layout().tables().all());
-        let list = move || {
-            let mut found = Vec::new();
-            for data in &directories {
-                list_quarantined(&*disk, data, &mut found)?;
-            }
-            Ok(found)
-        };
-        self.runtime().io.run(list).await
-    }
+/// Table files of a shard's node that were set aside, by their Data.
+///
+/// # Errors
+/// The disk fails.
+pub async fn quarantined(shard: &Shard) -> Result<Vec<PathBuf>, StorageError> {
+    let (disk, directories) = (Arc::clone(&shard.runtime().disk), shard.layout().tables().all());
+    let list = move || {
+        let mut found = Vec::new();
+        for data in &directories {
+            list_quarantined(&*disk, data, &mut found)?;
+        }
+        Ok(found)
+    };
+    shard.runtime().io.run(list).await
 }
 
 /// Adds what lies in the quarantines of all tables below a directory.

@@ -270,7 +270,10 @@ fn a_truncation_that_fails_is_answered_by_the_policy_and_is_whole_or_absent_afte
                 let node = Node::start(&disk, storage).expect("starts");
                 two_files(&node).await;
                 disk.faults().fail_all(Some(operation), Fault::InputOutput);
-                assert!(node.shard(0).truncate(table().id()).await.is_err(), "{about}");
+                assert!(
+                    node.shard(0).table(table().id()).expect("a table").truncate().await.is_err(),
+                    "{about}"
+                );
                 let expected = match policy {
                     DiskFailurePolicy::Ignore => Demand::Serve,
                     DiskFailurePolicy::Die => Demand::Die,
@@ -349,7 +352,7 @@ fn a_table_that_is_dropped_while_it_is_truncated_or_snapshot_is_no_failure() {
             let shard = node.shard(0);
             let later = async {
                 tokio::time::sleep(Duration::from_micros(after_micros)).await;
-                shard.truncate(table().id()).await
+                shard.table(table().id())?.truncate().await.map_err(StorageError::from)
             };
             let shards = node.shards.handles()[0].shards();
             let snapshot = async {
@@ -465,7 +468,7 @@ fn best_effort_sets_a_damaged_file_aside_for_good() {
         assert_eq!(node.all(&table(), 10).await.len(), 1);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(data_files(&disk).len(), 1, "it has left the table's directory");
-        let aside = node.shard(0).quarantined().await.expect("lists");
+        let aside = storage::quarantined(node.shard(0)).await.expect("lists");
         assert_eq!(aside.len(), 1);
         assert!(first.ends_with(aside[0].file_name().expect("a name").to_str().expect("text")));
     });
