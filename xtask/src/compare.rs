@@ -5,7 +5,8 @@
 //! them cost more), and a plain client sends text batches and lists of keys (`lab/peers/cqlbatch.rs`).
 //! Both sides sync their commit log periodically. The client shares the cores with the server, so the
 //! figure to compare is the server's CPU time for each operation; the ratio is against the better of
-//! Cassandra's profiles, medians over the rounds. Any failed operation fails the run.
+//! Cassandra's profiles, medians over the rounds. Any failed operation fails the run. Another binary of ours
+//! (`--against`) takes its turn after the first, in every round: what it needed before a change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
 use crate::measure::{Bars, Cassandra, median};
-use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::node::{Node, NodeOptions, binary, fresh_folder};
 use crate::peers::{install_cassandra, output, script, succeed};
 use crate::process::root;
 use crate::report::{Failure, Tally};
@@ -25,6 +26,9 @@ use crate::report::{Failure, Tally};
 const REST: Duration = Duration::from_secs(10);
 /// So many times less CPU than the better profile, or the run fails.
 const RATIO_MIN: f64 = 4.0;
+/// The systems that are ours: the binary that was built, and the one it is held against.
+const OURS: &str = "peristyle";
+const BEFORE: &str = "before";
 /// Rows of a text batch, keys of a list.
 const PER_REQUEST: f64 = 100.0;
 /// Workloads of the plain client, and how it calls them.
@@ -59,6 +63,8 @@ struct Plan {
     heap: String,
     /// The plain client, built.
     cqlbatch: PathBuf,
+    /// Another binary of ours.
+    against: Option<PathBuf>,
 }
 
 /// One workload on one server in one round.
@@ -131,6 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         "heap",
         "out",
         "short",
+        "against",
     ])?;
     let short = arguments.flag("short");
     let pick = |long: u64, brief: u64| if short { brief } else { long };
@@ -148,6 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         memory: text("memory", if short { "1GiB" } else { "3GiB" }),
         heap: text("heap", if short { "1G" } else { "2G" }),
         cqlbatch: build_cqlbatch()?,
+        against: arguments.text("against").map(PathBuf::from),
     };
     let profiles = words(text("profiles", if short { "latest" } else { "default,latest" }));
     let profiles: Vec<String> = profiles.into_iter().filter(|profile| profile != "none").collect();
@@ -158,7 +166,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let mut runs = Vec::new();
     for round in 1..=plan.rounds {
         println!("=== round {round} of {}", plan.rounds);
-        runs.extend(peristyle(&plan)?);
+        runs.extend(peristyle(&plan, OURS, &binary()?)?);
+        if let Some(before) = &plan.against {
+            runs.extend(peristyle(&plan, BEFORE, before)?);
+        }
         for profile in &profiles {
             runs.extend(cassandra(&plan, profile)?);
         }
@@ -178,13 +189,13 @@ fn build_cqlbatch() -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-fn peristyle(plan: &Plan) -> Result<Vec<Run>, Failure> {
+fn peristyle(plan: &Plan, system: &str, binary: &Path) -> Result<Vec<Run>, Failure> {
     let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory, "--memory-pretouch", "true"]
         .map(str::to_owned)
         .to_vec();
-    let node =
-        Node::start(&NodeOptions { data: fresh_folder("compare/peristyle")?.join("data"), port: 0, words })?;
-    let runs = workloads(plan, "peristyle", node.port, node.process_id())?;
+    let options = NodeOptions { data: fresh_folder("compare/peristyle")?.join("data"), port: 0, words };
+    let node = Node::start_as(Command::new(binary), &options)?;
+    let runs = workloads(plan, system, node.port, node.process_id())?;
     node.stop()?;
     fresh_folder("compare/peristyle")?;
     Ok(runs)
@@ -325,10 +336,14 @@ fn report(plan: &Plan, runs: &[Run]) -> Tally {
             Figures::of(&found.collect::<Vec<_>>())
         };
         let all: Vec<Figures<'_>> = systems.iter().map(of_system).collect();
-        let peers = all.iter().filter(|figures| figures.system != "peristyle");
+        let peers = all.iter().filter(|figures| ![OURS, BEFORE].contains(&figures.system));
         let best = peers.map(|figures| figures.cpu_us).fold(f64::INFINITY, f64::min);
+        let ours = all.iter().find(|figures| figures.system == OURS);
         for figures in &all {
-            let (words, outcome) = verdict(workload, figures, best);
+            let (mut words, outcome) = verdict(workload, figures, best);
+            if let (BEFORE, Some(ours)) = (figures.system, ours) {
+                words = format!("{:+.1}% since", 100.0 * (ours.cpu_us / figures.cpu_us - 1.0));
+            }
             println!("{}", line(figures, &words));
             tally += outcome;
         }
@@ -338,7 +353,7 @@ fn report(plan: &Plan, runs: &[Run]) -> Tally {
 
 /// What is said of a line, and what it counts: only ours is judged.
 fn verdict(workload: &str, figures: &Figures<'_>, best_us: f64) -> (String, Tally) {
-    if figures.system != "peristyle" {
+    if figures.system != OURS {
         return (String::new(), Tally::default());
     }
     let whole = if figures.failed == 0 { Tally::PASS } else { Tally::FAIL };

@@ -18,6 +18,7 @@ mod conversation;
 mod crash;
 mod differ;
 mod drivers;
+mod durable;
 mod faults;
 mod flip;
 mod formats;
@@ -102,7 +103,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "compare",
-        options: "[--short] [--rounds N] [--rows N] [--seconds N] [--workloads load,c,…] [--profiles default,latest|none] [--out FILE]",
+        options: "[--short] [--rounds N] [--rows N] [--seconds N] [--workloads load,c,…] [--profiles default,latest|none] [--against BINARY] [--out FILE]",
         about: "YCSB and text batches against Peristyle and Cassandra in one run: CPU per operation, throughput, p99, memory",
         run: compare::run,
     },
@@ -180,9 +181,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "tail",
-        options: "[--short] [--only tail,durable] [--functions read,mixed,write] [--seconds N] [--rows N]",
-        about: "latencies by latte at 70% of Cassandra's best, beside Cassandra's; and durable writes",
+        options: "[--short] [--functions read,mixed,write] [--seconds N] [--rows N]",
+        about: "latencies by latte at 70% of Cassandra's best, beside Cassandra's",
         run: tail::run,
+    },
+    Command {
+        name: "durable",
+        options: "[--turns N] [--rows N] [--seconds N] [--warmup N] [--profile latest|default] [--memory SIZE] [--heap SIZE]",
+        about: "durable writes by 64 connections, beside Cassandra's periodic ones",
+        run: durable::run,
     },
     Command {
         name: "compaction-cost",

@@ -1,10 +1,9 @@
-//! `cargo xtask tail`: latencies at a fixed rate beside Cassandra's, and durable writes.
+//! `cargo xtask tail`: latencies at a fixed rate beside Cassandra's.
 //!
 //! The load generator is latte, outside a JVM and paced by the clock, so a pause of the server is in the
 //! latencies of all requests that were due in it. For each function Cassandra is first driven as fast as it
 //! goes, in each profile; then it, Peristyle and (for reads) a replaying proxy in front of Peristyle run at
-//! seven tenths of the best of that. Seconds in which nothing was completed are counted. At the end
-//! writes at 64 connections: Peristyle's durable ones (`group`) beside Cassandra's `periodic`.
+//! seven tenths of the best of that. Seconds in which nothing was completed are counted.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -26,16 +25,12 @@ const RATE_SHARE: f64 = 0.7;
 const PACED_CONCURRENCY: &str = "4096";
 /// In flight while it goes as fast as it can.
 const FREE_CONCURRENCY: &str = "64";
-/// Connections of the durable writes.
-const DURABLE_CONNECTIONS: &str = "64";
 /// Cassandra's p99.9 over ours.
 const TAIL: Bars = Bars { floor: 0.2, aim: Some(5.0) };
 /// The replayer's p99.9 over ours, the other way to meet the aim.
 const REPLAY_TAIL_AIM: f64 = 0.5;
 /// A run that reached less of its rate says little: somebody else had the cores, or the server fell behind.
 const RATE_KEPT: f64 = 0.97;
-/// Our durable writes over Cassandra's periodic ones.
-const DURABLE: Bars = Bars { floor: 0.1, aim: Some(2.0) };
 const REST: Duration = Duration::from_secs(5);
 
 /// Functions of `latte-kv.rn`, by the words that choose them.
@@ -102,7 +97,7 @@ impl Run {
     }
 }
 
-/// Runs the tails, then the durable writes.
+/// Runs the tails.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     arguments.only(&[
         "rows",
@@ -113,7 +108,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         "profiles",
         "memory",
         "heap",
-        "only",
         "short",
     ])?;
     let short = arguments.flag("short");
@@ -133,7 +127,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         heap: arguments.text("heap").unwrap_or(if short { "1G" } else { "2G" }).to_owned(),
         report: fresh_folder("tail")?.join("latte.json"),
     };
-    let wanted = |part| arguments.picks("only", part);
     for function in &plan.functions {
         function_words(function)?;
     }
@@ -141,14 +134,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     succeed(script("latte").arg("install"))?;
     build_load()?;
     let mut tally = Tally::default();
-    let best = best_of_cassandra(&plan, wanted("durable"))?;
-    if wanted("tail") {
-        for best in best.iter().filter(|best| plan.functions.contains(&best.function)) {
-            tally += tail(&plan, best)?;
-        }
-    }
-    if wanted("durable") {
-        tally += durable(&plan, &best)?;
+    for best in &best_of_cassandra(&plan)? {
+        tally += tail(&plan, best)?;
     }
     fresh_folder("tail")?;
     Ok(tally)
@@ -161,19 +148,15 @@ struct Best {
     per_second: f64,
 }
 
-/// Drives every profile as fast as it goes. `with_durable` adds writes over many connections.
-fn best_of_cassandra(plan: &Plan, with_durable: bool) -> Result<Vec<Best>, Failure> {
+/// Drives every profile as fast as it goes.
+fn best_of_cassandra(plan: &Plan) -> Result<Vec<Best>, Failure> {
     let mut all: Vec<Best> = Vec::new();
     for profile in &plan.profiles {
         let node = Cassandra::start(&fresh_folder("tail-cassandra")?, profile, &plan.heap)?;
         fill(plan, &node.address())?;
         let mut found: Vec<(String, Run)> = Vec::new();
         for function in &plan.functions {
-            found.push((function.clone(), free_run(plan, &node.address(), function, "1")?));
-        }
-        if with_durable {
-            let run = free_run(plan, &node.address(), "write", DURABLE_CONNECTIONS)?;
-            found.push((DURABLE_FUNCTION.to_owned(), run));
+            found.push((function.clone(), free_run(plan, &node.address(), function)?));
         }
         drop(node);
         for (function, run) in found {
@@ -190,9 +173,6 @@ fn best_of_cassandra(plan: &Plan, with_durable: bool) -> Result<Vec<Best>, Failu
     Ok(all)
 }
 
-/// How the list of the best calls writes over many connections.
-const DURABLE_FUNCTION: &str = "durable";
-
 fn tail(plan: &Plan, best: &Best) -> Result<Tally, Failure> {
     let rate = best.per_second * RATE_SHARE;
     let node = Cassandra::start(&fresh_folder("tail-cassandra")?, &best.profile, &plan.heap)?;
@@ -201,7 +181,7 @@ fn tail(plan: &Plan, best: &Best) -> Result<Tally, Failure> {
     drop(node);
     fresh_folder("tail-cassandra")?;
     let theirs = theirs?;
-    let node = start(plan, "periodic")?;
+    let node = start(plan)?;
     fill(plan, &node.address())?;
     let ours = paced_run(plan, &node.address(), &best.function, rate)?;
     let replayed = if best.function == "read" {
@@ -260,28 +240,8 @@ fn judge(function: &str, ours: &Run, theirs: &Run, replayed: Option<&Run>) -> Ta
     tally
 }
 
-fn durable(plan: &Plan, best: &[Best]) -> Result<Tally, Failure> {
-    let theirs = best.iter().find(|best| best.function == DURABLE_FUNCTION);
-    let theirs = theirs.ok_or_else(|| Failure::new("Cassandra's writes were not measured"))?;
-    let node = start(plan, "group")?;
-    fill(plan, &node.address())?;
-    let ours = free_run(plan, &node.address(), "write", DURABLE_CONNECTIONS)?;
-    node.stop()?;
-    let ratio = ours.per_second() / theirs.per_second;
-    let (words, tally) = DURABLE.judge(ratio, "x");
-    println!(
-        "\nwrites at {DURABLE_CONNECTIONS} connections: durable (group) {:.0} a second, p99 {:.2} ms; Cassandra {} periodic \
-         {:.0}: {ratio:.2}x ({words})",
-        ours.per_second(),
-        ours.latency_ms(99.0),
-        theirs.profile,
-        theirs.per_second
-    );
-    Ok(if ours.errors() > 0 { Tally::FAIL } else { tally })
-}
-
-fn start(plan: &Plan, sync: &str) -> Result<Node, Failure> {
-    let words = ["--commitlog-sync", sync, "--memory", &plan.memory].map(str::to_owned).to_vec();
+fn start(plan: &Plan) -> Result<Node, Failure> {
+    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory].map(str::to_owned).to_vec();
     Node::start(&NodeOptions { data: fresh_folder("tail-peristyle")?.join("data"), port: 0, words })
 }
 
@@ -304,8 +264,8 @@ fn function_words(function: &str) -> Result<&'static [&'static str], Failure> {
     found.map(|(_, words)| *words).ok_or_else(|| Failure::new(format!("there is no function '{function}'")))
 }
 
-fn free_run(plan: &Plan, address: &str, function: &str, connections: &str) -> Result<Run, Failure> {
-    let words = ["-p", FREE_CONCURRENCY, "-c", connections].map(str::to_owned);
+fn free_run(plan: &Plan, address: &str, function: &str) -> Result<Run, Failure> {
+    let words = ["-p", FREE_CONCURRENCY, "-c", "1"].map(str::to_owned);
     latte_run(plan, address, function, plan.best_seconds, &words)
 }
 
