@@ -1,8 +1,8 @@
 //! Pages of several shards become one.
 //!
-//! Each shard has read as if it were alone, up to the full limits. In the order asked for, partitions
-//! are taken until the limits of the whole page are reached, or until a shard's page ended for its
-//! own limits: what comes behind that partition on the shard is not known.
+//! Each shard has read as if it were alone, up to its share of the limits. In the order asked for, partitions are taken
+//! until the limits of the whole page are reached, or until a shard's page ended for its own limits: what comes behind
+//! that partition on the shard is not known.
 
 use std::collections::HashSet;
 use std::vec::IntoIter;

@@ -4,9 +4,9 @@
 //! that only memory and the log take part in. For that a request needs no page and no result, and where there is
 //! nothing to wait for no future. A remote batch has one: its shard is at work, or its writes wait for the disk
 //! (`remote_…`). Where statement, values, row or moment ask for more, nothing is done here: the request is full, and
-//! [`Engine::execute`] does it from the start and knows what to say of it. Two errors are told here: that of a log
-//! which has taken writes and then failed, for to write them again could undo what came after them; and that a batch
-//! has waited as long as a request may.
+//! [`Engine::execute`] does it from the start and knows what to say of it. Errors are told here only of writes that may
+//! have been done, for to write them again could undo what came after them (the log has taken them and then failed, or
+//! their shard has ended), and of a batch that has waited as long as a request may.
 
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -119,7 +119,7 @@ impl PlainWritten {
         PlainWritten { done, doubtful, error }
     }
 
-    /// What the log was given may still be written, and nobody is told.
+    /// Nobody waits for them any more: what was given to the log may still be written.
     fn in_doubt(doubtful: IndexSet, error: QueryError) -> Self {
         PlainWritten { done: IndexSet::EMPTY, doubtful, error: Some(error) }
     }

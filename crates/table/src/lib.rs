@@ -13,7 +13,7 @@
 //! | how are they kept, as snapshots and backups? | `snapshot.rs` |
 //! | how do files come from elsewhere? | `import.rs` |
 //! | how is it defined anew, emptied, dropped? | `define.rs` |
-//! | what is known of it? | `stats.rs` |
+//! | what is known of it, and counted? | `stats.rs`, `metrics.rs` |
 //! | what have the tables of a shard in common? | `shared/` |
 //! | what does the node do when its disks fail? | `health.rs` |
 //!

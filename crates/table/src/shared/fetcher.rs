@@ -20,7 +20,7 @@ pub(crate) const PATIENCE_OF_MERGES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(1);
 const _: () = assert!(PATIENCE_OF_MERGES < PATIENCE_OF_PREFETCH, "a merge that falls behind is dear");
 
-/// Reads chunks from the disk, each once however many wait for it.
+/// Reads chunks from the disk: one that is waited for once, however many do, and several at a time for who reads ahead.
 pub struct Fetcher {
     reader: ColdReader,
     /// Chunks being read.
