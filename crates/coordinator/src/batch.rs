@@ -41,8 +41,8 @@ impl Coordinator {
     /// all or nothing will be there after its restart.
     ///
     /// # Errors
-    /// `Unavailable`, `Overloaded` and `BatchTooLarge` before anything is written. After another
-    /// error the batch is still being written, or is whole or absent after a restart.
+    /// Nothing is written after `Unavailable`, `Overloaded` and `BatchTooLarge`. After `Unfinished` the batch is
+    /// recorded, and will be whole. After another error it is whole or absent after a restart.
     ///
     /// # Cancel safety
     /// Dropped, the batch goes on.
@@ -130,7 +130,8 @@ impl LoggedBatch {
             tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
             runtime::spawn_local("logged batch", self.keep_writing());
         }
-        written
+        // Whatever it was: the record is there, so the batch will be.
+        written.map_err(CoordinatorError::of_what_is_begun)
     }
 
     /// Step 3.

@@ -8,8 +8,12 @@ use tokio::task::JoinError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CoordinatorError {
+    /// Nothing was done.
     #[error("overloaded: {what}")]
     Overloaded { what: String },
+    /// Some of a write is done, or will be: the client must not take it for refused.
+    #[error("not all of it is written yet: {cause}")]
+    Unfinished { cause: Box<CoordinatorError> },
     #[error("the schema moved on from epoch {based_on} to {current}")]
     SchemaMoved { based_on: u64, current: u64 },
     #[error("change schema: {0}")]
@@ -67,6 +71,11 @@ impl From<JoinError> for CoordinatorError {
 }
 
 impl CoordinatorError {
+    /// The same, of a write that is not to be taken back any more.
+    pub(crate) fn of_what_is_begun(self) -> Self {
+        CoordinatorError::Unfinished { cause: Box::new(self) }
+    }
+
     /// Is it of no use to try again?
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, CoordinatorError::ShuttingDown | CoordinatorError::Table(TableError::Broken(_)))

@@ -14,7 +14,7 @@ impl Coordinator {
     /// sync mode.
     ///
     /// # Errors
-    /// `Unavailable` and `Overloaded` before anything is written; otherwise some may be.
+    /// Nothing is written after `Unavailable` and `Overloaded`. After others some may be; after `Unfinished` some is.
     pub async fn write(
         &self,
         mutations: Vec<Mutation>,
@@ -42,12 +42,12 @@ impl Coordinator {
             let write = async move { coordinator.write_to(admitted, owner, part).await };
             writes.spawn_local(runtime::measured("write", trace::carry(trace::current(), write)));
         }
-        let mut result = Ok(());
+        let mut parts = Parts::default();
         while let Some(written) = writes.join_next().await {
             // All parts are waited for: an error must not take back what another shard is doing.
-            result = result.and(written.map_err(CoordinatorError::from).and_then(|done| done));
+            parts.take_in(written.map_err(CoordinatorError::from).and_then(|done| done));
         }
-        result
+        parts.outcome()
     }
 
     async fn write_to(
@@ -69,5 +69,35 @@ impl Coordinator {
     pub(crate) fn is_behind<T>(&self, outcome: &Result<T, StorageError>) -> bool {
         let missing = outcome.as_ref().err().and_then(StorageError::missing_table);
         missing.is_some_and(|table| self.schema().table_by_id(table).is_some())
+    }
+}
+
+/// How the parts of a write have come out.
+#[derive(Debug, Default)]
+struct Parts {
+    is_one_written: bool,
+    /// Why the first was not taken that met a shard without room for it.
+    refusal: Option<CoordinatorError>,
+    /// Why the first failed that did otherwise.
+    failure: Option<CoordinatorError>,
+}
+
+impl Parts {
+    fn take_in(&mut self, part: Result<(), CoordinatorError>) {
+        match part {
+            Ok(()) => self.is_one_written = true,
+            Err(refusal @ CoordinatorError::Overloaded { .. }) => _ = self.refusal.get_or_insert(refusal),
+            Err(failure) => _ = self.failure.get_or_insert(failure),
+        }
+    }
+
+    /// How the write has. A failure comes first: it may have left something, which a refusal denies.
+    fn outcome(self) -> Result<(), CoordinatorError> {
+        match (self.failure, self.refusal) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(refusal)) if self.is_one_written => Err(refusal.of_what_is_begun()),
+            (None, Some(refusal)) => Err(refusal),
+            (None, None) => Ok(()),
+        }
     }
 }

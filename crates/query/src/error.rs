@@ -6,6 +6,8 @@
 use coordinator::{Consistency, CoordinatorError};
 use storage::{StorageError, TableError};
 
+use crate::timeouts::TimedOut;
+
 /// Why a statement was refused, or failed. Each kind has a code of the native protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "fields are the facts the protocol carries, under its names")]
@@ -150,6 +152,8 @@ impl QueryError {
     pub(crate) fn of_write(error: CoordinatorError, consistency: Consistency, write_type: WriteType) -> Self {
         match error {
             CoordinatorError::Overloaded { .. } => QueryError::Overloaded(error.to_string()),
+            // As in Cassandra, where a timeout of the type BATCH says that the batch is in the log and will be whole.
+            CoordinatorError::Unfinished { .. } => TimedOut.of_write(consistency, write_type),
             CoordinatorError::Unavailable { required, alive, .. } => {
                 QueryError::Unavailable { consistency, required, alive }
             }
@@ -181,3 +185,21 @@ macro_rules! refuse {
     ($($argument:tt)*) => { return Err($crate::QueryError::invalid(stdx::brief!($($argument)*))) };
 }
 pub(crate) use refuse;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_begun_is_late_and_not_refused() {
+        let told = |error, write_type| QueryError::of_write(error, Consistency::Quorum, write_type);
+        let refused = || CoordinatorError::Overloaded { what: "no room".into() };
+        assert_eq!(told(refused(), WriteType::Batch), QueryError::Overloaded("overloaded: no room".into()));
+        for write_type in [WriteType::Batch, WriteType::UnloggedBatch] {
+            let unfinished = CoordinatorError::Unfinished { cause: Box::new(refused()) };
+            let (consistency, received, block_for) = (Consistency::Quorum, 0, 1);
+            let late = QueryError::WriteTimeout { consistency, received, block_for, write_type };
+            assert_eq!(told(unfinished, write_type), late);
+        }
+    }
+}

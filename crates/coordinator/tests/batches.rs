@@ -1,0 +1,212 @@
+//! Writes over two shards of which one has no room: what is said of them, and what becomes of them.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cluster::MetadataLog;
+use coordinator::{Consistency, Coordinator, CoordinatorError};
+use read::{ReadCommand, ReadTarget};
+use rows::{
+    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RingRange,
+    RowBuilder,
+};
+use runtime::memory_disk::{Fault, Operation};
+use runtime::{ManualClock, MemoryDisk, Runtime, VirtualClock};
+use schema::{ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
+use storage::{Directory, DiskFailurePolicy, LocalShards, StorageOptions};
+use types::CqlType;
+use uuid::Uuid;
+
+/// The shard that has no room, and the one that has.
+const FULL: usize = 1;
+const ROOMY: usize = 0;
+
+/// A batch that no test writes.
+const BATCH_AT_START: usize = 9_000;
+
+/// Longer than whatever is tried again takes to be done, when it can be.
+const A_WHILE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_batch_is_refused_before_it_is_recorded_or_not_at_all() {
+    run(async {
+        let node = Node::start().await;
+        node.fill(FULL).await;
+        let (mut refused, mut unfinished) = (Vec::new(), Vec::new());
+        for number in 0..32 {
+            // Where its record goes is chance.
+            match node.write_batch(number).await {
+                Err(CoordinatorError::Overloaded { .. }) => refused.push(number),
+                Err(CoordinatorError::Unfinished { .. }) => unfinished.push(number),
+                other => panic!("batch {number}: {other:?}"),
+            }
+        }
+        assert!(!refused.is_empty() && !unfinished.is_empty(), "{refused:?} {unfinished:?}");
+        assert_eq!(node.partition_count("system", "batches").await, unfinished.len());
+        node.make_room().await;
+        for (numbers, parts) in [(refused, [false, false]), (unfinished, [true, true])] {
+            for number in numbers {
+                assert_eq!(node.parts_of(number).await, parts, "batch {number}");
+            }
+        }
+        assert_eq!(node.partition_count("system", "batches").await, 0, "none is left");
+    });
+}
+
+#[test]
+fn a_write_of_which_a_part_is_taken_is_not_refused() {
+    run(async {
+        let node = Node::start().await;
+        node.fill(FULL).await;
+        let in_part = node.coordinator().write(node.mutations_of(0), Consistency::One).await;
+        assert!(matches!(in_part, Err(CoordinatorError::Unfinished { .. })), "{in_part:?}");
+        assert_eq!(node.parts_of(0).await, [true, false]);
+        node.fill(ROOMY).await;
+        let refused = node.coordinator().write(node.mutations_of(1), Consistency::One).await;
+        assert!(matches!(refused, Err(CoordinatorError::Overloaded { .. })), "{refused:?}");
+        assert_eq!(node.parts_of(1).await, [false, false]);
+    });
+}
+
+/// Runs a story on one thread, with time that stands still unless all wait.
+fn run(story: impl Future<Output = ()>) {
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O");
+    tokio::task::LocalSet::new().block_on(&tokio, story);
+}
+
+/// `system.batches`, and `k.t (pk int PRIMARY KEY, v text)`.
+fn schema() -> Schema {
+    let list = CqlType::List { element: Arc::new(CqlType::Blob), frozen: false };
+    let batches = TableBuilder::new(TableId(Uuid::from_u128(1)), "system", "batches")
+        .column("id", ColumnKind::PartitionKey(0), CqlType::Timeuuid)
+        .column("mutations", ColumnKind::Regular, list)
+        .column("version", ColumnKind::Regular, CqlType::Int);
+    let table = TableBuilder::new(TableId(Uuid::from_u128(2)), "k", "t")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("v", ColumnKind::Regular, CqlType::Text);
+    Schema::new(0, [keyspace("system", batches), keyspace("k", table)])
+}
+
+fn keyspace(name: &str, table: TableBuilder) -> Keyspace {
+    let table = Arc::new(table.build().expect("a sound table"));
+    let class = "org.apache.cassandra.locator.SimpleStrategy".into();
+    let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
+    Keyspace {
+        name: name.into(),
+        replication: Replication { class, options },
+        durable_writes: true,
+        tables: BTreeMap::from([(table.name().to_owned(), table)]),
+        types: BTreeMap::new(),
+    }
+}
+
+/// A node of two shards.
+struct Node {
+    disk: MemoryDisk,
+    shards: LocalShards,
+    node: coordinator::Node,
+}
+
+impl Node {
+    async fn start() -> Node {
+        let disk = MemoryDisk::new();
+        let clock = Arc::new(VirtualClock::new(ManualClock::DEFAULT_START_MICROS));
+        let runtime = Runtime { clock, ..Runtime::in_memory(Arc::new(disk.clone()), 1) };
+        let options = StorageOptions {
+            memtable_bytes: 2 << 20,
+            segment_bytes: 16 << 20,
+            disk_failure_policy: DiskFailurePolicy::Ignore,
+            ..StorageOptions::new("/node", 2, 64 << 20)
+        };
+        let directory = Directory::open(&runtime, options).expect("opens");
+        let log = directory.layout().schema_log();
+        let metadata = MetadataLog::open(&runtime.disk, &log, schema()).expect("opens");
+        let schema = Arc::clone(metadata.schema());
+        let shards = directory.recover(&schema).expect("recovers").start_local(&schema).expect("starts");
+        let node = Node { disk, shards, node: coordinator::Node::new(metadata) };
+        // Each log begins its first segment, which is long enough for all that is to come.
+        node.write_batch(BATCH_AT_START).await.expect("writes");
+        node
+    }
+
+    fn coordinator(&self) -> Coordinator {
+        Coordinator::new(self.node.clone(), self.shards.handles()[ROOMY].clone())
+    }
+
+    /// Writes to a shard until it has no room for more, and can not make any.
+    async fn fill(&self, shard: usize) {
+        self.disk.faults().fail_all(Some(Operation::Create), Fault::InputOutput);
+        let long = "x".repeat(10_000);
+        for key in self.keys_of(shard).skip(10_000).take(1_000) {
+            match self.coordinator().write(vec![self.insert(key, &long)], Consistency::One).await {
+                Ok(()) => {}
+                Err(CoordinatorError::Overloaded { .. }) => return,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        panic!("it always has room");
+    }
+
+    /// Has it make room again, and what is unfinished be finished.
+    async fn make_room(&self) {
+        self.disk.faults().clear();
+        tokio::time::sleep(A_WHILE).await;
+    }
+
+    /// Keys that the shard owns.
+    fn keys_of(&self, shard: usize) -> impl Iterator<Item = PartitionKey> + '_ {
+        let key = |number: i32| PartitionKey::new(Bytes::copy_from_slice(&number.to_be_bytes()));
+        (0..).map(key).filter(move |key| self.shards.shards().owner(key.token) == shard)
+    }
+
+    /// The keys of a batch: one of each shard.
+    fn keys_of_batch(&self, number: usize) -> [PartitionKey; 2] {
+        [ROOMY, FULL].map(|shard| self.keys_of(shard).nth(number).expect("each shard owns keys"))
+    }
+
+    fn mutations_of(&self, number: usize) -> Vec<Mutation> {
+        self.keys_of_batch(number).into_iter().map(|key| self.insert(key, "short")).collect()
+    }
+
+    async fn write_batch(&self, number: usize) -> Result<(), CoordinatorError> {
+        self.coordinator().write_logged_batch(self.mutations_of(number), Consistency::One).await
+    }
+
+    /// Is there the part of a batch that belongs to the shard that has room, and the other?
+    async fn parts_of(&self, number: usize) -> [bool; 2] {
+        let keys = self.keys_of_batch(number);
+        let command = self.command(&self.table("k", "t"), ReadTarget::Keys(keys.to_vec()));
+        let page = self.coordinator().read(&command, Consistency::One).await.expect("reads");
+        keys.map(|key| page.partitions.iter().any(|partition| partition.key == key))
+    }
+
+    async fn partition_count(&self, keyspace: &str, table: &str) -> usize {
+        let command = self.command(&self.table(keyspace, table), ReadTarget::Range(RingRange::ALL));
+        self.coordinator().read(&command, Consistency::One).await.expect("reads").partitions.len()
+    }
+
+    fn command(&self, table: &Arc<Table>, target: ReadTarget) -> ReadCommand {
+        ReadCommand::new(Arc::clone(table), target, self.coordinator().now_seconds())
+    }
+
+    fn table(&self, keyspace: &str, name: &str) -> Arc<Table> {
+        Arc::clone(self.coordinator().schema().table(keyspace, name).expect("there is such a table"))
+    }
+
+    /// `INSERT INTO k.t (pk, v) VALUES (…)`
+    fn insert(&self, key: PartitionKey, value: &str) -> Mutation {
+        let (table, timestamp) = (self.table("k", "t"), self.coordinator().next_timestamp());
+        let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
+        row.cell(table.column("v").expect("column v").id, CellRef::live(timestamp, value.as_bytes()));
+        let mut mutation = MutationBuilder::new(table.id(), key);
+        mutation.row(row.finish());
+        mutation.finish()
+    }
+}
