@@ -132,10 +132,11 @@ fn prepare(
     let recovered = directory.recover(&schema)?;
     let texts = Arc::new(PreparedTexts::new(options.prepared.limits(options.storage.shard_count)));
     let (largest_bytes, timeouts) = (options.answers.largest_bytes, Arc::clone(&options.timeouts));
-    let view = NodeView::new(options, ClientMemory::new(Arc::clone(&texts)), recovered.facts(), runtime)?;
+    let (node, client_memory) = (Node::new(metadata), ClientMemory::new(Arc::clone(&texts)));
+    let view = NodeView::new(options, client_memory, node.clone(), recovered.facts(), runtime)?;
     let (batches_replayed, replayed) = oneshot::channel();
     let parts = Parts {
-        node: Node::new(metadata),
+        node,
         view,
         clients,
         texts,

@@ -3,7 +3,8 @@
 //! 1. A batch whose partitions all live on one shard is one record of its log: nothing more to do.
 //! 2. Otherwise the whole batch is first written, synced, as a row of `system.batches`.
 //! 3. The parts are written to their shards; once they are durable, the row is deleted. What fails
-//!    here is tried again until it is done: a batch that got so far does not stay half written.
+//!    here is read from the row and tried again until it is done: a batch that got so far does not
+//!    stay half written. When many are so unfinished (`under_way.rs`), no other comes to step 2.
 //! 4. A node that starts and finds rows in `system.batches` writes their mutations again, before it
 //!    takes requests. They carry their timestamps, so those that were there already change nothing.
 
@@ -24,6 +25,7 @@ use storage::Shard;
 use uuid::Uuid;
 
 use crate::admission::Admitted;
+use crate::under_way::BatchUnderWay;
 use crate::{Consistency, Coordinator, CoordinatorError};
 
 /// Largest batch that is kept whole: half of what one record may be in a log segment of the usual 32 MiB. Where
@@ -57,9 +59,9 @@ impl Coordinator {
         if is_one_shard || self.has_planted(Plant::BatchUnrecorded) {
             return self.write_to_owners(admitted, mutations).await;
         }
-        let coordinator = self.clone();
-        let work = async move { LoggedBatch::new(coordinator, admitted, mutations)?.write().await };
-        let work = trace::carry(trace::current(), work);
+        let under_way = self.node.batches.begin()?;
+        let batch = LoggedBatch::new(self.clone(), admitted)?;
+        let work = trace::carry(trace::current(), batch.write(mutations, under_way));
         runtime::spawn_local("logged batch", work).await?
     }
 
@@ -80,13 +82,13 @@ impl Coordinator {
         loop {
             let page = self.read(&command, Consistency::One).await?;
             for batch in &page.partitions {
-                let mutations = log.mutations(batch).map_err(CoordinatorError::DamagedBatch)?;
+                let mutations = known_of(self, log.mutations(batch)?);
                 match Uuid::from_slice(&batch.key.bytes) {
                     Ok(id) => {
                         let (coordinator, log) = (self.clone(), log.clone());
-                        LoggedBatch { coordinator, admitted, log, id, mutations }.finish_known().await?;
+                        LoggedBatch { coordinator, admitted, log, id }.finish(mutations).await?;
                     }
-                    Err(_) => self.write_to_owners(admitted, known_of(self, &mutations)).await?,
+                    Err(_) => self.write_to_owners(admitted, mutations).await?,
                 }
                 count += 1;
             }
@@ -98,48 +100,46 @@ impl Coordinator {
     }
 }
 
-/// A batch over several shards, and its row in `system.batches`.
+/// A batch over several shards: its row in `system.batches`.
 struct LoggedBatch {
     coordinator: Coordinator,
     admitted: Admitted,
     log: BatchLog,
     id: Uuid,
-    mutations: Vec<Mutation>,
 }
 
 impl LoggedBatch {
-    fn new(
-        coordinator: Coordinator,
-        admitted: Admitted,
-        mutations: Vec<Mutation>,
-    ) -> Result<Self, CoordinatorError> {
+    fn new(coordinator: Coordinator, admitted: Admitted) -> Result<Self, CoordinatorError> {
         let (log, id) = (BatchLog::of(&coordinator)?, coordinator.time_uuid());
-        Ok(LoggedBatch { coordinator, admitted, log, id, mutations })
+        Ok(LoggedBatch { coordinator, admitted, log, id })
     }
 
     /// Steps 2 and 3. What could not be finished goes on behind the answer.
-    async fn write(self) -> Result<(), CoordinatorError> {
+    async fn write(
+        self,
+        mutations: Vec<Mutation>,
+        mut under_way: BatchUnderWay,
+    ) -> Result<(), CoordinatorError> {
         trace::note(|| "Determining replicas for atomic batch".into());
         let coordinator = &self.coordinator;
-        let record = self.log.record(self.id, &self.mutations, coordinator.next_timestamp())?;
+        let record = self.log.record(self.id, &mutations, coordinator.next_timestamp())?;
         let owner = coordinator.owners().of(record.key.token);
         let write = move |shard: Rc<Shard>| async move { shard.write_synced(&[record]).await };
         coordinator.shards_for(self.admitted).on(owner, write).await??;
-        let written = self.finish(&self.mutations).await;
-        if let Err(error) = &written {
-            tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
-            runtime::spawn_local("logged batch", self.keep_writing());
-        }
+        let Err(error) = self.finish(mutations).await else { return Ok(()) };
+        tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
+        under_way.note_failure();
+        runtime::spawn_local("logged batch", self.keep_writing(under_way));
         // Whatever it was: the record is there, so the batch will be.
-        written.map_err(CoordinatorError::of_what_is_begun)
+        Err(error.of_what_is_begun())
     }
 
     /// Step 3.
-    async fn finish(&self, mutations: &[Mutation]) -> Result<(), CoordinatorError> {
+    async fn finish(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
         let coordinator = &self.coordinator;
-        coordinator.write_to_owners(self.admitted, mutations.to_vec()).await?;
         let owners: BTreeSet<usize> =
             mutations.iter().map(|mutation| coordinator.owners().of(mutation.key.token)).collect();
+        coordinator.write_to_owners(self.admitted, mutations).await?;
         for owner in owners {
             coordinator.shard().on_when_free(owner, |shard| async move { shard.settle().await }).await??;
         }
@@ -147,28 +147,38 @@ impl LoggedBatch {
         coordinator.write_to_owners(self.admitted, vec![removal]).await
     }
 
-    /// Step 3, of what is left of the batch now.
-    async fn finish_known(&self) -> Result<(), CoordinatorError> {
-        self.finish(&known_of(&self.coordinator, &self.mutations)).await
-    }
-
-    async fn keep_writing(self) {
+    /// Step 3, again and again.
+    async fn keep_writing(self, under_way: BatchUnderWay) {
         loop {
             tokio::time::sleep(RETRY_AFTER).await;
-            match self.finish_known().await {
+            let _turn = under_way.turn().await;
+            match self.finish_recorded().await {
                 Ok(()) => return,
-                Err(error) if error.is_final() => return,
+                Err(error) if error.is_final() => {
+                    tracing::warn!(id = %self.id, %error, "a logged batch is left to the next start");
+                    return;
+                }
                 Err(error) => tracing::debug!(id = %self.id, %error, "a logged batch is not whole yet"),
             }
         }
     }
+
+    /// Step 3, of what is recorded. That is nothing when the row is deleted already and that may not be durable.
+    async fn finish_recorded(&self) -> Result<(), CoordinatorError> {
+        let coordinator = &self.coordinator;
+        let (table, this) = (Arc::clone(&self.log.table), ReadTarget::Keys(vec![BatchLog::key(self.id)]));
+        let command = ReadCommand::new(table, this, coordinator.now_seconds());
+        let page = coordinator.read(&command, Consistency::One).await?;
+        let mutations = page.partitions.first().map(|batch| self.log.mutations(batch)).transpose()?;
+        self.finish(known_of(coordinator, mutations.unwrap_or_default())).await
+    }
 }
 
 /// Those whose table was not dropped since.
-fn known_of(coordinator: &Coordinator, mutations: &[Mutation]) -> Vec<Mutation> {
+fn known_of(coordinator: &Coordinator, mut mutations: Vec<Mutation>) -> Vec<Mutation> {
     let schema = coordinator.schema();
-    let is_known = |mutation: &&Mutation| schema.table_by_id(mutation.table).is_some();
-    mutations.iter().filter(is_known).cloned().collect()
+    mutations.retain(|mutation| schema.table_by_id(mutation.table).is_some());
+    mutations
 }
 
 /// Writes and reads rows of `system.batches`.
@@ -223,12 +233,13 @@ impl BatchLog {
         removal.finish()
     }
 
-    fn mutations(&self, batch: &PartitionRows) -> Result<Vec<Mutation>, rows::MutationError> {
+    fn mutations(&self, batch: &PartitionRows) -> Result<Vec<Mutation>, CoordinatorError> {
         let mut mutations = Vec::new();
         for row in &batch.rows {
             if let Some(rows::ColumnData::Complex(list)) = row.column(self.mutations) {
                 for cell in list.cells() {
-                    mutations.push(Mutation::from_encoded(Bytes::copy_from_slice(cell.value))?);
+                    let mutation = Mutation::from_encoded(Bytes::copy_from_slice(cell.value));
+                    mutations.push(mutation.map_err(CoordinatorError::DamagedBatch)?);
                 }
             }
         }

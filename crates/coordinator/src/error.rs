@@ -78,7 +78,12 @@ impl CoordinatorError {
 
     /// Is it of no use to try again?
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self, CoordinatorError::ShuttingDown | CoordinatorError::Table(TableError::Broken(_)))
+        matches!(
+            self,
+            CoordinatorError::ShuttingDown
+                | CoordinatorError::DamagedBatch(_)
+                | CoordinatorError::Table(TableError::Broken(_))
+        )
     }
 }
 

@@ -9,19 +9,30 @@ use storage::ShardHandle;
 use uuid::Uuid;
 
 use crate::Owners;
+use crate::under_way::BatchesUnderWay;
 
-/// What the coordinators of all shards of a node share; asked for schema changes and truncations only.
+/// What the coordinators of all shards of a node share; asked for schema changes, truncations and logged batches only.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(crate) metadata: Arc<tokio::sync::Mutex<MetadataLog>>,
     /// Held by the truncation that goes on.
     pub(crate) truncation: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) batches: Arc<BatchesUnderWay>,
 }
 
 impl Node {
     /// A node with that metadata log.
     pub fn new(metadata: MetadataLog) -> Self {
-        Node { metadata: Arc::new(tokio::sync::Mutex::new(metadata)), truncation: Arc::default() }
+        Node {
+            metadata: Arc::new(tokio::sync::Mutex::new(metadata)),
+            truncation: Arc::default(),
+            batches: Arc::default(),
+        }
+    }
+
+    /// How many logged batches failed after they were recorded, and are written again until they are whole.
+    pub fn unfinished_batch_count(&self) -> usize {
+        self.batches.unfinished_count()
     }
 }
 

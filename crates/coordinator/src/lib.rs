@@ -11,6 +11,7 @@
 //! | how is one row read or written without waiting? | `plain.rs` |
 //! | how does a full write reach its shards? | `write.rs` |
 //! | how is a logged batch atomic over shards? | `batch.rs` |
+//! | what of logged batches that can not be finished? | `under_way.rs` |
 //! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
 //! | how does a schema change come into force? | `schema_change.rs` |
@@ -28,6 +29,7 @@ mod range;
 mod read;
 mod schema_change;
 mod truncate;
+mod under_way;
 mod write;
 
 pub use consistency::Consistency;

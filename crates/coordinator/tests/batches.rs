@@ -71,6 +71,50 @@ fn a_write_of_which_a_part_is_taken_is_not_refused() {
     });
 }
 
+#[test]
+fn when_many_batches_are_unfinished_no_other_is_begun_until_they_are_whole() {
+    run(async {
+        let node = Node::start().await;
+        node.fill(FULL).await;
+        let mut unfinished = Vec::new();
+        let refused = loop {
+            let number = unfinished.len();
+            match node.write_batch(number).await {
+                Err(CoordinatorError::Unfinished { .. }) => unfinished.push(number),
+                Err(CoordinatorError::Overloaded { what }) if what.contains("logged batches") => break what,
+                // Its record has met the shard that has no room.
+                Err(CoordinatorError::Overloaded { .. }) => {}
+                other => panic!("batch {number}: {other:?}"),
+            }
+            assert!(number < 1_000, "there is no end of them");
+        };
+        let count = unfinished.len();
+        assert!(refused.contains(&count.to_string()), "{refused}");
+        assert_eq!(node.node.unfinished_batch_count(), count);
+        assert_eq!(node.partition_count("system", "batches").await, count, "each is recorded");
+        node.make_room().await;
+        assert_eq!(node.node.unfinished_batch_count(), 0);
+        for number in unfinished {
+            assert_eq!(node.parts_of(number).await, [true, true], "batch {number}");
+        }
+        node.write_batch(count).await.expect("others are written again");
+    });
+}
+
+/// What an unfinished batch writes would else stay in memory for as long as it fails.
+#[test]
+fn an_unfinished_batch_is_read_from_its_record_when_it_is_written_again() {
+    run(async {
+        let node = Node::start().await;
+        node.fill(FULL).await;
+        let number = node.leave_unfinished().await;
+        node.remove_records().await;
+        node.make_room().await;
+        assert_eq!(node.parts_of(number).await, [true, false], "nothing is known of the other part");
+        assert_eq!(node.node.unfinished_batch_count(), 0);
+    });
+}
+
 /// Runs a story on one thread, with time that stands still unless all wait.
 fn run(story: impl Future<Output = ()>) {
     let tokio = tokio::runtime::Builder::new_current_thread()
@@ -173,6 +217,28 @@ impl Node {
 
     fn mutations_of(&self, number: usize) -> Vec<Mutation> {
         self.keys_of_batch(number).into_iter().map(|key| self.insert(key, "short")).collect()
+    }
+
+    /// Writes batches until one is recorded and can not be finished; gives its number.
+    async fn leave_unfinished(&self) -> usize {
+        for number in 0..64 {
+            if let Err(CoordinatorError::Unfinished { .. }) = self.write_batch(number).await {
+                return number;
+            }
+        }
+        panic!("each record met the shard that has no room");
+    }
+
+    /// Deletes all rows of `system.batches`.
+    async fn remove_records(&self) {
+        let table = self.table("system", "batches");
+        let all = self.command(&table, ReadTarget::Range(RingRange::ALL));
+        for record in self.coordinator().read(&all, Consistency::One).await.expect("reads").partitions {
+            let mut removal = MutationBuilder::new(table.id(), record.key);
+            let timestamp = self.coordinator().next_timestamp();
+            removal.partition_deletion(DeletionTime { timestamp, local_deletion_time: all.now });
+            self.coordinator().write(vec![removal.finish()], Consistency::One).await.expect("deletes");
+        }
     }
 
     async fn write_batch(&self, number: usize) -> Result<(), CoordinatorError> {

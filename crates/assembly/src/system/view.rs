@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use coordinator::Node;
 use query::VirtualKeyspaces;
 use runtime::{Clock, Runtime};
 use storage::NodeFacts;
@@ -39,6 +40,7 @@ pub struct NodeView {
     pub started_seconds: i64,
     /// What is there for clients.
     pub client_memory: ClientMemory,
+    node: Node,
     clock: Arc<dyn Clock>,
     /// Which tables it makes up.
     pub(crate) made_up: Arc<dyn VirtualKeyspaces>,
@@ -52,12 +54,14 @@ impl NodeView {
     pub(crate) fn new(
         options: NodeOptions,
         client_memory: ClientMemory,
+        node: Node,
         facts: &NodeFacts,
         runtime: &Runtime,
     ) -> Result<Self, AssemblyError> {
         Ok(NodeView {
             options: Arc::new(options),
             client_memory,
+            node,
             host_id: facts.host_id,
             tokens: tokens(facts.host_id).into(),
             started_seconds: runtime.clock.now_seconds(),
@@ -74,6 +78,11 @@ impl NodeView {
     /// What the process has in memory, by use; the sum is what the kernel tells of it.
     pub fn memory_uses(&self, stats: &NodeStats) -> Vec<MemoryUse> {
         self.client_memory.uses(&self.options, stats, ProcessMemory::now())
+    }
+
+    /// How many logged batches are recorded and could not be finished yet.
+    pub fn unfinished_batch_count(&self) -> usize {
+        self.node.unfinished_batch_count()
     }
 
     /// Seconds since the node started.

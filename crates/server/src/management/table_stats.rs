@@ -206,7 +206,14 @@ pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refu
     let stats = NodeStats::collect(&state.shards).await?;
     let compactions = NodeCompactions::collect(&state.shards).await?;
     let mut text = prometheus_text(&stats, state.connections.get(), state.view.uptime_seconds());
-    for (name, kind, help, value) in compactions::metrics(&compactions.totals) {
+    let unfinished = (
+        "peristyle_unfinished_batches",
+        "gauge",
+        "Logged batches that are recorded and could not be finished yet.",
+        state.view.unfinished_batch_count() as f64,
+    );
+    for (name, kind, help, value) in compactions::metrics(&compactions.totals).into_iter().chain([unfinished])
+    {
         _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     }
     turns::append_metrics(state.shards.turns(), &mut text);

@@ -102,6 +102,7 @@ fn statistics_count_over_all_shards() {
     let (_, metrics) = node.get("/metrics");
     let metrics = metrics.as_str().expect("text").to_owned();
     assert!(metrics.contains("peristyle_table_writes_total{keyspace=\"k\",table=\"t\"} 20\n"), "{metrics}");
+    assert!(metrics.contains("\nperistyle_unfinished_batches 0\n"), "{metrics}");
 }
 
 #[test]
