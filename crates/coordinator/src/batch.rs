@@ -59,7 +59,7 @@ impl Coordinator {
         if is_one_shard || self.has_planted(Plant::BatchUnrecorded) {
             return self.write_to_owners(admitted, mutations).await;
         }
-        let under_way = self.node.batches.begin()?;
+        let under_way = self.node.batches.begin(&mutations)?;
         let batch = LoggedBatch::new(self.clone(), admitted)?;
         let work = trace::carry(trace::current(), batch.write(mutations, under_way));
         runtime::spawn_local("logged batch", work).await?

@@ -8,6 +8,9 @@
 //!    since goes with the rest: nobody was told yet that the table is empty, so it may be so only now.
 //!
 //! One shard needs no note. One truncation goes on at a time.
+//!
+//! Before all that, logged batches that write to the table and were begun earlier are waited for: one that is recorded
+//! and not whole yet would bring its rows back into the empty table.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -43,8 +46,10 @@ impl Coordinator {
     /// again until all have.
     ///
     /// # Cancel safety
-    /// Dropped, the truncation goes on.
+    /// Dropped while it waits for logged batches ([`Coordinator::is_in_batches`]), nothing is emptied. Dropped later, the
+    /// truncation goes on.
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
+        self.node.batches.ended(table).await;
         let (asker, reported) = oneshot::channel();
         let truncation = Truncation { coordinator: self.clone(), table };
         let work = runtime::spawn_local("truncation", truncation.run(Asker(Some(asker))));
@@ -53,6 +58,11 @@ impl Coordinator {
             // It has ended without a word.
             Err(_) => Err(work.await.err().map_or(CoordinatorError::ShuttingDown, CoordinatorError::from)),
         }
+    }
+
+    /// Are logged batches over several shards under way that write to the table?
+    pub fn is_in_batches(&self, table: TableId) -> bool {
+        self.node.batches.write_to(table)
     }
 
     /// Step 4. To be called before the node takes requests, after [`Coordinator::replay_batches`].

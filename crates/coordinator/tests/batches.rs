@@ -115,6 +115,30 @@ fn an_unfinished_batch_is_read_from_its_record_when_it_is_written_again() {
     });
 }
 
+/// A batch that was told to be late came whole into a table that was empty by then.
+#[test]
+fn a_truncation_waits_for_unfinished_batches_that_write_to_the_table() {
+    run(async {
+        let node = Node::start().await;
+        node.fill(FULL).await;
+        let number = node.leave_unfinished().await;
+        let (table, coordinator) = (node.table("k", "t").id(), node.coordinator());
+        let truncated = tokio::time::timeout(A_WHILE, coordinator.truncate(table)).await;
+        assert!(truncated.is_err(), "{truncated:?}");
+        assert!(coordinator.is_in_batches(table));
+        node.make_room().await;
+        assert_eq!(node.parts_of(number).await, [true, true], "nothing was emptied after all");
+
+        node.fill(FULL).await;
+        node.leave_unfinished().await;
+        node.disk.faults().clear();
+        coordinator.truncate(table).await.expect("empties");
+        tokio::time::sleep(A_WHILE).await;
+        assert_eq!(node.partition_count("k", "t").await, 0, "nothing comes back");
+        assert!(!coordinator.is_in_batches(table));
+    });
+}
+
 /// Runs a story on one thread, with time that stands still unless all wait.
 fn run(story: impl Future<Output = ()>) {
     let tokio = tokio::runtime::Builder::new_current_thread()

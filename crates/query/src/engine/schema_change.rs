@@ -4,6 +4,7 @@ use std::pin::pin;
 
 use coordinator::{Consistency, CoordinatorError};
 use cql::ast::{Describe, StatementKind, Truncate};
+use schema::TableId;
 
 use super::Inner;
 use crate::catalog::{Home, keyspace_of};
@@ -66,9 +67,18 @@ impl Inner {
         let mut deadline = self.timeouts.deadline(TimeoutKind::Truncate);
         match deadline.within(pin!(self.coordinator.truncate(table.id()))).await {
             Ok(Ok(())) => Ok(ResponseKind::Void.into()),
-            Err(TimedOut) => Err(QueryError::Truncate("Error during truncate: Truncate timed out".into())),
+            Err(TimedOut) => Err(self.truncation_timed_out(table.id())),
             Ok(Err(error)) => Err(QueryError::Truncate(format!("Error during truncate: {error}"))),
         }
+    }
+
+    fn truncation_timed_out(&self, table: TableId) -> QueryError {
+        let mut told = "Error during truncate: Truncate timed out".to_owned();
+        // A truncation waits for these before anything is emptied.
+        if self.coordinator.is_in_batches(table) {
+            told += "; logged batches that write to the table are not finished yet";
+        }
+        QueryError::Truncate(told)
     }
 
     pub(super) fn describe(
