@@ -5,9 +5,11 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::arena::Arena;
-use super::scenarios::connect;
+use super::scenarios::{connect, largest_request_bytes, page_of};
 use crate::crash::Dice;
+use crate::measure::{keyspace, statements};
 use crate::report::Failure;
+use crate::wire::{Answer, Request};
 
 const STARTUP: &[u8] = b"\x04\0\0\x01\x01\0\0\0\x16\0\x01\0\x0bCQL_VERSION\0\x053.0.0";
 const QUERY: &[u8] =
@@ -58,4 +60,53 @@ pub(super) fn flood(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
         }
     }
     Ok(2_000)
+}
+
+/// Powers of ten of up to as many digits as the largest frame has room for.
+const EXPONENTS: [usize; 4] = [10_000, 300_000, 3_000_000, 30_000_000];
+
+/// Rows whose places are told apart by their digits alone, if somebody sends the digits.
+pub(super) fn numbered_rows(arena: &Arena) -> Result<(), Failure> {
+    let table = "CREATE TABLE a.d (p int, c decimal, PRIMARY KEY (p, c))".to_owned();
+    let row = |exponent| format!("INSERT INTO a.d (p, c) VALUES (1, 1e{exponent})");
+    let rows = EXPONENTS.into_iter().map(row);
+    statements(&arena.address, &[keyspace("a"), table].into_iter().chain(rows).collect::<Vec<_>>())
+}
+
+/// Hands back paging states that nobody gave: places of numbers with millions of digits, flipped bytes, noise.
+pub(super) fn forge_states(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
+    /// Behind version, counts, a key of four bytes and the word that a clustering comes.
+    const CLUSTERING_AT: usize = 16;
+    let mut connection = connect(arena)?;
+    let number_bytes_max = largest_request_bytes(&mut connection)? as usize - 4096;
+    let answer = connection.query("SELECT p, c FROM a.d WHERE p = 1", &page_of(2))?.answer;
+    let given = if let Answer::Rows(rows) = answer { rows.metadata.paging_state } else { None };
+    let Some(given) = given.filter(|state| state.len() > CLUSTERING_AT) else {
+        arena.wrong("four rows in pages of two: no paging state".to_owned());
+        return Ok(1);
+    };
+    for count in 0..20 {
+        let mut state = given.clone();
+        let at = dice.between(0, state.len() as u64) as usize;
+        match dice.between(0, 4) {
+            0 => state[at] = dice.next().to_le_bytes()[0],
+            1 => state.truncate(at),
+            _ => {
+                // A byte is about 2.4 digits.
+                let exponent = EXPONENTS[dice.between(0, EXPONENTS.len() as u64) as usize];
+                let number = vec![1; (exponent * 5 / 12).min(number_bytes_max)];
+                state.truncate(CLUSTERING_AT);
+                state.extend_from_slice(&(4 + number.len() as u32).to_be_bytes());
+                state.extend_from_slice(&[0; 4]);
+                state.extend_from_slice(&number);
+            }
+        }
+        let order = ["", " WHERE p = 1", " WHERE p = 1 ORDER BY c DESC"][dice.between(0, 3) as usize];
+        let request = Request { paging_state: Some(state), ..page_of(2) };
+        connection.query(&format!("SELECT p, c FROM a.d{order}"), &request)?;
+        if arena.is_over() {
+            return Ok(count);
+        }
+    }
+    Ok(20)
 }

@@ -55,6 +55,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "inserts", worker_count: 8, prepare: large_partition, act: insert_pipelined, ..PLAIN },
     Scenario { name: "cold", worker_count: 4, prepare: more_than_memory, act: cold_reads, ..PLAIN },
     Scenario { name: "stalls", worker_count: 64, act: hostile::stall, ..PLAIN },
+    Scenario {
+        name: "states",
+        worker_count: 2,
+        prepare: hostile::numbered_rows,
+        act: hostile::forge_states,
+        ..PLAIN
+    },
     Scenario { name: "floods", worker_count: 4, act: hostile::flood, ..PLAIN },
     Scenario {
         name: "grammar",
@@ -83,7 +90,7 @@ pub(super) fn connect(arena: &Arena) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-fn page_of(rows: i32) -> Request {
+pub(super) fn page_of(rows: i32) -> Request {
     Request { page_size: Some(rows), ..Request::default() }
 }
 
@@ -240,7 +247,7 @@ fn long_literal(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
 }
 
 /// As the node says.
-fn largest_request_bytes(connection: &mut Connection) -> Result<u64, Failure> {
+pub(super) fn largest_request_bytes(connection: &mut Connection) -> Result<u64, Failure> {
     let text = "SELECT value FROM system_views.settings WHERE name = 'native_transport_max_frame_size'";
     let Answer::Rows(rows) = connection.query(text, &Request::default())?.answer else {
         return Err(Failure::new("the node does not say how large a request may be".to_owned()));

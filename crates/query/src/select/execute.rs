@@ -111,7 +111,8 @@ pub(crate) async fn execute(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query"
         );
     }
-    let state = options.paging_state.as_ref().map(PagingState::decode).transpose()?;
+    let state = options.paging_state.as_ref();
+    let state = state.map(|state| PagingState::decode(state, &plan.table)).transpose()?;
     let now = match options.now_in_seconds {
         Some(now) => u32::try_from(now).unwrap_or(0),
         None => reader.coordinator.now_seconds(),
