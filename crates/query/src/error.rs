@@ -158,7 +158,11 @@ impl QueryError {
                 QueryError::Unavailable { consistency, required, alive }
             }
             CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
-            CoordinatorError::NoTable { .. } => QueryError::invalid(error.to_string()),
+            // As Cassandra 5's MutationExceededMaxSizeException.
+            CoordinatorError::NoTable { .. }
+            | CoordinatorError::Storage(StorageError::MutationTooLarge { .. }) => {
+                QueryError::invalid(error.to_string())
+            }
             CoordinatorError::ShuttingDown => QueryError::ShuttingDown,
             CoordinatorError::Storage(StorageError::TooManyTombstones(_)) => {
                 QueryError::too_many_tombstones(consistency, error.to_string())

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PREPARED, Session, int, show, text, with_session};
+use common::{PREPARED, Session, int, show, text, with_log_segments, with_session};
 use query::{BindValue, QueryError, QueryOptions, ResponseKind, Values};
 
 #[test]
@@ -490,5 +490,21 @@ fn a_statement_whose_plan_is_too_large_to_be_kept_is_planned_each_time() {
             matches!(&refused, QueryError::Invalid(why) if why.contains("larger than allowed")),
             "{refused:?}"
         );
+    });
+}
+
+/// It was answered as our fault, as if it were worth another try.
+#[test]
+fn a_write_that_is_too_large_for_the_log_is_its_clients_fault() {
+    with_log_segments(64 << 10, async |mut session: Session| {
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v text)").await;
+        let insert = "INSERT INTO t (k, v) VALUES (?, ?)";
+        let refused = session.execute(insert, vec![int(1), text(&"x".repeat(60_000))]).await.unwrap_err();
+        assert!(
+            matches!(&refused, QueryError::Invalid(why) if why.contains("larger than the")),
+            "{refused:?}"
+        );
+        session.execute(insert, vec![int(1), text("short")]).await.unwrap();
+        session.check("SELECT v FROM t", &["'short'"]).await;
     });
 }

@@ -62,6 +62,11 @@ pub fn with_periodic_node<Test: AsyncFnOnce(Session)>(test: Test) {
     with_options(StorageOptions { sync, ..StorageOptions::new("/data", 1, 64 << 20) }, test);
 }
 
+/// The same on a node of one shard whose log has segments of so many bytes.
+pub fn with_log_segments<Test: AsyncFnOnce(Session)>(segment_bytes: u32, test: Test) {
+    with_options(StorageOptions { segment_bytes, ..StorageOptions::new("/data", 1, 64 << 20) }, test);
+}
+
 fn with_options<Test: AsyncFnOnce(Session)>(options: StorageOptions, test: Test) {
     let mut executor = tokio::runtime::Builder::new_current_thread();
     with_runtime(&mut executor, Runtime::in_memory_for_tests(), options, test);
