@@ -36,14 +36,14 @@ impl Inner {
         let environment = Environment::of(self.coordinator.runtime());
         let mut bindings = bind(&options.values, &planned.variables, &environment, is_prepared)?;
         bindings.arrange(&planned.variables, self.io()).await;
-        if !matches!(planned.body, Body::Select(_)) {
+        if !planned.body.gathers_rows() {
             room.release();
         }
         match &planned.body {
             Body::Select(plan) => self.select(plan, &bindings, options, room).await,
-            Body::Modify(plan) => self.modify(plan, &bindings, options).await,
+            Body::Modify(plan) => self.modify(plan, &bindings, options, room).await,
             // Boxed, so that the many reads and writes need no room for what they never do.
-            Body::Batch(plan) => Box::pin(self.batch_statement(plan, &bindings, options)).await,
+            Body::Batch(plan) => Box::pin(self.batch_statement(plan, &bindings, options, room)).await,
             Body::Other(kind) => Box::pin(self.other(kind, keyspace, options)).await,
         }
     }
@@ -103,12 +103,14 @@ impl Inner {
         plan: &ModifyPlan,
         bindings: &Bindings<'_>,
         options: &QueryOptions,
+        room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
         check_write_consistency(options.consistency)?;
         let mut changes = Changes::default();
         // A row may be megabytes: each copy of it is a piece.
         let mut piece = Piece::of_turn();
-        self.writer(options, None).add(plan, bindings, &mut changes).await?;
+        self.writer(options, None).add(plan, bindings, &mut changes, room).await?;
+        room.release();
         piece.give_way().await;
         let mutations = changes.finish(self.io()).await;
         piece.give_way().await;
@@ -144,15 +146,17 @@ impl Inner {
         plan: &BatchPlan,
         bindings: &Bindings<'_>,
         options: &QueryOptions,
+        room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, write_time(&plan.using, bindings)?);
         let mut changes = plan.changes(self.coordinator.owners().count());
         let mut piece = Piece::of_turn();
         for entry in &plan.statements {
-            writer.add_entry(entry, &plan.constants, bindings, &mut changes).await?;
+            writer.add_entry(entry, &plan.constants, bindings, &mut changes, room).await?;
             piece.give_way().await;
         }
+        room.release();
         let tables: Vec<_> = plan.tables().collect();
         self.apply_batch(plan.batch_type, changes.finish(self.io()).await, &tables, options.consistency).await
     }
@@ -187,7 +191,6 @@ impl Inner {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        room.release();
         check_write_consistency(options.consistency)?;
         let schema = self.coordinator.schema();
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
@@ -217,6 +220,9 @@ impl Inner {
             }
         }
         check_batch(batch_type, false, &plans)?;
+        if !plans.iter().any(|plan| plan.reads_first()) {
+            room.release();
+        }
         let environment = Environment::of(self.coordinator.runtime());
         let writer = self.writer(options, None);
         let mut changes = Changes::default();
@@ -230,9 +236,10 @@ impl Inner {
                     ))
                 })?;
             bindings.arrange(&planned.variables, self.io()).await;
-            writer.add(plan, &bindings, &mut changes).await?;
+            writer.add(plan, &bindings, &mut changes, room).await?;
             piece.give_way().await;
         }
+        room.release();
         let tables: Vec<_> = plans.iter().map(|plan| &plan.table).collect();
         self.apply_batch(batch_type, changes.finish(self.io()).await, &tables, options.consistency).await
     }

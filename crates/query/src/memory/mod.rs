@@ -1,4 +1,4 @@
-//! What requests may gather in memory for their answers.
+//! What requests may gather in memory for their answers, or read before they write.
 //!
 //! ```text
 //!   a client's requests ─► its lane ─┬─► line of the small ─┐

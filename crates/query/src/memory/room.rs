@@ -147,9 +147,15 @@ impl AnswerRoom {
         self.memory.page_bytes()
     }
 
-    /// The request will gather nothing.
+    /// The request will gather nothing more, and nothing is left of what it has.
     pub(crate) fn release(&mut self) {
         self.count(0);
+        self.large.take_if(|large| large.statement_bytes == 0);
+    }
+
+    /// What was gathered is gone, and something else comes in its place.
+    pub(crate) fn begin_anew(&mut self) {
+        self.used_bytes = 0;
     }
 
     /// Counts what was gathered, which may be more than there was room for: a value that was computed is there already.

@@ -44,6 +44,11 @@ impl BatchPlan {
         self.statements.iter().map(|entry| &entry.plan.table)
     }
 
+    /// Must rows be read before they are changed?
+    pub(crate) fn reads_first(&self) -> bool {
+        self.statements.iter().any(|entry| entry.plan.reads_first())
+    }
+
     /// Nothing yet, and room for what the constants become.
     pub(crate) fn changes(&self, shard_count: usize) -> Changes {
         let rows = self.statements.iter().filter(|entry| entry.constants.is_some()).count();

@@ -4,12 +4,14 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coordinator::{Consistency, Coordinator};
-use read::{ReadCommand, ReadLimits, ReadTarget};
+use coordinator::{Consistency, Coordinator, CoordinatorError};
+use read::{PartitionRows, ReadColumns, ReadCommand, ReadTarget};
 use rows::{
     Clustering, DeletionTime, Liveness, PartitionKey, RangeTombstone, Row, RowBuilder, Slice, Slices,
 };
 use runtime::{Piece, Plant};
+use schema::ColumnId;
+use storage::StorageError;
 
 use super::batch::BatchEntry;
 use super::cells::{Applying, PrependClock, WriteTime, apply};
@@ -19,6 +21,7 @@ use super::plan::{ModifyPlan, Using};
 use super::shape::Constants;
 use crate::QueryError;
 use crate::error::refuse;
+use crate::memory::{AnswerRoom, ReadRoom};
 use crate::request::BindValue;
 use crate::restrictions::{COMBINATIONS_MAX, Rows, StatementType, too_many};
 use crate::terms::{Bindings, Value, are_long};
@@ -107,9 +110,10 @@ impl Writer<'_> {
         constants: &Constants,
         bindings: &Bindings<'_>,
         changes: &mut Changes,
+        room: &mut AnswerRoom,
     ) -> Result<(), QueryError> {
         let plan = &*entry.plan;
-        let Some(run) = entry.constants else { return self.add(plan, bindings, changes).await };
+        let Some(run) = entry.constants else { return self.add(plan, bindings, changes, room).await };
         let time = self.time(plan, bindings)?;
         let mutation = plan.plain_mutation(
             constants.values(run),
@@ -123,10 +127,11 @@ impl Writer<'_> {
         }
         let value = |value| BindValue::Set(Bytes::copy_from_slice(value));
         let bindings = Bindings::of_markers(constants.values(run).map(value).collect(), bindings.environment);
-        self.add(plan, &bindings, changes).await
+        self.add(plan, &bindings, changes, room).await
     }
 
-    /// Adds what a statement changes to the changes so far.
+    /// Adds what a statement changes to the changes so far. What it has to read first counts in `room`, a row at a
+    /// time.
     ///
     /// # Errors
     /// A bound value is wrong, or a read that has to come first fails.
@@ -135,6 +140,7 @@ impl Writer<'_> {
         plan: &ModifyPlan,
         bindings: &Bindings<'_>,
         changes: &mut Changes,
+        room: &mut AnswerRoom,
     ) -> Result<(), QueryError> {
         if plan.table.is_counter() {
             return Err(QueryError::unsupported("Changing a counter table"));
@@ -166,7 +172,7 @@ impl Writer<'_> {
                 }
             };
             if !plan.statics.is_empty() {
-                let before = self.before(plan, &plan.statics, &key, None).await?;
+                let before = self.before(plan, &plan.statics, (&key, None), room).await?;
                 let applying = Applying { before: before.as_ref(), ..blindly };
                 let building = Building {
                     clustering: Clustering::EMPTY,
@@ -181,7 +187,7 @@ impl Writer<'_> {
             }
             for clustering in clusterings {
                 check_clustering(plan, clustering)?;
-                let before = self.before(plan, &plan.regulars, &key, Some(clustering)).await?;
+                let before = self.before(plan, &plan.regulars, (&key, Some(clustering)), room).await?;
                 let applying = Applying { before: before.as_ref(), ..blindly };
                 let row_bytes = self.change_row(plan, &key, clustering, &applying, changes).await?;
                 if row_count > 1 {
@@ -281,15 +287,17 @@ impl Writer<'_> {
         bytes
     }
 
-    /// The row as it is, if these changes need to know.
+    /// The row as it is, with the columns that these changes need to know, if there are any.
     async fn before(
         &self,
         plan: &ModifyPlan,
         changed: &[ColumnChange],
-        key: &PartitionKey,
-        clustering: Option<&Clustering>,
+        (key, clustering): (&PartitionKey, Option<&Clustering>),
+        room: &mut AnswerRoom,
     ) -> Result<Option<Row>, QueryError> {
-        if !changed.iter().any(|change| change.operations.iter().any(|o| o.reads(&change.cql_type))) {
+        let columns: Vec<ColumnId> =
+            changed.iter().filter(|change| change.reads()).map(|change| change.id).collect();
+        if columns.is_empty() {
             return Ok(None);
         }
         if !self.consistency.is_for_reads() {
@@ -300,18 +308,51 @@ impl Writer<'_> {
             None => Slices::none(),
         };
         let target = ReadTarget::Keys(vec![key.clone()]);
-        let limits = ReadLimits { row_count: 1, ..ReadLimits::PAGE };
+        let columns = ReadColumns::Some(columns.into());
         let command =
-            ReadCommand { slices, limits, ..ReadCommand::new(plan.table.clone(), target, self.now) };
+            ReadCommand { slices, columns, ..ReadCommand::new(plan.table.clone(), target, self.now) };
         // Boxed: most changes read nothing first, and need no room for it.
-        let page = Box::pin(self.coordinator.read(&command, self.consistency)).await;
-        let page = page.map_err(|error| QueryError::from_coordinator(error, self.consistency))?;
-        let Some(partition) = page.partitions.into_iter().next() else { return Ok(None) };
-        Ok(match clustering {
+        let partition = Box::pin(self.read_one(command, room)).await?;
+        Ok(partition.and_then(|partition| match clustering {
             Some(_) => partition.rows.into_iter().next(),
             None => partition.static_row,
-        })
+        }))
     }
+
+    /// Reads one row, in place of what the room held before: a SELECT of it would have no more memory.
+    async fn read_one(
+        &self,
+        mut command: ReadCommand,
+        room: &mut AnswerRoom,
+    ) -> Result<Option<PartitionRows>, QueryError> {
+        room.begin_anew();
+        command.limits.row_count = 1;
+        loop {
+            let ReadRoom::Bytes(bytes) = room.for_page(false) else { return Err(too_large(room)) };
+            command.limits.bytes = bytes;
+            command.limits.bytes_max = bytes;
+            match self.coordinator.read(&command, self.consistency).await {
+                Err(CoordinatorError::Storage(StorageError::RowTooLarge { bytes })) => {
+                    if !room.for_row(bytes).await {
+                        return Err(too_large(room));
+                    }
+                }
+                Err(error) => return Err(QueryError::from_coordinator(error, self.consistency)),
+                Ok(page) => {
+                    let partition = page.partitions.into_iter().next();
+                    room.take(partition.as_ref().map_or(0, PartitionRows::memory_bytes));
+                    return Ok(partition);
+                }
+            }
+        }
+    }
+}
+
+fn too_large(room: &AnswerRoom) -> QueryError {
+    let bytes_max = room.answer_bytes_max();
+    QueryError::invalid(stdx::brief!(
+        "The row that has to be read before it is changed would take more than the {bytes_max} bytes of memory that an answer may have"
+    ))
 }
 
 /// What a statement makes of the liveness of its rows.

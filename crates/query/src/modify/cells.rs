@@ -121,6 +121,8 @@ pub(super) fn apply(
 struct Gathered<'a> {
     applying: &'a Applying<'a>,
     change: &'a ColumnChange,
+    /// Path and value of the cells of a list as it is, if it had to be read.
+    existing: Vec<(&'a [u8], &'a [u8])>,
     deletion: DeletionTime,
     /// Path and value; no value is a tombstone.
     cells: Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -131,7 +133,9 @@ fn apply_multi_cell(
     applying: &Applying<'_>,
     row: &mut RowBuilder,
 ) -> Result<(), QueryError> {
-    let mut gathered = Gathered { applying, change, deletion: DeletionTime::LIVE, cells: Vec::new() };
+    let existing = existing(change, applying.before);
+    let mut gathered =
+        Gathered { applying, change, existing, deletion: DeletionTime::LIVE, cells: Vec::new() };
     for operation in &change.operations {
         gathered.add(operation)?;
     }
@@ -300,22 +304,12 @@ impl Gathered<'_> {
         };
         let mut unwanted: Vec<&[u8]> = parts(value, 1).collect::<Result<_, _>>()?;
         unwanted.sort_by(|a, b| element.compare(a, b));
-        for (path, held) in self.existing() {
-            if unwanted.binary_search_by(|other| element.compare(other, &held)).is_ok() {
-                self.cells.push((path, None));
+        for (path, held) in &self.existing {
+            if unwanted.binary_search_by(|other| element.compare(other, held)).is_ok() {
+                self.cells.push((path.to_vec(), None));
             }
         }
         Ok(())
-    }
-
-    /// The cells of the list as it is.
-    fn existing(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        match self.applying.before.and_then(|row| row.column(self.change.id)) {
-            Some(ColumnData::Complex(complex)) => {
-                complex.cells().map(|cell| (cell.path.to_vec(), cell.value.to_vec())).collect()
-            }
-            _ => Vec::new(),
-        }
     }
 
     /// The path of the list's element at an index; `None` when it is unset.
@@ -327,7 +321,7 @@ impl Gathered<'_> {
         };
         let Ok(bytes) = <[u8; 4]>::try_from(&*value) else { refuse!("Invalid null value for list index") };
         let index = i32::from_be_bytes(bytes);
-        let existing = self.existing();
+        let existing = &self.existing;
         let is_write = self.change.operations.iter().any(|o| matches!(o, Operation::SetIndex(..)));
         if existing.is_empty() {
             if is_write {
@@ -336,9 +330,17 @@ impl Gathered<'_> {
             refuse!("Attempted to delete an element from a list which is null");
         }
         match usize::try_from(index).ok().and_then(|index| existing.get(index)) {
-            Some((path, _)) => Ok(Some(path.clone())),
+            Some((path, _)) => Ok(Some(path.to_vec())),
             None => refuse!("List index {index} out of bound, list has size {}", existing.len()),
         }
+    }
+}
+
+/// The cells of the column as it is, if something that is done to it asks for them.
+fn existing<'a>(change: &ColumnChange, before: Option<&'a Row>) -> Vec<(&'a [u8], &'a [u8])> {
+    match before.filter(|_| change.reads()).and_then(|row| row.column(change.id)) {
+        Some(ColumnData::Complex(complex)) => complex.cells().map(|cell| (cell.path, cell.value)).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -52,7 +52,7 @@ impl Operation {
     }
 
     /// Must the column be read first?
-    pub(crate) fn reads(&self, of: &CqlType) -> bool {
+    fn reads(&self, of: &CqlType) -> bool {
         match self {
             Operation::SetIndex(..) | Operation::DeleteIndex(_) => true,
             Operation::Subtract(_) => matches!(of, CqlType::List { .. }),
@@ -70,6 +70,11 @@ pub(crate) struct ColumnChange {
 }
 
 impl ColumnChange {
+    /// Must the column be read first?
+    pub(super) fn reads(&self) -> bool {
+        self.operations.iter().any(|operation| operation.reads(&self.cql_type))
+    }
+
     /// What is put together for it, in bytes, beside what markers are bound to; `None` of a value that is stored as it
     /// is written or sent.
     pub(super) fn made_bytes(&self) -> Option<usize> {

@@ -49,6 +49,11 @@ impl ModifyPlan {
         self.using.timestamp.is_some()
     }
 
+    /// Must rows be read before they are changed?
+    pub(crate) fn reads_first(&self) -> bool {
+        self.statics.iter().chain(&*self.regulars).any(ColumnChange::reads)
+    }
+
     /// Are rows changed, or only the static one?
     pub(crate) fn changes_rows(&self) -> bool {
         let only_static = self.regulars.is_empty() && !self.statics.is_empty();

@@ -33,6 +33,18 @@ pub(crate) enum Body {
     Other(Box<StatementKind>),
 }
 
+impl Body {
+    /// Does it gather rows, to answer with them or to change them?
+    pub(crate) fn gathers_rows(&self) -> bool {
+        match self {
+            Body::Select(_) => true,
+            Body::Modify(plan) => plan.reads_first(),
+            Body::Batch(plan) => plan.reads_first(),
+            Body::Other(_) => false,
+        }
+    }
+}
+
 /// What a plan takes, by what it is made of; `tests/allocations.rs` holds it against what is allocated.
 const BYTES_OF_STATEMENT: usize = 1 << 10;
 const BYTES_OF_TOKEN: usize = 48;
