@@ -18,6 +18,7 @@ pub fn live_rows(now: u32, table: &Table) -> LiveRows {
 }
 
 /// What of a live row was asked for: columns that the table still has.
+#[inline]
 pub(crate) fn shown(row: Row, table: &Table, columns: &ReadColumns) -> Option<Row> {
     let row = of_table(row, table)?;
     // To cut a small row costs more than to have all of it.
@@ -26,6 +27,7 @@ pub(crate) fn shown(row: Row, table: &Table, columns: &ReadColumns) -> Option<Ro
 }
 
 /// The row without columns that the table no longer has; `None` when nothing is left.
+#[inline]
 pub(crate) fn of_table(row: Row, table: &Table) -> Option<Row> {
     if table.dropped_columns().is_empty() {
         return Some(row);

@@ -226,8 +226,9 @@ impl<'m> SingleRowMerge<'m> {
     /// The same, put together once from cells where they lie; `None` when there are others than single ones.
     fn merged_in_place(&mut self, token: Token) -> Option<(DeletionTime, Option<Row>)> {
         let mut merge = CellMerge::default();
-        for source in counted(&mut self.sources, &self.unread, token) {
-            match source {
+        for (index, headed) in self.sources.iter_mut().enumerate() {
+            match &mut headed.source {
+                source if !self.unread.contains(&index) || !source.counts(token) => {}
                 SingleRowSource::Memory(_, Some((_, single))) => {
                     merge.add_active(single.deletion)?;
                     single.row.map_or(Some(()), |row| merge.add_encoded(row))?;
@@ -282,8 +283,9 @@ impl<'m> SingleRowMerge<'m> {
     /// What the sources of the partition taken have of it, where it lies in a memtable or as it was read.
     fn versions(&mut self, token: Token) -> Result<RowVersions<Cow<'m, Row>>, StorageError> {
         let mut versions = RowVersions::none();
-        for source in counted(&mut self.sources, &self.unread, token) {
-            match source {
+        for index in &self.unread {
+            match &mut self.sources[*index].source {
+                source if !source.counts(token) => {}
                 SingleRowSource::Memory(_, Some((_, single))) => {
                     versions.add(single.deletion, single.row.map(Cow::Borrowed));
                 }
@@ -297,19 +299,15 @@ impl<'m> SingleRowMerge<'m> {
     }
 }
 
-/// Those of the sources taken in which a partition counts: a file may have been brought in for others.
-fn counted<'s, 'm>(
-    sources: &'s mut [Headed<'m>],
-    taken: &'s [usize],
-    token: Token,
-) -> impl Iterator<Item = &'s mut SingleRowSource<'m>> {
-    let taken = move |(index, headed): (usize, &'s mut Headed<'m>)| {
-        taken.contains(&index).then_some(&mut headed.source)
-    };
-    sources.iter_mut().enumerate().filter_map(taken).filter(move |source| match source {
-        SingleRowSource::File(_, Some(scopes)) => counts(scopes, token),
-        SingleRowSource::File(_, None) | SingleRowSource::Memory(..) => true,
-    })
+impl SingleRowSource<'_> {
+    /// Does a partition of that token count here? A file may have been brought in for others.
+    #[inline]
+    fn counts(&self, token: Token) -> bool {
+        match self {
+            SingleRowSource::File(_, Some(scopes)) => counts(scopes, token),
+            SingleRowSource::File(_, None) | SingleRowSource::Memory(..) => true,
+        }
+    }
 }
 
 impl Headed<'_> {
