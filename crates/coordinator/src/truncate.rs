@@ -46,8 +46,8 @@ impl Coordinator {
     /// again until all have.
     ///
     /// # Cancel safety
-    /// Dropped while it waits for logged batches ([`Coordinator::is_in_batches`]), nothing is emptied. Dropped later, the
-    /// truncation goes on.
+    /// Dropped while it waits for logged batches ([`Coordinator::is_in_batches`]), nothing is emptied. Dropped later,
+    /// the truncation goes on.
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
         self.node.batches.ended(table).await;
         let (asker, reported) = oneshot::channel();
