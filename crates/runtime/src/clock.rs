@@ -57,7 +57,7 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now_micros(&self) -> i64 {
-        // Every write asks: `SystemTime` would take three times the instructions. Before 1970 only the seconds are below 0.
+        // Every write asks; `SystemTime` takes three times the instructions. Before 1970 only seconds are negative.
         let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Realtime);
         tv_sec.saturating_mul(1_000_000).saturating_add(tv_nsec / 1_000)
     }
