@@ -1,9 +1,9 @@
 //! `cargo xtask durable`: durable writes beside writes that are not.
 //!
-//! 64 connections, each with one request in flight, write rows of 1 KB: to Peristyle under `group`, where an answer means
-//! that the write is on the disk, and to Cassandra under `periodic`, where a power cut takes up to ten seconds of
-//! answered writes. The client is `lab/load`, which needs a tenth of a core for it, so that it limits neither. Both have
-//! their turns one after the other, each with a fresh directory; the ratio is that of the medians.
+//! 64 connections, each with one request in flight, write rows of 1 KB: to Peristyle under `group`, where an answer
+//! means that the write is on the disk, and to Cassandra under `periodic`, where a power cut takes up to ten seconds of
+//! answered writes. The client is `lab/load`, which needs a tenth of a core for it, so that it limits neither. Both
+//! have their turns one after the other, each with a fresh directory; the ratio is that of the medians.
 
 use std::path::Path;
 

@@ -290,9 +290,8 @@ impl CommitLog {
         state.want_sync(&self.shared.wake)
     }
 
-    /// Why a record that may be in no file of a table yet is not durable though later ones are: the log failed and
-    /// began anew. `None` when there is none: what was lost was written to files since
-    /// ([`CommitLog::discard_below`]), or nothing was.
+    /// Why a record is not durable though later ones are, and may be in no file of a table yet: the log failed and
+    /// began anew, and has not been told since that it is not needed ([`CommitLog::discard_below`]).
     pub fn loss(&self) -> Option<CommitLogError> {
         self.shared.state.borrow().lost.last().map(|(_, _, error)| error.clone())
     }

@@ -68,7 +68,7 @@ fn keys(connection: &mut Connection) -> Vec<i32> {
 #[test]
 fn a_broken_promise_ends_the_process_in_words_and_nothing_acknowledged_is_lost() {
     let directory = tempfile::tempdir().expect("a directory");
-    let node = Node::start(directory.path(), Some("UnappliedMutation"));
+    let node = Node::start(directory.path(), None);
     let mut connection = node.connect();
     let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
     connection.query(&format!("CREATE KEYSPACE k WITH replication = {replication}")).expect("a keyspace");
@@ -76,9 +76,11 @@ fn a_broken_promise_ends_the_process_in_words_and_nothing_acknowledged_is_lost()
     for id in 0..ROW_COUNT {
         connection.query(&format!("INSERT INTO k.t (id, v) VALUES ({id}, 'v')")).expect("acknowledged");
     }
+    drop(node);
+    let node = Node::start(directory.path(), Some("UnappliedMutation"));
     let insert = |id| format!("INSERT INTO k.t (id, v) VALUES ({id}, 'v');");
     let both = format!("BEGIN UNLOGGED BATCH {} {} APPLY BATCH", insert(ROW_COUNT), insert(ROW_COUNT + 1));
-    connection.query(&both).expect_err("it is merged in part");
+    node.connect().query(&both).expect_err("it is merged in part");
 
     let (code, last) = node.end();
     assert_eq!(code, Some(INVARIANT_BROKEN_CODE), "{last}");
