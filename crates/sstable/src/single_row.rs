@@ -128,6 +128,7 @@ impl TableFile {
 
 impl<'c> SingleRowPartition<'c> {
     /// That with these parts, at the start of `bytes`.
+    #[inline]
     pub(crate) fn new(file: &'c TableFile, parts: &SingleRowParts, bytes: &'c [u8]) -> Self {
         // After the row there is the end of the partition.
         let body = |head: &Head| &bytes[parts.row_start + head.body_start..parts.bytes - 1];
@@ -150,6 +151,7 @@ impl<'c> SingleRowPartition<'c> {
 
     /// Adds its deletion and its row to what others have come to, where its cells lie. `None` when the merge is of no
     /// use: the row has more than single cells, say, or is damaged.
+    #[inline]
     pub fn merge_into(&self, merge: &mut CellMerge<'c>) -> Option<()> {
         merge.add_active(self.deletion)?;
         let Some((head, body)) = &self.row else { return Some(()) };

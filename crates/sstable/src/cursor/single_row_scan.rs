@@ -113,6 +113,7 @@ impl<S: ChunkSource> SingleRowScan<S> {
     }
 
     /// It, where it lies.
+    #[inline]
     pub fn partition(&self) -> SingleRowPartition<'_> {
         let at = self.at();
         let bytes = self.cursor.chunks.data_at_hand(at.start, at.parts.bytes);

@@ -104,6 +104,7 @@ fn write_value(fixed: Option<usize>, value: &[u8], out: &mut Vec<u8>) -> Result<
 }
 
 /// Reads what [`write_value`] wrote.
+#[inline]
 fn read_value<'a>(fixed: Option<usize>, input: &mut Cursor<'a>) -> Result<&'a [u8], ParseError> {
     Ok(match fixed {
         Some(length) => input.take(length)?,
