@@ -23,7 +23,7 @@ use crate::report::{Failure, Tally, complain};
 const POLL: Duration = Duration::from_millis(50);
 const RUN_TIMEOUT: Duration = Duration::from_secs(1200);
 /// What `prepared` prepares, unless told: more than there is room for.
-const STATEMENTS: &str = "3000";
+const STATEMENTS: &str = "10000";
 
 /// A language's driver.
 struct Driver {

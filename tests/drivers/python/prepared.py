@@ -10,7 +10,7 @@ from cassandra.cluster import Cluster, EXEC_PROFILE_DEFAULT, ExecutionProfile
 from cassandra.concurrent import execute_concurrent
 
 HOST, PORT = os.environ.get("PERISTYLE_ADDRESS", "127.0.0.1:9042").rsplit(":", 1)
-STATEMENT_COUNT = int(os.environ.get("PERISTYLE_STATEMENTS", "3000"))
+STATEMENT_COUNT = int(os.environ.get("PERISTYLE_STATEMENTS", "10000"))
 KEYSPACE = "driver_prepared"
 ROW_COUNT = 1_000
 IN_FLIGHT = 100
