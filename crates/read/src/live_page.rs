@@ -139,7 +139,10 @@ impl<'a> LivePage<'a> {
     /// Takes a partition that has given anything over into the page; is that full by it?
     #[inline]
     fn close(&mut self, rows: PartitionRows, row_count: u32) -> bool {
-        let is_full = self.command.limits.are_reached(self.left.given);
+        let limits = &self.command.limits;
+        // No test can break it: all that is added to a page has asked for its room.
+        assert!(limits.allow(self.left.given, 0), "a page is no larger than it may be");
+        let is_full = limits.are_reached(self.left.given);
         let page = &mut self.left.page;
         if is_full && page.next.is_none() {
             page.next = Some(rows.position(row_count));
