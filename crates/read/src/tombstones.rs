@@ -43,10 +43,16 @@ impl TombstoneThresholds {
     }
 
     /// Are so many tombstones of the table more than the client may not hear of? `self` is the node's.
+    #[inline]
     pub fn are_passed(self, tombstone_count: u64, table: &Table) -> bool {
-        let is_above = |thresholds: Self| tombstone_count > thresholds.warn.min(thresholds.failure);
+        self.is_above(tombstone_count, table, |thresholds| thresholds.warn.min(thresholds.failure))
+    }
+
+    /// Are they more than one of the table's thresholds?
+    #[inline]
+    fn is_above(self, count: u64, table: &Table, threshold: impl Fn(Self) -> u64) -> bool {
         // The table is asked only when it matters.
-        is_above(self) && is_above(self.of_table(table))
+        count > threshold(self) && count > threshold(self.of_table(table))
     }
 }
 
@@ -88,9 +94,7 @@ impl Passed {
         place: impl FnOnce() -> (PartitionKey, Clustering),
     ) -> Result<(), ReadError> {
         self.count += count;
-        // The table is asked only when it matters.
-        let is_too_many =
-            self.count > self.thresholds.failure && self.count > self.thresholds.of_table(table).failure;
+        let is_too_many = self.thresholds.is_above(self.count, table, |thresholds| thresholds.failure);
         if is_too_many { Err(self.too_many(row_count, place())) } else { Ok(()) }
     }
 
