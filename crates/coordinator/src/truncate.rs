@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use runtime::Plant;
 use schema::TableId;
-use storage::{Shard, StorageError};
+use storage::{Shard, StorageError, unless_dropped};
 use tokio::sync::oneshot;
 
 use crate::{Coordinator, CoordinatorError};
@@ -169,10 +169,8 @@ impl Truncation {
         }
         let table = self.table;
         let truncate = move |shard: Rc<Shard>| async move { empty(&shard, table).await };
-        match self.coordinator.shard().on_when_free(shard, truncate).await?.map_err(CoordinatorError::from) {
-            Err(CoordinatorError::NoTable { .. }) => Ok(()),
-            other => other,
-        }
+        unless_dropped(self.coordinator.shard().on_when_free(shard, truncate).await?)?;
+        Ok(())
     }
 }
 
