@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rows::{PartitionKey, RingRange, Row};
+use rows::{DeletionTime, PartitionKey, RingRange, Row};
 use types::Token;
 
 use super::chunks::{Attempt, Interrupt};
@@ -96,6 +96,11 @@ impl<S: ChunkSource> SingleRowScan<S> {
     /// Bytes of all of it.
     pub fn partition_bytes(&self) -> usize {
         self.at().parts.bytes
+    }
+
+    /// Its deletion, or live.
+    pub fn deletion(&self) -> DeletionTime {
+        self.at().parts.deletion
     }
 
     /// Its key.

@@ -291,7 +291,7 @@ impl<'m> SingleRowMerge<'m> {
                 }
                 SingleRowSource::Memory(_, None) => {}
                 SingleRowSource::File(scan, _) => {
-                    versions.add(scan.partition().deletion(), scan.row()?.map(Cow::Owned));
+                    versions.add(scan.deletion(), scan.row()?.map(Cow::Owned));
                 }
             }
         }
