@@ -21,7 +21,7 @@ use crate::process::root;
 use crate::report::{Failure, Tally, complain};
 
 const POLL: Duration = Duration::from_millis(50);
-const RUN_TIMEOUT: Duration = Duration::from_secs(1200);
+const RUN_TIMEOUT: Duration = Duration::from_secs(600);
 /// What `prepared` prepares, unless told: more than there is room for.
 const STATEMENTS: &str = "10000";
 

@@ -5,8 +5,6 @@
 //! answered writes. The client is `lab/load`, which needs a tenth of a core for it, so that it limits neither. Both
 //! have their turns one after the other, each with a fresh directory; the ratio is that of the medians.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use crate::arguments::Arguments;
@@ -69,7 +67,7 @@ fn peristyle(plan: &Plan) -> Result<Value, Failure> {
 
 fn cassandra(plan: &Plan) -> Result<Value, Failure> {
     let folder = fresh_folder("durable/cassandra")?;
-    let node = Cassandra::start(Path::new(&folder), &plan.profile, &plan.heap)?;
+    let node = Cassandra::start(&folder, &plan.profile, &plan.heap)?;
     let result = drive(plan, "cassandra periodic", node.port, node.process_id)?;
     drop(node);
     fresh_folder("durable/cassandra")?;
