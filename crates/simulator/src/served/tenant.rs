@@ -337,13 +337,17 @@ impl Tenant {
                 shown.take(&read, &rows)?;
                 shown.check(&read, &model, model.received(look)).map(|()| shown)
             };
-            let checked = check().or_else(|what| match *self.truncating.borrow() == Some(table) {
+            let may_be_empty = *self.truncating.borrow() == Some(table);
+            let checked = check().or_else(|what| match may_be_empty {
                 true => {
                     self.model.borrow_mut().empty(table);
                     check()
                 }
                 false => Err(what),
             });
+            if may_be_empty {
+                self.model.borrow_mut().set_apart(table);
+            }
             let mut shown = checked.map_err(|what| self.wrong(format!("after a start, {table}: {what}")))?;
             decided.registers.append(&mut shown.registers);
         }
