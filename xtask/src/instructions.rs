@@ -6,9 +6,14 @@
 //! turn that valgrind makes fifty times longer would leave some over at its end, and copy them. Two runs of one binary
 //! differ by a few in a thousand, on a busy machine too; so a binary can be held against another (`--against`) by the
 //! percent.
+//!
+//! Rows of a scan are put together of several files and the memtable: they are updated between flushes, and the
+//! scans are always the same.
 
 use std::path::Path;
 use std::process::Command;
+
+use serde_json::Value;
 
 use crate::arguments::Arguments;
 use crate::measure::{build_load, labelled_metrics, loaded};
@@ -17,7 +22,15 @@ use crate::peers::output;
 use crate::report::{Failure, Tally, complain};
 
 /// The statements of `lab/load` that are counted, unless told.
-const STATEMENTS: &[&str] = &["read", "small", "update", "insert"];
+const STATEMENTS: &[&str] = &["read", "small", "update", "insert", SCAN];
+/// Scans merge what several files hold of a row, so that they are counted over files.
+const SCAN: &str = "scan";
+/// Of the rows, so many are updated between two flushes before they are scanned.
+const UPDATED_SHARE: u64 = 4;
+/// Scans that are counted.
+const SCANS: f64 = 2000.0;
+/// Flushes before rows are scanned. The last updates stay in memory.
+const FLUSHES: usize = 3;
 /// More than the other binary's by this share fails the run.
 const MOST_MORE: f64 = 0.01;
 
@@ -70,19 +83,55 @@ fn count(plan: &Plan, binary: &Path, statement: &str) -> Result<f64, Failure> {
     let options =
         NodeOptions { data: folder.join("data"), port: 0, words: words.map(str::to_owned).to_vec() };
     let node = Node::start_as(under_callgrind(binary, &counted), &options)?;
-    let (port, rows) = (format!("port={}", node.port), format!("rows={}", plan.rows));
-    let statement = format!("statement={statement}");
-    loaded(&["fill", &port, &statement, &rows])?;
-    let before = operations(&node)?;
+    let load = Load { port: format!("port={}", node.port), rows: format!("rows={}", plan.rows) };
+    load.run("fill", statement, &[])?;
+    if statement == SCAN {
+        spread(plan, &node, &load)?;
+    }
     counting(&node, "on")?;
-    let seconds = format!("seconds={}", plan.seconds);
-    loaded(&["drive", &port, &statement, &rows, "warmup=0", "window=16", &seconds])?;
+    let operations = drive(plan, &node, &load, statement)?;
     counting(&node, "off")?;
-    let operations = operations(&node)? - before;
     node.stop()?;
     let instructions = total(&std::fs::read_to_string(&counted)?)?;
     fresh_folder("instructions")?;
     Ok(instructions / operations)
+}
+
+/// What every run of the load has in common.
+struct Load {
+    port: String,
+    rows: String,
+}
+
+impl Load {
+    fn run(&self, command: &str, statement: &str, words: &[&str]) -> Result<Value, Failure> {
+        let statement = format!("statement={statement}");
+        loaded(&[&[command, &self.port, &self.rows, &statement], words].concat())
+    }
+}
+
+/// Has rows lie in several files and in memory, always the same.
+fn spread(plan: &Plan, node: &Node, load: &Load) -> Result<(), Failure> {
+    let updates = format!("requests={}", plan.rows / UPDATED_SHARE);
+    for _ in 0..FLUSHES {
+        node.nodetool(&["flush"])?;
+        load.run("drive", "update", &["warmup=0", "seconds=300", &updates])?;
+    }
+    Ok(())
+}
+
+/// Has the requests made that are counted; how many they were.
+fn drive(plan: &Plan, node: &Node, load: &Load, statement: &str) -> Result<f64, Failure> {
+    if statement == SCAN {
+        // One at a time, and always the same: how much a scan does depends on where it begins.
+        let scans = format!("requests={SCANS}");
+        load.run("drive", SCAN, &["warmup=0", "connections=1", "window=1", "seconds=300", &scans])?;
+        return Ok(SCANS);
+    }
+    let before = operations(node)?;
+    let seconds = format!("seconds={}", plan.seconds);
+    load.run("drive", statement, &["warmup=0", "window=16", &seconds])?;
+    Ok(operations(node)? - before)
 }
 
 fn under_callgrind(binary: &Path, counted: &Path) -> Command {

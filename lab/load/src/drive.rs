@@ -1,7 +1,7 @@
 //! `load drive`: a closed loop, so many requests in flight on each connection.
 //!
 //! Words: `port`, `statement=read`, `rows=100000`, `keyspace=limits`, `connections=4`, `window=64`, `threads=1`,
-//! `seconds=10`, `warmup=2`, `server=PID` (whose CPU time is taken), `answers=read|left` (left: nothing is read, so
+//! `seconds=10`, `warmup=2`, `requests=` (so many, then it ends, before its time), `server=PID` (whose CPU time is taken), `answers=read|left` (left: nothing is read, so
 //! each connection sends its window and then only holds what the server owes it). What happens in the warm-up is
 //! not counted.
 
@@ -37,6 +37,40 @@ struct Counts {
     first_error: Mutex<Option<String>>,
 }
 
+/// How much is asked of a server.
+#[derive(Clone, Copy)]
+struct Bounds {
+    warmup: Duration,
+    time: Duration,
+    /// No end but the time's without it.
+    requests: Option<u64>,
+}
+
+impl Bounds {
+    fn of(words: &Words) -> Outcome<Bounds> {
+        let requests = words.number("requests", 0u64)?;
+        Ok(Bounds {
+            warmup: Duration::from_secs(words.number("warmup", 2)?),
+            time: Duration::from_secs(words.number("seconds", 10)?),
+            requests: (requests > 0).then_some(requests),
+        })
+    }
+
+    /// What one of several threads may ask.
+    fn share(self, index: usize, threads: usize) -> u64 {
+        self.requests.map_or(u64::MAX, |all| (all + (threads - 1 - index) as u64) / threads as u64)
+    }
+
+    /// Waits until the time is over, or all that was to be asked is answered.
+    fn wait(self, counts: &Counts) {
+        let begun = Instant::now();
+        let is_done = |all| counts.answered.load(Ordering::Relaxed) >= all;
+        while begun.elapsed() < self.time && !self.requests.is_some_and(is_done) {
+            std::thread::sleep(LOOK_EVERY.min(self.time.saturating_sub(begun.elapsed())));
+        }
+    }
+}
+
 /// Connects, drives, prints what was measured.
 pub(crate) fn run(words: &Words) -> Outcome<()> {
     let kind = Kind::named(words.text("statement", "read"))?;
@@ -44,7 +78,7 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     let connections = words.number("connections", 4usize)?;
     let window = words.number("window", 64u16)?;
     let threads = words.number("threads", 1usize)?.clamp(1, connections.max(1));
-    let (seconds, warmup) = (words.number("seconds", 10u64)?, words.number("warmup", 2u64)?);
+    let bounds = Bounds::of(words)?;
     let rows = words.number("rows", 100_000u64)?;
     let server = words.text("server", "");
     let reads = words.text("answers", "read") == "read";
@@ -61,13 +95,14 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
         .map(|(index, links)| {
             let requests = Requests::new(kind, &ids, rows, index as u64 + 1, &letters);
             let counts = counts.clone();
-            std::thread::spawn(move || Worker::new(links, window, requests, reads, counts)?.run())
+            let left = bounds.share(index, threads);
+            std::thread::spawn(move || Worker::new(links, window, requests, left, reads, counts)?.run())
         })
         .collect();
-    std::thread::sleep(Duration::from_secs(warmup));
+    std::thread::sleep(bounds.warmup);
     let before = Snapshot::of(&counts, server);
     counts.measuring.store(true, Ordering::Relaxed);
-    std::thread::sleep(Duration::from_secs(seconds));
+    bounds.wait(&counts);
     counts.measuring.store(false, Ordering::Relaxed);
     let after = Snapshot::of(&counts, server);
     counts.stop.store(true, Ordering::Relaxed);
@@ -160,6 +195,8 @@ struct Worker {
     links: Vec<Link>,
     streams: Vec<Streams>,
     requests: Requests,
+    /// How many it may still begin.
+    left: u64,
     /// Whether answers are read at all.
     reads: bool,
     counts: Arc<Counts>,
@@ -171,6 +208,7 @@ impl Worker {
         links: Vec<Link>,
         window: u16,
         requests: Requests,
+        left: u64,
         reads: bool,
         counts: Arc<Counts>,
     ) -> Outcome<Worker> {
@@ -178,7 +216,16 @@ impl Worker {
             .iter()
             .map(|_| Streams { free: (0..window).rev().collect(), begun_us: vec![0; usize::from(window)] });
         let streams = streams.collect();
-        Ok(Worker { poll: Poll::new()?, links, streams, requests, reads, counts, started: Instant::now() })
+        Ok(Worker {
+            poll: Poll::new()?,
+            links,
+            streams,
+            requests,
+            left,
+            reads,
+            counts,
+            started: Instant::now(),
+        })
     }
 
     fn run(mut self) -> Outcome<Histogram> {
@@ -241,7 +288,7 @@ impl Worker {
         let (link, streams) = (&mut self.links[index], &mut self.streams[index]);
         link.send();
         let mut begun = 0;
-        while link.waiting_bytes() < OUT_BYTES_MAX && !link.is_closed {
+        while link.waiting_bytes() < OUT_BYTES_MAX && !link.is_closed && self.left > begun {
             let Some(stream) = streams.free.pop() else { break };
             streams.begun_us[usize::from(stream)] = now_us;
             self.requests.put_next(&mut link.out, stream);
@@ -251,6 +298,7 @@ impl Worker {
             }
         }
         link.send();
+        self.left -= begun;
         self.counts.begun.fetch_add(begun, Ordering::Relaxed);
     }
 }

@@ -13,6 +13,8 @@ const FIELDS: u64 = 10;
 const FIELD_BYTES: usize = 100;
 /// Random letters that all values are cut from.
 const LETTERS_BYTES: usize = 1 << 20;
+/// Rows that a scan asks for at the most.
+const SCANNED_ROWS_MAX: u64 = 20;
 /// Rows in each partition of `wide`.
 pub(crate) const WIDE_ROWS: u64 = 1000;
 /// Bytes of the value of a row of `wide`: with its two numbers the row has 40.
@@ -38,6 +40,9 @@ pub(crate) enum Kind {
     SmallInsert,
     /// A row of 40 bytes in a partition of a thousand.
     WideInsert,
+    /// All fields of up to 20 rows, from one on: a short YCSB E, which a server does in one turn even where it is
+    /// watched and slow.
+    Scan,
 }
 
 impl Kind {
@@ -51,6 +56,7 @@ impl Kind {
             "small" => Kind::Small,
             "small-insert" => Kind::SmallInsert,
             "wide-insert" => Kind::WideInsert,
+            "scan" => Kind::Scan,
             _ => return Err(format!("no statement '{name}'").into()),
         })
     }
@@ -83,6 +89,7 @@ impl Kind {
         let update = format!("UPDATE {table} SET field0 = ? WHERE y_id = ?");
         match self {
             Kind::Read => vec![read],
+            Kind::Scan => vec![format!("SELECT * FROM {table} WHERE token(y_id) >= token(?) LIMIT ?")],
             Kind::Update => vec![update],
             Kind::Mixed => vec![read, update],
             Kind::Insert => {
@@ -153,6 +160,11 @@ impl Requests {
             };
             match kind {
                 Kind::Read | Kind::Mixed => put_values(out, 1, |out| put_key(out, row)),
+                Kind::Scan => put_values(out, 2, |out| {
+                    put_key(out, row);
+                    let rows = 1 + random.below(SCANNED_ROWS_MAX) as u32;
+                    put_value(out, &rows.to_be_bytes());
+                }),
                 Kind::Update => put_values(out, 2, |out| {
                     text(out, FIELD_BYTES);
                     put_key(out, row);
