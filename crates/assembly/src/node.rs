@@ -110,10 +110,11 @@ where
     let shards = recovered.start_local(&schema)?;
     for handle in shards.handles() {
         let (parts, body, handle) = (parts.clone(), body.clone(), handle.clone());
-        runtime::spawn_local("start", async move {
+        let starting = async move {
             let seat = take_seat(parts, handle).await;
             body(seat).await;
-        });
+        };
+        runtime::spawn_local("start", Box::pin(starting));
     }
     drop(parts);
     told(replayed.await)?;

@@ -26,7 +26,7 @@ impl Coordinator {
         let change = SchemaChange { coordinator: self.clone(), change, based_on };
         let failsafe = self.runtime().failsafe.clone();
         let work = runtime::spawn_local("schema change", async move {
-            failsafe.guarded("a change of the schema", change.commit()).await
+            failsafe.guarded("a change of the schema", Box::pin(change.commit())).await
         });
         work.await?
     }

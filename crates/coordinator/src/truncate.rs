@@ -52,7 +52,7 @@ impl Coordinator {
         self.node.batches.ended(table).await;
         let (asker, reported) = oneshot::channel();
         let truncation = Truncation { coordinator: self.clone(), table };
-        let work = runtime::spawn_local("truncation", truncation.run(Asker(Some(asker))));
+        let work = runtime::spawn_local("truncation", Box::pin(truncation.run(Asker(Some(asker)))));
         match reported.await {
             Ok(outcome) => outcome,
             // It has ended without a word.

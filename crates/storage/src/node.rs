@@ -236,7 +236,7 @@ impl Recovered {
                     Ok(shard) => {
                         let home = Arc::clone(&shards.homes[index]);
                         let handle = ShardHandle::new(shards, Rc::clone(&shard));
-                        runtime::spawn_local("start", body(handle));
+                        runtime::spawn_local("start", Box::pin(body(handle)));
                         _ = report.send(Ok(()));
                         drop(report);
                         runtime::measured("errands", live(home, shard, receiver)).await;

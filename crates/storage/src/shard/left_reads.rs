@@ -84,7 +84,8 @@ impl LeftReads {
         for Left { read, trace, reply } in left {
             if !reply.is_closed() {
                 self.taken_count.set(self.taken_count.get() + 1);
-                let reading = trace::carry(trace, read.go_on(Rc::clone(shard)));
+                // Boxed before others wrap it: each of them holds what it wraps twice, as given and as polled.
+                let reading = Box::pin(trace::carry(trace, read.go_on(Rc::clone(shard))));
                 runtime::spawn_local("errand", end_with_asker(caught_in(reading), reply));
             }
         }
@@ -106,7 +107,7 @@ impl LeftRead {
     async fn go_on(self, shard: Rc<Shard>) -> Result<ReadPage, StorageError> {
         let table = Arc::clone(&self.command.table);
         let words = || format!("a read of {}.{}", table.keyspace(), table.name());
-        runtime::labelled_future(words, self.finish(&shard)).await
+        runtime::labelled_future(words, Box::pin(self.finish(&shard))).await
     }
 
     /// The page; by a read that begins anew, if a file was left out on the way.
@@ -123,7 +124,7 @@ impl LeftRead {
         drop(room);
         match page {
             Some(page) => Ok(shard.cut_short(page)),
-            None => shard.read(&command).await,
+            None => Box::pin(shard.read(&command)).await,
         }
     }
 }
