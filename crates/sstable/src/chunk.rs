@@ -28,9 +28,16 @@ pub struct ChunkNeed {
     pub file: Arc<TableFile>,
     /// Which chunk.
     pub id: ChunkId,
+    /// How many chunks are likely to be needed, that one and those behind it: one read gets them all.
+    pub likely_count: usize,
 }
 
 impl ChunkNeed {
+    /// One chunk, behind which nothing is known to be needed.
+    pub fn alone(file: Arc<TableFile>, id: ChunkId) -> Self {
+        ChunkNeed { file, id, likely_count: 1 }
+    }
+
     /// Reads it from the disk; blocks.
     ///
     /// # Errors

@@ -9,12 +9,14 @@
 //! asks for what all of them need, has the processor fetch it, and only then goes on with each. A reader that has to
 //! wait for the disk keeps the value meanwhile. A [`crate::FileCursor`] steps the same search.
 
+use std::sync::Arc;
+
 use rows::PartitionKey;
 use stdx::prefetch::prefetch;
 
 use crate::bloom::KeyHash;
 use crate::partition_index::form_of;
-use crate::{Chunk, ChunkId, Component, TableFile};
+use crate::{Chunk, ChunkId, ChunkNeed, Component, TableFile};
 
 /// Of a page, what is fetched before a node and after its first byte: a path goes to the front.
 const NODE_BYTES: (usize, usize) = (64, 64);
@@ -93,6 +95,17 @@ impl TableFile {
         let chunk_bytes = self.chunk_bytes(component) as u64;
         let index = u32::try_from(position / chunk_bytes).ok()?;
         Some((ChunkId { file: self.number(), component, index }, (position % chunk_bytes) as usize))
+    }
+
+    /// What to read from the disk when the chunk that the search goes on in is lacking. A partition that begins near
+    /// the end of its chunk lies in the next one too, if it is as long as most of its file.
+    pub fn chunk_need(self: &Arc<Self>, search: PartitionSearch) -> Option<ChunkNeed> {
+        let (id, offset) = self.wanted_chunk(search)?;
+        let (chunk_bytes, expected_bytes) = (self.chunk_bytes(id.component), self.mean_partition_bytes());
+        let crosses = id.component == Component::Data
+            && expected_bytes <= chunk_bytes as u64
+            && offset + expected_bytes as usize > chunk_bytes;
+        Some(ChunkNeed { file: Arc::clone(self), id, likely_count: 1 + usize::from(crosses) })
     }
 
     /// Has the processor fetch what the search will read of that chunk, from an offset in it on.

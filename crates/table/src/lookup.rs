@@ -25,7 +25,7 @@ use memtable::{KEYS_TOGETHER, Memtable, SingleRowLookup};
 use rows::{CellMerge, DeletionTime, PartitionKey, Row, RowInPlace, RowVersions, ValuesInPlace};
 use smallvec::SmallVec;
 use sstable::{
-    Chunk, ChunkId, ChunkSource, FileCursor, ForCursor, PartitionSearch, RowReader, SearchKey,
+    Chunk, ChunkId, ChunkNeed, ChunkSource, FileCursor, ForCursor, PartitionSearch, RowReader, SearchKey,
     SingleRowFound, SstableError, TableFile,
 };
 
@@ -187,7 +187,7 @@ fn step_all<'a>(
     while is_under_way {
         for probe in probes.iter_mut() {
             let sought = &mut sought[probe.index];
-            if sought.is_sought() && probe.take_chunk(find).is_err() {
+            if sought.is_sought() && !probe.take_chunk(find) {
                 sought.standing = Standing::LacksChunk;
                 is_lacking = true;
             }
@@ -207,21 +207,21 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
         Probe { index, file, search, chunk: None }
     }
 
-    /// Finds the chunk that it goes on in, unless it has that or needs none.
-    ///
-    /// # Errors
-    /// It is not there: which.
-    pub fn take_chunk(
-        &mut self,
-        find: impl FnOnce(&Arc<TableFile>, ChunkId) -> Option<Held>,
-    ) -> Result<(), ChunkId> {
+    /// Finds the chunk that it goes on in, unless it has that or needs none; is it at hand?
+    pub fn take_chunk(&mut self, find: impl FnOnce(&Arc<TableFile>, ChunkId) -> Option<Held>) -> bool {
         let file = self.file.borrow();
         if self.chunk.is_none()
             && let Some((id, offset)) = file.wanted_chunk(self.search)
         {
-            self.chunk = Some((find(file, id).ok_or(id)?, offset));
+            self.chunk = find(file, id).map(|chunk| (chunk, offset));
+            return self.chunk.is_some();
         }
-        Ok(())
+        true
+    }
+
+    /// What to read from the disk for a chunk that is not at hand.
+    pub fn need(&self) -> Option<ChunkNeed> {
+        self.file.borrow().chunk_need(self.search)
     }
 
     /// Has the processor fetch what will be read of the chunk.
@@ -239,11 +239,6 @@ impl<File: Borrow<Arc<TableFile>>, Held: Borrow<Chunk>> Probe<File, Held> {
         let Some((page, _)) = self.chunk.take() else { return false };
         self.search = self.file.borrow().go_on(self.search, key, page.borrow());
         true
-    }
-
-    /// The file that it searches.
-    pub fn file(&self) -> &Arc<TableFile> {
-        self.file.borrow()
     }
 
     /// What the file has of the partition, where it lies.

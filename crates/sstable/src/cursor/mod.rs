@@ -34,7 +34,7 @@ use crate::data::{HeadKind, Layout, ParseError, read_partition_head};
 use crate::partition_index::{PartitionPlace, form_of, place_of};
 use crate::row_index::RowIndexEntry;
 use crate::search::PartitionSearch;
-use crate::{ChunkNeed, ChunkSource, Component, FileNeed, SstableError, TableFile};
+use crate::{ChunkId, ChunkNeed, ChunkSource, Component, FileNeed, SstableError, TableFile};
 use chunks::{Attempt, Chunks};
 pub(crate) use chunks::{Interrupt, Pieces};
 use components::PAGE_BYTES;
@@ -247,6 +247,19 @@ impl<S: ChunkSource> FileCursor<S> {
             }
         }
         Ok(None)
+    }
+
+    /// What to read for a chunk that is lacking: where a partition begins that is asked for by itself, perhaps more.
+    fn chunk_need(&self, id: ChunkId) -> ChunkNeed {
+        let file = self.chunks.file();
+        let likely = match (&self.which, &self.state) {
+            (Which::One { .. }, State::Open(RowIndexPlace { start, rows: RowIndex::None })) => {
+                file.chunk_need(PartitionSearch::Data { position: *start })
+            }
+            _ => None,
+        };
+        let likely = likely.filter(|need| need.id == id);
+        likely.unwrap_or_else(|| ChunkNeed::alone(Arc::clone(file), id))
     }
 
     /// Finds the next partition in the index, or behind the last one.
@@ -497,8 +510,7 @@ impl<S: ChunkSource> UnfilteredCursor for FileCursor<S> {
                 Ok(Some(step)) => return Ok(step),
                 Ok(None) => {}
                 Err(Interrupt::Need(id)) => {
-                    let need = ChunkNeed { file: Arc::clone(self.chunks.file()), id };
-                    return Ok(Step::Need(FileNeed::Chunk(need)));
+                    return Ok(Step::Need(FileNeed::Chunk(self.chunk_need(id))));
                 }
                 Err(Interrupt::Row(row)) => return Ok(Step::Need(FileNeed::Row(row))),
                 Err(Interrupt::Failed(error)) => {

@@ -80,20 +80,21 @@ impl HeldChunks {
         let id = need.id;
         self.note_cold(id);
         let _waiting = fetcher.begin_wait();
-        let chunk_count = self.count_to_read(&need);
-        if chunk_count == 1 {
+        let ahead_count = self.count_to_read(&need);
+        let count = ahead_count.max(need.likely_count);
+        if count == 1 {
             let chunk = fetcher.chunk(need, &self.cache).await?;
             self.chunks.borrow_mut().push((id, chunk));
             return Ok(());
         }
-        let chunks = fetcher.read(&need, chunk_count).await?;
-        let mut ahead = Vec::with_capacity(chunks.len());
-        for (index, chunk) in (id.index..).zip(chunks) {
-            let id = ChunkId { index, ..id };
-            self.cache.insert(id, chunk.clone());
-            ahead.push((id, chunk));
+        let chunks = fetcher.read(&need, count).await?;
+        let ids = (id.index..).map(|index| ChunkId { index, ..id });
+        let chunks: Vec<(ChunkId, Chunk)> = ids.zip(chunks).collect();
+        chunks.iter().for_each(|(id, chunk)| self.cache.insert(*id, chunk.clone()));
+        match ahead_count {
+            1 => self.chunks.borrow_mut().extend(chunks),
+            _ => self.put_ahead(chunks),
         }
-        self.put_ahead(ahead);
         Ok(())
     }
 

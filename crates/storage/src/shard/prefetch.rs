@@ -156,7 +156,7 @@ impl Prefetcher {
     async fn read_piece(&self, store: &TableStore, run: &mut Run, count: usize) -> Result<bool, TableError> {
         assert!((1..=run.count as usize).contains(&count), "a piece is of its run");
         let id = ChunkId { file: run.file.number(), component: run.component, index: run.first };
-        let need = ChunkNeed { file: Arc::clone(&run.file), id };
+        let need = ChunkNeed::alone(Arc::clone(&run.file), id);
         let (bytes, is_over) = (need.extent(count)?.bytes as u64, || self.shared.is_stopping());
         self.shared.compactor.control().pay(bytes, &*self.shared.runtime.clock, is_over).await;
         self.shared.fetcher.let_reads_go_first(PATIENCE_OF_PREFETCH).await;

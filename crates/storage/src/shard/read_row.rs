@@ -10,7 +10,7 @@ use memtable::KEYS_TOGETHER;
 use read::{Place, RowConsumer};
 use rows::{DeletionTime, PartitionKey, RowVersions};
 use smallvec::SmallVec;
-use sstable::{Chunk, ChunkNeed, ChunkSource, FileCursor, FileNeed, SearchKey, SstableError, TableFile};
+use sstable::{Chunk, ChunkSource, FileCursor, FileNeed, SearchKey, SstableError, TableFile};
 use table::{Probe, VersionsStep, take_versions};
 
 use super::fetch::HeldChunks;
@@ -135,9 +135,9 @@ impl RowSearch {
         let probe = &mut self.probes[self.probe_index];
         loop {
             // What is held never fails: only sources that read the disk themselves do.
-            if let Err(id) = probe.take_chunk(|file, id| chunks.get(file, id).ok().flatten()) {
-                let file = Arc::clone(probe.file());
-                return Ok(VersionsStep::Need(FileNeed::Chunk(ChunkNeed { file, id })));
+            let is_at_hand = probe.take_chunk(|file, id| chunks.get(file, id).ok().flatten());
+            if !is_at_hand && let Some(need) = probe.need() {
+                return Ok(VersionsStep::Need(FileNeed::Chunk(need)));
             }
             if !probe.go_on(key) {
                 break;
