@@ -1,7 +1,9 @@
 //! How a logged batch is atomic over shards.
 //!
 //! 1. A batch whose partitions all live on one shard is one record of its log: nothing more to do.
-//! 2. Otherwise the whole batch is first written, synced, as a row of `system.batches`.
+//! 2. Otherwise the whole batch is first written, synced, as a row of `system.batches`. When that fails and the row may
+//!    be there all the same, it is deleted, and that tried again until it is done: a start would write the batch again,
+//!    also into a table that was emptied since. (Cassandra compares the times: `SystemKeyspace.getTruncatedAt`.)
 //! 3. The parts are written to their shards; once they are durable, the row is deleted. What fails
 //!    here is read from the row and tried again until it is done: a batch that got so far does not
 //!    stay half written. When many are so unfinished (`under_way.rs`), no other comes to step 2.
@@ -32,7 +34,7 @@ use crate::{Consistency, Coordinator, CoordinatorError};
 /// segments are smaller, the log refuses what is too large for a record.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// How long a batch that could not be finished rests before the next try.
+/// How long a batch that could not be finished, or taken back, rests before the next try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Version of the encoding of mutations in `system.batches`.
@@ -44,7 +46,8 @@ impl Coordinator {
     ///
     /// # Errors
     /// Nothing is written after `Unavailable`, `Overloaded` and `BatchTooLarge`. After `Unfinished` the batch is
-    /// recorded, and will be whole. After another error it is whole or absent after a restart.
+    /// recorded, and will be whole. After another error nothing is there, unless a restart comes before the record could
+    /// be taken back: then it may be whole.
     ///
     /// # Cancel safety
     /// Dropped, the batch goes on.
@@ -123,15 +126,32 @@ impl LoggedBatch {
         trace::note(|| "Determining replicas for atomic batch".into());
         let coordinator = &self.coordinator;
         let record = self.log.record(self.id, &mutations, coordinator.next_timestamp())?;
-        let owner = coordinator.owners().of(record.key.token);
-        let write = move |shard: Rc<Shard>| async move { shard.write_synced(&[record]).await };
-        coordinator.shards_for(self.admitted).on(owner, write).await??;
+        if let Err(error) = self.write_synced(record).await {
+            if !error.is_refusal() {
+                tracing::warn!(id = %self.id, %error, "a logged batch that may be recorded is taken back");
+                under_way.note_failure();
+                runtime::spawn_local("logged batch", self.keep_trying(under_way, Self::take_back));
+            }
+            return Err(error);
+        }
         let Err(error) = self.finish(mutations).await else { return Ok(()) };
         tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
         under_way.note_failure();
-        runtime::spawn_local("logged batch", self.keep_writing(under_way));
+        runtime::spawn_local("logged batch", self.keep_trying(under_way, Self::finish_recorded));
         // Whatever it was: the record is there, so the batch will be.
         Err(error.of_what_is_begun())
+    }
+
+    /// Writes to `system.batches`, whatever the sync mode.
+    async fn write_synced(&self, mutation: Mutation) -> Result<(), CoordinatorError> {
+        let owner = self.coordinator.owners().of(mutation.key.token);
+        let write = move |shard: Rc<Shard>| async move { shard.write_synced(&[mutation]).await };
+        Ok(self.coordinator.shards_for(self.admitted).on(owner, write).await??)
+    }
+
+    /// Step 2, undone.
+    async fn take_back(&self) -> Result<(), CoordinatorError> {
+        self.write_synced(self.removal()).await
     }
 
     /// Step 3.
@@ -143,22 +163,31 @@ impl LoggedBatch {
         for owner in owners {
             coordinator.shard().on_when_free(owner, |shard| async move { shard.settle().await }).await??;
         }
-        let removal = self.log.removal(self.id, coordinator.next_timestamp(), coordinator.now_seconds());
-        coordinator.write_to_owners(self.admitted, vec![removal]).await
+        coordinator.write_to_owners(self.admitted, vec![self.removal()]).await
     }
 
-    /// Step 3, again and again.
-    async fn keep_writing(self, under_way: BatchUnderWay) {
+    /// Of its row.
+    fn removal(&self) -> Mutation {
+        let coordinator = &self.coordinator;
+        self.log.removal(self.id, coordinator.next_timestamp(), coordinator.now_seconds())
+    }
+
+    /// What ends the batch, again and again.
+    async fn keep_trying(
+        self,
+        under_way: BatchUnderWay,
+        end: impl AsyncFn(&Self) -> Result<(), CoordinatorError>,
+    ) {
         loop {
             tokio::time::sleep(RETRY_AFTER).await;
             let _turn = under_way.turn().await;
-            match self.finish_recorded().await {
+            match end(&self).await {
                 Ok(()) => return,
                 Err(error) if error.is_final() => {
                     tracing::warn!(id = %self.id, %error, "a logged batch is left to the next start");
                     return;
                 }
-                Err(error) => tracing::debug!(id = %self.id, %error, "a logged batch is not whole yet"),
+                Err(error) => tracing::debug!(id = %self.id, %error, "a logged batch has not ended yet"),
             }
         }
     }

@@ -76,6 +76,16 @@ impl CoordinatorError {
         CoordinatorError::Unfinished { cause: Box::new(self) }
     }
 
+    /// Did it come before anything was written?
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            CoordinatorError::Overloaded { .. }
+                | CoordinatorError::NoTable { .. }
+                | CoordinatorError::Storage(StorageError::MutationTooLarge { .. })
+        )
+    }
+
     /// Is it of no use to try again?
     pub(crate) fn is_final(&self) -> bool {
         matches!(

@@ -30,7 +30,8 @@ impl Node {
         }
     }
 
-    /// How many logged batches failed after they were recorded, and are written again until they are whole.
+    /// How many logged batches failed after they were recorded or may have been: they are tried again until they are
+    /// whole or gone.
     pub fn unfinished_batch_count(&self) -> usize {
         self.batches.unfinished_count()
     }

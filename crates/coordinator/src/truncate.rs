@@ -10,7 +10,8 @@
 //! One shard needs no note. One truncation goes on at a time.
 //!
 //! Before all that, logged batches that write to the table and were begun earlier are waited for: one that is recorded
-//! and not whole yet would bring its rows back into the empty table.
+//! and not whole yet would bring its rows back into the empty table, and so would one that only may be recorded, at the
+//! next start.
 
 use std::rc::Rc;
 use std::time::Duration;

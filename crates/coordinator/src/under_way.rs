@@ -1,8 +1,9 @@
 //! Logged batches over several shards that are under way: which tables they write to, how many there may be that could
 //! not be finished, and how many of these are written again at a time.
 //!
-//! An *unfinished* batch is one that was recorded and failed since. It keeps nothing in memory but a small task, which
-//! reads its record when its turn comes.
+//! An *unfinished* batch is one that was recorded and failed since, or may have been recorded when it failed. It keeps
+//! nothing in memory but a small task: when its turn comes, this reads the record and finishes the batch, or takes back
+//! what may be recorded.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -106,7 +107,7 @@ impl BatchesUnderWay {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many failed after they were recorded, and are written again until they are whole.
+    /// How many failed after they were recorded or may have been: they are tried again until they are whole or gone.
     pub(crate) fn unfinished_count(&self) -> usize {
         self.unfinished_count.load(Ordering::Relaxed)
     }
@@ -130,7 +131,7 @@ fn tables_of(mutations: &[Mutation]) -> Tables {
 }
 
 impl BatchUnderWay {
-    /// It failed after it was recorded.
+    /// It failed after it was recorded or may have been.
     pub(crate) fn note_failure(&mut self) {
         if !std::mem::replace(&mut self.is_unfinished, true) {
             self.all.unfinished_count.fetch_add(1, Ordering::Relaxed);

@@ -16,7 +16,7 @@ use rows::{
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{ManualClock, MemoryDisk, Runtime, VirtualClock};
 use schema::{ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
-use storage::{Directory, DiskFailurePolicy, LocalShards, StorageOptions};
+use storage::{CommitFailurePolicy, Directory, DiskFailurePolicy, LocalShards, StorageOptions};
 use types::CqlType;
 use uuid::Uuid;
 
@@ -139,6 +139,26 @@ fn a_truncation_waits_for_unfinished_batches_that_write_to_the_table() {
     });
 }
 
+/// It came whole into the empty table when the node started again.
+#[test]
+fn a_batch_that_may_be_recorded_is_taken_back_before_a_truncation_ends() {
+    run(async {
+        let node = Node::start().await;
+        node.disk.faults().fail_nth(Some(Operation::Sync), 0, Fault::InputOutput);
+        let failed = node.write_batch(0).await;
+        assert!(matches!(failed, Err(CoordinatorError::Table(_))), "{failed:?}");
+        assert_eq!(node.partition_count("system", "batches").await, 1, "the record is there all the same");
+        let table = node.table("k", "t").id();
+        node.coordinator().truncate(table).await.expect("empties");
+        assert_eq!(node.node.unfinished_batch_count(), 0);
+        // Whatever has become of the record, the log goes on meanwhile.
+        tokio::time::sleep(A_WHILE).await;
+        let node = node.start_again().await;
+        assert_eq!(node.coordinator().replay_batches().await.expect("replays"), 0);
+        assert_eq!(node.partition_count("k", "t").await, 0, "nothing comes back");
+    });
+}
+
 /// Runs a story on one thread, with time that stands still unless all wait.
 fn run(story: impl Future<Output = ()>) {
     let tokio = tokio::runtime::Builder::new_current_thread()
@@ -184,13 +204,26 @@ struct Node {
 
 impl Node {
     async fn start() -> Node {
-        let disk = MemoryDisk::new();
+        let node = Node::start_on(MemoryDisk::new());
+        // Each log begins its first segment, which is long enough for all that is to come.
+        node.write_batch(BATCH_AT_START).await.expect("writes");
+        node
+    }
+
+    /// Writes everything out, and begins with what is on the disk.
+    async fn start_again(self) -> Node {
+        self.shards.stop(true).await.expect("stops");
+        Node::start_on(self.disk)
+    }
+
+    fn start_on(disk: MemoryDisk) -> Node {
         let clock = Arc::new(VirtualClock::new(ManualClock::DEFAULT_START_MICROS));
         let runtime = Runtime { clock, ..Runtime::in_memory(Arc::new(disk.clone()), 1) };
         let options = StorageOptions {
             memtable_bytes: 2 << 20,
             segment_bytes: 16 << 20,
             disk_failure_policy: DiskFailurePolicy::Ignore,
+            commit_failure_policy: CommitFailurePolicy::Ignore,
             ..StorageOptions::new("/node", 2, 64 << 20)
         };
         let directory = Directory::open(&runtime, options).expect("opens");
@@ -198,10 +231,7 @@ impl Node {
         let metadata = MetadataLog::open(&runtime.disk, &log, schema()).expect("opens");
         let schema = Arc::clone(metadata.schema());
         let shards = directory.recover(&schema).expect("recovers").start_local(&schema).expect("starts");
-        let node = Node { disk, shards, node: coordinator::Node::new(metadata) };
-        // Each log begins its first segment, which is long enough for all that is to come.
-        node.write_batch(BATCH_AT_START).await.expect("writes");
-        node
+        Node { disk, shards, node: coordinator::Node::new(metadata) }
     }
 
     fn coordinator(&self) -> Coordinator {

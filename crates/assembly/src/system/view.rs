@@ -80,7 +80,7 @@ impl NodeView {
         self.client_memory.uses(&self.options, stats, ProcessMemory::now())
     }
 
-    /// How many logged batches are recorded and could not be finished yet.
+    /// How many logged batches are recorded, or may be, and could not be finished or taken back yet.
     pub fn unfinished_batch_count(&self) -> usize {
         self.node.unfinished_batch_count()
     }

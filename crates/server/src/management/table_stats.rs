@@ -209,7 +209,7 @@ pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refu
     let unfinished = (
         "peristyle_unfinished_batches",
         "gauge",
-        "Logged batches that are recorded and could not be finished yet.",
+        "Logged batches that are recorded, or may be, and could not be finished or taken back yet.",
         state.view.unfinished_batch_count() as f64,
     );
     for (name, kind, help, value) in compactions::metrics(&compactions.totals).into_iter().chain([unfinished])
