@@ -302,7 +302,7 @@ impl Decoder {
     pub fn decode_request(&mut self, frame: &Frame) -> Result<RequestEnvelope, FrameError> {
         match RequestEnvelope::decode(frame) {
             Ok(request) => {
-                self.errors_in_a_row = 0;
+                self.note_sound_request();
                 Ok(request)
             }
             Err(error) => {
@@ -316,6 +316,12 @@ impl Decoder {
                 Err(error)
             }
         }
+    }
+
+    /// The last frame was a request that could be read: it ends a run of bad ones. To be called for those that are not
+    /// given to [`Decoder::decode_request`].
+    pub fn note_sound_request(&mut self) {
+        self.errors_in_a_row = 0;
     }
 
     fn close(&mut self) {

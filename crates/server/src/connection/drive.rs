@@ -246,7 +246,10 @@ impl Connection {
                 }
                 Ok(frame) => match self.way_of(frame) {
                     Way::Full(frame) => self.take_whole(Ok(frame)),
-                    plain => self.batcher.add(plain),
+                    plain => {
+                        self.decoder.note_sound_request();
+                        self.batcher.add(plain);
+                    }
                 },
                 Err(error) => self.take_whole(Err(error)),
             }

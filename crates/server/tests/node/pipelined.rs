@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use protocol::{RequestEnvelope, Response};
+use protocol::{ErrorKind, RequestEnvelope, Response, Version};
 
 use crate::support::{Client, Node, execute};
 
@@ -125,4 +125,28 @@ fn what_is_left_over_by_a_client_that_takes_slowly_is_answered_with_what_comes()
     let taking = clients.into_iter().map(|client| std::thread::spawn(move || take_now_and_then(client)));
     let taking: Vec<_> = taking.collect();
     taking.into_iter().for_each(|taken| taken.join().expect("right answers"));
+}
+
+/// The second malformed message was taken for one in a row with the first, which closes the connection.
+#[test]
+fn a_prepared_read_or_write_between_malformed_messages_ends_their_run() {
+    let node = Node::start();
+    let mut client = node.client_of(Version::V5);
+    client.query("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.query("CREATE TABLE k.t (id int PRIMARY KEY, v text)");
+    let insert = client.prepare("INSERT INTO k.t (id, v) VALUES (?, ?)");
+    let select = client.prepare("SELECT v FROM k.t WHERE id = ?");
+    let key = 1_i32.to_be_bytes();
+    let (write, read) = (execute(&insert, &[&key, b"v"]), execute(&select, &[&key]));
+    client.send_with_malformed([None, Some(write), None, Some(read), None]);
+    let answers: BTreeMap<_, _> = (0..5).map(|_| client.receive()).collect();
+    for stream in [0, 2, 4] {
+        let Response::Error(error) = &answers[&stream].response else { panic!("{answers:?}") };
+        assert_eq!(error.kind, ErrorKind::Protocol);
+    }
+    assert_eq!(answers[&1].response, Response::Void);
+    assert!(matches!(&answers[&3].response, Response::Rows(_)), "{answers:?}");
+    client.send_with_malformed([None, None]);
+    (0..2).for_each(|_| _ = client.receive());
+    assert!(client.is_closed(), "these are two in a row");
 }

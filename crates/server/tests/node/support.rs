@@ -1,4 +1,5 @@
-//! Starting a node, and talking to it: CQL in version 4, which has no segments, and bare HTTP.
+//! Starting a node, and talking to it: CQL, where nothing else is asked for in version 4, which has no segments, and
+//! bare HTTP.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,16 +7,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use protocol::{
-    CellReader, Consistency, Decoder, Encoder, Execute, Prepare, Prepared, Query, QueryParameters, Request,
-    RequestEnvelope, Response, ResponseEnvelope, Rows, Value as Bound, Values, Version,
+    CellReader, Consistency, Decoder, Encoder, Execute, Flags, Opcode, Prepare, Prepared, Query,
+    QueryParameters, Request, RequestEnvelope, Response, ResponseEnvelope, Rows, Value as Bound, Values,
+    Version,
 };
 use runtime::{MemoryDisk, Runtime, RuntimeOptions};
 use serde_json::Value;
 use server::{Limits, Server, ServerError, ServerOptions};
 use storage::StorageOptions;
 use tempfile::TempDir;
-
-const VERSION: Version = Version::V4;
 
 /// A running node, and the directory it has to itself.
 pub(crate) struct Node {
@@ -82,12 +82,17 @@ impl Node {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::open(self.server().listen(), &[])
+        self.client_with(&[])
+    }
+
+    /// A client that speaks another version.
+    pub(crate) fn client_of(&self, version: Version) -> Client {
+        Client::open(self.server().listen(), version, &[])
     }
 
     /// A client that says more in its STARTUP.
     pub(crate) fn client_with(&self, options: &[(&str, &str)]) -> Client {
-        Client::open(self.server().listen(), options)
+        Client::open(self.server().listen(), Version::V4, options)
     }
 
     /// Status and body of a GET.
@@ -167,22 +172,23 @@ fn stop(server: Option<Server>) {
 /// A connection that is past its handshake.
 pub(crate) struct Client {
     socket: TcpStream,
+    version: Version,
     decoder: Decoder,
     encoder: Encoder,
 }
 
 impl Client {
-    fn open(address: SocketAddr, more: &[(&str, &str)]) -> Client {
+    fn open(address: SocketAddr, version: Version, more: &[(&str, &str)]) -> Client {
         let socket = TcpStream::connect(address).expect("connect");
         socket.set_read_timeout(Some(Duration::from_secs(30))).expect("timeout");
         let (decoder, encoder) = (Decoder::client(64 << 20), Encoder::client());
-        let mut client = Client { socket, decoder, encoder };
+        let mut client = Client { socket, version, decoder, encoder };
         let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "test")].iter().chain(more);
         let options = options.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let ready = client.call(Request::Startup(options).into());
         assert!(matches!(ready.response, Response::Ready), "{ready:?}");
-        client.decoder.establish(VERSION, None);
-        client.encoder.establish(VERSION, None);
+        client.decoder.establish(version, None);
+        client.encoder.establish(version, None);
         client
     }
 
@@ -199,8 +205,24 @@ impl Client {
 
     /// The bytes of a request.
     pub(crate) fn encoded(&mut self, stream: i16, request: RequestEnvelope) -> Vec<u8> {
-        self.encoder.append_request(VERSION, stream, &request);
+        self.encoder.append_request(self.version, stream, &request);
         self.encoder.take().to_vec()
+    }
+
+    /// Sends messages in one go, in one segment where there are such: each a request, or for `None` a QUERY that can
+    /// not be read. Streams are counted from 0.
+    pub(crate) fn send_with_malformed(
+        &mut self,
+        requests: impl IntoIterator<Item = Option<RequestEnvelope>>,
+    ) {
+        for (stream, request) in (0..).zip(requests) {
+            match request {
+                Some(request) => self.encoder.append_request(self.version, stream, &request),
+                None => self.encoder.append_with(self.version, stream, Opcode::Query, Flags::NONE, |_| {}),
+            }
+        }
+        let bytes = self.encoder.take();
+        self.send_bytes(&bytes);
     }
 
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
@@ -289,7 +311,8 @@ pub(crate) fn execute(prepared: &Prepared, values: &[&[u8]]) -> RequestEnvelope 
 pub(crate) fn execute_at(level: Consistency, prepared: &Prepared, values: &[&[u8]]) -> RequestEnvelope {
     let values = Values::pack(values.iter().map(|value| Bound::Bytes(value)));
     let parameters = QueryParameters { values, ..QueryParameters::at(level) };
-    Request::Execute(Execute { id: prepared.id.clone(), result_metadata_id: None, parameters }).into()
+    let result_metadata_id = Some(prepared.result_metadata_id.clone());
+    Request::Execute(Execute { id: prepared.id.clone(), result_metadata_id, parameters }).into()
 }
 
 fn lines(rows: &Rows) -> Vec<String> {
