@@ -1,8 +1,10 @@
 //! How a write reaches the shards that own it.
 
+use std::rc::Rc;
+
 use rows::Mutation;
 use runtime::trace;
-use storage::StorageError;
+use storage::{Shard, StorageError};
 use tokio::task::JoinSet;
 
 use crate::admission::Admitted;
@@ -22,6 +24,19 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let admitted = self.admit_all(&mutations, consistency)?;
         self.write_to_owners(admitted, mutations).await
+    }
+
+    /// Returns when no write that is under way on the node now has anything in memory any more, also none whose asker
+    /// was told that it is late, or has gone.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is lost.
+    pub async fn writes_ended(&self) {
+        for shard in 0..self.owners().count() {
+            let ended = |shard: Rc<Shard>| async move { shard.writes_ended().await };
+            // A shard that has ended has no writes.
+            _ = self.shard().on_when_free(shard, ended).await;
+        }
     }
 
     pub(crate) async fn write_to_owners(

@@ -42,7 +42,8 @@ pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Sh
 pub use options::StorageOptions;
 pub use record::RecordError;
 pub use shard::{
-    Outcomes, PointReads, PointReadsSent, Shard, TruncationNote, Unit, VisitStats, Wait, quarantined,
+    Outcomes, PointReads, PointReadsSent, Shard, TruncationNote, Unit, VisitStats, Wait, WriteUnderWay,
+    quarantined,
 };
 pub use snapshots::check_snapshot_name;
 pub use table::{

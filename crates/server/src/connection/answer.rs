@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use protocol::{
-    Encoder, Flags, Opcode, Response, ResponseEnvelope, ResultMetadata, RowsHeader, RowsWriter, Version,
+    Encoder, ErrorKind, Flags, Opcode, Response, ResponseEnvelope, ResultMetadata, RowsHeader, RowsWriter,
+    Version,
 };
 use query::{ColumnSpec, RowSink, RowsResult};
 use stdx::id_map::IdHash;
@@ -58,6 +59,13 @@ impl Answer {
         };
         envelope.tracing_id = Some(id);
         Answer::Envelope(envelope)
+    }
+
+    /// Does it say that a write is late?
+    pub(super) fn is_write_timeout(&self) -> bool {
+        let Answer::Envelope(envelope) = self else { return false };
+        let Response::Error(error) = &envelope.response else { return false };
+        matches!(error.kind, ErrorKind::WriteTimeout { .. })
     }
 
     /// Appends it to the connection's output.

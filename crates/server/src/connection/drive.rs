@@ -77,7 +77,7 @@ pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>
         subscription: Subscription::default(),
         intake: Intake::default(),
         batcher: Batcher::default(),
-        pending: Pending::default(),
+        pending: Pending::new(Rc::clone(&server.late_writes)),
         output: Output::new(server.answers().hold_untaken()),
         held: server.budget.hold_for_client(),
         progress: Progress::default(),

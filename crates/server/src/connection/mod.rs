@@ -14,6 +14,7 @@ mod drive;
 mod failed;
 mod handle;
 mod intake;
+mod late_writes;
 mod output;
 mod pending;
 mod plain;
@@ -44,6 +45,7 @@ use answer::MetadataCache;
 use backlog::Pace;
 use chunks::Chunks;
 use failed::FailureLog;
+use late_writes::LateWrites;
 
 pub(crate) use drive::serve_connection;
 pub(crate) use failed::note_refused_connection;
@@ -60,6 +62,8 @@ pub(crate) struct ShardServer {
     pace: Pace,
     /// What they may hold together.
     pub(crate) budget: Rc<Budget>,
+    /// What is held after requests are over.
+    late_writes: Rc<LateWrites>,
     /// Which ways their requests took.
     ways: Arc<RequestWays>,
     /// Whose turn it is of those that have much to do.
@@ -97,6 +101,7 @@ impl ShardServer {
             engine,
             events,
             clients,
+            late_writes: LateWrites::new(tracer.coordinator.clone()),
             tracer,
             limits,
             chunks: RefCell::new(Chunks::new(&budget)),

@@ -1,8 +1,12 @@
 //! Requests of a connection that wait: for the disk, for another shard, for room.
+//!
+//! What they hold is given back when they are done. That of a write which is answered late, and of all whose client
+//! goes away, counts on until the writes have ended that may go on ([`LateWrites`]).
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -11,6 +15,7 @@ use query::AnswerRoom;
 use runtime::Piece;
 
 use super::answer::Answer;
+use super::late_writes::LateWrites;
 use super::remote::{RemoteReads, RemoteWrites};
 use crate::budget::Held;
 
@@ -25,6 +30,15 @@ pub(super) enum Done {
 }
 
 impl Done {
+    /// Is it a write that may go on?
+    fn is_late_write(&self) -> bool {
+        match self {
+            Done::Answer((_, _, answer, _)) => answer.is_write_timeout(),
+            Done::Reads(_) => false,
+            Done::Writes(writes) => writes.is_doubtful(),
+        }
+    }
+
     /// How many requests.
     fn len(&self) -> usize {
         match self {
@@ -36,32 +50,39 @@ impl Done {
 }
 
 /// All that wait.
-#[derive(Default)]
 pub(super) struct Pending {
     waiting: FuturesUnordered<Waiting>,
     request_count: usize,
+    late_writes: Rc<LateWrites>,
 }
 
 /// Requests that wait, one by itself or several together, and what they hold meanwhile.
 struct Waiting {
     done: Pin<Box<dyn Future<Output = Done>>>,
-    held: Held,
+    /// Given away with the outcome.
+    held: Option<Held>,
 }
 
 impl Future for Waiting {
-    type Output = Done;
+    type Output = (Done, Option<Held>);
 
     /// Many may be ready to go on: those that the turn is too long for go on in the next.
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if Piece::of_turn().is_long() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.done.as_mut().poll(context)
+        let done = ready!(self.done.as_mut().poll(context));
+        Poll::Ready((done, self.held.take()))
     }
 }
 
 impl Pending {
+    /// None; `late_writes` takes what those hold that may go on when they are done.
+    pub(super) fn new(late_writes: Rc<LateWrites>) -> Self {
+        Pending { waiting: FuturesUnordered::new(), request_count: 0, late_writes }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -78,7 +99,7 @@ impl Pending {
         held: Held,
         done: Pin<Box<dyn Future<Output = Done>>>,
     ) {
-        self.waiting.push(Waiting { done, held });
+        self.waiting.push(Waiting { done, held: Some(held) });
         self.request_count += request_count;
         self.check();
     }
@@ -88,8 +109,11 @@ impl Pending {
     /// # Cancel safety
     /// None are lost.
     pub(super) async fn next(&mut self) -> Option<Done> {
-        let done = self.waiting.next().await?;
+        let (done, held) = self.waiting.next().await?;
         self.take_out(&done);
+        if done.is_late_write() {
+            self.late_writes.hold(held);
+        }
         Some(done)
     }
 
@@ -112,14 +136,16 @@ impl Pending {
 
     /// Will they end by themselves? Not while their client takes no answers.
     pub(super) fn set_ending(&mut self, is_ending: bool) {
-        self.waiting.iter_mut().for_each(|waiting| waiting.held.set_ending(is_ending));
+        let held = self.waiting.iter_mut().filter_map(|waiting| waiting.held.as_mut());
+        held.for_each(|held| held.set_ending(is_ending));
     }
 
     /// Gives them up: of hundreds, piece by piece.
     pub(super) async fn put_away(self) {
         let mut piece = Piece::of_turn();
-        for waiting in self.waiting {
-            drop(waiting);
+        for Waiting { done, held } in self.waiting {
+            drop(done);
+            self.late_writes.hold(held);
             piece.give_way().await;
         }
     }

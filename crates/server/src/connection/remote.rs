@@ -78,6 +78,11 @@ impl RemoteReads {
 }
 
 impl RemoteWrites {
+    /// May some go on?
+    pub(super) fn is_doubtful(&self) -> bool {
+        !self.written.doubtful.is_empty()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.frames.len()
     }

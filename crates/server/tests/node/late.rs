@@ -168,6 +168,12 @@ fn timeout(kind: ErrorKind) -> ErrorResponse {
     ErrorResponse::new(kind, "Operation timed out - received only 0 responses.")
 }
 
+/// What so many requests hold at least.
+fn held_by(count: i16) -> u64 {
+    const REQUEST_BYTES: u64 = 4 << 10;
+    REQUEST_BYTES * count as u64
+}
+
 /// The rows that were answered by this error, at their level.
 fn rows_with(error: impl Fn(Consistency) -> ErrorResponse, answers: &BTreeMap<i16, Response>) -> Vec<i16> {
     let failed = answers.iter().filter(|(row, answer)| **answer == Response::Error(error(level(**row))));
@@ -198,12 +204,53 @@ fn writes_whose_log_hangs_time_out_and_stand_when_it_goes_on() {
     let full = table.error("INSERT INTO k.t (a, b) VALUES (-1, 'v')");
     assert_eq!(full, write_timeout(Consistency::One));
     assert_eq!(rows_with(write_timeout, &answers), (0..ROWS).collect::<Vec<_>>(), "{answers:?}");
+    // They are answered, and in memory all the same.
+    assert!(node.held_bytes() >= held_by(ROWS), "{}", node.held_bytes());
     set_limits(&node, LIMIT_THAT_IS_NONE_MS);
     drop(hang);
     table.has_all();
     for (row, answer) in table.write_all() {
         assert_eq!(answer, Response::Void, "{row}");
     }
+    node.await_nothing_held();
+}
+
+#[test]
+fn writes_count_until_their_log_has_them_although_their_client_has_gone() {
+    let disk = MemoryDisk::new();
+    let node = Node::on_disk(&disk, |_| {});
+    let mut table = Table::of(node.client());
+    let mut other = node.client();
+    set_limits(&node, LIMIT_THAT_IS_NONE_MS);
+    let hang = disk.faults().hang_all(Operation::Sync);
+    let insert = table.insert.clone();
+    for row in 0..ROWS {
+        table.client.send(row, execute_at(level(row), &insert, &[&i32::from(row).to_be_bytes(), b"v"]));
+    }
+    let all_are_held = || node.held_bytes() >= held_by(ROWS);
+    assert!((0..1000).any(|_| all_are_held()), "{}", node.held_bytes());
+    drop(table);
+    let connection_count = || node.get("/v1/info").1["connection_count"].as_u64();
+    assert!((0..1000).any(|_| connection_count() == Some(1)), "{:?}", connection_count());
+    assert!(all_are_held(), "{}", node.held_bytes());
+    drop(hang);
+    node.await_nothing_held();
+    assert_eq!(other.rows("SELECT count(*) FROM k.t"), [ROWS.to_string()]);
+}
+
+#[test]
+fn late_writes_count_that_wait_for_room_on_another_shard() {
+    let disk = MemoryDisk::new();
+    let node = Node::on_disk(&disk, |options| options.memtable_bytes = 1 << 20);
+    let mut table = Table::of(node.client());
+    set_limits(&node, LIMIT_MS / 5);
+    // No memtable is written out, and the log is well.
+    let hang = disk.faults().hang_all(Operation::Create);
+    let (insert, value) = (table.insert.clone(), [b'x'; 60_000]);
+    let answers = table.all(|row| execute_at(level(row), &insert, &[&i32::from(row).to_be_bytes(), &value]));
+    assert!(!rows_with(write_timeout, &answers).is_empty(), "there was room");
+    assert!((0..20).all(|_| node.held_bytes() >= held_by(1)), "their mutations wait on");
+    drop(hang);
     node.await_nothing_held();
 }
 

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | how does the shard learn of a new schema? | `definitions.rs` |
 //! | how is a write taken? | `write.rs` |
+//! | when do those end that are under way? | `writes_under_way.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
 //! | how are all rows of partitions? | `read_partitions.rs` |
@@ -47,6 +48,7 @@ mod sources;
 mod truncation;
 mod visit;
 mod write;
+mod writes_under_way;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -79,6 +81,7 @@ pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
 pub use visit::VisitStats;
 pub use write::{Outcomes, Unit, Wait};
+pub use writes_under_way::WriteUnderWay;
 
 /// Of what the log may take, one part in so many may be segments that are kept to be written again.
 const LOG_PART_SPARE: u64 = 4;
@@ -95,6 +98,7 @@ pub struct Shard {
     /// Of other shards' threads.
     visits: visit::Visits,
     schema: RefCell<Arc<Schema>>,
+    writes: writes_under_way::WritesUnderWay,
     /// What reads that are under way work in.
     read_memory: read_memory::ReadMemory,
     /// Told when a table may have another `memtable_flush_period_in_ms` than before.
@@ -238,6 +242,7 @@ impl Shard {
             options,
             layout,
             visits: visit::Visits::default(),
+            writes: writes_under_way::WritesUnderWay::default(),
             schema: RefCell::new(schema),
             periods_changed: Rc::default(),
             log_segment: Cell::new(0),
