@@ -126,9 +126,8 @@ impl ShardHandle {
         match self.visit(owner, |shard| shard.visiting_write(mutations, unit, wait)).flatten() {
             Some(VisitingWrite::Over(outcomes)) => outcomes.of_all(),
             // It stands in the log and the memtable: not to be refused any more, but waited for.
-            Some(VisitingWrite::Unsettled(position)) => {
-                let settle =
-                    move |shard: Rc<Shard>| async move { shard.settle_position(position, wait).await };
+            Some(VisitingWrite::Unsettled(unsettled)) => {
+                let settle = move |shard: Rc<Shard>| async move { shard.settle_visit(unsettled, wait).await };
                 Box::pin(self.on_when_free(owner, settle)).await?
             }
             None => {

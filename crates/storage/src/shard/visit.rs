@@ -14,6 +14,7 @@ use runtime::Plant;
 
 use super::left_reads::{LeftRead, LeftReads};
 use super::read::Reading;
+use super::write::Unsettled;
 use super::{Outcomes, Shard, Unit, Wait};
 use crate::StorageError;
 use crate::errand::Answer;
@@ -33,8 +34,8 @@ pub(crate) enum VisitingRead {
 pub(crate) enum VisitingWrite {
     /// To its end.
     Over(Outcomes),
-    /// What was taken stands in log and memtables: [`Shard::settle_position`] is left to the shard itself.
-    Unsettled(LogPosition),
+    /// What was taken stands in log and memtables: [`Shard::settle_visit`] is left to the shard itself.
+    Unsettled(Unsettled),
 }
 
 /// The visits of other shards' threads.
@@ -109,7 +110,6 @@ impl Shard {
             return None;
         }
         let begun = self.begin_write(mutations, unit, wait);
-        begun.count(&*self.shared.runtime.clock);
         self.visits.add(begun.taken.len() as u64);
         let is_unsettled = |position: &LogPosition| {
             wait != Wait::Never
@@ -117,8 +117,11 @@ impl Shard {
                 && !self.shared.runtime.plants.has(Plant::VisitorDoesNotWait)
         };
         Some(match begun.position.filter(is_unsettled) {
-            Some(position) => VisitingWrite::Unsettled(position),
-            None => VisitingWrite::Over(begun.into_outcomes()),
+            Some(position) => VisitingWrite::Unsettled(begun.into_unsettled(position)),
+            None => {
+                begun.count(&*self.shared.runtime.clock);
+                VisitingWrite::Over(begun.into_outcomes())
+            }
         })
     }
 

@@ -81,6 +81,15 @@ pub(crate) struct Begun {
     started: Duration,
 }
 
+/// A write that a visitor has begun: what stands in log and memtables, and is neither waited for nor counted yet. Goes
+/// through the visitor's thread.
+pub(crate) struct Unsettled {
+    position: LogPosition,
+    /// As in [`Stores`].
+    tables: Few<(TableId, usize)>,
+    started: Duration,
+}
+
 /// Mutations of one table, next to each other.
 fn by_table<M: Borrow<Mutation>>(mutations: &[M]) -> impl Iterator<Item = &[M]> {
     mutations.chunk_by(|one, other| one.borrow().table == other.borrow().table)
@@ -201,18 +210,20 @@ impl Begun {
         self.position = position.or(self.position);
     }
 
-    /// Counts a write with the tables that it went to. One that does not wait was counted as it was taken.
+    /// Counts a write that is done with the tables that it went to. One that does not wait was counted as it was taken.
     pub(super) fn count(&self, clock: &dyn Clock) {
         let Begun { stores, started, .. } = self;
         if stores.is_empty() {
             return;
         }
         let spent = clock.elapsed().saturating_sub(*started);
-        for (store, count) in stores {
-            TableMetrics::add(&store.metrics().write_count, *count as u64);
-            let spent_by_all = spent.saturating_mul(u32::try_from(*count).unwrap_or(u32::MAX));
-            TableMetrics::add_nanos(&store.metrics().write_nanos, spent_by_all);
-        }
+        stores.iter().for_each(|(store, count)| count_writes(store, *count, spent));
+    }
+
+    /// What is left to do of it, without the tables: they stay on their thread.
+    pub(super) fn into_unsettled(self, position: LogPosition) -> Unsettled {
+        let tables = self.stores.iter().map(|(store, count)| (store.id(), *count)).collect();
+        Unsettled { position, tables, started: self.started }
     }
 
     /// How it came out, when what was taken is durable.
@@ -306,12 +317,33 @@ impl Shard {
         begun.into_outcomes()
     }
 
+    /// [`Shard::finish_write`] of what a visitor has begun here.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub(crate) async fn settle_visit(
+        self: &Rc<Self>,
+        unsettled: Unsettled,
+        wait: Wait,
+    ) -> Result<(), StorageError> {
+        let Unsettled { position, tables, started } = unsettled;
+        self.settle_position(position, wait).await?;
+        let spent = self.shared.runtime.clock.elapsed().saturating_sub(started);
+        for (table, count) in tables {
+            // One that was dropped meanwhile has no figures any more.
+            if let Some(store) = self.tables.get(table) {
+                count_writes(&store, count, spent);
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until the log up to there is durable. To be called on the shard's own thread after every write that was
     /// begun and that waits, also by a visitor: the log may have begun a new segment.
     ///
     /// # Errors
     /// The log failed.
-    pub(crate) async fn settle_position(
+    async fn settle_position(
         self: &Rc<Self>,
         position: LogPosition,
         wait: Wait,
@@ -348,6 +380,14 @@ impl Shard {
             SyncMode::Group { .. } | SyncMode::Batch => Ok(()),
         }
     }
+}
+
+/// Counts so many mutations of a write that took so long.
+fn count_writes(store: &TableStore, count: usize, spent: Duration) {
+    let metrics = store.metrics();
+    TableMetrics::add(&metrics.write_count, count as u64);
+    let spent_by_all = spent.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+    TableMetrics::add_nanos(&metrics.write_nanos, spent_by_all);
 }
 
 /// Takes mutations as one record; tells where that is in the log, if it is.

@@ -1,10 +1,12 @@
 //! Does what one shard does in another's place come out as if that one had done it?
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use read::ReadTarget;
 use runtime::{MemoryDisk, Plant, Runtime};
 use storage::{Directory, ShardHandle, StorageOptions, SyncMode};
@@ -105,4 +107,25 @@ fn visitors_wait_for_the_sync_that_the_mode_asks_for() {
             "{sync:?}: who does not wait loses"
         );
     }
+}
+
+/// It was counted as soon as it stood in the memtable.
+#[test]
+fn a_visitor_s_write_counts_when_it_is_durable() {
+    run(async {
+        let sync = SyncMode::Group { window: Duration::ZERO };
+        let node = Node::start(&MemoryDisk::new(), StorageOptions { sync, ..options(2) }).expect("starts");
+        let (handle, host) = (&node.shards.handles()[0], node.shard(1));
+        let written = || host.table(table().id()).expect("a table").stats().write_count;
+        let of_host = |pk: &i32| handle.shards().owner(key(*pk).token) == host.index();
+        for (count, pk) in (0..).filter(of_host).take(24).enumerate() {
+            let write = [insert(&table(), pk, 0, "v", 1)];
+            let mut writing = pin!(handle.write(host.index(), &write));
+            assert!(writing.as_mut().now_or_never().is_none(), "it waits for the sync");
+            assert_eq!(written(), count as u64, "the log does not have it yet");
+            writing.await.expect("writes");
+            assert_eq!(written(), count as u64 + 1);
+        }
+        assert!(host.visits().count > 0, "some find their host asleep");
+    });
 }
