@@ -343,11 +343,7 @@ impl Shard {
     ///
     /// # Errors
     /// The log failed.
-    async fn settle_position(
-        self: &Rc<Self>,
-        position: LogPosition,
-        wait: Wait,
-    ) -> Result<(), StorageError> {
+    async fn settle_position(self: &Rc<Self>, position: LogPosition, wait: Wait) -> Result<(), StorageError> {
         if position.segment != self.log_segment.replace(position.segment) {
             self.shared.shorten_log(&self.tables);
         }
