@@ -10,8 +10,12 @@ use crate::TableError;
 use crate::health::{FaultKind, path_of};
 
 impl TableStore {
-    /// Uses the file that an error names no more. `false` when there is none.
+    /// Uses the file that an error names no more, if the policy is to answer from the rest. `false` when it is not, or
+    /// the error names none.
     pub fn leave_out(self: &Rc<Self>, error: &TableError) -> bool {
+        if !self.shared.health.answers_from_the_rest() {
+            return false;
+        }
         let Some((id, kind)) = culprit(error) else { return false };
         let Some(file) = self.files.take_out(id, error.to_string()) else { return false };
         let table = self.table();

@@ -112,7 +112,7 @@ impl Shard {
 fn read_failed(shard: &Shared, store: &Rc<TableStore>, error: StorageError) -> Result<(), StorageError> {
     let StorageError::Table(error) = error else { return Err(error) };
     shard.note_fault("read", &error);
-    match shard.health.answers_from_the_rest() && store.leave_out(&error) {
+    match store.leave_out(&error) {
         true => Ok(()),
         false => Err(error.into()),
     }

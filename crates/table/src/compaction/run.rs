@@ -147,9 +147,7 @@ impl Compaction {
             if let TableError::TableFile(error) = error {
                 suspect(store, error);
             }
-            if shared.health.answers_from_the_rest() {
-                store.leave_out(error);
-            }
+            store.leave_out(error);
         }
         result
     }

@@ -64,7 +64,7 @@ pub struct Shared {
     /// The shard's number on the node.
     pub index: usize,
     /// Which shard owns which partition.
-    pub sharding: Sharding,
+    pub(crate) sharding: Sharding,
     /// The outside, as the node sees it.
     pub runtime: Runtime,
     pub(crate) directories: TableDirectories,
@@ -72,7 +72,7 @@ pub struct Shared {
     /// Which shards use which file.
     pub(crate) registry: Arc<FileRegistry>,
     /// How the node's disks are.
-    pub health: Arc<Health>,
+    pub(crate) health: Arc<Health>,
     /// Has what is in no file. Who appends to it, and what, is for the shard to say.
     pub log: CommitLog,
     /// What the log may take on the disk, in bytes.
