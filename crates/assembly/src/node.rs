@@ -211,14 +211,14 @@ async fn finish_what_was_cut_off(coordinator: &Coordinator) -> Result<u64, Coord
 /// What a shard has above storage.
 async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     let Parts { node, view, clients, texts, large_answer, timeouts, batches_replayed } = parts;
-    let (index, shard) = (handle.local().index(), Rc::clone(handle.local()));
+    let (index, shard, shards) = (handle.local().index(), Rc::clone(handle.local()), handle.shards().clone());
     let coordinator = Coordinator::new(node, handle);
     // Taken, so that whoever waits for it hears of it when this task dies.
     let report = batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
     if let Some(report) = report {
         _ = report.send(finish_what_was_cut_off(&coordinator).await);
     }
-    let system_tables = SystemTables::new(view.clone(), coordinator.clone(), clients);
+    let system_tables = SystemTables::new(view.clone(), coordinator.clone(), shards, clients);
     let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.owners().count(), large_answer);
     view.client_memory.count_answers(answers.held_figure());
     let engine = Engine::new(coordinator.clone(), system_tables, texts, answers, timeouts);

@@ -1,7 +1,7 @@
 //! The door to the shards: may a table be read and written at a level?
 //!
 //! Every read and write, plain or full, takes [`Coordinator::shards_for`] to its shards, and that takes what only an
-//! admission gives. [`Coordinator::shard`] is for other work.
+//! admission gives. [`Coordinator::shard`] is for other work, and for this crate alone.
 
 use rows::Mutation;
 use schema::{Schema, TableId};

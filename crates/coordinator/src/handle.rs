@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use cluster::MetadataLog;
+use read::TombstoneThresholds;
 use runtime::{Io, Plant, Runtime};
-use schema::Schema;
-use storage::ShardHandle;
+use schema::{Schema, Table};
+use storage::{Health, Layout, ShardHandle};
 use uuid::Uuid;
 
 use crate::Owners;
@@ -50,10 +51,26 @@ impl Coordinator {
         Coordinator { node, shard }
     }
 
-    /// The way to all shards, for work that is not a read or a write.
+    /// The way to all shards, for work that is not a read or a write. It is for this crate alone: nobody above comes to
+    /// a shard but by what the coordinator does.
     #[inline]
-    pub fn shard(&self) -> &ShardHandle {
+    pub(crate) fn shard(&self) -> &ShardHandle {
         &self.shard
+    }
+
+    /// How the node's disks are, and what that asks of it.
+    pub fn health(&self) -> &Health {
+        self.shard.shards().health()
+    }
+
+    /// Where the node's files are.
+    pub fn layout(&self) -> &Layout {
+        self.shard.local().layout()
+    }
+
+    /// How many tombstones a read of the table may come upon.
+    pub fn tombstone_thresholds(&self, table: &Table) -> TombstoneThresholds {
+        self.shard.local().tombstone_thresholds(table)
     }
 
     /// Threads for work that would keep this shard.

@@ -289,8 +289,8 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
 /// What runs on a shard's thread for clients.
 async fn serve_shard(door: Door, seat: Seat) {
     let Seat { index, view, coordinator, engine } = seat;
-    let shard_count = coordinator.shard().shards().count();
-    let demand = coordinator.shard().shards().health().demand();
+    let shard_count = coordinator.owners().count();
+    let demand = coordinator.health().demand();
     let tracer = Tracer { coordinator, address: view.listen().ip() };
     let budget = Budget::new(view.options.request_bytes / shard_count, Arc::clone(&door.figures[index]));
     view.client_memory.count_requests(door.figures[index].held_figure());

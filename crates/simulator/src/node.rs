@@ -1,13 +1,14 @@
 //! A node in a machine: started as the server starts one, all shards as tasks of one thread.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use cluster::{MetadataError, MetadataLog};
 use coordinator::{Coordinator, CoordinatorError, Node};
 use ring::Sharding;
 use runtime::Runtime;
-use storage::{Directory, LocalShards, StorageError, StorageOptions, SyncMode};
+use storage::{Directory, LocalShards, Shard, StorageError, StorageOptions, SyncMode};
 
 use crate::dice::Dice;
 use crate::world;
@@ -89,6 +90,12 @@ pub(crate) enum StartError {
     Coordinator(#[from] CoordinatorError),
 }
 
+/// Where work on a shard is done from: reads and writes by its coordinator, flushes and compactions by itself.
+pub(crate) struct Seat {
+    pub(crate) coordinator: Coordinator,
+    pub(crate) shard: Rc<Shard>,
+}
+
 /// A node that serves.
 pub(crate) struct SimulatedNode {
     shards: LocalShards,
@@ -114,8 +121,15 @@ impl SimulatedNode {
 
     /// The coordinator of a shard.
     pub(crate) fn coordinator(&self, shard: usize) -> Coordinator {
+        self.seat(shard).coordinator
+    }
+
+    /// Where work on a shard is done from.
+    pub(crate) fn seat(&self, shard: usize) -> Seat {
         let handles = self.shards.handles();
-        Coordinator::new(self.node.clone(), handles[shard % handles.len()].clone())
+        let handle = handles[shard % handles.len()].clone();
+        let shard = Rc::clone(handle.local());
+        Seat { coordinator: Coordinator::new(self.node.clone(), handle), shard }
     }
 
     /// Stops as a node that was told to.

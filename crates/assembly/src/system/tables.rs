@@ -10,6 +10,7 @@ use coordinator::Coordinator;
 use query::{ClusterFacts, Gathering, VirtualKeyspaces, VirtualTables};
 use read::PartitionRows;
 use schema::{Keyspace, Table, TableId};
+use storage::Shards;
 use uuid::Uuid;
 
 use super::schema_version::SchemaVersions;
@@ -24,6 +25,8 @@ const STORED: [&str; 2] = ["batches", "paxos"];
 pub(crate) struct SystemTables {
     view: NodeView,
     coordinator: Coordinator,
+    /// To be asked for their figures, as management asks them.
+    shards: Shards,
     clients: Arc<dyn Clients>,
     schema: RefCell<AtEpoch>,
     /// What all shards said last, for the tables that tell of all of them.
@@ -43,9 +46,14 @@ struct AtEpoch {
 
 impl SystemTables {
     /// The tables of the node that `facts` are about.
-    pub(crate) fn new(facts: NodeView, coordinator: Coordinator, clients: Arc<dyn Clients>) -> Rc<Self> {
+    pub(crate) fn new(
+        facts: NodeView,
+        coordinator: Coordinator,
+        shards: Shards,
+        clients: Arc<dyn Clients>,
+    ) -> Rc<Self> {
         let (schema, stats, compactions) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Rc::new(SystemTables { view: facts, coordinator, clients, schema, stats, compactions })
+        Rc::new(SystemTables { view: facts, coordinator, shards, clients, schema, stats, compactions })
     }
 
     /// Does something with what is known of the schema in force.
@@ -95,7 +103,7 @@ impl VirtualTables for SystemTables {
     fn gather<'a>(&'a self, table: &'a Table) -> Option<Gathering<'a>> {
         if views::tells_of_compactions(table) {
             return Some(Box::pin(async move {
-                match NodeCompactions::collect(self.coordinator.shard().shards()).await {
+                match NodeCompactions::collect(&self.shards).await {
                     Ok(compactions) => *self.compactions.borrow_mut() = compactions,
                     Err(error) => tracing::warn!(%error, "shards were not asked for their compactions"),
                 }
@@ -105,7 +113,7 @@ impl VirtualTables for SystemTables {
             return None;
         }
         Some(Box::pin(async move {
-            match NodeStats::collect(self.coordinator.shard().shards()).await {
+            match NodeStats::collect(&self.shards).await {
                 Ok(stats) => *self.stats.borrow_mut() = stats,
                 Err(error) => tracing::warn!(%error, "shards were not asked for their statistics"),
             }

@@ -224,7 +224,7 @@ impl<'a> Scan<'a> {
             amounts,
             room,
             started_at,
-            tallies: Tallies::new(reader.coordinator.shard().local().tombstone_thresholds(&plan.table)),
+            tallies: Tallies::new(reader.coordinator.tombstone_thresholds(&plan.table)),
             command,
             filter,
             is_done,

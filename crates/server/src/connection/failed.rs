@@ -91,7 +91,7 @@ pub(super) fn report(
     }
     // What was refused for want of room may say why: a file could not be written.
     if is_ours || error.kind == ErrorKind::Overloaded {
-        let layout = server.tracer.coordinator.shard().local().layout();
+        let layout = server.tracer.coordinator.layout();
         return ErrorResponse { message: without_places(&error.message, layout), ..error };
     }
     error

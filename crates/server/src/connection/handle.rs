@@ -61,8 +61,7 @@ impl Job {
             return answer;
         }
         let (framing, version, stream) = (self.framing, self.version, self.stream);
-        let io = &self.server.tracer.coordinator.shard().local().runtime().io;
-        let encoding = io.run(move || {
+        let encoding = self.server.tracer.coordinator.io().run(move || {
             let mut encoder = framing.encoder();
             answer.encode(&mut encoder, version, stream);
             encoder.take()

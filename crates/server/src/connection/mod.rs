@@ -93,7 +93,7 @@ impl ShardServer {
         budget: Rc<Budget>,
         ways: Arc<RequestWays>,
     ) -> Rc<Self> {
-        let clock = Arc::clone(&tracer.coordinator.shard().local().runtime().clock);
+        let clock = Arc::clone(&tracer.coordinator.runtime().clock);
         Rc::new(ShardServer {
             clock,
             pace: Pace::default(),

@@ -43,7 +43,7 @@ impl TracedRequest {
         let coordinator = &server.tracer.coordinator;
         TracedRequest {
             id: coordinator.time_uuid(),
-            trace: Trace::start(coordinator.shard().local().runtime()),
+            trace: Trace::start(coordinator.runtime()),
             started_at: coordinator.now_millis(),
             client,
             request: name(request),

@@ -6,24 +6,26 @@ use std::time::Duration;
 
 use coordinator::{Coordinator, CoordinatorError};
 use schema::{ChunkLength, ColumnKind, DroppedColumn, Prefetch, Schema, Table, TableId, Transformation};
+use storage::Shard;
 use types::CqlType;
 
 use crate::dice::Dice;
 use crate::life::Life;
 use crate::model::Unit;
+use crate::node::Seat;
 use crate::scenario::{Stopped, wrong};
 use crate::world::{self, CHURN, KEYSPACE};
 
 impl Life {
     /// Step 3.
-    pub(crate) async fn between_rounds(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
-        let tables = world::tables(&self.schema());
+    pub(crate) async fn between_rounds(&self, dice: &Dice, seat: &Seat) -> Result<(), Stopped> {
+        let (tables, coordinator) = (world::tables(&self.schema()), &seat.coordinator);
         match dice.below(10) {
             0 => {
                 // Flushes and compactions of the same table go on beside it.
                 let (truncated, kept) = tokio::join!(
                     self.truncate(coordinator, dice.pick(&tables)),
-                    self.upkeep(dice, coordinator)
+                    self.upkeep(dice, &seat.shard)
                 );
                 truncated.and(kept)
             }
@@ -36,21 +38,21 @@ impl Life {
     }
 
     /// Beside the clients of step 2.
-    pub(crate) async fn operate(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
+    pub(crate) async fn operate(&self, dice: &Dice, seat: &Seat) -> Result<(), Stopped> {
         for _ in 0..dice.below(4) {
             tokio::time::sleep(Duration::from_millis(dice.between(1, 4_000))).await;
             match dice.below(3) {
-                0 => self.change(coordinator, set_options(&self.schema(), dice)).await?,
-                _ => self.upkeep(dice, coordinator).await?,
+                0 => self.change(&seat.coordinator, set_options(&self.schema(), dice)).await?,
+                _ => self.upkeep(dice, &seat.shard).await?,
             }
         }
         Ok(())
     }
 
     /// A flush or a compaction of some table on one shard.
-    async fn upkeep(&self, dice: &Dice, coordinator: &Coordinator) -> Result<(), Stopped> {
+    async fn upkeep(&self, dice: &Dice, shard: &Shard) -> Result<(), Stopped> {
         let tables = world::tables(&self.schema());
-        let (table, shard) = (dice.pick(&tables), coordinator.shard().local());
+        let table = dice.pick(&tables);
         let (act, done) = match dice.one_in(2) {
             true => ("flush", shard.flush(table.id()).await),
             false => ("compact", shard.compact(table.id()).await),

@@ -11,6 +11,7 @@ use schema::Schema;
 use crate::dice::Dice;
 use crate::life::Life;
 use crate::model::{Unit, View};
+use crate::node::Seat;
 use crate::scenario::{PAGES_MAX, Stopped, TRIES_MAX, wrong};
 use crate::shown::{details, difference};
 use crate::workload::{Imagination, Op};
@@ -18,12 +19,8 @@ use crate::world;
 
 impl Life {
     /// Step 2.
-    pub(crate) async fn client(
-        &self,
-        client: usize,
-        dice: &Dice,
-        coordinator: &Coordinator,
-    ) -> Result<(), Stopped> {
+    pub(crate) async fn client(&self, client: usize, dice: &Dice, seat: &Seat) -> Result<(), Stopped> {
+        let Seat { coordinator, shard } = seat;
         let imagination = Imagination { dice, client, coordinator };
         for _ in 0..self.plan.op_count {
             match imagination.next() {
@@ -32,12 +29,10 @@ impl Life {
                 }
                 Op::Read(command) => self.read(client, coordinator, *command).await?,
                 Op::Flush(table) => {
-                    let shard = coordinator.shard().local();
                     self.note(format_args!("client {client}: flush {table:?} on shard {}", shard.index()));
                     self.unless_harmless("flush", shard.flush(table).await).await?;
                 }
                 Op::Compact(table) => {
-                    let shard = coordinator.shard().local();
                     self.note(format_args!("client {client}: compact {table:?} on shard {}", shard.index()));
                     self.unless_harmless("compact", shard.compact(table).await).await?;
                 }

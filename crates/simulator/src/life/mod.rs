@@ -68,18 +68,18 @@ impl Life {
             let mut clients = tokio::task::JoinSet::new();
             for client in 0..CLIENT_COUNT {
                 let dice = Dice::new(life.run.seed, life.plan.number, round * 100 + client as u64);
-                let coordinator = node.coordinator(dice.below(8));
+                let seat = node.seat(dice.below(8));
                 let life = Rc::clone(&life);
-                clients.spawn_local(async move { life.client(client, &dice, &coordinator).await });
+                clients.spawn_local(async move { life.client(client, &dice, &seat).await });
             }
             let dice = Dice::new(life.run.seed, life.plan.number, 5_000 + round);
-            let (operator, coordinator) = (Rc::clone(&life), node.coordinator(dice.below(8)));
-            clients.spawn_local(async move { operator.operate(&dice, &coordinator).await });
+            let (operator, seat) = (Rc::clone(&life), node.seat(dice.below(8)));
+            clients.spawn_local(async move { operator.operate(&dice, &seat).await });
             while let Some(done) = clients.join_next().await {
                 done.map_err(|error| wrong(format!("a client ended badly: {error}")))??;
             }
             let dice = Dice::new(life.run.seed, life.plan.number, 3_000 + round);
-            life.between_rounds(&dice, &node.coordinator(dice.below(8))).await?;
+            life.between_rounds(&dice, &node.seat(dice.below(8))).await?;
             life.check_all(&node.coordinator(dice.below(8))).await?;
         }
         let stopped = node.stop(life.plan.flush_at_stop).await;
