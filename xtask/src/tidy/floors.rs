@@ -146,6 +146,11 @@ fn refusal(name: &str, dependency: &str) -> Option<String> {
     forbidden.map(|(_, _, reason)| (*reason).to_owned())
 }
 
+/// Is this crate on the floor of that title?
+pub(crate) fn is_on(title: &str, name: &str) -> bool {
+    place(name).is_some_and(|(floor, _)| FLOORS[floor].0 == title)
+}
+
 /// Floor and step of one of our crates.
 fn place(name: &str) -> Option<(usize, usize)> {
     FLOORS.iter().enumerate().find_map(|(floor, (_, steps))| {

@@ -11,6 +11,7 @@ mod docs;
 mod files;
 mod floors;
 mod packages;
+mod sizes;
 mod tree;
 
 use std::fmt;
@@ -53,6 +54,8 @@ const RULES: &[Rule] = &[
     ("packages", packages::check),
     ("code", code::check),
     ("file lengths", files::lengths),
+    ("methods of a type", sizes::methods),
+    ("lines of a crate", sizes::node_crates),
     ("files at the root", files::root),
     ("paths in documents", docs::paths),
     ("width of documents", docs::widths),
