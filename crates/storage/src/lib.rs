@@ -20,6 +20,7 @@ mod import;
 mod layout;
 mod node;
 mod options;
+mod reach;
 mod record;
 mod recovery;
 mod replay;
@@ -38,8 +39,9 @@ pub use import::ImportSummary;
 pub use layout::{Layout, NodeFacts};
 pub use manifest::{StateError, state_file};
 pub use memtable::KEYS_TOGETHER;
-pub use node::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
+pub use node::{Directory, LocalShards, Recovered, RunningShards};
 pub use options::StorageOptions;
+pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
     Outcomes, PointReads, PointReadsSent, Shard, TruncationNote, Unit, VisitStats, Wait, WriteUnderWay,
