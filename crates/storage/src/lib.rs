@@ -13,7 +13,6 @@
 //! ```
 
 mod directories;
-mod errand;
 mod error;
 pub mod hostile;
 mod import;
@@ -26,7 +25,6 @@ mod recovery;
 mod replay;
 mod shard;
 mod snapshots;
-mod visit;
 
 pub use cache::{CacheStats, ChunkLengthStats, ColdReads};
 pub use commitlog::SyncMode;

@@ -10,8 +10,8 @@ use table::TableError;
 
 use super::{LocalShards, RunningShards};
 use crate::StorageError;
-use crate::errand::Message;
 use crate::layout::NodeFacts;
+use crate::reach::errand::Message;
 use crate::reach::{ShardHandle, Shards, live};
 use crate::shard::{Shard, ShardContext, ShardSeed};
 

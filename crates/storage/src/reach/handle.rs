@@ -4,8 +4,8 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::Shards;
+use super::errand::{Fate, Message, Outbox, refused};
 use crate::StorageError;
-use crate::errand::{Fate, Message, Outbox, refused};
 use crate::shard::Shard;
 
 /// A shard's view of its node: itself, and the way to the others. Stays on its thread.

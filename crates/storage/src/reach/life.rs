@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use runtime::{MailboxReceiver, Piece, Residence};
 
-use crate::errand::{ErrandBatch, Message};
+use super::errand::{ErrandBatch, Message};
 use crate::shard::Shard;
 
 /// Messages a shard takes before it lets its other tasks run and sends back results.

@@ -9,8 +9,8 @@ use runtime::{MailboxSender, Residence, TurnFigures};
 use table::Health;
 use types::Token;
 
+use super::errand::{Fate, Message, refused};
 use crate::StorageError;
-use crate::errand::{Fate, Message, refused};
 use crate::shard::Shard;
 
 /// Where to send work to any shard of the node, from anywhere.

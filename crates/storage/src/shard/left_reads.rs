@@ -31,7 +31,7 @@ use super::Shard;
 use super::read::{Lack, Progress, Reading};
 use super::read_memory::RoomToRead;
 use crate::StorageError;
-use crate::errand::{Answer, Reply, end_with_asker};
+use crate::reach::errand::{Answer, Reply, end_with_asker};
 
 /// As many are left at most; who comes then sends an errand, which begins anew.
 const LEFT_READS_MAX: usize = 64;

@@ -17,7 +17,7 @@ use super::read::Reading;
 use super::write::Unsettled;
 use super::{Outcomes, Shard, Unit, Wait};
 use crate::StorageError;
-use crate::errand::Answer;
+use crate::reach::errand::Answer;
 use read::{LivePage, ReadCommand, ReadPage};
 
 /// How far a visitor's read has come.

@@ -1,4 +1,4 @@
-//! How a shard does something on another one: by a visit if that one sleeps, by an errand if not.
+//! Reads and writes on the shard that owns what they ask for: by a visit if that one sleeps, by an errand if not.
 //!
 //! A visit costs one compare-and-swap; an errand costs two wake-ups, shared with all that goes the
 //! same way in the same turn. What the visitor changes there is what the shard itself would have
