@@ -30,9 +30,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use commitlog::LogPosition;
-use rows::{ClusteringComparator, Mutation, PartitionHeader, PartitionKey, RingPlace, Unfiltered};
+use rows::{
+    ClusteringComparator, EncodingStats, EncodingStatsCollector, Mutation, PartitionHeader, PartitionKey,
+    RingPlace, Unfiltered,
+};
 use schema::Table;
-use sstable::{EncodingStats, EncodingStatsCollector};
 use types::Token;
 
 use ahead::Ahead;

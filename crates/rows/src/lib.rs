@@ -21,6 +21,7 @@ mod cell_merge;
 mod clustering;
 mod cursor;
 mod deletion;
+mod encoding_stats;
 mod key;
 mod live;
 mod liveness;
@@ -43,6 +44,7 @@ pub use clustering::{
 };
 pub use cursor::{Step, UnfilteredCursor};
 pub use deletion::{DeletionTime, NO_DELETION_TIME};
+pub use encoding_stats::{EncodingStats, EncodingStatsCollector};
 pub use key::PartitionKey;
 pub use live::{LiveRows, purge_row};
 pub use liveness::Liveness;

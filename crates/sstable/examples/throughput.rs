@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{
-    CellRef, ClusteringBuilder, DeletionTime, Liveness, PartitionHeader, PartitionKey, RingRange, RowBuilder,
-    Slice, Slices, Step, Unfiltered, UnfilteredCursor,
+    CellRef, ClusteringBuilder, DeletionTime, EncodingStats, Liveness, PartitionHeader, PartitionKey,
+    RingRange, RowBuilder, Slice, Slices, Step, Unfiltered, UnfilteredCursor,
 };
 use runtime::{Disk, OsDisk};
 use schema::{ClusteringOrder, ColumnKind, Table, TableBuilder, TableId};
 use sstable::{
-    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, EncodingStats, FileNeed, KeyHash, SstableError,
-    TableFile, TableWriter, WriterOptions, id_from_text,
+    Chunk, ChunkId, ChunkSource, Descriptor, DirectChunks, FileNeed, KeyHash, SstableError, TableFile,
+    TableWriter, WriterOptions, id_from_text,
 };
 use types::CqlType;
 use uuid::Uuid;

@@ -44,7 +44,7 @@ pub use filter::{Filter, FilterCounts};
 pub use fit::check_fits;
 pub use inspect::table_of_header;
 pub use large_row::{FileNeed, LargeRow, ReadRow, RowReader};
-pub use options::{EncodingStats, EncodingStatsCollector, WriterOptions};
+pub use options::WriterOptions;
 pub use search::{PartitionSearch, SearchKey};
 pub use single_row::{ForCursor, SingleRowFound, SingleRowPartition};
 pub use statistics::{StatisticsChange, change_statistics};

@@ -247,7 +247,7 @@ impl World {
         let class =
             ["LZ4Compressor", "SnappyCompressor", "ZstdCompressor", "DeflateCompressor", "NoopCompressor"];
         let class = class.get(self.below(7) as usize).map(|class| (*class).to_owned());
-        let mut collector = crate::EncodingStatsCollector::new();
+        let mut collector = rows::EncodingStatsCollector::new();
         let options = WriterOptions {
             compression: CompressionOptions {
                 class,
@@ -256,7 +256,7 @@ impl World {
             },
             row_index_block_bytes: if self.chance(2) { 200 } else { 4096 },
             encoding_stats: match self.chance(3) {
-                true => crate::EncodingStats::NONE,
+                true => rows::EncodingStats::NONE,
                 false => {
                     models.iter().flat_map(|model| &model.rows).for_each(|row| collector.row(row));
                     collector.stats()

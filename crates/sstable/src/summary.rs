@@ -1,9 +1,8 @@
 //! What is known of a table file without reading its rows.
 
-use rows::{PartitionKey, Slice};
+use rows::{EncodingStats, PartitionKey, Slice};
 use uuid::Uuid;
 
-use crate::EncodingStats;
 use crate::statistics::{EstimatedHistogram, Statistics, TombstoneHistogram};
 
 /// What is known of a table file without reading its rows.

@@ -34,6 +34,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
 /// Lower crates that a crate must not know all the same, and why.
 const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
     (&["types", "schema", "rows", "ring", "read"], &["runtime"], "values are pure: no files, no clocks"),
+    (&["memtable"], &["trie", "components", "sstable"], "a memtable knows no files"),
     (&["cql", "protocol"], &["runtime"], "languages are pure: bytes to trees"),
     (
         &["cql", "protocol"],
@@ -182,6 +183,7 @@ mod tests {
     #[test]
     fn some_lower_crates_are_forbidden_all_the_same() {
         check_edge("types", "runtime", false);
+        check_edge("memtable", "sstable", false);
         check_edge("cql", "storage", false);
         check_edge("query", "protocol", false);
         check_edge("rows", "tokio", false);

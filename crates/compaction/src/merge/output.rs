@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rows::{PartitionHeader, PartitionKey, Unfiltered};
-use sstable::{Descriptor, EncodingStats, TableFile, TableWriter, WriterOptions, delete_table_file};
+use rows::{EncodingStats, PartitionHeader, PartitionKey, Unfiltered};
+use sstable::{Descriptor, TableFile, TableWriter, WriterOptions, delete_table_file};
 use types::Token;
 
 use super::MergeJob;

@@ -15,7 +15,7 @@ use stdx::vint;
 
 use super::clustering::{marker_sides, read_components};
 use super::layout::{Columns, FileColumn, Layout};
-use super::{ParseError, flags, read_value};
+use super::{ParseError, RelativeTimes, flags, read_value};
 
 /// Reads rows and markers.
 #[derive(Debug, Default)]

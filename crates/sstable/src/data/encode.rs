@@ -4,13 +4,12 @@
 //! written into a buffer of its own run; the runs are put in order at the end. All buffers are
 //! kept from row to row.
 
-use rows::{CellRef, ColumnData, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row};
+use rows::{CellRef, ColumnData, DeletionTime, EncodingStats, Liveness, Marker, NO_DELETION_TIME, Row};
 use stdx::vint;
 
 use super::clustering::{marker_kind, write_components};
 use super::layout::{Columns, Layout};
-use super::{flags, write_value};
-use crate::EncodingStats;
+use super::{RelativeTimes, flags, write_value};
 
 /// Hears of what is written: statistics do.
 pub(crate) trait RowObserver {

@@ -6,11 +6,9 @@
 
 use std::sync::Arc;
 
-use rows::{CellRef, ClusteringComparator};
+use rows::{CellRef, ClusteringComparator, EncodingStats};
 use schema::{Column, ColumnId, Table};
 use types::CqlType;
-
-use crate::EncodingStats;
 
 /// Columns and clustering of one file.
 #[derive(Clone, Debug)]

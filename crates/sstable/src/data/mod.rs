@@ -11,7 +11,7 @@
 //!   multi-cell column: [deletion, when any column of the row has one] | vint count | cells
 //! ```
 //!
-//! Times are differences to the least of the file ([`crate::EncodingStats`]).
+//! Times are differences to the least of the file ([`rows::EncodingStats`]).
 
 mod clustering;
 mod decode;
@@ -26,7 +26,8 @@ pub(crate) use encode::{Encoder, RowObserver, Unobserved};
 pub(crate) use layout::{Columns, FileColumn, Layout, fixed_bytes, in_file_order};
 pub(crate) use pass::pass_rows;
 pub(crate) use times::{
-    DELETION_BYTES, read_deletion_of, read_partition_head, read_whole_deletion, write_whole_deletion,
+    DELETION_BYTES, RelativeTimes, read_deletion_of, read_partition_head, read_whole_deletion,
+    write_whole_deletion,
 };
 
 use stdx::cursor::Cursor;

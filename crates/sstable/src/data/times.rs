@@ -4,44 +4,56 @@
 //! bytes and comes back all the same. Deletion times and TTLs are 32 bits, and their differences
 //! are written as Java writes an `int`: with the sign drawn into the upper half.
 
-use rows::DeletionTime;
+use rows::{DeletionTime, EncodingStats};
 use stdx::cursor::{Cursor, EndOfInput};
 use stdx::vint;
 
 use super::ParseError;
-use crate::{EncodingStats, Version};
+use crate::Version;
 
-impl EncodingStats {
-    pub(crate) fn write_timestamp(&self, timestamp: i64, out: &mut Vec<u8>) {
+/// Times as their differences to the least ones of a file.
+pub(crate) trait RelativeTimes {
+    fn write_timestamp(&self, timestamp: i64, out: &mut Vec<u8>);
+    fn read_timestamp(&self, input: &mut Cursor<'_>) -> Result<i64, EndOfInput>;
+    fn write_local_deletion_time(&self, seconds: u32, out: &mut Vec<u8>);
+    fn read_local_deletion_time(&self, input: &mut Cursor<'_>) -> Result<u32, EndOfInput>;
+    fn write_ttl(&self, ttl: u32, out: &mut Vec<u8>);
+    fn read_ttl(&self, input: &mut Cursor<'_>) -> Result<u32, EndOfInput>;
+    fn write_deletion(&self, deletion: DeletionTime, out: &mut Vec<u8>);
+    fn read_deletion(&self, input: &mut Cursor<'_>) -> Result<DeletionTime, EndOfInput>;
+}
+
+impl RelativeTimes for EncodingStats {
+    fn write_timestamp(&self, timestamp: i64, out: &mut Vec<u8>) {
         vint::write_unsigned(timestamp.wrapping_sub(self.min_timestamp) as u64, out);
     }
 
-    pub(crate) fn read_timestamp(&self, input: &mut Cursor<'_>) -> Result<i64, EndOfInput> {
+    fn read_timestamp(&self, input: &mut Cursor<'_>) -> Result<i64, EndOfInput> {
         Ok((input.vint()? as i64).wrapping_add(self.min_timestamp))
     }
 
-    pub(crate) fn write_local_deletion_time(&self, seconds: u32, out: &mut Vec<u8>) {
+    fn write_local_deletion_time(&self, seconds: u32, out: &mut Vec<u8>) {
         write_difference(seconds, self.min_local_deletion_time, out);
     }
 
-    pub(crate) fn read_local_deletion_time(&self, input: &mut Cursor<'_>) -> Result<u32, EndOfInput> {
+    fn read_local_deletion_time(&self, input: &mut Cursor<'_>) -> Result<u32, EndOfInput> {
         Ok((input.vint()? as u32).wrapping_add(self.min_local_deletion_time))
     }
 
-    pub(crate) fn write_ttl(&self, ttl: u32, out: &mut Vec<u8>) {
+    fn write_ttl(&self, ttl: u32, out: &mut Vec<u8>) {
         write_difference(ttl, self.min_ttl, out);
     }
 
-    pub(crate) fn read_ttl(&self, input: &mut Cursor<'_>) -> Result<u32, EndOfInput> {
+    fn read_ttl(&self, input: &mut Cursor<'_>) -> Result<u32, EndOfInput> {
         Ok((input.vint()? as u32).wrapping_add(self.min_ttl))
     }
 
-    pub(crate) fn write_deletion(&self, deletion: DeletionTime, out: &mut Vec<u8>) {
+    fn write_deletion(&self, deletion: DeletionTime, out: &mut Vec<u8>) {
         self.write_timestamp(deletion.timestamp, out);
         self.write_local_deletion_time(deletion.local_deletion_time, out);
     }
 
-    pub(crate) fn read_deletion(&self, input: &mut Cursor<'_>) -> Result<DeletionTime, EndOfInput> {
+    fn read_deletion(&self, input: &mut Cursor<'_>) -> Result<DeletionTime, EndOfInput> {
         let timestamp = self.read_timestamp(input)?;
         let local_deletion_time = self.read_local_deletion_time(input)?;
         Ok(normal(DeletionTime { timestamp, local_deletion_time }))

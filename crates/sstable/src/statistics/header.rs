@@ -11,14 +11,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rows::ClusteringComparator;
+use rows::{ClusteringComparator, EncodingStats};
 use schema::{Column, Table};
 use stdx::cursor::{Cursor, EndOfInput};
 use stdx::vint;
 use types::CqlType;
 
-use crate::data::{Columns, FileColumn, Layout, fixed_bytes, in_file_order};
-use crate::{EncodingStats, SstableError};
+use crate::SstableError;
+use crate::data::{Columns, FileColumn, Layout, RelativeTimes, fixed_bytes, in_file_order};
 
 /// The header as it is in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
