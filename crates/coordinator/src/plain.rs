@@ -17,7 +17,7 @@ use rows::{Mutation, PartitionKey, RowInPlace};
 use schema::Table;
 use smallvec::SmallVec;
 use stdx::index_set::IndexSet;
-use storage::{KEYS_TOGETHER, Outcomes, PointReads, PointReadsSent};
+use storage::{KEYS_TOGETHER, Lookups, LookupsSent, Outcomes};
 
 use crate::admission::Admitted;
 use crate::owners::{Batches, batches};
@@ -136,8 +136,8 @@ impl Coordinator {
             let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> =
                 batch.iter().map(|index| &reads[*index].key).collect();
             let (keys, view): (&[&PartitionKey], &Q::View) = (&keys, query.view());
-            let asked = PointReads { table: query.table(), keys, now };
-            let is_asked = self.shards_for(*admitted).point_reads(*owner, asked, |index, row| {
+            let asked = Lookups { table: query.table(), keys, now };
+            let is_asked = self.shards_for(*admitted).look_up(*owner, asked, |index, row| {
                 let shown = show(batch[index], ShownRow { key: &keys[index].bytes, row, view });
                 is_stopped |= shown.is_break();
                 shown
@@ -169,11 +169,11 @@ impl Coordinator {
         let (owner, admitted) = (*owner, *admitted);
         let (view, table) = (Arc::clone(query.view()), Arc::clone(query.table()));
         let keys = reads.into_iter().map(|read| read.key).collect();
-        let asked = PointReadsSent { table, keys, now: self.now_seconds() };
+        let asked = LookupsSent { table, keys, now: self.now_seconds() };
         let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {
             show(seen, index, ShownRow { key: &key.bytes, row, view: &view })
         };
-        Ok(self.shards_for(admitted).send_point_reads(owner, asked, seen, show).await?)
+        Ok(self.shards_for(admitted).send_lookups(owner, asked, seen, show).await?)
     }
 
     /// Writes rows, each durable in the sense of the sync mode: gives those that are written. Of the others nothing

@@ -42,8 +42,7 @@ pub use options::StorageOptions;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
-    Outcomes, PointReads, PointReadsSent, Shard, TruncationNote, Unit, VisitStats, Wait, WriteUnderWay,
-    quarantined,
+    Lookups, LookupsSent, Outcomes, Shard, TruncationNote, Unit, VisitStats, Wait, WriteUnderWay, quarantined,
 };
 pub use snapshots::check_snapshot_name;
 pub use table::{

@@ -74,7 +74,7 @@ pub(super) const AREAS: [Area; 5] = [
             "crates/sstable/src/search.rs",
             "crates/sstable/src/single_row.rs",
             "crates/table/src/lookup.rs",
-            "crates/storage/src/shard/point.rs",
+            "crates/storage/src/shard/lookups.rs",
             "crates/coordinator/src/plain.rs",
         ],
         stages: &[OWN, STORAGE, Stage { packages: &["query"], seconds_max: 300 }, SIMULATOR],

@@ -12,7 +12,7 @@ use runtime::Plant;
 use stdx::index_set::IndexSet;
 
 use crate::shard::{VisitingRead, VisitingWrite};
-use crate::{Outcomes, PointReads, PointReadsSent, Shard, ShardHandle, StorageError, Unit, Wait};
+use crate::{Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
@@ -44,28 +44,28 @@ impl ShardHandle {
 
     /// Shows rows that the owner has in memory, each by the index of its key: the live one, or that there is
     /// none; until it is told to stop. Those that are not shown are for [`ShardHandle::read`]. `false` when the owner
-    /// is awake: nothing was asked, and [`ShardHandle::send_point_reads`] does.
-    pub fn point_reads(
+    /// is awake: nothing was asked, and [`ShardHandle::send_lookups`] does.
+    pub fn look_up(
         &self,
         owner: usize,
-        reads: PointReads<'_>,
+        lookups: Lookups<'_>,
         show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()> + Send,
     ) -> bool {
         if owner == self.local().index() {
-            self.local().point_reads(reads, show);
+            self.local().look_up(lookups, show);
             return true;
         }
-        self.visit(owner, |shard| shard.visiting_point_reads(reads, show)).is_some()
+        self.visit(owner, |shard| shard.visiting_look_up(lookups, show)).is_some()
     }
 
-    /// As [`ShardHandle::point_reads`] on the owner's own thread, where `show` puts what it sees into `seen`.
+    /// As [`ShardHandle::look_up`] on the owner's own thread, where `show` puts what it sees into `seen`.
     ///
     /// # Errors
     /// `ShardBusy` or `ShardGone`.
-    pub async fn send_point_reads<T, Show>(
+    pub async fn send_lookups<T, Show>(
         &self,
         owner: usize,
-        reads: PointReadsSent,
+        lookups: LookupsSent,
         mut seen: T,
         mut show: Show,
     ) -> Result<T, StorageError>
@@ -74,7 +74,7 @@ impl ShardHandle {
         Show: FnMut(&mut T, usize, &PartitionKey, Option<RowInPlace<'_>>) -> ControlFlow<()> + Send + 'static,
     {
         let read = move |shard: Rc<Shard>| async move {
-            reads.read(&shard, |index, row| show(&mut seen, index, &reads.keys[index], row));
+            lookups.look_up(&shard, |index, row| show(&mut seen, index, &lookups.keys[index], row));
             seen
         };
         self.ask(owner, read).await
@@ -144,7 +144,7 @@ impl ShardHandle {
         let owner = if is_led_astray { (owner + 1) % count } else { owner };
         // SAFETY: the `visiting_` functions of `Shard`, which are all that `act` calls, poll no future, spawn no task
         // and put nothing into thread locals; a read that they leave stays with the shard. Of what they read,
-        // `visiting_point_reads` shows its caller rows, all of whose parts are `Send`.
+        // `visiting_look_up` shows its caller rows, all of whose parts are `Send`.
         unsafe { self.shards().home(owner).visit(act) }
     }
 }

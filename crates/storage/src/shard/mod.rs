@@ -19,7 +19,7 @@
 //! | how much memory may reads work in? what does one of them tell? | `read_memory.rs`, `read_trace.rs` |
 //! | where may a partition live? | `sources.rs` |
 //! | who does what is long of a large row? | `large_rows.rs` |
-//! | how are those shown that are in memory? | `point.rs` |
+//! | how are rows looked up by their keys, and shown if they are in memory? | `lookups.rs` |
 //! | how do chunks come from the disk? | `fetch.rs` |
 //! | how do they come before anybody asks? | `prefetch.rs` |
 //! | what happens as time goes by? | `housekeeping.rs` |
@@ -35,7 +35,7 @@ mod housekeeping;
 pub(crate) mod imports;
 mod large_rows;
 mod left_reads;
-mod point;
+mod lookups;
 mod prefetch;
 mod quarantined;
 mod read;
@@ -76,7 +76,7 @@ use crate::{Layout, StorageError, StorageOptions};
 use prefetch::Prefetcher;
 pub(crate) use visit::{VisitingRead, VisitingWrite};
 
-pub use point::{PointReads, PointReadsSent};
+pub use lookups::{Lookups, LookupsSent};
 pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
 pub use visit::VisitStats;

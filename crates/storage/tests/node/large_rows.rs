@@ -15,7 +15,7 @@ use rows::{
 };
 use runtime::MemoryDisk;
 use schema::{ColumnId, Table};
-use storage::{PointReads, StorageOptions};
+use storage::{Lookups, StorageOptions};
 use tokio::time::Instant;
 
 use crate::given::*;
@@ -203,9 +203,9 @@ fn large_rows_are_not_put_together_at_once() {
     run(async {
         let mut story = Story::of("alone").await;
         let read_at_once = |story: &Story, pk| {
-            let reads = PointReads { table: &story.table, keys: &[&key(pk)], now: SECONDS };
+            let lookups = Lookups { table: &story.table, keys: &[&key(pk)], now: SECONDS };
             let mut shown_count = 0;
-            story.node.shards.handles()[0].point_reads(0, reads, |_, _| {
+            story.node.shards.handles()[0].look_up(0, lookups, |_, _| {
                 shown_count += 1;
                 ControlFlow::Continue(())
             });

@@ -7,7 +7,7 @@ use read::ReadTarget;
 use rows::{ColumnData, PartitionKey};
 use runtime::MemoryDisk;
 use schema::{ColumnKind, TableBuilder, TableId};
-use storage::{PointReads, StorageError, TableError};
+use storage::{Lookups, StorageError, TableError};
 use types::CqlType;
 use uuid::Uuid;
 
@@ -33,8 +33,8 @@ fn told_count(node: &Node) -> usize {
 
 fn told_count_of(node: &Node, key: PartitionKey) -> usize {
     let (table, mut count) = (lone(), 0);
-    let reads = PointReads { table: &table, keys: &[&key], now: 1_704_067_300 };
-    node.shards.handles()[0].point_reads(0, reads, |_, _| {
+    let lookups = Lookups { table: &table, keys: &[&key], now: 1_704_067_300 };
+    node.shards.handles()[0].look_up(0, lookups, |_, _| {
         count += 1;
         ControlFlow::Continue(())
     });

@@ -10,7 +10,7 @@ use rows::{
 };
 use runtime::MemoryDisk;
 use schema::{ColumnKind, Table, TableBuilder};
-use storage::{PointReads, ShardHandle, StorageError, TableError};
+use storage::{Lookups, ShardHandle, StorageError, TableError};
 use types::CqlType;
 
 use crate::given::*;
@@ -70,8 +70,8 @@ fn a_read_of_another_shards_key_is_no_answer() {
 fn a_plain_read_of_another_shards_key_is_no_answer() {
     run(read_astray(&lone(), async |astray, command| {
         let ReadTarget::Keys(keys) = &command.target else { unreachable!("it reads a key") };
-        let reads = PointReads { table: &command.table, keys: &[&keys[0]], now: 0 };
-        astray.point_reads(0, reads, |_, _| ControlFlow::Continue(()));
+        let lookups = Lookups { table: &command.table, keys: &[&keys[0]], now: 0 };
+        astray.look_up(0, lookups, |_, _| ControlFlow::Continue(()));
     }));
 }
 

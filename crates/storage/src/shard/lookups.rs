@@ -16,9 +16,9 @@ use smallvec::SmallVec;
 
 use super::Shard;
 
-/// Reads of the only rows that partitions can have.
+/// Lookups of the only rows that partitions can have.
 #[derive(Clone, Copy, Debug)]
-pub struct PointReads<'a> {
+pub struct Lookups<'a> {
     /// The table as the statement saw it, without clustering columns.
     pub table: &'a Arc<Table>,
     /// Whose rows: up to [`crate::KEYS_TOGETHER`] keys of one shard.
@@ -29,46 +29,46 @@ pub struct PointReads<'a> {
 
 /// The same, to be sent to the shard that owns the keys.
 #[derive(Clone, Debug)]
-pub struct PointReadsSent {
-    /// As [`PointReads::table`].
+pub struct LookupsSent {
+    /// As [`Lookups::table`].
     pub table: Arc<Table>,
-    /// As [`PointReads::keys`].
+    /// As [`Lookups::keys`].
     pub keys: Vec<PartitionKey>,
-    /// As [`PointReads::now`].
+    /// As [`Lookups::now`].
     pub now: u32,
 }
 
-impl PointReadsSent {
-    /// [`Shard::point_reads`] of them, on the shard that they were sent to.
-    pub(crate) fn read(
+impl LookupsSent {
+    /// [`Shard::look_up`] of them, on the shard that they were sent to.
+    pub(crate) fn look_up(
         &self,
         shard: &Shard,
         show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) {
         let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = self.keys.iter().collect();
-        shard.point_reads(PointReads { table: &self.table, keys: &keys, now: self.now }, show);
+        shard.look_up(Lookups { table: &self.table, keys: &keys, now: self.now }, show);
     }
 }
 
 impl Shard {
     /// Shows the live row of each partition, by the index of its key, or that there is none, until it is
     /// told to stop; those of which that can not be told at once are passed over. How many were shown?
-    pub(crate) fn point_reads(
+    pub(crate) fn look_up(
         &self,
-        reads: PointReads<'_>,
+        lookups: Lookups<'_>,
         mut show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) -> u64 {
-        assert!(reads.table.clustering_types().is_empty(), "a partition has one row");
-        reads.keys.iter().for_each(|key| self.shared.hold_to_owned(key));
-        if !reads.table.dropped_columns().is_empty() {
+        assert!(lookups.table.clustering_types().is_empty(), "a partition has one row");
+        lookups.keys.iter().for_each(|key| self.shared.hold_to_owned(key));
+        if !lookups.table.dropped_columns().is_empty() {
             return 0;
         }
-        let Ok(store) = self.readable_table(reads.table.id()) else { return 0 };
+        let Ok(store) = self.readable_table(lookups.table.id()) else { return 0 };
         let clock = &*self.shared.runtime.clock;
-        let sample = store.metrics().begin_reads(reads.keys.len(), clock);
+        let sample = store.metrics().begin_reads(lookups.keys.len(), clock);
         let now = clock.elapsed_roughly();
         let mut shown_count = 0;
-        store.look_up(&self.shared.cache, reads.keys, |index, found| {
+        store.look_up(&self.shared.cache, lookups.keys, |index, found| {
             let (mut tombstone_count, mut values) = (0, ValuesInPlace::new());
             let merged;
             let row = match found.in_place(&mut values) {
@@ -78,12 +78,12 @@ impl Shard {
                     // Large ones are for another thread.
                     let versions = found.into_versions().filter(|versions| !versions.has_large());
                     let Some(versions) = versions else { return ControlFlow::Continue(()) };
-                    let live = live_rows(reads.now, reads.table);
+                    let live = live_rows(lookups.now, lookups.table);
                     merged = store.merge(versions).and_then(|row| live.filter(row, &mut tombstone_count));
                     merged.as_ref().map(RowInPlace::Encoded)
                 }
             };
-            if self.options.tombstones.are_passed(tombstone_count, reads.table) {
+            if self.options.tombstones.are_passed(tombstone_count, lookups.table) {
                 return ControlFlow::Continue(());
             }
             store.metrics().note_slice(now, u64::from(row.is_some()), tombstone_count);
@@ -94,13 +94,13 @@ impl Shard {
         shown_count
     }
 
-    /// [`Shard::point_reads`] for a visitor.
-    pub(crate) fn visiting_point_reads(
+    /// [`Shard::look_up`] for a visitor.
+    pub(crate) fn visiting_look_up(
         &self,
-        reads: PointReads<'_>,
+        lookups: Lookups<'_>,
         show: impl FnMut(usize, Option<RowInPlace<'_>>) -> ControlFlow<()>,
     ) {
-        let shown_count = self.point_reads(reads, show);
+        let shown_count = self.look_up(lookups, show);
         self.visits.add(shown_count);
     }
 }
