@@ -1,9 +1,9 @@
 //! `load drive`: a closed loop, so many requests in flight on each connection.
 //!
 //! Words: `port`, `statement=read`, `rows=100000`, `keyspace=limits`, `connections=4`, `window=64`, `threads=1`,
-//! `seconds=10`, `warmup=2`, `requests=` (so many, then it ends, before its time), `server=PID` (whose CPU time is taken), `answers=read|left` (left: nothing is read, so
-//! each connection sends its window and then only holds what the server owes it). What happens in the warm-up is
-//! not counted.
+//! `seconds=10`, `warmup=2`, `requests=` (so many, then it ends, before its time), `server=PID` (whose CPU time is
+//! taken), `answers=read|left` (left: nothing is read, so each connection sends its window and then only holds what the
+//! server owes it). What happens in the warm-up is not counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
