@@ -14,12 +14,12 @@ mod cursor;
 mod data;
 mod file_chunks;
 mod filter;
+mod finder;
 mod fit;
 #[doc(hidden)]
 pub mod hostile;
 mod inspect;
 mod large_row;
-mod lookup;
 mod options;
 mod partition_index;
 mod row_index;

@@ -82,7 +82,7 @@ impl TableFile {
     /// Looks for a partition in what is always in memory. Does not ask the filter: see
     /// [`TableFile::may_contain`].
     pub fn begin_search(&self, key: &SearchKey<'_>) -> PartitionSearch {
-        self.lookup().begin(&key.path, key.hash)
+        self.finder().begin(&key.path, key.hash)
     }
 
     /// The chunk that the search goes on in, and where in it.
@@ -120,6 +120,6 @@ impl TableFile {
 
     /// Goes on in a page of the index, the one that was wanted.
     pub fn go_on(&self, search: PartitionSearch, key: &SearchKey<'_>, page: &Chunk) -> PartitionSearch {
-        self.lookup().go_on(search, &key.path, key.hash, page.as_slice())
+        self.finder().go_on(search, &key.path, key.hash, page.as_slice())
     }
 }

@@ -12,7 +12,7 @@ use crate::big::Summary;
 use crate::bloom::KeyHash;
 use crate::cursor::{FileCursor, SingleRowScan};
 use crate::data::Layout;
-use crate::lookup::{Contents, Lookup};
+use crate::finder::{Contents, Finder};
 use crate::statistics::Statistics;
 use crate::{
     Chunk, ChunkId, ChunkSource, Component, Descriptor, FileChunks, Filter, KeptChunks, PartitionSearch,
@@ -34,7 +34,7 @@ pub struct TableFile {
     layout: Layout,
     mean_partition_bytes: u64,
     chunks: FileChunks,
-    lookup: Lookup,
+    finder: Finder,
     /// Of a file just written, until somebody takes it.
     kept: Mutex<KeptChunks>,
 }
@@ -58,7 +58,7 @@ impl TableFile {
         let statistics = Statistics::from_bytes(&statistics_path, version, &statistics)?;
         let layout = statistics.header.layout(table, &statistics_path)?;
         let chunks = FileChunks::open(&components)?;
-        let (lookup, contents) = Lookup::open(&components, &chunks, &statistics)?;
+        let (finder, contents) = Finder::open(&components, &chunks, &statistics)?;
         let Contents { keys, partition_count } = contents;
         let data = chunks.data();
         let bytes = (data.uncompressed_bytes(), data.file_bytes(), components.disk_bytes()?);
@@ -72,7 +72,7 @@ impl TableFile {
             layout,
             mean_partition_bytes,
             chunks,
-            lookup,
+            finder,
             kept: Mutex::default(),
         }))
     }
@@ -130,7 +130,7 @@ impl TableFile {
     /// Has the processor fetch what [`TableFile::may_contain`] will look at.
     pub fn fetch_filter(&self, key: &PartitionKey, hash: KeyHash) {
         if self.spans(key) {
-            self.lookup.filter().fetch(hash);
+            self.finder.filter().fetch(hash);
         }
     }
 
@@ -142,13 +142,13 @@ impl TableFile {
     /// May the partition be in it? Asks key range and filter; no means no.
     /// `hash` is the key's, made once for all files that are asked.
     pub fn may_contain(&self, key: &PartitionKey, hash: KeyHash) -> bool {
-        self.spans(key) && self.lookup.filter().may_contain(hash)
+        self.spans(key) && self.finder.filter().may_contain(hash)
     }
 
     /// Its filter, and how that was right.
     #[inline]
     pub fn filter(&self) -> &Filter {
-        self.lookup.filter()
+        self.finder.filter()
     }
 
     /// Its chunks, on the disk.
@@ -159,18 +159,18 @@ impl TableFile {
 
     /// What is held of it to find partitions.
     #[inline]
-    pub(crate) fn lookup(&self) -> &Lookup {
-        &self.lookup
+    pub(crate) fn finder(&self) -> &Finder {
+        &self.finder
     }
 
     /// Bytes of memory that the samples of an index take; only files of the format big have one.
     pub fn index_summary_bytes(&self) -> u64 {
-        self.lookup.summary().map_or(0, Summary::memory_bytes)
+        self.finder.summary().map_or(0, Summary::memory_bytes)
     }
 
     /// Bytes of memory that its filter, offsets, checksums and the upper levels of its index take.
     pub fn memory_bytes(&self) -> u64 {
-        self.lookup.memory_bytes() + self.chunks.memory_bytes()
+        self.finder.memory_bytes() + self.chunks.memory_bytes()
     }
 
     /// Reads slices of one partition, `reversed` or not inside it. A partition that is not there
@@ -239,7 +239,7 @@ impl TableFile {
     /// How many chunks a component has, from the first on, that are not always in memory; none of one that
     /// is not read by chunks.
     pub fn chunk_count(&self, component: Component) -> u32 {
-        self.lookup.unpinned_count(component, self.chunks.count(component))
+        self.finder.unpinned_count(component, self.chunks.count(component))
     }
 
     pub(crate) fn layout(&self) -> &Layout {

@@ -70,7 +70,7 @@ pub(super) const AREAS: [Area; 5] = [
     Area {
         name: "lookup",
         files: &[
-            "crates/sstable/src/lookup.rs",
+            "crates/sstable/src/finder.rs",
             "crates/sstable/src/search.rs",
             "crates/sstable/src/single_row.rs",
             "crates/table/src/lookup.rs",

@@ -172,11 +172,11 @@ fn summary_is_made_anew_when_it_is_missing_or_makes_no_sense() {
     for version in [Version::Nb, Version::Oa] {
         let (memory, descriptor) = copy("many", version);
         let whole = verify(&memory, &descriptor).expect("sound");
-        let kept = whole.lookup().summary().expect("one").clone();
+        let kept = whole.finder().summary().expect("one").clone();
         let path = descriptor.path(Component::Summary);
         memory.flip_bits(&path, 30, 0xff).expect("flips");
         let again = verify(&memory, &descriptor).expect("made anew");
-        assert_eq!(again.lookup().summary().expect("one"), &kept);
+        assert_eq!(again.finder().summary().expect("one"), &kept);
     }
 }
 

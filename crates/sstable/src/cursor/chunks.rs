@@ -262,7 +262,7 @@ impl<S: ChunkSource> Chunks<S> {
         if window.current.as_ref().is_some_and(|(current, _)| *current == index) {
             return Ok(());
         }
-        if let Some(pinned) = self.file.lookup().pinned_page(component, index).cloned() {
+        if let Some(pinned) = self.file.finder().pinned_page(component, index).cloned() {
             self.window(component).current = Some((index, pinned));
             return Ok(());
         }

@@ -271,16 +271,16 @@ impl<S: ChunkSource> FileCursor<S> {
                 if *key < summary.first_key || *key > summary.last_key {
                     return Ok(State::End);
                 }
-                if file.lookup().root().is_none() {
+                if file.finder().root().is_none() {
                     let entry = first_entry(&file, &RingPlace::AfterKey(key.clone()));
                     return Ok(entry.map_or(State::End, State::Seek));
                 }
                 *path = form_of(key);
-                Ok(State::Search(file.lookup().begin(path, *hash)))
+                Ok(State::Search(file.finder().begin(path, *hash)))
             }
             Which::Range { range, locator, .. } => match locator {
                 Locator::Unstarted => {
-                    let Some(root) = file.lookup().root() else {
+                    let Some(root) = file.finder().root() else {
                         let first = first_entry(&file, &range.start).map(Locator::Entry);
                         *locator = first.unwrap_or(Locator::Next(u64::MAX));
                         return Ok(State::Locate);
@@ -340,7 +340,7 @@ impl<S: ChunkSource> FileCursor<S> {
         let file = Arc::clone(self.chunks.file());
         let within = place % PAGE_BYTES as u64;
         let page = self.chunks.bytes(Component::Partitions, place - within, within as usize + 1)?;
-        Ok(State::Search(file.lookup().go_on(search, path, hash, page)))
+        Ok(State::Search(file.finder().go_on(search, path, hash, page)))
     }
 
     /// Reads the entry in Rows, if that is where the index points.
@@ -524,7 +524,7 @@ impl<S: ChunkSource> UnfilteredCursor for FileCursor<S> {
 
 /// The entry of Index to begin at when looking for what is behind a place.
 fn first_entry(file: &TableFile, place: &RingPlace) -> Option<EntryPlace> {
-    let (_, position) = file.lookup().summary()?.floor(place);
+    let (_, position) = file.finder().summary()?.floor(place);
     Some(EntryPlace { position, is_sampled: true })
 }
 
@@ -538,7 +538,7 @@ fn read_at<S: ChunkSource>(chunks: &mut Chunks<S>, entry: EntryPlace) -> Attempt
         Ok((key, entry.data_position, entry.head_bytes, entry.block_bytes))
     })?;
     let is_named = |summary: &Summary| summary.floor(&RingPlace::AfterKey(key.clone())) == (&key, position);
-    if is_sampled && !file.lookup().summary().is_some_and(is_named) {
+    if is_sampled && !file.finder().summary().is_some_and(is_named) {
         return Err(file.damaged(Component::Summary, 0, "a key is not where the summary says").into());
     }
     let blocks = position.saturating_add(head_bytes);

@@ -14,7 +14,7 @@ use crate::{Chunk, PartitionSearch, SstableError};
 
 /// What is held in memory to find partitions.
 #[derive(Debug)]
-pub(crate) struct Lookup {
+pub(crate) struct Finder {
     filter: Filter,
     index: Index,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Contents {
     pub(crate) partition_count: u64,
 }
 
-impl Lookup {
+impl Finder {
     pub(crate) fn open(
         components: &ComponentSet,
         chunks: &FileChunks,
@@ -54,7 +54,7 @@ impl Lookup {
             let pinned = file.upper_levels(footer.keys_offset)?;
             (Index::Trie { root: footer.root, pinned }, Contents { keys, partition_count: footer.key_count })
         };
-        Ok((Lookup { filter: Filter::open(components)?, index }, contents))
+        Ok((Finder { filter: Filter::open(components)?, index }, contents))
     }
 
     #[inline]
