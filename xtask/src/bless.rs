@@ -65,11 +65,7 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
     let Known { differences: known, words } = known_differences()?;
     let started = match arguments.text("address") {
         Some(_) => None,
-        None => Some(Node::start(&NodeOptions {
-            data: fresh_folder("cql")?.join("data"),
-            port: 0,
-            words: vec![],
-        })?),
+        None => Some(Node::start(&NodeOptions::new(fresh_folder("cql")?.join("data"), &[]))?),
     };
     let address = match (&started, arguments.text("address")) {
         (Some(node), _) => node.address(),

@@ -135,14 +135,9 @@ fn report(plan: &Plan, all: &[Found]) -> Tally {
 
 fn measure(plan: &Plan, chunk: &str) -> Result<Found, Failure> {
     let folder = fresh_folder("coldreads")?;
-    let words = ["--memory", &plan.memory, "--disk-access", &plan.access];
-    let words = words.iter().chain(&["--compaction-throughput", "0", "--commitlog-sync", "periodic"]);
-    let options = NodeOptions {
-        data: folder.join("data"),
-        port: 0,
-        words: words.map(|word| (*word).to_owned()).collect(),
-    };
-    let node = Node::start(&options)?;
+    let mut words = vec!["--memory", &plan.memory, "--disk-access", &plan.access];
+    words.extend(["--compaction-throughput", "0", "--commitlog-sync", "periodic"]);
+    let node = Node::start(&NodeOptions::new(folder.join("data"), &words))?;
     let result = fill(plan, &node, chunk).and_then(|()| turns(plan, &node, chunk));
     drop(node);
     std::fs::remove_dir_all(&folder)?;

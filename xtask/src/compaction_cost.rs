@@ -132,11 +132,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     );
     let mut tally = Tally::default();
     let words = ["--commitlog-sync", "periodic", "--compaction-throughput", "0", "--memory", memory];
-    let words: Vec<String> = words.map(str::to_owned).to_vec();
     for strategy in &strategies {
         for shape in &shapes {
             let data = fresh_folder("compaction-cost")?.join("data");
-            let node = Node::start(&NodeOptions { data, port: 0, words: words.clone() })?;
+            let node = Node::start(&NodeOptions::new(data, &words))?;
             let found = measure(&System::Peristyle(node), strategy, *shape)?;
             println!("{} {}", line("peristyle", strategy, shape, &found), aim_words(&found, shape));
             tally += Tally::PASS;

@@ -190,10 +190,8 @@ fn build_cqlbatch() -> Result<PathBuf, Failure> {
 }
 
 fn peristyle(plan: &Plan, system: &str, binary: &Path) -> Result<Vec<Run>, Failure> {
-    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory, "--memory-pretouch", "true"]
-        .map(str::to_owned)
-        .to_vec();
-    let options = NodeOptions { data: fresh_folder("compare/peristyle")?.join("data"), port: 0, words };
+    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory, "--memory-pretouch", "true"];
+    let options = NodeOptions::new(fresh_folder("compare/peristyle")?.join("data"), &words);
     let node = Node::start_as(Command::new(binary), &options)?;
     let runs = workloads(plan, system, node.port, node.process_id())?;
     node.stop()?;

@@ -56,9 +56,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
 }
 
 fn peristyle(plan: &Plan) -> Result<Value, Failure> {
-    let words = ["--commitlog-sync", "group", "--memory", &plan.memory].map(str::to_owned).to_vec();
+    let words = ["--commitlog-sync", "group", "--memory", &plan.memory];
     let data = fresh_folder("durable/peristyle")?.join("data");
-    let node = Node::start(&NodeOptions { data, port: 0, words })?;
+    let node = Node::start(&NodeOptions::new(data, &words))?;
     let result = drive(plan, "peristyle group", node.port, node.process_id())?;
     node.stop()?;
     fresh_folder("durable/peristyle")?;

@@ -150,9 +150,7 @@ struct Written {
 
 /// A node of two shards with its files there.
 fn start(data: PathBuf, words: &[&str]) -> Result<Node, Failure> {
-    let words = ["--memory", MEMORY, "--shards", "2"].iter().chain(words);
-    let words = words.map(|word| (*word).to_owned()).collect();
-    Node::start(&NodeOptions { data, port: 0, words })
+    Node::start(&NodeOptions::new(data, &[&["--memory", MEMORY, "--shards", "2"][..], words].concat()))
 }
 
 /// A node whose log is on a full disk serves as others do, and ends as they do.

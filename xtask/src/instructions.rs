@@ -80,8 +80,7 @@ fn count(plan: &Plan, binary: &Path, statement: &str) -> Result<f64, Failure> {
     let folder = fresh_folder("instructions")?;
     let counted = folder.join("callgrind.out");
     let words = ["--shards", "1", "--commitlog-sync", "periodic", "--memory", &plan.memory];
-    let options =
-        NodeOptions { data: folder.join("data"), port: 0, words: words.map(str::to_owned).to_vec() };
+    let options = NodeOptions::new(folder.join("data"), &words);
     let node = Node::start_as(under_callgrind(binary, &counted), &options)?;
     let load = Load { port: format!("port={}", node.port), rows: format!("rows={}", plan.rows) };
     load.run("fill", statement, &[])?;

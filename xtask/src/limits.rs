@@ -110,9 +110,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         memory: arguments.text("memory").unwrap_or("1GiB").to_owned(),
     };
     build_load()?;
-    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory].map(str::to_owned).to_vec();
+    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory];
     let data = fresh_folder("limits")?.join("data");
-    let node = Node::start(&NodeOptions { data, port: 0, words })?;
+    let node = Node::start(&NodeOptions::new(data, &words))?;
     println!(
         "{} rows, {} s a run, medians of {}, operations per second of server CPU",
         plan.rows, plan.seconds, plan.rounds

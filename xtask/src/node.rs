@@ -27,6 +27,13 @@ pub(crate) struct NodeOptions {
     pub(crate) words: Vec<String>,
 }
 
+impl NodeOptions {
+    /// With its files there, on a free port, with these further words.
+    pub(crate) fn new(data: PathBuf, words: &[&str]) -> Self {
+        NodeOptions { data, port: 0, words: words.iter().map(|word| (*word).to_owned()).collect() }
+    }
+}
+
 /// A running `peristyle serve`; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Node {

@@ -155,9 +155,8 @@ fn curve(plan: &Plan, statement: &str, folder: &Path) -> Result<Tally, Failure> 
     if !plan.request_wait_max.is_empty() {
         words.extend(["--request-wait-max", &plan.request_wait_max]);
     }
-    let words = words.into_iter().map(str::to_owned).collect();
     let data = fresh_folder("overload")?.join("data");
-    let node = Node::start(&NodeOptions { data, port: 0, words })?;
+    let node = Node::start(&NodeOptions::new(data, &words))?;
     let pid = node.process_id().to_string();
     output(Command::new("taskset").args(["-a", "-c", "-p", &cores.server, &pid]))?;
     fill(plan, &node, statement)?;
@@ -315,9 +314,8 @@ fn crowd(plan: &Plan, statement: &str, answers: &str) -> Result<Tally, Failure> 
     // All of the crowd comes from one address.
     let mut words = vec!["--commitlog-sync", "periodic", "--memory", &plan.crowd_memory];
     words.extend(["--connections-max", &sockets_max, "--connections-max-per-address", &sockets_max]);
-    let words = words.into_iter().map(str::to_owned).collect();
     let data = fresh_folder("overload")?.join("data");
-    let node = Node::start(&NodeOptions { data, port: 0, words })?;
+    let node = Node::start(&NodeOptions::new(data, &words))?;
     fill(plan, &node, statement)?;
     let watch = RssWatch::of(node.process_id());
     let mut words = common(plan, &node, statement);

@@ -109,8 +109,7 @@ fn measure(plan: &Plan, tables: u64) -> Result<Found, Failure> {
 }
 
 fn options(plan: &Plan, folder: &Path) -> NodeOptions {
-    let words = ["--memory", &plan.memory].map(str::to_owned).to_vec();
-    NodeOptions { data: folder.join("data"), port: 0, words }
+    NodeOptions::new(folder.join("data"), &["--memory", &plan.memory])
 }
 
 fn make_tables(node: &Node, tables: u64) -> Result<(), Failure> {

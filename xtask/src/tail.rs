@@ -241,8 +241,8 @@ fn judge(function: &str, ours: &Run, theirs: &Run, replayed: Option<&Run>) -> Ta
 }
 
 fn start(plan: &Plan) -> Result<Node, Failure> {
-    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory].map(str::to_owned).to_vec();
-    Node::start(&NodeOptions { data: fresh_folder("tail-peristyle")?.join("data"), port: 0, words })
+    let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory];
+    Node::start(&NodeOptions::new(fresh_folder("tail-peristyle")?.join("data"), &words))
 }
 
 fn latte(plan: &Plan, command: &str) -> Command {

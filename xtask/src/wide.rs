@@ -39,8 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let rows = bytes / ROW_BYTES as u64;
     let folder = fresh_folder("wide")?;
     let words = ["--memory", MEMORY, "--compaction-throughput", "0", "--commitlog-sync", "periodic"];
-    let options =
-        NodeOptions { data: folder.join("data"), port: 0, words: words.map(str::to_owned).to_vec() };
+    let options = NodeOptions::new(folder.join("data"), &words);
     let node = Node::start(&options)?;
     let watch = RssWatch::of(node.process_id());
     let outcome = fill(&node, rows).and_then(|()| read(&node, rows));

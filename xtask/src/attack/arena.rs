@@ -50,8 +50,7 @@ impl Arena {
         let data = fresh_folder("attack")?.join("data");
         let mut words = vec!["--memory", memory, "--shards", shards];
         words.extend(scenario.words);
-        let words = words.into_iter().map(str::to_owned).collect();
-        let options = NodeOptions { data, port: 0, words };
+        let options = NodeOptions::new(data, &words);
         let node = Node::start(&options)?;
         let arena = Arena {
             address: node.address(),

@@ -48,7 +48,7 @@ struct Ours {
 
 impl Ours {
     fn start() -> Result<Ours, Failure> {
-        let options = NodeOptions { data: fresh_folder("differ")?.join("data"), port: 0, words: vec![] };
+        let options = NodeOptions::new(fresh_folder("differ")?.join("data"), &[]);
         let node = Node::start(&options)?;
         Ok(Ours { address: node.address(), node: Some(node) })
     }

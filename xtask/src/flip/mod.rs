@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
 }
 
 fn options(data: &Path) -> NodeOptions {
-    NodeOptions { data: data.to_owned(), port: 0, words: SERVE_WORDS.map(str::to_owned).to_vec() }
+    NodeOptions::new(data.to_owned(), &SERVE_WORDS)
 }
 
 /// What the unchanged directory answers, asked twice: the second start must answer as the first did.

@@ -48,7 +48,7 @@ struct Writer {
 
 impl Writer {
     fn peristyle(work: &Path) -> Result<Writer, Failure> {
-        let node = Node::start(&NodeOptions { data: work.join("data"), port: 0, words: vec![] })?;
+        let node = Node::start(&NodeOptions::new(work.join("data"), &[]))?;
         Ok(Writer { address: node.address(), data: node.data.join("data"), node: Some(node) })
     }
 
