@@ -51,7 +51,7 @@ pub use control::{CompactionControl, MergeWatch};
 pub use error::MergeError;
 pub use expired::fully_expired;
 pub use facts::{FileFacts, Picture, Repair};
-pub use merge::{Ahead, Merge, MergeJob, Merged, Progress};
+pub use merge::{Ahead, Merge, MergeJob, MergeState, Merged};
 pub use options::Settings;
 pub use report::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, History,

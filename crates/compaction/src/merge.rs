@@ -14,7 +14,7 @@ use std::sync::Arc;
 use manifest::{Scoped, Scopes};
 use ring::Sharding;
 use rows::{
-    DeletionTime, Lack, Marker, MergeCursor, PartitionHeader, PartitionKey, RingRange, Slices, Step,
+    DeletionTime, Marker, MergeCursor, MergeLack, PartitionHeader, PartitionKey, RingRange, Slices, Step,
     Unfiltered, UnfilteredCursor, purge_row,
 };
 use runtime::{Clock, Disk, Plant, Plants, Random};
@@ -99,7 +99,7 @@ pub struct Merge {
 }
 
 /// Where a merge is after a piece.
-pub enum Progress {
+pub enum MergeState {
     /// There is more.
     Going(Box<Merge>),
     /// All is written.
@@ -140,10 +140,10 @@ impl Merge {
     ///
     /// # Errors
     /// An input is damaged or the disk fails; what was written is deleted again, as far as that can be.
-    pub fn advance(mut self: Box<Self>, bytes: u64) -> Result<Progress, MergeError> {
+    pub fn advance(mut self: Box<Self>, bytes: u64) -> Result<MergeState, MergeError> {
         let until = self.job.watch.read_bytes().saturating_add(bytes);
         match self.run(until) {
-            Ok(false) => Ok(Progress::Going(self)),
+            Ok(false) => Ok(MergeState::Going(self)),
             Ok(true) => {
                 let partitions = (0i32..).zip(&self.counts).filter(|(_, count)| **count > 0);
                 let partitions = partitions.map(|(files, count)| (files, *count)).collect();
@@ -153,7 +153,7 @@ impl Merge {
                     written + purged + self.foreign_count,
                     "a partition that is merged is written, purged, or another shard's"
                 );
-                Ok(Progress::Done(Merged { files: self.output.finish()?, partitions }))
+                Ok(MergeState::Done(Merged { files: self.output.finish()?, partitions }))
             }
             Err(error) => {
                 self.abandon();
@@ -199,8 +199,8 @@ impl Merge {
                 }
                 Step::Item(_) => {}
                 // Nobody waits for this thread.
-                Step::Need(Lack::Merged(versions)) => self.merged.merge_here(*versions),
-                Step::Need(Lack::Source(_)) => unreachable!("a direct source reads what it lacks"),
+                Step::Need(MergeLack::Merged(versions)) => self.merged.merge_here(*versions),
+                Step::Need(MergeLack::Source(_)) => unreachable!("a direct source reads what it lacks"),
                 Step::End => {
                     self.output.end_partition()?;
                     return Ok(true);

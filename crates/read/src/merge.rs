@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use rows::{Lack, MergeCursor, PartitionHeader, Step, Unfiltered, UnfilteredCursor};
+use rows::{MergeCursor, MergeLack, PartitionHeader, Step, Unfiltered, UnfilteredCursor};
 
 use crate::{Begun, Place, ReadCommand, ReadError, ReadTarget, RowConsumer, UnfilteredPage};
 
@@ -59,8 +59,8 @@ where
             Step::Header(header) => return Some(Step::Header(header)),
             Step::Item(item) => return Some(Step::Item(item)),
             Step::End => return None,
-            Step::Need(Lack::Merged(versions)) => merged.merge_here(*versions),
-            Step::Need(Lack::Source(never)) => match never {},
+            Step::Need(MergeLack::Merged(versions)) => merged.merge_here(*versions),
+            Step::Need(MergeLack::Source(never)) => match never {},
         }
     }
 }

@@ -48,7 +48,7 @@ pub use encoding_stats::{EncodingStats, EncodingStatsCollector};
 pub use key::PartitionKey;
 pub use live::{LiveRows, purge_row};
 pub use liveness::Liveness;
-pub use merge_cursor::{Lack, MergeCursor};
+pub use merge_cursor::{MergeCursor, MergeLack};
 pub use merge_row::{merge_row, merge_rows, merge_to_keep};
 pub use mutation::{Mutation, MutationBuilder, MutationError, MutationMemory};
 pub use place::{RowInPlace, RowValues, ValuesInPlace};

@@ -8,7 +8,7 @@
 //!    place become one marker, when the winning range deletion really changes there.
 //! 4. What the deletion in force hides (partition or range) is left out on the way.
 //!
-//! To merge versions of a large row is long work, which is left to whoever drives the merge ([`Lack::Merged`]): it may
+//! To merge versions of a large row is long work, which is left to whoever drives the merge ([`MergeLack::Merged`]): it may
 //! have it done on another thread.
 
 use std::cmp::Ordering;
@@ -37,7 +37,7 @@ pub struct MergeCursor<C: UnfilteredCursor> {
 
 /// What a merge lacks to go on.
 #[derive(Debug)]
-pub enum Lack<N> {
+pub enum MergeLack<N> {
     /// What a source needs.
     Source(N),
     /// What these versions of a large row make, to be [put](MergeCursor::put_merged) back. Boxed, since every step has
@@ -119,7 +119,7 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
     }
 
     /// The only source: what it gives is in order as it comes, and needs no head.
-    fn step_alone(&mut self) -> Result<Step<Lack<C::Need>>, C::Error> {
+    fn step_alone(&mut self) -> Result<Step<MergeLack<C::Need>>, C::Error> {
         loop {
             let [source] = &mut *self.sources else { return Ok(Step::End) };
             match source.cursor.step()? {
@@ -154,7 +154,7 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
                         return Ok(Step::Item(Unfiltered::Marker(Marker { left, right, ..marker })));
                     }
                 }
-                Step::Need(need) => return Ok(Step::Need(Lack::Source(need))),
+                Step::Need(need) => return Ok(Step::Need(MergeLack::Source(need))),
                 Step::End => return Ok(Step::End),
             }
         }
@@ -248,13 +248,13 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
         Ok(merge_rows(&self.scratch, active, &self.table))
     }
 
-    /// Merges the versions that it [gave](Lack::Merged) here and now, for whoever has no other thread for that.
+    /// Merges the versions that it [gave](MergeLack::Merged) here and now, for whoever has no other thread for that.
     pub fn merge_here(&mut self, versions: RowVersions) {
         let row = versions.merge(&self.table);
         self.put_merged(row);
     }
 
-    /// Takes what versions of a large row make, which was [lacking](Lack::Merged).
+    /// Takes what versions of a large row make, which was [lacking](MergeLack::Merged).
     ///
     /// # Panics
     /// When nothing was lacking, or a row of another place.
@@ -270,13 +270,13 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
     }
 
     /// The step that a large row is waiting for.
-    fn step_large(&mut self) -> Step<Lack<C::Need>> {
+    fn step_large(&mut self) -> Step<MergeLack<C::Need>> {
         match std::mem::replace(&mut self.large, Large::None) {
             Large::None => unreachable!("a large row was met"),
             Large::Merged(row) => Step::Item(Unfiltered::Row(row)),
             Large::Versions(versions) => {
                 self.large = Large::Versions(versions.clone());
-                Step::Need(Lack::Merged(versions))
+                Step::Need(MergeLack::Merged(versions))
             }
         }
     }
@@ -307,10 +307,10 @@ impl<C: UnfilteredCursor> MergeCursor<C> {
 }
 
 impl<C: UnfilteredCursor> UnfilteredCursor for MergeCursor<C> {
-    type Need = Lack<C::Need>;
+    type Need = MergeLack<C::Need>;
     type Error = C::Error;
 
-    fn step(&mut self) -> Result<Step<Lack<C::Need>>, C::Error> {
+    fn step(&mut self) -> Result<Step<MergeLack<C::Need>>, C::Error> {
         if !matches!(self.large, Large::None) {
             return Ok(self.step_large());
         }
@@ -319,7 +319,7 @@ impl<C: UnfilteredCursor> UnfilteredCursor for MergeCursor<C> {
         }
         loop {
             if let Some(need) = self.fill()? {
-                return Ok(Step::Need(Lack::Source(need)));
+                return Ok(Step::Need(MergeLack::Source(need)));
             }
             if let Some(least) = self.least() {
                 match self.next_item(least)? {

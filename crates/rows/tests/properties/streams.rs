@@ -7,7 +7,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use rows::{
-    CellRef, DeletionTime, LARGE_ROW_BYTES, Lack, Liveness, Marker, MergeCursor, PartitionHeader,
+    CellRef, DeletionTime, LARGE_ROW_BYTES, Liveness, Marker, MergeCursor, MergeLack, PartitionHeader,
     PartitionKey, RangeTombstone, RangeTombstones, Row, RowBuilder, Slices, Step, Unfiltered,
     UnfilteredCursor, merge_rows,
 };
@@ -122,8 +122,8 @@ fn merged(sources: &[Source], slices: &Slices, reversed: bool) -> Vec<(Partition
         match step {
             Step::Header(header) => partitions.push((header, Vec::new())),
             Step::Item(item) => partitions.last_mut().expect("items follow a header").1.push(item),
-            Step::Need(Lack::Source(())) => {}
-            Step::Need(Lack::Merged(versions)) => {
+            Step::Need(MergeLack::Source(())) => {}
+            Step::Need(MergeLack::Merged(versions)) => {
                 cursor.merge_here(*versions);
             }
             Step::End => break,
@@ -265,7 +265,7 @@ fn a_row_is_not_put_in_the_place_of_another() {
     });
     let large = of_steps(vec![Step::Header(header), Step::Item(Unfiltered::Row(large_row((0, 0))))]);
     let mut cursor = MergeCursor::new(given::table(), false, rows.into_iter().chain([large]));
-    while !matches!(cursor.step(), Ok(Step::Need(Lack::Merged(_)))) {}
+    while !matches!(cursor.step(), Ok(Step::Need(MergeLack::Merged(_)))) {}
     cursor.put_merged(Some(large_row((1, 1))));
 }
 

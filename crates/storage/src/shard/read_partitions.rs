@@ -1,9 +1,7 @@
 //! Reading partitions from a merge of cursors over all places where they may live.
 
 use read::{Begun, Place, RowConsumer};
-use rows::{
-    Lack as MergeLack, MergeCursor, PartitionHeader, PartitionKey, Row, Step, Unfiltered, UnfilteredCursor,
-};
+use rows::{MergeCursor, MergeLack, PartitionHeader, PartitionKey, Row, Step, Unfiltered, UnfilteredCursor};
 
 use super::large_rows::LargeRow;
 use super::read::{Came, Lack, Part, Reading};

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cache::Reservation;
-use compaction::{Ahead, CompactionRecord, Merge, MergeJob, Merged, Progress, Settings, Task};
+use compaction::{Ahead, CompactionRecord, Merge, MergeJob, MergeState, Merged, Settings, Task};
 use sstable::{
     ChunkId, Component, Descriptor, KeptRoom, SstableError, StatisticsChange, TableFile, change_statistics,
 };
@@ -292,8 +292,8 @@ async fn merge(
     loop {
         handing.go_on();
         let progress = shared.run_vital("a compaction", move || merge.advance(PIECE_BYTES));
-        let Progress::Going(going) = (match progress.await?? {
-            Progress::Done(merged) => return Ok(Some(merged)),
+        let MergeState::Going(going) = (match progress.await?? {
+            MergeState::Done(merged) => return Ok(Some(merged)),
             going => going,
         }) else {
             return Ok(None);
