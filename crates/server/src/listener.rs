@@ -27,17 +27,17 @@ struct Counted {
 
 /// Why one more connection is not let in: which option says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum ConnectionLimit {
     Node,
     Address,
 }
 
-impl Full {
+impl ConnectionLimit {
     /// The option.
     pub(crate) fn option(self) -> &'static str {
         match self {
-            Full::Node => "connections_max",
-            Full::Address => "connections_max_per_address",
+            ConnectionLimit::Node => "connections_max",
+            ConnectionLimit::Address => "connections_max_per_address",
         }
     }
 }
@@ -47,14 +47,14 @@ impl ConnectionCount {
     ///
     /// # Errors
     /// There are as many as may be.
-    fn enter(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Result<ConnectionPlace, Full> {
+    fn enter(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Result<ConnectionPlace, ConnectionLimit> {
         let mut counted = self.counted();
         let of_address = counted.by_address.get(&address).copied().unwrap_or(0);
         if counted.count >= limits.connection_count {
-            return Err(Full::Node);
+            return Err(ConnectionLimit::Node);
         }
         if of_address >= limits.connection_count_per_address {
-            return Err(Full::Address);
+            return Err(ConnectionLimit::Address);
         }
         counted.by_address.insert(address, of_address + 1);
         counted.count += 1;
@@ -123,8 +123,8 @@ pub(crate) async fn accept(
         // One address of version 4 has one limit, whatever the listener calls it.
         let place = match connections.enter(peer.ip().to_canonical(), &server.limits) {
             Ok(place) => place,
-            Err(full) => {
-                note_refused_connection(&server, peer, full);
+            Err(limit) => {
+                note_refused_connection(&server, peer, limit);
                 continue;
             }
         };
@@ -150,9 +150,9 @@ mod tests {
         let count = Arc::new(ConnectionCount::default());
         let enter = |last: u8| count.enter(IpAddr::from([10, 0, 0, last]), &limits);
         let first = [enter(1).expect("a place"), enter(1).expect("a place")];
-        assert_eq!(enter(1).err(), Some(Full::Address));
+        assert_eq!(enter(1).err(), Some(ConnectionLimit::Address));
         let other = enter(2).expect("a place");
-        assert_eq!(enter(3).err(), Some(Full::Node));
+        assert_eq!(enter(3).err(), Some(ConnectionLimit::Node));
         assert_eq!(count.get(), 3);
         drop(first);
         assert_eq!(count.counted().by_address.len(), 1, "nothing is kept of who has left");

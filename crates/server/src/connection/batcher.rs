@@ -101,7 +101,7 @@ impl Batcher {
     }
 
     /// Is it time to do the plain ones?
-    pub(super) fn is_full(&self) -> bool {
+    pub(super) fn is_plain_due(&self) -> bool {
         self.reads.statements.len() >= PLAIN_BATCH_MAX
             || self.writes.statements.len() >= PLAIN_BATCH_MAX
             || self.frame_bytes >= BATCHED_BYTES

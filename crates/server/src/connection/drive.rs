@@ -17,7 +17,7 @@ use super::ShardServer;
 use super::answer::Answer;
 use super::batcher::Batcher;
 use super::handle::Job;
-use super::intake::{Intake, Taken};
+use super::intake::{Intake, Received};
 use super::output::Output;
 use super::pending::{Answered, Done, Pending};
 use super::progress::Progress;
@@ -58,7 +58,7 @@ enum Woken {
     Done(Done),
     Event(Event),
     /// Frames to take.
-    Taken(Taken),
+    Received(Received),
     /// The client takes answers again.
     Writable,
     /// What was left over of the turn before.
@@ -97,7 +97,7 @@ impl Connection {
     async fn drive(&mut self) -> io::Result<()> {
         loop {
             let woken = self.wait().await?;
-            let mut has_more = matches!(woken, Woken::Taken(Taken::Full));
+            let mut has_more = matches!(woken, Woken::Received(Received::Much));
             self.piece = Piece::of_turn();
             self.output.encoder.lend(&mut self.server.workspace.borrow_mut());
             let outcome = self.turn(woken);
@@ -146,8 +146,8 @@ impl Connection {
             Some(done) = pending.next(), if has_pending => Ok(Woken::Done(done)),
             event = subscription.next() => Ok(Woken::Event(event)),
             writable = writer.writable(), if is_blocked => writable.map(|()| Woken::Writable),
-            taken = poll_fn(|context| intake.poll(&mut reader, decoder, server, context)), if may_take => {
-                taken.map(Woken::Taken)
+            received = poll_fn(|context| intake.poll(&mut reader, decoder, server, context)), if may_take => {
+                received.map(Woken::Received)
             }
             () = progress.stalled(server.limits.stall), if is_holding => Ok(Woken::Stalled),
         }
@@ -157,8 +157,8 @@ impl Connection {
     fn turn(&mut self, woken: Woken) -> io::Result<bool> {
         let mut takes_frames = self.intake.may_go_on(&self.server);
         match woken {
-            Woken::Taken(Taken::End) => return Ok(false),
-            Woken::Taken(_) => {
+            Woken::Received(Received::End) => return Ok(false),
+            Woken::Received(_) => {
                 self.progress.moved(self.decoder.held_bytes());
                 takes_frames = true;
             }
@@ -207,7 +207,7 @@ impl Connection {
     fn take_batched(&mut self) -> io::Result<()> {
         while self.batcher.len() > 0
             && !self.output.is_blocked()
-            && (self.batcher.is_full() || !self.piece.is_long())
+            && (self.batcher.is_plain_due() || !self.piece.is_long())
         {
             match self.batcher.next_full() {
                 Some(frame) => self.take_whole(Ok(frame)),
@@ -223,7 +223,7 @@ impl Connection {
     fn take_frames(&mut self) -> io::Result<()> {
         let mut is_first = true;
         while self.may_take() && (is_first || !self.piece.is_long()) {
-            if self.batcher.is_full() {
+            if self.batcher.is_plain_due() {
                 // Gathered just now, or left over of a turn that the client's socket ended.
                 self.take_batched()?;
                 continue;

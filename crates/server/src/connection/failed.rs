@@ -14,7 +14,7 @@ use storage::Layout;
 
 use super::ShardServer;
 use crate::convert;
-use crate::listener::Full;
+use crate::listener::ConnectionLimit;
 
 /// So many are logged by a shard within a window; a table that can not be read must not fill the disk.
 const LOGGED_MAX: u32 = 10;
@@ -128,9 +128,9 @@ pub(super) fn note_too_many_tombstones(server: &ShardServer, request: &Request, 
 }
 
 /// Logs that a client is not let in.
-pub(crate) fn note_refused_connection(server: &ShardServer, peer: SocketAddr, full: Full) {
+pub(crate) fn note_refused_connection(server: &ShardServer, peer: SocketAddr, limit: ConnectionLimit) {
     if let Some(left_out) = server.refused.admit(server.tracer.coordinator.now_millis()) {
-        tracing::warn!(%peer, option = full.option(), left_out, "too many connections, one is refused");
+        tracing::warn!(%peer, option = limit.option(), left_out, "too many connections, one is refused");
     }
 }
 

@@ -38,13 +38,13 @@ pub(super) struct Intake {
 
 /// What came of a turn's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Received {
     /// The client is gone.
     End,
     /// All that was in the socket, or frames that were there before.
     Some,
     /// So much that more may be in the socket.
-    Full,
+    Much,
 }
 
 impl Intake {
@@ -107,7 +107,7 @@ impl Intake {
         decoder: &mut Decoder,
         server: &ShardServer,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<Taken>> {
+    ) -> Poll<io::Result<Received>> {
         let taken = self.poll_taken(reader, decoder, server, context);
         if taken.is_pending() {
             // Nobody waits for memory, or for bytes, while others wait for its turn to end.
@@ -122,12 +122,12 @@ impl Intake {
         decoder: &mut Decoder,
         server: &ShardServer,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<Taken>> {
+    ) -> Poll<io::Result<Received>> {
         if self.has_frames {
             ready!(self.poll_long_turn(server, context));
             ready!(self.poll_turn(server, context));
             self.backlog.resumed(server.pace(), server.limits.request_wait);
-            return Poll::Ready(Ok(Taken::Some));
+            return Poll::Ready(Ok(Received::Some));
         }
         ready!(reader.poll_readable(context))?;
         ready!(self.poll_long_turn(server, context));
@@ -153,13 +153,13 @@ impl Intake {
         self.is_much = count == most;
         if count < most {
             self.backlog.emptied(count);
-            return Poll::Ready(Ok(if count == 0 { Taken::End } else { Taken::Some }));
+            return Poll::Ready(Ok(if count == 0 { Received::End } else { Received::Some }));
         }
         match reader.unread_bytes()? {
             0 => self.backlog.emptied(count),
             more => self.backlog.left(count, more, server.pace(), server.limits.request_wait),
         }
-        Poll::Ready(Ok(Taken::Full))
+        Poll::Ready(Ok(Received::Much))
     }
 
     /// Waits for its turn if it has much to do.

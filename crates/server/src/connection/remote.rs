@@ -153,7 +153,7 @@ impl Connection {
         self.output.count_room(room);
         let left = frames.into_iter().enumerate().filter(|(index, _)| !answered.contains(*index));
         for (_, ReadFrame { frame, .. }) in left {
-            let may_ask_again = is_stopped && !self.batcher.is_full();
+            let may_ask_again = is_stopped && !self.batcher.is_plain_due();
             let request = if may_ask_again { self.way_of(frame) } else { Way::Full(frame) };
             self.batcher.add(request);
         }
