@@ -95,7 +95,7 @@ impl<'a> Replaying<'a> {
         log.require_rosters(
             streams.filter(|(_, manifest)| manifest.state().keeps_roster).map(|(stream, _)| stream),
         );
-        let budget = self.context.memtable_budget();
+        let budget = self.context.share().memtable_bytes;
         while let Some(replayed) = log.next() {
             let replayed = match replayed {
                 Ok(replayed) => replayed,

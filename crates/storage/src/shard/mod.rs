@@ -16,6 +16,7 @@
 //! | how is the only row of a partition read? | `read_row.rs` |
 //! | how are all rows of partitions? | `read_partitions.rs` |
 //! | how are those of a range, where partitions have one row? | `scan.rs` |
+//! | what part of the node's memory and disk is each shard's? | `share.rs` |
 //! | how much memory may reads work in? what does one of them tell? | `read_memory.rs`, `read_trace.rs` |
 //! | where may a partition live? | `sources.rs` |
 //! | who does what is long of a large row? | `large_rows.rs` |
@@ -44,6 +45,7 @@ mod read_partitions;
 mod read_row;
 mod read_trace;
 mod scan;
+mod share;
 mod sources;
 mod truncation;
 mod visit;
@@ -65,8 +67,8 @@ use ring::Sharding;
 use runtime::{ColdReader, Runtime};
 use schema::{Schema, Table, TableId};
 use table::{
-    CommitFailurePolicy, Compactor, FileRegistry, Health, Share, Shared, SharedSeed, SnapshotOptions,
-    Snapshots, TableError, TableSeed, TableStore, Tables, Timestamps,
+    CommitFailurePolicy, Compactor, FileRegistry, Health, Shared, SharedSeed, SnapshotOptions, Snapshots,
+    TableError, TableSeed, TableStore, Tables, Timestamps,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -82,12 +84,6 @@ pub use truncation::TruncationNote;
 pub use visit::VisitStats;
 pub use write::{Outcomes, Unit, Wait};
 pub use writes_under_way::WriteUnderWay;
-
-/// Of what the log may take, one part in so many may be segments that are kept to be written again.
-const LOG_PART_SPARE: u64 = 4;
-const SPARE_SEGMENTS_MAX: u64 = 8;
-const _: () = assert!(LOG_PART_SPARE > 1, "most of the log is not spare");
-const _: () = assert!(SPARE_SEGMENTS_MAX >= 1, "a log that goes on has a segment to go on in");
 
 /// One shard of a node. Lives on its own thread.
 pub struct Shard {
@@ -128,32 +124,6 @@ pub(crate) struct ShardContext {
     pub(crate) compaction: Arc<CompactionControl>,
 }
 
-impl ShardContext {
-    /// The part of the memtable budget that is each shard's.
-    pub(crate) fn memtable_budget(&self) -> usize {
-        self.options.memtable_bytes / self.sharding.shard_count()
-    }
-}
-
-/// How many segments of its log a shard keeps to write them again.
-fn spare_segments_max(options: &StorageOptions, sharding: Sharding) -> usize {
-    let share = options.log_bytes / sharding.shard_count() as u64 / LOG_PART_SPARE;
-    (share / u64::from(options.segment_bytes)).clamp(1, SPARE_SEGMENTS_MAX) as usize
-}
-
-/// The part of the node's memory and disk that the tables of a shard have.
-fn share(options: &StorageOptions, shard_count: usize, taken_bytes: usize) -> Share {
-    // A few segments always are.
-    let log_bytes_min = 4 * u64::from(options.segment_bytes);
-    Share {
-        memtable_bytes: options.memtable_bytes / shard_count,
-        taken_bytes,
-        cache_bytes: options.cache_bytes / shard_count,
-        cache_borrows: options.cache_borrows,
-        log_bytes: (options.log_bytes / shard_count as u64).max(log_bytes_min),
-    }
-}
-
 impl Shard {
     /// Starts a shard from what recovery found. Must be called on the shard's own thread.
     pub(crate) fn start(
@@ -162,6 +132,7 @@ impl Shard {
         seed: ShardSeed,
         schema: Arc<Schema>,
     ) -> Result<Rc<Shard>, StorageError> {
+        let share = context.share();
         let ShardContext {
             sharding,
             runtime,
@@ -177,7 +148,7 @@ impl Shard {
             sync: options.sync,
             segment_above: seed.manifest.segment_max(),
             goes_on_after_failure: options.commit_failure_policy == CommitFailurePolicy::Ignore,
-            spare_segments_max: spare_segments_max(&options, sharding),
+            spare_segments_max: share::spare_segments_max(&share, options.segment_bytes),
         };
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
@@ -217,7 +188,8 @@ impl Shard {
                 layout.compaction_history(index),
                 options.merge_bytes / options.concurrent_compactors.max(1),
             ),
-            share: share(&options, shard_count, taken_bytes),
+            share,
+            taken_bytes,
             snapshot_options: SnapshotOptions {
                 is_automatic: options.auto_snapshot,
                 spell_table: options.spell_table,

@@ -123,6 +123,8 @@ pub struct SharedSeed {
     pub compactor: Compactor,
     /// What there is to divide among tables.
     pub share: Share,
+    /// What their memtables take already of it.
+    pub taken_bytes: usize,
 }
 
 /// The shard's part of the node's memory and disk, in bytes.
@@ -130,8 +132,6 @@ pub struct SharedSeed {
 pub struct Share {
     /// What memtables may take.
     pub memtable_bytes: usize,
-    /// What they take already.
-    pub taken_bytes: usize,
     /// What cached chunks may take.
     pub cache_bytes: usize,
     /// Does the cache also use what memtables leave of theirs?
@@ -143,7 +143,7 @@ pub struct Share {
 impl Shared {
     /// For these tables, which are still to come.
     pub fn new(seed: SharedSeed, tables: &Rc<Tables>) -> Rc<Self> {
-        let Share { memtable_bytes, taken_bytes, cache_bytes, cache_borrows, log_bytes } = seed.share;
+        let Share { memtable_bytes, cache_bytes, cache_borrows, log_bytes } = seed.share;
         Rc::new(Shared {
             index: seed.index,
             sharding: seed.sharding,
@@ -159,7 +159,7 @@ impl Shared {
             cache_share: CacheShare::new(cache_bytes, cache_borrows.then_some(memtable_bytes)),
             fetcher: Fetcher::new(seed.reader),
             manifest: tokio::sync::Mutex::new(seed.manifest),
-            room: WriteRoom::new(memtable_bytes, taken_bytes),
+            room: WriteRoom::new(memtable_bytes, seed.taken_bytes),
             compactor: seed.compactor,
             left_out: LeftOut::default(),
             tables: Rc::downgrade(tables),
