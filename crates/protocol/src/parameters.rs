@@ -13,7 +13,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-use crate::wire::{Put, Reader};
+use crate::wire::{Put, Reader, SHORT_MAX};
 use crate::{ProtocolError, QueryParameters, Value, Values, Version};
 
 pub(crate) const VALUES: u32 = 0x01;
@@ -117,7 +117,7 @@ pub(crate) fn put_values(
     values: &Values,
     names: Option<&[crate::Text]>,
 ) {
-    let count = values.len().min(usize::from(u16::MAX));
+    let count = values.len().min(SHORT_MAX);
     out.put_u16(count as u16);
     for (index, value) in values.iter().take(count).enumerate() {
         if let Some(names) = names {

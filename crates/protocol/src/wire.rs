@@ -220,14 +220,14 @@ impl Reader {
     }
 }
 
-/// The longest `[string]`.
-const STRING_BYTES_MAX: usize = u16::MAX as usize;
+/// The largest `[short]`: so long may a `[string]` be, and a list or the values of a request so many.
+pub(crate) const SHORT_MAX: usize = u16::MAX as usize;
 
 /// Writes the notations. Texts and lists longer than their count can say are cut off, so that a
 /// response is always well formed; only error messages come near.
 pub(crate) trait Put: BufMut {
     fn put_text(&mut self, text: &str) {
-        let text = &text[..text.floor_char_boundary(STRING_BYTES_MAX)];
+        let text = &text[..text.floor_char_boundary(SHORT_MAX)];
         self.put_u16(text.len() as u16);
         self.put_slice(text.as_bytes());
     }
@@ -238,7 +238,7 @@ pub(crate) trait Put: BufMut {
     }
 
     fn put_short_bytes(&mut self, bytes: &[u8]) {
-        let bytes = &bytes[..bytes.len().min(STRING_BYTES_MAX)];
+        let bytes = &bytes[..bytes.len().min(SHORT_MAX)];
         self.put_u16(bytes.len() as u16);
         self.put_slice(bytes);
     }
@@ -261,7 +261,7 @@ pub(crate) trait Put: BufMut {
     }
 
     fn put_list<T>(&mut self, list: &[T], mut element: impl FnMut(&mut Self, &T)) {
-        let list = &list[..list.len().min(usize::from(u16::MAX))];
+        let list = &list[..list.len().min(SHORT_MAX)];
         self.put_u16(list.len() as u16);
         list.iter().for_each(|item| element(self, item));
     }

@@ -12,7 +12,7 @@ use types::Token;
 pub struct PartitionKey {
     /// Place on the ring.
     pub token: Token,
-    /// The serialized key, at most 65,535 bytes.
+    /// The serialized key, at most [`types::encoding::KEY_BYTES_MAX`] bytes.
     pub bytes: Bytes,
 }
 

@@ -263,7 +263,7 @@ fn write_row(
 /// And where the key is.
 fn push_head(out: &mut Vec<u8>, table: TableId, key: &[u8]) -> Range<usize> {
     out.extend_from_slice(table.0.as_bytes());
-    let key_bytes = u16::try_from(key.len()).expect("keys are checked to be at most 65535 bytes");
+    let key_bytes = u16::try_from(key.len()).expect("keys are checked to be at most KEY_BYTES_MAX");
     out.extend_from_slice(&key_bytes.to_le_bytes());
     let start = out.len();
     out.extend_from_slice(key);

@@ -192,7 +192,7 @@ impl TableWriter {
             return Err(self.misuse("partition keys do not rise"));
         }
         let Ok(key_bytes) = u16::try_from(header.key.bytes.len()) else {
-            return Err(self.misuse("a partition key is longer than 65535 bytes"));
+            return Err(self.misuse("a partition key is longer than any may be"));
         };
         let start = self.data.position();
         self.item.clear();

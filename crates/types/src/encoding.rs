@@ -173,11 +173,15 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
+/// Most bytes of a partition key, of each of its columns, and of a clustering column's value: Cassandra writes their
+/// lengths in two bytes.
+pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
+
 /// A partition key of several columns: of each, a 2-byte length, the bytes and a zero byte.
 /// A key of one column is that column's bytes, bare.
 ///
 /// # Errors
-/// A part is longer than 65535 bytes.
+/// A part is longer than [`KEY_BYTES_MAX`].
 pub fn partition_key<'a>(parts: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Vec<u8>, TypeError> {
     let mut out = Vec::new();
     let bare = parts.len() == 1;

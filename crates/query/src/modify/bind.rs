@@ -12,6 +12,7 @@ use rows::{
 use runtime::{Piece, Plant};
 use schema::ColumnId;
 use storage::StorageError;
+use types::encoding::KEY_BYTES_MAX;
 
 use super::batch::BatchEntry;
 use super::cells::{Applying, PrependClock, WriteTime, apply};
@@ -384,13 +385,13 @@ impl Building<'_> {
     }
 }
 
-/// Key columns of a row may together be at most 65,535 bytes each.
+/// Key columns of a row may be at most [`KEY_BYTES_MAX`] bytes each.
 fn check_clustering(plan: &ModifyPlan, clustering: &Clustering) -> Result<(), QueryError> {
     for (component, column) in clustering.components().zip(plan.table.clustering()) {
         let component_bytes = component.map_or(0, <[u8]>::len);
-        if component_bytes > usize::from(u16::MAX) {
+        if component_bytes > KEY_BYTES_MAX {
             refuse!(
-                "Key length of {component_bytes} is longer than maximum of 65535 (column {})",
+                "Key length of {component_bytes} is longer than maximum of {KEY_BYTES_MAX} (column {})",
                 column.name
             );
         }

@@ -51,8 +51,8 @@ const BYTES_OF_TOKEN: usize = 48;
 const BYTES_OF_MARKER: usize = 128;
 const BYTES_OF_COLUMN: usize = 192;
 
-/// Most markers of a statement.
-const MARKERS_MAX: usize = 65_535;
+/// Most markers of a statement: the protocol counts their values in two bytes.
+const MARKERS_MAX: usize = u16::MAX as usize;
 
 /// Plans a statement; `session` is the keyspace of unqualified names.
 ///

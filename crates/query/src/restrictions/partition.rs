@@ -4,7 +4,8 @@ use bytes::Bytes;
 use cql::ast::{Ident, Operator, Term as Written};
 use rows::{PartitionKey, RingPlace, RingRange};
 use runtime::Io;
-use types::{CqlType, Token, encoding};
+use types::encoding::{self, KEY_BYTES_MAX};
+use types::{CqlType, Token};
 
 use super::Restrictions;
 use super::product::Product;
@@ -263,13 +264,13 @@ impl Restrictions {
     }
 }
 
-/// A key has at least one byte and at most 65,535.
+/// A key has at least one byte and at most [`KEY_BYTES_MAX`].
 pub(crate) fn check_key_length(key_bytes: usize) -> Result<(), QueryError> {
     if key_bytes == 0 {
         refuse!("Key may not be empty");
     }
-    if key_bytes > usize::from(u16::MAX) {
-        refuse!("Key length of {key_bytes} is longer than maximum of 65535");
+    if key_bytes > KEY_BYTES_MAX {
+        refuse!("Key length of {key_bytes} is longer than maximum of {KEY_BYTES_MAX}");
     }
     Ok(())
 }

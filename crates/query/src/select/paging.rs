@@ -13,14 +13,12 @@ use read::ReadPosition;
 use rows::{Clustering, PartitionKey};
 use schema::Table;
 use stdx::cursor::Cursor;
-use types::{CqlType, encoding};
+use types::CqlType;
+use types::encoding::{self, KEY_BYTES_MAX};
 
 use crate::QueryError;
 
 const VERSION: u8 = 1;
-
-/// Most bytes of a clustering column's value.
-const COMPONENT_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Where to go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +35,7 @@ impl PagingState {
         out.push(VERSION);
         out.extend_from_slice(&self.left.to_be_bytes());
         out.extend_from_slice(&self.position.row_count.to_be_bytes());
-        // Keys are checked to be at most 65535 bytes long when they are made.
+        // Keys are checked to be no longer when they are made.
         out.extend_from_slice(&u16::try_from(key.len()).unwrap_or(u16::MAX).to_be_bytes());
         out.extend_from_slice(key);
         match &self.position.clustering {
@@ -92,7 +90,7 @@ fn is_in(table: &Table, position: &ReadPosition) -> bool {
 }
 
 fn is_of(cql_type: &CqlType, value: &[u8]) -> bool {
-    value.len() <= COMPONENT_BYTES_MAX && cql_type.validate(value).is_ok()
+    value.len() <= KEY_BYTES_MAX && cql_type.validate(value).is_ok()
 }
 
 #[cfg(test)]
@@ -144,7 +142,7 @@ mod tests {
     #[test]
     fn a_place_where_the_table_can_have_no_row_is_refused() {
         let number = Some(&b"\0\0\0\x07"[..]);
-        let long = "x".repeat(COMPONENT_BYTES_MAX + 1);
+        let long = "x".repeat(KEY_BYTES_MAX + 1);
         let clusterings: [&[Option<&[u8]>]; 6] = [
             &[],
             &[Some(b"abc")],

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use components::IndexFile;
 use rows::PartitionKey;
 use stdx::cursor::{Cursor, EndOfInput};
+use types::encoding::KEY_BYTES_MAX;
 
 use crate::SstableError;
 
@@ -47,8 +48,8 @@ pub(crate) fn read_footer(file: &IndexFile) -> Result<(Footer, (PartitionKey, Pa
     let start = file.file_bytes().checked_sub(FOOTER_BYTES).ok_or_else(|| damaged(0, "no footer"))?;
     let bytes = file.read_verified(start, file.file_bytes())?;
     let footer = Footer::read(&bytes, file.file_bytes()).ok_or_else(|| damaged(start, "footer"))?;
-    // Two keys of at most 65,535 bytes each.
-    if start - footer.keys_offset > 2 * (2 + u64::from(u16::MAX)) {
+    // Two keys, each behind its length.
+    if start - footer.keys_offset > 2 * (2 + KEY_BYTES_MAX as u64) {
         return Err(damaged(start, "place of the first and last key"));
     }
     let bytes = file.read_verified(footer.keys_offset, start)?;

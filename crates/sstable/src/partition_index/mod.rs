@@ -16,6 +16,7 @@ mod footer;
 use bytes::Bytes;
 use rows::PartitionKey;
 use types::byte_comparable;
+use types::encoding::KEY_BYTES_MAX;
 
 use crate::SstableError;
 use crate::bloom::KeyHash;
@@ -148,7 +149,7 @@ impl PartitionIndexWriter {
         let keys_offset = self.file.position();
         assert!(root < keys_offset, "the root is before the keys");
         for key in [&self.first_key, &self.last_key] {
-            assert!(key.len() <= usize::from(u16::MAX), "the writer of the file refuses longer keys");
+            assert!(key.len() <= KEY_BYTES_MAX, "the writer of the file refuses longer keys");
             self.file.write(&(key.len() as u16).to_be_bytes())?;
             self.file.write(key)?;
         }

@@ -17,6 +17,7 @@ use rows::DeletionTime;
 use stdx::cursor::{Cursor, EndOfInput};
 use stdx::vint;
 use types::byte_comparable;
+use types::encoding::KEY_BYTES_MAX;
 
 use crate::SstableError;
 use crate::data::{DELETION_BYTES, read_whole_deletion, write_whole_deletion};
@@ -143,7 +144,7 @@ impl RowIndexWriter {
         let root = self.trie.finish(&mut self.file)?;
         let position = self.file.position();
         assert!(root < position, "the root is before the entry that points to it");
-        assert!(key.len() <= usize::from(u16::MAX), "the writer of the file refuses longer keys");
+        assert!(key.len() <= KEY_BYTES_MAX, "the writer of the file refuses longer keys");
         let here = position + 2 + key.len() as u64;
         let block_count = self.block_count;
         self.file.write_with(|out| {
