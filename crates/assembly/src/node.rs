@@ -2,7 +2,7 @@
 //!
 //! 1. Lock the data directory, read the metadata log, open table files, replay the commit log.
 //! 2. Start the shards; on each, a coordinator, the system tables and a query engine.
-//! 3. Finish logged batches that an earlier run left open.
+//! 3. Finish logged batches that an earlier run left open. Compactions begin after that.
 //! 4. On stop: memtables flushed, logs closed, threads joined.
 
 use std::future::Future;
@@ -79,7 +79,7 @@ where
     Work: Future<Output = ()> + 'static,
 {
     let Prepared { recovered, schema, parts, replayed } = prepare(runtime, options, clients)?;
-    let view = parts.view.clone();
+    let (view, compactions_held) = (parts.view.clone(), recovered.hold_compactions());
     let shards = recovered.start(&schema, move |handle| {
         let (parts, body) = (parts.clone(), body.clone());
         async move {
@@ -88,6 +88,7 @@ where
         }
     })?;
     told(runtime::block_on(replayed))?;
+    drop(compactions_held);
     Ok(AssembledNode { shards, view })
 }
 
@@ -106,7 +107,7 @@ where
     Work: Future<Output = ()> + 'static,
 {
     let Prepared { recovered, schema, parts, replayed } = prepare(runtime, options, clients)?;
-    let view = parts.view.clone();
+    let (view, compactions_held) = (parts.view.clone(), recovered.hold_compactions());
     let shards = recovered.start_local(&schema)?;
     for handle in shards.handles() {
         let (parts, body, handle) = (parts.clone(), body.clone(), handle.clone());
@@ -118,6 +119,7 @@ where
     }
     drop(parts);
     told(replayed.await)?;
+    drop(compactions_held);
     Ok(AssembledNode { shards, view })
 }
 

@@ -41,6 +41,16 @@ impl CompactionControl {
         self.slot_count
     }
 
+    /// Lets none run until what this gives is dropped.
+    ///
+    /// # Panics
+    /// When some run already: those could not be held any more.
+    pub fn hold(&self) -> CompactionsHeld {
+        let count = u32::try_from(self.slot_count).expect("slots are few");
+        let slots = Arc::clone(&self.slots).try_acquire_many_owned(count);
+        CompactionsHeld { _slots: slots.expect("compactions are held before any begins") }
+    }
+
     /// Waits until one more may run; it may until the permit is dropped.
     pub async fn slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).acquire_owned().await.ok()
@@ -87,6 +97,13 @@ impl CompactionControl {
     }
 }
 
+/// As long as this is there, no compaction begins.
+#[derive(Debug)]
+#[must_use]
+pub struct CompactionsHeld {
+    _slots: OwnedSemaphorePermit,
+}
+
 /// What a merge tells while it goes on, and is told. Read by the shard, written on another thread.
 #[derive(Debug, Default)]
 pub struct MergeWatch {
@@ -116,6 +133,15 @@ impl MergeWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn none_begins_while_all_are_held() {
+        let control = CompactionControl::new(3, 0);
+        let held = control.hold();
+        assert!(control.slots.try_acquire().is_err());
+        drop(held);
+        assert!(control.slots.try_acquire_many(3).is_ok());
+    }
 
     #[test]
     fn all_share_one_rate() {

@@ -47,7 +47,7 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-pub use control::{CompactionControl, MergeWatch};
+pub use control::{CompactionControl, CompactionsHeld, MergeWatch};
 pub use error::MergeError;
 pub use expired::fully_expired;
 pub use facts::{FileFacts, Picture, Repair};

@@ -349,6 +349,11 @@ impl Client {
                     self.world.ways.add(Way::RefusedRead, 1);
                     return Ok(None);
                 }
+                let is_write = matches!(asked, Asked::Write(_));
+                if is_write && self.reads_may_fail && matches!(error.kind, ErrorKind::WriteTimeout { .. }) {
+                    // There is no room, and no memtable can be written out. It may happen yet.
+                    return Ok(None);
+                }
                 // A page that comes with a state of before a start, or a node that is told to stop.
                 self.note(format_args!("refused: {:?} {}", error.kind, error.message));
                 match error.kind {

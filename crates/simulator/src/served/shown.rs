@@ -132,8 +132,7 @@ impl Shown {
             }
         }
         // A partition of which nothing came at all has no static cell; of a slice without rows that says nothing.
-        if read.table == Table::Wide && !self.statics.contains(&key) && read.slice == read.table.clusterings()
-        {
+        if read.table == Table::Wide && !self.statics.contains(&key) && !read.is_sliced {
             self.registers.insert(read.table.static_cell(key), None);
         }
     }

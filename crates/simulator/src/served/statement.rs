@@ -272,6 +272,8 @@ pub(crate) struct Read {
     /// Of whose partitions all rows must come, as far as they are in the slice.
     pub(crate) keys: Vec<i32>,
     pub(crate) slice: RangeInclusive<i32>,
+    /// Is the slice asked for, however much it holds? A partition that has its static cell alone does not come then.
+    pub(crate) is_sliced: bool,
     /// Do rows come in the table's order, or backwards?
     pub(crate) is_reversed: bool,
     /// Does it ask when a cell was written, and for how long?
@@ -287,6 +289,7 @@ impl Read {
             table,
             keys,
             slice: table.clusterings(),
+            is_sliced: false,
             is_reversed: false,
             has_metadata: false,
         }
@@ -357,6 +360,7 @@ impl Read {
             text: "SELECT k, c, s, v, m FROM s.wide WHERE k = ? AND c >= ? AND c <= ?".to_owned(),
             values: vec![Bound::Int(key), Bound::Int(*slice.start()), Bound::Int(*slice.end())],
             slice,
+            is_sliced: true,
             ..Read::all(Table::Wide, vec![key])
         }
     }

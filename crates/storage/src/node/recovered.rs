@@ -4,6 +4,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use compaction::CompactionsHeld;
 use runtime::{DirectoryLock, Door, MailboxReceiver, Residence, ShardOptions, ShardThreads, mailbox};
 use schema::Schema;
 use table::TableError;
@@ -24,6 +25,12 @@ pub struct Recovered {
 }
 
 impl Recovered {
+    /// Lets no compaction begin until what this gives is dropped: for as long as writes of an earlier run come that
+    /// were not in the log. A compaction that began before them may drop tombstones that are to hide them.
+    pub fn hold_compactions(&self) -> CompactionsHeld {
+        self.context.compaction.hold()
+    }
+
     /// What node it belongs to.
     pub fn facts(&self) -> &NodeFacts {
         &self.facts
