@@ -303,22 +303,20 @@ impl Model {
         self.forget_units();
     }
 
-    /// The table was emptied, or may have been: what a write did to other tables may be there although what it did to
-    /// this one is not, so that each is a unit by itself.
+    /// The table was emptied, or may have been. What a write did to other tables may be there although what it did to
+    /// this one is not, and where it deleted something here that looks as if it was done: so each of its parts is a
+    /// unit by itself.
     pub(crate) fn set_apart(&mut self, table: Table) {
-        let mut parts = BTreeMap::new();
         for (_, versions) in self.registers.iter_mut().filter(|(register, _)| register.table == table) {
             for version in versions.values_mut() {
-                let part = parts.entry(version.unit).or_insert_with(|| {
-                    self.unit_count += 1;
-                    Unit(self.unit_count)
-                });
-                version.unit = *part;
+                self.unit_count += 1;
+                let (whole, part) = (version.unit, Unit(self.unit_count));
+                version.unit = part;
+                if let Some(course) = self.units.get(&whole).copied() {
+                    self.units.insert(part, course);
+                }
             }
         }
-        let courses = parts.into_iter().filter_map(|(whole, part)| Some((part, *self.units.get(&whole)?)));
-        let courses: Vec<(Unit, Course)> = courses.collect();
-        self.units.extend(courses);
     }
 
     /// What a node shows after a start, where nothing is under way: decides of all that was doubtful.
