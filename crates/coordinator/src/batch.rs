@@ -46,8 +46,8 @@ impl Coordinator {
     ///
     /// # Errors
     /// Nothing is written after `Unavailable`, `Overloaded` and `BatchTooLarge`. After `Unfinished` the batch is
-    /// recorded, and will be whole. After another error nothing is there, unless a restart comes before the record could
-    /// be taken back: then it may be whole.
+    /// recorded, and will be whole. After another error nothing is there, unless a restart comes before the record
+    /// could be taken back: then it may be whole.
     ///
     /// # Cancel safety
     /// Dropped, the batch goes on.

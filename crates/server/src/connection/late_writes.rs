@@ -1,8 +1,8 @@
 //! What requests hold of whom the client was told that they are late, or whose client has gone.
 //!
 //! A write that was begun goes on: with its mutations, while it waits for room on another shard or is a logged batch,
-//! and with its record, until the log has it on the disk. While a disk hangs, such writes would pile up and be counted by
-//! nobody. So their memory counts until all writes have ended that are under way on the node.
+//! and with its record, until the log has it on the disk. While a disk hangs, such writes would pile up and be counted
+//! by nobody. So their memory counts until all writes have ended that are under way on the node.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
