@@ -8,8 +8,8 @@
 //!    place become one marker, when the winning range deletion really changes there.
 //! 4. What the deletion in force hides (partition or range) is left out on the way.
 //!
-//! To merge versions of a large row is long work, which is left to whoever drives the merge ([`MergeLack::Merged`]): it may
-//! have it done on another thread.
+//! To merge versions of a large row is long work, which is left to whoever drives the merge ([`MergeLack::Merged`]): it
+//! may have it done on another thread.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
