@@ -36,8 +36,12 @@ impl NodeStats {
             let name = (table.keyspace().to_owned(), table.name().to_owned());
             Some((name, shard.table(table.id()).ok()?.stats()))
         });
-        let memtable_bytes = shard.memtable_bytes() as u64;
-        NodeStats { tables: tables.collect(), cache: shard.cache_stats(), memtable_bytes }
+        let memory = shard.memory();
+        NodeStats {
+            tables: tables.collect(),
+            cache: memory.cache,
+            memtable_bytes: memory.memtable_bytes as u64,
+        }
     }
 
     fn add(&mut self, other: NodeStats) {

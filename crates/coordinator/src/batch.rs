@@ -127,7 +127,7 @@ impl LoggedBatch {
         let coordinator = &self.coordinator;
         let local = Rc::clone(coordinator.shard().local());
         // It has its mutations until it is answered, whether somebody waits for that or not.
-        let _with_mutations = local.note_write();
+        let _with_mutations = local.writes().begin();
         let record = self.log.record(self.id, &mutations, coordinator.next_timestamp())?;
         if let Err(error) = self.write_synced(record).await {
             if !error.is_refusal() {

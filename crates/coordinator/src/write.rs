@@ -33,7 +33,7 @@ impl Coordinator {
     /// Dropped, nothing is lost.
     pub async fn writes_ended(&self) {
         for shard in 0..self.owners().count() {
-            let ended = |shard: Rc<Shard>| async move { shard.writes_ended().await };
+            let ended = |shard: Rc<Shard>| async move { shard.writes().ended().await };
             // A shard that has ended has no writes.
             _ = self.shard().on_when_free(shard, ended).await;
         }

@@ -42,7 +42,8 @@ pub use options::StorageOptions;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
-    Lookups, LookupsSent, Outcomes, Shard, TruncationNote, Unit, VisitStats, Wait, WriteUnderWay, quarantined,
+    Lookups, LookupsSent, Outcomes, Shard, ShardMemory, TruncationNote, Unit, VisitStats, Wait,
+    WriteUnderWay, Writes, quarantined,
 };
 pub use snapshots::check_snapshot_name;
 pub use table::{

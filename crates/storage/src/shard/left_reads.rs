@@ -28,7 +28,7 @@ use runtime::trace::{self, Trace};
 use table::{TableError, TableStore};
 
 use super::Shard;
-use super::read::{Lack, Progress, Reading};
+use super::read::{Lack, Progress, Reading, cut_short};
 use super::read_memory::RoomToRead;
 use crate::StorageError;
 use crate::reach::errand::{Answer, Reply, end_with_asker};
@@ -123,7 +123,7 @@ impl LeftRead {
         let page = reading.end(&store, outcome)?;
         drop(room);
         match page {
-            Some(page) => Ok(shard.cut_short(page)),
+            Some(page) => Ok(cut_short(&shard.shared, page)),
             None => Box::pin(shard.read(&command)).await,
         }
     }

@@ -83,7 +83,7 @@ pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
 pub use visit::VisitStats;
 pub use write::{Outcomes, Unit, Wait};
-pub use writes_under_way::WriteUnderWay;
+pub use writes_under_way::{WriteUnderWay, Writes};
 
 /// One shard of a node. Lives on its own thread.
 pub struct Shard {
@@ -122,6 +122,15 @@ pub(crate) struct ShardContext {
     /// See [`Timestamps`].
     pub(crate) timestamp_floor: Arc<AtomicI64>,
     pub(crate) compaction: Arc<CompactionControl>,
+}
+
+/// What of a shard's memory grows with its data.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardMemory {
+    /// Bytes in memtables.
+    pub memtable_bytes: usize,
+    /// What the chunk cache did so far, and the disk for it.
+    pub cache: CacheStats,
 }
 
 impl Shard {
@@ -266,14 +275,9 @@ impl Shard {
         self.options.tombstones.of_table(table)
     }
 
-    /// Bytes in memtables.
-    pub fn memtable_bytes(&self) -> usize {
-        self.shared.room.taken_bytes()
-    }
-
-    /// What the chunk cache did so far, and the disk for it.
-    pub fn cache_stats(&self) -> CacheStats {
-        self.shared.cache_stats()
+    /// What memtables take, and what the chunk cache has and did.
+    pub fn memory(&self) -> ShardMemory {
+        ShardMemory { memtable_bytes: self.shared.room.taken_bytes(), cache: self.shared.cache_stats() }
     }
 
     /// What tables share.

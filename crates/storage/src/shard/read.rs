@@ -50,7 +50,7 @@ impl Shard {
     pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, StorageError> {
         let page = || LivePage::new(command, self.options.tombstones);
         let page = self.read_into(command, page).await;
-        page.map(|page| self.cut_short(page))
+        page.map(|page| cut_short(&self.shared, page))
     }
 
     /// As [`Shard::read`], with all that is deleted: for a replica that merges it with what others have
@@ -98,14 +98,14 @@ impl Shard {
         store.check_readable()?;
         Ok(store)
     }
+}
 
-    /// The page as it is; a planted fault has it be the last.
-    pub(super) fn cut_short(&self, mut page: ReadPage) -> ReadPage {
-        if self.shared.runtime.plants.has(Plant::ShortRead) {
-            page.next = None;
-        }
-        page
+/// The page as it is; a planted fault has it be the last.
+pub(super) fn cut_short(shard: &Shared, mut page: ReadPage) -> ReadPage {
+    if shard.runtime.plants.has(Plant::ShortRead) {
+        page.next = None;
     }
+    page
 }
 
 /// A read of a table failed. Under `best_effort` it is tried again without the file that is to blame.

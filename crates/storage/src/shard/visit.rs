@@ -13,7 +13,7 @@ use rows::Mutation;
 use runtime::Plant;
 
 use super::left_reads::{LeftRead, LeftReads};
-use super::read::Reading;
+use super::read::{Reading, cut_short};
 use super::write::Unsettled;
 use super::{Outcomes, Shard, Unit, Wait};
 use crate::StorageError;
@@ -96,7 +96,7 @@ impl Shard {
         };
         let page = reading.end(&store, outcome)?;
         visits.add(u64::from(page.is_some()));
-        Ok(page.map(|page| VisitingRead::Over(Ok(self.cut_short(page)))))
+        Ok(page.map(|page| VisitingRead::Over(Ok(cut_short(&self.shared, page)))))
     }
 
     /// [`Shard::begin_write`] for a visitor; `None` when it would wait for room or a flush is due.

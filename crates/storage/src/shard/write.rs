@@ -26,7 +26,7 @@ use smallvec::{SmallVec, smallvec};
 use stdx::index_set::IndexSet;
 use table::{Shared, TableError, TableMetrics, TableStore};
 
-use super::{Shard, WriteUnderWay};
+use super::{Shard, Writes};
 use crate::StorageError;
 use crate::record::{LENGTH_BYTES, LogRecord};
 
@@ -268,7 +268,7 @@ impl Shard {
         if unit == Unit::Each && mutations.len() > 1 && self.shared.runtime.plants.has(Plant::GroupLost) {
             return Outcomes { done: IndexSet::first(mutations.len()), ..Outcomes::default() };
         }
-        let _under_way = self.note_write();
+        let _under_way = self.writes.begin();
         if let Err(error) = self.shared.room.wait(&self.shared, &self.tables).await {
             return Outcomes { error: Some(error.into()), ..Outcomes::default() };
         }
@@ -276,17 +276,9 @@ impl Shard {
         self.finish_write(begun, wait).await
     }
 
-    /// Says that there is a write under way that has mutations in memory, until what this gives is dropped.
-    pub fn note_write(&self) -> WriteUnderWay<'_> {
-        self.writes.begin()
-    }
-
-    /// Returns when no write that is under way now has anything in memory any more, also none whose asker has gone:
-    /// each has ended, and what it appended to the log is on the disk, or the log has failed.
-    pub async fn writes_ended(&self) {
-        self.writes.ended().await;
-        // A failure was told to the writes.
-        _ = self.shared.log.sync().await;
+    /// Writes that have mutations in memory, also those whose asker has gone.
+    pub fn writes(&self) -> Writes<'_> {
+        Writes { under_way: &self.writes, log: &self.shared.log }
     }
 
     /// Takes units of a write into the log and the memtables; does not wait.

@@ -12,6 +12,7 @@
 
 use std::cell::Cell;
 
+use commitlog::CommitLog;
 use tokio::sync::{Mutex, Notify};
 
 /// Those of a shard.
@@ -32,6 +33,28 @@ pub(crate) struct WritesUnderWay {
 pub struct WriteUnderWay<'a> {
     all: &'a WritesUnderWay,
     generation: usize,
+}
+
+/// The same as others see it.
+#[derive(Clone, Copy)]
+pub struct Writes<'a> {
+    pub(super) under_way: &'a WritesUnderWay,
+    pub(super) log: &'a CommitLog,
+}
+
+impl<'a> Writes<'a> {
+    /// Says that there is one that has mutations in memory, until what this gives is dropped.
+    pub fn begin(self) -> WriteUnderWay<'a> {
+        self.under_way.begin()
+    }
+
+    /// Returns when none that is under way now has anything in memory any more, also none whose asker has gone: each
+    /// has ended, and what it appended to the log is on the disk, or the log has failed.
+    pub async fn ended(self) {
+        self.under_way.ended().await;
+        // A failure was told to the writes.
+        _ = self.log.sync().await;
+    }
 }
 
 impl WritesUnderWay {

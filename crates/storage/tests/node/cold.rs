@@ -49,7 +49,7 @@ async fn read(node: &Node, pk: i32) {
 }
 
 fn stats(node: &Node) -> CacheStats {
-    node.shard(0).cache_stats()
+    node.shard(0).memory().cache
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn the_cache_has_what_memtables_leave_and_gives_it_back() {
         assert_eq!(room(&node), 16 << 20, "nothing is written: all of theirs but a step");
         for c in 0..4000 {
             node.write(1, insert(&table, 1, c, &value(c), 1)).await.expect("writes");
-            let memtable_bytes = shard.memtable_bytes() as u64;
+            let memtable_bytes = shard.memory().memtable_bytes as u64;
             assert!(room(&node) + memtable_bytes <= 17 << 20, "{} and {memtable_bytes}", room(&node));
             assert!(room(&node) + memtable_bytes + (2 << 20) >= 17 << 20);
         }

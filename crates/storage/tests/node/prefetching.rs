@@ -45,7 +45,7 @@ async fn read(node: &Node, table: &Arc<Table>, keys: impl Iterator<Item = i32>) 
 }
 
 fn disk_reads(node: &Node) -> u64 {
-    node.shard(0).cache_stats().disk_read_count
+    node.shard(0).memory().cache.disk_read_count
 }
 
 fn progress(node: &Node, table: &Arc<Table>) -> PrefetchStats {
@@ -79,7 +79,7 @@ fn the_cache_is_filled_and_no_more() {
         let disk = filled(&table).await;
         let few = StorageOptions { cache_bytes: 200 << 10, cache_borrows: false, ..options(1) };
         let node = started(&disk, few).await;
-        let (progress, stats) = (progress(&node, &table), node.shard(0).cache_stats());
+        let (progress, stats) = (progress(&node, &table), node.shard(0).memory().cache);
         assert_eq!(progress.state, PrefetchState::Full);
         assert!(progress.read_chunks < progress.planned_chunks);
         assert_eq!(progress.read_chunks, stats.entry_count, "none went for another");

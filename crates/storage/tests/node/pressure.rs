@@ -31,7 +31,11 @@ fn memtables_keep_to_their_budget_while_writers_come_from_all_sides() {
                 for number in 0..200 {
                     let mutation = insert(&table, writer * 200 + number, 0, &long, 1);
                     shard.write(&[mutation]).await.expect("writes");
-                    assert!(shard.memtable_bytes() < BUDGET + 8 * 4_000, "{}", shard.memtable_bytes());
+                    assert!(
+                        shard.memory().memtable_bytes < BUDGET + 8 * 4_000,
+                        "{}",
+                        shard.memory().memtable_bytes
+                    );
                 }
             });
         }
@@ -52,7 +56,7 @@ fn writers_go_on_beside_a_flush_until_the_budget_is_spent() {
         let (table, shard, long) = (table(), node.shard(0), "x".repeat(1_000));
         let (mut waited_beside, mut written_beside) = (0, 0);
         for pk in 0..600 {
-            let before = shard.memtable_bytes();
+            let before = shard.memory().memtable_bytes;
             let started = tokio::time::Instant::now();
             node.write(pk, insert(&table, pk, 0, &long, 1)).await.expect("written");
             let has_waited = started.elapsed() >= Duration::from_secs(1);
@@ -149,7 +153,7 @@ fn a_flush_whose_manifest_fails_is_committed_by_the_next_try() {
         node.shard(0).flush(table.id()).await.expect("flushes");
         let stats = node.shard(0).table(table.id()).expect("the table").stats();
         assert_eq!((stats.sstable_count, stats.memtable_data_size), (1, 0));
-        assert_eq!(node.shard(0).memtable_bytes(), 0);
+        assert_eq!(node.shard(0).memory().memtable_bytes, 0);
     });
     let again = disk.crash(5);
     run(async {

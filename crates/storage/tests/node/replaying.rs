@@ -56,7 +56,7 @@ fn a_log_larger_than_the_memory_budget_is_replayed_within_it() {
             let node = Node::start(&disk, tight(after)).expect("starts");
             // Nothing had the time to be flushed since.
             let memory: usize =
-                node.shards.handles().iter().map(|handle| handle.local().memtable_bytes()).sum();
+                node.shards.handles().iter().map(|handle| handle.local().memory().memtable_bytes).sum();
             assert!(memory <= BUDGET, "{memory} bytes in memtables, {before} to {after} shards");
             let stats = |index: usize| node.shard(index).table(table().id()).expect("the table").stats();
             let file_count: u64 = (0..usize::from(after)).map(|index| stats(index).sstable_count).sum();
