@@ -264,6 +264,7 @@ fn an_edit_that_a_start_relied_on_is_torn_no_more() {
     let torn = disk.kill();
     torn.flip_bits(path(), end - 1, 1).expect("flips");
     assert_eq!(found(&torn), states[states.len() - 2]);
+    assert!(torn.file_bytes(path()).expect("there") < end, "the start cuts off what is torn");
     assert_eq!(Some(&found(&disk)), states.last());
     disk.flip_bits(path(), end - 1, 1).expect("flips");
     assert!(matches!(open(&disk), Err(StateError::DamagedRecord { .. })));
