@@ -338,16 +338,18 @@ impl Tenant {
                 shown.check(&read, &model, model.received(look)).map(|()| shown)
             };
             let may_be_empty = *self.truncating.borrow() == Some(table);
-            let checked = check().or_else(|what| match may_be_empty {
-                true => {
+            let checked = match check() {
+                Err(_) if may_be_empty => {
                     self.model.borrow_mut().empty(table);
                     check()
                 }
-                false => Err(what),
-            });
-            if may_be_empty {
-                self.model.borrow_mut().set_apart(table);
-            }
+                checked => {
+                    if may_be_empty {
+                        self.model.borrow_mut().set_apart(table);
+                    }
+                    checked
+                }
+            };
             let mut shown = checked.map_err(|what| self.wrong(format!("after a start, {table}: {what}")))?;
             decided.registers.append(&mut shown.registers);
         }
