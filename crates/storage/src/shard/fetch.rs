@@ -77,24 +77,17 @@ impl HeldChunks {
     async fn fetch(&self, need: ChunkNeed, fetcher: &Fetcher) -> Result<(), TableError> {
         self.cache.count_miss();
         Self::count(&self.metrics.cache_miss_count);
-        let id = need.id;
-        self.note_cold(id);
+        self.note_cold(need.id);
         let _waiting = fetcher.begin_wait();
-        let ahead_count = self.count_to_read(&need);
-        let count = ahead_count.max(need.likely_count);
+        let count = self.count_to_read(&need);
         if count == 1 {
-            let chunk = fetcher.chunk(need, &self.cache).await?;
-            self.chunks.borrow_mut().push((id, chunk));
+            let chunks = fetcher.chunks(need, &self.cache).await?;
+            self.chunks.borrow_mut().extend(chunks);
             return Ok(());
         }
-        let chunks = fetcher.read(&need, count).await?;
-        let ids = (id.index..).map(|index| ChunkId { index, ..id });
-        let chunks: Vec<(ChunkId, Chunk)> = ids.zip(chunks).collect();
-        chunks.iter().for_each(|(id, chunk)| self.cache.insert(*id, chunk.clone()));
-        match ahead_count {
-            1 => self.chunks.borrow_mut().extend(chunks),
-            _ => self.put_ahead(chunks),
-        }
+        let ahead = fetcher.read(&need, count).await?;
+        ahead.iter().for_each(|(id, chunk)| self.cache.insert(*id, chunk.clone()));
+        self.put_ahead(ahead);
         Ok(())
     }
 

@@ -168,9 +168,8 @@ impl Prefetcher {
             return Ok(false);
         }
         let (read, is_hot) = (chunks.len() as u32, prefetch_of(store) == Prefetch::Hot);
-        for (index, chunk) in (id.index..).zip(chunks) {
+        for (id, chunk) in chunks {
             store.prefetch().note_chunk(chunk.len());
-            let id = ChunkId { index, ..id };
             self.shared.cache.insert_if_free(id, chunk);
             if is_hot {
                 self.shared.cache.note_asked(id);

@@ -29,10 +29,11 @@ pub struct Fetcher {
     waiting_count: Cell<usize>,
 }
 
-/// A chunk being read.
+/// A chunk being read, perhaps with others behind it.
 #[derive(Default)]
 struct Flight {
-    chunk: RefCell<Option<Chunk>>,
+    /// What was read; nothing if that failed.
+    chunks: RefCell<Vec<(ChunkId, Chunk)>>,
     landed: Notify,
 }
 
@@ -63,18 +64,24 @@ impl Fetcher {
         Waiting(self)
     }
 
-    /// The chunk, by a read of the disk or by somebody else's that is under way; it is in the cache then.
+    /// The chunk and those that are likely to be needed with it, by a read of the disk or by somebody else's that is
+    /// under way; they are in the cache then.
     ///
     /// # Errors
     /// The disk failed, or what it gave is damaged.
-    pub async fn chunk(&self, need: ChunkNeed, cache: &ChunkCache) -> Result<Chunk, TableError> {
+    pub async fn chunks(
+        &self,
+        need: ChunkNeed,
+        cache: &ChunkCache,
+    ) -> Result<Vec<(ChunkId, Chunk)>, TableError> {
         loop {
             let flight = self.flights.borrow().get(&need.id).cloned();
             let Some(flight) = flight else { break };
             let landed = flight.landed.notified();
             landed.await;
-            if let Some(chunk) = flight.chunk.borrow().clone() {
-                return Ok(chunk);
+            let chunks = flight.chunks.borrow();
+            if !chunks.is_empty() {
+                return Ok(chunks.clone());
             }
             // Whoever read it failed, or went away. The next one to ask learns why.
         }
@@ -82,25 +89,25 @@ impl Fetcher {
         let other = self.flights.borrow_mut().insert(need.id, Rc::clone(&flight));
         assert!(other.is_none(), "a chunk is read once at a time");
         let landing = Landing { fetcher: self, id: need.id, flight };
-        let mut chunks = self.read(&need, 1).await?;
-        let Some(chunk) = chunks.pop() else { unreachable!("an extent holds at least one chunk") };
-        cache.insert(need.id, chunk.clone());
-        *landing.flight.chunk.borrow_mut() = Some(chunk.clone());
-        Ok(chunk)
+        let chunks = self.read(&need, need.likely_count).await?;
+        chunks.iter().for_each(|(id, chunk)| cache.insert(*id, chunk.clone()));
+        landing.flight.chunks.borrow_mut().clone_from(&chunks);
+        Ok(chunks)
     }
 
     /// Reads a chunk and up to `count - 1` that follow it, in one go; they are not put into the cache.
     ///
     /// # Errors
-    /// As [`Fetcher::chunk`].
-    pub async fn read(&self, need: &ChunkNeed, count: usize) -> Result<Vec<Chunk>, TableError> {
+    /// As [`Fetcher::chunks`].
+    pub async fn read(&self, need: &ChunkNeed, count: usize) -> Result<Vec<(ChunkId, Chunk)>, TableError> {
         let extent = need.extent(count)?;
         let raw = self.reader.read(&extent.file, extent.offset, extent.bytes).await;
         let raw = raw.map_err(SstableError::Disk)?;
         let chunks = need.decode(&extent, &raw)?;
         // Less at the end of the file. No test can break it without another decoder.
         assert!((1..=count).contains(&chunks.len()), "the chunks that were asked for are read");
-        Ok(chunks)
+        let ids = (need.id.index..).map(|index| ChunkId { index, ..need.id });
+        Ok(ids.zip(chunks).collect())
     }
 }
 
