@@ -41,14 +41,19 @@ impl Encoder {
         Encoder { open: BytesMut::new(), number: 0, is_compressing }
     }
 
-    /// Has no message come since the last frame?
-    pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+    /// Frames are compressed, or not, from now on.
+    pub fn compress(&mut self, is_compressing: bool) {
+        self.is_compressing = is_compressing;
     }
 
-    /// Bytes of the frame that is being filled.
+    /// Bytes of the frame that is being filled; 0 when it has no message.
     pub fn open_bytes(&self) -> usize {
         self.open.len()
+    }
+
+    /// The number of the frame that is being filled: how many were sealed before it.
+    pub fn frame_number(&self) -> u64 {
+        self.number
     }
 
     /// Ought the frame to be sealed before the next message?

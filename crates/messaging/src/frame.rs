@@ -24,6 +24,7 @@ const _: () = assert!(PAYLOAD_BYTES_MAX <= u32::MAX as usize, "lengths are u32")
 const KIND_REQUEST: u8 = 1;
 const KIND_ANSWER: u8 = 2;
 const KIND_NOTICE: u8 = 3;
+const KIND_DECLINED: u8 = 4;
 
 /// What is wrong with a frame of a peer. The connection can not go on after any of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -173,6 +174,7 @@ impl MessageHead {
         let (code, id, patience) = match self.kind {
             Kind::Request { id, patience } => (KIND_REQUEST, id, micros(patience)),
             Kind::Answer { id } => (KIND_ANSWER, id, 0),
+            Kind::Declined { id } => (KIND_DECLINED, id, 0),
             Kind::Notice => (KIND_NOTICE, 0, 0),
         };
         let mut bytes = [0; MESSAGE_HEAD_BYTES];
@@ -190,6 +192,7 @@ impl MessageHead {
         let kind = match bytes[0] {
             KIND_REQUEST => Kind::Request { id, patience: Duration::from_micros(u64::from(patience)) },
             KIND_ANSWER => Kind::Answer { id },
+            KIND_DECLINED => Kind::Declined { id },
             KIND_NOTICE => Kind::Notice,
             _ => return None,
         };

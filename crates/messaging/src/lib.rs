@@ -7,8 +7,10 @@
 //! ```
 //!
 //! Framing and handshake are state machines without I/O: they are fed bytes and give bytes, so they are tested byte by
-//! byte, fuzzed, and run in the simulator as they are. `docs/formats/messages.md` draws the bytes.
+//! byte, fuzzed, and run in the simulator as they are. `docs/formats/messages.md` draws the bytes. [`Peer`] and
+//! [`answer`] are the two ends of a connection.
 
+mod connection;
 mod decoder;
 mod encoder;
 mod frame;
@@ -16,6 +18,10 @@ mod handshake;
 pub mod hostile;
 mod message;
 
+pub use connection::{
+    AskError, Asked, MeetError, Met, Node, Peer, PeerError, PeerOptions, Request, Service, WireError, accept,
+    answer,
+};
 pub use decoder::{Decoder, Frame};
 pub use encoder::{BodyTooLong, Encoder};
 pub use frame::FrameError;

@@ -36,13 +36,19 @@ pub enum Kind {
     /// Asks for an answer; the other side drops it when its patience is over. A duration and no time of day: clocks
     /// differ.
     Request {
-        /// Chosen by the asker. Free again once it is answered, and not when it is given up: the answer may still come.
+        /// Chosen by the asker. Free again once it is answered or declined, and not when it is given up: the answer
+        /// may still come.
         id: u32,
         /// How long the asker waits from now on.
         patience: Duration,
     },
     /// The answer to a request.
     Answer {
+        /// As in the request.
+        id: u32,
+    },
+    /// There will be no answer to a request: it was dropped, because it came too late or nobody is left to answer.
+    Declined {
         /// As in the request.
         id: u32,
     },

@@ -50,6 +50,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             patience: Duration::from_micros(u64::from(micros))
         }),
         any::<u32>().prop_map(|id| Kind::Answer { id }),
+        any::<u32>().prop_map(|id| Kind::Declined { id }),
         Just(Kind::Notice),
     ];
     // Some compress well, some not at all.

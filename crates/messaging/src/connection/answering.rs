@@ -1,0 +1,114 @@
+//! A connection that answers: requests come in, in whatever order answers go out.
+
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::time::Instant;
+
+use super::outbox::Outbox;
+use super::wire::{Wire, WireError};
+use super::{Met, Node};
+use crate::encoder::BodyTooLong;
+use crate::handshake::Established;
+use crate::message::Kind;
+
+/// While so many bytes of answers are not sent, no request is taken: who asks and does not listen waits.
+const UNSENT_BYTES_MAX: usize = 4 << 20;
+/// So many frames are taken in a turn; then others have theirs.
+const FRAMES_PER_TURN_MAX: usize = 16;
+
+/// Who answers.
+pub trait Service {
+    /// A request came. It may be answered at once, or later, or be dropped, which declines it.
+    fn request(&self, from: &Established, request: Request);
+    /// A notice came.
+    fn notice(&self, from: &Established, body: Bytes);
+}
+
+/// A request that came, and the way back.
+pub struct Request {
+    /// What is asked.
+    pub body: Bytes,
+    /// After this nobody waits for the answer.
+    pub deadline: Instant,
+    id: u32,
+    /// `None` once it is answered.
+    outbox: Option<Outbox>,
+}
+
+impl Request {
+    fn new(id: u32, patience: Duration, body: Bytes, outbox: &Outbox) -> Request {
+        Request { body, deadline: Instant::now() + patience, id, outbox: Some(outbox.clone()) }
+    }
+
+    /// Answers. When the connection has ended the answer is dropped: who asked was told.
+    ///
+    /// # Errors
+    /// The body is longer than any message may be; the request is declined.
+    pub fn answer(mut self, write: impl FnOnce(&mut BytesMut)) -> Result<(), BodyTooLong> {
+        let outbox = self.outbox.clone().expect("it is answered once");
+        outbox.push(Kind::Answer { id: self.id }, write)?;
+        self.outbox = None;
+        Ok(())
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if let Some(outbox) = self.outbox.take() {
+            outbox.push(Kind::Declined { id: self.id }, |_| {}).expect("a message without a body fits");
+        }
+    }
+}
+
+/// Answers on a connection until it ends.
+///
+/// # Cancel safety
+/// Dropped, the connection is closed.
+pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> WireError {
+    let outbox = Outbox::new(node.clone(), met.established.is_compressing);
+    let mut wire = Wire::new(met);
+    std::future::poll_fn(|task| {
+        for _ in 0..FRAMES_PER_TURN_MAX {
+            if let Err(error) = wire.send(&outbox, task) {
+                return Poll::Ready(error);
+            }
+            // Sending goes on when the stream has room, and with it this.
+            if outbox.unsent_bytes() >= UNSENT_BYTES_MAX {
+                return Poll::Pending;
+            }
+            let frame = match wire.receive(task) {
+                Poll::Ready(Ok(frame)) => frame,
+                Poll::Ready(Err(error)) => return Poll::Ready(error),
+                Poll::Pending => return Poll::Pending,
+            };
+            node.heard(&wire.established, frame.context);
+            if let Err(error) = take(frame, &wire.established, &outbox, &*service) {
+                return Poll::Ready(error);
+            }
+        }
+        task.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}
+
+fn take(
+    mut frame: crate::Frame,
+    from: &Established,
+    outbox: &Outbox,
+    service: &dyn Service,
+) -> Result<(), WireError> {
+    while let Some(message) = frame.next_message()? {
+        match message.kind {
+            Kind::Request { id, patience } => {
+                service.request(from, Request::new(id, patience, message.body, outbox));
+            }
+            Kind::Notice => service.notice(from, message.body),
+            Kind::Answer { .. } | Kind::Declined { .. } => return Err(WireError::Misplaced),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Connections: requests that are asked on one node and answered on another, over a stream of bytes.
+//!
+//! ```text
+//!   asks                                              answers
+//!   Peer ── ask ──► Outbox ──► Wire ═══ frames ═══► Wire ──► Service::request(Request)
+//!   Asked ◄─────────────────── Wire ◄══ frames ════ Wire ◄── Outbox ◄── Request::answer
+//! ```
+//!
+//! Each connection is one task on the shard that uses it; nothing here is shared by threads. What a turn of the shard
+//! has to say goes out together: messages are written into the open frame at once, and the task seals it when it runs.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | who are we talking to? | `meeting.rs` |
+//! | what waits to be sent? | `outbox.rs` |
+//! | how do frames get on a stream and off it? | `wire.rs` |
+//! | who waits for which answer, and what if none comes? | `asked.rs` |
+//! | a connection that asks, made anew when it breaks | `peer.rs` |
+//! | a connection that answers | `answering.rs` |
+
+mod answering;
+mod asked;
+mod meeting;
+mod outbox;
+mod peer;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use crate::handshake::{Established, Identity};
+use crate::message::Context;
+
+pub use answering::{Request, Service, answer};
+pub use asked::{AskError, Asked};
+pub use meeting::{MeetError, Met, accept};
+pub use peer::{Peer, PeerError, PeerOptions};
+pub use wire::WireError;
+
+/// The node, as its connections see it.
+pub trait Node {
+    /// What it says of itself when it meets another.
+    fn identity(&self) -> Identity;
+    /// What it knows at this moment: it goes with the next frame.
+    fn context(&self) -> Context;
+    /// Another node knew this when it sent a frame.
+    fn heard(&self, from: &Established, context: Context);
+}

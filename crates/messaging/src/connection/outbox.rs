@@ -1,0 +1,106 @@
+//! What one end of a connection has to say and has not said yet.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context as TaskContext, Waker};
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::Node;
+use crate::encoder::{BodyTooLong, Encoder};
+use crate::message::Kind;
+
+/// Messages on their way into a stream. Cheap to clone; of one thread.
+#[derive(Clone)]
+pub(super) struct Outbox(Rc<RefCell<State>>);
+
+struct State {
+    node: Rc<dyn Node>,
+    encoder: Encoder,
+    /// Frames that were sealed and are not wholly handed over, the oldest first.
+    sealed: VecDeque<Bytes>,
+    sealed_bytes: usize,
+    /// So many frames were begun to be handed over: what is in them may have arrived.
+    begun: u64,
+    /// Wakes the connection's task when there is something to send.
+    waker: Option<Waker>,
+}
+
+impl Outbox {
+    pub(super) fn new(node: Rc<dyn Node>, is_compressing: bool) -> Outbox {
+        let encoder = Encoder::new(is_compressing);
+        Outbox(Rc::new(RefCell::new(State {
+            node,
+            encoder,
+            sealed: VecDeque::new(),
+            sealed_bytes: 0,
+            begun: 0,
+            waker: None,
+        })))
+    }
+
+    /// Frames are compressed, or not, from now on.
+    pub(super) fn compress(&self, is_compressing: bool) {
+        self.0.borrow_mut().encoder.compress(is_compressing);
+    }
+
+    /// Writes a message into the open frame; the number of that frame. What is written may not use the outbox.
+    pub(super) fn push(&self, kind: Kind, write: impl FnOnce(&mut BytesMut)) -> Result<u64, BodyTooLong> {
+        let state = &mut *self.0.borrow_mut();
+        if state.encoder.is_full() {
+            state.seal();
+        }
+        state.encoder.push(kind, write)?;
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+        Ok(state.encoder.frame_number())
+    }
+
+    /// Bytes that were not handed over.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        let state = self.0.borrow();
+        state.sealed_bytes + state.encoder.open_bytes()
+    }
+
+    /// May a message of the frame with this number have arrived?
+    pub(super) fn was_begun(&self, frame: u64) -> bool {
+        frame < self.0.borrow().begun
+    }
+
+    /// What is to be handed over next; `None` when there is nothing, and then the task will be woken.
+    pub(super) fn next(&self, task: &TaskContext<'_>) -> Option<Bytes> {
+        let state = &mut *self.0.borrow_mut();
+        if state.sealed.is_empty() {
+            state.seal();
+        }
+        if state.sealed.is_empty() {
+            state.waker = Some(task.waker().clone());
+        }
+        state.sealed.front().cloned()
+    }
+
+    /// So much of what [`Outbox::next`] gave was handed over.
+    pub(super) fn advance(&self, bytes: usize) {
+        let state = &mut *self.0.borrow_mut();
+        let waiting = state.sealed.len() as u64;
+        let frame = state.sealed.front_mut().expect("something was handed over");
+        // The oldest sealed frame has now been begun.
+        state.begun = state.encoder.frame_number() - waiting + 1;
+        frame.advance(bytes);
+        if frame.is_empty() {
+            state.sealed.pop_front();
+        }
+        state.sealed_bytes -= bytes;
+    }
+}
+
+impl State {
+    fn seal(&mut self) {
+        if let Some(frame) = self.encoder.seal(self.node.context()) {
+            self.sealed_bytes += frame.len();
+            self.sealed.push_back(frame);
+        }
+    }
+}
