@@ -17,7 +17,7 @@ use rows::{Mutation, PartitionKey, RowInPlace};
 use schema::Table;
 use smallvec::SmallVec;
 use stdx::index_set::IndexSet;
-use storage::{KEYS_TOGETHER, Lookups, LookupsSent, Outcomes};
+use storage::{KEYS_TOGETHER, Lookups, LookupsSent, Outcomes, Unit};
 
 use crate::admission::Admitted;
 use crate::owners::{Batches, batches};
@@ -207,6 +207,6 @@ impl Coordinator {
         debug_assert!(writes.iter().all(|write| write.goes_with(&writes[0])), "one batch");
         let PlainWrite { owner, admitted, .. } = writes[0];
         let mutations = writes.into_iter().map(|write| write.mutation).collect();
-        self.shards_for(admitted).write_each(owner, mutations).await
+        self.shards_for(admitted).write_units(owner, Unit::Each, mutations).await
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// One page of an answer for another replica.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnfilteredPage {
     /// Partitions of which anything is known, in the order asked for; the first may go on from the page before.
     pub partitions: Vec<UnfilteredPartition>,

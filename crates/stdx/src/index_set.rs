@@ -21,6 +21,16 @@ impl IndexSet {
         IndexSet(((1u64 << count) - 1) as u32)
     }
 
+    /// A bit for each index, the first in the lowest place: for those who send it.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// What has these [`IndexSet::bits`].
+    pub fn of_bits(bits: u32) -> Self {
+        IndexSet(bits)
+    }
+
     /// Adds an index.
     pub fn insert(&mut self, index: usize) {
         debug_assert!(index < Self::END, "so many things are done together at most");

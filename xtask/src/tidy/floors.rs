@@ -23,7 +23,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["storage"],
         ],
     ),
-    ("cluster", &[&["messaging"], &["cluster", "hints", "streaming"], &["repair", "coordinator"]]),
+    ("cluster", &[&["messaging", "replica"], &["cluster", "hints", "streaming"], &["repair", "coordinator"]]),
     ("languages", &[&["cql", "protocol"]]),
     ("query", &[&["auth"], &["query", "analytics"]]),
     ("server", &[&["config", "management"], &["assembly"], &["server"]]),

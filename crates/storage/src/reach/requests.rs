@@ -81,7 +81,7 @@ impl ShardHandle {
     }
 
     /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, if that needs no
-    /// waiting. Which were written? The others are for [`ShardHandle::write`] or [`ShardHandle::write_each`].
+    /// waiting. Which were written? The others are for [`ShardHandle::write`] or [`ShardHandle::write_units`].
     pub fn try_write_each(&self, owner: usize, mutations: &[&Mutation]) -> IndexSet {
         let (unit, wait) = (Unit::Each, Wait::Never);
         if owner == self.local().index() {
@@ -94,18 +94,17 @@ impl ShardHandle {
         }
     }
 
-    /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, but that all wait
-    /// together until they are durable. Those of which nothing was written are for [`ShardHandle::write`].
+    /// As [`ShardHandle::write`], and an outcome for each unit; units wait together until they are durable. Those of
+    /// which nothing was written are for [`ShardHandle::write`].
     ///
     /// # Cancel safety
     /// As [`crate::Shard::write`].
-    pub async fn write_each(&self, owner: usize, mutations: Vec<Mutation>) -> Outcomes {
-        let all = IndexSet::first(mutations.len());
-        let write = move |shard: Rc<Shard>| async move {
-            shard.write_units(&mutations, Unit::Each, Wait::SyncMode).await
-        };
+    pub async fn write_units(&self, owner: usize, unit: Unit, mutations: Vec<Mutation>) -> Outcomes {
+        let all = IndexSet::first(unit.count(mutations.len()));
+        let write =
+            move |shard: Rc<Shard>| async move { shard.write_units(&mutations, unit, Wait::SyncMode).await };
         self.on(owner, write).await.unwrap_or_else(|error| match error {
-            StorageError::ShardBusy { .. } => Outcomes::default(),
+            StorageError::ShardBusy { .. } => Outcomes { error: Some(error), ..Outcomes::default() },
             // It has ended, or a panic has ended this: before, after or between writes.
             error => Outcomes::in_doubt(all, error),
         })

@@ -47,6 +47,16 @@ pub enum Unit {
     Each,
 }
 
+impl Unit {
+    /// How many units so many mutations are.
+    pub fn count(self, mutation_count: usize) -> usize {
+        match self {
+            Unit::All => 1,
+            Unit::Each => mutation_count,
+        }
+    }
+}
+
 /// How long a write waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {

@@ -3,7 +3,7 @@
 use read::ReadTarget;
 use rows::{Mutation, RingRange};
 use runtime::{MemoryDisk, Plant, Plants, caught_in};
-use storage::{ShardHandle, StorageError, TableError};
+use storage::{ShardHandle, StorageError, TableError, Unit};
 
 use crate::given::*;
 
@@ -72,7 +72,7 @@ fn a_record_that_is_merged_in_part_stops_the_node_and_replay_has_all_of_it() {
 #[test]
 fn a_record_of_a_group_that_is_not_merged_stops_the_node_and_replay_has_it() {
     let write = async |handle: &ShardHandle, both: Vec<Mutation>| {
-        handle.write_each(0, both).await.error.map_or(Ok(()), Err)
+        handle.write_units(0, Unit::Each, both).await.error.map_or(Ok(()), Err)
     };
     check_merged_in_part(write, [0, 1]);
 }

@@ -1,0 +1,93 @@
+//! What a replica answers.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use read::{PageDigest, UnfilteredPage};
+use stdx::index_set::IndexSet;
+use storage::Outcomes;
+
+use crate::body::{BodyError, Reader, put_option};
+use crate::failure::Failure;
+use crate::page::{page, put_page};
+
+const WRITTEN: u8 = 1;
+const ROWS: u8 = 2;
+const DIGEST: u8 = 3;
+const FAILED: u8 = 4;
+
+/// An answer to a [`Request`](crate::Request).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// To a write: how its units have come out.
+    Written(Written),
+    /// To a read of rows.
+    Rows(UnfilteredPage),
+    /// To a read of a digest.
+    Digest(PageDigest),
+    /// To a read that failed.
+    Failed(Failure),
+}
+
+/// How the units of a write have come out. Of those that are in neither set nothing was written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Written {
+    /// They are durable in the sense of the replica's sync mode.
+    pub done: IndexSet,
+    /// They may or may not survive.
+    pub doubtful: IndexSet,
+    /// Why the first that is not done is not.
+    pub failure: Option<Failure>,
+}
+
+impl From<Outcomes> for Written {
+    fn from(outcomes: Outcomes) -> Written {
+        let Outcomes { done, doubtful, error } = outcomes;
+        Written { done, doubtful, failure: error.as_ref().map(Failure::from) }
+    }
+}
+
+impl Answer {
+    /// Appends it.
+    pub fn put(&self, out: &mut BytesMut) {
+        match self {
+            Answer::Written(Written { done, doubtful, failure }) => {
+                out.put_u8(WRITTEN);
+                out.put_u32_le(done.bits());
+                out.put_u32_le(doubtful.bits());
+                put_option(out, failure.as_ref(), |out, failure| failure.put(out));
+            }
+            Answer::Rows(rows) => {
+                out.put_u8(ROWS);
+                put_page(out, rows);
+            }
+            Answer::Digest(digest) => {
+                out.put_u8(DIGEST);
+                out.put_u128_le(digest.0);
+            }
+            Answer::Failed(failure) => {
+                out.put_u8(FAILED);
+                failure.put(out);
+            }
+        }
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// It is none of these.
+    pub fn read(body: Bytes) -> Result<Answer, BodyError> {
+        let reader = &mut Reader::new(body);
+        let answer = match reader.u8("answer")? {
+            WRITTEN => Answer::Written(Written {
+                done: IndexSet::of_bits(reader.u32("outcomes")?),
+                doubtful: IndexSet::of_bits(reader.u32("outcomes")?),
+                failure: reader.option("failure", Failure::read)?,
+            }),
+            ROWS => Answer::Rows(page(reader)?),
+            DIGEST => Answer::Digest(PageDigest(reader.u128("digest")?)),
+            FAILED => Answer::Failed(Failure::read(reader)?),
+            _ => return Err(reader.wrong("answer")),
+        };
+        reader.end()?;
+        Ok(answer)
+    }
+}

@@ -1,0 +1,28 @@
+//! Reads bytes that may be anything as another node's request, or answer: what the fuzzer calls.
+//!
+//! Nothing may panic, loop, or take memory beyond what the bytes are worth; and what is read can be written and read
+//! again.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::{Answer, Request};
+
+/// Reads a request when the first byte is even, else an answer.
+///
+/// # Panics
+/// When a promise is broken: that is what it is for.
+pub fn read_body(bytes: &[u8]) {
+    let Some((which, body)) = bytes.split_first() else { return };
+    let body = Bytes::copy_from_slice(body);
+    if which & 1 == 0 {
+        if let Ok(Request::Write { unit, mutations }) = Request::read(body.clone()) {
+            let mut again = BytesMut::new();
+            Request::put_write(unit, &mutations, &mut again);
+            assert_eq!(again, body, "a write is written as it was read");
+        }
+    } else if let Ok(answer) = Answer::read(body.clone()) {
+        let mut again = BytesMut::new();
+        answer.put(&mut again);
+        assert_eq!(Answer::read(again.freeze()), Ok(answer), "an answer is read as it was written");
+    }
+}

@@ -1,0 +1,28 @@
+//! What replicas ask each other, as bytes; and how a node carries it out.
+//!
+//! ```text
+//!   asks                              is asked
+//!   Request::put_write, put_read ──►  carry_out: Request::read ─► the shards that own it
+//!   Answer::read                 ◄──  Answer::put
+//! ```
+//!
+//! A request is data, never code: any byte may be wrong, and is checked. Its table is named by id, and its columns are
+//! numbers: both nodes have the same history of the schema, and one that is behind says so ([`Failure::NoTable`]).
+//! What is read comes with all its tombstones, or as a hash of that, since another replica may know of more or less.
+
+mod answer;
+mod body;
+mod failure;
+pub mod hostile;
+mod page;
+mod read_request;
+mod request;
+mod service;
+
+pub use answer::{Answer, Written};
+pub use body::BodyError;
+pub use failure::{Failure, Tombstones};
+pub use page::is_in_order;
+pub use read_request::ReadRequest;
+pub use request::{Request, Wanted};
+pub use service::carry_out;

@@ -1,0 +1,184 @@
+//! A [`ReadCommand`] on its way to another node, which has its own table of the same id.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, BytesMut};
+use read::{ReadColumns, ReadCommand, ReadLimits, ReadPosition, ReadTarget};
+use rows::{ClusteringComparator, PartitionKey, RingPlace, RingRange, Slice, Slices};
+use schema::{ColumnId, Table, TableId};
+use types::Token;
+
+use crate::body::{BodyError, Reader, put_bool, put_bound, put_clustering, put_key, put_list, put_option};
+
+/// What is read, of a table that is still to be found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadRequest {
+    /// The table.
+    pub table: TableId,
+    target: Target,
+    /// As they are sent; put in order by whoever knows how clusterings compare.
+    slices: Vec<Slice>,
+    columns: ReadColumns,
+    reversed: bool,
+    limits: ReadLimits,
+    now: u32,
+    resume: Option<ReadPosition>,
+}
+
+/// Which partitions. Answers of replicas are merged key by key, so a request is about one.
+#[derive(Clone, Debug, PartialEq)]
+enum Target {
+    Key(PartitionKey),
+    Range(RingRange),
+}
+
+impl ReadRequest {
+    /// The command on that table.
+    pub fn into_command(self, table: Arc<Table>) -> ReadCommand {
+        let comparator = ClusteringComparator::new(Arc::clone(table.clustering_types()));
+        let target = match self.target {
+            Target::Key(key) => ReadTarget::Keys(vec![key]),
+            Target::Range(range) => ReadTarget::Range(range),
+        };
+        ReadCommand {
+            table,
+            target,
+            slices: Slices::new(self.slices, &comparator),
+            columns: self.columns,
+            reversed: self.reversed,
+            limits: self.limits,
+            now: self.now,
+            resume: self.resume,
+        }
+    }
+
+    /// Appends a command, of one key or of a range.
+    ///
+    /// # Panics
+    /// When it is of no key, or of several.
+    pub(crate) fn put(command: &ReadCommand, out: &mut BytesMut) {
+        out.put_slice(command.table.id().0.as_bytes());
+        match &command.target {
+            ReadTarget::Keys(keys) => {
+                let [key] = &keys[..] else { panic!("several keys are asked for one by one") };
+                out.put_u8(0);
+                put_key(out, key);
+            }
+            ReadTarget::Range(range) => {
+                out.put_u8(1);
+                put_place(out, &range.start);
+                put_place(out, &range.end);
+            }
+        }
+        put_list(out, command.slices.as_slice(), |out, slice| {
+            put_bound(out, &slice.start);
+            put_bound(out, &slice.end);
+        });
+        let columns = match &command.columns {
+            ReadColumns::All => None,
+            ReadColumns::Some(ids) => Some(ids),
+        };
+        put_option(out, columns, |out, ids| put_list(out, ids, |out, id| out.put_u16_le(id.0)));
+        put_bool(out, command.reversed);
+        let ReadLimits { row_count, rows_per_partition, bytes, bytes_max } = command.limits;
+        out.put_u32_le(row_count);
+        out.put_u32_le(rows_per_partition);
+        out.put_u64_le(bytes as u64);
+        out.put_u64_le(bytes_max as u64);
+        out.put_u32_le(command.now);
+        put_option(out, command.resume.as_ref(), put_position);
+    }
+
+    pub(crate) fn read(reader: &mut Reader) -> Result<ReadRequest, BodyError> {
+        let table = TableId(reader.uuid("table id")?);
+        let target = match reader.u8("target")? {
+            0 => Target::Key(reader.key()?),
+            1 => Target::Range(RingRange { start: place(reader)?, end: place(reader)? }),
+            _ => return Err(reader.wrong("target")),
+        };
+        let slices = reader.list("slices", |reader| {
+            let slice = Slice { start: reader.bound()?, end: reader.bound()? };
+            let is_slice = slice.start.kind.is_start() && !slice.end.kind.is_start();
+            if is_slice { Ok(slice) } else { Err(reader.wrong("slice")) }
+        })?;
+        let columns = match reader.option("columns", |reader| reader.list("columns", column))? {
+            None => ReadColumns::All,
+            Some(ids) if ids.is_sorted_by(|one, other| one < other) => ReadColumns::Some(ids.into()),
+            Some(_) => return Err(reader.wrong("columns")),
+        };
+        Ok(ReadRequest {
+            table,
+            target,
+            slices,
+            columns,
+            reversed: reader.bool("direction")?,
+            limits: ReadLimits {
+                row_count: reader.u32("limits")?,
+                rows_per_partition: reader.u32("limits")?,
+                bytes: size(reader.u64("limits")?),
+                bytes_max: size(reader.u64("limits")?),
+            },
+            now: reader.u32("moment")?,
+            resume: reader.option("position", position)?,
+        })
+    }
+}
+
+/// More than there can be is as much as there can be.
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn column(reader: &mut Reader) -> Result<ColumnId, BodyError> {
+    reader.u16("column").map(ColumnId)
+}
+
+pub(crate) fn put_position(out: &mut BytesMut, position: &ReadPosition) {
+    put_key(out, &position.key);
+    put_option(out, position.clustering.as_ref(), put_clustering);
+    out.put_u32_le(position.row_count);
+}
+
+pub(crate) fn position(reader: &mut Reader) -> Result<ReadPosition, BodyError> {
+    Ok(ReadPosition {
+        key: reader.key()?,
+        clustering: reader.option("position", Reader::clustering)?,
+        row_count: reader.u32("position")?,
+    })
+}
+
+fn put_place(out: &mut BytesMut, place: &RingPlace) {
+    match place {
+        RingPlace::Start => out.put_u8(0),
+        RingPlace::End => out.put_u8(1),
+        RingPlace::BeforeToken(token) => {
+            out.put_u8(2);
+            out.put_i64_le(token.0);
+        }
+        RingPlace::AfterToken(token) => {
+            out.put_u8(3);
+            out.put_i64_le(token.0);
+        }
+        RingPlace::BeforeKey(key) => {
+            out.put_u8(4);
+            put_key(out, key);
+        }
+        RingPlace::AfterKey(key) => {
+            out.put_u8(5);
+            put_key(out, key);
+        }
+    }
+}
+
+fn place(reader: &mut Reader) -> Result<RingPlace, BodyError> {
+    let token = |reader: &mut Reader| reader.u64("token").map(|token| Token(token as i64));
+    match reader.u8("place")? {
+        0 => Ok(RingPlace::Start),
+        1 => Ok(RingPlace::End),
+        2 => token(reader).map(RingPlace::BeforeToken),
+        3 => token(reader).map(RingPlace::AfterToken),
+        4 => reader.key().map(RingPlace::BeforeKey),
+        5 => reader.key().map(RingPlace::AfterKey),
+        _ => Err(reader.wrong("place")),
+    }
+}

@@ -1,0 +1,109 @@
+//! What one replica asks another.
+
+use std::borrow::Borrow;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use read::ReadCommand;
+use rows::Mutation;
+use storage::{KEYS_TOGETHER, Unit};
+
+use crate::body::{BodyError, Reader, put_bytes};
+use crate::read_request::ReadRequest;
+
+const WRITE_ALL: u8 = 1;
+const WRITE_EACH: u8 = 2;
+const READ_ROWS: u8 = 3;
+const READ_DIGEST: u8 = 4;
+
+/// A request of another node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Write these.
+    Write {
+        /// What of them is whole or absent.
+        unit: Unit,
+        /// One at least; of those that are units of their own no more than are done in one go.
+        mutations: Vec<Mutation>,
+    },
+    /// Read this.
+    Read {
+        /// Rows, or their hash?
+        wanted: Wanted,
+        /// Of what.
+        read: Box<ReadRequest>,
+    },
+}
+
+/// What a read is to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Rows with all their tombstones.
+    Rows,
+    /// Their hash, to be compared with another replica's.
+    Digest,
+}
+
+impl Request {
+    /// Appends a request to write.
+    ///
+    /// # Panics
+    /// When there is nothing to write, or more units than are done in one go.
+    pub fn put_write<M: Borrow<Mutation>>(unit: Unit, mutations: &[M], out: &mut BytesMut) {
+        assert!(may_be_written(unit, mutations.len()), "some mutations, and no more than a replica takes");
+        out.put_u8(match unit {
+            Unit::All => WRITE_ALL,
+            Unit::Each => WRITE_EACH,
+        });
+        out.put_u32_le(mutations.len() as u32);
+        mutations.iter().for_each(|mutation| put_bytes(out, mutation.borrow().as_encoded()));
+    }
+
+    /// Appends a request to read one key, or a range.
+    ///
+    /// # Panics
+    /// When the command is of no key, or of several.
+    pub fn put_read(wanted: Wanted, command: &ReadCommand, out: &mut BytesMut) {
+        out.put_u8(match wanted {
+            Wanted::Rows => READ_ROWS,
+            Wanted::Digest => READ_DIGEST,
+        });
+        ReadRequest::put(command, out);
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// It is none of these.
+    pub fn read(body: Bytes) -> Result<Request, BodyError> {
+        let reader = &mut Reader::new(body);
+        let request = match reader.u8("request")? {
+            WRITE_ALL => write(Unit::All, reader)?,
+            WRITE_EACH => write(Unit::Each, reader)?,
+            READ_ROWS => Request::Read { wanted: Wanted::Rows, read: Box::new(ReadRequest::read(reader)?) },
+            READ_DIGEST => {
+                Request::Read { wanted: Wanted::Digest, read: Box::new(ReadRequest::read(reader)?) }
+            }
+            _ => return Err(reader.wrong("request")),
+        };
+        reader.end()?;
+        Ok(request)
+    }
+}
+
+fn may_be_written(unit: Unit, count: usize) -> bool {
+    match unit {
+        Unit::All => count > 0,
+        Unit::Each => (1..=KEYS_TOGETHER).contains(&count),
+    }
+}
+
+fn write(unit: Unit, reader: &mut Reader) -> Result<Request, BodyError> {
+    let mutations = reader.list("mutations", |reader| {
+        let bytes = reader.bytes("mutation")?;
+        Mutation::from_encoded(bytes).map_err(|_| reader.wrong("mutation"))
+    })?;
+    match may_be_written(unit, mutations.len()) {
+        true => Ok(Request::Write { unit, mutations }),
+        false => Err(reader.wrong("mutations")),
+    }
+}

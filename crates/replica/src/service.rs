@@ -1,0 +1,146 @@
+//! A node carries out what another one asks of it.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use read::{
+    Digester, PageDigest, ReadCommand, ReadTarget, TombstoneThresholds, UnfilteredPage, UnfilteredRows,
+    merge_answers,
+};
+use rows::Mutation;
+use stdx::index_set::IndexSet;
+use storage::{Shard, ShardHandle, StorageError, Unit};
+
+use crate::answer::{Answer, Written};
+use crate::body::BodyError;
+use crate::failure::Failure;
+use crate::request::{Request, Wanted};
+
+/// Carries out one request of another node on the shard that it is for.
+///
+/// # Errors
+/// The body makes no sense. Nothing was done.
+///
+/// # Cancel safety
+/// A write that has begun goes on.
+pub async fn carry_out(shard: &ShardHandle, body: Bytes) -> Result<Answer, BodyError> {
+    Ok(match Request::read(body)? {
+        Request::Write { unit, mutations } => Answer::Written(write(shard, unit, mutations).await),
+        Request::Read { wanted, read } => {
+            let table = shard.local().with_schema(|schema| schema.table_by_id(read.table).cloned());
+            match table {
+                Some(table) => look(shard, wanted, read.into_command(table)).await,
+                None => Answer::Failed(Failure::NoTable { table: read.table }),
+            }
+        }
+    })
+}
+
+/// Writes to the shards that own it: to one, as a rule, since who asks knows how many shards there are.
+async fn write(shard: &ShardHandle, unit: Unit, mutations: Vec<Mutation>) -> Written {
+    let owners: Vec<usize> =
+        mutations.iter().map(|mutation| shard.shards().owner(mutation.key.token)).collect();
+    if let Some(owner) = only(&owners) {
+        return shard.write_units(owner, unit, mutations).await.into();
+    }
+    let mut written = Gathered::default();
+    for owner in (0..shard.shards().count()).filter(|owner| owners.contains(owner)) {
+        let indexes: Vec<usize> = (0..owners.len()).filter(|index| owners[*index] == owner).collect();
+        let part = indexes.iter().map(|index| mutations[*index].clone()).collect();
+        written.add(&indexes, unit, shard.write_units(owner, unit, part).await.into());
+    }
+    written.over(unit)
+}
+
+fn only(owners: &[usize]) -> Option<usize> {
+    let (first, others) = owners.split_first()?;
+    others.iter().all(|owner| owner == first).then_some(*first)
+}
+
+/// What several shards have made of one write.
+#[derive(Default)]
+struct Gathered {
+    written: Written,
+    /// Has a part of it not come out as done?
+    is_lacking: bool,
+}
+
+impl Gathered {
+    /// Takes in what one shard made of the units with these indexes.
+    fn add(&mut self, indexes: &[usize], unit: Unit, part: Written) {
+        let at = |index: usize| if unit == Unit::All { 0 } else { indexes[index] };
+        part.done.iter().for_each(|index| self.written.done.insert(at(index)));
+        part.doubtful.iter().for_each(|index| self.written.doubtful.insert(at(index)));
+        self.is_lacking |= part.done.len() < unit.count(indexes.len());
+        self.written.failure = self.written.failure.take().or(part.failure);
+    }
+
+    /// What it comes to. A unit of which one shard has a part and another has not is in doubt.
+    fn over(mut self, unit: Unit) -> Written {
+        if unit == Unit::All && self.is_lacking {
+            self.written.doubtful = self.written.doubtful.union(self.written.done);
+            self.written.done = IndexSet::EMPTY;
+        }
+        self.written
+    }
+}
+
+/// Reads from the shards that have what is asked for.
+async fn look(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> Answer {
+    let looked = match (owners_of(shard, &command).as_slice(), wanted) {
+        ([owner], Wanted::Rows) => rows_of(shard, *owner, command).await.map(Answer::Rows),
+        ([owner], Wanted::Digest) => digest_of(shard, *owner, command).await.map(Answer::Digest),
+        (owners, wanted) => look_at_several(shard, owners, wanted, command).await,
+    };
+    looked.unwrap_or_else(|error| Answer::Failed(Failure::from(&error)))
+}
+
+/// The shards that may have what is asked for: one for a key.
+fn owners_of(shard: &ShardHandle, command: &ReadCommand) -> Vec<usize> {
+    match &command.target {
+        ReadTarget::Keys(keys) => keys.iter().map(|key| shard.shards().owner(key.token)).collect(),
+        ReadTarget::Range(range) => {
+            shard.shards().sharding().shards_within(range.first_token(), range.last_token()).collect()
+        }
+    }
+}
+
+/// Each has read as if it were alone. What they have is apart, so it merges to what one would have said that has all.
+async fn look_at_several(
+    shard: &ShardHandle,
+    owners: &[usize],
+    wanted: Wanted,
+    command: ReadCommand,
+) -> Result<Answer, StorageError> {
+    let mut part = command.clone();
+    part.limits.bytes_max /= owners.len().max(1);
+    let reads = owners.iter().map(|owner| rows_of(shard, *owner, part.clone()));
+    let pages = join_all(reads).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    // Each has counted its tombstones, and the thresholds were theirs.
+    let thresholds = TombstoneThresholds::NONE;
+    Ok(match wanted {
+        Wanted::Rows => {
+            Answer::Rows(merge_answers(&command, pages, UnfilteredRows::new(&command, thresholds))?)
+        }
+        Wanted::Digest => {
+            Answer::Digest(merge_answers(&command, pages, Digester::new(&command, thresholds))?)
+        }
+    })
+}
+
+async fn rows_of(
+    shard: &ShardHandle,
+    owner: usize,
+    command: ReadCommand,
+) -> Result<UnfilteredPage, StorageError> {
+    shard.ask(owner, move |shard: Rc<Shard>| async move { shard.read_unfiltered(&command).await }).await?
+}
+
+async fn digest_of(
+    shard: &ShardHandle,
+    owner: usize,
+    command: ReadCommand,
+) -> Result<PageDigest, StorageError> {
+    shard.ask(owner, move |shard: Rc<Shard>| async move { shard.read_digest(&command).await }).await?
+}
