@@ -18,6 +18,7 @@
 mod builder;
 mod check;
 mod in_place;
+mod missing;
 
 use bytes::{Bytes, BytesMut};
 use schema::ColumnId;

@@ -319,6 +319,32 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    /// What one lacks of a merged row is no more than it lacks, and merges with what it has to that row.
+    #[test]
+    fn who_gets_what_it_lacks_has_the_merged_row(
+        held in rows_of_one_place(0..3),
+        others in rows_of_one_place(0..3),
+    ) {
+        let all: Vec<Row> = held.iter().chain(&others).cloned().collect();
+        let (held, whole) = (merge(&held), merge(&all));
+        prop_assert!(whole.is_some() || held.is_none(), "nothing is lost by merging");
+        if let Some(whole) = whole {
+            let missing = whole.missing_from(held.as_ref());
+            prop_assert_eq!(missing.is_none(), held.as_ref() == Some(&whole));
+            let has: Vec<Row> = held.iter().cloned().chain(missing.clone()).collect();
+            let again = merge(&has);
+            prop_assert_eq!(again.as_ref(), Some(&whole));
+            if let Some(missing) = missing {
+                let again = missing.missing_from(held.as_ref());
+                prop_assert_eq!(again.as_ref(), Some(&missing), "all of it is missing");
+            }
+        }
+    }
+}
+
+proptest! {
     /// What replaces another row is all that shows of both.
     #[test]
     fn a_row_that_replaces_another_leaves_nothing_of_it(rows in rows_of_one_place(2..3)) {
