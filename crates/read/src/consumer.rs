@@ -10,7 +10,7 @@
 //! until the consumer says that it is full. What becomes of a row may be long work, if the row is large: a
 //! [`RowView`] does it on another thread, and [`RowConsumer::note`] takes what it has seen.
 
-use rows::{DeletionTime, Marker, PartitionKey, Row};
+use rows::{Clustering, DeletionTime, Marker, PartitionKey, Row};
 
 use crate::ReadError;
 
@@ -64,6 +64,10 @@ pub trait RowConsumer {
 
     /// Ends the partition, if there is one; is the answer full by that?
     fn end(&mut self) -> bool;
+
+    /// Ends the answer where what it is made from ends: behind the partition, or behind that place of it, when it is the
+    /// one that was begun. The next page goes on there.
+    fn end_at(&mut self, key: &PartitionKey, clustering: Option<&Clustering>);
 
     /// Is anything to be taken of a partition that has at most a row?
     fn is_taken(deletion: DeletionTime, row: Option<&Self::Taken>) -> bool;
@@ -155,7 +159,8 @@ pub struct Begun<Taken> {
     pub deletion: DeletionTime,
     /// What is taken of its static row.
     pub static_row: Option<Taken>,
-    /// How many rows it gave on earlier pages, if it goes on from one.
+    /// How many rows it gave on earlier pages, if it goes on from one. One that gave none there has not given its static
+    /// row either.
     pub resumed: Option<u32>,
 }
 

@@ -19,7 +19,7 @@
 
 use std::sync::Arc;
 
-use rows::{CellRef, ColumnData, DeletionTime, LiveRows, Marker, PartitionKey, Row, purge_row};
+use rows::{CellRef, Clustering, ColumnData, DeletionTime, LiveRows, Marker, PartitionKey, Row, purge_row};
 use schema::Table;
 use twox_hash::XxHash3_128;
 use types::byte_comparable::{self, ClusteringBoundKind};
@@ -155,6 +155,20 @@ impl RowConsumer for Digester<'_> {
         }
         let is_taken = self.close();
         self.extent.end(is_taken)
+    }
+
+    fn end_at(&mut self, key: &PartitionKey, clustering: Option<&Clustering>) {
+        match clustering.filter(|_| self.open.is_some()) {
+            Some(clustering) => {
+                self.extent.closing_behind(clustering).iter().for_each(|marker| self.hash_marker(marker));
+                let is_taken = self.close();
+                self.extent.end_behind(clustering, is_taken);
+            }
+            None => {
+                self.end();
+                self.extent.go_on_behind(key);
+            }
+        }
     }
 
     fn is_taken(deletion: DeletionTime, row: Option<&DigestSeen>) -> bool {

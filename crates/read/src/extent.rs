@@ -104,7 +104,7 @@ impl<'a> Extent<'a> {
         self.open = Some(Open {
             key,
             static_bytes: static_row.and_then(|weight| weight.live_bytes),
-            is_resumed: resumed.is_some(),
+            is_resumed: resumed.is_some_and(|row_count| row_count > 0),
             row_count: resumed.unwrap_or(0),
             row_count_here: 0,
             last: None,
@@ -147,6 +147,15 @@ impl<'a> Extent<'a> {
     /// The edge that closes, behind the last row, the range that is in force there: it is told no further.
     pub(crate) fn closing(&self) -> Option<Marker> {
         let (clustering, range) = self.open.as_ref()?.last.clone()?;
+        self.closing_at(clustering, range)
+    }
+
+    /// The same behind a place to which all was told.
+    pub(crate) fn closing_behind(&self, clustering: &Clustering) -> Option<Marker> {
+        self.closing_at(clustering.clone(), self.open.as_ref()?.range)
+    }
+
+    fn closing_at(&self, clustering: Clustering, range: DeletionTime) -> Option<Marker> {
         let is_reversed = self.is_reversed();
         let (left, right) =
             if is_reversed { (DeletionTime::LIVE, range) } else { (range, DeletionTime::LIVE) };
@@ -169,6 +178,22 @@ impl<'a> Extent<'a> {
         self.next =
             Some(ReadPosition { key: open.key, clustering: Some(clustering), row_count: open.row_count });
         true
+    }
+
+    /// Ends the partition behind a place, of which anything is taken or not: the next page goes on there.
+    pub(crate) fn end_behind(&mut self, clustering: &Clustering, is_taken: bool) {
+        let Some(open) = self.open.take() else { return };
+        let (key, clustering) = (open.key.clone(), Some(clustering.clone()));
+        self.next.get_or_insert(ReadPosition { key, clustering, row_count: open.row_count });
+        match is_taken {
+            true => self.last = Some(open.key),
+            false => self.passed.pass(open.key),
+        }
+    }
+
+    /// The next page goes on behind that partition, unless this one ended before.
+    pub(crate) fn go_on_behind(&mut self, key: &PartitionKey) {
+        self.next.get_or_insert_with(|| ReadPosition::behind(key.clone()));
     }
 
     /// Ends the partition, of which anything is taken or not; is the answer full by that?

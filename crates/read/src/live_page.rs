@@ -187,8 +187,8 @@ impl RowConsumer for LivePage<'_> {
         let rows = PartitionRows { key, static_row, rows: RowList::new() };
         let has_room = self.has_room(rows.memory_bytes())?;
         if has_room {
-            let (row_count, is_resumed) = (resumed.unwrap_or(0), resumed.is_some());
-            self.left.open = Some(Open { rows, row_count, is_resumed });
+            let row_count = resumed.unwrap_or(0);
+            self.left.open = Some(Open { rows, row_count, is_resumed: row_count > 0 });
         }
         Ok(has_room)
     }
@@ -234,6 +234,20 @@ impl RowConsumer for LivePage<'_> {
             }
         }
         self.close(rows, row_count)
+    }
+
+    fn end_at(&mut self, key: &PartitionKey, clustering: Option<&Clustering>) {
+        let row_count = self.left.open.as_ref().map_or(0, |open| open.row_count);
+        match self.left.open.take() {
+            // Its static row is given by the page that comes to its end.
+            Some(open) if clustering.is_some() && open.rows.rows.is_empty() => self.pass(open.rows.key),
+            open => {
+                self.left.open = open;
+                self.end();
+            }
+        }
+        let next = ReadPosition { key: key.clone(), clustering: clustering.cloned(), row_count };
+        self.left.page.next.get_or_insert(next);
     }
 
     #[inline]

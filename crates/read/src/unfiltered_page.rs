@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::vec::IntoIter;
 
 use rows::{
-    DeletionTime, LiveRows, Marker, PartitionHeader, PartitionKey, Row, Step, Unfiltered, UnfilteredCursor,
+    Clustering, DeletionTime, LiveRows, Marker, PartitionHeader, PartitionKey, Row, Step, Unfiltered,
+    UnfilteredCursor,
 };
 use schema::Table;
 
@@ -43,6 +44,14 @@ pub struct UnfilteredPartition {
 }
 
 impl UnfilteredPartition {
+    /// The last row that is told of it.
+    pub(crate) fn last_row(&self) -> Option<&Row> {
+        self.items.iter().rev().find_map(|item| match item {
+            Unfiltered::Row(row) => Some(row),
+            Unfiltered::Marker(_) => None,
+        })
+    }
+
     fn is_empty(&self) -> bool {
         self.header.deletion.is_live() && self.header.static_row.is_none() && self.items.is_empty()
     }
@@ -212,6 +221,25 @@ impl RowConsumer for UnfilteredRows<'_> {
             self.partitions.push(open);
         }
         self.extent.end(is_taken)
+    }
+
+    fn end_at(&mut self, key: &PartitionKey, clustering: Option<&Clustering>) {
+        match (self.open.take(), clustering) {
+            (Some(mut open), Some(clustering)) => {
+                open.items.extend(self.extent.closing_behind(clustering).map(Unfiltered::Marker));
+                open.is_cut = true;
+                let is_taken = !open.is_empty();
+                if is_taken {
+                    self.partitions.push(open);
+                }
+                self.extent.end_behind(clustering, is_taken);
+            }
+            (open, _) => {
+                self.open = open;
+                self.end();
+                self.extent.go_on_behind(key);
+            }
+        }
     }
 
     fn is_taken(deletion: DeletionTime, row: Option<&UnfilteredSeen>) -> bool {
