@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use read::{
     Digester, LivePage, PageDigest, PartitionRows, ReadCommand, ReadTarget, TombstoneThresholds,
-    UnfilteredPage, UnfilteredRows, merge_answers,
+    UnfilteredPage, UnfilteredRows, merge_answers, missing,
 };
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
@@ -266,6 +266,59 @@ fn page_by_page_an_answer_goes_as_far_as_its_hash_and_as_a_page_of_live_rows() {
     }
 }
 
+/// Each replica is given what it lacks of a page, and has what the others have; page after page until there are no more.
+#[test]
+fn who_is_given_what_it_lacks_has_what_all_have() {
+    for seed in 0..12 {
+        let mut picks = Picks { has_twins: seed % 2 == 0, ..Picks::new(4000 + seed) };
+        let changes: Vec<Mutation> = (0..120).map(|number| change(&mut picks, number)).collect();
+        run(async {
+            for mut read in commands(&mut picks) {
+                if picks.one_in(2) {
+                    read.limits.row_count = 1 + picks.below(4) as u32;
+                }
+                let mut replicas = Vec::new();
+                for _ in 0..REPLICAS {
+                    let part: Vec<Mutation> = changes.iter().filter(|_| picks.one_in(2)).cloned().collect();
+                    replicas.push(replica(&mut picks, &part).await);
+                }
+                loop {
+                    let answers = answers_of(&replicas, &read).await;
+                    let rows = UnfilteredRows::new(&read, TombstoneThresholds::NONE);
+                    let whole = merge_answers(&read, answers.clone(), rows).expect("merges");
+                    for (replica, answer) in replicas.iter().zip(&answers) {
+                        for mutation in missing(&read, &whole, answer) {
+                            replica.shard(0).write(&[mutation]).await.expect("writes");
+                        }
+                    }
+                    let expected = digest(&read, vec![whole.clone()]);
+                    for answer in answers_of(&replicas, &read).await {
+                        // A page of several may end where the first of them did, and now there is more.
+                        if answer.next == whole.next {
+                            assert_eq!(
+                                digest(&read, vec![answer.clone()]),
+                                expected,
+                                "seed {seed}, {read:?}"
+                            );
+                        }
+                        assert_eq!(missing(&read, &whole, &answer), [], "seed {seed}, {read:?}");
+                    }
+                    let Some(next) = whole.next else { break };
+                    read.resume = Some(next);
+                }
+            }
+        });
+    }
+}
+
+async fn answers_of(replicas: &[Node], read: &ReadCommand) -> Vec<UnfilteredPage> {
+    let mut answers = Vec::new();
+    for replica in replicas {
+        answers.push(unfiltered(replica.shard(0), read).await);
+    }
+    answers
+}
+
 /// What compaction may drop, and has dropped on one of two replicas, is not what they differ by.
 #[test]
 fn what_compaction_has_dropped_makes_no_difference() {
@@ -325,13 +378,63 @@ fn an_answer_for_a_replica_is_bounded_and_goes_on_where_it_ended() {
             let (mut answers, mut page_count) = (Vec::new(), 0);
             loop {
                 let answer = unfiltered(node.shard(0), &read).await;
-                answers.push(UnfilteredPage { next: None, ..answer.clone() });
+                let next = answer.next.clone();
+                answers.push(without_end(answer));
                 page_count += 1;
-                let Some(next) = answer.next else { break };
+                let Some(next) = next else { break };
                 read.resume = Some(next);
             }
             assert_eq!(live(&all, answers), expected, "{all:?}");
             assert!(page_count > 1 || expected.len() < 2, "it takes several");
         }
     });
+}
+
+/// A page as if there were nothing behind it: to be put together with those that follow.
+fn without_end(mut page: UnfilteredPage) -> UnfilteredPage {
+    page.partitions.iter_mut().for_each(|partition| partition.is_cut = false);
+    UnfilteredPage { next: None, ..page }
+}
+
+/// Rows that one replica told behind the end of another's answer were believed once, although the other one had what
+/// hides them, or rows that come before.
+#[test]
+fn page_by_page_replicas_that_differ_say_what_one_would_that_has_all() {
+    for seed in 0..20 {
+        let mut picks = Picks::new(5000 + seed);
+        let changes: Vec<Mutation> = (0..120).map(|number| change(&mut picks, number)).collect();
+        run(async {
+            let whole = replica(&mut picks, &changes).await;
+            let mut replicas = Vec::new();
+            for index in 0..REPLICAS {
+                let has = |number: usize| number % REPLICAS == index || number.is_multiple_of(7);
+                let part: Vec<Mutation> = (0..changes.len())
+                    .filter(|number| has(*number))
+                    .map(|number| changes[number].clone())
+                    .collect();
+                replicas.push(replica(&mut picks, &part).await);
+            }
+            for mut read in commands(&mut picks) {
+                read.limits.rows_per_partition = 1 + picks.below(8) as u32;
+                let expected = whole.shard(0).read(&read).await.expect("reads").partitions;
+                read.limits.row_count = 1 + picks.below(3) as u32;
+                let mut found: Vec<PartitionRows> = Vec::new();
+                loop {
+                    let answers = answers_of(&replicas, &read).await;
+                    let page = LivePage::new(&read, TombstoneThresholds::NONE);
+                    let page = merge_answers(&read, answers, page).expect("merges");
+                    for partition in page.partitions {
+                        match found.last_mut().filter(|last| last.key == partition.key) {
+                            Some(last) => last.rows.extend(partition.rows),
+                            None => found.push(partition),
+                        }
+                    }
+                    let Some(next) = page.next else { break };
+                    assert_ne!(read.resume.as_ref(), Some(&next), "seed {seed}: it gets on, {read:?}");
+                    read.resume = Some(next);
+                }
+                assert_eq!(found, expected, "seed {seed}, {read:?}");
+            }
+        });
+    }
 }
