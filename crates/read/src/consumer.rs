@@ -65,8 +65,8 @@ pub trait RowConsumer {
     /// Ends the partition, if there is one; is the answer full by that?
     fn end(&mut self) -> bool;
 
-    /// Ends the answer where what it is made from ends: behind the partition, or behind that place of it, when it is the
-    /// one that was begun. The next page goes on there.
+    /// Ends the answer where what it is made from ends: behind the partition, or behind that place of it, when it is
+    /// the one that was begun. The next page goes on there.
     fn end_at(&mut self, key: &PartitionKey, clustering: Option<&Clustering>);
 
     /// Is anything to be taken of a partition that has at most a row?
@@ -159,8 +159,8 @@ pub struct Begun<Taken> {
     pub deletion: DeletionTime,
     /// What is taken of its static row.
     pub static_row: Option<Taken>,
-    /// How many rows it gave on earlier pages, if it goes on from one. One that gave none there has not given its static
-    /// row either.
+    /// How many rows it gave on earlier pages, if it goes on from one. One that gave none there has not given its
+    /// static row either.
     pub resumed: Option<u32>,
 }
 

@@ -1,8 +1,8 @@
 //! Answers of several replicas made one.
 //!
-//! An answer ends for its limits, in the midst of a partition or behind one. Behind that place its replica may have what
-//! hides the rows that others told: so what is merged ends where the first of the answers does, and the next page asks
-//! all of them for more.
+//! An answer ends for its limits, in the midst of a partition or behind one. Behind that place its replica may have
+//! what hides the rows that others told: so what is merged ends where the first of the answers does, and the next page
+//! asks all of them for more.
 
 use std::cmp::Ordering;
 use std::convert::Infallible;

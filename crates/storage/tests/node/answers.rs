@@ -266,7 +266,7 @@ fn page_by_page_an_answer_goes_as_far_as_its_hash_and_as_a_page_of_live_rows() {
     }
 }
 
-/// Each replica is given what it lacks of a page, and has what the others have; page after page until there are no more.
+/// Each replica is given what it lacks of a page, and has what the others have; page after page until there is none.
 #[test]
 fn who_is_given_what_it_lacks_has_what_all_have() {
     for seed in 0..12 {
