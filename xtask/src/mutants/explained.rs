@@ -87,6 +87,7 @@ mod tests {
         Mutant {
             name: String::new(),
             file: "crates/manifest/src/a.rs".to_owned(),
+            line_number: 1,
             change: "replace f::g -> bool with true".to_owned(),
             line: line.to_owned(),
         }

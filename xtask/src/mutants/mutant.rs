@@ -12,6 +12,8 @@ pub(super) struct Mutant {
     pub(super) name: String,
     /// From the root.
     pub(super) file: String,
+    /// From 1; where it begins.
+    pub(super) line_number: usize,
     /// What is changed and in which function: `replace < with <= in Appender::push`.
     pub(super) change: String,
     /// The line of code where it is changed, without its indentation. It tells two changes of one function apart, and
@@ -28,7 +30,7 @@ impl Mutant {
         let line_number = usize::try_from(entry["span"]["start"]["line"].as_u64()?).ok()?;
         let line = text.lines().nth(line_number.checked_sub(1)?)?.trim();
         let [name, file, change, line] = [name, file, change, line].map(str::to_owned);
-        Some(Mutant { name, file, change, line })
+        Some(Mutant { name, file, line_number, change, line })
     }
 
     /// Its place in the row that a seed draws from. Where it stands in its file does not count.
@@ -76,6 +78,7 @@ mod tests {
         Mutant {
             name,
             file: "a.rs".to_owned(),
+            line_number,
             change: "replace < with <= in f".to_owned(),
             line: line_number.to_string(),
         }

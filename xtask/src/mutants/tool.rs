@@ -86,6 +86,10 @@ impl Workshop {
             command.args(["--test-package", &area.packages(stage).join(",")]);
         }
         mutants.iter().for_each(|mutant| _ = command.args(["--re", &exactly(&mutant.name)]));
+        // Fields that are left out of a struct are judged whatever the expressions say, unless another line is meant.
+        let lines = home().join("lines.diff");
+        fs::write(&lines, lines_as_diff(mutants, |file| Ok(fs::read_to_string(tree().join(file))?))?)?;
+        command.arg("--in-diff").arg(&lines);
         command.arg("--output").arg(home());
         let log = home().join("tool.log");
         let status = in_workshop(&mut command, &log)?.status()?;
@@ -185,6 +189,29 @@ fn exactly(text: &str) -> String {
     format!("^{}$", text.chars().flat_map(escape).collect::<String>())
 }
 
+/// The lines of these mutants as if a diff had added them.
+fn lines_as_diff(
+    mutants: &[&Mutant],
+    read: impl Fn(&str) -> Result<String, Failure>,
+) -> Result<String, Failure> {
+    let mut places: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    mutants.iter().for_each(|mutant| _ = places.entry(&mutant.file).or_default().insert(mutant.line_number));
+    let mut diff = String::new();
+    for (file, numbers) in places {
+        let text = read(file)?;
+        let lines: Vec<&str> = text.lines().collect();
+        diff += &format!("--- a/{file}\n+++ b/{file}\n");
+        for (added_count, number) in numbers.into_iter().enumerate() {
+            let line =
+                lines.get(number - 1).ok_or_else(|| Failure::new(format!("{file} has no line {number}")))?;
+            // Without the lines added so far.
+            let before = number - 1 - added_count;
+            diff += &format!("@@ -{before},0 +{number},1 @@\n+{line}\n");
+        }
+    }
+    Ok(diff)
+}
+
 /// Reads the tool's `outcomes.json`: verdicts by the mutants' names.
 fn parse_outcomes(json: &str) -> Result<BTreeMap<String, Verdict>, Failure> {
     let outcomes: Value = serde_json::from_str(json)?;
@@ -210,6 +237,24 @@ mod tests {
     #[test]
     fn a_name_is_matched_to_the_letter() {
         assert_eq!(exactly("a.rs:1:2: replace * in f"), r"^a\.rs:1:2: replace \* in f$");
+    }
+
+    #[test]
+    fn lines_are_told_as_a_diff_that_adds_them() {
+        let mutant = |file: &str, line_number: usize| Mutant {
+            name: String::new(),
+            file: file.to_owned(),
+            line_number,
+            change: String::new(),
+            line: String::new(),
+        };
+        let mutants = [mutant("b.rs", 3), mutant("a.rs", 2), mutant("b.rs", 1), mutant("b.rs", 3)];
+        let mutants: Vec<&Mutant> = mutants.iter().collect();
+        let diff = lines_as_diff(&mutants, |file| Ok(format!("{file} one\n two\nthree\n"))).unwrap();
+        let expected = "--- a/a.rs\n+++ b/a.rs\n@@ -1,0 +2,1 @@\n+ two\n\
+                        --- a/b.rs\n+++ b/b.rs\n@@ -0,0 +1,1 @@\n+b.rs one\n@@ -1,0 +3,1 @@\n+three\n";
+        assert_eq!(diff, expected);
+        assert!(lines_as_diff(&[&mutant("a.rs", 4)], |_| Ok(String::new())).is_err());
     }
 
     #[test]

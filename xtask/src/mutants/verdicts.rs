@@ -131,7 +131,8 @@ mod tests {
     fn a_survivor_is_judged_again_after_any_change_and_a_killed_one_after_a_change_of_its_file() {
         let file = "xtask/src/mutants/verdicts.rs".to_owned();
         let checksum = checksum_of(&file).unwrap();
-        let mutant = Mutant { name: "m".to_owned(), file, change: String::new(), line: String::new() };
+        let mutant =
+            Mutant { name: "m".to_owned(), file, line_number: 1, change: String::new(), line: String::new() };
         let killed = format!("killed\t{checksum:08x}\t00000001\tm");
         assert_eq!(verdict_of(&killed, 1, &mutant), Some(Verdict::Killed));
         assert_eq!(verdict_of(&killed, 2, &mutant), Some(Verdict::Killed));
