@@ -17,6 +17,8 @@
 //! | what goes wrong with the disk? | `gremlin.rs` |
 //! | how does a run go? | `scenario.rs`, [`simulate`] |
 //! | how does a life of the node go? | `life/` |
+//! | how do nodes serve clients? | `served/` |
+//! | how do nodes talk to each other? | `peers/` |
 
 mod dice;
 mod events;
@@ -25,6 +27,7 @@ mod life;
 mod machine;
 mod model;
 mod node;
+mod peers;
 mod scenario;
 mod served;
 mod shown;
@@ -33,5 +36,6 @@ mod world;
 
 pub use events::Events;
 pub use machine::{Fate, Machine, MachineOptions};
+pub use peers::simulate_peers;
 pub use scenario::{Outcome, Violation, simulate};
 pub use served::{Way, Ways, simulate_served};

@@ -1,7 +1,8 @@
-//! Runs seeds of the simulation: `simulate [--only coordinator|served] [--seeds N] [--seed S] [--events N]`.
+//! Runs seeds of the simulation: `simulate [--only coordinator|served|peers] [--seeds N] [--seed S] [--events N]`.
 //!
-//! There are two kinds of runs: of a node whose coordinator is driven (`coordinator`), and of nodes that serve clients
-//! over a network (`served`); without `--only` each seed is run of both. Which ways requests took is told at the end.
+//! There are three kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
+//! over a network (`served`), and of nodes that talk to each other (`peers`); without `--only` each seed is run of all.
+//! Which ways requests took is told at the end.
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
 //! found it, or that none of `--seeds` did; `--plant NAME` plants one.
 //!
@@ -13,7 +14,7 @@
 use std::process::ExitCode;
 
 use runtime::Plant;
-use simulator::{Outcome, Ways, simulate, simulate_served};
+use simulator::{Outcome, Ways, simulate, simulate_peers, simulate_served};
 
 /// What to run.
 struct Options {
@@ -31,6 +32,7 @@ struct Options {
 enum Kind {
     Coordinator,
     Served,
+    Peers,
 }
 
 impl Kind {
@@ -38,6 +40,7 @@ impl Kind {
         match self {
             Kind::Coordinator => (simulate(seed), Ways::default()),
             Kind::Served => simulate_served(seed, None),
+            Kind::Peers => (simulate_peers(seed), Ways::default()),
         }
     }
 
@@ -45,12 +48,13 @@ impl Kind {
         match self {
             Kind::Coordinator => "coordinator",
             Kind::Served => "served",
+            Kind::Peers => "peers",
         }
     }
 }
 
 fn options() -> Result<Options, String> {
-    let kinds = vec![Kind::Coordinator, Kind::Served];
+    let kinds = vec![Kind::Coordinator, Kind::Served, Kind::Peers];
     let mut options =
         Options { first: 1, count: 20, event_count: 40, once: false, kinds, plants: Vec::new() };
     let mut words = std::env::args().skip(1);
@@ -89,7 +93,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             eprintln!(
-                "{error}\nusage: simulate [--only coordinator|served] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
+                "{error}\nusage: simulate [--only coordinator|served|peers] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
             );
             return ExitCode::from(2);
         }

@@ -50,7 +50,7 @@ use runtime::{MemoryNetwork, Plant};
 use crate::Events;
 use crate::dice::Dice;
 use crate::scenario::{Outcome, Violation};
-use hosts::Hosts;
+pub(crate) use hosts::Hosts;
 use tenant::Tenant;
 pub use ways::{Way, Ways};
 

@@ -1,0 +1,166 @@
+//! Nodes that talk: five machines, connections of `messaging` between all of them, cuts, resets and kills.
+//!
+//! Each asks the others, with numbers that are used once, and keeps a ledger of what it was told. What a request may
+//! have done must agree with that:
+//!
+//! ```text
+//!   answered                   it came once, and the answer is its own
+//!   nothing was sent           it came to nobody
+//!   declined, broken, given up it came once or not at all
+//! ```
+//!
+//! After the faults comes a phase without any: all must then be able to ask all others.
+
+mod ledger;
+mod talker;
+
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use runtime::MemoryNetwork;
+use runtime::network::memory::MemoryNetworkOptions;
+use tokio::time::sleep;
+
+use crate::Events;
+use crate::dice::Dice;
+use crate::scenario::{Outcome, Violation};
+use crate::served::Hosts;
+use ledger::{Ledger, Told};
+use talker::{Life, live};
+
+/// Nodes of a run.
+pub(crate) const NODE_COUNT: usize = 5;
+/// Faults of a run.
+const FAULT_COUNT: u64 = 60;
+/// After so long without faults all must talk: the longest pause of a connection, and the time to make one.
+const RECOVERY: Duration = Duration::from_secs(20);
+
+/// One in ten is declined, and some wait for a millisecond only: so many in a row go unanswered by a broken node alone.
+const TRIES_MAX: usize = 30;
+
+/// What all parts of a run share.
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) hosts: Hosts,
+    pub(crate) network: MemoryNetwork,
+    pub(crate) ledger: RefCell<Ledger>,
+    pub(crate) events: RefCell<Events>,
+    /// The life that each node lives, as it can be asked from outside; `None` while it is dead.
+    pub(crate) lives: RefCell<[Option<Rc<Life>>; NODE_COUNT]>,
+}
+
+impl World {
+    pub(crate) fn note(&self, line: impl std::fmt::Display) {
+        self.events.borrow_mut().add(line);
+    }
+}
+
+pub(crate) fn address(node: usize) -> IpAddr {
+    let last = u8::try_from(node + 1).expect("a handful of hosts");
+    IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))
+}
+
+/// Runs one seed.
+pub fn simulate_peers(seed: u64) -> Outcome {
+    let dice = Dice::new(seed, 0, 4_000);
+    let options = MemoryNetworkOptions {
+        latency_max: Duration::from_micros(dice.between(50, 5_000)),
+        window_bytes: *dice.pick(&[2_000, 20_000, 256 << 10]),
+        ..MemoryNetworkOptions::default()
+    };
+    let world = Rc::new(World {
+        seed,
+        hosts: Hosts::new(NODE_COUNT),
+        network: MemoryNetwork::new(seed, options),
+        ledger: RefCell::default(),
+        events: RefCell::default(),
+        lives: RefCell::default(),
+    });
+    let tokio_runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs nothing that can fail");
+    let outcome = tokio_runtime.block_on(world.hosts.run_beside(run(&world, &dice)));
+    world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
+    world.hosts.clear();
+    let violation = outcome.and_then(|()| world.ledger.borrow().check()).err();
+    let events = world.events.borrow().clone();
+    Outcome { seed, violation, events }
+}
+
+async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
+    for node in 0..NODE_COUNT {
+        start(world, node, 1);
+    }
+    let mut incarnations = [1; NODE_COUNT];
+    for _ in 0..FAULT_COUNT {
+        sleep(Duration::from_millis(dice.between(1, 2_000))).await;
+        let (one, other) = (dice.below(NODE_COUNT), dice.below(NODE_COUNT));
+        match dice.below(8) {
+            0..=2 => {
+                world.note(format_args!("cut from {one} to {other}"));
+                world.network.cut(address(one), address(other));
+            }
+            3 | 4 => {
+                world.note(format_args!("heal from {one} to {other}"));
+                world.network.heal(address(one), address(other));
+            }
+            5 => {
+                world.note(format_args!("reset between {one} and {other}"));
+                world.network.reset(address(one), address(other));
+            }
+            6 => kill(world, one).await,
+            _ => {
+                let dead = (0..NODE_COUNT).find(|node| !world.hosts.is_alive(*node));
+                dead.into_iter().for_each(|node| start_again(world, node, &mut incarnations));
+            }
+        }
+    }
+    settle(world, &mut incarnations).await
+}
+
+fn start(world: &Rc<World>, node: usize, incarnation: u64) {
+    world.note(format_args!("node {node} starts, {incarnation}"));
+    world.hosts.start(node, live(Rc::clone(world), node, incarnation));
+}
+
+fn start_again(world: &Rc<World>, node: usize, incarnations: &mut [u64; NODE_COUNT]) {
+    incarnations[node] += 1;
+    start(world, node, incarnations[node]);
+}
+
+async fn kill(world: &Rc<World>, node: usize) {
+    if world.hosts.is_alive(node) {
+        world.note(format_args!("node {node} is killed"));
+        world.lives.borrow_mut()[node] = None;
+        world.hosts.kill(node).await;
+    }
+}
+
+/// Ends all faults, and sees that all nodes can ask each other.
+async fn settle(world: &Rc<World>, incarnations: &mut [u64; NODE_COUNT]) -> Result<(), Violation> {
+    for one in 0..NODE_COUNT {
+        (0..NODE_COUNT).for_each(|other| world.network.heal(address(one), address(other)));
+        if !world.hosts.is_alive(one) {
+            start_again(world, one, incarnations);
+        }
+    }
+    sleep(RECOVERY).await;
+    for one in 0..NODE_COUNT {
+        let life = world.lives.borrow()[one].clone();
+        let life = life.ok_or_else(|| Violation::new(format!("node {one} does not live")))?;
+        for other in (0..NODE_COUNT).filter(|other| *other != one) {
+            let mut told = Vec::new();
+            while !told.last().is_some_and(|told| *told == Told::Answered) {
+                if told.len() == TRIES_MAX {
+                    return Err(Violation::new(format!("{one} can not ask {other}: {told:?}")));
+                }
+                told.push(life.ask(world, other).await);
+            }
+        }
+    }
+    Ok(())
+}
