@@ -1,7 +1,14 @@
-//! Who owns a token: the shards of a node.
+//! Who owns a token: which nodes of the ring, and which shard of a node.
 //!
-//! Replicas and strategies come with the ring of nodes; on one node the question is which shard.
+//! A [`Topology`] says which nodes there are and which tokens they have; it is what the metadata log
+//! keeps. [`Sharding`] says which shard of a node has a token. Replicas of a token are still to come.
 
+mod error;
+mod grid;
 mod sharding;
+mod topology;
 
+pub use error::RingError;
+pub use grid::Grid;
 pub use sharding::{Sharding, ShardingError};
+pub use topology::{Node, NodeIndex, Topology};
