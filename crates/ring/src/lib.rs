@@ -13,6 +13,7 @@
 //!     host_id: uuid::Uuid::from_u128(id),
 //!     data_center: "dc1".to_owned(),
 //!     rack: "r1".to_owned(),
+//!     num_tokens: 1,
 //!     tokens: vec![Grid::COARSEST.last_token(slot)],
 //! };
 //! let ring = Topology::new(Grid::COARSEST, vec![node(1, 1_000), node(2, 2_000), node(3, 4_000)])?;
@@ -23,6 +24,7 @@
 //! # }
 //! ```
 
+pub mod allocation;
 mod error;
 mod grid;
 mod placement;

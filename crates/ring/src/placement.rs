@@ -127,7 +127,7 @@ impl Placement {
         let slots_each = (self.topology.grid().slot_count() / self.set_of_slot.len()) as u32;
         for &set in &self.set_of_slot {
             for &node in self.replicas(set) {
-                slots[usize::from(node.0)] += slots_each;
+                slots[node.as_usize()] += slots_each;
             }
         }
         slots

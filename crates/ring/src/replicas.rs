@@ -15,7 +15,7 @@
 //!
 //! `SimpleStrategy` is the same walk through one data centre that is a single rack.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
@@ -59,9 +59,16 @@ impl Rules {
     }
 
     fn simple(node_count: usize, factor: u32) -> Self {
-        let replicas = node_count.min(factor as usize);
-        let sites = vec![Site { center: 0, rack: 0 }; node_count];
-        Rules { sites, quotas: SmallVec::from_slice(&[Quota { replicas, repeats: replicas }]) }
+        Self::of_center(&vec![0; node_count], factor)
+    }
+
+    /// The rules of one data centre alone, given each node's rack.
+    pub(crate) fn of_center(racks: &[usize], factor: u32) -> Self {
+        let mut center = Center::new(0);
+        center.node_count = racks.len();
+        center.rack_count = BTreeSet::from_iter(racks).len();
+        let sites = racks.iter().map(|&rack| Site { center: 0, rack }).collect();
+        Rules { sites, quotas: SmallVec::from_slice(&[center.quota(factor as usize)]) }
     }
 
     fn network_topology(nodes: &[Node], factors: &BTreeMap<String, u32>) -> Self {
@@ -93,11 +100,15 @@ impl Rules {
     /// Replaces `replicas` by those of the vnode that ends with the token at `start`, given the owners of
     /// all tokens in the order of the ring.
     pub(crate) fn walk(&self, owners: &[NodeIndex], start: usize, replicas: &mut Vec<NodeIndex>) {
+        self.walk_along(owners[start..].iter().chain(&owners[..start]).copied(), replicas);
+    }
+
+    /// The same, given the owners from the token on.
+    pub(crate) fn walk_along(&self, turn: impl Iterator<Item = NodeIndex>, replicas: &mut Vec<NodeIndex>) {
         replicas.clear();
         let mut quotas = self.quotas.clone();
         let mut missing: usize = quotas.iter().map(|quota| quota.replicas).sum();
-        let turn = owners[start..].iter().chain(&owners[..start]);
-        for &owner in turn {
+        for owner in turn {
             if missing == 0 {
                 break;
             }
@@ -119,7 +130,7 @@ impl Rules {
     }
 
     fn site(&self, node: NodeIndex) -> Site {
-        self.sites[usize::from(node.0)]
+        self.sites[node.as_usize()]
     }
 }
 

@@ -19,8 +19,11 @@ pub struct Node {
     pub data_center: String,
     /// Where in the data centre; racks of one name in two data centres are two racks.
     pub rack: String,
-    /// Where its vnodes end, in the order of the ring. Their number is `num_tokens`, and the node's
-    /// weight: one with twice as many is meant to hold twice as much.
+    /// The node's weight: how many tokens it is meant to have. One with twice as many is meant to hold twice as
+    /// much.
+    pub num_tokens: u16,
+    /// Where its vnodes end, in the order of the ring. When nodes have left the ring, there may be up to twice as
+    /// many as `num_tokens`.
     pub tokens: Vec<Token>,
 }
 
@@ -28,6 +31,13 @@ pub struct Node {
 /// there: what outlives a topology holds host ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u16);
+
+impl NodeIndex {
+    /// For lists that have an entry for each node.
+    pub fn as_usize(self) -> usize {
+        usize::from(self.0)
+    }
+}
 
 /// The ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +68,7 @@ impl Topology {
         owned.sort();
         for pair in owned.windows(2) {
             if pair[0].0 == pair[1].0 {
-                let host_id = |at: usize| nodes[usize::from(pair[at].1.0)].host_id;
+                let host_id = |at: usize| nodes[pair[at].1.as_usize()].host_id;
                 return Err(RingError::TokenTwice {
                     token: pair[0].0,
                     first: host_id(0),
@@ -90,7 +100,7 @@ impl Topology {
 
     /// A node.
     pub fn node(&self, index: NodeIndex) -> &Node {
-        &self.nodes[usize::from(index.0)]
+        &self.nodes[index.as_usize()]
     }
 
     /// Where a node is among the others, if it is there.
@@ -140,7 +150,13 @@ mod tests {
 
     fn node(id: u128, slots: &[usize]) -> Node {
         let tokens = slots.iter().map(|&slot| Grid::COARSEST.last_token(slot)).collect();
-        Node { host_id: Uuid::from_u128(id), data_center: "dc1".into(), rack: "r1".into(), tokens }
+        Node {
+            host_id: Uuid::from_u128(id),
+            data_center: "dc1".into(),
+            rack: "r1".into(),
+            num_tokens: 16,
+            tokens,
+        }
     }
 
     fn ring(nodes: Vec<Node>) -> Result<Topology, RingError> {

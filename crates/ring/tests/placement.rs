@@ -11,7 +11,13 @@ use uuid::Uuid;
 
 fn node(id: u128, site: (&str, &str), slots: &[usize]) -> Node {
     let tokens = slots.iter().map(|&slot| Grid::COARSEST.last_token(slot)).collect();
-    Node { host_id: Uuid::from_u128(id), data_center: site.0.into(), rack: site.1.into(), tokens }
+    Node {
+        host_id: Uuid::from_u128(id),
+        data_center: site.0.into(),
+        rack: site.1.into(),
+        num_tokens: 16,
+        tokens,
+    }
 }
 
 /// Two data centres with two uneven racks each. Along the ring: A B D E C F A G B E.
@@ -174,7 +180,13 @@ fn a_large_ring_takes_little_memory() {
         let slots = (0..16).map(|vnode| (index * 16 + vnode) * 4_097 % grid.slot_count());
         let tokens = slots.map(|slot| grid.last_token(slot)).collect();
         let rack = format!("r{}", index % 5);
-        Node { host_id: Uuid::from_u128(index as u128), data_center: "dc1".into(), rack, tokens }
+        Node {
+            host_id: Uuid::from_u128(index as u128),
+            data_center: "dc1".into(),
+            rack,
+            num_tokens: 16,
+            tokens,
+        }
     });
     let topology = Arc::new(Topology::new(grid, nodes.collect()).expect("a ring"));
     let placement = placed(&topology, &factors(&[("dc1", 3)]));
