@@ -240,6 +240,42 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the racks, the weights and the factor: there is an answer, it is always the same, and nobody is left
+    /// without tokens or has too many.
+    #[test]
+    fn any_ring_can_change(
+        sites in proptest::collection::vec((0usize..2, 0usize..5, 1u16..20), 1..9),
+        factor in 0u32..6,
+        leavers in proptest::collection::vec(any::<usize>(), 3),
+    ) {
+        let newcomers: Vec<Newcomer> = sites.iter().zip(1..).map(|(&(center, rack, num_tokens), number)| {
+            Newcomer { num_tokens, ..newcomer(number, ["dc1", "dc2"][center], rack) }
+        }).collect();
+        let (founders, joiners) = newcomers.split_at(newcomers.len().div_ceil(2));
+        let run = || -> Result<Topology, RingError> {
+            let mut topology = found(founders, factor)?;
+            for joiner in joiners {
+                topology = join(&topology, joiner, factor)?;
+            }
+            for leaver in leavers.iter().take(newcomers.len() - 1) {
+                let host_id = topology.nodes()[leaver % topology.nodes().len()].host_id;
+                topology = leave(&topology, host_id, factor)?;
+            }
+            Ok(topology)
+        };
+        let topology = run().expect("a ring");
+        for node in topology.nodes() {
+            let tokens = node.tokens.len();
+            let weight = usize::from(node.num_tokens);
+            prop_assert!((1..=weight * 2).contains(&tokens), "{tokens} tokens of {weight}");
+        }
+        prop_assert_eq!(run().expect("a ring"), topology);
+    }
+}
+
 #[test]
 fn a_ring_grows_from_one_node_and_shrinks_to_one() {
     for rack_count in [1, 3] {

@@ -79,11 +79,13 @@ impl Newcomer {
 /// `allocate_tokens_for_local_replication_factor`.
 pub const FACTOR: u32 = 3;
 
-/// A ring of nodes that are founded together, balanced for `factor` replicas in each data centre.
+/// A ring of nodes that are founded together, balanced for `factor` replicas in each data centre, or for one when it
+/// is 0.
 ///
 /// # Errors
 /// [`RingError`] when there is no node, a node twice or without tokens, or more tokens than have room.
 pub fn found(newcomers: &[Newcomer], factor: u32) -> Result<Topology, RingError> {
+    let factor = factor.max(1);
     let nodes = newcomers.iter().map(Newcomer::node).collect();
     let mut site = Site::new(Grid::COARSEST, nodes)?;
     for data_center in site.data_centers() {
@@ -102,6 +104,7 @@ pub fn found(newcomers: &[Newcomer], factor: u32) -> Result<Topology, RingError>
 /// # Errors
 /// [`RingError`] when the node is there already, wants no tokens, or more than have room.
 pub fn join(topology: &Topology, newcomer: &Newcomer, factor: u32) -> Result<Topology, RingError> {
+    let factor = factor.max(1);
     let mut nodes = topology.nodes().to_vec();
     nodes.push(newcomer.node());
     let mut site = Site::new(topology.grid(), nodes)?;
@@ -125,6 +128,7 @@ pub fn join(topology: &Topology, newcomer: &Newcomer, factor: u32) -> Result<Top
 /// # Errors
 /// [`RingError`] when the node is not there, or is the last one.
 pub fn leave(topology: &Topology, host_id: Uuid, factor: u32) -> Result<Topology, RingError> {
+    let factor = factor.max(1);
     let index = topology.index_of(host_id).ok_or(RingError::UnknownNode { host_id })?;
     let mut nodes = topology.nodes().to_vec();
     let leaver = nodes.remove(index.as_usize());
