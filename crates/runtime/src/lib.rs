@@ -59,7 +59,7 @@ pub use io::Io;
 pub use latest::{Latest, LatestReader, NeverChanges};
 pub use mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox};
 pub use memory_disk::MemoryDisk;
-pub use network::{BoundListener, ByteStream, Listener, MemoryNetwork, Network};
+pub use network::{BoundListener, ByteStream, DetachedStream, Listener, MemoryNetwork, Network};
 pub use os_disk::OsDisk;
 pub use panicked::{Panicked, caught, caught_in};
 pub use plants::{Plant, Plants};

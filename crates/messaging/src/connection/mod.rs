@@ -11,6 +11,7 @@
 //!
 //! | a reader asks | file |
 //! |---|---|
+//! | who is let in, and to which shard? | `gate.rs` |
 //! | who are we talking to? | `meeting.rs` |
 //! | what waits to be sent? | `outbox.rs` |
 //! | how do frames get on a stream and off it? | `wire.rs` |
@@ -20,6 +21,7 @@
 
 mod answering;
 mod asked;
+mod gate;
 mod meeting;
 mod outbox;
 mod peer;
@@ -32,6 +34,7 @@ use crate::message::Context;
 
 pub use answering::{Request, Service, answer};
 pub use asked::{AskError, Asked};
+pub use gate::{Handed, keep_gate};
 pub use meeting::{MeetError, Met, accept};
 pub use peer::{Peer, PeerError, PeerOptions};
 pub use wire::WireError;

@@ -109,7 +109,10 @@ struct Pair {
 
 impl Pair {
     fn new(options: PeerOptions) -> Pair {
-        let network = MemoryNetwork::new(3, MemoryNetworkOptions::default());
+        Pair::new_on(&MemoryNetwork::new(3, MemoryNetworkOptions::default()), options)
+    }
+
+    fn new_on(network: &MemoryNetwork, options: PeerOptions) -> Pair {
         let asking = TestNode::new(1, "Test Cluster");
         let peer = Peer::new(options, asking.clone());
         let ended: Rc<RefCell<Vec<PeerError>>> = Rc::default();
@@ -119,7 +122,7 @@ impl Pair {
         });
         tokio::task::spawn_local(run);
         let answering = TestNode::new(2, "Test Cluster");
-        Pair { network, asking, answering, service: Rc::default(), peer, ended }
+        Pair { network: network.clone(), asking, answering, service: Rc::default(), peer, ended }
     }
 
     fn listen(&self) {
@@ -388,5 +391,66 @@ fn an_answer_to_what_nobody_asked_ends_the_connection() {
         met.stream.write_all(&frame).await.expect("it listens");
         sleep(Duration::from_millis(100)).await;
         assert!(matches!(pair.ended.borrow()[..], [PeerError::Wire(WireError::NotAsked { id: 9 })]));
+    });
+}
+
+/// What the gate did: connections by shard, and who was refused.
+#[derive(Default)]
+struct Gate {
+    handed: RefCell<Vec<Option<u16>>>,
+    refused: RefCell<Vec<MeetError>>,
+}
+
+impl Pair {
+    fn keep_gate(&self) -> Rc<Gate> {
+        let listener =
+            self.network.host(ANSWERS).bind(PORT, 1).expect("free").remove(0).open().expect("listens");
+        let gate: Rc<Gate> = Rc::default();
+        let (node, service) = (self.answering.clone(), self.service.clone());
+        let (handed, refused) = (gate.clone(), gate.clone());
+        let hand_over = move |connection: Handed| {
+            handed.handed.borrow_mut().push(connection.shard());
+            let met = connection.take().expect("it is in memory");
+            tokio::task::spawn_local(answer(met, node.clone(), service.clone()));
+        };
+        let told = move |_, error| refused.refused.borrow_mut().push(error);
+        let random = Arc::new(SeededRandom::new(2));
+        tokio::task::spawn_local(keep_gate(listener, self.answering.clone(), random, hand_over, told));
+        gate
+    }
+}
+
+#[test]
+fn the_gate_hands_each_connection_to_its_shard() {
+    run(async {
+        let pair = Pair::new(options());
+        let gate = pair.keep_gate();
+        assert_eq!(pair.ask("echo").await, ok("echo"));
+        assert_eq!(*gate.handed.borrow(), [Some(0)]);
+        let urgent = Pair::new_on(&pair.network, PeerOptions { purpose: Purpose::Urgent, ..options() });
+        assert_eq!(urgent.ask("echo").await, ok("echo"));
+        assert_eq!(*gate.handed.borrow(), [Some(0), None]);
+    });
+}
+
+#[test]
+fn strangers_who_say_nothing_keep_nobody_out_for_long() {
+    run(async {
+        let pair = Pair::new(PeerOptions { address: SocketAddr::new(ANSWERS, 1), ..options() });
+        let gate = pair.keep_gate();
+        let strangers = pair.network.host(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)));
+        let mut silent = Vec::new();
+        for _ in 0..1000 {
+            silent.push(strangers.connect(PORT).await.expect("in the queue"));
+        }
+        let other = Pair::new_on(&pair.network, options());
+        let start = tokio::time::Instant::now();
+        while other.ask("echo").await != ok("echo") {
+            assert!(start.elapsed() < Duration::from_secs(20), "it is kept out");
+            sleep(Duration::from_millis(10)).await;
+        }
+        let silent_count =
+            gate.refused.borrow().iter().filter(|error| matches!(error, MeetError::Silence)).count();
+        assert!(silent_count > 256, "{silent_count} said nothing: more than meet at a time");
     });
 }

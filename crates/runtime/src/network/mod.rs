@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 pub use memory::MemoryNetwork;
-pub use stream::{ByteStream, ReadHalf, WriteHalf};
+pub use stream::{ByteStream, DetachedStream, ReadHalf, WriteHalf};
 
 /// The door to the network. Cheap to clone.
 #[derive(Clone, Debug, Default)]

@@ -20,6 +20,29 @@ pub enum ByteStream {
     Memory(memory::Stream),
 }
 
+/// A connection that belongs to no thread for a while: on its way from the one that accepted it to the one that is to
+/// use it.
+#[derive(Debug)]
+pub enum DetachedStream {
+    /// A socket of the operating system's.
+    Tcp(std::net::TcpStream),
+    /// One in memory.
+    Memory(memory::Stream),
+}
+
+impl DetachedStream {
+    /// The connection on this thread.
+    ///
+    /// # Errors
+    /// The thread's runtime can not take the socket.
+    pub fn attach(self) -> io::Result<ByteStream> {
+        match self {
+            DetachedStream::Tcp(stream) => super::system::attach(stream).map(ByteStream::Tcp),
+            DetachedStream::Memory(stream) => Ok(ByteStream::Memory(stream)),
+        }
+    }
+}
+
 /// What comes in, while the other half is used beside it.
 #[derive(Debug)]
 pub enum ReadHalf<'a> {
@@ -47,6 +70,20 @@ impl ByteStream {
         match self {
             ByteStream::Tcp(stream) => stream.peer_addr(),
             ByteStream::Memory(stream) => Ok(stream.peer_address()),
+        }
+    }
+
+    /// Takes it away from this thread, for another one.
+    ///
+    /// # Errors
+    /// The thread's runtime does not give the socket back.
+    pub fn detach(self) -> io::Result<DetachedStream> {
+        match self {
+            ByteStream::Tcp(stream) => stream.into_std().map(DetachedStream::Tcp),
+            ByteStream::Memory(mut stream) => {
+                stream.reader.forget_timer();
+                Ok(DetachedStream::Memory(stream))
+            }
         }
     }
 

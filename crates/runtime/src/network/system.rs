@@ -50,9 +50,16 @@ pub(super) async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     TcpStream::connect(address).await
 }
 
+pub(super) fn attach(stream: std::net::TcpStream) -> io::Result<TcpStream> {
+    TcpStream::from_std(stream)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::Ipv4Addr;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
@@ -83,5 +90,33 @@ mod tests {
         drop(client);
         drop(first);
         assert!(bind(address, 2).is_ok());
+    }
+
+    #[test]
+    fn a_connection_goes_on_on_another_thread() {
+        let runtime =
+            || tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+        let bound = crate::Network::System.bind(ANY_PORT, 1).expect("a free port").remove(0);
+        let address = bound.local_address().expect("an address");
+        let (detached, mut client) = runtime().block_on(async {
+            let listener = bound.open().expect("listens");
+            let client = std::net::TcpStream::connect(address).expect("connect");
+            let (stream, _) = listener.accept().await.expect("a connection");
+            (stream.detach().expect("given back"), client)
+        });
+        let echo = move || {
+            runtime().block_on(async {
+                let mut stream = detached.attach().expect("taken");
+                let mut bytes = [0; 5];
+                stream.read_exact(&mut bytes).await.expect("read");
+                stream.write_all(&bytes).await.expect("write");
+            });
+        };
+        let other = std::thread::spawn(echo);
+        client.write_all(b"hello").expect("write");
+        let mut bytes = [0; 5];
+        client.read_exact(&mut bytes).expect("read");
+        assert_eq!(&bytes, b"hello");
+        other.join().expect("it ends well");
     }
 }

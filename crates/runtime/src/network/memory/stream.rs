@@ -64,6 +64,11 @@ impl Reader {
         timer.as_mut().poll(context)
     }
 
+    /// Timers are of a thread: another one makes its own.
+    pub(in crate::network) fn forget_timer(&mut self) {
+        self.timer = None;
+    }
+
     pub(in crate::network) fn poll_read(
         &mut self,
         context: &mut Context<'_>,
