@@ -20,7 +20,7 @@ use crate::encoder::BodyTooLong;
 use crate::handshake::Purpose;
 use crate::message::Kind;
 
-/// How long is waited before a connection is tried again: at first, and at most. What is asked meanwhile fails at once.
+/// How long is waited before a connection is tried again: at first, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How long a connection may take to be made, without the handshake.
@@ -50,7 +50,8 @@ pub struct Peer(Rc<Inner>);
 struct Inner {
     options: PeerOptions,
     waiters: Waiters,
-    /// Where messages go; `None` while it is known that they would not arrive.
+    /// Where messages go. There is one before the first connection is tried, and while there is one; `None` after one
+    /// failed, until there is one again: what is asked meanwhile fails at once.
     outbox: RefCell<Option<Outbox>>,
 }
 
@@ -134,7 +135,6 @@ impl Peer {
             let micros = pause.as_micros() as u64;
             tokio::time::sleep(Duration::from_micros(micros / 2 + random.below(micros))).await;
             pause = (pause * 2).min(PAUSE_MAX);
-            *self.0.outbox.borrow_mut() = Some(Outbox::new(node.clone(), false));
         }
     }
 
@@ -148,9 +148,9 @@ impl Peer {
         let connected = tokio::time::timeout(CONNECT_PATIENCE, network.connect(address)).await;
         let stream = connected.map_err(|_| MeetError::Silence)??;
         let met = meeting::connect(stream, node.identity(), purpose, host_id, random).await?;
-        if let Some(outbox) = &*self.0.outbox.borrow() {
-            outbox.compress(met.established.is_compressing);
-        }
+        let mut outbox = self.0.outbox.borrow_mut();
+        let outbox = outbox.get_or_insert_with(|| Outbox::new(node.clone(), false));
+        outbox.compress(met.established.is_compressing);
         Ok(met)
     }
 
