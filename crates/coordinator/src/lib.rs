@@ -14,6 +14,7 @@
 //! | what of logged batches that can not be finished? | `under_way.rs` |
 //! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
+//! | how do reads and writes go over the nodes of a ring? | `replicas/` |
 //! | how does a schema change come into force? | `schema_change.rs` |
 //! | how is a table emptied on all shards or none? | `truncate.rs` |
 
@@ -27,6 +28,7 @@ mod owners;
 mod plain;
 mod range;
 mod read;
+pub mod replicas;
 mod schema_change;
 mod truncate;
 mod under_way;

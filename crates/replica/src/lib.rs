@@ -25,4 +25,4 @@ pub use failure::{Failure, Tombstones};
 pub use page::is_in_order;
 pub use read_request::ReadRequest;
 pub use request::{Request, Wanted};
-pub use service::carry_out;
+pub use service::{carry_out, read, write};

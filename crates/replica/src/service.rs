@@ -30,7 +30,7 @@ pub async fn carry_out(shard: &ShardHandle, body: Bytes) -> Result<Answer, BodyE
         Request::Read { wanted, read } => {
             let table = shard.local().with_schema(|schema| schema.table_by_id(read.table).cloned());
             match table {
-                Some(table) => look(shard, wanted, read.into_command(table)).await,
+                Some(table) => self::read(shard, wanted, read.into_command(table)).await,
                 None => Answer::Failed(Failure::NoTable { table: read.table }),
             }
         }
@@ -38,7 +38,10 @@ pub async fn carry_out(shard: &ShardHandle, body: Bytes) -> Result<Answer, BodyE
 }
 
 /// Writes to the shards that own it: to one, as a rule, since who asks knows how many shards there are.
-async fn write(shard: &ShardHandle, unit: Unit, mutations: Vec<Mutation>) -> Written {
+///
+/// # Cancel safety
+/// A write that has begun goes on.
+pub async fn write(shard: &ShardHandle, unit: Unit, mutations: Vec<Mutation>) -> Written {
     let owners: Vec<usize> =
         mutations.iter().map(|mutation| shard.shards().owner(mutation.key.token)).collect();
     if let Some(owner) = only(&owners) {
@@ -87,7 +90,7 @@ impl Gathered {
 }
 
 /// Reads from the shards that have what is asked for.
-async fn look(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> Answer {
+pub async fn read(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> Answer {
     let looked = match (owners_of(shard, &command).as_slice(), wanted) {
         ([owner], Wanted::Rows) => rows_of(shard, *owner, command).await.map(Answer::Rows),
         ([owner], Wanted::Digest) => digest_of(shard, *owner, command).await.map(Answer::Digest),

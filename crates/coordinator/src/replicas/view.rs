@@ -1,0 +1,115 @@
+//! The ring as one node sees it: who the replicas of a token are, and how each is reached.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use messaging::Peer;
+use ring::{NodeIndex, Placement, RingError, SetIndex, Strategy, Topology};
+use types::Token;
+
+use super::requirement::{ByCenter, Counted, Factors};
+
+/// The ring, as it is between two changes of it.
+pub struct RingView {
+    here: NodeIndex,
+    /// By the index of the node; `None` for this one.
+    peers: Vec<Option<Peer>>,
+    /// Which data centre each node is in.
+    center_of: Vec<usize>,
+    keyspaces: BTreeMap<String, Replicated>,
+}
+
+/// A keyspace on the ring.
+struct Replicated {
+    placement: Placement,
+    /// How many replicas each set has in each data centre.
+    factors: Vec<Factors>,
+}
+
+/// The replicas of a partition.
+#[derive(Clone, Debug)]
+pub(super) struct Plan<'v> {
+    /// Not this node: it is asked without a message.
+    pub(super) nodes: &'v [NodeIndex],
+    pub(super) factors: &'v Factors,
+}
+
+impl RingView {
+    /// What node `here` of the ring sees, which reaches the others by `peers`, in the order of the topology's nodes;
+    /// that has `None` for this node.
+    ///
+    /// # Errors
+    /// There is no such node.
+    ///
+    /// # Panics
+    /// When there are not as many peers as nodes, or this node is to reach itself.
+    pub fn new(
+        topology: &Arc<Topology>,
+        here: NodeIndex,
+        peers: Vec<Option<Peer>>,
+        keyspaces: impl IntoIterator<Item = (String, Strategy)>,
+    ) -> Result<RingView, RingError> {
+        assert_eq!(peers.len(), topology.nodes().len(), "each node is reached somehow");
+        assert!(peers[here.as_usize()].is_none(), "this node needs no connection to itself");
+        let mut centers: Vec<&str> = topology.nodes().iter().map(|node| node.data_center.as_str()).collect();
+        centers.sort_unstable();
+        centers.dedup();
+        let center_of = |center: &str| centers.binary_search(&center).expect("it is one of them");
+        let center_of: Vec<usize> =
+            topology.nodes().iter().map(|node| center_of(&node.data_center)).collect();
+        let replicated = |strategy: &Strategy| {
+            let placement = Placement::new(Arc::clone(topology), strategy, here);
+            let sets = 0..placement.set_count();
+            let nodes =
+                |set| placement.replicas(SetIndex(u16::try_from(set).expect("sets are counted in u16")));
+            let factors = sets.map(|set| factors_of(nodes(set), &center_of, centers.len(), here)).collect();
+            Replicated { placement, factors }
+        };
+        let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(&strategy))).collect();
+        Ok(RingView { here, peers, center_of, keyspaces })
+    }
+
+    /// The replicas of a token in a keyspace; `None` when the ring does not have the keyspace.
+    pub(super) fn plan(&self, keyspace: &str, token: Token) -> Option<Plan<'_>> {
+        let Replicated { placement, factors } = self.keyspaces.get(keyspace)?;
+        let set = placement.set_of(token);
+        Some(Plan { nodes: placement.replicas(set), factors: &factors[usize::from(set.0)] })
+    }
+
+    /// The way to a node; `None` to this one.
+    pub(super) fn peer(&self, node: NodeIndex) -> Option<&Peer> {
+        self.peers[node.as_usize()].as_ref()
+    }
+
+    /// Would something that is asked of it now be sent?
+    pub(super) fn is_alive(&self, node: NodeIndex) -> bool {
+        self.peer(node).is_none_or(Peer::is_reachable)
+    }
+
+    pub(super) fn center_of(&self, node: NodeIndex) -> usize {
+        self.center_of[node.as_usize()]
+    }
+
+    /// Those of some replicas that could be asked now.
+    pub(super) fn alive(&self, plan: &Plan<'_>) -> Counted {
+        let mut alive = Counted::none(plan.factors);
+        let nodes = plan.nodes.iter().filter(|node| self.is_alive(**node));
+        nodes.for_each(|node| alive.add(self.center_of(*node)));
+        alive
+    }
+
+    /// Replicas in the order in which a read asks them: this node, those of its data centre, the others; each time
+    /// those first that can be reached.
+    pub(super) fn nearest_first(&self, plan: &Plan<'_>) -> Vec<NodeIndex> {
+        let mut nodes = plan.nodes.to_vec();
+        let here = self.center_of(self.here);
+        nodes.sort_by_key(|node| (!self.is_alive(*node), *node != self.here, self.center_of(*node) != here));
+        nodes
+    }
+}
+
+fn factors_of(nodes: &[NodeIndex], center_of: &[usize], center_count: usize, here: NodeIndex) -> Factors {
+    let mut of_centers = ByCenter::from_elem(0, center_count);
+    nodes.iter().for_each(|node| of_centers[center_of[node.as_usize()]] += 1);
+    Factors { of_centers, local: Some(center_of[here.as_usize()]) }
+}

@@ -1,0 +1,362 @@
+//! Nodes of a ring on a network in memory: writes and reads at all levels, replicas that are gone, behind, or differ.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use coordinator::Consistency;
+use coordinator::replicas::{ReplicaError, ReplicaService, Replicas, RingView};
+use messaging::{Context, Established, Identity, Node, Peer, PeerOptions, Purpose, answer, keep_gate};
+use read::{ReadCommand, ReadTarget};
+use ring::allocation::{Newcomer, found};
+use ring::{Strategy, Topology};
+use rows::{
+    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder,
+};
+use runtime::network::memory::MemoryNetworkOptions;
+use runtime::{ManualClock, MemoryDisk, MemoryNetwork, Runtime, SeededRandom};
+use schema::{ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
+use storage::{Directory, LocalShards, StorageOptions};
+use tokio::task::LocalSet;
+use tokio::time::sleep;
+use types::CqlType;
+use uuid::Uuid;
+
+const NOW: u32 = 1_704_067_300;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// `ks.t (pk int PRIMARY KEY, v text)`
+fn table() -> Arc<Table> {
+    let table = TableBuilder::new(TableId(Uuid::from_u128(7)), "ks", "t")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("v", ColumnKind::Regular, CqlType::Text);
+    Arc::new(table.build().expect("a sound table"))
+}
+
+fn schema(has_table: bool) -> Arc<Schema> {
+    let options = BTreeMap::from([("replication_factor".into(), "3".into())]);
+    let keyspace = Keyspace {
+        name: "ks".into(),
+        replication: Replication { class: "SimpleStrategy".into(), options },
+        durable_writes: true,
+        tables: has_table.then(|| ("t".to_owned(), table())).into_iter().collect(),
+        types: BTreeMap::new(),
+    };
+    Arc::new(Schema::new(1, [keyspace]))
+}
+
+fn address(node: usize) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, node as u8 + 1)), 7000)
+}
+
+fn host_id(node: usize) -> Uuid {
+    Uuid::from_u128(node as u128 + 1)
+}
+
+struct Me(usize);
+
+impl Node for Me {
+    fn identity(&self) -> Identity {
+        Identity {
+            cluster_name: "Test Cluster".into(),
+            cluster_id: None,
+            host_id: host_id(self.0),
+            incarnation: 1,
+            shard_count: 1,
+            wants_compression: false,
+            secret: None,
+        }
+    }
+
+    fn context(&self) -> Context {
+        Context { clock_micros: 0, schema_epoch: 1, ring_epoch: 1 }
+    }
+
+    fn heard(&self, _from: &Established, _context: Context) {}
+}
+
+struct Ring {
+    network: MemoryNetwork,
+    topology: Arc<Topology>,
+    nodes: Vec<(LocalShards, Replicas)>,
+}
+
+impl Ring {
+    /// A ring of so many nodes in these data centres, in turns, with three replicas; `lacking` does not know the table.
+    async fn start(node_count: usize, centers: &[&str], lacking: Option<usize>) -> Ring {
+        let network = MemoryNetwork::new(5, MemoryNetworkOptions::default());
+        let newcomer = |node: usize| Newcomer {
+            host_id: host_id(node),
+            data_center: centers[node % centers.len()].to_owned(),
+            rack: "r1".into(),
+            num_tokens: 16,
+        };
+        let newcomers: Vec<Newcomer> = (0..node_count).map(newcomer).collect();
+        let topology = Arc::new(found(&newcomers, 3).expect("a ring"));
+        let strategy = match centers {
+            [_] => Strategy::Simple { factor: 3 },
+            centers => Strategy::NetworkTopology {
+                factors: centers.iter().map(|center| ((*center).to_owned(), 2)).collect(),
+            },
+        };
+        let mut nodes = Vec::new();
+        for node in 0..node_count {
+            let shards = start_storage(lacking != Some(node), node);
+            let me: Rc<dyn Node> = Rc::new(Me(node));
+            keep_open(&network, node, me.clone(), &shards);
+            let peer = |other: usize| (other != node).then(|| connect(&network, node, other, me.clone()));
+            let peers = (0..node_count).map(peer).collect();
+            let here = topology.index_of(host_id(node)).expect("it is in the ring");
+            let view = RingView::new(&topology, here, peers, [("ks".to_owned(), strategy.clone())]);
+            let view = Rc::new(view.expect("a view"));
+            let replicas = Replicas::new(view, shards.handles()[0].clone());
+            nodes.push((shards, replicas));
+        }
+        sleep(Duration::from_secs(1)).await;
+        Ring { network, topology, nodes }
+    }
+
+    fn replicas(&self, node: usize) -> &Replicas {
+        &self.nodes[node].1
+    }
+
+    /// Cuts a node off from all others, and all its connections.
+    async fn lose(&self, node: usize) {
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            let (node, other) = (address(node).ip(), address(other).ip());
+            self.network.cut(node, other);
+            self.network.cut(other, node);
+            self.network.reset(node, other);
+        }
+        // Until a new connection is known not to come about.
+        sleep(Duration::from_secs(10)).await;
+    }
+
+    async fn write(&self, node: usize, pk: i32, v: &str, level: Consistency) -> Result<(), ReplicaError> {
+        self.replicas(node).write(vec![insert(pk, v, 1)], level, PATIENCE).await
+    }
+
+    async fn read(&self, node: usize, pk: i32, level: Consistency) -> Result<Option<String>, ReplicaError> {
+        let page = self.replicas(node).read(&command(pk), level, PATIENCE).await?;
+        Ok(page.partitions.first().map(|partition| value(&partition.rows[0])))
+    }
+
+    /// What a node has by itself.
+    async fn held(&self, node: usize, pk: i32) -> Option<String> {
+        let page = self.nodes[node].0.handles()[0].local().read(&command(pk)).await.expect("reads");
+        page.partitions.first().map(|partition| value(&partition.rows[0]))
+    }
+
+    /// The nodes that have a value.
+    async fn holders(&self, pk: i32, v: &str) -> Vec<usize> {
+        let mut holders = Vec::new();
+        for node in 0..self.nodes.len() {
+            if self.held(node, pk).await.as_deref() == Some(v) {
+                holders.push(node);
+            }
+        }
+        holders
+    }
+}
+
+fn start_storage(has_table: bool, node: usize) -> LocalShards {
+    let mut runtime = Runtime::in_memory(Arc::new(MemoryDisk::new()), node as u64);
+    runtime.clock = Arc::new(ManualClock::default());
+    let options = StorageOptions { segment_bytes: 64 << 10, ..StorageOptions::new("/node", 1, 32 << 20) };
+    let schema = schema(has_table);
+    let directory = Directory::open(&runtime, options).expect("opens");
+    directory.recover(&schema).expect("recovers").start_local(&schema).expect("starts")
+}
+
+fn keep_open(network: &MemoryNetwork, node: usize, me: Rc<dyn Node>, shards: &LocalShards) {
+    let bound = network.host(address(node).ip()).bind(address(node), 1).expect("free").remove(0);
+    let listener = bound.open().expect("listens");
+    let service = Rc::new(ReplicaService::new(shards.handles()[0].clone()));
+    let of_node = me.clone();
+    let hand_over = move |handed: messaging::Handed| {
+        let met = handed.take().expect("it is in memory");
+        tokio::task::spawn_local(answer(met, of_node.clone(), service.clone()));
+    };
+    let random = Arc::new(SeededRandom::new(node as u64));
+    tokio::task::spawn_local(keep_gate(listener, me, random, hand_over, |_, _| {}));
+}
+
+fn connect(network: &MemoryNetwork, node: usize, other: usize, me: Rc<dyn Node>) -> Peer {
+    let options = PeerOptions {
+        address: address(other),
+        host_id: Some(host_id(other)),
+        purpose: Purpose::Shard { from: 0, to: 0 },
+        unsent_bytes_max: 1 << 20,
+        asked_count_max: 1000,
+    };
+    let peer = Peer::new(options, me.clone());
+    let random = Arc::new(SeededRandom::new(100 + node as u64));
+    let run = peer.clone().run(network.host(address(node).ip()), random, me, |_| {});
+    tokio::task::spawn_local(run);
+    peer
+}
+
+fn key(pk: i32) -> PartitionKey {
+    PartitionKey::new(Bytes::copy_from_slice(&pk.to_be_bytes()))
+}
+
+fn insert(pk: i32, v: &str, timestamp: i64) -> Mutation {
+    let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
+    row.cell(table().column("v").expect("v").id, CellRef::live(timestamp, v.as_bytes()));
+    let mut mutation = MutationBuilder::new(table().id(), key(pk));
+    mutation.row(row.finish());
+    mutation.finish()
+}
+
+fn command(pk: i32) -> ReadCommand {
+    ReadCommand::new(table(), ReadTarget::Keys(vec![key(pk)]), NOW)
+}
+
+fn value(row: &rows::Row) -> String {
+    match row.column(table().column("v").expect("v").id) {
+        Some(rows::ColumnData::Simple(cell)) => String::from_utf8_lossy(cell.value).into_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn run(story: impl Future<Output = ()>) {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    LocalSet::new().block_on(&tokio.expect("a runtime"), story);
+}
+
+#[test]
+fn what_is_written_at_all_is_on_every_replica_and_read_anywhere() {
+    run(async {
+        let ring = Ring::start(5, &["dc1"], None).await;
+        for pk in 0..20 {
+            ring.write(pk as usize % 5, pk, "v", Consistency::All).await.expect("all are there");
+            assert_eq!(ring.holders(pk, "v").await.len(), 3, "of five nodes three have it");
+            for node in 0..5 {
+                for level in [Consistency::One, Consistency::Quorum, Consistency::All] {
+                    let read = ring.read(node, pk, level).await.expect("all are there");
+                    assert_eq!(read.as_deref(), Some("v"), "{pk} from {node} at {level:?}");
+                }
+            }
+            assert_eq!(ring.read(0, pk + 100, Consistency::Quorum).await.expect("read"), None);
+        }
+    });
+}
+
+#[test]
+fn with_a_replica_gone_a_quorum_goes_on_and_all_is_refused_before_anything_is_sent() {
+    run(async {
+        let ring = Ring::start(3, &["dc1"], None).await;
+        ring.lose(2).await;
+        ring.write(0, 1, "quorum", Consistency::Quorum).await.expect("two of three");
+        assert_eq!(
+            ring.read(1, 1, Consistency::Quorum).await.expect("two of three").as_deref(),
+            Some("quorum")
+        );
+        let refused = ring.write(0, 2, "all", Consistency::All).await;
+        assert!(
+            matches!(refused, Err(ReplicaError::Unavailable { required: 3, alive: 2, .. })),
+            "{refused:?}"
+        );
+        assert_eq!(ring.holders(2, "all").await, [] as [usize; 0], "nothing was sent");
+        let refused = ring.read(0, 1, Consistency::All).await;
+        assert!(matches!(refused, Err(ReplicaError::Unavailable { required: 3, alive: 2, .. })));
+        let refused = ring.write(2, 3, "alone", Consistency::Quorum).await;
+        assert!(matches!(refused, Err(ReplicaError::Unavailable { required: 2, alive: 1, .. })));
+        ring.write(2, 3, "alone", Consistency::One).await.expect("itself");
+    });
+}
+
+#[test]
+fn a_replica_that_falls_silent_is_a_timeout_that_says_how_many_have_it() {
+    run(async {
+        let ring = Ring::start(3, &["dc1"], None).await;
+        // One way, so that nobody knows yet.
+        ring.network.cut(address(0).ip(), address(2).ip());
+        let late = ring.write(0, 1, "all", Consistency::All).await;
+        assert!(matches!(late, Err(ReplicaError::WriteTimeout { received: 2, required: 3 })), "{late:?}");
+        assert_eq!(ring.holders(1, "all").await, [0, 1]);
+        let late = ring.read(0, 1, Consistency::All).await;
+        assert!(matches!(late, Err(ReplicaError::ReadTimeout { received: 2, required: 3 })), "{late:?}");
+    });
+}
+
+#[test]
+fn a_replica_that_can_not_says_why() {
+    run(async {
+        let ring = Ring::start(3, &["dc1"], Some(2)).await;
+        let failed = ring.write(0, 1, "all", Consistency::All).await;
+        let Err(ReplicaError::WriteFailure { received: 2, required: 3, failure_count: 1, first }) = failed
+        else {
+            panic!("{failed:?}");
+        };
+        assert_eq!(first, replica::Failure::NoTable { table: table().id() });
+        ring.write(0, 1, "quorum", Consistency::Quorum).await.expect("the two others");
+        // Another one is asked in its place.
+        assert!(ring.read(0, 1, Consistency::Two).await.expect("the two others").is_some());
+        let failed = ring.read(0, 1, Consistency::All).await;
+        assert!(
+            matches!(failed, Err(ReplicaError::ReadFailure { received: 2, required: 3, .. })),
+            "{failed:?}"
+        );
+    });
+}
+
+#[test]
+fn what_a_replica_lacks_is_written_to_it_before_the_answer() {
+    run(async {
+        let ring = Ring::start(3, &["dc1"], None).await;
+        for (pk, node) in [(1, 0), (2, 1), (3, 2)] {
+            let alone = ring.nodes[node].0.handles()[0].local();
+            alone.write(&[insert(pk, "alone", 5)]).await.expect("writes");
+            assert_eq!(ring.read(0, pk, Consistency::All).await.expect("all").as_deref(), Some("alone"));
+            assert_eq!(ring.holders(pk, "alone").await, [0, 1, 2]);
+        }
+        // At a quorum those two that were asked.
+        let alone = ring.nodes[0].0.handles()[0].local();
+        alone.write(&[insert(4, "newer", 5)]).await.expect("writes");
+        assert_eq!(ring.read(0, 4, Consistency::Quorum).await.expect("two").as_deref(), Some("newer"));
+        assert_eq!(ring.holders(4, "newer").await.len(), 2);
+    });
+}
+
+#[test]
+fn local_levels_wait_for_their_data_centre_alone() {
+    run(async {
+        let ring = Ring::start(4, &["dc1", "dc2"], None).await;
+        let of_center =
+            |node: usize| ring.topology.node(ring.topology.index_of(host_id(node)).expect("there"));
+        assert_eq!(of_center(1).data_center, "dc2");
+        for node in [0, 2] {
+            for other in [1, 3] {
+                ring.network.cut(address(node).ip(), address(other).ip());
+                ring.network.cut(address(other).ip(), address(node).ip());
+            }
+        }
+        for node in 0..4 {
+            ring.write(node, node as i32, "local", Consistency::LocalQuorum).await.expect("both of here");
+            let read = ring.read(node, node as i32, Consistency::LocalQuorum).await.expect("both of here");
+            assert_eq!(read.as_deref(), Some("local"));
+            assert_eq!(ring.holders(node as i32, "local").await, [node % 2, node % 2 + 2]);
+            let late = ring.write(node, 10, "each", Consistency::EachQuorum).await;
+            assert!(matches!(late, Err(ReplicaError::WriteTimeout { received: 2, required: 4 })), "{late:?}");
+        }
+    });
+}
+
+#[test]
+fn mutations_of_several_sets_of_replicas_go_to_each() {
+    run(async {
+        let ring = Ring::start(5, &["dc1"], None).await;
+        let mutations = (0..40).map(|pk| insert(pk, "many", 1)).collect();
+        ring.replicas(0).write(mutations, Consistency::All, PATIENCE).await.expect("all are there");
+        let held = Cell::new(0);
+        for pk in 0..40 {
+            held.set(held.get() + ring.holders(pk, "many").await.len());
+        }
+        assert_eq!(held.get(), 40 * 3);
+    });
+}
