@@ -19,6 +19,8 @@
 //! | how does a life of the node go? | `life/` |
 //! | how do nodes serve clients? | `served/` |
 //! | how do nodes talk to each other? | `peers/` |
+//! | how do nodes keep rows together? | `replicated/` |
+//! | what goes wrong between nodes? | `turmoil.rs` |
 
 mod dice;
 mod events;
@@ -28,14 +30,17 @@ mod machine;
 mod model;
 mod node;
 mod peers;
+mod replicated;
 mod scenario;
 mod served;
 mod shown;
+mod turmoil;
 mod workload;
 mod world;
 
 pub use events::Events;
 pub use machine::{Fate, Machine, MachineOptions};
 pub use peers::simulate_peers;
+pub use replicated::simulate_replicated;
 pub use scenario::{Outcome, Violation, simulate};
 pub use served::{Way, Ways, simulate_served};

@@ -1,8 +1,8 @@
-//! Runs seeds of the simulation: `simulate [--only coordinator|served|peers] [--seeds N] [--seed S] [--events N]`.
+//! Runs seeds of the simulation: `simulate [--only coordinator|served|peers|replicated] [--seeds N] [--seed S] [--events N]`.
 //!
-//! There are three kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
-//! over a network (`served`), and of nodes that talk to each other (`peers`); without `--only` each seed is run of all.
-//! Which ways requests took is told at the end.
+//! There are four kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
+//! over a network (`served`), of nodes that talk to each other (`peers`), and of nodes that keep rows together
+//! (`replicated`); without `--only` each seed is run of all. Which ways requests took is told at the end.
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
 //! found it, or that none of `--seeds` did; `--plant NAME` plants one.
 //!
@@ -14,7 +14,7 @@
 use std::process::ExitCode;
 
 use runtime::Plant;
-use simulator::{Outcome, Ways, simulate, simulate_peers, simulate_served};
+use simulator::{Outcome, Ways, simulate, simulate_peers, simulate_replicated, simulate_served};
 
 /// What to run.
 struct Options {
@@ -33,6 +33,7 @@ enum Kind {
     Coordinator,
     Served,
     Peers,
+    Replicated,
 }
 
 impl Kind {
@@ -41,6 +42,7 @@ impl Kind {
             Kind::Coordinator => (simulate(seed), Ways::default()),
             Kind::Served => simulate_served(seed, None),
             Kind::Peers => (simulate_peers(seed), Ways::default()),
+            Kind::Replicated => (simulate_replicated(seed), Ways::default()),
         }
     }
 
@@ -49,12 +51,13 @@ impl Kind {
             Kind::Coordinator => "coordinator",
             Kind::Served => "served",
             Kind::Peers => "peers",
+            Kind::Replicated => "replicated",
         }
     }
 }
 
 fn options() -> Result<Options, String> {
-    let kinds = vec![Kind::Coordinator, Kind::Served, Kind::Peers];
+    let kinds = vec![Kind::Coordinator, Kind::Served, Kind::Peers, Kind::Replicated];
     let mut options =
         Options { first: 1, count: 20, event_count: 40, once: false, kinds, plants: Vec::new() };
     let mut words = std::env::args().skip(1);
@@ -93,7 +96,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             eprintln!(
-                "{error}\nusage: simulate [--only coordinator|served|peers] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
+                "{error}\nusage: simulate [--only coordinator|served|peers|replicated] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
             );
             return ExitCode::from(2);
         }

@@ -21,12 +21,12 @@ use std::time::Duration;
 
 use runtime::MemoryNetwork;
 use runtime::network::memory::MemoryNetworkOptions;
-use tokio::time::sleep;
 
 use crate::Events;
 use crate::dice::Dice;
 use crate::scenario::{Outcome, Violation};
 use crate::served::Hosts;
+use crate::turmoil::Turmoil;
 use ledger::{Ledger, Told};
 use talker::{Life, live};
 
@@ -34,8 +34,6 @@ use talker::{Life, live};
 pub(crate) const NODE_COUNT: usize = 5;
 /// Faults of a run.
 const FAULT_COUNT: u64 = 60;
-/// After so long without faults all must talk: the longest pause of a connection, and the time to make one.
-const RECOVERY: Duration = Duration::from_secs(20);
 
 /// One in ten is declined, and some wait for a millisecond only: so many in a row go unanswered by a broken node alone.
 const TRIES_MAX: usize = 30;
@@ -92,63 +90,17 @@ pub fn simulate_peers(seed: u64) -> Outcome {
 }
 
 async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
-    for node in 0..NODE_COUNT {
-        start(world, node, 1);
-    }
-    let mut incarnations = [1; NODE_COUNT];
-    for _ in 0..FAULT_COUNT {
-        sleep(Duration::from_millis(dice.between(1, 2_000))).await;
-        let (one, other) = (dice.below(NODE_COUNT), dice.below(NODE_COUNT));
-        match dice.below(8) {
-            0..=2 => {
-                world.note(format_args!("cut from {one} to {other}"));
-                world.network.cut(address(one), address(other));
-            }
-            3 | 4 => {
-                world.note(format_args!("heal from {one} to {other}"));
-                world.network.heal(address(one), address(other));
-            }
-            5 => {
-                world.note(format_args!("reset between {one} and {other}"));
-                world.network.reset(address(one), address(other));
-            }
-            6 => kill(world, one).await,
-            _ => {
-                let dead = (0..NODE_COUNT).find(|node| !world.hosts.is_alive(*node));
-                dead.into_iter().for_each(|node| start_again(world, node, &mut incarnations));
-            }
-        }
-    }
-    settle(world, &mut incarnations).await
+    let start = |node, incarnation| world.hosts.start(node, live(Rc::clone(world), node, incarnation));
+    let dies = |node: usize| world.lives.borrow_mut()[node] = None;
+    let note = |line: std::fmt::Arguments<'_>| world.note(line);
+    let places = (&world.hosts, &world.network);
+    let mut turmoil = Turmoil::begin(NODE_COUNT, dice, places, &note, &start, &dies);
+    turmoil.rage(FAULT_COUNT).await;
+    turmoil.settle().await;
+    all_can_talk(world).await
 }
 
-fn start(world: &Rc<World>, node: usize, incarnation: u64) {
-    world.note(format_args!("node {node} starts, {incarnation}"));
-    world.hosts.start(node, live(Rc::clone(world), node, incarnation));
-}
-
-fn start_again(world: &Rc<World>, node: usize, incarnations: &mut [u64; NODE_COUNT]) {
-    incarnations[node] += 1;
-    start(world, node, incarnations[node]);
-}
-
-async fn kill(world: &Rc<World>, node: usize) {
-    if world.hosts.is_alive(node) {
-        world.note(format_args!("node {node} is killed"));
-        world.lives.borrow_mut()[node] = None;
-        world.hosts.kill(node).await;
-    }
-}
-
-/// Ends all faults, and sees that all nodes can ask each other.
-async fn settle(world: &Rc<World>, incarnations: &mut [u64; NODE_COUNT]) -> Result<(), Violation> {
-    for one in 0..NODE_COUNT {
-        (0..NODE_COUNT).for_each(|other| world.network.heal(address(one), address(other)));
-        if !world.hosts.is_alive(one) {
-            start_again(world, one, incarnations);
-        }
-    }
-    sleep(RECOVERY).await;
+async fn all_can_talk(world: &Rc<World>) -> Result<(), Violation> {
     for one in 0..NODE_COUNT {
         let life = world.lives.borrow()[one].clone();
         let life = life.ok_or_else(|| Violation::new(format!("node {one} does not live")))?;

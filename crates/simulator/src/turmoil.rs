@@ -1,0 +1,104 @@
+//! Faults of nodes that know each other: links cut one way, connections reset, nodes killed, without power, started
+//! again; and at last none of that.
+
+use std::time::Duration;
+
+use runtime::MemoryNetwork;
+use tokio::time::sleep;
+
+use crate::dice::Dice;
+use crate::peers::address;
+use crate::served::Hosts;
+
+/// After so long without faults all must talk: the longest pause of a connection, and the time to make one.
+const RECOVERY: Duration = Duration::from_secs(20);
+
+/// Who makes faults, of which nodes.
+pub(crate) struct Turmoil<'a> {
+    pub(crate) dice: &'a Dice,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) network: &'a MemoryNetwork,
+    pub(crate) note: &'a dyn Fn(std::fmt::Arguments<'_>),
+    /// Starts a node, whose incarnation it is.
+    pub(crate) start: &'a dyn Fn(usize, u64),
+    /// A node is about to be killed.
+    pub(crate) dies: &'a dyn Fn(usize),
+    incarnations: Vec<u64>,
+}
+
+impl<'a> Turmoil<'a> {
+    /// Starts so many nodes.
+    pub(crate) fn begin(
+        node_count: usize,
+        dice: &'a Dice,
+        (hosts, network): (&'a Hosts, &'a MemoryNetwork),
+        note: &'a dyn Fn(std::fmt::Arguments<'_>),
+        start: &'a dyn Fn(usize, u64),
+        dies: &'a dyn Fn(usize),
+    ) -> Self {
+        let incarnations = vec![0; node_count];
+        let mut turmoil = Turmoil { dice, hosts, network, note, start, dies, incarnations };
+        (0..node_count).for_each(|node| turmoil.start(node));
+        turmoil
+    }
+
+    /// Makes so many faults, one after the other.
+    pub(crate) async fn rage(&mut self, fault_count: u64) {
+        for _ in 0..fault_count {
+            sleep(Duration::from_millis(self.dice.between(1, 2_000))).await;
+            let node_count = self.incarnations.len();
+            let (one, other) = (self.dice.below(node_count), self.dice.below(node_count));
+            match self.dice.below(9) {
+                0..=2 => {
+                    (self.note)(format_args!("cut from {one} to {other}"));
+                    self.network.cut(address(one), address(other));
+                }
+                3 | 4 => {
+                    (self.note)(format_args!("heal from {one} to {other}"));
+                    self.network.heal(address(one), address(other));
+                }
+                5 => {
+                    (self.note)(format_args!("reset between {one} and {other}"));
+                    self.network.reset(address(one), address(other));
+                }
+                6 => self.kill(one).await,
+                _ => {
+                    let dead = (0..node_count).find(|node| !self.hosts.is_alive(*node));
+                    dead.into_iter().for_each(|node| self.start(node));
+                }
+            }
+        }
+    }
+
+    /// Ends all faults, and waits until nothing of them ought to be felt.
+    pub(crate) async fn settle(&mut self) {
+        let node_count = self.incarnations.len();
+        for one in 0..node_count {
+            (0..node_count).for_each(|other| self.network.heal(address(one), address(other)));
+            if !self.hosts.is_alive(one) {
+                self.start(one);
+            }
+        }
+        sleep(RECOVERY).await;
+    }
+
+    fn start(&mut self, node: usize) {
+        self.incarnations[node] += 1;
+        (self.note)(format_args!("node {node} starts, {}", self.incarnations[node]));
+        (self.start)(node, self.incarnations[node]);
+    }
+
+    /// Kills a process, or takes its power: then its disk forgets what was not synced.
+    async fn kill(&self, node: usize) {
+        if !self.hosts.is_alive(node) {
+            return;
+        }
+        let loses_power = self.dice.one_in(2);
+        (self.note)(format_args!("node {node} {}", if loses_power { "loses power" } else { "is killed" }));
+        (self.dies)(node);
+        self.hosts.kill(node).await;
+        let disk = self.hosts.disk(node);
+        let left = if loses_power { disk.crash(self.dice.between(0, u64::MAX - 1)) } else { disk.kill() };
+        self.hosts.put_disk(node, left);
+    }
+}
