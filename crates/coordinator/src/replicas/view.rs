@@ -29,7 +29,7 @@ struct Replicated {
 /// The replicas of a partition.
 #[derive(Clone, Debug)]
 pub(super) struct Plan<'v> {
-    /// Not this node: it is asked without a message.
+    /// This node may be among them: it is asked without a message.
     pub(super) nodes: &'v [NodeIndex],
     pub(super) factors: &'v Factors,
 }

@@ -1,4 +1,4 @@
-//! Runs seeds of the simulation: `simulate [--only coordinator|served|peers|replicated] [--seeds N] [--seed S] [--events N]`.
+//! Runs seeds of the simulation: `simulate [--only KIND] [--seeds N] [--seed S] [--events N]`.
 //!
 //! There are four kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
 //! over a network (`served`), of nodes that talk to each other (`peers`), and of nodes that keep rows together
