@@ -94,17 +94,20 @@ fn all_who_wait_during_a_sync_share_the_next() {
         let log = open(&disk, 0, SMALL);
         // The segment is being created, for 3 ms.
         tokio::time::sleep(Duration::from_millis(10)).await;
-        let first = log.synced(log.append(b"first").expect("append"));
+        let first = log.append(b"first").expect("append");
+        let (position, first) = (first, log.synced(first));
         // The sync of the first is under way when the others come.
         tokio::time::sleep(Duration::from_millis(1)).await;
+        let same = log.synced(position);
         let others: Vec<_> = (0..10).map(|index| log.synced(log.append(&[index]).expect("append"))).collect();
         first.await.expect("durable");
+        same.await.expect("durable by the same sync");
         assert_eq!(log.statistics().sync_count, 1);
         for other in others {
             other.await.expect("durable");
         }
         assert_eq!(log.statistics().sync_count, 2);
-        assert_eq!(log.statistics().record_count, 11);
+        assert_eq!((log.statistics().record_count, log.statistics().record_bytes), (11, 15));
     });
 }
 
@@ -294,6 +297,27 @@ fn segments_are_written_again_and_what_they_held_does_not_come_back() {
     });
 }
 
+/// Somebody tidied up.
+#[test]
+fn a_spare_that_is_gone_is_none() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        let append = async || {
+            for _ in 0..9 {
+                log.synced(log.append(&[1; 1300]).expect("append")).await.expect("durable");
+            }
+        };
+        append().await;
+        log.discard_below(log.end()).await.expect("discarded");
+        for name in spares(&disk) {
+            disk.remove_file(&Path::new(DIRECTORY).join(name)).expect("there");
+        }
+        append().await;
+        assert_eq!(log.statistics().spare_count, 0);
+    });
+}
+
 #[test]
 fn a_full_disk_leaves_a_spare_what_it_is() {
     let disk = MemoryDisk::new();
@@ -465,4 +489,23 @@ fn the_real_disk_keeps_what_was_acknowledged() {
     let expected: Vec<u8> = (0..3).flat_map(|life| [life; 200]).collect();
     assert_eq!(records, expected);
     runtime.stop();
+}
+
+/// Where space can not be reserved, a record finds out that there is none when it is written.
+#[test]
+fn a_write_that_finds_no_room_is_made_again() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        log.synced(log.append(b"first").expect("append")).await.expect("durable");
+        disk.faults().fail_nth(Some(Operation::Write), 0, Fault::NoSpace);
+        let full = log.synced(log.append(b"second").expect("append")).await;
+        assert!(matches!(full, Err(CommitLogError::DiskFull { .. })), "{full:?}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        log.synced(log.append(b"third").expect("room again")).await.expect("durable");
+    });
+    let found = read_all(&disk.crash(3));
+    assert!(found.errors.is_empty() && found.torn.is_empty(), "{found:?}");
+    let payloads: Vec<&[u8]> = found.records.iter().map(|record| &record.payload[..]).collect();
+    assert_eq!(payloads, [b"first".as_slice(), b"second", b"third"]);
 }
