@@ -35,6 +35,8 @@ pub(crate) struct Members {
     topology: Arc<Topology>,
     sync: SyncMode,
     shard_counts: Vec<u16>,
+    /// How long short disk work takes at most: syncs, too.
+    io_delay_max: Duration,
 }
 
 impl Members {
@@ -51,7 +53,8 @@ impl Members {
         let topology = Arc::new(found(&newcomers, 3).expect("a ring"));
         let sync = if dice.one_in(2) { SyncMode::Batch } else { SyncMode::Group { window: Duration::ZERO } };
         let shard_counts = (0..count).map(|_| dice.between(1, 2) as u16).collect();
-        Members { topology, sync, shard_counts }
+        let io_delay_max = Duration::from_millis(*dice.pick(&[2, 20, 200]));
+        Members { topology, sync, shard_counts, io_delay_max }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -124,7 +127,7 @@ fn start_storage(world: &World, node: usize, random: &Arc<SeededRandom>) -> Vec<
         clock: Arc::new(VirtualClock::new(ManualClock::DEFAULT_START_MICROS)),
         random: random.clone(),
         background: Background::seeded_tasks(random.next_u64(), Duration::from_millis(200)),
-        io: Io::seeded(random.next_u64(), Duration::from_millis(5)),
+        io: Io::seeded(random.next_u64(), world.members.io_delay_max),
         failsafe: Failsafe::default(),
         plants: Plants::default(),
     };
