@@ -19,21 +19,38 @@
 //! | how is it kept? | `log_file.rs`, `snapshot_file.rs`, `writer.rs` |
 //! | how does openraft see it? | `log.rs`, `state.rs` |
 //! | why is a command applied once? | `remembered.rs` |
+//! | what do nodes say to each other about it? | `message.rs`, `network.rs`, `links.rs`, `service.rs` |
+//! | how is something agreed on? | `agreement.rs`, [`Agreement`] |
+//! | who agrees? | `members.rs` |
 
+mod agreement;
 mod async_runtime;
 mod bytes_of;
 mod contents;
 mod error;
+mod links;
 mod log;
 mod log_file;
 #[cfg(test)]
 mod log_file_tests;
+mod members;
+mod message;
+#[cfg(test)]
+mod message_tests;
+mod network;
+mod options;
 mod remembered;
 
+mod service;
 mod snapshot_file;
 mod state;
+#[cfg(test)]
+mod tests;
 mod types;
 mod writer;
 
-pub use error::OpenError;
+pub use agreement::{Agreement, COMMAND_BYTES_MAX, Standing};
+pub use error::{AgreementError, Ended, OpenError};
+pub use options::{AgreementOptions, Timing};
+pub use service::Answers;
 pub use state::Machine;

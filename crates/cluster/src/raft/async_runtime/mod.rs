@@ -23,7 +23,10 @@ tokio::task_local! {
 }
 
 /// Runs a future as one of a node's: what it starts has the node's randomness too.
-pub(super) fn of_node<F: Future>(random: &Arc<dyn Random>, future: F) -> impl Future<Output = F::Output> {
+pub(super) fn of_node<F: Future>(
+    random: &Arc<dyn Random>,
+    future: F,
+) -> impl Future<Output = F::Output> + use<F> {
     RANDOM.scope(Arc::clone(random), future)
 }
 
