@@ -13,6 +13,7 @@
 mod answer;
 mod body;
 mod failure;
+mod fits;
 pub mod hostile;
 mod page;
 mod read_request;

@@ -9,6 +9,7 @@ use rows::{ClusteringComparator, Marker, PartitionHeader, Unfiltered};
 use crate::body::{
     BodyError, Reader, put_bool, put_clustering, put_deletion, put_key, put_list, put_option, put_row,
 };
+use crate::fits::{is_item, is_static_row};
 use crate::read_request::{position, put_position};
 
 const ITEM_ROW: u8 = 0;
@@ -76,13 +77,19 @@ fn item(reader: &mut Reader) -> Result<Unfiltered, BodyError> {
     }
 }
 
-/// Is a page that another node sent in the order in which its merging with others relies on it? What comes from a
-/// network must not trip an assertion there.
+/// Does a page that another node sent fit the table, and is it in the order on which merging it with others relies?
+/// What comes from a network must not trip an assertion there.
 ///
 /// Of keys, partitions come in the order asked for, each at most once; of a range, in ring order. Items of a partition
 /// come in clustering order, or the other way round.
 pub fn is_in_order(page: &UnfilteredPage, command: &ReadCommand) -> bool {
-    are_partitions_in_order(page, command) && are_items_in_order(page, command)
+    let fits = |partition: &UnfilteredPartition| {
+        partition.header.static_row.iter().all(|row| is_static_row(row, &command.table))
+            && partition.items.iter().all(|item| is_item(item, &command.table))
+    };
+    page.partitions.iter().all(fits)
+        && are_partitions_in_order(page, command)
+        && are_items_in_order(page, command)
 }
 
 fn are_partitions_in_order(page: &UnfilteredPage, command: &ReadCommand) -> bool {

@@ -17,12 +17,12 @@ pub struct ReadRequest {
     pub table: TableId,
     target: Target,
     /// As they are sent; put in order by whoever knows how clusterings compare.
-    slices: Vec<Slice>,
+    pub(crate) slices: Vec<Slice>,
     columns: ReadColumns,
     reversed: bool,
     limits: ReadLimits,
     now: u32,
-    resume: Option<ReadPosition>,
+    pub(crate) resume: Option<ReadPosition>,
 }
 
 /// Which partitions. Answers of replicas are merged key by key, so a request is about one.

@@ -15,6 +15,7 @@ use storage::{Shard, ShardHandle, StorageError, Unit};
 use crate::answer::{Answer, Written};
 use crate::body::BodyError;
 use crate::failure::Failure;
+use crate::fits::{check_mutation, check_read};
 use crate::request::{Request, Wanted};
 
 /// Carries out one request of another node on the shard that it is for.
@@ -26,14 +27,28 @@ use crate::request::{Request, Wanted};
 /// A write that has begun goes on.
 pub async fn carry_out(shard: &ShardHandle, body: Bytes) -> Result<Answer, BodyError> {
     Ok(match Request::read(body)? {
-        Request::Write { unit, mutations } => Answer::Written(write(shard, unit, mutations).await),
+        Request::Write { unit, mutations } => Answer::Written(match check(shard, &mutations) {
+            Ok(()) => write(shard, unit, mutations).await,
+            // None of them: who sent one that does not fit is behind, or wrong in all.
+            Err(failure) => Written { failure: Some(failure), ..Written::default() },
+        }),
         Request::Read { wanted, read } => {
             let table = shard.local().with_schema(|schema| schema.table_by_id(read.table).cloned());
-            match table {
-                Some(table) => self::read(shard, wanted, read.into_command(table)).await,
+            match table.map(|table| check_read(&read, &table).map(|()| table)) {
+                Some(Ok(table)) => self::read(shard, wanted, read.into_command(table)).await,
+                Some(Err(failure)) => Answer::Failed(failure),
                 None => Answer::Failed(Failure::NoTable { table: read.table }),
             }
         }
+    })
+}
+
+/// Do all of them fit their tables? Of one that is not known the write itself says so.
+fn check(shard: &ShardHandle, mutations: &[Mutation]) -> Result<(), Failure> {
+    shard.local().with_schema(|schema| {
+        mutations.iter().try_for_each(|mutation| {
+            schema.table_by_id(mutation.table).map_or(Ok(()), |table| check_mutation(mutation, table))
+        })
     })
 }
 

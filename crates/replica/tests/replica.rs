@@ -14,7 +14,9 @@ use rows::{
     Mutation, MutationBuilder, PartitionKey, RangeTombstone, RingPlace, RingRange, RowBuilder, Slice, Slices,
 };
 use runtime::{ManualClock, MemoryDisk, Runtime};
-use schema::{ClusteringOrder, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
+use schema::{
+    ClusteringOrder, ColumnId, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId,
+};
 use stdx::index_set::IndexSet;
 use storage::{Directory, LocalShards, StorageOptions, Unit};
 use types::{CqlType, Token};
@@ -250,6 +252,49 @@ fn a_row_that_is_too_large_for_the_page_is_told_with_its_size() {
         command.limits.bytes_max = 10;
         let answer = ask(&node, |out| Request::put_read(Wanted::Rows, &command, out)).await;
         assert!(matches!(answer, Answer::Failed(Failure::RowTooLarge { bytes: 11.. })), "{answer:?}");
+    });
+}
+
+/// A change that a later definition of the table allows would be lost with the next flush.
+#[test]
+fn what_does_not_fit_the_table_is_refused() {
+    run(async {
+        let node = start(1);
+        let column = |name: &str| table().column(name).expect("a column").id;
+        let write_of = |clustering: &Clustering, id: ColumnId| {
+            let mut row = RowBuilder::new(clustering, Liveness::at(1), DeletionTime::LIVE);
+            row.cell(id, CellRef::live(1, b"value"));
+            let mut mutation = MutationBuilder::new(table().id(), key(1));
+            mutation.row(row.finish());
+            mutation.finish()
+        };
+        let later = ColumnId(100);
+        let behind = Some(Failure::NoTable { table: table().id() });
+        assert_eq!(write(&node, Unit::Each, &[write_of(&at(1), later)]).await.failure, behind);
+        let mut two = ClusteringBuilder::new();
+        two.push(Some(b"1")).push(Some(b"2"));
+        let mut of_map = RowBuilder::new(&at(1), Liveness::at(1), DeletionTime::LIVE);
+        of_map.complex(column("v"), DeletionTime::LIVE, [CellRef::live(1, b"v").with_path(b"p")]);
+        let mut map = MutationBuilder::new(table().id(), key(1));
+        map.row(of_map.finish());
+        let mut range = MutationBuilder::new(table().id(), key(1));
+        let deletion = DeletionTime { timestamp: 1, local_deletion_time: NOW };
+        range.range(RangeTombstone { slice: Slice::prefix(two.finish()), deletion });
+        let wrong = [
+            write_of(&Clustering::EMPTY, column("v")),
+            write_of(&at(1), column("s")),
+            map.finish(),
+            range.finish(),
+        ];
+        for mutation in wrong {
+            let written = write(&node, Unit::Each, &[changes()[0].clone(), mutation.clone()]).await;
+            assert!(matches!(written.failure, Some(Failure::Other { .. })), "{mutation:?}");
+            assert!(written.done.is_empty(), "none of them: {mutation:?}");
+        }
+        let mut read = ReadCommand::new(table(), ReadTarget::Keys(vec![key(1)]), NOW);
+        read.resume = Some(ReadPosition { key: key(1), clustering: Some(Clustering::EMPTY), row_count: 1 });
+        let answer = ask(&node, |out| Request::put_read(Wanted::Rows, &read, out)).await;
+        assert!(matches!(answer, Answer::Failed(Failure::Other { .. })), "{answer:?}");
     });
 }
 

@@ -244,6 +244,11 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
+    /// Is it the id of no column that the table has or ever had, but may have after the changes to come?
+    pub fn may_come_to_have(&self, id: ColumnId) -> bool {
+        id.0 >= self.next_column_id
+    }
+
     /// The column of that id.
     pub fn column_by_id(&self, id: ColumnId) -> Option<&Column> {
         self.columns.iter().find(|column| column.id == id)

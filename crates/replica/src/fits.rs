@@ -1,0 +1,82 @@
+//! Does what another node sent fit the table as it is here?
+//!
+//! Its bytes are sound, but it may know a later definition of the table, or be wrong. What does not fit must not come
+//! to a memtable or a merge, which take for granted that it does.
+
+use rows::{Bound, Clustering, ColumnData, Mutation, Row, Unfiltered};
+use schema::{ColumnKind, Table};
+
+use crate::failure::Failure;
+use crate::read_request::ReadRequest;
+
+/// Why a change can not be taken: because this node is behind, or because it makes no sense.
+pub(crate) fn check_mutation(mutation: &Mutation, table: &Table) -> Result<(), Failure> {
+    let no_sense = || Failure::Other { what: format!("a change that does not fit {}", table.name()) };
+    if let Some(row) = &mutation.static_row {
+        check_columns(row, table, true)?;
+    }
+    mutation.rows.iter().try_for_each(|row| check_columns(row, table, false))?;
+    let are_places = mutation.static_row.iter().all(|row| row.clustering().is_empty())
+        && mutation.rows.iter().all(|row| is_whole(&row.clustering(), table))
+        && mutation
+            .ranges
+            .iter()
+            .all(|range| is_bound(&range.slice.start, table) && is_bound(&range.slice.end, table));
+    if are_places { Ok(()) } else { Err(no_sense()) }
+}
+
+/// Columns that were dropped here are left out later; those that are not known yet would be lost.
+fn check_columns(row: &Row, table: &Table, is_static: bool) -> Result<(), Failure> {
+    for column in row.columns() {
+        let Some(known) = table.column_by_id(column.id) else {
+            if table.may_come_to_have(column.id) {
+                return Err(Failure::NoTable { table: table.id() });
+            }
+            continue;
+        };
+        let is_complex = matches!(column.data, ColumnData::Complex(_));
+        let kind = if is_static { ColumnKind::Static } else { ColumnKind::Regular };
+        if known.kind != kind || known.cql_type.is_multi_cell() != is_complex {
+            return Err(Failure::Other { what: format!("cells that column {} does not have", known.name) });
+        }
+    }
+    Ok(())
+}
+
+/// Has it a component for each clustering column?
+fn is_whole(clustering: &Clustering, table: &Table) -> bool {
+    clustering.components().count() == table.clustering_types().len()
+}
+
+fn is_prefix(clustering: &Clustering, table: &Table) -> bool {
+    clustering.components().count() <= table.clustering_types().len()
+}
+
+fn is_bound(bound: &Bound, table: &Table) -> bool {
+    is_prefix(&bound.prefix, table)
+}
+
+pub(crate) fn check_read(read: &ReadRequest, table: &Table) -> Result<(), Failure> {
+    let are_slices =
+        read.slices.iter().all(|slice| is_bound(&slice.start, table) && is_bound(&slice.end, table));
+    let place = read.resume.as_ref().and_then(|position| position.clustering.as_ref());
+    match are_slices && place.is_none_or(|place| is_whole(place, table)) {
+        true => Ok(()),
+        false => Err(Failure::Other { what: format!("a read that does not fit {}", table.name()) }),
+    }
+}
+
+/// Do places and rows of an answer fit?
+pub(crate) fn is_item(item: &Unfiltered, table: &Table) -> bool {
+    match item {
+        Unfiltered::Row(row) => {
+            is_whole(&row.clustering(), table) && check_columns(row, table, false).is_ok()
+        }
+        Unfiltered::Marker(marker) => is_prefix(&marker.prefix, table),
+    }
+}
+
+/// Does the static row of an answer fit?
+pub(crate) fn is_static_row(row: &Row, table: &Table) -> bool {
+    row.clustering().is_empty() && check_columns(row, table, true).is_ok()
+}
