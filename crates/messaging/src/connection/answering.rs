@@ -69,6 +69,8 @@ impl Drop for Request {
 /// Dropped, the connection is closed.
 pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> WireError {
     let outbox = Outbox::new(node.clone(), met.established.is_compressing);
+    // Requests that are still under way hold it, and would go on filling it.
+    let _closes = Closes(outbox.clone());
     let mut wire = Wire::new(met);
     std::future::poll_fn(|task| {
         for _ in 0..FRAMES_PER_TURN_MAX {
@@ -93,6 +95,15 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
         Poll::Pending
     })
     .await
+}
+
+/// Closes an outbox when its connection has ended, however it has.
+struct Closes(Outbox);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 fn take(

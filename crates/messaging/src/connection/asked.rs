@@ -63,7 +63,7 @@ pub struct Asked {
 }
 
 impl Waiters {
-    /// How many places are taken.
+    /// How many places are taken: of requests without an answer, and of answers that nobody has taken yet.
     pub(super) fn count(&self) -> usize {
         let table = self.0.borrow();
         table.places.len() - table.free.len()

@@ -25,6 +25,8 @@ struct State {
     begun: u64,
     /// Wakes the connection's task when there is something to send.
     waker: Option<Waker>,
+    /// The connection has ended: nothing is kept any more.
+    is_closed: bool,
 }
 
 impl Outbox {
@@ -37,6 +39,7 @@ impl Outbox {
             sealed_bytes: 0,
             begun: 0,
             waker: None,
+            is_closed: false,
         })))
     }
 
@@ -48,6 +51,9 @@ impl Outbox {
     /// Writes a message into the open frame; the number of that frame. What is written may not use the outbox.
     pub(super) fn push(&self, kind: Kind, write: impl FnOnce(&mut BytesMut)) -> Result<u64, BodyTooLong> {
         let state = &mut *self.0.borrow_mut();
+        if state.is_closed {
+            return Ok(state.encoder.frame_number());
+        }
         if state.encoder.is_full() {
             state.seal();
         }
@@ -56,6 +62,15 @@ impl Outbox {
             waker.wake();
         }
         Ok(state.encoder.frame_number())
+    }
+
+    /// Forgets what was not sent, and takes no more: the connection has ended.
+    pub(super) fn close(&self) {
+        let state = &mut *self.0.borrow_mut();
+        state.is_closed = true;
+        state.seal();
+        state.sealed.clear();
+        state.sealed_bytes = 0;
     }
 
     /// Bytes that were not handed over.

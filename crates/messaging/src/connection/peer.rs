@@ -95,7 +95,7 @@ impl Peer {
         self.outbox_with_room().is_some()
     }
 
-    /// How many requests were asked and are neither answered nor declined.
+    /// How many requests were asked and have no answer, or one that nobody has taken yet.
     pub fn waiting_count(&self) -> usize {
         self.0.waiters.count()
     }
