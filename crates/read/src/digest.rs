@@ -166,7 +166,7 @@ impl RowConsumer for Digester<'_> {
             }
             None => {
                 self.end();
-                self.extent.go_on_behind(key);
+                self.extent.go_on_behind(key, clustering);
             }
         }
     }

@@ -191,9 +191,11 @@ impl<'a> Extent<'a> {
         }
     }
 
-    /// The next page goes on behind that partition, unless this one ended before.
-    pub(crate) fn go_on_behind(&mut self, key: &PartitionKey) {
-        self.next.get_or_insert_with(|| ReadPosition::behind(key.clone()));
+    /// The next page goes on behind that partition, or that place of it, unless this one ended before.
+    pub(crate) fn go_on_behind(&mut self, key: &PartitionKey, clustering: Option<&Clustering>) {
+        let row_count = self.command.resumed_in(key).unwrap_or(0);
+        let next = ReadPosition { key: key.clone(), clustering: clustering.cloned(), row_count };
+        self.next.get_or_insert(next);
     }
 
     /// Ends the partition, of which anything is taken or not; is the answer full by that?

@@ -237,7 +237,8 @@ impl RowConsumer for LivePage<'_> {
     }
 
     fn end_at(&mut self, key: &PartitionKey, clustering: Option<&Clustering>) {
-        let row_count = self.left.open.as_ref().map_or(0, |open| open.row_count);
+        let before = || self.command.resumed_in(key).unwrap_or(0);
+        let row_count = self.left.open.as_ref().map_or_else(before, |open| open.row_count);
         match self.left.open.take() {
             // Its static row is given by the page that comes to its end.
             Some(open) if clustering.is_some() && open.rows.rows.is_empty() => self.pass(open.rows.key),

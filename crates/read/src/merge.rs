@@ -33,7 +33,7 @@ pub fn merge_answers<C: RowConsumer>(
     let reversed = command.reversed && matches!(command.target, ReadTarget::Keys(_));
     let answers: Vec<UnfilteredPage> = answers.into_iter().collect();
     let mut merging =
-        Merging { command, known: Known::of(command, reversed, &answers), consumer, open: None };
+        Merging { command, known: Known::of(command, reversed, &answers), consumer, open: None, begun: None };
     let cursors = answers.into_iter().map(UnfilteredPage::cursor);
     let mut merged = MergeCursor::new(command.table.clone(), reversed, cursors);
     let mut is_over = false;
@@ -55,6 +55,8 @@ struct Merging<'a, C> {
     consumer: C,
     /// The partition that was begun, and the place in it to which it is known, if that is not all of it.
     open: Option<(PartitionKey, Option<Clustering>)>,
+    /// The partition that was begun last.
+    begun: Option<PartitionKey>,
 }
 
 impl<C: RowConsumer> Merging<'_, C> {
@@ -65,6 +67,7 @@ impl<C: RowConsumer> Merging<'_, C> {
         if !self.known.goes_to(&header.key) {
             return Ok(self.end());
         }
+        self.begun = Some(header.key.clone());
         self.open = Some((header.key.clone(), self.known.place_in(&header.key).cloned()));
         let has_room = begin(self.command, header, &mut self.consumer)?;
         Ok(!has_room)
@@ -105,7 +108,10 @@ impl<C: RowConsumer> Merging<'_, C> {
             return true;
         }
         if let Some(key) = &self.known.last {
-            self.consumer.end_at(key, None);
+            // One of which nothing was told may have more behind the place where that ended.
+            let was_begun = self.begun.as_ref() == Some(key);
+            let place = if was_begun { None } else { self.known.place_in(key) };
+            self.consumer.end_at(key, place);
         }
         if let ReadTarget::Keys(keys) = &self.command.target {
             keys.iter().for_each(|key| self.consumer.leave(key));

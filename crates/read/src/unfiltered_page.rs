@@ -234,10 +234,10 @@ impl RowConsumer for UnfilteredRows<'_> {
                 }
                 self.extent.end_behind(clustering, is_taken);
             }
-            (open, _) => {
+            (open, clustering) => {
                 self.open = open;
                 self.end();
-                self.extent.go_on_behind(key);
+                self.extent.go_on_behind(key, clustering);
             }
         }
     }
