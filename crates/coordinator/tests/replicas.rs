@@ -20,7 +20,7 @@ use rows::{
 use runtime::network::memory::MemoryNetworkOptions;
 use runtime::{ManualClock, MemoryDisk, MemoryNetwork, Runtime, SeededRandom};
 use schema::{ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
-use storage::{Directory, LocalShards, StorageOptions};
+use storage::{Directory, LocalShards, StorageOptions, SyncMode};
 use tokio::task::LocalSet;
 use tokio::time::sleep;
 use types::CqlType;
@@ -88,6 +88,10 @@ struct Ring {
 impl Ring {
     /// A ring of so many nodes in these data centres, in turns, with three replicas; `lacking` does not know the table.
     async fn start(node_count: usize, centers: &[&str], lacking: Option<usize>) -> Ring {
+        Ring::start_with(node_count, centers, lacking, SyncMode::Batch).await
+    }
+
+    async fn start_with(node_count: usize, centers: &[&str], lacking: Option<usize>, sync: SyncMode) -> Ring {
         let network = MemoryNetwork::new(5, MemoryNetworkOptions::default());
         let newcomer = |node: usize| Newcomer {
             host_id: host_id(node),
@@ -105,7 +109,7 @@ impl Ring {
         };
         let mut nodes = Vec::new();
         for node in 0..node_count {
-            let shards = start_storage(lacking != Some(node), node);
+            let shards = start_storage(lacking != Some(node), node, sync);
             let me: Rc<dyn Node> = Rc::new(Me(node));
             keep_open(&network, node, me.clone(), &shards);
             let peer = |other: usize| (other != node).then(|| connect(&network, node, other, me.clone()));
@@ -163,10 +167,11 @@ impl Ring {
     }
 }
 
-fn start_storage(has_table: bool, node: usize) -> LocalShards {
+fn start_storage(has_table: bool, node: usize, sync: SyncMode) -> LocalShards {
     let mut runtime = Runtime::in_memory(Arc::new(MemoryDisk::new()), node as u64);
     runtime.clock = Arc::new(ManualClock::default());
-    let options = StorageOptions { segment_bytes: 64 << 10, ..StorageOptions::new("/node", 1, 32 << 20) };
+    let options =
+        StorageOptions { sync, segment_bytes: 64 << 10, ..StorageOptions::new("/node", 1, 32 << 20) };
     let schema = schema(has_table);
     let directory = Directory::open(&runtime, options).expect("opens");
     directory.recover(&schema).expect("recovers").start_local(&schema).expect("starts")
@@ -289,7 +294,8 @@ fn a_replica_that_can_not_says_why() {
     run(async {
         let ring = Ring::start(3, &["dc1"], Some(2)).await;
         let failed = ring.write(0, 1, "all", Consistency::All).await;
-        let Err(ReplicaError::WriteFailure { received: 2, required: 3, failure_count: 1, first }) = failed
+        let Err(ReplicaError::WriteFailure { received: 0..=2, required: 3, failure_count: 1, first }) =
+            failed
         else {
             panic!("{failed:?}");
         };
@@ -299,7 +305,7 @@ fn a_replica_that_can_not_says_why() {
         assert!(ring.read(0, 1, Consistency::Two).await.expect("the two others").is_some());
         let failed = ring.read(0, 1, Consistency::All).await;
         assert!(
-            matches!(failed, Err(ReplicaError::ReadFailure { received: 2, required: 3, .. })),
+            matches!(failed, Err(ReplicaError::ReadFailure { received: 0..=2, required: 3, .. })),
             "{failed:?}"
         );
     });
@@ -358,5 +364,53 @@ fn mutations_of_several_sets_of_replicas_go_to_each() {
             held.set(held.get() + ring.holders(pk, "many").await.len());
         }
         assert_eq!(held.get(), 40 * 3);
+    });
+}
+
+/// Where the own write needs no waiting the level is met before the others are heard of: they are sent it all the same.
+#[test]
+fn what_is_written_at_one_comes_to_all_replicas() {
+    run(async {
+        let periodic = SyncMode::Periodic { period: Duration::from_secs(10) };
+        let ring = Ring::start_with(3, &["dc1"], None, periodic).await;
+        ring.write(0, 1, "one", Consistency::One).await.expect("itself");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(ring.holders(1, "one").await, [0, 1, 2]);
+    });
+}
+
+/// It is not known whether the silent one has it.
+#[test]
+fn after_anything_was_sent_nobody_hears_of_unavailable() {
+    run(async {
+        // Of four nodes three are replicas; one that is none asks them.
+        let ring = Ring::start(4, &["dc1"], None).await;
+        let mut pk = 0;
+        loop {
+            ring.write(0, pk, "v", Consistency::All).await.expect("all are there");
+            if ring.held(0, pk).await.is_none() {
+                break;
+            }
+            pk += 1;
+        }
+        // All three fall silent, so that nothing is known when they are asked.
+        for other in 1..4 {
+            ring.network.cut(address(0).ip(), address(other).ip());
+        }
+        let late = ring.replicas(0).write(vec![insert(pk, "w", 2)], Consistency::One, PATIENCE).await;
+        assert!(matches!(late, Err(ReplicaError::WriteTimeout { received: 0, required: 1 })), "{late:?}");
+    });
+}
+
+#[test]
+fn a_quorum_is_of_the_factor_and_not_of_the_nodes() {
+    run(async {
+        let ring = Ring::start(1, &["dc1"], None).await;
+        ring.write(0, 1, "one", Consistency::One).await.expect("itself");
+        let refused = ring.write(0, 1, "quorum", Consistency::Quorum).await;
+        assert!(
+            matches!(refused, Err(ReplicaError::Unavailable { required: 2, alive: 1, .. })),
+            "{refused:?}"
+        );
     });
 }

@@ -88,8 +88,22 @@ pub fn is_in_order(page: &UnfilteredPage, command: &ReadCommand) -> bool {
             && partition.items.iter().all(|item| is_item(item, &command.table))
     };
     page.partitions.iter().all(fits)
+        && is_end_of(page, command)
         && are_partitions_in_order(page, command)
         && are_items_in_order(page, command)
+}
+
+/// Does it end where it can: in what was asked for, and not before what it gave, nor before where it began?
+fn is_end_of(page: &UnfilteredPage, command: &ReadCommand) -> bool {
+    let Some(next) = &page.next else { return true };
+    match &command.target {
+        ReadTarget::Keys(asked) => asked.contains(&next.key),
+        ReadTarget::Range(range) => {
+            let last = page.partitions.last().map(|partition| &partition.header.key);
+            let began = command.resume.as_ref().map(|position| &position.key);
+            range.contains(&next.key) && last.into_iter().chain(began).all(|key| *key <= next.key)
+        }
+    }
 }
 
 fn are_partitions_in_order(page: &UnfilteredPage, command: &ReadCommand) -> bool {

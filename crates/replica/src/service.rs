@@ -62,11 +62,15 @@ pub async fn write(shard: &ShardHandle, unit: Unit, mutations: Vec<Mutation>) ->
     if let Some(owner) = only(&owners) {
         return shard.write_units(owner, unit, mutations).await.into();
     }
-    let mut written = Gathered::default();
-    for owner in (0..shard.shards().count()).filter(|owner| owners.contains(owner)) {
+    // All of them at once: a part that is not begun could be left out.
+    let parts = (0..shard.shards().count()).filter(|owner| owners.contains(owner)).map(|owner| {
         let indexes: Vec<usize> = (0..owners.len()).filter(|index| owners[*index] == owner).collect();
         let part = indexes.iter().map(|index| mutations[*index].clone()).collect();
-        written.add(&indexes, unit, shard.write_units(owner, unit, part).await.into());
+        async move { (indexes, shard.write_units(owner, unit, part).await) }
+    });
+    let mut written = Gathered::default();
+    for (indexes, part) in join_all(parts).await {
+        written.add(&indexes, unit, part.into());
     }
     written.over(unit)
 }

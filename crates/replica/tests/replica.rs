@@ -351,7 +351,12 @@ fn a_page_out_of_order_is_noticed() {
             let twice = page.partitions[0].items[0].clone();
             page.partitions[0].items.insert(0, twice);
         }));
+        let first = page.partitions[0].header.key.clone();
+        assert!(!spoiled(&|page| page.next = Some(ReadPosition::behind(first.clone()))), "before its end");
         let other = ReadCommand::new(table(), ReadTarget::Keys(vec![key(1)]), NOW);
+        let mut of_key = rows(&node, &other).await;
+        of_key.next = Some(ReadPosition::behind(key(2)));
+        assert!(!is_in_order(&of_key, &other), "it goes on in another partition");
         assert!(!is_in_order(&page, &other), "of keys that were not asked for");
     });
 }

@@ -36,7 +36,6 @@ use std::rc::Rc;
 use ::read::ReadCommand;
 use ::replica::Failure;
 use messaging::AskError;
-use rows::Mutation;
 use schema::TableId;
 use storage::ShardHandle;
 
@@ -75,11 +74,6 @@ impl Replicas {
         self.shard
             .local()
             .with_schema(|schema| schema.keyspace_of(table).map(|keyspace| keyspace.name.clone()))
-    }
-
-    /// The keyspace of all of these.
-    fn keyspace_of_all(&self, mutations: &[Mutation]) -> Option<String> {
-        self.keyspace_of(mutations.first()?.table)
     }
 
     /// That of a read.

@@ -28,7 +28,8 @@ struct Held {
 
 impl Replicas {
     /// Reads one page of one partition. What the replicas that answer do not have in common is made equal on them
-    /// before: a later read never shows less.
+    /// before: a later read from as many never shows less, unless one of them loses its power with what it had shown
+    /// and not yet synced.
     ///
     /// # Errors
     /// `Unavailable` at once; or too few answered, or could be made equal.
@@ -50,6 +51,7 @@ impl Replicas {
             return Err(shortage.unavailable(consistency));
         }
         let deadline = Instant::now() + patience;
+        let command = &bounded(command);
         let held = self.gather(command, &plan, &requirement, deadline).await?;
         let whole = self.make_equal(command, held, &requirement, deadline).await?;
         let page = LivePage::new(command, self.shard.local().tombstone_thresholds(&command.table));
@@ -66,7 +68,8 @@ impl Replicas {
     ) -> Result<Vec<Held>, ReplicaError> {
         let mut candidates = self.view.nearest_first(plan).into_iter();
         let (mut asked, mut expected) = (FuturesUnordered::new(), Counted::none(plan.factors));
-        let mut tally = Tally::new(Counted::none(plan.factors));
+        let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
+        let mut tally = Tally::new(requirement.clone(), Counted::none(plan.factors), centers);
         let mut held = Vec::new();
         loop {
             // Those that were asked and have not answered count as if they would.
@@ -80,11 +83,14 @@ impl Replicas {
                 expected.add(self.view.center_of(node));
                 asked.push(async move { (node, self.read_from(node, command, deadline).await) });
             }
-            if requirement.shortage(&tally.done).is_none() {
+            if tally.is_enough() {
                 return Ok(held);
             }
+            if tally.is_decided() {
+                return Err(tally.read_error());
+            }
             let Ok(Some((node, answer))) = timeout_at(deadline, asked.next()).await else {
-                return Err(tally.read_error(requirement));
+                return Err(tally.read_error());
             };
             let center = self.view.center_of(node);
             match answer {
@@ -149,6 +155,15 @@ impl Replicas {
         }
         Ok(whole)
     }
+}
+
+/// What replicas answer has to fit into a message, and what one lacks into a record of its log.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+
+fn bounded(command: &ReadCommand) -> ReadCommand {
+    let mut bounded = command.clone();
+    bounded.limits.bytes_max = bounded.limits.bytes_max.min(ANSWER_BYTES_MAX);
+    bounded
 }
 
 /// By which answers are compared: what compaction may have dropped on one of them makes no difference.

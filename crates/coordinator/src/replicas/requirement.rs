@@ -9,15 +9,19 @@ use smallvec::{SmallVec, smallvec};
 use super::error::ReplicaError;
 use crate::Consistency;
 
-/// A number for each data centre that has replicas.
+/// A number for each data centre of the ring.
 pub(crate) type ByCenter = SmallVec<[u32; 4]>;
 
-/// How many replicas a partition has in each data centre, and which of these is this node's.
+/// The replication factors of a keyspace, which may be more than there are nodes, as its coordinator sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Factors {
-    pub(crate) of_centers: ByCenter,
-    /// `None`: there are no replicas in this node's data centre.
-    pub(crate) local: Option<usize>,
+    /// In all.
+    pub(crate) total: u32,
+    /// In each data centre; `None` for a strategy that knows none, whose local levels are of all.
+    pub(crate) of_centers: Option<ByCenter>,
+    pub(crate) center_count: usize,
+    /// This node's data centre.
+    pub(crate) local: usize,
 }
 
 /// What an answer to the client takes.
@@ -50,16 +54,12 @@ impl Shortage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     of_centers: ByCenter,
-    local: Option<usize>,
+    local: usize,
 }
 
 impl Factors {
-    fn total(&self) -> u32 {
-        self.of_centers.iter().sum()
-    }
-
     fn of_local(&self) -> u32 {
-        self.local.map_or(0, |local| self.of_centers[local])
+        self.of_centers.as_ref().map_or(self.total, |of_centers| of_centers[self.local])
     }
 }
 
@@ -73,15 +73,19 @@ impl Requirement {
             Consistency::Any | Consistency::One => Requirement::Anywhere(1),
             Consistency::Two => Requirement::Anywhere(2),
             Consistency::Three => Requirement::Anywhere(3),
-            Consistency::All => Requirement::Anywhere(factors.total()),
-            Consistency::Quorum | Consistency::Serial => Requirement::Anywhere(quorum(factors.total())),
+            Consistency::All => Requirement::Anywhere(factors.total),
+            Consistency::Quorum | Consistency::Serial => Requirement::Anywhere(quorum(factors.total)),
             Consistency::LocalOne => Requirement::Local(1),
             Consistency::LocalQuorum | Consistency::LocalSerial => {
                 Requirement::Local(quorum(factors.of_local()))
             }
-            Consistency::EachQuorum => {
-                Requirement::Each(factors.of_centers.iter().map(|factor| quorum(*factor)).collect())
-            }
+            Consistency::EachQuorum => match &factors.of_centers {
+                None => Requirement::Anywhere(quorum(factors.total)),
+                // Of a data centre without replicas none is wanted.
+                Some(of_centers) => Requirement::Each(
+                    of_centers.iter().map(|factor| if *factor == 0 { 0 } else { quorum(*factor) }).collect(),
+                ),
+            },
         }
     }
 
@@ -90,6 +94,14 @@ impl Requirement {
         match self {
             Requirement::Anywhere(count) | Requirement::Local(count) => *count,
             Requirement::Each(counts) => counts.iter().sum(),
+        }
+    }
+
+    /// How many of these count for it.
+    pub(crate) fn counted(&self, counted: &Counted) -> u32 {
+        match self {
+            Requirement::Anywhere(_) | Requirement::Each(_) => counted.total(),
+            Requirement::Local(_) => counted.of_local(),
         }
     }
 
@@ -123,7 +135,7 @@ impl Requirement {
 impl Counted {
     /// None of them yet.
     pub(crate) fn none(factors: &Factors) -> Counted {
-        Counted { of_centers: smallvec![0; factors.of_centers.len()], local: factors.local }
+        Counted { of_centers: smallvec![0; factors.center_count], local: factors.local }
     }
 
     /// One more, of the data centre with this index.
@@ -142,7 +154,7 @@ impl Counted {
     }
 
     fn of_local(&self) -> u32 {
-        self.local.map_or(0, |local| self.of_centers[local])
+        self.of_centers[self.local]
     }
 }
 
@@ -152,7 +164,7 @@ mod tests {
 
     /// Three replicas here, two there, one in a third data centre.
     fn factors() -> Factors {
-        Factors { of_centers: smallvec![3, 2, 1], local: Some(0) }
+        Factors { total: 6, of_centers: Some(smallvec![3, 2, 1]), center_count: 3, local: 0 }
     }
 
     fn counted(of_centers: [u32; 3]) -> Counted {
@@ -203,12 +215,21 @@ mod tests {
 
     #[test]
     fn without_replicas_here_no_local_level_can_be_had() {
-        let elsewhere = Factors { local: None, ..factors() };
+        let elsewhere = Factors { total: 3, of_centers: Some(smallvec![3, 0]), center_count: 2, local: 1 };
         let mut counted = Counted::none(&elsewhere);
         (0..3).for_each(|_| counted.add(0));
         for level in [Consistency::LocalOne, Consistency::LocalQuorum] {
             let shortage = Requirement::of(level, &elsewhere).shortage(&counted);
             assert_eq!(shortage, Some(Shortage { required: 1, alive: 0 }), "{level:?}");
         }
+        // A quorum of each is wanted of those that have replicas.
+        assert_eq!(Requirement::of(Consistency::EachQuorum, &elsewhere).shortage(&counted), None);
+    }
+
+    #[test]
+    fn a_strategy_without_data_centres_counts_all_for_local_levels() {
+        let simple = Factors { total: 3, of_centers: None, center_count: 2, local: 0 };
+        assert_eq!(Requirement::of(Consistency::LocalQuorum, &simple), Requirement::Local(2));
+        assert_eq!(Requirement::of(Consistency::EachQuorum, &simple), Requirement::Anywhere(2));
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use messaging::Peer;
-use ring::{NodeIndex, Placement, RingError, SetIndex, Strategy, Topology};
+use ring::{NodeIndex, Placement, RingError, Strategy, Topology};
 use types::Token;
 
-use super::requirement::{ByCenter, Counted, Factors};
+use super::requirement::{Counted, Factors};
 
 /// The ring, as it is between two changes of it.
 pub struct RingView {
@@ -22,8 +22,7 @@ pub struct RingView {
 /// A keyspace on the ring.
 struct Replicated {
     placement: Placement,
-    /// How many replicas each set has in each data centre.
-    factors: Vec<Factors>,
+    factors: Factors,
 }
 
 /// The replicas of a partition.
@@ -57,13 +56,9 @@ impl RingView {
         let center_of = |center: &str| centers.binary_search(&center).expect("it is one of them");
         let center_of: Vec<usize> =
             topology.nodes().iter().map(|node| center_of(&node.data_center)).collect();
-        let replicated = |strategy: &Strategy| {
-            let placement = Placement::new(Arc::clone(topology), strategy, here);
-            let sets = 0..placement.set_count();
-            let nodes =
-                |set| placement.replicas(SetIndex(u16::try_from(set).expect("sets are counted in u16")));
-            let factors = sets.map(|set| factors_of(nodes(set), &center_of, centers.len(), here)).collect();
-            Replicated { placement, factors }
+        let replicated = |strategy: &Strategy| Replicated {
+            placement: Placement::new(Arc::clone(topology), strategy, here),
+            factors: factors_of(strategy, &centers, center_of[here.as_usize()]),
         };
         let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(&strategy))).collect();
         Ok(RingView { here, peers, center_of, keyspaces })
@@ -73,7 +68,7 @@ impl RingView {
     pub(super) fn plan(&self, keyspace: &str, token: Token) -> Option<Plan<'_>> {
         let Replicated { placement, factors } = self.keyspaces.get(keyspace)?;
         let set = placement.set_of(token);
-        Some(Plan { nodes: placement.replicas(set), factors: &factors[usize::from(set.0)] })
+        Some(Plan { nodes: placement.replicas(set), factors })
     }
 
     /// The way to a node; `None` to this one.
@@ -108,8 +103,14 @@ impl RingView {
     }
 }
 
-fn factors_of(nodes: &[NodeIndex], center_of: &[usize], center_count: usize, here: NodeIndex) -> Factors {
-    let mut of_centers = ByCenter::from_elem(0, center_count);
-    nodes.iter().for_each(|node| of_centers[center_of[node.as_usize()]] += 1);
-    Factors { of_centers, local: Some(center_of[here.as_usize()]) }
+fn factors_of(strategy: &Strategy, centers: &[&str], local: usize) -> Factors {
+    let (total, of_centers) = match strategy {
+        Strategy::Local => (1, None),
+        Strategy::Simple { factor } => (*factor, None),
+        Strategy::NetworkTopology { factors } => {
+            let of_center = |center: &&str| factors.get(*center).copied().unwrap_or(0);
+            (factors.values().sum(), Some(centers.iter().map(of_center).collect()))
+        }
+    };
+    Factors { total, of_centers, center_count: centers.len(), local }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::{FutureExt, LocalBoxFuture, join_all, ready};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use replica::{Answer, Failure, Request, Written};
 use ring::NodeIndex;
 use rows::Mutation;
@@ -18,25 +18,23 @@ use super::{Missed, Replicas};
 use crate::Consistency;
 
 impl Replicas {
-    /// Writes mutations of one keyspace to all their replicas, and returns when as many as the level asks for have
-    /// them. Those of one set of replicas go together.
+    /// Writes mutations to all their replicas, and returns when as many as the level asks for have them. Those of one
+    /// set of replicas go together.
     ///
     /// # Errors
     /// Nothing is written after `Unavailable`. After others some may be, or will be.
     ///
     /// # Cancel safety
-    /// Dropped, what was sent goes on.
+    /// Dropped, what was sent goes on; all is sent before anything is waited for.
     pub async fn write(
         &self,
         mutations: Vec<Mutation>,
         consistency: Consistency,
         patience: Duration,
     ) -> Result<(), ReplicaError> {
-        let Some(keyspace) = self.keyspace_of_all(&mutations) else {
-            return if mutations.is_empty() { Ok(()) } else { Err(ReplicaError::NoTable) };
-        };
         let mut groups: BTreeMap<&[NodeIndex], (Plan<'_>, Vec<Mutation>)> = BTreeMap::new();
         for mutation in mutations {
+            let keyspace = self.keyspace_of(mutation.table).ok_or(ReplicaError::NoTable)?;
             let plan = self.view.plan(&keyspace, mutation.key.token).ok_or(ReplicaError::NoTable)?;
             groups.entry(plan.nodes).or_insert_with(|| (plan, Vec::new())).1.push(mutation);
         }
@@ -48,59 +46,60 @@ impl Replicas {
             }
         }
         let deadline = Instant::now() + patience;
-        let writes: FuturesUnordered<_> = groups
+        let begun: Vec<GroupWrite> = groups
             .into_values()
-            .map(|(plan, mutations)| self.write_group(plan, mutations, consistency, deadline))
+            .map(|(plan, mutations)| self.begin_group(&plan, &mutations, consistency, deadline))
             .collect();
-        let outcomes: Vec<Result<(), ReplicaError>> = writes.collect().await;
-        outcomes.into_iter().collect()
+        let outcomes = join_all(begun.into_iter().map(|group| group.finish(consistency, deadline))).await;
+        together(outcomes)
     }
 
-    /// Writes what has the same replicas.
-    async fn write_group(
+    /// Asks all replicas of what has the same ones.
+    fn begin_group(
         &self,
-        plan: Plan<'_>,
-        mutations: Vec<Mutation>,
+        plan: &Plan<'_>,
+        mutations: &[Mutation],
         consistency: Consistency,
         deadline: Instant,
-    ) -> Result<(), ReplicaError> {
+    ) -> GroupWrite {
+        let asked = plan.nodes.iter().map(|node| {
+            let (center, write) = (self.view.center_of(*node), self.begin_write(*node, mutations, deadline));
+            async move { (center, write.await) }.boxed_local()
+        });
+        let asked = asked.collect();
+        let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
         let requirement = Requirement::of(consistency, plan.factors);
-        let ask = |node: &NodeIndex| {
-            let (node, mutations) = (*node, &mutations);
-            async move { (node, self.write_to(node, mutations, deadline).await) }
-        };
-        let mut asked: FuturesUnordered<_> = plan.nodes.iter().map(ask).collect();
-        let mut tally = Tally::new(Counted::none(plan.factors));
-        while let Ok(Some((node, written))) = timeout_at(deadline, asked.next()).await {
-            tally.take_in(self.view.center_of(node), written);
-            if requirement.shortage(&tally.done).is_none() {
-                return Ok(());
-            }
-        }
-        Err(tally.write_error(&requirement, consistency))
+        GroupWrite { asked, tally: Tally::new(requirement, Counted::none(plan.factors), centers) }
     }
 
-    /// Has one replica write, and waits until it says that it has.
-    async fn write_to(
+    /// Has one replica write; what comes of it can be waited for.
+    fn begin_write(
         &self,
         node: NodeIndex,
         mutations: &[Mutation],
         deadline: Instant,
-    ) -> Result<(), Missed> {
-        let written = match self.view.peer(node) {
-            None => replica::write(&self.shard, Unit::All, mutations.to_vec()).await,
-            Some(peer) => {
-                let put = |out: &mut bytes::BytesMut| Request::put_write(Unit::All, mutations, out);
-                let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), put);
-                let answer = asked.map_err(|error| failed(error.to_string()))?.await?;
-                match Answer::read(answer) {
-                    Ok(Answer::Written(written)) => written,
-                    Ok(_) => return Err(failed("an answer to something else".to_owned())),
-                    Err(error) => return Err(failed(error.to_string())),
+    ) -> LocalBoxFuture<'static, Result<(), Missed>> {
+        let Some(peer) = self.view.peer(node) else {
+            let (shard, mutations) = (self.shard.clone(), mutations.to_vec());
+            let write = async move { replica::write(&shard, Unit::All, mutations).await };
+            // A task, so that it goes on when the others were enough.
+            let write = runtime::spawn_local("a replica's own write", Box::pin(write));
+            let written =
+                async move { write.await.map_err(|error| failed(error.to_string())).and_then(outcome) };
+            return written.boxed_local();
+        };
+        let put = |out: &mut bytes::BytesMut| Request::put_write(Unit::All, mutations, out);
+        match peer.ask(deadline.saturating_duration_since(Instant::now()), put) {
+            Err(error) => ready(Err(failed(error.to_string()))).boxed_local(),
+            Ok(asked) => async move {
+                match Answer::read(asked.await?) {
+                    Ok(Answer::Written(written)) => outcome(written),
+                    Ok(_) => Err(failed("an answer to something else".to_owned())),
+                    Err(error) => Err(failed(error.to_string())),
                 }
             }
-        };
-        outcome(written)
+            .boxed_local(),
+        }
     }
 
     /// Brings a replica what it lacks.
@@ -110,10 +109,41 @@ impl Replicas {
         mutations: &[Mutation],
         deadline: Instant,
     ) -> Result<(), Missed> {
-        timeout_at(deadline, self.write_to(node, mutations, deadline))
-            .await
-            .unwrap_or(Err(Missed::Silent { was_sent: true }))
+        let write = self.begin_write(node, mutations, deadline);
+        timeout_at(deadline, write).await.unwrap_or(Err(Missed::Silent { was_sent: true }))
     }
+}
+
+/// A write of one group that all its replicas were asked for.
+struct GroupWrite {
+    asked: FuturesUnordered<LocalBoxFuture<'static, (usize, Result<(), Missed>)>>,
+    tally: Tally,
+}
+
+impl GroupWrite {
+    async fn finish(mut self, consistency: Consistency, deadline: Instant) -> Result<(), ReplicaError> {
+        while !self.tally.is_decided()
+            && let Ok(Some((center, written))) = timeout_at(deadline, self.asked.next()).await
+        {
+            self.tally.take_in(center, written);
+        }
+        // Those who have not answered were sent it, or may be yet.
+        self.tally.was_sent |= !self.asked.is_empty();
+        self.tally.write_outcome(consistency)
+    }
+}
+
+/// What several groups come to. Where one is `Unavailable` and another was sent, something was.
+fn together(outcomes: Vec<Result<(), ReplicaError>>) -> Result<(), ReplicaError> {
+    let is_unavailable =
+        |outcome: &Result<(), ReplicaError>| matches!(outcome, Err(ReplicaError::Unavailable { .. }));
+    let is_nothing_sent = outcomes.iter().all(is_unavailable);
+    outcomes.into_iter().try_for_each(|outcome| match outcome {
+        Err(ReplicaError::Unavailable { required, .. }) if !is_nothing_sent => {
+            Err(ReplicaError::WriteTimeout { received: 0, required })
+        }
+        outcome => outcome,
+    })
 }
 
 /// What all units of a write came to on one replica.
@@ -129,16 +159,29 @@ pub(super) fn failed(what: String) -> Missed {
     Missed::Failed(Failure::Other { what })
 }
 
-/// What replicas have said.
+/// What replicas have said, against what is required of them.
 pub(super) struct Tally {
-    pub(super) done: Counted,
+    requirement: Requirement,
+    done: Counted,
+    /// Those who have done it or may yet.
+    possible: Counted,
+    /// All but those who said that they can not.
+    not_failed: Counted,
     failures: Vec<Failure>,
-    was_sent: bool,
+    pub(super) was_sent: bool,
 }
 
 impl Tally {
-    pub(super) fn new(none: Counted) -> Tally {
-        Tally { done: none, failures: Vec::new(), was_sent: false }
+    /// Of candidates in these data centres.
+    pub(super) fn new(
+        requirement: Requirement,
+        none: Counted,
+        candidates: impl Iterator<Item = usize>,
+    ) -> Tally {
+        let mut all = none.clone();
+        candidates.for_each(|center| all.add(center));
+        let (possible, not_failed) = (all.clone(), all);
+        Tally { requirement, done: none, possible, not_failed, failures: Vec::new(), was_sent: false }
     }
 
     pub(super) fn take_in(&mut self, center: usize, said: Result<(), Missed>) {
@@ -147,39 +190,60 @@ impl Tally {
                 self.was_sent = true;
                 self.done.add(center);
             }
-            Err(Missed::Silent { was_sent }) => self.was_sent |= was_sent,
+            Err(Missed::Silent { was_sent }) => {
+                self.was_sent |= was_sent;
+                self.possible.remove(center);
+            }
             Err(Missed::Failed(failure)) => {
                 self.was_sent = true;
                 self.failures.push(failure);
+                self.possible.remove(center);
+                self.not_failed.remove(center);
             }
         }
     }
 
-    /// What a client hears of a write of which too few replicas said that they have it.
-    fn write_error(mut self, requirement: &Requirement, consistency: Consistency) -> ReplicaError {
-        let (received, required) = (self.done.total(), requirement.count());
-        if !self.was_sent && received == 0 {
-            // Those that seemed to live did not, and nobody has heard of it.
-            return ReplicaError::Unavailable { consistency, required, alive: 0 };
+    pub(super) fn is_enough(&self) -> bool {
+        self.requirement.shortage(&self.done).is_none()
+    }
+
+    /// Will nothing that is still to come change the outcome?
+    pub(super) fn is_decided(&self) -> bool {
+        self.is_enough() || self.requirement.shortage(&self.possible).is_some()
+    }
+
+    fn write_outcome(mut self, consistency: Consistency) -> Result<(), ReplicaError> {
+        let (received, required) = (self.requirement.counted(&self.done), self.requirement.count());
+        if self.is_enough() {
+            return Ok(());
         }
-        match self.failures.len() {
-            0 => ReplicaError::WriteTimeout { received, required },
-            count => {
-                let (failure_count, first) = (count as u32, self.failures.swap_remove(0));
+        if !self.was_sent {
+            // Those that seemed to live did not, and nobody has heard of it.
+            return Err(ReplicaError::Unavailable { consistency, required, alive: 0 });
+        }
+        Err(match self.failed_for_good() {
+            None => ReplicaError::WriteTimeout { received, required },
+            Some((failure_count, first)) => {
                 ReplicaError::WriteFailure { received, required, failure_count, first }
             }
-        }
+        })
     }
 
-    /// The same of a read.
-    pub(super) fn read_error(mut self, requirement: &Requirement) -> ReplicaError {
-        let (received, required) = (self.done.total(), requirement.count());
-        match self.failures.len() {
-            0 => ReplicaError::ReadTimeout { received, required },
-            count => {
-                let (failure_count, first) = (count as u32, self.failures.swap_remove(0));
+    /// The same of a read of which too few have answered.
+    pub(super) fn read_error(mut self) -> ReplicaError {
+        let (received, required) = (self.requirement.counted(&self.done), self.requirement.count());
+        match self.failed_for_good() {
+            None => ReplicaError::ReadTimeout { received, required },
+            Some((failure_count, first)) => {
                 ReplicaError::ReadFailure { received, required, failure_count, first }
             }
         }
+    }
+
+    /// How many failed, and the first of them, when those alone are too many: else the others' silence is to blame.
+    fn failed_for_good(&mut self) -> Option<(u32, Failure)> {
+        self.requirement.shortage(&self.not_failed)?;
+        let failure_count = u32::try_from(self.failures.len()).unwrap_or(u32::MAX);
+        (failure_count > 0).then(|| (failure_count, self.failures.swap_remove(0)))
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! One client writes a key, growing numbers with themselves as timestamps, so the greatest wins. A number that was
 //! acknowledged by *w* replicas is on one at least of any *r* of the three when *w + r > 3*: so a read from *r* shows
-//! it, or a greater one. What a read from *r* replicas has shown was on all of these when it was answered, as if it had
-//! been written there: no later read shows less. And no number is shown that was not written.
+//! it, or a greater one. What a read from several replicas has shown was on all of these when it was answered, as if it
+//! had been written there: no later read shows less. One alone may have had it in memory, and lost it with its power.
+//! And no number is shown that was not written.
 
 use coordinator::Consistency;
 
@@ -42,8 +43,9 @@ impl Register {
                 "{replica_count} replicas show {number}, of {sent} sent, {held:?} held by so many"
             )));
         }
-        // One alone may have what it shows in memory, and none of the others.
-        self.acknowledged(number, replica_count);
+        if replica_count > 1 {
+            self.acknowledged(number, replica_count);
+        }
         Ok(())
     }
 }
