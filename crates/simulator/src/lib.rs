@@ -21,6 +21,7 @@
 //! | how do nodes talk to each other? | `peers/` |
 //! | how do nodes keep rows together? | `replicated/` |
 //! | what goes wrong between nodes? | `turmoil.rs` |
+//! | how do nodes agree? | `raft/` |
 
 mod dice;
 mod events;
@@ -30,6 +31,7 @@ mod machine;
 mod model;
 mod node;
 mod peers;
+mod raft;
 mod replicated;
 mod scenario;
 mod served;
@@ -41,6 +43,7 @@ mod world;
 pub use events::Events;
 pub use machine::{Fate, Machine, MachineOptions};
 pub use peers::simulate_peers;
+pub use raft::simulate_raft;
 pub use replicated::simulate_replicated;
 pub use scenario::{Outcome, Violation, simulate};
 pub use served::{Way, Ways, simulate_served};

@@ -7,7 +7,7 @@ use runtime::MemoryNetwork;
 use tokio::time::sleep;
 
 use crate::dice::Dice;
-use crate::peers::address;
+use crate::peers::identity::address;
 use crate::served::Hosts;
 
 /// After so long without faults all must talk: the longest pause of a connection, and the time to make one.

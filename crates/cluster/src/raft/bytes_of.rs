@@ -168,7 +168,7 @@ pub(crate) fn put_entry(out: &mut impl BufMut, entry: &Entry) {
         }
         Payload::Membership(membership) => {
             out.put_u8(3);
-            put_membership(out, &membership);
+            put_membership(out, membership);
         }
     }
 }

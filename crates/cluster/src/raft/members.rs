@@ -34,7 +34,8 @@ impl<M: Machine> Agreement<M> {
         self.change(Change::MakeVoter { node }).await
     }
 
-    /// Removes a member, voter or learner. A node that was removed is never added again: its id is used up.
+    /// Removes a member, voter or learner. It may be added again as long as it has its log; a node that lost it needs
+    /// another id.
     ///
     /// # Errors
     /// Whether it was done, as far as is known. It may be done again.

@@ -36,7 +36,7 @@ enum Waits {
 
 impl Waits {
     fn tell(self, result: &io::Result<()>) {
-        let result = result.as_ref().map(|()| ()).map_err(|error| again(error));
+        let result = result.as_ref().copied().map_err(again);
         match self {
             Waits::Nobody => {}
             // Who waited may be gone.

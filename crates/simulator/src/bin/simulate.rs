@@ -1,8 +1,9 @@
 //! Runs seeds of the simulation: `simulate [--only KIND] [--seeds N] [--seed S] [--events N]`.
 //!
-//! There are four kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
-//! over a network (`served`), of nodes that talk to each other (`peers`), and of nodes that keep rows together
-//! (`replicated`); without `--only` each seed is run of all. Which ways requests took is told at the end.
+//! There are five kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
+//! over a network (`served`), of nodes that talk to each other (`peers`), of nodes that keep rows together
+//! (`replicated`), and of nodes that agree on a log (`raft`); without `--only` each seed is run of all. Which ways
+//! requests took is told at the end.
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
 //! found it, or that none of `--seeds` did; `--plant NAME` plants one.
 //!
@@ -14,7 +15,9 @@
 use std::process::ExitCode;
 
 use runtime::Plant;
-use simulator::{Outcome, Ways, simulate, simulate_peers, simulate_replicated, simulate_served};
+use simulator::{
+    Outcome, Ways, simulate, simulate_peers, simulate_raft, simulate_replicated, simulate_served,
+};
 
 /// What to run.
 struct Options {
@@ -34,6 +37,7 @@ enum Kind {
     Served,
     Peers,
     Replicated,
+    Raft,
 }
 
 impl Kind {
@@ -43,6 +47,7 @@ impl Kind {
             Kind::Served => simulate_served(seed, None),
             Kind::Peers => (simulate_peers(seed), Ways::default()),
             Kind::Replicated => (simulate_replicated(seed), Ways::default()),
+            Kind::Raft => (simulate_raft(seed), Ways::default()),
         }
     }
 
@@ -52,12 +57,13 @@ impl Kind {
             Kind::Served => "served",
             Kind::Peers => "peers",
             Kind::Replicated => "replicated",
+            Kind::Raft => "raft",
         }
     }
 }
 
 fn options() -> Result<Options, String> {
-    let kinds = vec![Kind::Coordinator, Kind::Served, Kind::Peers, Kind::Replicated];
+    let kinds = vec![Kind::Coordinator, Kind::Served, Kind::Peers, Kind::Replicated, Kind::Raft];
     let mut options =
         Options { first: 1, count: 20, event_count: 40, once: false, kinds, plants: Vec::new() };
     let mut words = std::env::args().skip(1);
@@ -96,7 +102,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             eprintln!(
-                "{error}\nusage: simulate [--only coordinator|served|peers|replicated] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
+                "{error}\nusage: simulate [--only coordinator|served|peers|replicated|raft] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
             );
             return ExitCode::from(2);
         }

@@ -11,11 +11,11 @@
 //!
 //! After the faults comes a phase without any: all must then be able to ask all others.
 
+pub(crate) mod identity;
 mod ledger;
 mod talker;
 
 use std::cell::RefCell;
-use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -53,11 +53,6 @@ impl World {
     pub(crate) fn note(&self, line: impl std::fmt::Display) {
         self.events.borrow_mut().add(line);
     }
-}
-
-pub(crate) fn address(node: usize) -> IpAddr {
-    let last = u8::try_from(node + 1).expect("a handful of hosts");
-    IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))
 }
 
 /// Runs one seed.

@@ -1,25 +1,20 @@
 //! A node that does nothing but ask others and answer them.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use messaging::{
-    AskError, Context, Established, Identity, Node, Peer, PeerOptions, Purpose, Request, Secret, Service,
-    accept, answer,
-};
+use messaging::{AskError, Established, Node, Peer, PeerOptions, Purpose, Request, Service, accept, answer};
 use runtime::SeededRandom;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
-use uuid::Uuid;
 
+use super::identity::{Me, address, host_id, listening};
 use super::ledger::Told;
-use super::{NODE_COUNT, World, address};
+use super::{NODE_COUNT, World};
 use crate::dice::Dice;
 
-const PORT: u16 = 7000;
 /// Requests of one node that wait at the same time.
 const TALKER_COUNT: u64 = 8;
 
@@ -34,7 +29,7 @@ pub(crate) struct Life {
 
 /// Lives until it is killed.
 pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
-    let me: Rc<dyn Node> = Rc::new(Me { node, incarnation });
+    let me: Rc<dyn Node> = Rc::new(Me { node, incarnation, shard_count: 1 });
     let seed = world.seed.wrapping_mul(31).wrapping_add(incarnation << 8 | node as u64);
     let random = Arc::new(SeededRandom::new(seed));
     let network = world.network.host(address(node));
@@ -50,8 +45,7 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     for _ in 0..TALKER_COUNT {
         spawn_local(talk(world.clone(), life.clone()));
     }
-    let listener =
-        network.bind(SocketAddr::new(address(node), PORT), 1).expect("nobody else lives there").remove(0);
+    let listener = network.bind(listening(node), 1).expect("nobody else lives there").remove(0);
     let listener = listener.open().expect("it is in memory");
     let service = Rc::new(Answers { world, life });
     while let Ok((stream, _)) = listener.accept().await {
@@ -66,16 +60,12 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
 
 fn options(other: usize) -> PeerOptions {
     PeerOptions {
-        address: SocketAddr::new(address(other), PORT),
+        address: listening(other),
         host_id: Some(host_id(other)),
         purpose: Purpose::Shard { from: 0, to: 0 },
         unsent_bytes_max: 1 << 20,
         asked_count_max: 100,
     }
-}
-
-fn host_id(node: usize) -> Uuid {
-    Uuid::from_u128(node as u128 + 1)
 }
 
 /// Asks somebody, again and again.
@@ -110,33 +100,6 @@ impl Life {
         let Life { node, incarnation, .. } = self;
         world.note(format_args!("{node}.{incarnation} asked {other} {number}, {body_bytes} bytes: {told:?}"));
         told
-    }
-}
-
-struct Me {
-    node: usize,
-    incarnation: u64,
-}
-
-impl Node for Me {
-    fn identity(&self) -> Identity {
-        Identity {
-            cluster_name: "Test Cluster".to_owned(),
-            cluster_id: Some(Uuid::from_u128(99)),
-            host_id: host_id(self.node),
-            incarnation: self.incarnation,
-            shard_count: 1,
-            wants_compression: self.node.is_multiple_of(2),
-            secret: Some(Secret::new(b"secret")),
-        }
-    }
-
-    fn context(&self) -> Context {
-        Context { clock_micros: 0, schema_epoch: 0, ring_epoch: self.incarnation }
-    }
-
-    fn heard(&self, from: &Established, context: Context) {
-        assert_eq!(context.ring_epoch, from.incarnation, "frames of another life");
     }
 }
 

@@ -1,15 +1,12 @@
 //! A node of the ring: storage on a disk of its own, connections to all others, and clients' requests.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::replicas::{ReplicaService, Replicas, RingView};
-use messaging::{
-    Context, Established, Handed, Identity, Node, Peer, PeerOptions, Purpose, answer, keep_gate,
-};
+use messaging::{Handed, Node, Peer, PeerOptions, Purpose, answer, keep_gate};
 use ring::allocation::{Newcomer, found};
 use ring::{Strategy, Topology};
 use runtime::{
@@ -25,9 +22,8 @@ use uuid::Uuid;
 use super::World;
 use super::client::Order;
 use crate::dice::Dice;
-use crate::peers::address;
+use crate::peers::identity::{Me, address, host_id, listening};
 
-const PORT: u16 = 7000;
 const KEYSPACE: &str = "ks";
 
 /// Who is in the ring, for the whole of a run.
@@ -60,10 +56,6 @@ impl Members {
     pub(crate) fn count(&self) -> usize {
         self.topology.nodes().len()
     }
-}
-
-fn host_id(node: usize) -> Uuid {
-    Uuid::from_u128(node as u128 + 1)
 }
 
 /// `ks.t (pk int PRIMARY KEY, v bigint)`
@@ -101,8 +93,7 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     let (orders, mut placed) = mpsc::unbounded_channel::<Order>();
     let replicas = Replicas::new(Rc::new(connect_all(&world, node, &me, &random)), handles[0].clone());
     let network = world.network.host(address(node));
-    let bound =
-        network.bind(SocketAddr::new(address(node), PORT), 1).expect("nobody else lives there").remove(0);
+    let bound = network.bind(listening(node), 1).expect("nobody else lives there").remove(0);
     let services: Vec<Rc<ReplicaService>> =
         handles.into_iter().map(|handle| Rc::new(ReplicaService::new(handle))).collect();
     let answers_as = me.clone();
@@ -147,7 +138,7 @@ fn connect_all(world: &Rc<World>, node: usize, me: &Rc<dyn Node>, random: &Arc<S
     let Members { topology, shard_counts, .. } = &world.members;
     let connect = |other: usize| {
         let options = PeerOptions {
-            address: SocketAddr::new(address(other), PORT),
+            address: listening(other),
             host_id: Some(host_id(other)),
             purpose: Purpose::Shard { from: 0, to: shard_counts[other] - 1 },
             unsent_bytes_max: 1 << 20,
@@ -162,30 +153,4 @@ fn connect_all(world: &Rc<World>, node: usize, me: &Rc<dyn Node>, random: &Arc<S
     let here = topology.index_of(host_id(node)).expect("it is a member");
     let keyspaces = [(KEYSPACE.to_owned(), Strategy::Simple { factor: 3 })];
     RingView::new(topology, here, peers, keyspaces).expect("a view")
-}
-
-struct Me {
-    node: usize,
-    incarnation: u64,
-    shard_count: u16,
-}
-
-impl Node for Me {
-    fn identity(&self) -> Identity {
-        Identity {
-            cluster_name: "Test Cluster".to_owned(),
-            cluster_id: Some(Uuid::from_u128(99)),
-            host_id: host_id(self.node),
-            incarnation: self.incarnation,
-            shard_count: self.shard_count,
-            wants_compression: false,
-            secret: None,
-        }
-    }
-
-    fn context(&self) -> Context {
-        Context { clock_micros: 0, schema_epoch: 1, ring_epoch: 1 }
-    }
-
-    fn heard(&self, _from: &Established, _context: Context) {}
 }

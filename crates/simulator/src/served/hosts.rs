@@ -59,9 +59,14 @@ impl Hosts {
         self.0[host].died.get().expect("it has lived")
     }
 
+    /// Ends a machine's life when its tasks have had their turn: a node that can not go on ends itself so.
+    pub(crate) fn doom(&self, host: usize) {
+        self.0[host].is_doomed.set(true);
+    }
+
     /// Ends a machine's life where its tasks stand.
     pub(crate) async fn kill(&self, host: usize) {
-        self.0[host].is_doomed.set(true);
+        self.doom(host);
         while self.is_alive(host) {
             tokio::task::yield_now().await;
         }
