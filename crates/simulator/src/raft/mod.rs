@@ -42,7 +42,7 @@ use register::Register;
 
 /// Nodes of a run, members or not.
 pub(crate) const NODE_COUNT: usize = 5;
-const CLIENT_COUNT: u64 = 4;
+const CLIENT_COUNT: u64 = 8;
 
 /// What one seed decided for the whole run.
 struct Plan {
@@ -62,7 +62,7 @@ impl Plan {
             heartbeat: Duration::from_millis(100),
             election_min: Duration::from_millis(300),
             election_max: Duration::from_millis(600),
-            patience: Duration::from_secs(3),
+            patience: Duration::from_secs(1),
         };
         let has_operator = !dice.one_in(3);
         Plan {
