@@ -19,22 +19,15 @@ pub(super) async fn settle(world: &Rc<World>) -> Result<(), Violation> {
     let begun = Instant::now();
     let together = timeout(BOUND, come_together(world)).await;
     world.note(format_args!("together after {:?}", begun.elapsed()));
-    let members = together.map_err(|_| Violation::new("members do not come together"))?;
-    for member in members {
-        for client in 1..=CLIENT_COUNT {
-            if !clients::read(world, member, client).await {
-                return Err(Violation::new(format!("member {member} does not answer a read")));
-            }
-        }
-    }
+    together.map_err(|_| Violation::new("members do not come together"))?;
     if world.checker.borrow().acknowledged_count() < NODE_COUNT {
         return Err(Violation::new("next to nothing was acknowledged"));
     }
     Ok(())
 }
 
-/// Until a command was taken through every member.
-async fn come_together(world: &Rc<World>) -> Vec<usize> {
+/// Until every member takes a command and answers all clients' reads.
+async fn come_together(world: &Rc<World>) {
     let dice = world.dice(4);
     let mut number = 0;
     loop {
@@ -49,10 +42,13 @@ async fn come_together(world: &Rc<World>) -> Vec<usize> {
         let mut is_together = !members.is_empty();
         for member in &members {
             number += 1;
-            is_together &= clients::send(world, *member, (CLIENT_COUNT + 1, number)).await;
+            is_together = is_together && clients::send(world, *member, (CLIENT_COUNT + 1, number)).await;
+            for client in 1..=CLIENT_COUNT {
+                is_together = is_together && clients::read(world, *member, client).await;
+            }
         }
         if is_together {
-            return members;
+            return;
         }
     }
 }
