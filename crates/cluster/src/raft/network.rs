@@ -115,25 +115,18 @@ fn out_of_place(answer: &Answer) -> RPCError<Types> {
     RPCError::Network(NetworkError::from_string(what))
 }
 
-/// The first entries, as many as a message may have.
+/// Leaves the first entries, as many as a message may have. Were there more?
 fn cut(request: &mut AppendEntriesRequest<Types>) -> bool {
     let mut bytes = 0;
-    let entry_bytes = |payload: &Payload| match payload {
-        Payload::Normal(command) => command.body.len() + 64,
-        Payload::Blank | Payload::Membership(_) => 64,
-    };
-    let fits = |entry: &super::types::Entry| {
-        bytes += entry_bytes(&entry.payload);
-        bytes <= APPEND_BYTES_MAX
-    };
-    let count = request.entries.iter().take_while({
-        let mut fits = fits;
-        move |entry| fits(entry)
+    let beyond = request.entries.iter().position(|entry| {
+        if let Payload::Normal(command) = &entry.payload {
+            bytes += command.body.len();
+        }
+        bytes > APPEND_BYTES_MAX
     });
-    let count = count.count().max(1);
-    let is_cut = count < request.entries.len();
-    request.entries.truncate(count);
-    is_cut
+    let (all, kept) = (request.entries.len(), beyond.map_or(usize::MAX, |beyond| beyond.max(1)));
+    request.entries.truncate(kept);
+    request.entries.len() < all
 }
 
 impl RaftNetworkV2<Types> for Way {

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,14 @@ use bytes::Bytes;
 use messaging::{Context, Established, Identity, Node, accept, answer};
 use runtime::memory_disk::{Fault, Operation};
 use runtime::network::memory::MemoryNetworkOptions;
-use runtime::{Io, MemoryDisk, MemoryNetwork, Network, Runtime};
+use runtime::{Disk, Io, MemoryDisk, MemoryNetwork, Network, Runtime};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use super::{Agreement, AgreementError, AgreementOptions, Answers, Ended, Machine, Standing, Timing};
+use super::{
+    Agreement, AgreementError, AgreementOptions, Answers, Ended, Machine, OpenError, Standing, Timing,
+};
 
 /// Keeps all commands, each with its index.
 #[derive(Default)]
@@ -111,7 +113,7 @@ impl Ring {
         }
     }
 
-    async fn start(&self, node: usize) -> Running {
+    async fn open(&self, node: usize) -> Result<Agreement<Notes>, OpenError> {
         let options = AgreementOptions {
             node: id(node),
             address: address(node),
@@ -119,10 +121,12 @@ impl Ring {
             timing: Timing::default(),
             snapshot_entry_count: self.snapshot_entry_count,
         };
-        let runtime = self.runtime(node);
         let me: Rc<dyn Node> = Rc::new(Me(id(node)));
-        let agreement = Agreement::start(options, &runtime, Rc::clone(&me), Notes::default());
-        let agreement = agreement.await.unwrap_or_else(|error| panic!("{error}"));
+        Agreement::start(options, &self.runtime(node), me, Notes::default()).await
+    }
+
+    async fn start(&self, node: usize) -> Running {
+        let agreement = self.open(node).await.unwrap_or_else(|error| panic!("{error}"));
         let ended: Rc<RefCell<Option<Result<(), Ended>>>> = Rc::default();
         let (told, watched) = (Rc::clone(&ended), agreement.clone());
         spawn_local(async move {
@@ -130,7 +134,8 @@ impl Ring {
             *told.borrow_mut() = Some(outcome);
         });
         let service = Rc::new(Answers::new(agreement.clone()));
-        let listener = spawn_local(listen(runtime.network.clone(), address(node), me, service));
+        let listener =
+            spawn_local(listen(self.network.host(host(node)), address(node), Rc::new(Me(id(node))), service));
         Running { agreement, ended, listener }
     }
 
@@ -369,5 +374,79 @@ fn a_disk_that_fails_ends_it_and_nothing_more_is_acknowledged() {
         assert!(matches!(&*nodes[0].ended.borrow(), Some(Err(_))), "{:?}", nodes[0].ended);
         ring.propose(&nodes[1], "without it").await.expect("two of three agree");
         assert!(nodes[2].notes().await.contains(&"without it".to_owned()));
+    });
+}
+
+#[test]
+fn a_node_that_was_cut_off_deposes_nobody_when_it_comes_back() {
+    run(async {
+        let ring = Ring::new(3);
+        let nodes = ring.of_voters().await;
+        let term = nodes[0].standing().term;
+        for other in 0..2 {
+            ring.network.cut(host(2), host(other));
+            ring.network.cut(host(other), host(2));
+        }
+        sleep(Duration::from_secs(20)).await;
+        for other in 0..2 {
+            ring.network.heal(host(2), host(other));
+            ring.network.heal(host(other), host(2));
+        }
+        ring.propose(&nodes[2], "back").await.expect("agreed");
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!((nodes[2].standing().leader, nodes[2].standing().term), (Some(id(0)), term));
+    });
+}
+
+/// Its heartbeats renewed the promise of who heard it, and so nobody else was ever elected (openraft#2080).
+#[test]
+fn a_leader_that_reaches_too_few_gives_way() {
+    run(async {
+        let ring = Ring::new(5);
+        let mut nodes = ring.of_voters().await;
+        nodes.remove(4).stop().await;
+        for other in 2..4 {
+            ring.network.cut(host(0), host(other));
+            ring.network.cut(host(other), host(0));
+        }
+        let begun = Instant::now();
+        while ring.propose(&nodes[2], "without the leader").await.is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nobody else leads");
+        }
+        assert_ne!(nodes[1].standing().leader, Some(id(0)));
+    });
+}
+
+#[test]
+fn what_does_not_fit_one_message_goes_in_several() {
+    run(async {
+        let ring = Ring::new(3);
+        let nodes = ring.of_voters().await;
+        ring.network.cut(host(0), host(2));
+        let notes: Vec<String> = (0..5).map(|number| number.to_string().repeat(700_000)).collect();
+        for note in &notes {
+            ring.propose(&nodes[0], note).await.expect("two of three agree");
+        }
+        ring.network.heal(host(0), host(2));
+        assert_eq!(nodes[2].notes().await, notes);
+        let bytes = super::COMMAND_BYTES_MAX + 1;
+        let refused = nodes[0].agreement.propose(id(90), Bytes::from(vec![0; bytes])).await;
+        assert_eq!(refused, Err(AgreementError::TooLong { bytes: bytes as u64 }));
+    });
+}
+
+#[test]
+fn a_purged_log_without_its_snapshot_is_told() {
+    run(async {
+        let ring = Ring { snapshot_entry_count: 20, ..Ring::new(1) };
+        let node = ring.start(0).await;
+        node.agreement.found().await.expect("founded");
+        for number in 0..50 {
+            ring.propose(&node, &number.to_string()).await.expect("agreed");
+        }
+        node.stop().await;
+        ring.disks[0].remove_file(Path::new("/node/agreement/raft.snapshot")).expect("it was there");
+        let opened = ring.open(0).await;
+        assert!(matches!(opened, Err(OpenError::Damaged { .. })), "it opened");
     });
 }
