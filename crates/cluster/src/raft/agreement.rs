@@ -222,7 +222,11 @@ impl<M: Machine> Agreement<M> {
                     _ => None,
                 },
             );
-            let index = index.await?;
+            // Nothing was to be agreed on, so nothing is in doubt.
+            let index = index.await.map_err(|error| match error {
+                AgreementError::InDoubt => AgreementError::NoLeader,
+                other => other,
+            })?;
             let wait = self.0.raft.wait(Some(deadline.saturating_duration_since(Instant::now())));
             match wait.applied_index_at_least(index, "read").await {
                 Ok(_) => Ok(()),

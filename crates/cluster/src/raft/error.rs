@@ -49,8 +49,8 @@ pub struct Ended {
 /// Why something was not agreed on, as far as is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgreementError {
-    /// No leader is known, or it can not be reached. Nothing was done.
-    #[error("no leader is known")]
+    /// No leader is known, or it can not be reached, or does not reach a majority. Nothing was done.
+    #[error("no leader is known that a majority follows")]
     NoLeader,
     /// It may have been done, or be done yet.
     #[error("no answer came in time; it may have been agreed on")]

@@ -20,7 +20,8 @@ use super::writer::Writer;
 /// What commands are for. The same commands in the same order make the same of it on every node, so nothing but a
 /// command may change it, and no clock, no dice and no disk may have a say.
 pub trait Machine: 'static {
-    /// Carries out the command of this index of the log, and answers. It is never asked to do one twice.
+    /// Carries out the command of this index of the log, and answers in a few bytes, which are remembered. It is never
+    /// asked to do one twice.
     fn apply(&mut self, index: u64, command: &[u8]) -> Bytes;
     /// All that it is, as bytes. In one turn of the shard: it is meant to be small.
     fn snapshot(&self) -> Bytes;
