@@ -19,6 +19,8 @@ fn nodes_agree_whatever_breaks() {
         assert_eq!(one, other, "seed {seed} (cargo xtask sim --only raft --seed {seed})");
         lines.extend_from_slice(one.last(20_000));
     }
+    let acknowledged = lines.iter().filter(|line| line.contains(" sent ") && line.contains("Ok(b")).count();
+    assert!(acknowledged > 500, "{acknowledged} commands were acknowledged");
     // What the seeds are for has happened in one of them at least.
     for what in
         ["Ok(b", "InDoubt", "NoLeader", "is killed", "lost its power: true", "ends: Err", "has a snapshot"]

@@ -72,6 +72,8 @@ impl AgreementOptions {
             quorum_loss_probe_interval: Some(2 * millis(election_max)),
             removed_leader_step_down: StepDownPolicy::After(3 * millis(heartbeat)),
             snapshot_policy: SnapshotPolicy::LogsSinceLast(self.snapshot_entry_count),
+            // Who is farther behind gets the snapshot; it must be worth it.
+            replication_lag_threshold: self.snapshot_entry_count.saturating_mul(2),
             max_in_snapshot_log_to_keep: self.snapshot_entry_count / 4,
             backoff: "50ms 100ms ..500ms".to_owned(),
             ..Config::default()

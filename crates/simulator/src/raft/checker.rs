@@ -69,11 +69,6 @@ impl Checker {
         self.refused.insert(name);
     }
 
-    /// How many commands were acknowledged.
-    pub(super) fn acknowledged_count(&self) -> usize {
-        self.acknowledged.len()
-    }
-
     /// The greatest number of a client that was acknowledged.
     pub(super) fn last_acknowledged(&self, client: u64) -> u64 {
         let of_client = self.acknowledged.range((client, 0)..=(client, u64::MAX));

@@ -19,11 +19,7 @@ pub(super) async fn settle(world: &Rc<World>) -> Result<(), Violation> {
     let begun = Instant::now();
     let together = timeout(BOUND, come_together(world)).await;
     world.note(format_args!("together after {:?}", begun.elapsed()));
-    together.map_err(|_| Violation::new("members do not come together"))?;
-    if world.checker.borrow().acknowledged_count() < NODE_COUNT {
-        return Err(Violation::new("next to nothing was acknowledged"));
-    }
-    Ok(())
+    together.map_err(|_| Violation::new("members do not come together"))
 }
 
 /// Until every member takes a command and answers all clients' reads.
