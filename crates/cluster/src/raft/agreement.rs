@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use messaging::Node;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, ForwardToLeader, LinearizableReadError, RaftError};
 use openraft::{LogIdOptionExt, Raft, RaftMetrics, ReadPolicy};
-use runtime::{Random, Runtime};
+use runtime::{Disk, Random, Runtime};
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
@@ -27,7 +28,7 @@ use super::network::Ways;
 use super::options::{AgreementOptions, Timing};
 use super::snapshot_file;
 use super::state::{Machine, State, StateMachine};
-use super::types::{Address, Command, Types};
+use super::types::{Address, Command, Snapshot, Types};
 use super::writer::Writer;
 
 /// No command is longer, so that it fits a message with all around it.
@@ -102,19 +103,9 @@ impl<M: Machine> Agreement<M> {
         let config = options.config().map_err(|what| OpenError::Begin { what })?;
         let AgreementOptions { node: me, address, directory, timing, .. } = options;
         let snapshot_path = directory.join("raft.snapshot");
-        let (disk, path) = (Arc::clone(&runtime.disk), snapshot_path.clone());
-        let opened = move || {
-            let fail = |source| OpenError::Disk { act: "create the directory of agreement", source };
-            disk.create_dir_all(&directory).map_err(fail)?;
-            let snapshot = snapshot_file::read(&*disk, &path)?;
-            Ok((LogFile::open(&disk, &directory.join("raft.log"))?, snapshot))
-        };
-        let (Opened { file, contents, record_count }, snapshot) = runtime.io.run(opened).await?;
-        let snapshot_upto = snapshot.as_ref().and_then(|snapshot| snapshot.meta.last_log_id);
-        if contents.purged > snapshot_upto {
-            let what = "the snapshot of entries that are purged is not there".to_owned();
-            return Err(OpenError::Damaged { path: snapshot_path, offset: 0, what });
-        }
+        let disk = Arc::clone(&runtime.disk);
+        let (Opened { file, contents, record_count }, snapshot) =
+            runtime.io.run(move || open_directory(&disk, &directory)).await?;
         let Runtime { disk, io, random, network, .. } = runtime;
         let writer = Writer::start(file, snapshot_path, disk, io);
         let state_machine = StateMachine::new(machine, snapshot, writer.clone());
@@ -354,6 +345,25 @@ impl<M: Machine> Agreement<M> {
             Err(RaftError::Fatal(_)) => Err(AgreementError::Ended),
         }
     }
+}
+
+/// Opens the log and the snapshot in a directory, which may be new. Blocks.
+fn open_directory(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(Opened, Option<Snapshot>), OpenError> {
+    let fail = |source| OpenError::Disk { act: "open the directory of agreement", source };
+    let damaged = |path: PathBuf, what: &str| OpenError::Damaged { path, offset: 0, what: what.to_owned() };
+    let (log_path, snapshot_path) = (directory.join("raft.log"), directory.join("raft.snapshot"));
+    disk.create_dir_all(directory).map_err(fail)?;
+    let snapshot = snapshot_file::read(&**disk, &snapshot_path)?;
+    // It is made before the first snapshot. With it the node's vote would be gone, and it might vote twice.
+    if snapshot.is_some() && !disk.exists(&log_path).map_err(fail)? {
+        return Err(damaged(log_path, "there is a snapshot, and no log"));
+    }
+    let opened = LogFile::open(disk, &log_path)?;
+    let snapshot_upto = snapshot.as_ref().and_then(|snapshot| snapshot.meta.last_log_id);
+    if opened.contents.purged > snapshot_upto {
+        return Err(damaged(snapshot_path, "the snapshot of entries that are purged is not there"));
+    }
+    Ok((opened, snapshot))
 }
 
 /// What is known of a write that failed.

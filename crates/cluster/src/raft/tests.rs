@@ -436,17 +436,22 @@ fn what_does_not_fit_one_message_goes_in_several() {
 }
 
 #[test]
-fn a_purged_log_without_its_snapshot_is_told() {
+fn a_log_or_a_snapshot_that_is_gone_is_told() {
     run(async {
-        let ring = Ring { snapshot_entry_count: 20, ..Ring::new(1) };
-        let node = ring.start(0).await;
-        node.agreement.found().await.expect("founded");
-        for number in 0..50 {
-            ring.propose(&node, &number.to_string()).await.expect("agreed");
+        for gone in ["raft.log", "raft.snapshot"] {
+            let ring = Ring { snapshot_entry_count: 20, ..Ring::new(1) };
+            let node = ring.start(0).await;
+            node.agreement.found().await.expect("founded");
+            for number in 0..50 {
+                ring.propose(&node, &number.to_string()).await.expect("agreed");
+            }
+            node.stop().await;
+            let path = Path::new("/node/agreement").join(gone);
+            ring.disks[0].remove_file(&path).expect("it was there");
+            for _ in 0..2 {
+                let opened = ring.open(0).await;
+                assert!(matches!(opened, Err(OpenError::Damaged { path: told, .. }) if told == path));
+            }
         }
-        node.stop().await;
-        ring.disks[0].remove_file(Path::new("/node/agreement/raft.snapshot")).expect("it was there");
-        let opened = ring.open(0).await;
-        assert!(matches!(opened, Err(OpenError::Damaged { .. })), "it opened");
     });
 }
