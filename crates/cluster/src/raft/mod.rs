@@ -28,6 +28,7 @@ mod async_runtime;
 mod bytes_of;
 mod contents;
 mod error;
+pub mod hostile;
 mod links;
 mod log;
 mod log_file;
