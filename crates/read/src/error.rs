@@ -14,7 +14,7 @@ pub enum ReadError {
 }
 
 /// How far a read came that ended because of tombstones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooManyTombstones {
     /// So many it came upon.
     pub tombstone_count: u64,

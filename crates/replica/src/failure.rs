@@ -30,26 +30,13 @@ pub enum Failure {
     },
     /// The read came upon too many tombstones.
     #[error("the read came upon {} tombstones, more than tombstone_failure_threshold", .0.tombstone_count)]
-    TooManyTombstones(Tombstones),
+    TooManyTombstones(TooManyTombstones),
     /// Something else is wrong there; its log says what.
     #[error("{what}")]
     Other {
         /// In words.
         what: String,
     },
-}
-
-/// [`TooManyTombstones`], to be compared.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tombstones {
-    /// So many it came upon.
-    pub tombstone_count: u64,
-    /// Live rows before.
-    pub live_count: u64,
-    /// The partition where it ended.
-    pub key: rows::PartitionKey,
-    /// The row, or the edge of a range, there.
-    pub clustering: Option<rows::Clustering>,
 }
 
 impl From<&StorageError> for Failure {
@@ -59,10 +46,7 @@ impl From<&StorageError> for Failure {
             StorageError::Table(TableError::NoRoom { .. } | TableError::DiskFull { .. })
             | StorageError::ShardBusy { .. } => Failure::Overloaded { what: error.to_string() },
             StorageError::RowTooLarge { bytes } => Failure::RowTooLarge { bytes: *bytes },
-            StorageError::TooManyTombstones(found) => {
-                let TooManyTombstones { tombstone_count, live_count, key, clustering } = (**found).clone();
-                Failure::TooManyTombstones(Tombstones { tombstone_count, live_count, key, clustering })
-            }
+            StorageError::TooManyTombstones(found) => Failure::TooManyTombstones((**found).clone()),
             other => Failure::Other { what: other.to_string() },
         }
     }
@@ -102,7 +86,7 @@ impl Failure {
             1 => Failure::NoTable { table: TableId(reader.uuid("table id")?) },
             2 => Failure::Overloaded { what: reader.text("failure")? },
             3 => Failure::RowTooLarge { bytes: usize::try_from(reader.u64("size")?).unwrap_or(usize::MAX) },
-            4 => Failure::TooManyTombstones(Tombstones {
+            4 => Failure::TooManyTombstones(TooManyTombstones {
                 tombstone_count: reader.u64("tombstones")?,
                 live_count: reader.u64("rows")?,
                 key: reader.key()?,

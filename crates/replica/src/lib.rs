@@ -22,7 +22,7 @@ mod service;
 
 pub use answer::{Answer, Written};
 pub use body::BodyError;
-pub use failure::{Failure, Tombstones};
+pub use failure::Failure;
 pub use page::is_in_order;
 pub use read_request::ReadRequest;
 pub use request::{Request, Wanted};
