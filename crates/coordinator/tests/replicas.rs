@@ -116,7 +116,7 @@ impl Ring {
             let peers = (0..node_count).map(peer).collect();
             let here = topology.index_of(host_id(node)).expect("it is in the ring");
             let view = RingView::new(&topology, here, peers, [("ks".to_owned(), strategy.clone())]);
-            let view = Rc::new(view.expect("a view"));
+            let view = Rc::new(view);
             let replicas = Replicas::new(view, shards.handles()[0].clone());
             nodes.push((shards, replicas));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use messaging::Peer;
-use ring::{NodeIndex, Placement, RingError, Strategy, Topology};
+use ring::{NodeIndex, Placement, Strategy, Topology};
 use types::Token;
 
 use super::requirement::{Counted, Factors};
@@ -37,17 +37,14 @@ impl RingView {
     /// What node `here` of the ring sees, which reaches the others by `peers`, in the order of the topology's nodes;
     /// that has `None` for this node.
     ///
-    /// # Errors
-    /// There is no such node.
-    ///
     /// # Panics
-    /// When there are not as many peers as nodes, or this node is to reach itself.
+    /// When there is no such node, there are not as many peers as nodes, or this node is to reach itself.
     pub fn new(
         topology: &Arc<Topology>,
         here: NodeIndex,
         peers: Vec<Option<Peer>>,
         keyspaces: impl IntoIterator<Item = (String, Strategy)>,
-    ) -> Result<RingView, RingError> {
+    ) -> RingView {
         assert_eq!(peers.len(), topology.nodes().len(), "each node is reached somehow");
         assert!(peers[here.as_usize()].is_none(), "this node needs no connection to itself");
         let mut centers: Vec<&str> = topology.nodes().iter().map(|node| node.data_center.as_str()).collect();
@@ -61,7 +58,7 @@ impl RingView {
             factors: factors_of(strategy, &centers, center_of[here.as_usize()]),
         };
         let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(&strategy))).collect();
-        Ok(RingView { here, peers, center_of, keyspaces })
+        RingView { here, peers, center_of, keyspaces }
     }
 
     /// The replicas of a token in a keyspace; `None` when the ring does not have the keyspace.
