@@ -33,11 +33,17 @@ pub use view::RingView;
 
 use std::rc::Rc;
 
-use ::read::ReadCommand;
-use ::replica::Failure;
-use messaging::AskError;
+use ::replica::{Answer, Failure};
+use bytes::BytesMut;
+use messaging::{AskError, Peer};
 use schema::TableId;
 use storage::ShardHandle;
+use tokio::time::Instant;
+use types::Token;
+
+use crate::Consistency;
+use requirement::Requirement;
+use view::Plan;
 
 /// Carries reads and writes to the replicas of a ring. Belongs to one shard; clone it freely there.
 #[derive(Clone)]
@@ -70,14 +76,46 @@ impl Replicas {
         Replicas { view, shard }
     }
 
-    fn keyspace_of(&self, table: TableId) -> Option<String> {
-        self.shard
-            .local()
-            .with_schema(|schema| schema.keyspace_of(table).map(|keyspace| keyspace.name.clone()))
+    /// The replicas of a partition, and how many must answer.
+    ///
+    /// # Errors
+    /// `Unavailable` when fewer live, or `NoTable`.
+    fn admit(
+        &self,
+        table: TableId,
+        token: Token,
+        consistency: Consistency,
+    ) -> Result<(Plan<'_>, Requirement), ReplicaError> {
+        let plan = self.shard.local().with_schema(|schema| {
+            schema.keyspace_of(table).and_then(|keyspace| self.view.plan(&keyspace.name, token))
+        });
+        let plan = plan.ok_or(ReplicaError::NoTable)?;
+        let requirement = Requirement::of(consistency, plan.factors);
+        match requirement.shortage(&self.view.alive(&plan)) {
+            Some(shortage) => Err(shortage.unavailable(consistency)),
+            None => Ok((plan, requirement)),
+        }
     }
+}
 
-    /// That of a read.
-    fn keyspace_of_read(&self, command: &ReadCommand) -> Option<String> {
-        self.keyspace_of(command.table.id())
+/// Asks a replica, at once; what it answers can be waited for.
+fn ask(
+    peer: &Peer,
+    deadline: Instant,
+    put: impl FnOnce(&mut BytesMut),
+) -> impl Future<Output = Result<Answer, Missed>> + 'static {
+    let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), put);
+    async move {
+        let answer = asked.map_err(|error| failed(error.to_string()))?.await?;
+        Answer::read(answer).map_err(|error| failed(error.to_string()))
     }
+}
+
+/// It has answered something that is no answer to that.
+fn misanswered() -> Missed {
+    failed("an answer to something else".to_owned())
+}
+
+fn failed(what: String) -> Missed {
+    Missed::Failed(Failure::Other { what })
 }

@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
 use super::view::Plan;
-use super::write::{Tally, failed};
-use super::{Missed, Replicas};
+use super::write::Tally;
+use super::{Missed, Replicas, ask, misanswered};
 use crate::{Consistency, CoordinatorError};
 
 /// What one replica has.
@@ -44,12 +44,7 @@ impl Replicas {
     ) -> Result<ReadPage, ReplicaError> {
         let ReadTarget::Keys(keys) = &command.target else { panic!("ranges are read stretch by stretch") };
         let [key] = &keys[..] else { panic!("keys are read one by one") };
-        let keyspace = self.keyspace_of_read(command).ok_or(ReplicaError::NoTable)?;
-        let plan = self.view.plan(&keyspace, key.token).ok_or(ReplicaError::NoTable)?;
-        let requirement = Requirement::of(consistency, plan.factors);
-        if let Some(shortage) = requirement.shortage(&self.view.alive(&plan)) {
-            return Err(shortage.unavailable(consistency));
-        }
+        let (plan, requirement) = self.admit(command.table.id(), key.token, consistency)?;
         let deadline = Instant::now() + patience;
         let command = &bounded(command);
         let held = self.gather(command, &plan, &requirement, deadline).await?;
@@ -114,17 +109,12 @@ impl Replicas {
     ) -> Result<UnfilteredPage, Missed> {
         let answer = match self.view.peer(node) {
             None => replica::read(&self.shard, Wanted::Rows, command.clone()).await,
-            Some(peer) => {
-                let put = |out: &mut bytes::BytesMut| Request::put_read(Wanted::Rows, command, out);
-                let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), put);
-                let answer = asked.map_err(|error| failed(error.to_string()))?.await?;
-                Answer::read(answer).map_err(|error| failed(error.to_string()))?
-            }
+            Some(peer) => ask(peer, deadline, |out| Request::put_read(Wanted::Rows, command, out)).await?,
         };
         match answer {
             Answer::Rows(page) if is_in_order(&page, command) => Ok(page),
             Answer::Failed(failure) => Err(Missed::Failed(failure)),
-            _ => Err(failed("an answer to something else".to_owned())),
+            _ => Err(misanswered()),
         }
     }
 
@@ -142,9 +132,8 @@ impl Replicas {
         }
         let rows = UnfilteredRows::new(command, TombstoneThresholds::NONE);
         let whole = merge_answers(command, pages, rows).map_err(merging_failed)?;
-        let expected = digest(command, &whole)?;
-        for Held { node, page } in &held {
-            if *page == whole || digest(command, page)? == expected {
+        for Held { node, page } in held.iter().filter(|held| held.page != whole) {
+            if digest(command, page)? == digest(command, &whole)? {
                 continue;
             }
             let mutations = missing(command, &whole, page);

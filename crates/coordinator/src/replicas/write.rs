@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt, LocalBoxFuture, join_all, ready};
+use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use replica::{Answer, Failure, Request, Written};
 use ring::NodeIndex;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
 use super::view::Plan;
-use super::{Missed, Replicas};
+use super::{Missed, Replicas, ask, failed, misanswered};
 use crate::Consistency;
 
 impl Replicas {
@@ -32,23 +32,17 @@ impl Replicas {
         consistency: Consistency,
         patience: Duration,
     ) -> Result<(), ReplicaError> {
-        let mut groups: BTreeMap<&[NodeIndex], (Plan<'_>, Vec<Mutation>)> = BTreeMap::new();
-        for mutation in mutations {
-            let keyspace = self.keyspace_of(mutation.table).ok_or(ReplicaError::NoTable)?;
-            let plan = self.view.plan(&keyspace, mutation.key.token).ok_or(ReplicaError::NoTable)?;
-            groups.entry(plan.nodes).or_insert_with(|| (plan, Vec::new())).1.push(mutation);
-        }
         // None is sent before all are found to have replicas enough.
-        for (plan, _) in groups.values() {
-            let requirement = Requirement::of(consistency, plan.factors);
-            if let Some(shortage) = requirement.shortage(&self.view.alive(plan)) {
-                return Err(shortage.unavailable(consistency));
-            }
+        let mut groups: BTreeMap<&[NodeIndex], (Plan<'_>, Requirement, Vec<Mutation>)> = BTreeMap::new();
+        for mutation in mutations {
+            let (plan, requirement) = self.admit(mutation.table, mutation.key.token, consistency)?;
+            let group = groups.entry(plan.nodes).or_insert_with(|| (plan, requirement, Vec::new()));
+            group.2.push(mutation);
         }
         let deadline = Instant::now() + patience;
         let begun: Vec<GroupWrite> = groups
             .into_values()
-            .map(|(plan, mutations)| self.begin_group(&plan, &mutations, consistency, deadline))
+            .map(|(plan, requirement, mutations)| self.begin_group(&plan, requirement, &mutations, deadline))
             .collect();
         let outcomes = join_all(begun.into_iter().map(|group| group.finish(consistency, deadline))).await;
         together(outcomes)
@@ -58,8 +52,8 @@ impl Replicas {
     fn begin_group(
         &self,
         plan: &Plan<'_>,
+        requirement: Requirement,
         mutations: &[Mutation],
-        consistency: Consistency,
         deadline: Instant,
     ) -> GroupWrite {
         let asked = plan.nodes.iter().map(|node| {
@@ -68,7 +62,6 @@ impl Replicas {
         });
         let asked = asked.collect();
         let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
-        let requirement = Requirement::of(consistency, plan.factors);
         GroupWrite { asked, tally: Tally::new(requirement, Counted::none(plan.factors), centers) }
     }
 
@@ -88,18 +81,14 @@ impl Replicas {
                 async move { write.await.map_err(|error| failed(error.to_string())).and_then(outcome) };
             return written.boxed_local();
         };
-        let put = |out: &mut bytes::BytesMut| Request::put_write(Unit::All, mutations, out);
-        match peer.ask(deadline.saturating_duration_since(Instant::now()), put) {
-            Err(error) => ready(Err(failed(error.to_string()))).boxed_local(),
-            Ok(asked) => async move {
-                match Answer::read(asked.await?) {
-                    Ok(Answer::Written(written)) => outcome(written),
-                    Ok(_) => Err(failed("an answer to something else".to_owned())),
-                    Err(error) => Err(failed(error.to_string())),
-                }
+        let answer = ask(peer, deadline, |out| Request::put_write(Unit::All, mutations, out));
+        async move {
+            match answer.await? {
+                Answer::Written(written) => outcome(written),
+                _ => Err(misanswered()),
             }
-            .boxed_local(),
         }
+        .boxed_local()
     }
 
     /// Brings a replica what it lacks.
@@ -153,10 +142,6 @@ fn outcome(written: Written) -> Result<(), Missed> {
         None => Err(failed("nothing was written".to_owned())),
         Some(failure) => Err(Missed::Failed(failure)),
     }
-}
-
-pub(super) fn failed(what: String) -> Missed {
-    Missed::Failed(Failure::Other { what })
 }
 
 /// What replicas have said, against what is required of them.
