@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use messaging::Node;
+use messaging::{Node, Peer};
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, ForwardToLeader, LinearizableReadError, RaftError};
 use openraft::{LogIdOptionExt, Raft, RaftMetrics, ReadPolicy};
@@ -230,6 +231,11 @@ impl<M: Machine> Agreement<M> {
     /// Looks at the machine as it is here. After [`Agreement::catch_up`] it shows all that was agreed on before.
     pub fn look<T>(&self, look: impl FnOnce(&M) -> T) -> T {
         look(&self.0.state.borrow().machine)
+    }
+
+    /// The urgent connection to a member.
+    pub(crate) fn peer(&self, member: Uuid, address: SocketAddr) -> Peer {
+        self.0.links.to(member, Address(address))
     }
 
     /// What is known at this moment.

@@ -16,7 +16,7 @@ use super::error::AgreementError;
 use super::types::{Address, Command, SnapshotMeta, Types, Vote};
 
 /// The first byte of an urgent request that is for agreement.
-pub(super) const FOR_AGREEMENT: u8 = 1;
+pub(crate) const FOR_AGREEMENT: u8 = 1;
 const VERSION: u8 = 1;
 
 /// What is asked.

@@ -51,6 +51,8 @@ mod types;
 mod writer;
 
 pub use agreement::{Agreement, COMMAND_BYTES_MAX, Standing};
+pub(crate) use message::FOR_AGREEMENT;
+
 pub use error::{AgreementError, Ended, OpenError};
 pub use options::{AgreementOptions, Timing};
 pub use service::Answers;

@@ -1,7 +1,8 @@
-//! The metadata log of one node: `schema.log`, one line per change, and `schema.head`.
+//! The metadata log of one node: `schema.log`, one line per entry, and `schema.head`.
 //!
 //! ```text
 //!   schema.log    <crc32 of the rest, 8 hex digits> {"epoch":7,"change":{…}}\n
+//!                 <crc32 of the rest, 8 hex digits> {"members":{"cluster_id":…,"epoch":3,…}}\n
 //!   schema.head   {"epoch":7,"bytes":1234}     rewritten after each synced append
 //! ```
 //!
@@ -18,6 +19,8 @@ use schema::{Schema, SchemaError, Transformation};
 use serde::{Deserialize, Serialize};
 use storage::state_file::{read_state, write_state};
 
+use super::{Entry, Metadata};
+
 /// The log, opened for appending. One per node.
 #[derive(Debug)]
 pub struct MetadataLog {
@@ -25,19 +28,13 @@ pub struct MetadataLog {
     file: Arc<dyn DiskFile>,
     head_path: PathBuf,
     bytes: u64,
-    schema: Arc<Schema>,
+    metadata: Metadata,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Head {
     epoch: u64,
     bytes: u64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Entry {
-    epoch: u64,
-    change: Transformation,
 }
 
 /// Why the log can not be read or a change not be taken.
@@ -50,6 +47,8 @@ pub enum MetadataError {
     Moved { based_on: u64, current: u64 },
     #[error("change schema: {0}")]
     Schema(#[from] SchemaError),
+    #[error("an entry of epoch {found}, where {expected} comes next")]
+    OutOfOrder { found: u64, expected: u64 },
     #[error("{act} metadata log: {source}")]
     Disk { act: &'static str, source: io::Error },
     #[error("head of metadata log: {0}")]
@@ -83,16 +82,13 @@ impl MetadataLog {
         if (content.len() as u64) < head.bytes {
             return Err(damaged(content.len(), format!("it ends there, {} bytes were written", head.bytes)));
         }
-        let mut schema = base;
+        let mut metadata = Metadata::new(Arc::new(base));
         let mut offset = 0;
         while offset < content.len() {
             match read_entry(&content[offset..]) {
-                Ok((entry, length)) if entry.epoch == schema.epoch() + 1 => {
-                    schema = entry.change.apply(&schema)?;
+                Ok((entry, length)) => {
+                    metadata = metadata.after(&entry).map_err(|error| damaged(offset, error.to_string()))?;
                     offset += length;
-                }
-                Ok((entry, _)) => {
-                    return Err(damaged(offset, format!("epoch {} follows {}", entry.epoch, schema.epoch())));
                 }
                 Err(what) if (offset as u64) < head.bytes => return Err(damaged(offset, what)),
                 Err(_) => {
@@ -103,13 +99,7 @@ impl MetadataLog {
                 }
             }
         }
-        let log = MetadataLog {
-            disk: Arc::clone(disk),
-            file,
-            head_path,
-            bytes: offset as u64,
-            schema: Arc::new(schema),
-        };
+        let log = MetadataLog { disk: Arc::clone(disk), file, head_path, bytes: offset as u64, metadata };
         if log.bytes != head.bytes {
             // Their sync may have failed: then they are in the cache, and only writing helps.
             let from = usize::try_from(head.bytes).unwrap_or(offset);
@@ -120,9 +110,36 @@ impl MetadataLog {
         Ok(log)
     }
 
+    /// What the history has made so far.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
     /// The schema after all changes so far.
     pub fn schema(&self) -> &Arc<Schema> {
-        &self.schema
+        &self.metadata.schema
+    }
+
+    /// All changes of the schema so far, read once more. Blocks.
+    ///
+    /// # Errors
+    /// The disk fails, or it has other bytes than it had at the start.
+    pub fn changes(&self, path: &Path) -> Result<Vec<Transformation>, MetadataError> {
+        let content = self.disk.read(path).map_err(|source| MetadataError::Disk { act: "read", source })?;
+        let (mut offset, mut changes) = (0, Vec::new());
+        while (offset as u64) < self.bytes {
+            let read = read_entry(content.get(offset..).unwrap_or_default());
+            let (entry, length) = read.map_err(|what| MetadataError::Damaged {
+                path: path.into(),
+                offset: offset as u64,
+                what,
+            })?;
+            if let Entry::Schema { change, .. } = entry {
+                changes.push(change);
+            }
+            offset += length;
+        }
+        Ok(changes)
     }
 
     /// Appends one change that was planned against the schema of epoch `based_on`, and makes it
@@ -132,27 +149,36 @@ impl MetadataLog {
     /// `Moved` when another change came first: plan again. Otherwise the change does not fit, or the
     /// disk failed; then the schema is as before.
     pub fn commit(&mut self, change: Transformation, based_on: u64) -> Result<Arc<Schema>, MetadataError> {
-        let current = self.schema.epoch();
+        let current = self.schema().epoch();
         if based_on != current {
             return Err(MetadataError::Moved { based_on, current });
         }
-        let next = change.apply(&self.schema)?;
-        let entry = serde_json::to_string(&Entry { epoch: next.epoch(), change })?;
+        self.append(&Entry::Schema { epoch: current + 1, change })?;
+        Ok(Arc::clone(self.schema()))
+    }
+
+    /// Appends the next entry, and makes it durable. Blocks.
+    ///
+    /// # Errors
+    /// It is not the next one, does not fit, or the disk failed; then all is as before.
+    pub fn append(&mut self, entry: &Entry) -> Result<(), MetadataError> {
+        let next = self.metadata.after(entry)?;
+        let entry = serde_json::to_string(entry)?;
         let line = format!("{:08x} {entry}\n", crc32fast::hash(entry.as_bytes()));
         let fail = |act| move |source| MetadataError::Disk { act, source };
         self.file.write_all_at(line.as_bytes(), self.bytes).map_err(fail("append to"))?;
         self.file.sync_data().map_err(fail("sync"))?;
         self.bytes += line.len() as u64;
-        self.schema = Arc::new(next);
+        self.metadata = next;
         if let Err(error) = self.write_head() {
             // The change itself is durable. An old head only makes the next start more forgiving.
             tracing::warn!(%error, "the head of the metadata log is behind");
         }
-        Ok(Arc::clone(&self.schema))
+        Ok(())
     }
 
     fn write_head(&self) -> Result<(), MetadataError> {
-        let head = Head { epoch: self.schema.epoch(), bytes: self.bytes };
+        let head = Head { epoch: self.schema().epoch(), bytes: self.bytes };
         Ok(write_state(&*self.disk, &self.head_path, &head)?)
     }
 }
@@ -178,7 +204,10 @@ mod tests {
 
     use runtime::MemoryDisk;
     use schema::Replication;
+    use uuid::Uuid;
 
+    use super::super::Members;
+    use super::super::members::testing::candidate;
     use super::*;
 
     fn create(name: &str) -> Transformation {
@@ -209,6 +238,21 @@ mod tests {
         let log = open(&disk_with_two_keyspaces()).expect("opens");
         assert_eq!(log.schema().epoch(), 2);
         assert_eq!(log.schema().keyspaces().keys().collect::<Vec<_>>(), ["one", "two"]);
+    }
+
+    #[test]
+    fn members_stand_between_changes_of_the_schema_and_are_counted_apart() {
+        let disk = disk_with_two_keyspaces();
+        let members = Members::founded(Uuid::from_u128(9), candidate(1)).expect("a ring");
+        let entry = Entry::Members { members: Box::new(members.clone()) };
+        let mut log = open(&disk).expect("opens");
+        log.append(&entry).expect("the next one");
+        assert!(matches!(log.append(&entry), Err(MetadataError::OutOfOrder { found: 1, expected: 2 })));
+        log.commit(create("three"), 2).expect("a change of the schema");
+        let log = open(&disk).expect("opens");
+        assert_eq!(log.metadata().members.as_deref(), Some(&members));
+        let changes = log.changes(Path::new("/node/schema.log")).expect("changes");
+        assert_eq!(changes, [create("one"), create("two"), create("three")]);
     }
 
     #[test]

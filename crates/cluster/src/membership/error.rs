@@ -1,0 +1,43 @@
+//! What can go wrong with a node's part in its ring.
+
+use std::io;
+
+use crate::metadata::Refusal;
+use crate::raft::{AgreementError, Ended, OpenError};
+
+/// Why a node takes no part in its ring, or no more. It must not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum MembershipError {
+    /// Nobody can come in.
+    #[error("listen for other nodes: {0}")]
+    Listen(#[source] io::Error),
+    /// The log of agreement is not what it was.
+    #[error("open the log of agreement: {0}")]
+    Open(#[from] OpenError),
+    /// This node was a member of a ring, and the log of what was agreed on is gone.
+    #[error("this node is a member of a ring, and the log of agreement in {directory} is gone")]
+    LogGone {
+        /// Where it was.
+        directory: String,
+    },
+    /// The node's addresses, place or size are not what the ring knows of it.
+    #[error("{0}")]
+    Changed(Refusal),
+    /// The ring does not take it.
+    #[error("the ring does not let this node in: {0}")]
+    Refused(Refusal),
+    /// Agreement has ended.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
+/// Why something that was proposed is not done, as far as is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProposeError {
+    /// It changes nothing.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It was not agreed on, or it is not known whether it was.
+    #[error(transparent)]
+    Agreement(#[from] AgreementError),
+}

@@ -1,0 +1,42 @@
+//! Who lives: every node tells all others so, a few times a second.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Known;
+use super::door::Heard;
+use super::message::Said;
+use crate::metadata::MetadataMachine;
+use crate::raft::Agreement;
+
+/// So often.
+pub(super) const INTERVAL: Duration = Duration::from_millis(200);
+/// Who was not heard for so long is asked for nothing: five heartbeats. Requests protect themselves against less.
+const SILENCE: Duration = Duration::from_millis(1_000);
+
+/// Tells all others that this node lives. They learn how far it has come, too: that stands before every message.
+pub(super) fn send(known: &Known, agreement: &Agreement<MetadataMachine>) {
+    let Some(members) = known.members() else { return };
+    let heartbeat = Said::Heartbeat { is_serving: known.is_serving() };
+    for member in members.list() {
+        if member.candidate.host_id != known.host_id() {
+            let peer = agreement.peer(member.candidate.host_id, member.candidate.address);
+            peer.notify(|out| heartbeat.put(out)).expect("it is short");
+        }
+    }
+}
+
+/// Looks who was heard and who was not.
+pub(super) fn look(known: &Known, heard: &Heard) {
+    let Some(members) = known.members() else { return };
+    let now = Instant::now();
+    for member in members.list() {
+        let host_id = member.candidate.host_id;
+        if host_id != known.host_id() {
+            let last = heard.borrow().get(&host_id).copied();
+            let is_up = last.is_some_and(|last| last.is_serving && now < last.at + SILENCE);
+            known.set_up(host_id, is_up);
+        }
+    }
+}

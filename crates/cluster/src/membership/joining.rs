@@ -1,0 +1,159 @@
+//! How a ring begins, and how a node comes in.
+//!
+//! Only one node may found a ring: one that is told no seeds, or the first of its own seeds. It does so when all other
+//! seeds say that they know of none: one that can not be asked may know of one. All others ask until they are let in.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use messaging::{Node, Peer, PeerOptions, Purpose};
+use runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::message::{Question, Reply, Said};
+use super::{Known, MembershipError, MembershipOptions};
+use crate::metadata::{Command, MetadataMachine, Refusal, decode_outcome};
+use crate::raft::{Agreement, AgreementError};
+
+/// How long a seed may take to answer: longer than an election.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// Between two rounds of asking.
+const PAUSE: Duration = Duration::from_millis(100);
+/// So often the log says what is waited for.
+const TELL_AFTER: Duration = Duration::from_secs(5);
+
+/// Another node that is asked.
+struct Seed {
+    address: SocketAddr,
+    peer: Peer,
+    task: JoinHandle<()>,
+    /// Why it was not reached.
+    trouble: Rc<RefCell<Option<String>>>,
+}
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Comes into a ring, or founds it; returns when this node is a member.
+///
+/// # Errors
+/// The ring does not want it, or there is nobody to ask.
+pub(super) async fn come_in(
+    options: &MembershipOptions,
+    runtime: &Runtime,
+    known: &Known,
+    node: &Rc<dyn Node>,
+    agreement: &Agreement<MetadataMachine>,
+) -> Result<(), MembershipError> {
+    let own = options.candidate.address;
+    let may_found = options.seeds.first().is_none_or(|first| *first == own);
+    let others = options.seeds.iter().filter(|seed| **seed != own);
+    let seeds: Vec<Seed> = others.map(|seed| Seed::connect(*seed, runtime, node)).collect();
+    assert!(may_found || !seeds.is_empty(), "who may not found a ring has somebody to ask");
+    let mut told = Instant::now();
+    loop {
+        let waits_for = match may_found && nobody_has_a_ring(&seeds, known).await? {
+            true => found(options, runtime, agreement).await?,
+            false => ask_to_be_let_in(options, &seeds).await?,
+        };
+        if timeout(PAUSE, known.is_member()).await.is_ok() {
+            return Ok(());
+        }
+        if told.elapsed() >= TELL_AFTER {
+            told = Instant::now();
+            tracing::info!(seeds = ?options.seeds, "not in the ring yet: {waits_for}");
+        }
+    }
+}
+
+/// Does every other seed say so?
+async fn nobody_has_a_ring(seeds: &[Seed], known: &Known) -> Result<bool, MembershipError> {
+    for seed in seeds {
+        if known.members().is_some() {
+            return Ok(false);
+        }
+        match seed.ask(Question::Ring).await {
+            Ok(Reply::Ring(None)) => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// Founds a ring of this node alone; what is still waited for.
+async fn found(
+    options: &MembershipOptions,
+    runtime: &Runtime,
+    agreement: &Agreement<MetadataMachine>,
+) -> Result<String, MembershipError> {
+    // Founded, and then cut off before the first command: it is only that which is missing.
+    if let Err(error) = agreement.found().await
+        && error != AgreementError::Founded
+    {
+        return Ok(error.to_string());
+    }
+    let command = Command::Found {
+        cluster_id: runtime.random.uuid_v4(),
+        history: options.history.clone(),
+        founder: options.candidate.clone(),
+    };
+    match agreement.propose(runtime.random.uuid_v4(), command.encode()).await {
+        Err(error) => Ok(error.to_string()),
+        Ok(outcome) => match decode_outcome(&outcome) {
+            Ok(_) | Err(Refusal::Founded) => Ok("its first entry".to_owned()),
+            Err(refusal) => Err(MembershipError::Refused(refusal)),
+        },
+    }
+}
+
+/// Asks one seed after the other; what is still waited for.
+async fn ask_to_be_let_in(options: &MembershipOptions, seeds: &[Seed]) -> Result<String, MembershipError> {
+    let mut waits_for = "another seed says whether it knows of a ring".to_owned();
+    for seed in seeds {
+        match seed.ask(Question::Join(options.candidate.clone())).await {
+            Ok(Reply::Admitted) => return Ok("what was agreed on has not come yet".to_owned()),
+            Ok(Reply::Refused(Refusal::NotFounded)) => {
+                waits_for = format!("{} knows of no ring", seed.address);
+            }
+            Ok(Reply::Refused(refusal)) => return Err(MembershipError::Refused(refusal)),
+            Ok(Reply::Later(why)) => waits_for = format!("{}: {why}", seed.address),
+            Ok(Reply::Ring(_)) => waits_for = format!("{} has answered something else", seed.address),
+            Err(trouble) => waits_for = format!("{}: {trouble}", seed.address),
+        }
+    }
+    sleep(PAUSE).await;
+    Ok(waits_for)
+}
+
+impl Seed {
+    fn connect(address: SocketAddr, runtime: &Runtime, node: &Rc<dyn Node>) -> Seed {
+        let options = PeerOptions {
+            address,
+            host_id: None,
+            purpose: Purpose::Urgent,
+            unsent_bytes_max: 1 << 20,
+            asked_count_max: 16,
+        };
+        let peer = Peer::new(options, Rc::clone(node));
+        let trouble: Rc<RefCell<Option<String>>> = Rc::default();
+        let noted = Rc::clone(&trouble);
+        let ended = move |error: messaging::PeerError| *noted.borrow_mut() = Some(error.to_string());
+        let (network, random) = (runtime.network.clone(), std::sync::Arc::clone(&runtime.random));
+        let run = peer.clone().run(network, random, Rc::clone(node), ended);
+        Seed { address, peer, task: runtime::spawn_local("connection to a seed", run), trouble }
+    }
+
+    async fn ask(&self, question: Question) -> Result<Reply, String> {
+        let asked = self.peer.ask(PATIENCE, |out| Said::Question(question).put(out));
+        let asked = asked.map_err(|error| error.to_string())?;
+        let answered = timeout(PATIENCE, asked).await.map_err(|_| "it does not answer".to_owned())?;
+        let body = answered.map_err(|error| self.trouble.borrow().clone().unwrap_or(error.to_string()))?;
+        Reply::read(&body).ok_or_else(|| "its answer can not be read".to_owned())
+    }
+}

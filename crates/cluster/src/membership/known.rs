@@ -1,0 +1,297 @@
+//! What a node knows of its ring: members, how far it has come itself, and how it stands with the others. All threads
+//! of the node look at it; one writes.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use messaging::{Context, Established, Identity, Node};
+use schema::Transformation;
+use tokio::sync::{Notify, mpsc};
+use uuid::Uuid;
+
+use crate::metadata::{Entry, Members, Metadata};
+
+/// What a node knows of its ring. Cheap to clone.
+#[derive(Clone)]
+pub struct Known(Arc<Inner>);
+
+struct Inner {
+    identity: Identity,
+    members: Mutex<Option<Arc<Members>>>,
+    /// Those of the metadata that are in force on all shards of this node.
+    schema_epoch: AtomicU64,
+    ring_epoch: AtomicU64,
+    others: Mutex<BTreeMap<Uuid, Arc<Other>>>,
+    /// Something of all this is new.
+    news: Notify,
+    /// Does this node serve clients?
+    is_serving: AtomicBool,
+    listeners: Mutex<Vec<mpsc::UnboundedSender<Event>>>,
+    /// Set once the node takes no part in the ring any more, with the reason.
+    ended: Mutex<Option<String>>,
+}
+
+/// How this node stands with another one.
+#[derive(Debug, Default)]
+pub struct Other {
+    /// It was heard not long ago, and serves.
+    is_up: AtomicBool,
+    /// That of the schema that is in force on it, as far as it has said.
+    schema_epoch: AtomicU64,
+}
+
+/// What clients may want to hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A node became a member. Its address for clients.
+    Joined(SocketAddr),
+    /// It serves.
+    Up(SocketAddr),
+    /// It is not heard any more, or serves no clients.
+    Down(SocketAddr),
+    /// The schema has changed, on whichever node that was asked for.
+    SchemaChanged(Box<Transformation>),
+}
+
+/// A shard's clock for timestamps: never behind what it has heard.
+pub trait Hybrid {
+    /// µs since 1970: the next timestamp is greater.
+    fn latest(&self) -> i64;
+    /// Another node has given this one, or may have.
+    fn hear(&self, micros: i64);
+}
+
+impl Other {
+    /// Was it heard not long ago, and does it serve?
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.is_up.load(Ordering::Relaxed)
+    }
+
+    /// That of the schema that is in force on it, as far as it has said.
+    pub fn schema_epoch(&self) -> u64 {
+        self.schema_epoch.load(Ordering::Acquire)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Known {
+    /// A node that says this of itself and has come so far; the id of its cluster is taken from there.
+    pub fn new(identity: Identity, metadata: &Metadata) -> Known {
+        let known = Known(Arc::new(Inner {
+            identity,
+            members: Mutex::default(),
+            schema_epoch: AtomicU64::new(metadata.schema.epoch()),
+            ring_epoch: AtomicU64::new(0),
+            others: Mutex::default(),
+            news: Notify::new(),
+            is_serving: AtomicBool::new(false),
+            listeners: Mutex::default(),
+            ended: Mutex::default(),
+        }));
+        if let Some(members) = &metadata.members {
+            known.take_members(Arc::clone(members));
+        }
+        known
+    }
+
+    /// This node.
+    pub fn host_id(&self) -> Uuid {
+        self.0.identity.host_id
+    }
+
+    /// Who the members are; `None` before this node is one.
+    pub fn members(&self) -> Option<Arc<Members>> {
+        lock(&self.0.members).clone()
+    }
+
+    /// How often the ring has changed, as far as this node has come.
+    #[inline]
+    pub fn ring_epoch(&self) -> u64 {
+        self.0.ring_epoch.load(Ordering::Acquire)
+    }
+
+    /// That of the schema that is in force on all shards of this node.
+    pub fn schema_epoch(&self) -> u64 {
+        self.0.schema_epoch.load(Ordering::Acquire)
+    }
+
+    /// How this node stands with another one.
+    pub fn other(&self, host_id: Uuid) -> Arc<Other> {
+        Arc::clone(lock(&self.0.others).entry(host_id).or_default())
+    }
+
+    /// An entry is in force on this node from now on.
+    pub fn take(&self, entry: &Entry) {
+        match entry {
+            Entry::Schema { epoch, change } => {
+                self.0.schema_epoch.fetch_max(*epoch, Ordering::AcqRel);
+                self.tell(Event::SchemaChanged(Box::new(change.clone())));
+            }
+            Entry::Members { members } => self.take_members(Arc::new((**members).clone())),
+        }
+        self.0.news.notify_waiters();
+    }
+
+    fn take_members(&self, members: Arc<Members>) {
+        let epoch = members.epoch();
+        let before = lock(&self.0.members).replace(Arc::clone(&members));
+        self.0.ring_epoch.store(epoch, Ordering::Release);
+        let is_new = |host_id| before.as_ref().is_none_or(|before| before.get(host_id).is_none());
+        for member in members.list() {
+            if member.candidate.host_id != self.host_id() && is_new(member.candidate.host_id) {
+                self.tell(Event::Joined(member.candidate.cql_address));
+            }
+        }
+    }
+
+    /// Does this node serve clients from now on, or no more?
+    pub fn set_serving(&self, is_serving: bool) {
+        self.0.is_serving.store(is_serving, Ordering::Release);
+        self.0.news.notify_waiters();
+    }
+
+    /// Does this node serve clients?
+    pub fn is_serving(&self) -> bool {
+        self.0.is_serving.load(Ordering::Acquire)
+    }
+
+    /// How another member is from now on.
+    pub(super) fn set_up(&self, host_id: Uuid, is_up: bool) {
+        if self.other(host_id).is_up.swap(is_up, Ordering::AcqRel) == is_up {
+            return;
+        }
+        tracing::info!(%host_id, is_up, "another node is up or down");
+        if let Some(member) = self.members().as_ref().and_then(|members| members.get(host_id)) {
+            let address = member.candidate.cql_address;
+            self.tell(if is_up { Event::Up(address) } else { Event::Down(address) });
+        }
+        self.0.news.notify_waiters();
+    }
+
+    /// Waits until that schema is in force on this node, and on the others that live.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is lost.
+    pub async fn schema_is_everywhere(&self, epoch: u64) {
+        self.wait_until(|known| {
+            let others = lock(&known.0.others);
+            known.schema_epoch() >= epoch
+                && others.values().all(|other| !other.is_up() || other.schema_epoch() >= epoch)
+        })
+        .await;
+    }
+
+    /// Waits until that schema is in force on this node.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is lost.
+    pub async fn schema_is_here(&self, epoch: u64) {
+        self.wait_until(|known| known.schema_epoch() >= epoch).await;
+    }
+
+    /// Waits until this node is a member.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is lost.
+    pub async fn is_member(&self) {
+        self.wait_until(Known::is_member_now).await;
+    }
+
+    /// Is this node a member?
+    pub fn is_member_now(&self) -> bool {
+        lock(&self.0.members).as_ref().is_some_and(|members| members.get(self.host_id()).is_some())
+    }
+
+    /// Waits until something is new.
+    pub(super) async fn news(&self) {
+        self.0.news.notified().await;
+    }
+
+    async fn wait_until(&self, is_so: impl Fn(&Known) -> bool) {
+        loop {
+            let news = self.0.news.notified();
+            if is_so(self) {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    /// What is told to clients from now on.
+    pub fn events(&self) -> mpsc::UnboundedReceiver<Event> {
+        let (listener, events) = mpsc::unbounded_channel();
+        lock(&self.0.listeners).push(listener);
+        events
+    }
+
+    fn tell(&self, event: Event) {
+        lock(&self.0.listeners).retain(|listener| listener.send(event.clone()).is_ok());
+    }
+
+    /// This node takes no part in the ring any more.
+    pub fn end(&self, why: String) {
+        *lock(&self.0.ended) = Some(why);
+        self.0.news.notify_waiters();
+    }
+
+    /// Why this node takes no part in the ring any more, if so: then it must end.
+    pub fn ended(&self) -> Option<String> {
+        lock(&self.0.ended).clone()
+    }
+
+    /// Waits until this node takes no part in the ring any more; why.
+    pub async fn until_ended(&self) -> String {
+        self.wait_until(|known| known.ended().is_some()).await;
+        self.ended().unwrap_or_default()
+    }
+
+    fn identity(&self) -> Identity {
+        let cluster_id = lock(&self.0.members).as_ref().map(|members| members.cluster_id());
+        Identity { cluster_id, ..self.0.identity.clone() }
+    }
+
+    fn heard(&self, from: &Established, context: Context) {
+        let other = self.other(from.host_id);
+        if other.schema_epoch.fetch_max(context.schema_epoch, Ordering::AcqRel) < context.schema_epoch {
+            self.0.news.notify_waiters();
+        }
+    }
+}
+
+/// The node as its connections on one thread see it.
+pub struct Speaker {
+    known: Known,
+    clock: Box<dyn Hybrid>,
+}
+
+impl Speaker {
+    /// Speaks for the node with a thread's clock.
+    pub fn new(known: Known, clock: Box<dyn Hybrid>) -> Speaker {
+        Speaker { known, clock }
+    }
+}
+
+impl Node for Speaker {
+    fn identity(&self) -> Identity {
+        self.known.identity()
+    }
+
+    fn context(&self) -> Context {
+        Context {
+            clock_micros: self.clock.latest(),
+            schema_epoch: self.known.schema_epoch(),
+            ring_epoch: self.known.ring_epoch(),
+        }
+    }
+
+    fn heard(&self, from: &Established, context: Context) {
+        self.clock.hear(context.clock_micros);
+        self.known.heard(from, context);
+    }
+}

@@ -1,0 +1,124 @@
+//! What nodes ask each other about membership, on urgent connections. `docs/formats/messages.md` draws it.
+//!
+//! The first byte tells it from what is for agreement, a version follows. The rest is JSON: it is said once in a node's
+//! life, but for heartbeats, which are two bytes more.
+
+use bytes::{BufMut, BytesMut};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::metadata::{Candidate, Refusal};
+
+/// The first byte of an urgent message that is for membership; [`crate::raft`] has another.
+pub(super) const FOR_MEMBERSHIP: u8 = 2;
+const VERSION: u8 = 1;
+const HEARTBEAT: u8 = 1;
+const QUESTION: u8 = 2;
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// This node lives.
+    Heartbeat { is_serving: bool },
+    /// It wants to know something.
+    Question(Question),
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Question {
+    /// Is there a ring that you know of?
+    Ring,
+    /// Let me in.
+    Join(Candidate),
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reply {
+    /// The id of the cluster, if there is one.
+    Ring(Option<Uuid>),
+    /// Whoever asked is a member, and is sent all that was agreed on.
+    Admitted,
+    /// It is not let in.
+    Refused(Refusal),
+    /// Not now, in words.
+    Later(String),
+}
+
+impl Said {
+    pub(super) fn put(&self, out: &mut BytesMut) {
+        out.put_slice(&[FOR_MEMBERSHIP, VERSION]);
+        match self {
+            Said::Heartbeat { is_serving } => out.put_slice(&[HEARTBEAT, u8::from(*is_serving)]),
+            Said::Question(question) => {
+                out.put_u8(QUESTION);
+                put_json(question, out);
+            }
+        }
+    }
+
+    /// Reads what is for membership; `None` when it makes no sense, or another version does.
+    pub(super) fn read(bytes: &[u8]) -> Option<Said> {
+        match bytes.strip_prefix(&[FOR_MEMBERSHIP, VERSION])? {
+            [HEARTBEAT, is_serving] => Some(Said::Heartbeat { is_serving: *is_serving == 1 }),
+            [QUESTION, question @ ..] => serde_json::from_slice(question).ok().map(Said::Question),
+            _ => None,
+        }
+    }
+}
+
+impl Reply {
+    pub(super) fn put(&self, out: &mut BytesMut) {
+        out.put_slice(&[FOR_MEMBERSHIP, VERSION]);
+        put_json(self, out);
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Option<Reply> {
+        serde_json::from_slice(bytes.strip_prefix(&[FOR_MEMBERSHIP, VERSION])?).ok()
+    }
+}
+
+fn put_json(value: &impl Serialize, out: &mut BytesMut) {
+    serde_json::to_writer(out.writer(), value).expect("all of its keys are texts, and memory takes them");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::testing::candidate;
+
+    #[test]
+    fn what_is_said_is_heard_and_what_makes_no_sense_is_nothing() {
+        for said in [
+            Said::Heartbeat { is_serving: true },
+            Said::Heartbeat { is_serving: false },
+            Said::Question(Question::Ring),
+            Said::Question(Question::Join(candidate(3))),
+        ] {
+            let mut bytes = BytesMut::new();
+            said.put(&mut bytes);
+            assert_eq!(Said::read(&bytes), Some(said));
+            for end in 0..bytes.len() {
+                assert_eq!(Said::read(&bytes[..end]), None);
+            }
+        }
+        assert_eq!(Said::read(&[FOR_MEMBERSHIP, VERSION + 1, HEARTBEAT, 1]), None);
+    }
+
+    #[test]
+    fn replies_are_read_as_they_were_said() {
+        let later = Reply::Later("nobody leads".to_owned());
+        let refused = Reply::Refused(Refusal::NotFounded);
+        for reply in
+            [Reply::Ring(None), Reply::Ring(Some(Uuid::from_u128(5))), Reply::Admitted, refused, later]
+        {
+            let mut bytes = BytesMut::new();
+            reply.put(&mut bytes);
+            assert_eq!(Reply::read(&bytes), Some(reply));
+        }
+        assert_eq!(Reply::read(b"{}"), None);
+    }
+}

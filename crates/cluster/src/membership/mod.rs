@@ -1,0 +1,41 @@
+//! A node's part in its ring: it founds one or joins one, stays in it, and knows who else is there.
+//!
+//! ```text
+//!   take_part ─┬─ gate: who comes in ──► urgent connections: Door        others: to their shard
+//!              ├─ founding or joining, once (joining.rs)
+//!              ├─ the agreement about metadata ──► entries ──► who writes them down, and tells Known
+//!              ├─ Proposer ──► what this node proposes
+//!              └─ every tick: heartbeats to all others (heartbeat.rs); as leader: who votes (voters.rs)
+//!
+//!   Known ── members, epochs, who lives: looked at by all threads of the node
+//! ```
+//!
+//! All of it runs on one thread, which is none of the shards': a shard that is busy is no dead node.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | what does the node know of the others? | `known.rs` |
+//! | what do nodes ask each other about membership? | `message.rs`, `door.rs` |
+//! | how does a ring begin, and how does a node come in? | `joining.rs` |
+//! | who lives? | `heartbeat.rs` |
+//! | who votes? | `voters.rs` |
+//! | how is something proposed from another thread? | `proposer.rs` |
+
+mod door;
+mod error;
+mod heartbeat;
+mod joining;
+mod known;
+mod message;
+mod options;
+mod proposer;
+mod take_part;
+#[cfg(test)]
+mod tests;
+mod voters;
+
+pub use error::{MembershipError, ProposeError};
+pub use known::{Event, Hybrid, Known, Other, Speaker};
+pub use options::{Doors, MembershipOptions};
+pub use proposer::{Proposals, Proposer, proposals};
+pub use take_part::take_part;

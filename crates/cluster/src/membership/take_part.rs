@@ -1,0 +1,181 @@
+//! All that a node does for its part in a ring, on one thread.
+
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use messaging::{Handed, MeetError, Node, answer, keep_gate};
+use runtime::{Clock, Listener, Random, Runtime};
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+use uuid::Uuid;
+
+use super::door::{Door, Heard};
+use super::proposer::Proposal;
+use super::{Doors, Hybrid, Known, MembershipError, MembershipOptions, ProposeError, Speaker};
+use super::{heartbeat, joining, voters};
+use crate::metadata::{MetadataMachine, check_same, decode_outcome};
+use crate::raft::{Agreement, AgreementOptions, Answers};
+
+/// After so many entries agreement keeps what they made instead of them.
+const SNAPSHOT_ENTRY_COUNT: u64 = 1_000;
+/// The leader looks at who votes once in so many heartbeats.
+const LOOKS_AT_VOTERS_EVERY: u64 = 3;
+
+/// The wall clock: this thread gives no timestamps.
+struct WallClock(Arc<dyn Clock>);
+
+impl Hybrid for WallClock {
+    fn latest(&self) -> i64 {
+        self.0.now_micros()
+    }
+
+    fn hear(&self, _micros: i64) {}
+}
+
+/// Takes part in the ring until that fails: comes in first, unless the node is a member.
+///
+/// # Errors
+/// The node must not serve, or no more.
+///
+/// # Cancel safety
+/// Dropped, the node is gone from the network, as if its process had died.
+pub async fn take_part(
+    options: MembershipOptions,
+    runtime: Runtime,
+    doors: Doors,
+) -> Result<Infallible, MembershipError> {
+    let Doors { known, listener, entries, mut proposals, hand_over } = doors;
+    let listener = listener.open().map_err(MembershipError::Listen)?;
+    let clock = WallClock(Arc::clone(&runtime.clock));
+    let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
+    let machine = MetadataMachine::new(Arc::clone(&options.base), entries);
+    let agreement = open(&options, &runtime, &known, &node, machine).await?;
+    let heard = Heard::default();
+    let door = Rc::new(Door {
+        known: known.clone(),
+        agreement: agreement.clone(),
+        answers: Answers::new(agreement.clone()),
+        random: Arc::clone(&runtime.random),
+        heard: Rc::clone(&heard),
+    });
+    let gate = gate(listener, Rc::clone(&node), Arc::clone(&runtime.random), door, hand_over);
+    let _gate = Aborting(runtime::spawn_local("gate for other nodes", gate));
+    let ticking = tick(known.clone(), agreement.clone(), heard);
+    let _ticking = Aborting(runtime::spawn_local("heartbeats", ticking));
+    let coming_in = async {
+        if !known.is_member_now() {
+            joining::come_in(&options, &runtime, &known, &node, &agreement).await?;
+        }
+        while let Some(proposal) = proposals.next().await {
+            let (agreement, id) = (agreement.clone(), runtime.random.uuid_v4());
+            let settling = async move { settle(&agreement, id, proposal).await };
+            runtime::spawn_local("proposal", settling);
+        }
+        // The node has ended, and this with it.
+        std::future::pending().await
+    };
+    tokio::select! {
+        biased;
+        ended = agreement.run() => {
+            ended?;
+            std::future::pending().await
+        }
+        failed = coming_in => failed,
+    }
+}
+
+/// Opens the agreement, as the member that this node is or is not yet.
+async fn open(
+    options: &MembershipOptions,
+    runtime: &Runtime,
+    known: &Known,
+    node: &Rc<dyn Node>,
+    machine: MetadataMachine,
+) -> Result<Agreement<MetadataMachine>, MembershipError> {
+    let agreement_options = AgreementOptions {
+        node: options.candidate.host_id,
+        address: options.candidate.address,
+        directory: options.directory.clone(),
+        timing: options.timing,
+        snapshot_entry_count: SNAPSHOT_ENTRY_COUNT,
+    };
+    let agreement = Agreement::start(agreement_options, runtime, Rc::clone(node), machine).await?;
+    let members = known.members();
+    let Some(member) = members.as_ref().and_then(|members| members.get(known.host_id())) else {
+        return Ok(agreement);
+    };
+    check_same(&member.candidate, &options.candidate).map_err(MembershipError::Changed)?;
+    let standing = agreement.standing();
+    if standing.last.is_none() {
+        return Err(MembershipError::LogGone { directory: options.directory.display().to_string() });
+    }
+    Ok(agreement)
+}
+
+/// Lets other nodes in, for ever.
+async fn gate(
+    listener: Listener,
+    node: Rc<dyn Node>,
+    random: Arc<dyn Random>,
+    door: Rc<Door>,
+    mut hand_over: Box<dyn FnMut(u16, Handed)>,
+) {
+    let answers_as = Rc::clone(&node);
+    let sort = move |handed: Handed| match handed.shard() {
+        Some(shard) => hand_over(shard, handed),
+        None => match handed.take() {
+            Ok(met) => {
+                let answering = answer(met, Rc::clone(&answers_as), Rc::<Door>::clone(&door));
+                runtime::spawn_local("urgent connection", async move {
+                    let ended = answering.await;
+                    tracing::debug!(%ended, "an urgent connection has ended");
+                });
+            }
+            Err(error) => tracing::warn!(%error, "an urgent connection can not be taken"),
+        },
+    };
+    let refused = |address, error: MeetError| {
+        tracing::warn!(?address, %error, "somebody who says to be a node is not let in");
+    };
+    keep_gate(listener, node, random, sort, refused).await;
+}
+
+/// Heartbeats, and what is looked at as often: at once when there is news, so that others learn of it.
+async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard) {
+    let mut ticks = interval(heartbeat::INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut count = 0;
+    loop {
+        tokio::select! {
+            biased;
+            _ = ticks.tick() => count += 1,
+            () = known.news() => {}
+        }
+        heartbeat::send(&known, &agreement);
+        heartbeat::look(&known, &heard);
+        if count % LOOKS_AT_VOTERS_EVERY == 0
+            && let Some(members) = known.members()
+        {
+            voters::see_to(&members, known.host_id(), &agreement).await;
+        }
+    }
+}
+
+/// Proposes, and tells what came of it.
+async fn settle(agreement: &Agreement<MetadataMachine>, id: Uuid, proposal: Proposal) {
+    let Proposal { command, outcome } = proposal;
+    let agreed = agreement.propose(id, command.encode()).await;
+    let told = agreed.map_err(ProposeError::from).and_then(|agreed| Ok(decode_outcome(&agreed)?));
+    // Who asked may have gone.
+    _ = outcome.send(told);
+}
+
+/// A task that ends with who began it.
+struct Aborting(JoinHandle<()>);
+
+impl Drop for Aborting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

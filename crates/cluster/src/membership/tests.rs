@@ -1,0 +1,303 @@
+//! A few nodes that form a ring, on disks and a network in memory, in paused time.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use messaging::Identity;
+use runtime::network::memory::MemoryNetworkOptions;
+use runtime::{Io, MemoryDisk, MemoryNetwork, Runtime};
+use schema::{ColumnKind, Replication, Schema, TableBuilder, TableId, Transformation};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::{Instant, sleep, timeout};
+use types::CqlType;
+use uuid::Uuid;
+
+use super::{Doors, Event, Known, MembershipError, MembershipOptions, ProposeError, Proposer};
+use super::{proposals, take_part};
+use crate::metadata::testing::candidate;
+use crate::metadata::{Agreed, Candidate, Command, Metadata, Refusal};
+use crate::raft::Timing;
+
+/// Hosts, with what each has written down.
+struct World {
+    network: MemoryNetwork,
+    disks: Vec<MemoryDisk>,
+    metadata: Vec<Rc<RefCell<Metadata>>>,
+}
+
+/// A node that takes part.
+struct Running {
+    known: Known,
+    proposer: Proposer,
+    failed: Rc<RefCell<Option<MembershipError>>>,
+    life: JoinHandle<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.life.abort();
+    }
+}
+
+fn member(node: usize) -> Candidate {
+    candidate(u8::try_from(node + 1).expect("a few"))
+}
+
+fn address(node: usize) -> SocketAddr {
+    member(node).address
+}
+
+impl World {
+    fn new(node_count: usize) -> World {
+        let metadata = || Rc::new(RefCell::new(Metadata::new(Arc::new(Schema::default()))));
+        World {
+            network: MemoryNetwork::new(5, MemoryNetworkOptions::default()),
+            disks: (0..node_count).map(|_| MemoryDisk::new()).collect(),
+            metadata: (0..node_count).map(|_| metadata()).collect(),
+        }
+    }
+
+    fn host(node: usize) -> IpAddr {
+        address(node).ip()
+    }
+
+    fn start(&self, node: usize, seeds: &[usize]) -> Running {
+        self.start_as(node, member(node), seeds)
+    }
+
+    fn start_as(&self, node: usize, candidate: Candidate, seeds: &[usize]) -> Running {
+        let runtime = Runtime {
+            network: self.network.host(Self::host(node)),
+            io: Io::delayed(Duration::from_millis(2)),
+            ..Runtime::in_memory(Arc::new(self.disks[node].clone()), node as u64)
+        };
+        let identity = Identity {
+            cluster_name: "Test Cluster".to_owned(),
+            cluster_id: None,
+            host_id: candidate.host_id,
+            incarnation: 1,
+            shard_count: 1,
+            wants_compression: false,
+            secret: None,
+        };
+        let metadata = Rc::clone(&self.metadata[node]);
+        let known = Known::new(identity, &metadata.borrow());
+        known.set_serving(true);
+        let options = MembershipOptions {
+            candidate,
+            seeds: seeds.iter().map(|seed| address(*seed)).collect(),
+            directory: PathBuf::from("/node/agreement"),
+            timing: Timing::default(),
+            base: Arc::new(Schema::default()),
+            history: Vec::new(),
+        };
+        let (entry_taker, mut entries) = unbounded_channel();
+        let (proposer, proposals) = proposals();
+        let listener = runtime.network.bind(address(node), 1).expect("nobody else is there").remove(0);
+        let doors = Doors {
+            known: known.clone(),
+            listener,
+            entries: entry_taker,
+            proposals,
+            hand_over: Box::new(|_, _| {}),
+        };
+        let failed: Rc<RefCell<Option<MembershipError>>> = Rc::default();
+        let (told, knows) = (Rc::clone(&failed), known.clone());
+        let life = async move {
+            spawn_local(async move {
+                while let Some(entry) = entries.recv().await {
+                    if !metadata.borrow().has(&entry) {
+                        let after = metadata.borrow().after(&entry).expect("it is the next one");
+                        *metadata.borrow_mut() = after;
+                        knows.take(&entry);
+                    }
+                }
+            });
+            let Err(error) = take_part(options, runtime, doors).await;
+            *told.borrow_mut() = Some(error);
+        };
+        // All tasks of the node end with it.
+        let life = spawn_local(async move { LocalSet::new().run_until(life).await });
+        Running { known, proposer, failed, life }
+    }
+
+    async fn ring(&self) -> Vec<Running> {
+        let nodes: Vec<_> = (0..self.disks.len()).map(|node| self.start(node, &[0])).collect();
+        for node in &nodes {
+            node.is_in().await;
+        }
+        nodes
+    }
+
+    fn epochs(&self) -> Vec<(u64, u64)> {
+        let epochs = |metadata: &Rc<RefCell<Metadata>>| {
+            (metadata.borrow().schema.epoch(), metadata.borrow().ring_epoch())
+        };
+        self.metadata.iter().map(epochs).collect()
+    }
+}
+
+impl Running {
+    async fn is_in(&self) {
+        timeout(Duration::from_secs(60), self.known.is_member()).await.expect("it comes in");
+    }
+
+    async fn change(&self, based_on: u64, change: Transformation) -> Result<Agreed, ProposeError> {
+        let agreed = self.proposer.propose(Command::ChangeSchema { based_on, change }).await?;
+        self.known.schema_is_everywhere(agreed.schema_epoch).await;
+        Ok(agreed)
+    }
+}
+
+fn keyspace(name: &str) -> Transformation {
+    let options = BTreeMap::from([("replication_factor".to_owned(), "3".to_owned())]);
+    let class = "org.apache.cassandra.locator.SimpleStrategy".to_owned();
+    let replication = Replication { class, options };
+    Transformation::CreateKeyspace { name: name.to_owned(), replication, durable_writes: true }
+}
+
+fn table(keyspace: &str) -> Transformation {
+    let table = TableBuilder::new(TableId(Uuid::from_u128(7)), keyspace, "t").column(
+        "a",
+        ColumnKind::PartitionKey(0),
+        CqlType::Int,
+    );
+    Transformation::CreateTable { table: Box::new(table.build().expect("a sound table")) }
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let bounded = async { timeout(Duration::from_secs(3600), test).await.expect("it ends") };
+    LocalSet::new().block_on(&runtime.expect("a runtime"), bounded);
+}
+
+#[test]
+fn nodes_with_equal_seeds_form_one_ring_and_change_the_schema_from_any_of_them() {
+    run(async {
+        let world = World::new(3);
+        // Each is told all of them, and only the first may found a ring.
+        let nodes: Vec<_> = (0..3).rev().map(|node| world.start(node, &[0, 1, 2])).collect();
+        for node in &nodes {
+            node.is_in().await;
+        }
+        sleep(Duration::from_secs(5)).await;
+        let members = nodes[0].known.members().expect("a ring");
+        assert!(nodes.iter().all(|node| node.known.members().as_ref() == Some(&members)));
+        assert_eq!(members.list().len(), 3);
+        let mut epoch = 0;
+        for (node, name) in nodes.iter().zip(["a", "b", "c"]) {
+            epoch = node.change(epoch, keyspace(name)).await.expect("agreed").schema_epoch;
+            assert_eq!(world.epochs(), [(epoch, members.epoch()); 3], "all live nodes have it");
+        }
+    });
+}
+
+#[test]
+fn a_lone_founder_changes_the_schema_at_once() {
+    run(async {
+        let world = World::new(1);
+        let begun = Instant::now();
+        let node = world.start(0, &[]);
+        node.is_in().await;
+        node.change(0, keyspace("k")).await.expect("agreed");
+        assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn a_node_that_was_away_learns_what_it_missed() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        let mut events = nodes[0].known.events();
+        drop(nodes.remove(2));
+        sleep(Duration::from_secs(5)).await;
+        assert!(!nodes[0].known.other(member(2).host_id).is_up());
+        nodes[0].change(0, keyspace("k")).await.expect("two of three agree");
+        nodes.push(world.start(2, &[0]));
+        assert!(nodes[2].known.is_member_now(), "it knows without asking");
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(world.epochs(), [(1, 3); 3]);
+        assert!(nodes[0].known.other(member(2).host_id).is_up());
+        let cql_address = member(2).cql_address;
+        let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+        let changed = Event::SchemaChanged(Box::new(keyspace("k")));
+        assert_eq!(told, [Event::Down(cql_address), changed, Event::Up(cql_address)]);
+        nodes[2].change(1, keyspace("l")).await.expect("it takes part again");
+    });
+}
+
+#[test]
+fn a_whole_ring_that_was_stopped_goes_on() {
+    run(async {
+        let world = World::new(3);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        nodes[1].change(0, keyspace("k")).await.expect("agreed");
+        drop(nodes);
+        sleep(Duration::from_secs(1)).await;
+        let nodes: Vec<_> = (0..3).map(|node| world.start(node, &[0])).collect();
+        assert!(nodes.iter().all(|node| node.known.is_member_now()));
+        nodes[2].change(1, keyspace("l")).await.expect("agreed");
+        assert!(nodes.iter().all(|node| node.failed.borrow().is_none()));
+    });
+}
+
+#[test]
+fn nobody_joins_a_ring_that_holds_data_or_as_another() {
+    run(async {
+        let world = World::new(3);
+        let first = world.start(0, &[0]);
+        first.is_in().await;
+        let second = world.start(1, &[0]);
+        second.is_in().await;
+        first.change(0, keyspace("k")).await.expect("agreed");
+        first.change(1, table("k")).await.expect("agreed");
+        let third = world.start(2, &[0]);
+        sleep(Duration::from_secs(10)).await;
+        let refused = third.failed.take();
+        assert!(matches!(refused, Some(MembershipError::Refused(Refusal::HoldsData { .. }))), "{refused:?}");
+        drop(second);
+        let elsewhere = Candidate { rack: "another".to_owned(), ..member(1) };
+        sleep(Duration::from_secs(1)).await;
+        let second = world.start_as(1, elsewhere, &[0]);
+        sleep(Duration::from_secs(10)).await;
+        let changed = second.failed.borrow();
+        assert!(matches!(&*changed, Some(MembershipError::Changed(_))), "{changed:?}");
+    });
+}
+
+#[test]
+fn a_member_without_its_log_of_agreement_takes_no_part() {
+    run(async {
+        let mut world = World::new(3);
+        drop(world.ring().await);
+        sleep(Duration::from_secs(1)).await;
+        world.disks[1] = MemoryDisk::new();
+        let node = world.start(1, &[0]);
+        sleep(Duration::from_secs(1)).await;
+        let failed = node.failed.borrow();
+        assert!(matches!(&*failed, Some(MembershipError::LogGone { .. })), "{failed:?}");
+    });
+}
+
+#[test]
+fn who_may_not_found_a_ring_goes_on_asking() {
+    run(async {
+        let world = World::new(2);
+        let node = world.start(1, &[0]);
+        sleep(Duration::from_secs(120)).await;
+        assert!(node.failed.borrow().is_none() && !node.known.is_member_now(), "it goes on asking");
+        drop(node);
+        sleep(Duration::from_secs(1)).await;
+        let own = world.start(0, &[]);
+        own.is_in().await;
+    });
+}

@@ -1,0 +1,90 @@
+//! Who votes. The leader sees to it that there are three, five or seven, over as many racks as there are.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use crate::metadata::{Members, MetadataMachine};
+use crate::raft::{Agreement, Standing};
+
+/// Makes one more learner a voter, when this node leads and there are too few.
+pub(super) async fn see_to(members: &Members, me: Uuid, agreement: &Agreement<MetadataMachine>) {
+    let standing = agreement.standing();
+    if standing.leader != Some(me) {
+        return;
+    }
+    if let Some(learner) = next_voter(members, &standing)
+        && let Err(error) = agreement.make_voter(learner).await
+    {
+        tracing::debug!(%learner, %error, "it does not vote yet");
+    }
+}
+
+/// How many are to vote of so many members: more survive more losses, and make each decision dearer.
+fn wanted(member_count: usize) -> usize {
+    match member_count {
+        0..=2 => member_count,
+        3..=4 => 3,
+        5..=6 => 5,
+        _ => 7,
+    }
+}
+
+/// The learner in the rack that has the fewest voters.
+fn next_voter(members: &Members, standing: &Standing) -> Option<Uuid> {
+    if standing.voters.len() >= wanted(members.list().len()) {
+        return None;
+    }
+    let rack = |host_id: &Uuid| {
+        let member = members.get(*host_id)?;
+        Some((&member.candidate.data_center, &member.candidate.rack))
+    };
+    let mut voters_by_rack: BTreeMap<_, usize> = BTreeMap::new();
+    for rack in standing.voters.iter().filter_map(rack) {
+        *voters_by_rack.entry(rack).or_default() += 1;
+    }
+    let voter_count =
+        |learner: &&Uuid| rack(learner).map(|rack| voters_by_rack.get(&rack).copied().unwrap_or(0));
+    standing.learners.iter().filter(|learner| rack(learner).is_some()).min_by_key(voter_count).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::metadata::Candidate;
+    use crate::metadata::testing::candidate;
+
+    fn members(racks: &[&str]) -> Members {
+        let mut numbers = 1u8..;
+        let mut candidates = racks.iter().map(|rack| {
+            let number = numbers.next().expect("a few");
+            Candidate { rack: (*rack).to_owned(), ..candidate(number) }
+        });
+        let first = Members::founded(Uuid::from_u128(99), candidates.next().expect("one")).expect("a ring");
+        candidates.fold(first, |members, candidate| members.joined(candidate).expect("it joins"))
+    }
+
+    #[track_caller]
+    fn check(racks: &[&str], voters: &[u128], learners: &[u128], expected: Option<u128>) {
+        let ids =
+            |numbers: &[u128]| -> BTreeSet<Uuid> { numbers.iter().copied().map(Uuid::from_u128).collect() };
+        let standing = Standing { voters: ids(voters), learners: ids(learners), ..Standing::default() };
+        assert_eq!(next_voter(&members(racks), &standing), expected.map(Uuid::from_u128));
+    }
+
+    #[test]
+    fn three_vote_of_four_each_in_another_rack() {
+        check(&["a", "a", "b", "c"], &[1], &[2, 3, 4], Some(3));
+        check(&["a", "a", "b", "c"], &[1, 3], &[2, 4], Some(4));
+        check(&["a", "a", "b", "c"], &[1, 3, 4], &[2], None);
+    }
+
+    #[test]
+    fn who_is_no_member_yet_does_not_vote() {
+        check(&["a", "a"], &[1], &[2, 7], Some(2));
+        check(&["a"], &[1], &[7], None);
+        check(&["a"; 5], &[1, 2, 3], &[4, 5], Some(4));
+    }
+}

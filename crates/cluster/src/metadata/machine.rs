@@ -1,0 +1,323 @@
+//! Metadata as what an agreement makes of its log: each command is an entry of the history, or refused. The same on all
+//! nodes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use schema::{Schema, Transformation};
+use tokio::sync::mpsc::UnboundedSender;
+use uuid::Uuid;
+
+use super::command::encode_outcome;
+use super::touched::Touched;
+use super::{Agreed, Candidate, Command, Entry, Members, Metadata, Refusal};
+use crate::raft::Machine;
+
+/// Makes history.
+pub struct MetadataMachine {
+    metadata: Metadata,
+    /// Keyspaces that every node is born with: what they hold may go anywhere.
+    born_with: BTreeSet<String>,
+    history: Vec<Entry>,
+    touched: Touched,
+    /// Takes each entry, from the first one on.
+    taker: UnboundedSender<Entry>,
+}
+
+impl MetadataMachine {
+    /// Before anything is agreed on. Each entry goes to `taker` as it is made; again from the first one, when the node
+    /// starts again.
+    pub fn new(base: Arc<Schema>, taker: UnboundedSender<Entry>) -> MetadataMachine {
+        let born_with = base.keyspaces().keys().cloned().collect();
+        let (history, touched) = (Vec::new(), Touched::default());
+        MetadataMachine { metadata: Metadata::new(base), born_with, history, touched, taker }
+    }
+
+    /// Who the members are.
+    pub fn members(&self) -> Option<&Arc<Members>> {
+        self.metadata.members.as_ref()
+    }
+
+    fn carry_out(&mut self, command: Command) -> Result<(), Refusal> {
+        match command {
+            Command::Found { cluster_id, history, founder } => self.found(cluster_id, history, founder),
+            Command::ChangeSchema { based_on, change } => self.change_schema(based_on, change),
+            Command::Join { candidate } => self.join(candidate),
+        }
+    }
+
+    fn found(
+        &mut self,
+        cluster_id: Uuid,
+        history: Vec<Transformation>,
+        founder: Candidate,
+    ) -> Result<(), Refusal> {
+        if self.metadata.members.is_some() {
+            return Err(Refusal::Founded);
+        }
+        let members = Members::founded(cluster_id, founder).map_err(bad_candidate)?;
+        // All or nothing: what does not fit is found before anything is taken.
+        let mut schema = Schema::clone(&self.metadata.schema);
+        for change in &history {
+            schema = change.apply(&schema).map_err(bad_schema)?;
+        }
+        for change in history {
+            self.take_change(change)?;
+        }
+        self.take(Entry::Members { members: Box::new(members) })
+    }
+
+    fn change_schema(&mut self, based_on: u64, change: Transformation) -> Result<(), Refusal> {
+        let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
+        let current = self.metadata.schema.epoch();
+        if based_on > current || self.touched.contradicts(&change, based_on) {
+            return Err(Refusal::Moved { based_on, current });
+        }
+        if let Transformation::AlterKeyspace { name, replication, .. } = &change
+            && let Some(keyspace) = self.metadata.schema.keyspace(name)
+            && members.list().len() > 1
+            && keyspace.replication != *replication
+            && !keyspace.tables.is_empty()
+            && !self.born_with.contains(name)
+        {
+            let what = "its replication stays as it is".to_owned();
+            return Err(Refusal::HoldsData { keyspace: name.clone(), what });
+        }
+        self.take_change(change)
+    }
+
+    fn join(&mut self, candidate: Candidate) -> Result<(), Refusal> {
+        let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
+        if let Some(member) = members.get(candidate.host_id) {
+            return check_same(&member.candidate, &candidate);
+        }
+        if let Some(there) =
+            members.list().iter().find(|member| member.candidate.address == candidate.address)
+        {
+            let (address, host_id) = (candidate.address, there.candidate.host_id);
+            let what = format!("at {address} there is node {host_id} already, a member of the ring");
+            return Err(Refusal::Candidate { what });
+        }
+        let mut keyspaces = self.metadata.schema.keyspaces().values();
+        let holds_data = keyspaces
+            .find(|keyspace| !keyspace.tables.is_empty() && !self.born_with.contains(&keyspace.name));
+        if let Some(keyspace) = holds_data {
+            let what = "no node can join the ring".to_owned();
+            return Err(Refusal::HoldsData { keyspace: keyspace.name.clone(), what });
+        }
+        let members = members.joined(candidate).map_err(bad_candidate)?;
+        self.take(Entry::Members { members: Box::new(members) })
+    }
+
+    fn take_change(&mut self, change: Transformation) -> Result<(), Refusal> {
+        self.take(Entry::Schema { epoch: self.metadata.schema.epoch() + 1, change })
+    }
+
+    fn take(&mut self, entry: Entry) -> Result<(), Refusal> {
+        self.metadata = self.metadata.after(&entry).map_err(bad_schema)?;
+        if let Entry::Schema { epoch, change } = &entry {
+            self.touched.note(change, *epoch);
+        }
+        self.history.push(entry.clone());
+        // Nobody takes entries of a node that ends.
+        _ = self.taker.send(entry);
+        Ok(())
+    }
+}
+
+impl Machine for MetadataMachine {
+    fn apply(&mut self, _index: u64, command: &[u8]) -> Bytes {
+        let outcome = Command::decode(command).and_then(|command| self.carry_out(command));
+        let agreed = outcome.map(|()| Agreed {
+            schema_epoch: self.metadata.schema.epoch(),
+            ring_epoch: self.metadata.ring_epoch(),
+        });
+        encode_outcome(&agreed)
+    }
+
+    fn snapshot(&self) -> Bytes {
+        serde_json::to_vec(&self.history).expect("all of its keys are texts").into()
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), String> {
+        let history: Vec<Entry> = serde_json::from_slice(snapshot).map_err(|error| error.to_string())?;
+        let left = history.get(self.history.len()..).ok_or("it is older than what was agreed on here")?;
+        for entry in left {
+            self.take(entry.clone()).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// Is it where it was, and what it was?
+pub(crate) fn check_same(member: &Candidate, candidate: &Candidate) -> Result<(), Refusal> {
+    if member == candidate {
+        return Ok(());
+    }
+    let (was, is) = (place(member), place(candidate));
+    let what = format!("node {} is a member of the ring at {was} and can not be one at {is}", member.host_id);
+    Err(Refusal::Candidate { what })
+}
+
+fn place(candidate: &Candidate) -> String {
+    let Candidate { address, cql_address, data_center, rack, shard_count, num_tokens, .. } = candidate;
+    format!(
+        "{address} (CQL {cql_address}, {data_center}, {rack}, {shard_count} shards, num_tokens {num_tokens})"
+    )
+}
+
+fn bad_candidate(error: ring::RingError) -> Refusal {
+    Refusal::Candidate { what: error.to_string() }
+}
+
+fn bad_schema(error: impl std::fmt::Display) -> Refusal {
+    Refusal::Schema { what: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use schema::{ColumnKind, Replication, TableBuilder, TableId};
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+    use types::CqlType;
+
+    use super::super::command::decode_outcome;
+    use super::super::members::testing::candidate;
+    use super::*;
+
+    struct Ring {
+        machine: MetadataMachine,
+        taken: UnboundedReceiver<Entry>,
+    }
+
+    impl Ring {
+        fn new() -> Ring {
+            let (taker, taken) = unbounded_channel();
+            Ring { machine: MetadataMachine::new(Arc::default(), taker), taken }
+        }
+
+        fn founded() -> Ring {
+            let mut ring = Ring::new();
+            let founder = candidate(1);
+            let found = Command::Found { cluster_id: Uuid::from_u128(9), history: Vec::new(), founder };
+            assert_eq!(ring.propose(found), agreed(0, 1));
+            ring
+        }
+
+        fn propose(&mut self, command: Command) -> Result<Agreed, Refusal> {
+            decode_outcome(&self.machine.apply(1, &command.encode()))
+        }
+
+        fn change(&mut self, based_on: u64, change: Transformation) -> Result<Agreed, Refusal> {
+            self.propose(Command::ChangeSchema { based_on, change })
+        }
+
+        fn entries(&mut self) -> Vec<Entry> {
+            std::iter::from_fn(|| self.taken.try_recv().ok()).collect()
+        }
+    }
+
+    fn agreed(schema_epoch: u64, ring_epoch: u64) -> Result<Agreed, Refusal> {
+        Ok(Agreed { schema_epoch, ring_epoch })
+    }
+
+    fn replication(factor: u32) -> Replication {
+        let options = BTreeMap::from([("replication_factor".to_owned(), factor.to_string())]);
+        Replication { class: "org.apache.cassandra.locator.SimpleStrategy".to_owned(), options }
+    }
+
+    fn keyspace() -> Transformation {
+        Transformation::CreateKeyspace { name: "k".into(), replication: replication(3), durable_writes: true }
+    }
+
+    fn table(name: &str) -> Transformation {
+        let id = TableId(Uuid::from_u128(name.bytes().map(u128::from).sum()));
+        let table = TableBuilder::new(id, "k", name).column("a", ColumnKind::PartitionKey(0), CqlType::Int);
+        Transformation::CreateTable { table: Box::new(table.build().expect("a sound table")) }
+    }
+
+    #[test]
+    fn a_ring_is_founded_once_and_with_what_its_founder_has_made() {
+        let mut ring = Ring::new();
+        assert_eq!(ring.change(0, keyspace()), Err(Refusal::NotFounded));
+        assert_eq!(ring.propose(Command::Join { candidate: candidate(2) }), Err(Refusal::NotFounded));
+        let found =
+            |history| Command::Found { cluster_id: Uuid::from_u128(9), history, founder: candidate(1) };
+        assert!(matches!(ring.propose(found(vec![table("t")])), Err(Refusal::Schema { .. })));
+        assert_eq!(ring.entries(), [], "nothing of it was taken");
+        assert_eq!(ring.propose(found(vec![keyspace(), table("t")])), agreed(2, 1));
+        assert_eq!(ring.propose(found(Vec::new())), Err(Refusal::Founded));
+        assert_eq!(ring.entries().len(), 3);
+    }
+
+    #[test]
+    fn nodes_join_as_long_as_no_data_would_have_to_move() {
+        let mut ring = Ring::founded();
+        ring.change(0, keyspace()).expect("a keyspace is no data");
+        assert_eq!(ring.propose(Command::Join { candidate: candidate(2) }), agreed(1, 2));
+        assert_eq!(ring.propose(Command::Join { candidate: candidate(2) }), agreed(1, 2), "once");
+        let elsewhere = Candidate { address: candidate(3).address, ..candidate(2) };
+        assert!(matches!(
+            ring.propose(Command::Join { candidate: elsewhere }),
+            Err(Refusal::Candidate { .. })
+        ));
+        let in_its_place = Candidate { host_id: Uuid::from_u128(77), ..candidate(2) };
+        assert!(matches!(
+            ring.propose(Command::Join { candidate: in_its_place }),
+            Err(Refusal::Candidate { .. })
+        ));
+        ring.change(1, table("t")).expect("a table");
+        let refused = ring.propose(Command::Join { candidate: candidate(3) });
+        assert!(matches!(refused, Err(Refusal::HoldsData { .. })), "{refused:?}");
+        let alter = Transformation::AlterKeyspace {
+            name: "k".into(),
+            replication: replication(1),
+            durable_writes: true,
+        };
+        assert!(matches!(ring.change(2, alter), Err(Refusal::HoldsData { .. })));
+        let same = Transformation::AlterKeyspace {
+            name: "k".into(),
+            replication: replication(3),
+            durable_writes: false,
+        };
+        assert_eq!(ring.change(2, same), agreed(3, 2));
+    }
+
+    #[test]
+    fn changes_of_different_tables_do_not_contradict_each_other() {
+        let mut ring = Ring::founded();
+        assert_eq!(ring.change(0, keyspace()), agreed(1, 1));
+        assert_eq!(ring.change(1, table("one")), agreed(2, 1));
+        assert_eq!(ring.change(1, table("two")), agreed(3, 1));
+        assert_eq!(ring.change(1, table("one")), Err(Refusal::Moved { based_on: 1, current: 3 }));
+        let drop = Transformation::DropKeyspace { name: "k".into() };
+        assert_eq!(ring.change(2, drop), Err(Refusal::Moved { based_on: 2, current: 3 }));
+        assert_eq!(ring.change(9, table("x")), Err(Refusal::Moved { based_on: 9, current: 3 }));
+    }
+
+    #[test]
+    fn a_snapshot_gives_who_is_behind_the_entries_that_it_lacks() {
+        let mut ring = Ring::founded();
+        ring.change(0, keyspace()).expect("a keyspace");
+        let mut behind = Ring::founded();
+        behind.entries();
+        let ahead = ring.machine.snapshot();
+        behind.machine.restore(&ahead).expect("it is later");
+        assert_eq!(behind.entries(), ring.entries()[1..]);
+        assert_eq!(behind.machine.snapshot(), ahead);
+        assert_eq!(behind.change(1, table("t")), agreed(2, 1));
+        assert!(behind.machine.restore(&ahead).is_err(), "it is older");
+        assert!(behind.machine.restore(b"{").is_err());
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_refused_and_changes_nothing() {
+        let mut ring = Ring::founded();
+        ring.entries();
+        let outcome = decode_outcome(&ring.machine.apply(2, b"{\"promote\":1}"));
+        assert!(matches!(outcome, Err(Refusal::Unknown { .. })), "{outcome:?}");
+        assert_eq!(ring.entries(), []);
+    }
+}

@@ -1,0 +1,214 @@
+//! Who the members of a ring are, where they are reached, and which tokens they have.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ring::allocation::{FACTOR, Newcomer, found};
+use ring::{Grid, Node, NodeIndex, RingError, Topology};
+use serde::{Deserialize, Serialize};
+use types::Token;
+use uuid::Uuid;
+
+/// What a node says of itself when it wants to be a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Who it is, whatever its address.
+    pub host_id: Uuid,
+    /// Where other nodes reach it.
+    pub address: SocketAddr,
+    /// Where clients reach it.
+    pub cql_address: SocketAddr,
+    /// Where it stands.
+    pub data_center: String,
+    /// Where in the data centre.
+    pub rack: String,
+    /// How many shards it has.
+    pub shard_count: u16,
+    /// How many tokens it is to have: its weight beside the others.
+    pub num_tokens: u16,
+}
+
+/// A member of the ring.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// What it said of itself.
+    #[serde(flatten)]
+    pub candidate: Candidate,
+    /// Where its vnodes end, in the order of the ring.
+    pub tokens: Vec<i64>,
+}
+
+/// All members of a ring between two changes. Immutable; a change makes another one, of the next epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Members {
+    cluster_id: Uuid,
+    epoch: u64,
+    /// Invariant: in the order of the topology's nodes.
+    members: Vec<Member>,
+    topology: Arc<Topology>,
+}
+
+/// Members as they stand in the history.
+#[derive(Clone, Serialize, Deserialize)]
+struct Written {
+    cluster_id: Uuid,
+    epoch: u64,
+    slot_bits: u8,
+    members: Vec<Member>,
+}
+
+impl TryFrom<Written> for Members {
+    type Error = RingError;
+
+    fn try_from(written: Written) -> Result<Members, RingError> {
+        let Written { cluster_id, epoch, slot_bits, members } = written;
+        Members::new(cluster_id, epoch, Grid::new(slot_bits)?, members)
+    }
+}
+
+impl From<Members> for Written {
+    fn from(members: Members) -> Written {
+        let Members { cluster_id, epoch, members, topology } = members;
+        Written { cluster_id, epoch, slot_bits: topology.grid().slot_bits(), members }
+    }
+}
+
+impl Members {
+    fn new(cluster_id: Uuid, epoch: u64, grid: Grid, mut members: Vec<Member>) -> Result<Members, RingError> {
+        members.sort_by_key(|member| member.candidate.host_id);
+        let topology = Arc::new(Topology::new(grid, members.iter().map(Member::node).collect())?);
+        Ok(Members { cluster_id, epoch, members, topology })
+    }
+
+    /// A ring of one node.
+    ///
+    /// # Errors
+    /// It wants no tokens, or more than there is room for.
+    pub fn founded(cluster_id: Uuid, founder: Candidate) -> Result<Members, RingError> {
+        Members::chosen(cluster_id, 1, vec![founder])
+    }
+
+    /// The ring with one more node, which holds no data yet: so tokens of all are chosen anew, as if all had founded it
+    /// together.
+    ///
+    /// # Errors
+    /// It wants no tokens, or more than there is room for, or is there already.
+    pub fn joined(&self, candidate: Candidate) -> Result<Members, RingError> {
+        let mut candidates: Vec<Candidate> =
+            self.members.iter().map(|member| member.candidate.clone()).collect();
+        candidates.push(candidate);
+        Members::chosen(self.cluster_id, self.epoch + 1, candidates)
+    }
+
+    fn chosen(cluster_id: Uuid, epoch: u64, candidates: Vec<Candidate>) -> Result<Members, RingError> {
+        let newcomers: Vec<Newcomer> = candidates.iter().map(Candidate::newcomer).collect();
+        let topology = found(&newcomers, FACTOR)?;
+        let tokens_of = |candidate: &Candidate| {
+            let index = topology.index_of(candidate.host_id).expect("it was among those that got tokens");
+            topology.node(index).tokens.iter().map(|token| token.0).collect()
+        };
+        let member = |candidate: Candidate| Member { tokens: tokens_of(&candidate), candidate };
+        let members = candidates.into_iter().map(member).collect();
+        Members::new(cluster_id, epoch, topology.grid(), members)
+    }
+
+    /// Drawn when the ring was founded: rings of one name are told apart by it.
+    pub fn cluster_id(&self) -> Uuid {
+        self.cluster_id
+    }
+
+    /// Counts the changes of the ring so far.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// All of them, by host id: in the order of the topology's nodes.
+    pub fn list(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The one with that id.
+    pub fn get(&self, host_id: Uuid) -> Option<&Member> {
+        self.topology.index_of(host_id).map(|index| &self.members[index.as_usize()])
+    }
+
+    /// The one at that place of the topology.
+    pub fn at(&self, index: NodeIndex) -> &Member {
+        &self.members[index.as_usize()]
+    }
+
+    /// Their tokens as a ring.
+    pub fn topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+}
+
+impl Candidate {
+    fn newcomer(&self) -> Newcomer {
+        Newcomer {
+            host_id: self.host_id,
+            data_center: self.data_center.clone(),
+            rack: self.rack.clone(),
+            num_tokens: self.num_tokens,
+        }
+    }
+}
+
+impl Member {
+    fn node(&self) -> Node {
+        let Newcomer { host_id, data_center, rack, num_tokens } = self.candidate.newcomer();
+        let tokens = self.tokens.iter().map(|token| Token(*token)).collect();
+        Node { host_id, data_center, rack, num_tokens, tokens }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// A node of `dc1`.
+    pub(crate) fn candidate(number: u8) -> Candidate {
+        let host = |port| SocketAddr::from(([127, 0, 0, number], port));
+        Candidate {
+            host_id: Uuid::from_u128(u128::from(number)),
+            address: host(7000),
+            cql_address: host(9042),
+            data_center: "dc1".to_owned(),
+            rack: "r1".to_owned(),
+            shard_count: 1,
+            num_tokens: 16,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::candidate;
+    use super::*;
+
+    #[test]
+    fn nodes_that_join_an_empty_ring_share_it_as_if_they_had_founded_it() {
+        let cluster_id = Uuid::from_u128(99);
+        let mut members = Members::founded(cluster_id, candidate(2)).expect("a ring");
+        for number in [3, 1] {
+            members = members.joined(candidate(number)).expect("it joins");
+        }
+        assert_eq!((members.cluster_id(), members.epoch(), members.list().len()), (cluster_id, 3, 3));
+        assert!(members.list().iter().all(|member| member.tokens.len() == 16));
+        let newcomers: Vec<_> = (1..=3).map(|number| candidate(number).newcomer()).collect();
+        assert_eq!(**members.topology(), found(&newcomers, FACTOR).expect("a ring"));
+        assert!(members.joined(candidate(3)).is_err(), "it is there already");
+        assert_eq!(members.get(Uuid::from_u128(3)).map(|member| &member.candidate), Some(&candidate(3)));
+    }
+
+    #[test]
+    fn members_survive_as_text_and_no_ring_is_made_of_others() {
+        let members = Members::founded(Uuid::from_u128(9), candidate(1)).expect("a ring");
+        let text = serde_json::to_string(&members).expect("text");
+        assert_eq!(serde_json::from_str::<Members>(&text).expect("members"), members);
+        let off_grid = text.replacen(&members.list()[0].tokens[0].to_string(), "17", 1);
+        let error = serde_json::from_str::<Members>(&off_grid).expect_err("off the grid");
+        assert!(error.to_string().contains("token 17 is not the last one of a slot"), "{error}");
+    }
+}
