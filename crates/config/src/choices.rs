@@ -51,3 +51,12 @@ pub enum CommitFailurePolicy {
     /// The process ends.
     Die,
 }
+
+/// What nodes compress of what they send each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InternodeCompression {
+    /// Nothing.
+    None,
+    /// Everything.
+    All,
+}

@@ -1,13 +1,16 @@
 //! A configuration: defaults, then a file over them, then flags over that.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy};
+use crate::choices::{
+    CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy, InternodeCompression,
+};
 use crate::error::{ConfigError, Place};
+use crate::internode::Seed;
 use crate::nearest::nearest_option;
 use crate::options::{
     CONNECTION_BYTES, CONNECTIONS_USUAL, FRAME_BYTES_MIN, FRAME_BYTES_USUAL, MEMORY_BYTES_MIN, OPTIONS,
@@ -80,6 +83,20 @@ pub struct Config {
     pub datacenter: String,
     /// `rack`.
     pub rack: String,
+    /// `listen_address`; without one the node is alone.
+    pub listen_address: Option<IpAddr>,
+    /// `storage_port`.
+    pub storage_port: u16,
+    /// `broadcast_address` as it was given; see [`Config::internode_broadcast`].
+    pub broadcast_address: Option<IpAddr>,
+    /// `seeds` as they were given; see [`Config::seed_addresses`].
+    pub seeds: Vec<Seed>,
+    /// `num_tokens`.
+    pub num_tokens: u16,
+    /// `internode_secret_file`.
+    pub internode_secret_file: Option<PathBuf>,
+    /// `internode_compression`.
+    pub internode_compression: InternodeCompression,
 }
 
 impl Default for Config {
@@ -115,6 +132,13 @@ impl Default for Config {
             cluster_name: String::new(),
             datacenter: String::new(),
             rack: String::new(),
+            listen_address: None,
+            storage_port: 0,
+            broadcast_address: None,
+            seeds: Vec::new(),
+            num_tokens: 0,
+            internode_secret_file: None,
+            internode_compression: InternodeCompression::None,
         };
         // The table holds the defaults; a test sees to it that each of them is a value.
         for option in OPTIONS {
@@ -142,7 +166,7 @@ impl Config {
         for (key, value) in entries {
             let option = find_option(key.get_ref(), || place(key.span().start))?;
             let value_text = match value.get_ref() {
-                DeValue::Array(parts) if option.name == LIST_OPTION => {
+                DeValue::Array(parts) if option.is_list() => {
                     list_text(parts.iter().map(|part| part.get_ref()))
                 }
                 value => value_text(value),
@@ -256,6 +280,7 @@ impl Config {
             let value = self.listen.to_string();
             return Err(together("management", value, "the same as `listen`".to_owned()));
         }
+        self.check_internode()?;
         match self.machine_bytes {
             Some(bytes) if bytes < self.memory_bytes() => {
                 let mebibytes = bytes >> 20;
@@ -268,7 +293,7 @@ impl Config {
     }
 }
 
-fn together(name: &'static str, value: String, problem: String) -> ConfigError {
+pub(crate) fn together(name: &'static str, value: String, problem: String) -> ConfigError {
     ConfigError::InvalidValue { place: Place::Together, name, value, problem }
 }
 
@@ -279,9 +304,6 @@ fn find_option(name: &str, place: impl Fn() -> Place) -> Result<&'static OptionS
         nearest: nearest_option(name),
     })
 }
-
-/// The option whose value may be a list.
-const LIST_OPTION: &str = "data_file_directories";
 
 /// A value as a flag would give it; numbers need no quotes.
 fn value_text(value: &DeValue<'_>) -> Result<String, &'static str> {

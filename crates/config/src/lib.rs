@@ -8,12 +8,14 @@ mod choices;
 mod config;
 mod document;
 mod error;
+mod internode;
 mod nearest;
 mod options;
 mod quantity;
 
-pub use choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy};
+pub use choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy, InternodeCompression};
 pub use config::Config;
 pub use document::render_document;
 pub use error::{ConfigError, Place};
+pub use internode::Seed;
 pub use options::{OPTIONS, OptionSpec};

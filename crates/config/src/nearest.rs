@@ -7,7 +7,6 @@ const FROM_CASSANDRA: &[(&str, &str)] = &[
     ("data_file_directories", "data_dir"),
     ("commitlog_directory", "data_dir"),
     ("rpc_address", "listen"),
-    ("listen_address", "listen"),
     ("native_transport_port", "listen"),
     ("start_native_transport", "listen"),
     ("native_transport_max_frame_size", "frame_bytes_max"),
@@ -24,6 +23,9 @@ const FROM_CASSANDRA: &[(&str, &str)] = &[
     ("memtable_heap_space", "memory"),
     ("file_cache_size", "memory"),
     ("dc", "datacenter"),
+    ("listen_interface", "listen_address"),
+    ("ssl_storage_port", "storage_port"),
+    ("seed_provider", "seeds"),
 ];
 
 /// The option whose name is nearest to what was written, if any is near.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy};
 use crate::config::Config;
+use crate::internode;
 use crate::quantity::{parse_size, parse_time, show_size};
 
 /// One option.
@@ -28,7 +29,15 @@ impl OptionSpec {
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
+
+    /// May its value be a list in the file, and its flag be given several times?
+    pub fn is_list(&self) -> bool {
+        LISTS.contains(&self.name)
+    }
 }
+
+/// Options whose value is a list.
+const LISTS: [&str; 2] = ["data_file_directories", "seeds"];
 
 /// Less than this does not hold the program and a memtable per shard.
 pub(crate) const MEMORY_BYTES_MIN: u64 = 64 << 20;
@@ -107,8 +116,7 @@ pub static OPTIONS: &[OptionSpec] = &[
                 read. Requests need `Authorization: Bearer` and the word, `peristyle nodetool` takes `--token-file`. \
                 It is read at the start. Without it every program of this machine may ask.",
         set: |config, text| {
-            config.management_token_file =
-                Some(text.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
+            config.management_token_file = parse_path(text);
             Ok(())
         },
     },
@@ -378,6 +386,64 @@ pub static OPTIONS: &[OptionSpec] = &[
         about: "Rack of this node; replicas are spread over racks.",
         set: |config, text| set(&mut config.rack, not_empty(text).map(str::to_owned)),
     },
+    OptionSpec {
+        name: "listen_address",
+        value: "ADDR",
+        default: "",
+        about: "Address of this machine where other nodes reach this one, which makes it one of a ring. Without it the \
+                node is alone. Another address than one of loopback needs `internode_secret_file`.",
+        set: |config, text| set(&mut config.listen_address, internode::parse_address(text)),
+    },
+    OptionSpec {
+        name: "storage_port",
+        value: "a number",
+        default: "7000",
+        about: "Port at `listen_address` for other nodes. The same on all nodes.",
+        set: |config, text| set(&mut config.storage_port, internode::parse_port(text)),
+    },
+    OptionSpec {
+        name: "broadcast_address",
+        value: "ADDR",
+        default: "",
+        about: "Address that other nodes are told, where it is another one than `listen_address`, as behind an address \
+                translation.",
+        set: |config, text| set(&mut config.broadcast_address, internode::parse_address(text)),
+    },
+    OptionSpec {
+        name: "seeds",
+        value: "ADDR,ADDR:PORT or a list",
+        default: "",
+        about: "Nodes that this one asks first for its ring; a port that is missing is `storage_port`. The same on all \
+                nodes. A node without seeds, or that is the first of them, founds a ring when nobody knows one.",
+        set: |config, text| set(&mut config.seeds, internode::parse_seeds(text)),
+    },
+    OptionSpec {
+        name: "num_tokens",
+        value: "a number",
+        default: "16",
+        about: "How many tokens this node takes when it joins a ring, from 1 to 256: a node with twice as many has \
+                about twice as much data.",
+        set: |config, text| set(&mut config.num_tokens, internode::parse_token_count(text)),
+    },
+    OptionSpec {
+        name: "internode_secret_file",
+        value: "PATH",
+        default: "",
+        about: "A file with the secret that all nodes of a ring share; whoever does not know it is let into no talk \
+                between nodes. What they say is not encrypted.",
+        set: |config, text| {
+            config.internode_secret_file = parse_path(text);
+            Ok(())
+        },
+    },
+    OptionSpec {
+        name: "internode_compression",
+        value: "none or all",
+        default: "none",
+        about: "Whether this node compresses what it and another send each other, if both want it: worth it where the \
+                network is slow or dear.",
+        set: |config, text| set(&mut config.internode_compression, internode::parse_compression(text)),
+    },
 ];
 
 fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
@@ -450,6 +516,10 @@ fn parse_disk_access(text: &str) -> Result<DiskAccess, String> {
         "buffered" => Ok(DiskAccess::Buffered),
         _ => Err("neither auto, io_uring, pread nor buffered".to_owned()),
     }
+}
+
+fn parse_path(text: &str) -> Option<PathBuf> {
+    Some(text.trim()).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 fn parse_paths(text: &str) -> Result<Vec<PathBuf>, String> {

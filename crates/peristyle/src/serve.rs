@@ -29,8 +29,6 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 const STOP_FAILED_CODE: i32 = 101;
 /// Descriptors that the process is likely to have open beside those of its clients.
 const FILES_EXPECTED: u64 = 2_048;
-/// The option whose flag may be given several times.
-const REPEATED: &str = "data_file_directories";
 /// Set once the node was told to stop: what its clients in this process meet then is no failure.
 static IS_STOPPING: AtomicBool = AtomicBool::new(false);
 /// How soon a dead shard is noticed, where nobody looks at memory more often.
@@ -52,7 +50,7 @@ impl Args for ServeArguments {
         let flags = OPTIONS.iter().map(|option| {
             let help = format!("{} [default: {}]", option.about, option.default);
             let flag = Arg::new(option.name).long(option.flag()).value_name(option.value).help(help);
-            if option.name == REPEATED { flag.action(ArgAction::Append) } else { flag }
+            if option.is_list() { flag.action(ArgAction::Append) } else { flag }
         });
         command.arg(file).args(flags)
     }
@@ -297,10 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn data_directories_are_given_one_by_one_or_together() {
+    fn lists_are_given_one_by_one_or_together() {
         let config = parse(&["--data-file-directories", "a", "--data-file-directories=b,c"]).unwrap();
         assert_eq!(config.data_file_directories, ["a", "b", "c"].map(PathBuf::from));
         assert!(parse(&["--shards", "1", "--shards", "2"]).is_err());
+        let seeds = ["--listen-address=127.0.0.1", "--seeds=127.0.0.1", "--seeds=127.0.0.2:7001"];
+        let addresses = ["127.0.0.1:7000", "127.0.0.2:7001"].map(|address| address.parse().unwrap());
+        assert_eq!(parse(&seeds).unwrap().seed_addresses(), addresses);
     }
 
     #[test]

@@ -1,0 +1,237 @@
+//! Options of a node in a ring: where other nodes reach it, and whom it asks first.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::choices::InternodeCompression;
+use crate::config::{Config, together};
+use crate::error::ConfigError;
+
+/// More tokens make a ring no evener, and every change of it dearer.
+const TOKEN_COUNT_MAX: u16 = 256;
+
+/// A node to be asked first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed {
+    /// Where it is.
+    pub address: IpAddr,
+    /// `None` is `storage_port`.
+    pub port: Option<u16>,
+}
+
+impl Config {
+    /// Where this node listens for others, if it is one of a ring.
+    pub fn internode_listen(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.listen_address?, self.storage_port))
+    }
+
+    /// Where others are told that this node is.
+    pub fn internode_broadcast(&self) -> Option<SocketAddr> {
+        let address = self.broadcast_address.or(self.listen_address)?;
+        Some(SocketAddr::new(address, self.storage_port))
+    }
+
+    /// `seeds`, each with its port.
+    pub fn seed_addresses(&self) -> Vec<SocketAddr> {
+        let address = |seed: &Seed| SocketAddr::new(seed.address, seed.port.unwrap_or(self.storage_port));
+        self.seeds.iter().map(address).collect()
+    }
+
+    /// Checks how the options of a ring go together.
+    pub(crate) fn check_internode(&self) -> Result<(), ConfigError> {
+        let Some(listen) = self.internode_listen() else { return self.check_alone() };
+        if !listen.ip().is_loopback() && self.internode_secret_file.is_none() {
+            let problem =
+                "not a loopback address, so that strangers could join: give `internode_secret_file`";
+            return Err(together("listen_address", listen.ip().to_string(), problem.to_owned()));
+        }
+        for (name, other) in [("listen", self.listen), ("management", self.management)] {
+            if is_same_socket(listen, other) {
+                let problem =
+                    format!("together with `listen_address` the same as `{name}`, which is {other}");
+                return Err(together("storage_port", listen.port().to_string(), problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node that no other can reach has no use for what is said of others.
+    fn check_alone(&self) -> Result<(), ConfigError> {
+        let seeds: Vec<String> = self.seed_addresses().iter().map(SocketAddr::to_string).collect();
+        let broadcast = self.broadcast_address.map(|address| address.to_string());
+        let secret = self.internode_secret_file.as_ref().map(|path| path.display().to_string());
+        let given = [
+            ("seeds", Some(seeds.join(",")).filter(|seeds| !seeds.is_empty())),
+            ("broadcast_address", broadcast),
+            ("internode_secret_file", secret),
+        ];
+        match given.into_iter().find_map(|(name, value)| Some((name, value?))) {
+            Some((name, value)) => {
+                let problem = "of no use without `listen_address`, where other nodes reach this one";
+                Err(together(name, value, problem.to_owned()))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Can only one of two listeners have what they ask for?
+fn is_same_socket(internode: SocketAddr, other: SocketAddr) -> bool {
+    internode.port() == other.port() && (internode.ip() == other.ip() || other.ip().is_unspecified())
+}
+
+/// One address; nothing is none.
+pub(crate) fn parse_address(text: &str) -> Result<Option<IpAddr>, String> {
+    match text.trim() {
+        "" => Ok(None),
+        text => match text.parse() {
+            Ok(address) => reachable(address).map(Some),
+            Err(_) => Err("not an address, as in 10.0.0.1 or fd00::1".to_owned()),
+        },
+    }
+}
+
+/// An address that another node can be told.
+fn reachable(address: IpAddr) -> Result<IpAddr, String> {
+    match address.is_unspecified() {
+        true => Err(format!("{address} is no address that another node could reach")),
+        false => Ok(address),
+    }
+}
+
+pub(crate) fn parse_port(text: &str) -> Result<u16, String> {
+    match text.trim().parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err("not a port from 1 to 65535".to_owned()),
+    }
+}
+
+pub(crate) fn parse_seeds(text: &str) -> Result<Vec<Seed>, String> {
+    match text.trim() {
+        "" => Ok(Vec::new()),
+        text => text.split(',').map(|seed| parse_seed(seed.trim())).collect(),
+    }
+}
+
+fn parse_seed(text: &str) -> Result<Seed, String> {
+    let (address, port) = match (text.parse::<IpAddr>(), text.parse::<SocketAddr>()) {
+        (Ok(address), _) => (address, None),
+        (_, Ok(seed)) if seed.port() > 0 => (seed.ip(), Some(seed.port())),
+        _ => return Err("not addresses with a port or without, as in 10.0.0.1 or 10.0.0.1:7000".to_owned()),
+    };
+    Ok(Seed { address: reachable(address)?, port })
+}
+
+pub(crate) fn parse_token_count(text: &str) -> Result<u16, String> {
+    match text.trim().parse::<u16>() {
+        Ok(count @ 1..=TOKEN_COUNT_MAX) => Ok(count),
+        _ => Err(format!("not a whole number from 1 to {TOKEN_COUNT_MAX}")),
+    }
+}
+
+pub(crate) fn parse_compression(text: &str) -> Result<InternodeCompression, String> {
+    match text.trim() {
+        "none" => Ok(InternodeCompression::None),
+        "all" => Ok(InternodeCompression::All),
+        _ => Err("neither none nor all".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The configuration that flags make, once it is checked.
+    fn checked(flags: &str) -> Result<Config, String> {
+        let mut config = Config::default();
+        for flag in flags.split_whitespace() {
+            let (name, value) = flag.split_once('=').expect("a name and a value");
+            config.apply_flag(name, value).map_err(|error| error.to_string())?;
+        }
+        config.check().map(|()| config).map_err(|error| error.to_string())
+    }
+
+    #[track_caller]
+    fn check_refused(flags: &str, problem: &str) {
+        let error = checked(flags).expect_err(flags);
+        assert!(error.contains(problem), "{flags}: {error}");
+    }
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_node_is_alone_unless_it_is_told_where_others_reach_it() {
+        let alone = checked("").unwrap();
+        assert_eq!((alone.internode_listen(), alone.internode_broadcast()), (None, None));
+        let joined = checked("listen-address=127.0.0.2").unwrap();
+        assert_eq!(joined.internode_listen(), Some(address("127.0.0.2:7000")));
+        assert_eq!(joined.internode_broadcast(), joined.internode_listen());
+        assert_eq!((joined.num_tokens, joined.internode_compression), (16, InternodeCompression::None));
+        let told = checked("listen-address=::1 broadcast-address=10.0.0.9 storage-port=7001").unwrap();
+        assert_eq!(told.internode_listen(), Some(address("[::1]:7001")));
+        assert_eq!(told.internode_broadcast(), Some(address("10.0.0.9:7001")));
+    }
+
+    #[test]
+    fn a_seed_without_a_port_has_that_of_all_nodes() {
+        let config = checked(
+            "seeds=10.0.0.1,10.0.0.2:7002,fd00::1,[fd00::2]:7002 storage-port=7001 listen-address=::1",
+        );
+        let expected = ["10.0.0.1:7001", "10.0.0.2:7002", "[fd00::1]:7001", "[fd00::2]:7002"].map(address);
+        assert_eq!(config.unwrap().seed_addresses(), expected);
+        let mut config = Config::default();
+        config.apply_file("f".as_ref(), "seeds = [\"10.0.0.1\", \"10.0.0.2:7002\"]\nnum_tokens = 4").unwrap();
+        assert_eq!(config.seed_addresses(), ["10.0.0.1:7000", "10.0.0.2:7002"].map(address));
+        assert_eq!(config.num_tokens, 4);
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        check_refused("listen-address=0.0.0.0", "0.0.0.0 is no address that another node could reach");
+        check_refused("listen-address=127.0.0.1:7000", "not an address, as in");
+        check_refused("broadcast-address=::", ":: is no address that another node could reach");
+        check_refused("seeds=10.0.0.1,", "not addresses with a port or without");
+        check_refused("seeds=10.0.0.1:0", "not addresses with a port or without");
+        check_refused("seeds=db1.example.com", "not addresses with a port or without");
+        check_refused("seeds=[::]:7000", ":: is no address that another node could reach");
+        check_refused("storage-port=0", "not a port from 1 to 65535");
+        check_refused("num-tokens=0", "not a whole number from 1 to 256");
+        check_refused("num-tokens=257", "not a whole number from 1 to 256");
+        check_refused("internode-compression=dc", "neither none nor all");
+    }
+
+    #[test]
+    fn what_is_said_of_others_needs_an_address_for_them() {
+        let alone = "of no use without `listen_address`, where other nodes reach this one";
+        check_refused("seeds=10.0.0.1,10.0.0.2", &format!("`seeds` = 10.0.0.1:7000,10.0.0.2:7000: {alone}"));
+        check_refused("broadcast-address=10.0.0.1", &format!("`broadcast_address` = 10.0.0.1: {alone}"));
+        check_refused("internode-secret-file=/s", &format!("`internode_secret_file` = /s: {alone}"));
+    }
+
+    #[test]
+    fn an_address_that_strangers_reach_needs_a_secret() {
+        check_refused(
+            "listen-address=10.0.0.1",
+            "`listen_address` = 10.0.0.1: not a loopback address, so that strangers could join: \
+             give `internode_secret_file`",
+        );
+        let config = checked("listen-address=10.0.0.1 internode-secret-file=/etc/secret").unwrap();
+        assert_eq!(config.internode_secret_file, Some("/etc/secret".into()));
+    }
+
+    #[test]
+    fn nodes_and_clients_need_sockets_of_their_own() {
+        let same = "together with `listen_address` the same as";
+        check_refused(
+            "listen-address=127.0.0.1 storage-port=9042",
+            &format!("`storage_port` = 9042: {same} `listen`"),
+        );
+        check_refused("listen-address=127.0.0.1 storage-port=7199", &format!("{same} `management`"));
+        check_refused(
+            "listen-address=127.0.0.2 storage-port=9042 listen=0.0.0.0:9042",
+            &format!("{same} `listen`"),
+        );
+        checked("listen-address=127.0.0.2 storage-port=9042").unwrap();
+    }
+}
