@@ -239,12 +239,18 @@ impl Config {
         self.in_flight_bytes_limit.unwrap_or_else(|| part.max(self.frame_bytes_max(shard_count)))
     }
 
+    /// The least budget of a node with so many shards.
+    pub fn memory_bytes_min(shard_count: u16) -> u64 {
+        let least = PROGRAM_BYTES + u64::from(shard_count) * SHARD_BYTES + SHARED_BYTES_MIN;
+        least.max(MEMORY_BYTES_MIN)
+    }
+
     /// Checks that the memory is enough for so many shards.
     ///
     /// # Errors
     /// It is not.
     pub fn check_shards(&self, shard_count: u16) -> Result<(), ConfigError> {
-        let least = PROGRAM_BYTES + u64::from(shard_count) * SHARD_BYTES + SHARED_BYTES_MIN;
+        let least = Config::memory_bytes_min(shard_count);
         if self.memory_bytes() >= least {
             return Ok(());
         }

@@ -6,6 +6,7 @@
 //!   cqlsh      the shell
 //!   nodetool   looking after a node
 //!   sstable    table files, offline
+//!   cluster    a ring of nodes on this machine, to try it out
 //! ```
 //!
 //! Nothing is decided here: arguments go in, exit codes come out.
@@ -13,6 +14,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 #![allow(clippy::disallowed_methods, reason = "tools outside of the simulated world")]
 
+mod cluster;
 mod cqlsh;
 mod csv;
 mod demo;
@@ -50,6 +52,8 @@ enum Command {
     Nodetool(nodetool::NodetoolArguments),
     /// Look at table files and mend them, offline
     Sstable(sstable::SstableArguments),
+    /// Run several nodes on this machine, to try out a ring and what it bears
+    Cluster(cluster::ClusterArguments),
 }
 
 fn main() -> ExitCode {
@@ -66,5 +70,6 @@ fn main() -> ExitCode {
         Command::Cqlsh(arguments) => cqlsh::run(&arguments),
         Command::Nodetool(arguments) => nodetool::run(&arguments),
         Command::Sstable(arguments) => sstable::run(&arguments),
+        Command::Cluster(arguments) => cluster::run(&arguments),
     }
 }

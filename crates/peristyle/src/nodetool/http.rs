@@ -23,7 +23,7 @@ const QUICK_ACTS: [&str; 5] = [
 ];
 
 /// A node's management port.
-pub(super) struct Management {
+pub(crate) struct Management {
     address: String,
     agent: ureq::Agent,
     answer_max: Duration,
@@ -33,7 +33,7 @@ pub(super) struct Management {
 
 impl Management {
     /// Connects with the first request.
-    pub(super) fn new(address: String, token: Option<&ManagementToken>) -> Management {
+    pub(crate) fn new(address: String, token: Option<&ManagementToken>) -> Management {
         let config = ureq::Agent::config_builder()
             // Errors come with a body that says why.
             .http_status_as_error(false)
@@ -46,7 +46,7 @@ impl Management {
     }
 
     /// `GET`, with the answer as one of the types of `management`.
-    pub(super) fn get<T: DeserializeOwned>(
+    pub(crate) fn get<T: DeserializeOwned>(
         &self,
         path: &str,
         query: &[(&str, &str)],
@@ -59,6 +59,16 @@ impl Management {
         let value = self.answer(self.with_token(request).call())?;
         serde_json::from_value(value)
             .map_err(|source| NodetoolError::Answer { path: path.to_owned(), source })
+    }
+
+    /// `POST` of something that is done at once and is said by parameters.
+    pub(crate) fn order(&self, path: &str, query: &[(&str, &str)]) -> Result<(), NodetoolError> {
+        let mut request = self.agent.post(self.address_of(path));
+        for (name, value) in query {
+            request = request.query(*name, *value);
+        }
+        let request = request.config().timeout_global(Some(self.answer_max)).build();
+        self.answer(self.with_token(request).send_empty()).map(|_| ())
     }
 
     /// `POST`; what it answers besides success does not matter to us.
@@ -106,7 +116,8 @@ impl Management {
         };
         match response.status().as_u16() {
             200..=299 => value.map_err(|source| NodetoolError::Answer { path: self.address.clone(), source }),
-            400 | 404 => Err(NodetoolError::BadUse(reason())),
+            400 => Err(NodetoolError::BadUse(reason())),
+            404 => Err(NodetoolError::Absent(reason())),
             401 | 403 => Err(self.unreached(reason())),
             _ => Err(NodetoolError::Failed(reason())),
         }

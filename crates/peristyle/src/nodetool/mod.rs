@@ -29,7 +29,7 @@ use serde_json::json;
 use server::ManagementToken;
 
 use crate::cqlsh::with_causes;
-use http::Management;
+pub(crate) use http::Management;
 
 /// Where the node is.
 #[derive(Args, Debug)]
@@ -279,9 +279,12 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
 /// Why a command did not work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NodetoolError {
-    /// The user asked for something that is not there, or in a wrong way.
+    /// The user asked in a wrong way.
     #[error("{0}")]
     BadUse(String),
+    /// The user asked for something that is not there.
+    #[error("{0}")]
+    Absent(String),
     /// Nobody answers.
     #[error("Failed to connect to '{address}' - {reason}.")]
     Connect { address: String, reason: String },
@@ -306,7 +309,9 @@ pub(crate) fn run(arguments: &NodetoolArguments) -> ExitCode {
         Err(NodetoolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(error @ (NodetoolError::BadUse(_) | NodetoolError::Connect { .. })) => {
+        Err(
+            error @ (NodetoolError::BadUse(_) | NodetoolError::Absent(_) | NodetoolError::Connect { .. }),
+        ) => {
             eprintln!("nodetool: {error}\nSee 'nodetool help' or 'nodetool help <command>'.");
             ExitCode::from(1)
         }
