@@ -113,6 +113,26 @@ impl Placement {
         self.sets.groups.len()
     }
 
+    /// The last token up to `last` that has the same nodes, in whatever order, as all tokens before it from `first`
+    /// on.
+    pub fn end_of_group(&self, first: Token, last: Token) -> Token {
+        let group = self.group_of(self.set_of(first));
+        let ends = self.topology.tokens();
+        let later = ends.iter().skip(ends.partition_point(|end| *end < first));
+        let mut end = first;
+        // Each vnode ends with its token; behind the last one comes the first one's, to the end of the ring.
+        for vnode_end in later.copied().chain([Token::MAX]) {
+            if self.group_of(self.set_of(vnode_end)) != group {
+                return end.min(last);
+            }
+            end = vnode_end;
+            if end >= last {
+                return last;
+            }
+        }
+        end.min(last)
+    }
+
     /// All vnodes' ranges with their sets, in the order of the ring: one for each token, as Cassandra
     /// describes its ring, also where neighbours have the same set. The first goes around the end.
     pub fn ranges(&self) -> impl Iterator<Item = (TokenRange, SetIndex)> {

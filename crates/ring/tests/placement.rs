@@ -287,3 +287,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_group_ends_before_the_first_vnode_that_has_other_nodes() {
+    for replication in [Replication::Simple { factor: 2 }, factors(&[("dc1", 3), ("dc2", 3)])] {
+        let placement = placed(&mixed(), &replication);
+        let group = |slot: usize| placement.group_of(placement.set_of(Grid::COARSEST.last_token(slot)));
+        let slot_count = Grid::COARSEST.slot_count();
+        for first in (0..slot_count).step_by(50) {
+            let other = (first..slot_count).find(|slot| group(*slot) != group(first));
+            let end = Grid::COARSEST.last_token(other.unwrap_or(slot_count) - 1);
+            let first = Grid::COARSEST.last_token(first);
+            assert_eq!(placement.end_of_group(first, Token::MAX), end, "{replication:?} from {first:?}");
+            let near = Token(first.0.saturating_add(3)).min(end);
+            assert_eq!(placement.end_of_group(first, near), near);
+        }
+    }
+}
