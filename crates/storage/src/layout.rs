@@ -69,6 +69,11 @@ impl Layout {
         &self.root
     }
 
+    /// The log of agreement of a ring.
+    pub fn agreement(&self) -> PathBuf {
+        self.root.join("ring")
+    }
+
     /// The metadata log.
     pub fn schema_log(&self) -> PathBuf {
         self.root.join("schema.log")

@@ -260,9 +260,9 @@ impl Shard {
         look(&self.schema.borrow())
     }
 
-    /// A timestamp for a write, in µs: unique on the node, later than all before.
-    pub fn next_timestamp(&self) -> i64 {
-        self.shared.timestamps.next()
+    /// Gives timestamps for writes.
+    pub fn timestamps(&self) -> &Timestamps {
+        &self.shared.timestamps
     }
 
     /// Seconds since 1970.

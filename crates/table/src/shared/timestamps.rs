@@ -17,6 +17,8 @@ const LEAD_MAX: i64 = 1_000;
 /// A floor that is so far ahead of the clock, in µs, was not raised at this time: the clock has jumped
 /// back, or some shard gives more than one timestamp a microsecond.
 const AHEAD: i64 = 2 * LEAD_MAX;
+/// How far ahead of the clock a timestamp of another node is believed, in µs.
+const SKEW_MAX: i64 = 10_000_000;
 const _: () = assert!(AHEAD > LEAD_MAX, "a floor that was raised just now is not far ahead");
 
 /// Timestamps that a shard gives.
@@ -76,6 +78,22 @@ impl Timestamps {
         next
     }
 
+    /// What the next one will be later than, in µs: what other nodes are told.
+    pub fn latest(&self) -> i64 {
+        self.clock.now_micros().max(self.last.get())
+    }
+
+    /// Another node has given this one, in µs, or may have: the next one is later. One that is too far ahead of the
+    /// clock is not believed, or one wrong clock would take all others along; `SKEW_MAX` says how far.
+    pub fn hear(&self, micros: i64) {
+        let now = self.clock.now_micros();
+        if micros <= now || micros > now.saturating_add(SKEW_MAX) {
+            return;
+        }
+        self.last.set(self.last.get().max(micros));
+        self.floor.fetch_max(micros, Ordering::Relaxed);
+    }
+
     /// No timestamp that this node gave so far is above this one, nor will one be soon that the
     /// clock does not reach: what a log record remembers for the next start.
     #[inline]
@@ -114,6 +132,20 @@ mod tests {
     fn a_shard_that_would_give_those_of_another_is_seen() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
         Timestamps::new(clock, 3, 3, 0, Arc::new(AtomicI64::new(i64::MIN)));
+    }
+
+    #[test]
+    fn what_was_heard_of_another_node_is_passed_unless_its_clock_is_wrong() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
+        let timestamps = Timestamps::new(clock, 0, 1, 0, Arc::new(AtomicI64::new(i64::MIN)));
+        timestamps.hear(1_000 + SKEW_MAX + 1);
+        assert_eq!((timestamps.latest(), timestamps.next()), (1_000, 1_000));
+        timestamps.hear(900);
+        assert_eq!(timestamps.next(), 1_001);
+        timestamps.hear(1_500);
+        assert_eq!((timestamps.latest(), timestamps.next()), (1_500, 1_501));
+        timestamps.hear(1_000 + SKEW_MAX);
+        assert_eq!(timestamps.next(), 1_001 + SKEW_MAX);
     }
 
     #[test]
