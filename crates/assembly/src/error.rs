@@ -10,6 +10,15 @@ pub enum AssemblyError {
     Metadata(#[from] cluster::MetadataError),
     #[error("define system tables: {0}")]
     SystemTables(String),
+    /// Where other nodes would come in.
+    #[error("listen for other nodes on {address} (options `listen_address` and `storage_port`): {source}")]
+    Internode { address: std::net::SocketAddr, source: std::io::Error },
+    #[error("this directory is that of a member of a ring: `listen_address` says where others reach it")]
+    NotAlone,
+    #[error("start the thread of the ring: {0}")]
+    RingThread(std::io::Error),
+    #[error("{0}")]
+    Ring(String),
     #[error("finish batches of an earlier run: {0}")]
     Batches(coordinator::CoordinatorError),
 }

@@ -11,6 +11,7 @@
 //! | a reader asks | place |
 //! |---|---|
 //! | how does a node start and stop? | `node.rs` |
+//! | how does it take part in a ring? | `ring.rs` |
 //! | what do drivers and people find in `system`? | `system/` |
 //! | what do all shards together know? | `stats.rs`, `compactions.rs` |
 //! | what has how much of the memory? | `memory.rs` |
@@ -21,6 +22,7 @@ mod error;
 mod memory;
 mod node;
 mod options;
+mod ring;
 mod stats;
 mod system;
 
@@ -30,5 +32,6 @@ pub use error::AssemblyError;
 pub use memory::{ClientMemory, MemoryUse};
 pub use node::{AssembledNode, Seat, start, start_local};
 pub use options::{AnswerOptions, NodeOptions, PreparedOptions};
+pub use ring::RingOptions;
 pub use stats::NodeStats;
 pub use system::{NodeView, RELEASE_VERSION, STORAGE_PORT, base_schema};

@@ -3,14 +3,17 @@
 //! 1. Lock the data directory, read the metadata log, open table files, replay the commit log.
 //! 2. Start the shards; on each, a coordinator, the system tables and a query engine.
 //! 3. Finish logged batches that an earlier run left open. Compactions begin after that.
-//! 4. On stop: memtables flushed, logs closed, threads joined.
+//! 4. In a ring: found it, come in, or go on as a member; nobody is served before.
+//! 5. On stop: memtables flushed, logs closed, threads joined.
 
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cluster::MetadataLog;
-use coordinator::{Coordinator, CoordinatorError, Node};
+use coordinator::replicas::RingSeat;
+use coordinator::{Coordinator, CoordinatorError, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
@@ -18,6 +21,7 @@ use storage::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Sha
 use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::memory::ClientMemory;
+use crate::ring::{RingPart, Seats, Stop, comes_in};
 use crate::system::{NodeView, SystemTables, base_schema};
 use crate::{AssemblyError, Clients, NodeOptions};
 
@@ -37,7 +41,12 @@ pub struct Seat {
 pub struct AssembledNode<Running = RunningShards> {
     shards: Running,
     view: NodeView,
+    /// Its part in a ring ends with it.
+    _ring: Option<Stop>,
 }
+
+/// How long batches of an earlier run rest before they are tried again.
+const BATCHES_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Where it is told how many logged batches of an earlier run were finished.
 type ReplayReport = oneshot::Sender<Result<u64, CoordinatorError>>;
@@ -51,6 +60,8 @@ struct Parts {
     texts: Arc<PreparedTexts>,
     large_answer: Arc<LargeAnswer>,
     timeouts: Arc<Timeouts>,
+    /// `None` when the node is alone.
+    seats: Option<Seats>,
     /// Taken by the first shard.
     batches_replayed: Arc<Mutex<Option<ReplayReport>>>,
 }
@@ -61,6 +72,7 @@ struct Prepared {
     schema: Arc<Schema>,
     parts: Parts,
     replayed: oneshot::Receiver<Result<u64, CoordinatorError>>,
+    ring: Option<RingPart>,
 }
 
 /// Puts a node together and runs `body` on each shard's thread, as a task that ends with the shard.
@@ -78,7 +90,7 @@ where
     Body: Fn(Seat) -> Work + Clone + Send + 'static,
     Work: Future<Output = ()> + 'static,
 {
-    let Prepared { recovered, schema, parts, replayed } = prepare(runtime, options, clients)?;
+    let Prepared { recovered, schema, parts, replayed, ring } = prepare(runtime, options, clients)?;
     let (view, compactions_held) = (parts.view.clone(), recovered.hold_compactions());
     let shards = recovered.start(&schema, move |handle| {
         let (parts, body) = (parts.clone(), body.clone());
@@ -89,7 +101,11 @@ where
     })?;
     told(runtime::block_on(replayed))?;
     drop(compactions_held);
-    Ok(AssembledNode { shards, view })
+    let ring = ring.map(|ring| ring.start(runtime)).transpose().map_err(AssemblyError::RingThread)?;
+    if let Some(known) = view.ring() {
+        runtime::block_on(comes_in(known))?;
+    }
+    Ok(AssembledNode { shards, view, _ring: ring })
 }
 
 /// As [`start`], with all shards as tasks of the surrounding `LocalSet`.
@@ -106,7 +122,7 @@ where
     Body: Fn(Seat) -> Work + Clone + 'static,
     Work: Future<Output = ()> + 'static,
 {
-    let Prepared { recovered, schema, parts, replayed } = prepare(runtime, options, clients)?;
+    let Prepared { recovered, schema, parts, replayed, ring } = prepare(runtime, options, clients)?;
     let (view, compactions_held) = (parts.view.clone(), recovered.hold_compactions());
     let shards = recovered.start_local(&schema)?;
     for handle in shards.handles() {
@@ -120,7 +136,11 @@ where
     drop(parts);
     told(replayed.await)?;
     drop(compactions_held);
-    Ok(AssembledNode { shards, view })
+    let ring = ring.map(|ring| ring.start_local(runtime));
+    if let Some(known) = view.ring() {
+        comes_in(known).await?;
+    }
+    Ok(AssembledNode { shards, view, _ring: ring })
 }
 
 /// What comes before the shards.
@@ -130,13 +150,23 @@ fn prepare(
     clients: Arc<dyn Clients>,
 ) -> Result<Prepared, AssemblyError> {
     let directory = Directory::open(runtime, options.storage.clone())?;
-    let metadata = MetadataLog::open(&runtime.disk, &directory.layout().schema_log(), base_schema()?)?;
+    let base = base_schema()?;
+    let layout = directory.layout().clone();
+    let metadata = MetadataLog::open(&runtime.disk, &layout.schema_log(), base.clone())?;
     let schema: Arc<Schema> = Arc::clone(metadata.schema());
     let recovered = directory.recover(&schema)?;
+    let history = (&metadata, &layout, Arc::new(base));
+    let ring = match &options.ring {
+        Some(ring) => Some(RingPart::prepare(ring, &options, recovered.facts(), history, runtime)?),
+        None if metadata.metadata().members.is_some() => return Err(AssemblyError::NotAlone),
+        None => None,
+    };
+    let seats = ring.as_ref().map(|ring| ring.seats.clone());
     let texts = Arc::new(PreparedTexts::new(options.prepared.limits(options.storage.shard_count)));
     let (largest_bytes, timeouts) = (options.answers.largest_bytes, Arc::clone(&options.timeouts));
     let (node, client_memory) = (Node::new(metadata), ClientMemory::new(Arc::clone(&texts)));
-    let view = NodeView::new(options, client_memory, node.clone(), recovered.facts(), runtime)?;
+    let known = seats.as_ref().map(|seats| seats.known.clone());
+    let view = NodeView::new(options, client_memory, (node.clone(), known), recovered.facts(), runtime)?;
     let (batches_replayed, replayed) = oneshot::channel();
     let parts = Parts {
         node,
@@ -145,9 +175,10 @@ fn prepare(
         texts,
         large_answer: LargeAnswer::new(largest_bytes),
         timeouts,
+        seats,
         batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
     };
-    Ok(Prepared { recovered, schema, parts, replayed })
+    Ok(Prepared { recovered, schema, parts, replayed, ring })
 }
 
 /// What became of the batches of an earlier run.
@@ -205,16 +236,62 @@ impl AssembledNode<LocalShards> {
 
 /// Gives how many batches there were.
 async fn finish_what_was_cut_off(coordinator: &Coordinator) -> Result<u64, CoordinatorError> {
-    let batch_count = coordinator.replay_batches().await?;
+    let mut batch_count = 0;
+    if coordinator.is_in_ring() {
+        // A node starts without the others, and replicas of a batch may be on them.
+        let finishing = finish_batches_in_ring(coordinator.clone());
+        runtime::spawn_local("batches of an earlier run", Box::pin(finishing));
+    } else {
+        batch_count = coordinator.replay_batches().await?;
+    }
     coordinator.finish_truncation().await?;
     Ok(batch_count)
 }
 
+/// Finishes them as soon as there are replicas enough.
+async fn finish_batches_in_ring(coordinator: Coordinator) {
+    loop {
+        match coordinator.replay_batches().await {
+            Ok(0) => return,
+            Ok(batch_count) => {
+                return tracing::info!(batch_count, "finished logged batches of an earlier run");
+            }
+            Err(error) => tracing::debug!(%error, "logged batches of an earlier run are not finished yet"),
+        }
+        tokio::time::sleep(BATCHES_AGAIN_AFTER).await;
+    }
+}
+
+/// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on.
+fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<Timeouts>) -> Coordinator {
+    let Seats { known, proposer, .. } = seats;
+    let index = handle.local().index();
+    let handed = seats.take_handed(index).expect("each shard takes its own, once");
+    let seat = RingSeat::take(known.clone(), proposer.clone(), Arc::clone(timeouts), handle.clone(), handed);
+    let coordinator = Coordinator::in_ring(node, handle, seat);
+    if index == 0
+        && let Some(entries) = seats.take_entries()
+    {
+        let (coordinator, known) = (coordinator.clone(), known.clone());
+        let following = async move {
+            if let Err(error) = follow(&coordinator, known.clone(), entries).await {
+                tracing::error!(%error, "what was agreed on can not be kept");
+                known.end(error.to_string());
+            }
+        };
+        runtime::spawn_local("history", Box::pin(following));
+    }
+    coordinator
+}
+
 /// What a shard has above storage.
 async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
-    let Parts { node, view, clients, texts, large_answer, timeouts, batches_replayed } = parts;
+    let Parts { node, view, clients, texts, large_answer, timeouts, seats, batches_replayed } = parts;
     let (index, shard, shards) = (handle.local().index(), Rc::clone(handle.local()), handle.shards().clone());
-    let coordinator = Coordinator::new(node, handle);
+    let coordinator = match seats {
+        None => Coordinator::new(node, handle),
+        Some(seats) => seat_in_ring(&seats, node, handle, &timeouts),
+    };
     // Taken, so that whoever waits for it hears of it when this task dies.
     let report = batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
     if let Some(report) = report {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use query::{PreparedLimits, Timeouts};
 use storage::StorageOptions;
 
+use crate::RingOptions;
+
 /// Memory for answers while they are put together, and until clients take them.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerOptions {
@@ -79,6 +81,8 @@ pub struct NodeOptions {
     pub data_center: String,
     /// This node's rack.
     pub rack: String,
+    /// How the node takes part in a ring; `None` when it is alone.
+    pub ring: Option<RingOptions>,
     /// What `system_views.settings` tells beside what this floor knows.
     pub settings: Vec<(&'static str, String)>,
 }

@@ -40,13 +40,16 @@ impl Coordinator {
     ///
     /// # Errors
     /// `Unavailable`.
-    pub(crate) fn admit_all(
+    pub(crate) fn admit_all<'m>(
         &self,
-        mutations: &[Mutation],
+        mutations: impl IntoIterator<Item = &'m Mutation>,
         consistency: Consistency,
     ) -> Result<Admitted, CoordinatorError> {
-        for of_table in mutations.chunk_by(|one, other| one.table == other.table) {
-            self.admit(of_table[0].table, consistency)?;
+        let mut last = None;
+        for mutation in mutations {
+            if last.replace(mutation.table) != Some(mutation.table) {
+                self.admit(mutation.table, consistency)?;
+            }
         }
         Ok(Admitted(()))
     }

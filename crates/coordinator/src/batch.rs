@@ -8,7 +8,10 @@
 //!    here is read from the row and tried again until it is done: a batch that got so far does not
 //!    stay half written. When many are so unfinished (`under_way.rs`), no other comes to step 2.
 //! 4. A node that starts and finds rows in `system.batches` writes their mutations again, before it
-//!    takes requests. They carry their timestamps, so those that were there already change nothing.
+//!    takes requests; in a ring beside them, since other nodes may not be there. They carry their timestamps, so those
+//!    that were there already change nothing.
+//!
+//! In a ring the parts go to their replicas; the row stands on the node that was asked, and nowhere else yet.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -28,7 +31,8 @@ use uuid::Uuid;
 
 use crate::admission::Admitted;
 use crate::under_way::BatchUnderWay;
-use crate::{Consistency, Coordinator, CoordinatorError};
+use crate::write::OfRing;
+use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 /// Largest batch that is kept whole: half of what one record may be in a log segment of the usual 32 MiB. Where
 /// segments are smaller, the log refuses what is too large for a record.
@@ -56,14 +60,24 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        let admitted = self.admit_all(&mutations, consistency)?;
-        let tokens = mutations.iter().map(|mutation| mutation.key.token);
-        let is_one_shard = mutations.is_empty() || self.owners().of_all(tokens).is_some();
+        let (admitted, is_one_shard) = match self.seat().and_then(|seat| seat.replicas()) {
+            Some(replicas) => {
+                let (replicated, local): (Vec<_>, Vec<_>) =
+                    mutations.iter().partition(|mutation| replicas.has(mutation.table));
+                replicas.check(replicated, consistency)?;
+                (self.admit_all(local, consistency)?, false)
+            }
+            None => {
+                let tokens = mutations.iter().map(|mutation| mutation.key.token);
+                let is_one_shard = mutations.is_empty() || self.owners().of_all(tokens).is_some();
+                (self.admit_all(&mutations, consistency)?, is_one_shard)
+            }
+        };
         if is_one_shard || self.has_planted(Plant::BatchUnrecorded) {
             return self.write_to_owners(admitted, mutations).await;
         }
         let under_way = self.node.batches.begin(&mutations)?;
-        let batch = LoggedBatch::new(self.clone(), admitted)?;
+        let batch = LoggedBatch::new(self.clone(), admitted, consistency)?;
         let work = trace::carry(trace::current(), batch.write(mutations, under_way));
         runtime::spawn_local("logged batch", work).await?
     }
@@ -89,7 +103,10 @@ impl Coordinator {
                 match Uuid::from_slice(&batch.key.bytes) {
                     Ok(id) => {
                         let (coordinator, log) = (self.clone(), log.clone());
-                        LoggedBatch { coordinator, admitted, log, id }.finish(mutations).await?;
+                        // At which level it was asked for nobody knows any more.
+                        let consistency = Consistency::Quorum;
+                        let batch = LoggedBatch { coordinator, admitted, consistency, log, id };
+                        batch.finish(mutations).await?;
                     }
                     Err(_) => self.write_to_owners(admitted, mutations).await?,
                 }
@@ -107,14 +124,20 @@ impl Coordinator {
 struct LoggedBatch {
     coordinator: Coordinator,
     admitted: Admitted,
+    /// Of how many replicas it waits for, where other nodes have them.
+    consistency: Consistency,
     log: BatchLog,
     id: Uuid,
 }
 
 impl LoggedBatch {
-    fn new(coordinator: Coordinator, admitted: Admitted) -> Result<Self, CoordinatorError> {
+    fn new(
+        coordinator: Coordinator,
+        admitted: Admitted,
+        consistency: Consistency,
+    ) -> Result<Self, CoordinatorError> {
         let (log, id) = (BatchLog::of(&coordinator)?, coordinator.time_uuid());
-        Ok(LoggedBatch { coordinator, admitted, log, id })
+        Ok(LoggedBatch { coordinator, admitted, consistency, log, id })
     }
 
     /// Steps 2 and 3. What could not be finished goes on behind the answer.
@@ -160,9 +183,13 @@ impl LoggedBatch {
     /// Step 3.
     async fn finish(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
         let coordinator = &self.coordinator;
+        let OfRing { replicas, local, replicated } = coordinator.of_ring(mutations);
         let owners: BTreeSet<usize> =
-            mutations.iter().map(|mutation| coordinator.owners().of(mutation.key.token)).collect();
-        coordinator.write_to_owners(self.admitted, mutations).await?;
+            local.iter().map(|mutation| coordinator.owners().of(mutation.key.token)).collect();
+        if let Some(replicas) = replicas {
+            replicas.write(replicated, self.consistency, coordinator.patience(TimeoutKind::Write)).await?;
+        }
+        coordinator.write_to_owners(self.admitted, local).await?;
         for owner in owners {
             coordinator.shard().on_when_free(owner, |shard| async move { shard.settle().await }).await??;
         }

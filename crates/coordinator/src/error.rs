@@ -4,6 +4,8 @@ use runtime::Panicked;
 use storage::{StorageError, TableError};
 use tokio::task::JoinError;
 
+use crate::replicas::TooFew;
+
 /// What went wrong, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -18,10 +20,19 @@ pub enum CoordinatorError {
     SchemaMoved { based_on: u64, current: u64 },
     #[error("change schema: {0}")]
     Schema(#[from] schema::SchemaError),
+    /// Nothing was done: what was proposed to the ring can not be.
+    #[error("{what}")]
+    RingRefuses { what: String },
+    /// It may be done all the same: the ring did not agree in time.
+    #[error("the nodes of the ring have not agreed on it: {what}")]
+    NotAgreed { what: String },
     #[error("keep the schema: {0}")]
     Metadata(cluster::MetadataError),
     #[error("cannot achieve consistency level {consistency}: {required} required, {alive} alive")]
     Unavailable { consistency: &'static str, required: u32, alive: u32 },
+    /// Something was sent, and too few replicas did it.
+    #[error("{0}")]
+    TooFew(TooFew),
     #[error("table {table} does not exist")]
     NoTable { table: String },
     #[error("the batch of {batch_bytes} bytes is larger than the {batch_bytes_max} allowed")]

@@ -1,16 +1,20 @@
 //! The handle a shard's sessions hold.
 
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::MetadataLog;
+use messaging::PATIENCE_MAX;
 use read::TombstoneThresholds;
 use runtime::{Io, Plant, Runtime};
-use schema::{Schema, Table};
+use schema::{Schema, Table, TableId};
 use storage::{Health, Layout, ShardHandle};
 use uuid::Uuid;
 
-use crate::Owners;
+use crate::replicas::{Replicas, RingSeat};
 use crate::under_way::BatchesUnderWay;
+use crate::{Owners, TimeoutKind};
 
 /// What the coordinators of all shards of a node share; asked for schema changes, truncations and logged batches only.
 #[derive(Clone, Debug)]
@@ -43,12 +47,36 @@ impl Node {
 pub struct Coordinator {
     pub(crate) node: Node,
     shard: ShardHandle,
+    /// `None` on a node that takes no part in a ring.
+    ring: Option<Rc<RingSeat>>,
 }
 
 impl Coordinator {
-    /// The coordinator of that shard.
+    /// The coordinator of that shard, on a node that is alone.
     pub fn new(node: Node, shard: ShardHandle) -> Self {
-        Coordinator { node, shard }
+        Coordinator { node, shard, ring: None }
+    }
+
+    /// The coordinator of a shard with a seat in a ring.
+    pub fn in_ring(node: Node, shard: ShardHandle, seat: Rc<RingSeat>) -> Self {
+        Coordinator { node, shard, ring: Some(seat) }
+    }
+
+    /// Does the node take part in a ring?
+    pub fn is_in_ring(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// The shard's seat in the ring, if the node is in one.
+    #[inline]
+    pub(crate) fn seat(&self) -> Option<&Rc<RingSeat>> {
+        self.ring.as_ref()
+    }
+
+    /// The way to the replicas of a table, when it is on the ring and the ring has other nodes.
+    pub(crate) fn replicas_of(&self, table: TableId) -> Option<Rc<Replicas>> {
+        let replicas = self.ring.as_ref()?.replicas()?;
+        replicas.has(table).then_some(replicas)
     }
 
     /// The way to all shards, for work that is not a read or a write. It is for this crate alone: nobody above comes to
@@ -56,6 +84,12 @@ impl Coordinator {
     #[inline]
     pub(crate) fn shard(&self) -> &ShardHandle {
         &self.shard
+    }
+
+    /// How long other nodes are waited for.
+    pub(crate) fn patience(&self, kind: TimeoutKind) -> Duration {
+        // A limit beyond what can be counted is none; no message waits for longer than that.
+        self.ring.as_ref().map_or(PATIENCE_MAX, |seat| seat.timeouts().get(kind)).min(PATIENCE_MAX)
     }
 
     /// How the node's disks are, and what that asks of it.
@@ -95,7 +129,7 @@ impl Coordinator {
 
     /// A timestamp in µs that no other write of this node has or had, later than all before.
     pub fn next_timestamp(&self) -> i64 {
-        self.shard.local().next_timestamp()
+        self.shard.local().timestamps().next()
     }
 
     /// Seconds since 1970.

@@ -15,6 +15,7 @@
 //! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
 //! | how do reads and writes go over the nodes of a ring? | `replicas/` |
+//! | how long may a request take? | `timeouts.rs` |
 //! | how does a schema change come into force? | `schema_change.rs` |
 //! | how is a table emptied on all shards or none? | `truncate.rs` |
 
@@ -30,6 +31,7 @@ mod range;
 mod read;
 pub mod replicas;
 mod schema_change;
+mod timeouts;
 mod truncate;
 mod under_way;
 mod write;
@@ -39,3 +41,5 @@ pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};
 pub use owners::{Batches, Owners};
 pub use plain::{PlainRead, PlainWrite, RowQuery, ShownRow};
+pub use schema_change::follow;
+pub use timeouts::{TimeoutKind, Timeouts};

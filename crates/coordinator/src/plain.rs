@@ -93,7 +93,7 @@ impl PlainWrite {
 }
 
 impl Coordinator {
-    /// A read of the row of that key; `None` when the level is not admitted.
+    /// A read of the row of that key; `None` when the level is not admitted, or other nodes may have a say.
     #[inline]
     pub fn plain_read<Q: RowQuery>(
         &self,
@@ -101,14 +101,20 @@ impl Coordinator {
         key: PartitionKey,
         consistency: Consistency,
     ) -> Option<PlainRead<Q>> {
+        if self.seat().is_some() {
+            return None;
+        }
         let admitted = self.admit(query.table().id(), consistency).ok()?;
         let owner = self.owners().of(key.token);
         Some(PlainRead { query, key, owner, consistency, admitted })
     }
 
-    /// A write of one row; `None` when the level is not admitted.
+    /// A write of one row; `None` when the level is not admitted, or other nodes may have a say.
     #[inline]
     pub fn plain_write(&self, mutation: Mutation, consistency: Consistency) -> Option<PlainWrite> {
+        if self.seat().is_some() {
+            return None;
+        }
         let admitted = self.admit(mutation.table, consistency).ok()?;
         let owner = self.owners().of(mutation.key.token);
         Some(PlainWrite { mutation, owner, consistency, admitted })

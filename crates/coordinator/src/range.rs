@@ -12,6 +12,8 @@
 //! a stretch has to be is estimated from the partitions on this shard; when it gave too little, a
 //! longer one follows. The answer never depends on the estimate.
 
+use std::ops::ControlFlow;
+
 use read::{Given, ReadCommand, ReadLimits, ReadPage, ReadPosition, ReadTarget};
 use rows::RingRange;
 use storage::StorageError;
@@ -28,7 +30,75 @@ const WIDENING: u128 = 8;
 const EVEN_PIECES: u64 = 8;
 const _: () = assert!(WIDENING > 1, "stretches come to the range's end");
 
-/// A page of a range of the ring, read stretch by stretch.
+/// A page of a range of the ring, while it is put together from stretches.
+pub(crate) struct Stretches<'c> {
+    command: &'c ReadCommand,
+    range: &'c RingRange,
+    page: ReadPage,
+    given: Given,
+    /// Where the next one begins.
+    first: Token,
+}
+
+impl<'c> Stretches<'c> {
+    /// From where the last page ended.
+    pub(crate) fn new(command: &'c ReadCommand, range: &'c RingRange) -> Self {
+        let resumed = command.resume.as_ref().map(|position| position.key.token);
+        let first = resumed.map_or(range.first_token(), |token| token.max(range.first_token()));
+        Stretches { command, range, page: ReadPage::default(), given: Given::default(), first }
+    }
+
+    /// Where the next one begins.
+    pub(crate) fn first(&self) -> Token {
+        self.first
+    }
+
+    /// How many rows are missing: one at least, as long as the page is not full.
+    pub(crate) fn missing(&self) -> u32 {
+        self.command.limits.after(self.given).row_count.max(1)
+    }
+
+    /// What is asked of the next one, which ends there.
+    pub(crate) fn next_until(&self, last: Token) -> ReadCommand {
+        let limits = ReadLimits { row_count: self.missing(), ..self.command.limits.after(self.given) };
+        let target = ReadTarget::Range(self.range.cut(self.first, last));
+        ReadCommand { target, limits, ..self.command.clone() }
+    }
+
+    /// Has it any row, so that it can end before one that has no room?
+    pub(crate) fn can_end(&self) -> bool {
+        self.given.bytes > 0
+    }
+
+    /// Ends it where it stands: what comes next has no room.
+    pub(crate) fn end(mut self) -> ReadPage {
+        self.page.next = end_after(&self.page);
+        self.page
+    }
+
+    /// Takes what was read of the one that ends there; the page, when it is over.
+    pub(crate) fn take(mut self, read: ReadPage, last: Token) -> ControlFlow<ReadPage, Self> {
+        self.given += read.given();
+        self.page.add_tombstones_of_range(read.tombstones);
+        self.page.partitions.extend(read.partitions);
+        self.page.next = read.next;
+        let range_last = self.range.last_token();
+        if self.page.next.is_some() || last >= range_last || self.first > range_last {
+            return ControlFlow::Break(self.page);
+        }
+        if self.given.bytes >= self.command.limits.bytes {
+            return ControlFlow::Break(self.end());
+        }
+        assert!(
+            self.first <= last && last < range_last,
+            "the next stretch is behind this one, and in the range"
+        );
+        self.first = Token(last.0 + 1);
+        ControlFlow::Continue(self)
+    }
+}
+
+/// A page of a range of the ring, read from this node's shards.
 pub(crate) struct RangeRead<'c> {
     coordinator: &'c Coordinator,
     command: &'c ReadCommand,
@@ -46,46 +116,25 @@ impl<'c> RangeRead<'c> {
         let local = coordinator.shard().local();
         let here = local.table(command.table.id()).map_or(0, |table| table.partition_count_estimate());
         let partition_count = u128::from(here) * sharding.shard_count() as u128;
-        let resumed = command.resume.as_ref().map(|position| position.key.token);
-        let (range_first, range_last) = (range.first_token(), range.last_token());
-        let mut first = resumed.map_or(range_first, |token| token.max(range_first));
-        let mut page = ReadPage::default();
-        let (mut given, mut widening) = (Given::default(), 1);
+        let (mut stretches, mut widening) = (Stretches::new(command, range), 1);
         loop {
-            let limits = command.limits.after(given);
-            // A row at least, as long as the page is not full.
-            let missing = limits.row_count.max(1);
+            let (first, missing) = (stretches.first(), stretches.missing());
             let length = stretch_tokens(missing, partition_count).saturating_mul(widening);
-            let last = end_of(first, length).min(range_last);
+            let last = end_of(first, length).min(range.last_token());
             let owners = sharding.shards_within(first, last).count();
             let is_even = sharding.piece_count(first, last) >= EVEN_PIECES * owners as u64;
             let share = if is_even { share_of(missing, owners) } else { missing };
-            let limits = ReadLimits { row_count: missing, ..limits };
-            let target = ReadTarget::Range(range.cut(first, last));
-            let whole = ReadCommand { target, limits, ..command.clone() };
+            let whole = stretches.next_until(last);
             let read = match read_stretch(coordinator, admitted, whole, (first, last), share).await {
-                Err(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) if given.bytes > 0 => {
-                    page.next = end_after(&page);
-                    return Ok(page);
+                Err(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) if stretches.can_end() => {
+                    return Ok(stretches.end());
                 }
                 read => read?,
             };
-            given += read.given();
-            page.add_tombstones_of_range(read.tombstones);
-            page.partitions.extend(read.partitions);
-            page.next = read.next;
-            if page.next.is_some() || last == range_last || first > range_last {
-                return Ok(page);
-            }
-            if given.bytes >= command.limits.bytes {
-                page.next = end_after(&page);
-                return Ok(page);
-            }
-            assert!(
-                first <= last && last < range_last,
-                "the next stretch is behind this one, and in the range"
-            );
-            first = Token(last.0 + 1);
+            stretches = match stretches.take(read, last) {
+                ControlFlow::Break(page) => return Ok(page),
+                ControlFlow::Continue(more) => more,
+            };
             widening *= WIDENING;
         }
     }

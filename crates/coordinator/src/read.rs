@@ -9,7 +9,7 @@ use storage::StorageError;
 use crate::admission::Admitted;
 use crate::assemble::{Order, assemble};
 use crate::range::RangeRead;
-use crate::{Consistency, Coordinator, CoordinatorError, Owners};
+use crate::{Consistency, Coordinator, CoordinatorError, Owners, TimeoutKind};
 
 impl Coordinator {
     /// Reads one page.
@@ -21,6 +21,14 @@ impl Coordinator {
         command: &ReadCommand,
         consistency: Consistency,
     ) -> Result<ReadPage, CoordinatorError> {
+        if let Some(replicas) = self.replicas_of(command.table.id()) {
+            let kind = match command.target {
+                ReadTarget::Keys(_) => TimeoutKind::Read,
+                ReadTarget::Range(_) => TimeoutKind::Range,
+            };
+            // Boxed, as below.
+            return Ok(Box::pin(replicas.read(command, consistency, self.patience(kind))).await?);
+        }
         let admitted = self.admit(command.table.id(), consistency)?;
         match &command.target {
             ReadTarget::Keys(keys) if keys.len() == 1 => {
@@ -120,7 +128,7 @@ fn of_all(error: CoordinatorError, part_count: usize) -> CoordinatorError {
 }
 
 /// The keys from the position on.
-fn rest(keys: &[PartitionKey], command: &ReadCommand) -> Vec<PartitionKey> {
+pub(crate) fn rest(keys: &[PartitionKey], command: &ReadCommand) -> Vec<PartitionKey> {
     let place = command.resume.as_ref().and_then(|position| keys.iter().position(|key| *key == position.key));
     keys[place.unwrap_or(0)..].to_vec()
 }

@@ -2,11 +2,17 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::MetadataError;
+use cluster::membership::{Known, ProposeError};
+use cluster::metadata::{Command, Entry, Refusal};
 use schema::{Schema, Transformation};
 use storage::{Shard, StorageError};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout;
 
+use crate::replicas::RingSeat;
 use crate::{Coordinator, CoordinatorError};
 
 impl Coordinator {
@@ -23,6 +29,9 @@ impl Coordinator {
         change: Transformation,
         based_on: u64,
     ) -> Result<Arc<Schema>, CoordinatorError> {
+        if let Some(seat) = self.seat() {
+            return Box::pin(Rc::clone(seat).change_schema(change, based_on)).await;
+        }
         let change = SchemaChange { coordinator: self.clone(), change, based_on };
         let failsafe = self.runtime().failsafe.clone();
         let work = runtime::spawn_local("schema change", async move {
@@ -39,6 +48,76 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let take = move |shard: Rc<Shard>| async move { shard.take_schema(schema).await };
         Ok(self.shard().on_when_free(owner, take).await??)
+    }
+}
+
+impl RingSeat {
+    /// Proposes it to the ring, and returns when it is in force on this node, and on all others that live or after a
+    /// while.
+    async fn change_schema(
+        &self,
+        change: Transformation,
+        based_on: u64,
+    ) -> Result<Arc<Schema>, CoordinatorError> {
+        let agreed = self.proposer().propose(Command::ChangeSchema { based_on, change }).await;
+        let epoch = agreed.map_err(of_proposal)?.schema_epoch;
+        self.known().schema_is_here(epoch).await;
+        // One that lives and does not come so far must not hold up everybody: drivers see that it is behind.
+        _ = timeout(OTHERS_PATIENCE, self.known().schema_is_everywhere(epoch)).await;
+        Ok(self.shard().local().schema())
+    }
+}
+
+/// Writes down entries that were agreed on, brings them into force, and tells so. Returns when no more come.
+///
+/// # Errors
+/// An entry can not be kept: the node knows less than was agreed on, and must end.
+pub async fn follow(
+    coordinator: &Coordinator,
+    known: Known,
+    mut entries: UnboundedReceiver<Entry>,
+) -> Result<(), CoordinatorError> {
+    while let Some(entry) = entries.recv().await {
+        let metadata = Arc::clone(&coordinator.node.metadata).lock_owned().await;
+        if metadata.metadata().has(&entry) {
+            continue;
+        }
+        let entry = Arc::new(entry);
+        let (metadata, appended) = {
+            let (mut metadata, entry) = (metadata, Arc::clone(&entry));
+            let append = move || {
+                let appended = metadata.append(&entry);
+                (metadata, appended)
+            };
+            coordinator.io().run(append).await
+        };
+        appended?;
+        if let Entry::Schema { .. } = *entry {
+            for shard in 0..coordinator.shard().shards().count() {
+                coordinator.give_schema(shard, Arc::clone(metadata.schema())).await?;
+            }
+        }
+        drop(metadata);
+        known.take(&entry);
+    }
+    Ok(())
+}
+
+/// How long a change of the schema waits for other nodes than this one to have it.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why a change that was proposed to the ring is not in force.
+fn of_proposal(error: ProposeError) -> CoordinatorError {
+    match error {
+        ProposeError::Refused(Refusal::Moved { based_on, current }) => {
+            CoordinatorError::SchemaMoved { based_on, current }
+        }
+        // It is planned anew against the schema in force, and told in the words of the language.
+        ProposeError::Refused(Refusal::Schema { .. }) => {
+            CoordinatorError::SchemaMoved { based_on: 0, current: 0 }
+        }
+        ProposeError::Refused(refusal) => CoordinatorError::RingRefuses { what: refusal.to_string() },
+        ProposeError::Agreement(error) => CoordinatorError::NotAgreed { what: error.to_string() },
     }
 }
 

@@ -50,6 +50,10 @@ impl Coordinator {
     /// Dropped while it waits for logged batches ([`Coordinator::is_in_batches`]), nothing is emptied. Dropped later,
     /// the truncation goes on.
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
+        if self.replicas_of(table).is_some() {
+            let what = "TRUNCATE of a table that other nodes hold, too, is not built yet".to_owned();
+            return Err(CoordinatorError::RingRefuses { what });
+        }
         self.node.batches.ended(table).await;
         let (asker, reported) = oneshot::channel();
         let truncation = Truncation { coordinator: self.clone(), table };

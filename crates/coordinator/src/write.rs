@@ -8,7 +8,8 @@ use storage::{Shard, StorageError};
 use tokio::task::JoinSet;
 
 use crate::admission::Admitted;
-use crate::{Consistency, Coordinator, CoordinatorError};
+use crate::replicas::Replicas;
+use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 impl Coordinator {
     /// Writes independent mutations: one statement, or an unlogged batch. Those of one shard, and so
@@ -22,8 +23,33 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        let admitted = self.admit_all(&mutations, consistency)?;
-        self.write_to_owners(admitted, mutations).await
+        match self.of_ring(mutations) {
+            OfRing { replicas: None, local, .. } => {
+                let admitted = self.admit_all(&local, consistency)?;
+                self.write_to_owners(admitted, local).await
+            }
+            split => Box::pin(self.write_in_ring(split, consistency)).await,
+        }
+    }
+
+    /// Mutations of this node's own tables, and those of the ring.
+    pub(crate) fn of_ring(&self, mutations: Vec<Mutation>) -> OfRing {
+        let replicas = self.seat().and_then(|seat| seat.replicas());
+        let Some(replicas) = replicas else {
+            return OfRing { replicas, local: mutations, replicated: Vec::new() };
+        };
+        let (replicated, local): (Vec<_>, Vec<_>) =
+            mutations.into_iter().partition(|mutation| replicas.has(mutation.table));
+        let replicas = (!replicated.is_empty()).then_some(replicas);
+        OfRing { replicas, local, replicated }
+    }
+
+    async fn write_in_ring(&self, split: OfRing, consistency: Consistency) -> Result<(), CoordinatorError> {
+        let OfRing { replicas, local, replicated } = split;
+        let replicas = replicas.expect("there are mutations of the ring");
+        let admitted = self.admit_all(&local, consistency)?;
+        replicas.write(replicated, consistency, self.patience(TimeoutKind::Write)).await?;
+        self.write_to_owners(admitted, local).await
     }
 
     /// Returns when no write that is under way on the node now has anything in memory any more, also none whose asker
@@ -85,6 +111,14 @@ impl Coordinator {
         let missing = outcome.as_ref().err().and_then(StorageError::missing_table);
         missing.is_some_and(|table| self.schema().table_by_id(table).is_some())
     }
+}
+
+/// Mutations, by where they go.
+pub(crate) struct OfRing {
+    /// The way to the replicas; `None` when all are of this node's own tables.
+    pub(crate) replicas: Option<Rc<Replicas>>,
+    pub(crate) local: Vec<Mutation>,
+    pub(crate) replicated: Vec<Mutation>,
 }
 
 /// How the parts of a write have come out.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cluster::membership::Other;
 use coordinator::Consistency;
-use coordinator::replicas::{ReplicaError, ReplicaService, Replicas, RingView};
+use coordinator::replicas::{Remote, ReplicaError, ReplicaService, Replicas, RingView, Way};
 use messaging::{Context, Established, Identity, Node, Peer, PeerOptions, Purpose, answer, keep_gate};
 use read::{ReadCommand, ReadTarget};
 use ring::allocation::{Newcomer, found};
@@ -112,10 +113,17 @@ impl Ring {
             let shards = start_storage(lacking != Some(node), node, sync);
             let me: Rc<dyn Node> = Rc::new(Me(node));
             keep_open(&network, node, me.clone(), &shards);
-            let peer = |other: usize| (other != node).then(|| connect(&network, node, other, me.clone()));
-            let peers = (0..node_count).map(peer).collect();
+            let remote = |other: usize| {
+                let peer = connect(&network, node, other, me.clone());
+                Remote { peer, other: Other::unwatched() }
+            };
+            let way = |other: usize| Way {
+                address: address(other).ip(),
+                remote: (other != node).then(|| remote(other)),
+            };
+            let ways = (0..node_count).map(way).collect();
             let here = topology.index_of(host_id(node)).expect("it is in the ring");
-            let view = RingView::new(&topology, here, peers, [("ks".to_owned(), strategy.clone())]);
+            let view = RingView::new(&topology, here, ways, [("ks".to_owned(), strategy.clone())]);
             let view = Rc::new(view);
             let replicas = Replicas::new(view, shards.handles()[0].clone());
             nodes.push((shards, replicas));
@@ -294,12 +302,10 @@ fn a_replica_that_can_not_says_why() {
     run(async {
         let ring = Ring::start(3, &["dc1"], Some(2)).await;
         let failed = ring.write(0, 1, "all", Consistency::All).await;
-        let Err(ReplicaError::WriteFailure { received: 0..=2, required: 3, failure_count: 1, first }) =
-            failed
-        else {
+        let Err(ReplicaError::WriteFailure { received: 0..=2, required: 3, failures }) = failed else {
             panic!("{failed:?}");
         };
-        assert_eq!(first, replica::Failure::NoTable { table: table().id() });
+        assert_eq!(failures, [(address(2).ip(), replica::Failure::NoTable { table: table().id() })]);
         ring.write(0, 1, "quorum", Consistency::Quorum).await.expect("the two others");
         // Another one is asked in its place.
         assert!(ring.read(0, 1, Consistency::Two).await.expect("the two others").is_some());

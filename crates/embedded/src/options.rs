@@ -256,6 +256,7 @@ impl Options {
             cluster_name: self.cluster_name,
             data_center: self.data_center,
             rack: "rack1".into(),
+            ring: None,
             settings: Vec::new(),
         })
     }

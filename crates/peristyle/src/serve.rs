@@ -17,8 +17,8 @@ use tracing_subscriber::EnvFilter;
 use crate::cqlsh::with_causes;
 use crate::memory_watch::MemoryWatch;
 
-/// Everything is logged from here on, unless `PERISTYLE_LOG` says otherwise.
-const LOG_LEVEL: &str = "info";
+/// Everything is logged from here on, unless `PERISTYLE_LOG` says otherwise. Of agreement the log tells itself.
+const LOG_LEVEL: &str = "info,openraft=warn";
 /// What a process ends with whose disk failed, where the policy is `die`; Cassandra's code.
 const DISK_FAILED_CODE: i32 = 100;
 /// What a process ends with that broke a promise of its own code: `EX_SOFTWARE` of `sysexits.h`.
@@ -91,6 +91,8 @@ enum ServeError {
     Start(ServerError),
     #[error("stop the node")]
     Stop(#[source] ServerError),
+    #[error("the node takes no part in its ring any more: {0}")]
+    LeftRing(String),
     #[error("a shard has died; see the log")]
     ShardDied,
 }
@@ -262,6 +264,9 @@ async fn wait_for_the_end(
                 }
                 if server.has_failed() {
                     return Err(ServeError::ShardDied);
+                }
+                if let Some(why) = server.left_ring() {
+                    return Err(ServeError::LeftRing(why));
                 }
             }
         }

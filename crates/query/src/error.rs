@@ -3,6 +3,9 @@
 //! Messages are Cassandra's, word for word where they are known: drivers' and applications' tests
 //! match on them, which is why they begin with capitals here and nowhere else.
 
+use std::net::IpAddr;
+
+use coordinator::replicas::TooFew;
 use coordinator::{Consistency, CoordinatorError};
 use storage::{StorageError, TableError};
 
@@ -50,17 +53,17 @@ pub enum QueryError {
     /// 0x1200: too few replicas answered a read in time.
     #[error("Operation timed out - received only {received} responses.")]
     ReadTimeout { consistency: Consistency, received: u32, block_for: u32, data_present: bool },
-    /// 0x1300: a file that the answer needs can not be read.
-    #[error("Operation failed - received 0 responses and 1 failures: {what}")]
-    ReadFailure { consistency: Consistency, what: String },
+    /// 0x1300: a file that the answer needs can not be read, here or on other replicas.
+    #[error("Operation failed - received {} responses and {} failures: {what}", .replicas.received, .replicas.failed.len())]
+    ReadFailure { consistency: Consistency, replicas: FailedReplicas, what: String },
     /// 0x1300 too: a read came upon more tombstones than `tombstone_failure_threshold`.
     #[error(
         "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /127.0.0.1:7000"
     )]
     TooManyTombstones(Box<TombstoneFailure>),
     /// 0x1500: the commit log failed; what was written may or may not be there after a restart.
-    #[error("Operation failed - received 0 responses and 1 failures: {what}")]
-    WriteFailure { consistency: Consistency, write_type: WriteType, what: String },
+    #[error("Operation failed - received {} responses and {} failures: {what}", .replicas.received, .replicas.failed.len())]
+    WriteFailure { consistency: Consistency, write_type: WriteType, replicas: FailedReplicas, what: String },
     /// 0x1400: a function failed.
     #[error("{message}")]
     FunctionFailure { message: String, keyspace: String, function: String, argument_types: Vec<String> },
@@ -73,6 +76,24 @@ pub enum QueryError {
     /// 0x0000 too: it was cut off by the node's stop.
     #[error("{}", TableError::ShuttingDown)]
     ShuttingDown,
+}
+
+/// Replicas that can not do their part, beside those that have done it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedReplicas {
+    /// So many have.
+    pub received: u32,
+    /// So many must.
+    pub block_for: u32,
+    /// Who can not; `None` stands for this node, when it is alone.
+    pub failed: Vec<Option<IpAddr>>,
+}
+
+impl FailedReplicas {
+    /// The one replica there is.
+    fn this_node() -> Self {
+        FailedReplicas { received: 0, block_for: 1, failed: vec![None] }
+    }
 }
 
 /// A read that was ended because of tombstones.
@@ -157,6 +178,8 @@ impl QueryError {
             CoordinatorError::Unavailable { required, alive, .. } => {
                 QueryError::Unavailable { consistency, required, alive }
             }
+            CoordinatorError::TooFew(too_few) => QueryError::of_too_few(too_few, consistency, write_type),
+            CoordinatorError::RingRefuses { what } => QueryError::invalid(what),
             CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
             // As Cassandra 5's MutationExceededMaxSizeException.
             CoordinatorError::NoTable { .. }
@@ -168,12 +191,40 @@ impl QueryError {
                 QueryError::too_many_tombstones(consistency, error.to_string())
             }
             CoordinatorError::Table(TableError::CommitLog(_)) => {
-                QueryError::WriteFailure { consistency, write_type, what: error.to_string() }
+                let (replicas, what) = (FailedReplicas::this_node(), error.to_string());
+                QueryError::WriteFailure { consistency, write_type, replicas, what }
             }
             CoordinatorError::Table(
                 TableError::TableFile(_) | TableError::Quarantined { .. } | TableError::Disk { .. },
-            ) => QueryError::ReadFailure { consistency, what: error.to_string() },
+            ) => {
+                let (replicas, what) = (FailedReplicas::this_node(), error.to_string());
+                QueryError::ReadFailure { consistency, replicas, what }
+            }
             _ => QueryError::Server(error.to_string()),
+        }
+    }
+
+    /// What it means that too few replicas did their part.
+    fn of_too_few(too_few: TooFew, consistency: Consistency, write_type: WriteType) -> Self {
+        let TooFew { is_write, received, required, failures } = too_few;
+        // As Cassandra tells it; what was wrong stands in the logs of those nodes, and in ours.
+        let told = failures.iter().map(|(address, _)| format!("UNKNOWN from /{address}:7000"));
+        let what = told.collect::<Vec<_>>().join(", ");
+        for (address, failure) in &failures {
+            tracing::warn!(%address, %failure, is_write, "a replica has failed");
+        }
+        let failed = failures.into_iter().map(|(address, _)| Some(address)).collect::<Vec<_>>();
+        let replicas = FailedReplicas { received, block_for: required, failed };
+        match (is_write, replicas.failed.is_empty()) {
+            (true, true) => {
+                QueryError::WriteTimeout { consistency, received, block_for: required, write_type }
+            }
+            (true, false) => QueryError::WriteFailure { consistency, write_type, replicas, what },
+            (false, true) => {
+                let data_present = received > 0;
+                QueryError::ReadTimeout { consistency, received, block_for: required, data_present }
+            }
+            (false, false) => QueryError::ReadFailure { consistency, replicas, what },
         }
     }
 }

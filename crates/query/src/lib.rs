@@ -33,11 +33,11 @@ mod terms;
 mod timeouts;
 mod virtual_tables;
 
-pub use coordinator::{Batches, Consistency};
+pub use coordinator::{Batches, Consistency, TimeoutKind, Timeouts};
 pub use ddl::create_table_from_cql;
 pub use describe::table_to_cql;
 pub use engine::Engine;
-pub use error::{QueryError, TombstoneFailure, WriteType};
+pub use error::{FailedReplicas, QueryError, TombstoneFailure, WriteType};
 pub use memory::{AnswerMemory, AnswerRoom, Lane, LargeAnswer, UntakenRoom};
 pub use plain::{
     PLAIN_BATCH_MAX, PlainQuery, PlainRead, PlainStatement, PlainUpdate, PlainWrite, PlainWritten,
@@ -49,5 +49,4 @@ pub use response::{
     SchemaChange, TombstoneWarning,
 };
 pub use select::{PlainRow, Projection};
-pub use timeouts::{TimeoutKind, Timeouts};
 pub use virtual_tables::{ClusterFacts, Gathering, NoVirtualTables, VirtualKeyspaces, VirtualTables};

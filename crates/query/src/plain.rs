@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub use coordinator::PlainWrite;
-use coordinator::{Batches, Consistency, RowQuery, ShownRow};
+use coordinator::{Batches, Consistency, RowQuery, ShownRow, TimeoutKind};
 use rows::PartitionKey;
 use schema::Table;
 use stdx::index_set::IndexSet;
@@ -25,7 +25,7 @@ use crate::modify::ModifyPlan;
 use crate::prepare::{Body, Planned};
 use crate::restrictions::check_key_length;
 use crate::select::{PlainRow, Projection, SelectPlan};
-use crate::timeouts::TimeoutKind;
+use crate::timeouts::Deadline;
 use crate::{ColumnSpec, Engine, QueryError, WriteType};
 
 /// A prepared statement about one row.
@@ -188,7 +188,7 @@ impl Engine {
         mut show: impl FnMut(&mut T, usize, PlainRow<'_>) -> ControlFlow<()> + Send + 'static,
     ) -> impl Future<Output = Result<Option<T>, QueryError>> + 'static {
         let coordinator = self.coordinator().clone();
-        let mut deadline = self.timeouts().deadline(TimeoutKind::Read);
+        let mut deadline = Deadline::of(self.timeouts(), TimeoutKind::Read);
         let consistency = reads[0].consistency();
         async move {
             let show = move |seen: &mut T, index: usize, row: ShownRow<'_, Projection>| {
@@ -232,7 +232,7 @@ impl Engine {
     /// When they are none, or more than [`PLAIN_BATCH_MAX`].
     pub fn remote_writes(&self, writes: Vec<PlainWrite>) -> impl Future<Output = PlainWritten> + 'static {
         let coordinator = self.coordinator().clone();
-        let mut deadline = self.timeouts().deadline(TimeoutKind::Write);
+        let mut deadline = Deadline::of(self.timeouts(), TimeoutKind::Write);
         let (consistency, all) = (writes[0].consistency(), IndexSet::first(writes.len()));
         async move {
             match deadline.within(pin!(coordinator.remote_writes(writes))).await {

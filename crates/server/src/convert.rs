@@ -165,12 +165,12 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
                 data_present,
             }
         }
-        QueryError::ReadFailure { consistency, .. } => ErrorKind::ReadFailure {
+        QueryError::ReadFailure { consistency, replicas, .. } => ErrorKind::ReadFailure {
             consistency: consistency_answered(consistency),
-            received: 0,
-            block_for: 1,
-            failures: vec![this_node_failed()],
-            data_present: false,
+            received: count(replicas.received),
+            block_for: count(replicas.block_for),
+            failures: failures(&replicas),
+            data_present: replicas.received > 0,
         },
         QueryError::TooManyTombstones(failure) => ErrorKind::ReadFailure {
             consistency: consistency_answered(failure.consistency),
@@ -179,11 +179,11 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
             failures: vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::ReadTooManyTombstones)],
             data_present: false,
         },
-        QueryError::WriteFailure { consistency, write_type, .. } => ErrorKind::WriteFailure {
+        QueryError::WriteFailure { consistency, write_type, replicas, .. } => ErrorKind::WriteFailure {
             consistency: consistency_answered(consistency),
-            received: 0,
-            block_for: 1,
-            failures: vec![this_node_failed()],
+            received: count(replicas.received),
+            block_for: count(replicas.block_for),
+            failures: failures(&replicas),
             write_type: write_type_answered(write_type),
         },
         QueryError::FunctionFailure { keyspace, function, argument_types, .. } => {
@@ -202,9 +202,11 @@ fn write_type_answered(write_type: query::WriteType) -> protocol::WriteType {
     }
 }
 
-/// The one replica there is.
-fn this_node_failed() -> (IpAddr, FailureReason) {
-    (IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::Unknown)
+fn failures(replicas: &query::FailedReplicas) -> Vec<(IpAddr, FailureReason)> {
+    let told = |address: &Option<IpAddr>| {
+        (address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), FailureReason::Unknown)
+    };
+    replicas.failed.iter().map(told).collect()
 }
 
 /// Columns as the protocol tells them.

@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use assembly::{AnswerOptions, AssembledNode, NodeOptions, NodeView, PreparedOptions, Seat};
+use assembly::{AnswerOptions, AssembledNode, NodeOptions, NodeView, PreparedOptions, RingOptions, Seat};
+use messaging::Secret;
 use runtime::{BoundListener, Latest, LatestReader, Runtime};
 use storage::{Demand, LocalShards, Shards};
 use tokio::sync::watch;
@@ -80,6 +81,14 @@ impl Entrance {
         Ok(Entrance { door, listen, open })
     }
 
+    /// Lets clients in, and has other nodes know.
+    fn open_for(&self, view: &NodeView) {
+        self.open.set(true);
+        if let Some(known) = view.ring() {
+            known.set_serving(true);
+        }
+    }
+
     /// What the management port of the node behind it knows.
     fn management(&self, view: &NodeView, shards: &Shards, stop: watch::Sender<bool>) -> ManagementState {
         let Door { clients, limits, figures, connections, .. } = self.door.clone();
@@ -106,9 +115,9 @@ impl Server {
         let entrance = Entrance::take(runtime, &options)?;
         let management = bind_management(runtime, &options)?;
         let (door, clients) = (entrance.door.clone(), Arc::new(entrance.door.clients.clone()));
-        let options = node_options(options, entrance.listen);
+        let options = node_options(options, entrance.listen)?;
         let node = assembly::start(runtime, options, clients, move |seat| serve_shard(door.clone(), seat))?;
-        entrance.open.set(true);
+        entrance.open_for(node.view());
         let (request_stop, stop_requested) = watch::channel(false);
         let management = match management {
             None => None,
@@ -135,6 +144,11 @@ impl Server {
     /// Has a shard ended although nobody told it to? The node must not go on then.
     pub fn has_failed(&self) -> bool {
         self.node.has_failed()
+    }
+
+    /// Why the node takes no part in its ring any more, if so. It must not go on then.
+    pub fn left_ring(&self) -> Option<String> {
+        self.node.view().ring()?.ended()
     }
 
     /// Has the chunk caches of all shards do without so many bytes of theirs.
@@ -188,10 +202,10 @@ impl LocalServer {
         let entrance = Entrance::take(runtime, &options)?;
         let management = bind_management(runtime, &options)?;
         let (door, clients) = (entrance.door.clone(), Arc::new(entrance.door.clients.clone()));
-        let options = node_options(options, entrance.listen);
+        let options = node_options(options, entrance.listen)?;
         let serve = move |seat| serve_shard(door.clone(), seat);
         let node = assembly::start_local(runtime, options, clients, serve).await?;
-        entrance.open.set(true);
+        entrance.open_for(node.view());
         let (request_stop, stop_requested) = watch::channel(false);
         if let Some((listener, guard)) = management {
             let state = entrance.management(node.view(), node.shards(), request_stop);
@@ -253,7 +267,10 @@ fn not_listening(
 }
 
 /// What the node under the server is put together with.
-fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
+fn node_options(options: ServerOptions, listen: SocketAddr) -> Result<NodeOptions, ServerError> {
+    let secret = options.internode_secret_file.as_deref().map(ManagementToken::read).transpose()?;
+    let secret = secret.map(|secret| Secret::new(secret.as_str().as_bytes()));
+    let ring = options.ring.map(|ring| RingOptions { secret, ..ring });
     // In the largest unit of which there are whole ones.
     let size = |bytes: usize| match bytes % (1 << 20) {
         0 => format!("{}MiB", bytes >> 20),
@@ -271,7 +288,7 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
         ("native_transport_max_frame_size", size(limits.frame_bytes)),
         ("native_transport_max_request_data_in_flight", size(limits.in_flight_bytes)),
     ];
-    NodeOptions {
+    Ok(NodeOptions {
         storage: options.storage,
         listen,
         memory_bytes: options.memory_bytes,
@@ -282,8 +299,9 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> NodeOptions {
         cluster_name: options.cluster_name,
         data_center: options.data_center,
         rack: options.rack,
+        ring,
         settings,
-    }
+    })
 }
 
 /// What runs on a shard's thread for clients.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{CommitlogSync, Config};
+use assembly::RingOptions;
+use cluster::raft::Timing;
+use config::{CommitlogSync, Config, InternodeCompression};
 use query::Timeouts;
 use read::TombstoneThresholds;
 use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode};
@@ -36,6 +38,10 @@ pub struct ServerOptions {
     pub data_center: String,
     /// This node's rack.
     pub rack: String,
+    /// How the node takes part in a ring; `None` when it is alone.
+    pub ring: Option<RingOptions>,
+    /// Where the secret of the ring stands, if it has one.
+    pub internode_secret_file: Option<PathBuf>,
     /// What a client can ask for at most.
     pub limits: Limits,
     /// How long requests may take.
@@ -84,6 +90,8 @@ impl ServerOptions {
             cluster_name: config.cluster_name.clone(),
             data_center: config.datacenter.clone(),
             rack: config.rack.clone(),
+            ring: ring_options(config),
+            internode_secret_file: config.internode_secret_file.clone(),
             timeouts: Arc::new(Timeouts::new(config.request_timeouts)),
             limits: Limits {
                 connection_count: config.connections_max(shard_count) as usize,
@@ -95,6 +103,19 @@ impl ServerOptions {
             },
         }
     }
+}
+
+/// The secret is read when the node starts.
+fn ring_options(config: &Config) -> Option<RingOptions> {
+    Some(RingOptions {
+        listen: config.internode_listen()?,
+        broadcast: config.internode_broadcast()?,
+        seeds: config.seed_addresses(),
+        num_tokens: config.num_tokens,
+        secret: None,
+        wants_compression: config.internode_compression == InternodeCompression::All,
+        timing: Timing::default(),
+    })
 }
 
 /// Bytes of a segment of the commit log. A record is half of one at most, and what the largest request comes to may be

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use cluster::membership::Known;
 use coordinator::Node;
 use query::VirtualKeyspaces;
 use runtime::{Clock, Runtime};
@@ -41,6 +42,7 @@ pub struct NodeView {
     /// What is there for clients.
     pub client_memory: ClientMemory,
     node: Node,
+    ring: Option<Known>,
     clock: Arc<dyn Clock>,
     /// Which tables it makes up.
     pub(crate) made_up: Arc<dyn VirtualKeyspaces>,
@@ -54,7 +56,7 @@ impl NodeView {
     pub(crate) fn new(
         options: NodeOptions,
         client_memory: ClientMemory,
-        node: Node,
+        (node, ring): (Node, Option<Known>),
         facts: &NodeFacts,
         runtime: &Runtime,
     ) -> Result<Self, AssemblyError> {
@@ -62,12 +64,18 @@ impl NodeView {
             options: Arc::new(options),
             client_memory,
             node,
+            ring,
             host_id: facts.host_id,
             tokens: tokens(facts.host_id).into(),
             started_seconds: runtime.clock.now_seconds(),
             clock: Arc::clone(&runtime.clock),
             made_up: Arc::new(MadeUp(virtual_keyspaces()?)),
         })
+    }
+
+    /// What the node knows of its ring; `None` when it is alone.
+    pub fn ring(&self) -> Option<&Known> {
+        self.ring.as_ref()
     }
 
     /// Where CQL is spoken; port 0 when nobody listens.

@@ -35,8 +35,8 @@ pub(super) fn look(known: &Known, heard: &Heard) {
         let host_id = member.candidate.host_id;
         if host_id != known.host_id() {
             let last = heard.borrow().get(&host_id).copied();
-            let is_up = last.is_some_and(|last| last.is_serving && now < last.at + SILENCE);
-            known.set_up(host_id, is_up);
+            let alive = last.filter(|last| now < last.at + SILENCE);
+            known.set(host_id, alive.is_some(), alive.is_some_and(|last| last.is_serving));
         }
     }
 }

@@ -26,7 +26,9 @@ struct Inner {
     others: Mutex<BTreeMap<Uuid, Arc<Other>>>,
     /// Something of all this is new.
     news: Notify,
-    /// Does this node serve clients?
+    /// May this node serve clients?
+    may_serve: AtomicBool,
+    /// Does it?
     is_serving: AtomicBool,
     listeners: Mutex<Vec<mpsc::UnboundedSender<Event>>>,
     /// Set once the node takes no part in the ring any more, with the reason.
@@ -36,7 +38,9 @@ struct Inner {
 /// How this node stands with another one.
 #[derive(Debug, Default)]
 pub struct Other {
-    /// It was heard not long ago, and serves.
+    /// It was heard not long ago.
+    is_alive: AtomicBool,
+    /// And it serves clients.
     is_up: AtomicBool,
     /// That of the schema that is in force on it, as far as it has said.
     schema_epoch: AtomicU64,
@@ -64,8 +68,20 @@ pub trait Hybrid {
 }
 
 impl Other {
-    /// Was it heard not long ago, and does it serve?
+    /// One that nobody watches, and that is taken to live.
+    pub fn unwatched() -> Arc<Other> {
+        let other = Other::default();
+        other.is_alive.store(true, Ordering::Relaxed);
+        Arc::new(other)
+    }
+
+    /// Was it heard not long ago? Then it answers as a replica.
     #[inline]
+    pub fn is_alive(&self) -> bool {
+        self.is_alive.load(Ordering::Relaxed)
+    }
+
+    /// Does it serve clients, too?
     pub fn is_up(&self) -> bool {
         self.is_up.load(Ordering::Relaxed)
     }
@@ -90,6 +106,7 @@ impl Known {
             ring_epoch: AtomicU64::new(0),
             others: Mutex::default(),
             news: Notify::new(),
+            may_serve: AtomicBool::new(false),
             is_serving: AtomicBool::new(false),
             listeners: Mutex::default(),
             ended: Mutex::default(),
@@ -162,11 +179,15 @@ impl Known {
     }
 
     /// How another member is from now on.
-    pub(super) fn set_up(&self, host_id: Uuid, is_up: bool) {
-        if self.other(host_id).is_up.swap(is_up, Ordering::AcqRel) == is_up {
+    pub(super) fn set(&self, host_id: Uuid, is_alive: bool, is_up: bool) {
+        let other = self.other(host_id);
+        if other.is_alive.swap(is_alive, Ordering::AcqRel) != is_alive {
+            tracing::info!(%host_id, is_alive, "another node is heard or not");
+            self.0.news.notify_waiters();
+        }
+        if other.is_up.swap(is_up, Ordering::AcqRel) == is_up {
             return;
         }
-        tracing::info!(%host_id, is_up, "another node is up or down");
         if let Some(member) = self.members().as_ref().and_then(|members| members.get(host_id)) {
             let address = member.candidate.cql_address;
             self.tell(if is_up { Event::Up(address) } else { Event::Down(address) });
@@ -182,7 +203,7 @@ impl Known {
         self.wait_until(|known| {
             let others = lock(&known.0.others);
             known.schema_epoch() >= epoch
-                && others.values().all(|other| !other.is_up() || other.schema_epoch() >= epoch)
+                && others.values().all(|other| !other.is_alive() || other.schema_epoch() >= epoch)
         })
         .await;
     }
@@ -193,6 +214,38 @@ impl Known {
     /// Dropped, nothing is lost.
     pub async fn schema_is_here(&self, epoch: u64) {
         self.wait_until(|known| known.schema_epoch() >= epoch).await;
+    }
+
+    /// From now on this node may serve clients.
+    pub(super) fn let_serve(&self) {
+        self.0.may_serve.store(true, Ordering::Release);
+        self.0.news.notify_waiters();
+    }
+
+    /// Waits until this node may serve clients: it is a member, and knows what the others know, as far as they could be
+    /// asked.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is lost.
+    pub async fn may_serve(&self) {
+        self.wait_until(|known| known.0.may_serve.load(Ordering::Acquire)).await;
+    }
+
+    /// Waits until most of the other members are heard, and this node has come as far as they had then: for a member
+    /// that starts again.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is lost.
+    pub(super) async fn is_up_to_date(&self) {
+        self.wait_until(|known| {
+            let Some(members) = known.members() else { return false };
+            let others = lock(&known.0.others);
+            let alive = others.values().filter(|other| other.is_alive());
+            let (alive_count, farthest) =
+                alive.fold((0, 0), |(count, far), other| (count + 1, far.max(other.schema_epoch())));
+            2 * alive_count >= members.list().len() - 1 && known.schema_epoch() >= farthest
+        })
+        .await;
     }
 
     /// Waits until this node is a member.

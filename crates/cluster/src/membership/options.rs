@@ -40,5 +40,5 @@ pub struct Doors {
     /// What this node proposes.
     pub proposals: Proposals,
     /// Takes connections from shards of other nodes to one of this one.
-    pub hand_over: Box<dyn FnMut(u16, Handed)>,
+    pub hand_over: Box<dyn FnMut(u16, Handed) + Send>,
 }

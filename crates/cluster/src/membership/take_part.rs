@@ -3,11 +3,12 @@
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use messaging::{Handed, MeetError, Node, answer, keep_gate};
 use runtime::{Clock, Listener, Random, Runtime};
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use uuid::Uuid;
 
 use super::door::{Door, Heard};
@@ -19,6 +20,8 @@ use crate::raft::{Agreement, AgreementOptions, Answers};
 
 /// After so many entries agreement keeps what they made instead of them.
 const SNAPSHOT_ENTRY_COUNT: u64 = 1_000;
+/// How long a member that starts again waits for the others: without them it serves as well as it can.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
 /// The leader looks at who votes once in so many heartbeats.
 const LOOKS_AT_VOTERS_EVERY: u64 = 3;
 
@@ -64,9 +67,11 @@ pub async fn take_part(
     let ticking = tick(known.clone(), agreement.clone(), heard);
     let _ticking = Aborting(runtime::spawn_local("heartbeats", ticking));
     let coming_in = async {
-        if !known.is_member_now() {
-            joining::come_in(&options, &runtime, &known, &node, &agreement).await?;
+        match known.is_member_now() {
+            true => _ = timeout(OTHERS_PATIENCE, known.is_up_to_date()).await,
+            false => joining::come_in(&options, &runtime, &known, &node, &agreement).await?,
         }
+        known.let_serve();
         while let Some(proposal) = proposals.next().await {
             let (agreement, id) = (agreement.clone(), runtime.random.uuid_v4());
             let settling = async move { settle(&agreement, id, proposal).await };

@@ -1,5 +1,10 @@
 //! What a client hears when too few replicas did their part.
 
+use std::net::IpAddr;
+
+use replica::Failure;
+use storage::StorageError;
+
 use crate::{Consistency, CoordinatorError};
 
 /// Too few replicas. Counts are of replicas, as Cassandra tells them.
@@ -24,16 +29,14 @@ pub enum ReplicaError {
         required: u32,
     },
     /// Some may have done it: too many said that they can not.
-    #[error("write failed: {received} of {required} replicas have answered, {failure_count} failed: {first}")]
+    #[error("write failed: {received} of {required} replicas have answered, {} failed: {}", .failures.len(), told(.failures))]
     WriteFailure {
         /// So many have it.
         received: u32,
         /// So many must.
         required: u32,
-        /// So many said why not.
-        failure_count: u32,
-        /// What the first of them said.
-        first: replica::Failure,
+        /// Who said that it can not, and why.
+        failures: Vec<(IpAddr, Failure)>,
     },
     /// Too few have answered in time.
     #[error("read timed out: {received} of {required} replicas have answered")]
@@ -44,16 +47,14 @@ pub enum ReplicaError {
         required: u32,
     },
     /// Too many said that they can not.
-    #[error("read failed: {received} of {required} replicas have answered, {failure_count} failed: {first}")]
+    #[error("read failed: {received} of {required} replicas have answered, {} failed: {}", .failures.len(), told(.failures))]
     ReadFailure {
         /// So many have answered.
         received: u32,
         /// So many must.
         required: u32,
-        /// So many said why not.
-        failure_count: u32,
-        /// What the first of them said.
-        first: replica::Failure,
+        /// Who said that it can not, and why.
+        failures: Vec<(IpAddr, Failure)>,
     },
     /// The table is not known here, or its keyspace is not in the ring.
     #[error("there is no such table in the ring")]
@@ -61,4 +62,61 @@ pub enum ReplicaError {
     /// Something that has nothing to do with replicas.
     #[error(transparent)]
     Coordinator(#[from] CoordinatorError),
+}
+
+fn told(failures: &[(IpAddr, Failure)]) -> String {
+    let told = failures.iter().map(|(address, failure)| format!("{failure} ({address})"));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+impl From<ReplicaError> for CoordinatorError {
+    fn from(error: ReplicaError) -> Self {
+        let table_gone = || CoordinatorError::NoTable { table: "of the request".to_owned() };
+        match error {
+            ReplicaError::Coordinator(error) => error,
+            ReplicaError::NoTable => table_gone(),
+            ReplicaError::Unavailable { consistency, required, alive } => {
+                CoordinatorError::Unavailable { consistency: consistency.name(), required, alive }
+            }
+            ReplicaError::ReadFailure { received, required, failures } => {
+                // What a larger page or another limit would mend is told as if it had been met here.
+                let mended = failures.iter().find_map(|(_, failure)| match failure {
+                    Failure::RowTooLarge { bytes } => Some(StorageError::RowTooLarge { bytes: *bytes }),
+                    Failure::TooManyTombstones(found) => {
+                        Some(StorageError::TooManyTombstones(Box::new(found.clone())))
+                    }
+                    _ => None,
+                });
+                mended.map_or(
+                    CoordinatorError::TooFew(TooFew { is_write: false, received, required, failures }),
+                    CoordinatorError::Storage,
+                )
+            }
+            ReplicaError::ReadTimeout { received, required } => {
+                let failures = Vec::new();
+                CoordinatorError::TooFew(TooFew { is_write: false, received, required, failures })
+            }
+            ReplicaError::WriteTimeout { received, required } => {
+                let failures = Vec::new();
+                CoordinatorError::TooFew(TooFew { is_write: true, received, required, failures })
+            }
+            ReplicaError::WriteFailure { received, required, failures } => {
+                CoordinatorError::TooFew(TooFew { is_write: true, received, required, failures })
+            }
+        }
+    }
+}
+
+/// Too few replicas did their part of something that was sent: it may be done.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{received} of {required} replicas have answered, {} failed: {}", .failures.len(), told(.failures))]
+pub struct TooFew {
+    /// Was it a write?
+    pub is_write: bool,
+    /// So many have done it.
+    pub received: u32,
+    /// So many must.
+    pub required: u32,
+    /// Who said that it can not, and why; nobody when it was a matter of time.
+    pub failures: Vec<(IpAddr, Failure)>,
 }

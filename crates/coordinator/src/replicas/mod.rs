@@ -6,13 +6,12 @@
 //!   read ──► as many replicas as must answer ─► merge ─► what one lacks is written to it ─► the page
 //! ```
 //!
-//! No node uses it yet: a ring needs members first. The simulator does.
-//!
 //! What is not here yet, and what its place is: names of mutations and what a missed one is sent from (decision 0026);
-//! hashes instead of rows; one more replica when an answer is late; ranges over nodes.
+//! hashes instead of rows; one more replica when an answer is late.
 //!
 //! | a reader asks | file |
 //! |---|---|
+//! | how does a shard see the ring as it changes? | `seat.rs` |
 //! | who are the replicas, and how are they reached? | `view.rs` |
 //! | how many must answer? | `requirement.rs` |
 //! | how is a write carried to them? | `write.rs` |
@@ -23,20 +22,22 @@
 mod error;
 mod read;
 mod requirement;
+mod seat;
 mod service;
 mod view;
 mod write;
 
-pub use error::ReplicaError;
+pub use error::{ReplicaError, TooFew};
+pub use seat::RingSeat;
 pub use service::ReplicaService;
-pub use view::RingView;
+pub use view::{Remote, RingView, Way};
 
 use std::rc::Rc;
 
 use ::replica::{Answer, Failure};
 use bytes::BytesMut;
 use messaging::{AskError, Peer};
-use schema::TableId;
+use schema::{Schema, TableId};
 use storage::ShardHandle;
 use tokio::time::Instant;
 use types::Token;
@@ -74,6 +75,22 @@ impl Replicas {
     /// The way to the replicas of a ring, as one of its nodes sees it.
     pub fn new(view: Rc<RingView>, shard: ShardHandle) -> Replicas {
         Replicas { view, shard }
+    }
+
+    /// Are there replicas of the table on the ring? If not, it is this node's own.
+    pub(crate) fn has(&self, table: TableId) -> bool {
+        let in_ring =
+            |schema: &Schema| schema.keyspace_of(table).map(|keyspace| self.view.has(&keyspace.name));
+        self.shard.local().with_schema(in_ring).unwrap_or(false)
+    }
+
+    /// The last token up to `last` that has the same replicas as all before it from `first` on.
+    fn end_of_replicas(&self, table: TableId, first: Token, last: Token) -> Result<Token, ReplicaError> {
+        let end = self.shard.local().with_schema(|schema| {
+            let placement = self.view.placement(&schema.keyspace_of(table)?.name)?;
+            Some(placement.end_of_group(first, last))
+        });
+        end.ok_or(ReplicaError::NoTable)
     }
 
     /// The replicas of a partition, and how many must answer.

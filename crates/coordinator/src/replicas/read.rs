@@ -1,23 +1,30 @@
-//! A read of one partition from as many replicas as must answer.
+//! A read from as many replicas as must answer.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::join_all;
+use futures_util::stream::{self, FuturesUnordered};
+use futures_util::{StreamExt, TryStreamExt};
 use read::{
     Digester, LivePage, PageDigest, ReadCommand, ReadPage, ReadTarget, TombstoneThresholds, UnfilteredPage,
     UnfilteredRows, merge_answers, missing,
 };
-use replica::{Answer, Request, Wanted, is_in_order};
+use replica::{Answer, Failure, Request, Wanted, is_in_order};
 use ring::NodeIndex;
+use rows::{PartitionKey, RingRange};
 use storage::StorageError;
 use tokio::time::{Instant, timeout_at};
+use types::Token;
 
 use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
 use super::view::Plan;
 use super::write::Tally;
 use super::{Missed, Replicas, ask, misanswered};
+use crate::assemble::{Order, assemble};
+use crate::range::Stretches;
+use crate::read::rest;
 use crate::{Consistency, CoordinatorError};
 
 /// What one replica has.
@@ -27,25 +34,85 @@ struct Held {
 }
 
 impl Replicas {
-    /// Reads one page of one partition. What the replicas that answer do not have in common is made equal on them
-    /// before: a later read from as many never shows less, unless one of them loses its power with what it had shown
-    /// and not yet synced.
+    /// Reads one page. What the replicas that answer do not have in common is made equal on them before: a later read
+    /// from as many never shows less, unless one of them loses its power with what it had shown and not yet synced.
     ///
     /// # Errors
     /// `Unavailable` at once; or too few answered, or could be made equal.
-    ///
-    /// # Panics
-    /// When the command is not of one key.
     pub async fn read(
         &self,
         command: &ReadCommand,
         consistency: Consistency,
         patience: Duration,
     ) -> Result<ReadPage, ReplicaError> {
-        let ReadTarget::Keys(keys) = &command.target else { panic!("ranges are read stretch by stretch") };
-        let [key] = &keys[..] else { panic!("keys are read one by one") };
-        let (plan, requirement) = self.admit(command.table.id(), key.token, consistency)?;
         let deadline = Instant::now() + patience;
+        match &command.target {
+            ReadTarget::Keys(keys) => match &keys[..] {
+                [key] => self.read_until(command, key.token, consistency, deadline).await,
+                _ => Box::pin(self.read_keys(command, keys, consistency, deadline)).await,
+            },
+            ReadTarget::Range(range) => {
+                Box::pin(self.read_range(command, range, consistency, deadline)).await
+            }
+        }
+    }
+
+    /// Several keys: a few at a time, each from its own replicas.
+    async fn read_keys(
+        &self,
+        command: &ReadCommand,
+        keys: &[PartitionKey],
+        consistency: Consistency,
+        deadline: Instant,
+    ) -> Result<ReadPage, ReplicaError> {
+        let keys = rest(keys, command);
+        let mut part = command.clone();
+        part.limits.bytes_max /= keys.len().max(1);
+        part.limits.bytes = part.limits.bytes.min(part.limits.bytes_max);
+        let reads = keys.iter().map(|key| {
+            let (target, token) = (ReadTarget::Keys(vec![key.clone()]), key.token);
+            let resume = command.resume.clone().filter(|position| position.key == *key);
+            let command = ReadCommand { target, resume, ..part.clone() };
+            async move { self.read_until(&command, token, consistency, deadline).await }
+        });
+        let pages: Vec<ReadPage> = stream::iter(reads).buffered(KEYS_AT_ONCE).try_collect().await?;
+        Ok(assemble(pages, Order::Keys(keys), command))
+    }
+
+    /// A range: one part after the other, each as far as it has the same replicas.
+    async fn read_range(
+        &self,
+        command: &ReadCommand,
+        range: &RingRange,
+        consistency: Consistency,
+        deadline: Instant,
+    ) -> Result<ReadPage, ReplicaError> {
+        let mut stretches = Stretches::new(command, range);
+        loop {
+            let last = self.end_of_replicas(command.table.id(), stretches.first(), range.last_token())?;
+            let part = stretches.next_until(last);
+            let read = match self.read_until(&part, last, consistency, deadline).await {
+                Err(error) if is_row_too_large(&error) && stretches.can_end() => {
+                    return Ok(stretches.end());
+                }
+                read => read?,
+            };
+            stretches = match stretches.take(read, last) {
+                ControlFlow::Break(page) => return Ok(page),
+                ControlFlow::Continue(more) => more,
+            };
+        }
+    }
+
+    /// What the replicas of a token have, which are those of all that the command asks for.
+    async fn read_until(
+        &self,
+        command: &ReadCommand,
+        token: Token,
+        consistency: Consistency,
+        deadline: Instant,
+    ) -> Result<ReadPage, ReplicaError> {
+        let (plan, requirement) = self.admit(command.table.id(), token, consistency)?;
         let command = &bounded(command);
         let held = self.gather(command, &plan, &requirement, deadline).await?;
         let whole = self.make_equal(command, held, &requirement, deadline).await?;
@@ -90,11 +157,11 @@ impl Replicas {
             let center = self.view.center_of(node);
             match answer {
                 Ok(page) => {
-                    tally.take_in(center, Ok(()));
+                    tally.take_in(&self.view, node, Ok(()));
                     held.push(Held { node, page });
                 }
                 Err(missed) => {
-                    tally.take_in(center, Err(missed));
+                    tally.take_in(&self.view, node, Err(missed));
                     expected.remove(center);
                 }
             }
@@ -132,17 +199,39 @@ impl Replicas {
         }
         let rows = UnfilteredRows::new(command, TombstoneThresholds::NONE);
         let whole = merge_answers(command, pages, rows).map_err(merging_failed)?;
+        let mut repairs = Vec::new();
         for Held { node, page } in held.iter().filter(|held| held.page != whole) {
-            if digest(command, page)? == digest(command, &whole)? {
-                continue;
-            }
-            let mutations = missing(command, &whole, page);
-            if !mutations.is_empty() && self.repair(*node, &mutations, deadline).await.is_err() {
-                let required = requirement.count();
-                return Err(ReplicaError::ReadTimeout { received: required.saturating_sub(1), required });
+            let mutations = match digest(command, page)? == digest(command, &whole)? {
+                true => Vec::new(),
+                false => missing(command, &whole, page),
+            };
+            if !mutations.is_empty() {
+                repairs.push(async move { self.repair(*node, &mutations, deadline).await });
             }
         }
-        Ok(whole)
+        let repaired = join_all(repairs).await;
+        let failed_count = repaired.iter().filter(|repaired| repaired.is_err()).count();
+        match u32::try_from(failed_count).unwrap_or(u32::MAX) {
+            0 => Ok(whole),
+            failed => {
+                let required = requirement.count();
+                Err(ReplicaError::ReadTimeout { received: required.saturating_sub(failed), required })
+            }
+        }
+    }
+}
+
+/// So many keys of one statement are read at the same time.
+const KEYS_AT_ONCE: usize = 16;
+
+/// Is there a row for which the page has no room?
+fn is_row_too_large(error: &ReplicaError) -> bool {
+    match error {
+        ReplicaError::Coordinator(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) => true,
+        ReplicaError::ReadFailure { failures, .. } => {
+            failures.iter().any(|(_, failure)| matches!(failure, Failure::RowTooLarge { .. }))
+        }
+        _ => false,
     }
 }
 

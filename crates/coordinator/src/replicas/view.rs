@@ -1,8 +1,10 @@
 //! The ring as one node sees it: who the replicas of a token are, and how each is reached.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use cluster::membership::Other;
 use messaging::Peer;
 use ring::{NodeIndex, Placement, Strategy, Topology};
 use types::Token;
@@ -12,11 +14,27 @@ use super::requirement::{Counted, Factors};
 /// The ring, as it is between two changes of it.
 pub struct RingView {
     here: NodeIndex,
-    /// By the index of the node; `None` for this one.
-    peers: Vec<Option<Peer>>,
+    /// By the index of the node.
+    ways: Vec<Way>,
     /// Which data centre each node is in.
     center_of: Vec<usize>,
     keyspaces: BTreeMap<String, Replicated>,
+}
+
+/// The way to a node.
+pub struct Way {
+    /// Its address, as clients are told it when it fails.
+    pub address: IpAddr,
+    /// How it is asked; `None` for this node.
+    pub remote: Option<Remote>,
+}
+
+/// A node that is asked by messages.
+pub struct Remote {
+    /// The connection of this shard to it.
+    pub peer: Peer,
+    /// Does it live?
+    pub other: Arc<Other>,
 }
 
 /// A keyspace on the ring.
@@ -34,19 +52,18 @@ pub(super) struct Plan<'v> {
 }
 
 impl RingView {
-    /// What node `here` of the ring sees, which reaches the others by `peers`, in the order of the topology's nodes;
-    /// that has `None` for this node.
+    /// What node `here` of the ring sees, which reaches all nodes by `ways`, in the order of the topology's nodes.
     ///
     /// # Panics
-    /// When there is no such node, there are not as many peers as nodes, or this node is to reach itself.
+    /// When there is no such node, there are not as many ways as nodes, or this node is to reach itself.
     pub fn new(
         topology: &Arc<Topology>,
         here: NodeIndex,
-        peers: Vec<Option<Peer>>,
+        ways: Vec<Way>,
         keyspaces: impl IntoIterator<Item = (String, Strategy)>,
     ) -> RingView {
-        assert_eq!(peers.len(), topology.nodes().len(), "each node is reached somehow");
-        assert!(peers[here.as_usize()].is_none(), "this node needs no connection to itself");
+        assert_eq!(ways.len(), topology.nodes().len(), "each node is reached somehow");
+        assert!(ways[here.as_usize()].remote.is_none(), "this node needs no connection to itself");
         let mut centers: Vec<&str> = topology.nodes().iter().map(|node| node.data_center.as_str()).collect();
         centers.sort_unstable();
         centers.dedup();
@@ -58,7 +75,7 @@ impl RingView {
             factors: factors_of(strategy, &centers, center_of[here.as_usize()]),
         };
         let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(&strategy))).collect();
-        RingView { here, peers, center_of, keyspaces }
+        RingView { here, ways, center_of, keyspaces }
     }
 
     /// The replicas of a token in a keyspace; `None` when the ring does not have the keyspace.
@@ -68,14 +85,30 @@ impl RingView {
         Some(Plan { nodes: placement.replicas(set), factors })
     }
 
-    /// The way to a node; `None` to this one.
-    pub(super) fn peer(&self, node: NodeIndex) -> Option<&Peer> {
-        self.peers[node.as_usize()].as_ref()
+    /// Does the ring have the keyspace?
+    pub(super) fn has(&self, keyspace: &str) -> bool {
+        self.keyspaces.contains_key(keyspace)
     }
 
-    /// Would something that is asked of it now be sent?
+    /// Where the replicas of a keyspace are; `None` when the ring does not have it.
+    pub(super) fn placement(&self, keyspace: &str) -> Option<&Placement> {
+        Some(&self.keyspaces.get(keyspace)?.placement)
+    }
+
+    /// The connection to a node; `None` to this one.
+    pub(super) fn peer(&self, node: NodeIndex) -> Option<&Peer> {
+        self.ways[node.as_usize()].remote.as_ref().map(|remote| &remote.peer)
+    }
+
+    /// Does it live, and would something that is asked of it now be sent?
     pub(super) fn is_alive(&self, node: NodeIndex) -> bool {
-        self.peer(node).is_none_or(Peer::is_reachable)
+        let remote = self.ways[node.as_usize()].remote.as_ref();
+        remote.is_none_or(|remote| remote.other.is_alive() && remote.peer.is_reachable())
+    }
+
+    /// As clients are told it.
+    pub(super) fn address_of(&self, node: NodeIndex) -> IpAddr {
+        self.ways[node.as_usize()].address
     }
 
     pub(super) fn center_of(&self, node: NodeIndex) -> usize {

@@ -1,6 +1,8 @@
 //! A write to the replicas of its partitions.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
@@ -13,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
-use super::view::Plan;
+use super::view::{Plan, RingView};
 use super::{Missed, Replicas, ask, failed, misanswered};
 use crate::Consistency;
 
@@ -48,6 +50,20 @@ impl Replicas {
         together(outcomes)
     }
 
+    /// Are there replicas enough of these?
+    ///
+    /// # Errors
+    /// `Unavailable`, or `NoTable`.
+    pub(crate) fn check<'m>(
+        &self,
+        mutations: impl IntoIterator<Item = &'m Mutation>,
+        consistency: Consistency,
+    ) -> Result<(), ReplicaError> {
+        let mut mutations = mutations.into_iter();
+        mutations
+            .try_for_each(|mutation| self.admit(mutation.table, mutation.key.token, consistency).map(drop))
+    }
+
     /// Asks all replicas of what has the same ones.
     fn begin_group(
         &self,
@@ -57,12 +73,13 @@ impl Replicas {
         deadline: Instant,
     ) -> GroupWrite {
         let asked = plan.nodes.iter().map(|node| {
-            let (center, write) = (self.view.center_of(*node), self.begin_write(*node, mutations, deadline));
-            async move { (center, write.await) }.boxed_local()
+            let (node, write) = (*node, self.begin_write(*node, mutations, deadline));
+            async move { (node, write.await) }.boxed_local()
         });
         let asked = asked.collect();
         let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
-        GroupWrite { asked, tally: Tally::new(requirement, Counted::none(plan.factors), centers) }
+        let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
+        GroupWrite { view: Rc::clone(&self.view), asked, tally }
     }
 
     /// Has one replica write; what comes of it can be waited for.
@@ -105,16 +122,17 @@ impl Replicas {
 
 /// A write of one group that all its replicas were asked for.
 struct GroupWrite {
-    asked: FuturesUnordered<LocalBoxFuture<'static, (usize, Result<(), Missed>)>>,
+    view: Rc<RingView>,
+    asked: FuturesUnordered<LocalBoxFuture<'static, (NodeIndex, Result<(), Missed>)>>,
     tally: Tally,
 }
 
 impl GroupWrite {
     async fn finish(mut self, consistency: Consistency, deadline: Instant) -> Result<(), ReplicaError> {
         while !self.tally.is_decided()
-            && let Ok(Some((center, written))) = timeout_at(deadline, self.asked.next()).await
+            && let Ok(Some((node, written))) = timeout_at(deadline, self.asked.next()).await
         {
-            self.tally.take_in(center, written);
+            self.tally.take_in(&self.view, node, written);
         }
         // Those who have not answered were sent it, or may be yet.
         self.tally.was_sent |= !self.asked.is_empty();
@@ -152,7 +170,7 @@ pub(super) struct Tally {
     possible: Counted,
     /// All but those who said that they can not.
     not_failed: Counted,
-    failures: Vec<Failure>,
+    failures: Vec<(IpAddr, Failure)>,
     pub(super) was_sent: bool,
 }
 
@@ -169,7 +187,8 @@ impl Tally {
         Tally { requirement, done: none, possible, not_failed, failures: Vec::new(), was_sent: false }
     }
 
-    pub(super) fn take_in(&mut self, center: usize, said: Result<(), Missed>) {
+    pub(super) fn take_in(&mut self, view: &RingView, node: NodeIndex, said: Result<(), Missed>) {
+        let center = view.center_of(node);
         match said {
             Ok(()) => {
                 self.was_sent = true;
@@ -181,7 +200,7 @@ impl Tally {
             }
             Err(Missed::Failed(failure)) => {
                 self.was_sent = true;
-                self.failures.push(failure);
+                self.failures.push((view.address_of(node), failure));
                 self.possible.remove(center);
                 self.not_failed.remove(center);
             }
@@ -208,9 +227,7 @@ impl Tally {
         }
         Err(match self.failed_for_good() {
             None => ReplicaError::WriteTimeout { received, required },
-            Some((failure_count, first)) => {
-                ReplicaError::WriteFailure { received, required, failure_count, first }
-            }
+            Some(failures) => ReplicaError::WriteFailure { received, required, failures },
         })
     }
 
@@ -219,16 +236,13 @@ impl Tally {
         let (received, required) = (self.requirement.counted(&self.done), self.requirement.count());
         match self.failed_for_good() {
             None => ReplicaError::ReadTimeout { received, required },
-            Some((failure_count, first)) => {
-                ReplicaError::ReadFailure { received, required, failure_count, first }
-            }
+            Some(failures) => ReplicaError::ReadFailure { received, required, failures },
         }
     }
 
-    /// How many failed, and the first of them, when those alone are too many: else the others' silence is to blame.
-    fn failed_for_good(&mut self) -> Option<(u32, Failure)> {
+    /// Who failed, when those alone are too many: else the others' silence is to blame.
+    fn failed_for_good(&mut self) -> Option<Vec<(IpAddr, Failure)>> {
         self.requirement.shortage(&self.not_failed)?;
-        let failure_count = u32::try_from(self.failures.len()).unwrap_or(u32::MAX);
-        (failure_count > 0).then(|| (failure_count, self.failures.swap_remove(0)))
+        (!self.failures.is_empty()).then(|| std::mem::take(&mut self.failures))
     }
 }

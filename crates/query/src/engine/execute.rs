@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 
-use coordinator::{Consistency, CoordinatorError};
+use coordinator::{Consistency, CoordinatorError, TimeoutKind};
 use cql::ast::StatementKind;
 use rows::Mutation;
 use runtime::Piece;
@@ -20,7 +20,7 @@ use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, Sessio
 use crate::response::{Response, ResponseKind};
 use crate::select::{self, Reader, SelectPlan};
 use crate::terms::Bindings;
-use crate::timeouts::TimeoutKind;
+use crate::timeouts::Deadline;
 use crate::{ColumnSpec, QueryError, TombstoneFailure, WriteType};
 
 impl Inner {
@@ -135,7 +135,7 @@ impl Inner {
         consistency: Consistency,
         write_type: WriteType,
     ) -> Result<(), QueryError> {
-        match self.timeouts.deadline(TimeoutKind::Write).within(write).await {
+        match Deadline::of(&self.timeouts, TimeoutKind::Write).within(write).await {
             Ok(written) => written.map_err(|error| QueryError::of_write(error, consistency, write_type)),
             Err(timed_out) => Err(timed_out.of_write(consistency, write_type)),
         }

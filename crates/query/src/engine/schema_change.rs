@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use coordinator::{Consistency, CoordinatorError};
+use coordinator::{Consistency, CoordinatorError, TimeoutKind};
 use cql::ast::{Describe, StatementKind, Truncate};
 use schema::TableId;
 
@@ -11,7 +11,7 @@ use crate::catalog::{Home, keyspace_of};
 use crate::error::refuse;
 use crate::request::QueryOptions;
 use crate::response::{Response, ResponseKind};
-use crate::timeouts::{TimedOut, TimeoutKind};
+use crate::timeouts::{Deadline, TimedOut};
 use crate::{QueryError, ddl, describe};
 
 /// How often a change is planned again because another came first.
@@ -64,7 +64,7 @@ impl Inner {
             }
             return Err(QueryError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
         }
-        let mut deadline = self.timeouts.deadline(TimeoutKind::Truncate);
+        let mut deadline = Deadline::of(&self.timeouts, TimeoutKind::Truncate);
         match deadline.within(pin!(self.coordinator.truncate(table.id()))).await {
             Ok(Ok(())) => Ok(ResponseKind::Void.into()),
             Err(TimedOut) => Err(self.truncation_timed_out(table.id())),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
 
-use coordinator::{Consistency, Coordinator, CoordinatorError};
+use coordinator::{Consistency, Coordinator, CoordinatorError, TimeoutKind, Timeouts};
 use read::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
 use rows::Slices;
 use runtime::{Io, Piece, trace};
@@ -29,8 +29,8 @@ use crate::request::QueryOptions;
 use crate::response::{RowsBody, RowsResult, TombstoneWarning};
 use crate::restrictions::{Partitions, RowFilter, Rows};
 use crate::terms::{Bindings, Value};
-use crate::timeouts::{Deadline, TimeoutKind};
-use crate::{QueryError, Timeouts, VirtualTables};
+use crate::timeouts::Deadline;
+use crate::{QueryError, VirtualTables};
 
 /// Rows asked of storage at once at most, where the client's page says nothing.
 const ROWS_AT_ONCE: u32 = 10_000;
@@ -230,7 +230,7 @@ impl<'a> Scan<'a> {
             is_done,
             is_one_row: is_named_row && key_count == Some(1),
             has_read: false,
-            deadline: reader.timeouts.deadline(kind),
+            deadline: Deadline::of(reader.timeouts, kind),
         })
     }
 

@@ -155,6 +155,8 @@ fn options(directory: &TempDir) -> ServerOptions {
         cluster_name: "Test Cluster".into(),
         data_center: "datacenter1".into(),
         rack: "rack1".into(),
+        ring: None,
+        internode_secret_file: None,
         timeouts: Default::default(),
         limits: Limits::default(),
     }

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordinator::replicas::{ReplicaService, Replicas, RingView};
+use cluster::membership::Other;
+use coordinator::replicas::{Remote, ReplicaService, Replicas, RingView, Way};
 use messaging::{Handed, Node, Peer, PeerOptions, Purpose, answer, keep_gate};
 use ring::allocation::{Newcomer, found};
 use ring::{Strategy, Topology};
@@ -147,10 +148,11 @@ fn connect_all(world: &Rc<World>, node: usize, me: &Rc<dyn Node>, random: &Arc<S
         let peer = Peer::new(options, me.clone());
         let network = world.network.host(address(node));
         spawn_local(peer.clone().run(network, random.clone(), me.clone(), |_| {}));
-        peer
+        Remote { peer, other: Other::unwatched() }
     };
-    let peers = (0..world.members.count()).map(|other| (other != node).then(|| connect(other))).collect();
+    let way = |other: usize| Way { address: address(other), remote: (other != node).then(|| connect(other)) };
+    let ways = (0..world.members.count()).map(way).collect();
     let here = topology.index_of(host_id(node)).expect("it is a member");
     let keyspaces = [(KEYSPACE.to_owned(), Strategy::Simple { factor: 3 })];
-    RingView::new(topology, here, peers, keyspaces)
+    RingView::new(topology, here, ways, keyspaces)
 }

@@ -133,6 +133,8 @@ impl Plan {
             cluster_name: "Simulation".into(),
             data_center: "datacenter1".into(),
             rack: "rack1".into(),
+            ring: None,
+            internode_secret_file: None,
             timeouts: Arc::default(),
             limits: Limits::default(),
         }

@@ -1,0 +1,200 @@
+//! A node's part in a ring, put together: a thread for it, and a seat on each shard.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cluster::MetadataLog;
+use cluster::membership::{Doors, Known, MembershipOptions, Proposals, Proposer, proposals, take_part};
+use cluster::metadata::{Candidate, Entry};
+use cluster::raft::Timing;
+use messaging::{Handed, Identity, Secret};
+use runtime::{BoundListener, Runtime};
+use schema::Schema;
+use storage::{Layout, NodeFacts};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{AssemblyError, NodeOptions};
+
+/// What a node's part in a ring begins with.
+#[derive(Clone, Debug)]
+pub struct RingOptions {
+    /// Where other nodes come in.
+    pub listen: SocketAddr,
+    /// Where they are told that it is.
+    pub broadcast: SocketAddr,
+    /// Nodes to ask first; this one may be among them.
+    pub seeds: Vec<SocketAddr>,
+    /// How many tokens the node is to have.
+    pub num_tokens: u16,
+    /// What strangers do not know.
+    pub secret: Option<Secret>,
+    /// Are long messages to other nodes compressed?
+    pub wants_compression: bool,
+    /// How long others are waited for.
+    pub timing: Timing,
+}
+
+/// What the shards' threads need for their seats in the ring.
+#[derive(Clone)]
+pub(crate) struct Seats {
+    pub(crate) known: Known,
+    pub(crate) proposer: Proposer,
+    /// Connections of other nodes to each shard; taken by it.
+    handed: Arc<Mutex<Vec<Option<mpsc::UnboundedReceiver<Handed>>>>>,
+    /// What was agreed on; taken by the first shard.
+    entries: Arc<Mutex<Option<mpsc::UnboundedReceiver<Entry>>>>,
+}
+
+impl Seats {
+    /// Connections of other nodes to a shard. Once.
+    pub(crate) fn take_handed(&self, shard: usize) -> Option<mpsc::UnboundedReceiver<Handed>> {
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner)[shard].take()
+    }
+
+    /// What was agreed on. Once.
+    pub(crate) fn take_entries(&self) -> Option<mpsc::UnboundedReceiver<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A node's part in a ring that has yet to begin.
+pub(crate) struct RingPart {
+    pub(crate) seats: Seats,
+    options: MembershipOptions,
+    listener: BoundListener,
+    entries: mpsc::UnboundedSender<Entry>,
+    proposals: Proposals,
+    to_shards: Vec<mpsc::UnboundedSender<Handed>>,
+}
+
+/// Ends a node's part in a ring when it is dropped.
+pub(crate) struct Stop(#[expect(dead_code, reason = "it is dropped, and nothing else")] oneshot::Sender<()>);
+
+/// Tells the node when the thread of its part in the ring is gone, however it went.
+struct TellsEnd(Known);
+
+impl Drop for TellsEnd {
+    fn drop(&mut self) {
+        if self.0.ended().is_none() {
+            self.0.end("its thread has ended".to_owned());
+        }
+    }
+}
+
+impl RingPart {
+    /// The part of a node with that identity and history.
+    ///
+    /// # Errors
+    /// Its address is taken, or its history can not be read again.
+    pub(crate) fn prepare(
+        ring: &RingOptions,
+        node: &NodeOptions,
+        facts: &NodeFacts,
+        (metadata, layout, base): (&MetadataLog, &Layout, Arc<Schema>),
+        runtime: &Runtime,
+    ) -> Result<RingPart, AssemblyError> {
+        let shard_count = node.storage.shard_count;
+        let candidate = Candidate {
+            host_id: facts.host_id,
+            address: ring.broadcast,
+            cql_address: node.listen,
+            data_center: node.data_center.clone(),
+            rack: node.rack.clone(),
+            shard_count,
+            num_tokens: ring.num_tokens,
+        };
+        let identity = Identity {
+            cluster_name: node.cluster_name.clone(),
+            cluster_id: None,
+            host_id: facts.host_id,
+            incarnation: u64::try_from(runtime.clock.now_micros()).unwrap_or(0),
+            shard_count,
+            wants_compression: ring.wants_compression,
+            secret: ring.secret.clone(),
+        };
+        let history = match metadata.metadata().members {
+            None => metadata.changes(&layout.schema_log())?,
+            // What the ring has agreed on is in its own log.
+            Some(_) => Vec::new(),
+        };
+        let options = MembershipOptions {
+            candidate,
+            seeds: ring.seeds.clone(),
+            directory: layout.agreement(),
+            timing: ring.timing,
+            base,
+            history,
+        };
+        let listener = bind(ring.listen, runtime)?;
+        let (proposer, proposals) = proposals();
+        let (entries, taken) = mpsc::unbounded_channel();
+        let (to_shards, handed) =
+            (0..shard_count).map(|_| mpsc::unbounded_channel()).unzip::<_, _, Vec<_>, Vec<_>>();
+        let seats = Seats {
+            known: Known::new(identity, metadata.metadata()),
+            proposer,
+            handed: Arc::new(Mutex::new(handed.into_iter().map(Some).collect())),
+            entries: Arc::new(Mutex::new(Some(taken))),
+        };
+        Ok(RingPart { seats, options, listener, entries, proposals, to_shards })
+    }
+
+    /// Begins, on a thread of its own.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub(crate) fn start(self, runtime: &Runtime) -> io::Result<Stop> {
+        let (runtime, (stop, stopped)) = (runtime.clone(), oneshot::channel());
+        runtime::start_service("ring", move || self.run(runtime, stopped))?;
+        Ok(Stop(stop))
+    }
+
+    /// Begins, as a task of the surrounding `LocalSet`.
+    pub(crate) fn start_local(self, runtime: &Runtime) -> Stop {
+        let (stop, stopped) = oneshot::channel();
+        runtime::spawn_local("ring", Box::pin(self.run(runtime.clone(), stopped)));
+        Stop(stop)
+    }
+
+    async fn run(self, runtime: Runtime, stopped: oneshot::Receiver<()>) {
+        let RingPart { seats, options, listener, entries, proposals, to_shards } = self;
+        let known = seats.known;
+        let _tells_end = TellsEnd(known.clone());
+        let hand_over = move |shard: u16, handed: Handed| match to_shards.get(usize::from(shard)) {
+            // A shard that has ended answers nobody.
+            Some(to_shard) => _ = to_shard.send(handed),
+            None => tracing::warn!(shard, "a connection for a shard that is not there"),
+        };
+        let hand_over = Box::new(hand_over);
+        let doors = Doors { known: known.clone(), listener, entries, proposals, hand_over };
+        tokio::select! {
+            biased;
+            // Also when it was dropped.
+            _ = stopped => known.end("the node stops".to_owned()),
+            failed = take_part(options, runtime, doors) => {
+                let Err(error) = failed;
+                tracing::error!(%error, "this node takes no part in its ring");
+                known.end(error.to_string());
+            }
+        }
+    }
+}
+
+fn bind(address: SocketAddr, runtime: &Runtime) -> Result<BoundListener, AssemblyError> {
+    let bound = runtime.network.bind(address, 1);
+    let listener = bound.map_err(|source| AssemblyError::Internode { address, source })?.into_iter().next();
+    Ok(listener.expect("one was asked for"))
+}
+
+/// Waits until the node is a member of its ring and may serve.
+///
+/// # Errors
+/// It will not be one.
+pub(crate) async fn comes_in(known: &Known) -> Result<(), AssemblyError> {
+    tokio::select! {
+        biased;
+        () = known.may_serve() => Ok(()),
+        why = known.until_ended() => Err(AssemblyError::Ring(why)),
+    }
+}

@@ -1,0 +1,196 @@
+//! A shard's seat in the ring: its connections to the others, and the ring as it sees it between two changes.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cluster::Members;
+use cluster::membership::{Hybrid, Known, Proposer, Speaker};
+use cluster::metadata::Member;
+use messaging::{Handed, Node, Peer, PeerOptions, Purpose, answer};
+use ring::Strategy;
+use schema::Schema;
+use storage::{Shard, ShardHandle};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::{Remote, ReplicaService, Replicas, RingView, Way};
+use crate::Timeouts;
+
+/// Nothing more is sent to a node that takes nothing while so much waits.
+const UNSENT_BYTES_MAX: usize = 16 << 20;
+/// So many requests to one node wait for their answers.
+const ASKED_COUNT_MAX: usize = 16_384;
+
+/// A shard's seat in the ring.
+pub struct RingSeat {
+    known: Known,
+    proposer: Proposer,
+    timeouts: Arc<Timeouts>,
+    shard: ShardHandle,
+    node: Rc<dyn Node>,
+    connections: RefCell<BTreeMap<Uuid, Connection>>,
+    seen: RefCell<Option<Seen>>,
+}
+
+/// The ring as it was seen last.
+struct Seen {
+    ring_epoch: u64,
+    schema_epoch: u64,
+    /// `None` when this node is the only one.
+    replicas: Option<Rc<Replicas>>,
+}
+
+/// A connection of this shard to one of another node.
+struct Connection {
+    address: SocketAddr,
+    peer: Peer,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The timestamps of a shard.
+struct Timestamps(Rc<Shard>);
+
+impl Hybrid for Timestamps {
+    fn latest(&self) -> i64 {
+        self.0.timestamps().latest()
+    }
+
+    fn hear(&self, micros: i64) {
+        self.0.timestamps().hear(micros);
+    }
+}
+
+impl RingSeat {
+    /// Takes the seat of a shard, and answers on the connections that are handed to it.
+    pub fn take(
+        known: Known,
+        proposer: Proposer,
+        timeouts: Arc<Timeouts>,
+        shard: ShardHandle,
+        handed: UnboundedReceiver<Handed>,
+    ) -> Rc<RingSeat> {
+        let clock = Timestamps(Rc::clone(shard.local()));
+        let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
+        let service = Rc::new(ReplicaService::new(shard.clone()));
+        runtime::spawn_local("connections of other nodes", answer_all(handed, Rc::clone(&node), service));
+        let (connections, seen) = (RefCell::default(), RefCell::default());
+        Rc::new(RingSeat { known, proposer, timeouts, shard, node, connections, seen })
+    }
+
+    /// The way to this node's shards.
+    pub(crate) fn shard(&self) -> &ShardHandle {
+        &self.shard
+    }
+
+    /// What the node knows of its ring.
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// The way to propose something to the ring.
+    pub(crate) fn proposer(&self) -> &Proposer {
+        &self.proposer
+    }
+
+    /// How long requests may take.
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    /// The way to the replicas of the ring as it is now; `None` when this node is the only one.
+    pub(crate) fn replicas(&self) -> Option<Rc<Replicas>> {
+        let ring_epoch = self.known.ring_epoch();
+        let schema_epoch = self.shard.local().with_schema(Schema::epoch);
+        if let Some(seen) = &*self.seen.borrow()
+            && (seen.ring_epoch, seen.schema_epoch) == (ring_epoch, schema_epoch)
+        {
+            return seen.replicas.clone();
+        }
+        let replicas = self.known.members().and_then(|members| self.look(&members));
+        *self.seen.borrow_mut() = Some(Seen { ring_epoch, schema_epoch, replicas: replicas.clone() });
+        replicas
+    }
+
+    fn look(&self, members: &Members) -> Option<Rc<Replicas>> {
+        let here = members.topology().index_of(self.known.host_id())?;
+        self.connections.borrow_mut().retain(|host_id, _| members.get(*host_id).is_some());
+        if members.list().len() < 2 {
+            return None;
+        }
+        let ways = members.list().iter().map(|member| self.way_to(member)).collect();
+        let keyspaces = self.shard.local().with_schema(replicated);
+        let view = RingView::new(members.topology(), here, ways, keyspaces);
+        Some(Rc::new(Replicas::new(Rc::new(view), self.shard.clone())))
+    }
+
+    fn way_to(&self, member: &Member) -> Way {
+        let (address, host_id) = (member.candidate.address, member.candidate.host_id);
+        if host_id == self.known.host_id() {
+            return Way { address: address.ip(), remote: None };
+        }
+        let open = &mut *self.connections.borrow_mut();
+        if open.get(&host_id).is_none_or(|connection| connection.address != address) {
+            open.insert(host_id, self.connect(member));
+        }
+        let peer = open[&host_id].peer.clone();
+        Way { address: address.ip(), remote: Some(Remote { peer, other: self.known.other(host_id) }) }
+    }
+
+    fn connect(&self, member: &Member) -> Connection {
+        let from = u16::try_from(self.shard.local().index()).unwrap_or(u16::MAX);
+        let (address, host_id) = (member.candidate.address, member.candidate.host_id);
+        let options = PeerOptions {
+            address,
+            host_id: Some(host_id),
+            purpose: Purpose::Shard { from, to: from % member.candidate.shard_count.max(1) },
+            unsent_bytes_max: UNSENT_BYTES_MAX,
+            asked_count_max: ASKED_COUNT_MAX,
+        };
+        let peer = Peer::new(options, Rc::clone(&self.node));
+        let ended = move |error| tracing::debug!(%host_id, %error, "a connection to another node has ended");
+        let runtime = self.shard.local().runtime();
+        let (network, random) = (runtime.network.clone(), Arc::clone(&runtime.random));
+        let run = peer.clone().run(network, random, Rc::clone(&self.node), ended);
+        Connection { address, peer, task: runtime::spawn_local("connection to another node", run) }
+    }
+}
+
+/// Keyspaces that are on the ring, with their strategies.
+fn replicated(schema: &Schema) -> Vec<(String, Strategy)> {
+    let strategy = |replication| match Strategy::of(replication) {
+        Ok(Strategy::Local) => None,
+        Ok(strategy) => Some(strategy),
+        Err(error) => {
+            tracing::error!(%error, "a keyspace has no place on the ring");
+            None
+        }
+    };
+    let keyspaces = schema.keyspaces().values();
+    keyspaces.filter_map(|keyspace| Some((keyspace.name.clone(), strategy(&keyspace.replication)?))).collect()
+}
+
+/// Answers on connections of other nodes, for ever.
+async fn answer_all(mut handed: UnboundedReceiver<Handed>, node: Rc<dyn Node>, service: Rc<ReplicaService>) {
+    while let Some(handed) = handed.recv().await {
+        match handed.take() {
+            Ok(met) => {
+                let answering = answer(met, Rc::clone(&node), Rc::<ReplicaService>::clone(&service));
+                runtime::spawn_local("connection of another node", async move {
+                    let ended = answering.await;
+                    tracing::debug!(%ended, "a connection of another node has ended");
+                });
+            }
+            Err(error) => tracing::warn!(%error, "a connection of another node can not be taken"),
+        }
+    }
+}
