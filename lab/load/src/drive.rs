@@ -1,8 +1,9 @@
 //! `load drive`: a closed loop, so many requests in flight on each connection.
 //!
-//! Words: `port`, `statement=read`, `rows=100000`, `keyspace=limits`, `connections=4`, `window=64`, `threads=1`,
-//! `seconds=10`, `warmup=2`, `requests=` (so many, then it ends, before its time), `server=PID` (whose CPU time is
-//! taken), `answers=read|left` (left: nothing is read, so each connection sends its window and then only holds what the
+//! Words: `hosts=127.0.0.1` (with commas, all with one `port`), `consistency=ONE`, `port`, `statement=read`,
+//! `rows=100000`, `keyspace=limits`, `connections=4`, `window=64`, `threads=1`, `seconds=10`, `warmup=2`,
+//! `requests=` (so many, then it ends, before its time), `server=PID,PID` (whose CPU time is taken),
+//! `answers=read|left` (left: nothing is read, so each connection sends its window and then only holds what the
 //! server owes it). What happens in the warm-up is not counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,7 @@ use crate::frame::{self, ERROR, HEADER_BYTES};
 use crate::histogram::Histogram;
 use crate::link::{Link, OUT_BYTES_MAX, Talk};
 use crate::process::cpu_seconds;
-use crate::statement::{Kind, Requests, letters};
+use crate::statement::{Kind, Requests, letters, level_named};
 use crate::words::Words;
 
 /// How often a thread looks whether the run is over.
@@ -82,18 +83,19 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     let rows = words.number("rows", 100_000u64)?;
     let server = words.text("server", "");
     let reads = words.text("answers", "read") == "read";
-    let (talks, ids) = connect(port, connections, &kind.texts(words.text("keyspace", "limits")))?;
+    let hosts = words.list("hosts", "127.0.0.1");
+    let (talks, ids) = connect(&hosts, port, connections, &kind.texts(words.text("keyspace", "limits")))?;
     let mut parts: Vec<Vec<Link>> = (0..threads).map(|_| Vec::new()).collect();
     for (index, talk) in talks.into_iter().enumerate() {
         parts[index % threads].push(talk.into_link()?);
     }
     let counts = Arc::new(Counts::default());
-    let letters = letters();
+    let (letters, level) = (letters(), level_named(words.text("consistency", "ONE"))?);
     let workers: Vec<_> = parts
         .into_iter()
         .enumerate()
         .map(|(index, links)| {
-            let requests = Requests::new(kind, &ids, rows, index as u64 + 1, &letters);
+            let requests = Requests::new(kind, &ids, rows, index as u64 + 1, &letters).at(level);
             let counts = counts.clone();
             let left = bounds.share(index, threads);
             std::thread::spawn(move || Worker::new(links, window, requests, left, reads, counts)?.run())
@@ -114,15 +116,23 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     Ok(())
 }
 
-/// Opens all connections, and prepares the texts on the first: ids are the same on all.
-pub(crate) fn connect(port: u16, count: usize, texts: &[String]) -> Outcome<(Vec<Talk>, Vec<Vec<u8>>)> {
-    let mut talks: Vec<Talk> = Vec::with_capacity(count);
-    for index in 0..count {
-        talks.push(Talk::open(port).map_err(|error| format!("connection {index}: {error}"))?);
+/// Opens all connections, to the hosts in turn, and prepares the texts on the first to each: ids are the same on all.
+pub(crate) fn connect(
+    hosts: &[&str],
+    port: u16,
+    count: usize,
+    texts: &[String],
+) -> Outcome<(Vec<Talk>, Vec<Vec<u8>>)> {
+    let (mut talks, mut ids): (Vec<Talk>, Vec<Vec<u8>>) = (Vec::with_capacity(count), Vec::new());
+    for (index, host) in hosts.iter().cycle().take(count).enumerate() {
+        let mut talk =
+            Talk::open(host, port).map_err(|error| format!("connection {index} to {host}: {error}"))?;
+        if index < hosts.len() {
+            ids = texts.iter().map(|text| talk.prepare(text)).collect::<Outcome<_>>()?;
+        }
+        talks.push(talk);
     }
-    let first = talks.first_mut().ok_or("a load needs a connection")?;
-    let ids = texts.iter().map(|text| first.prepare(text)).collect::<Outcome<_>>()?;
-    Ok((talks, ids))
+    if talks.is_empty() { Err("a load needs a connection".into()) } else { Ok((talks, ids)) }
 }
 
 /// Has a link wake the loop when there is something to read or room to write.

@@ -1,9 +1,10 @@
 //! `load fill`: makes the table of a statement and writes its rows, many in flight on one connection each.
 //!
-//! Words: `port`, `statement`, `rows`, `keyspace=limits`, `with=` (table options), `connections=2`,
-//! `window=128`, `writes=` (more than the rows: the rest go to rows at random, which are then overwritten),
-//! `table=yes|no` (whether it is made). A write that fails (a server that is not warm times out) is sent again; more
-//! than one in ten and the load fails. Prints `{"writes":N,"seconds":S,"errors":N}`.
+//! Words: `hosts=127.0.0.1` (with commas), `replicas=1`, `consistency=ONE`, `port`, `statement`, `rows`,
+//! `keyspace=limits`, `with=` (table options), `connections=2`, `window=128`, `writes=` (more than the rows: the
+//! rest go to rows at random, which are then overwritten), `table=yes|no` (whether it is made). A write that fails
+//! (a server that is not warm times out) is sent again; more than one in ten and the load fails. Prints
+//! `{"writes":N,"seconds":S,"errors":N}`.
 
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use mio::{Events, Poll, Token};
 use crate::frame::{self, ERROR};
 use crate::keys::Random;
 use crate::link::{Link, Talk};
-use crate::statement::{Kind, Requests, letters};
+use crate::statement::{Kind, Requests, letters, level_named};
 use crate::words::Words;
 use crate::{Outcome, drive};
 
@@ -24,16 +25,18 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     let kind = Kind::named(words.text("statement", "read"))?.filling();
     let (port, rows) = (words.number("port", 9042)?, words.number("rows", 100_000u64)?);
     let writes = words.number("writes", rows)?;
-    let keyspace = words.text("keyspace", "limits");
+    let (keyspace, hosts) = (words.text("keyspace", "limits"), words.list("hosts", "127.0.0.1"));
     if words.text("table", "yes") == "yes" {
-        make_table(&mut Talk::open(port)?, kind, keyspace, words.text("with", ""))?;
+        let replicas = words.number("replicas", 1u32)?;
+        make_table(&mut Talk::open(hosts[0], port)?, kind, (keyspace, replicas), words.text("with", ""))?;
     }
     let connections = words.number("connections", 2usize)?;
     let window = words.number("window", 128u16)?;
-    let (talks, ids) = drive::connect(port, connections, &kind.texts(keyspace))?;
+    let (talks, ids) = drive::connect(&hosts, port, connections, &kind.texts(keyspace))?;
     let links: Vec<Link> = talks.into_iter().map(Talk::into_link).collect::<Outcome<_>>()?;
     let begun = Instant::now();
-    let requests = Requests::new(kind, &ids, rows, 5, &letters());
+    let level = level_named(words.text("consistency", "ONE"))?;
+    let requests = Requests::new(kind, &ids, rows, 5, &letters()).at(level);
     let errors = write_all(links, window, rows, writes, requests)?;
     let seconds = begun.elapsed().as_secs_f64();
     println!("{{\"writes\":{writes},\"seconds\":{seconds:.3},\"errors\":{errors}}}");
@@ -41,8 +44,8 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
 }
 
 /// Keyspace and table, unless they are there.
-fn make_table(talk: &mut Talk, kind: Kind, keyspace: &str, with: &str) -> Outcome<()> {
-    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+fn make_table(talk: &mut Talk, kind: Kind, (keyspace, replicas): (&str, u32), with: &str) -> Outcome<()> {
+    let replication = format!("{{'class': 'SimpleStrategy', 'replication_factor': {replicas}}}");
     talk.query(&format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}"))?;
     let (table, definition) = kind.table();
     let with = if with.is_empty() { String::new() } else { format!(" WITH {with}") };

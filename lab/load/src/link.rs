@@ -17,8 +17,8 @@ pub(crate) struct Talk(BlockingStream);
 
 impl Talk {
     /// Connects and says hello.
-    pub(crate) fn open(port: u16) -> Outcome<Talk> {
-        let socket = BlockingStream::connect(("127.0.0.1", port))?;
+    pub(crate) fn open(host: &str, port: u16) -> Outcome<Talk> {
+        let socket = BlockingStream::connect((host, port))?;
         socket.set_nodelay(true)?;
         let mut talk = Talk(socket);
         let (opcode, body) = talk.ask(STARTUP, frame::put_startup)?;

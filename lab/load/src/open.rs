@@ -72,7 +72,12 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     };
     let rows = words.number("rows", 100_000u64)?;
     let server = words.text("server", "");
-    let (talks, ids) = connect(port, connections, &kind.texts(words.text("keyspace", "limits")))?;
+    let (talks, ids) = connect(
+        &words.list("hosts", "127.0.0.1"),
+        port,
+        connections,
+        &kind.texts(words.text("keyspace", "limits")),
+    )?;
     let mut parts: Vec<Vec<Link>> = (0..threads).map(|_| Vec::new()).collect();
     for (index, talk) in talks.into_iter().enumerate() {
         parts[index % threads].push(talk.into_link()?);

@@ -1,7 +1,12 @@
 //! What the kernel knows of a process.
 
-/// CPU seconds used so far; 0 of a process that is not there (no `server=` was given).
-pub(crate) fn cpu_seconds(process_id: &str) -> f64 {
+/// CPU seconds used so far by one process, or several with commas between them; 0 of a process that is not there (no
+/// `server=` was given).
+pub(crate) fn cpu_seconds(process_ids: &str) -> f64 {
+    process_ids.split(',').map(cpu_seconds_of).sum()
+}
+
+fn cpu_seconds_of(process_id: &str) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{process_id}/stat")).unwrap_or_default();
     let after_name = text.rsplit(')').next().unwrap_or_default();
     let ticks = |index: usize| after_name.split_whitespace().nth(index)?.parse::<f64>().ok();

@@ -109,9 +109,19 @@ pub(crate) struct Requests {
     kind: Kind,
     /// Ids of the prepared texts.
     ids: Vec<Vec<u8>>,
+    /// The consistency level, by its number in the protocol.
+    level: u16,
     skewed: Skewed,
     random: Random,
     letters: Arc<[u8]>,
+}
+
+/// A consistency level's number in the protocol.
+pub(crate) fn level_named(name: &str) -> Outcome<u16> {
+    const LEVELS: [(&str, u16); 6] =
+        [("ONE", 1), ("TWO", 2), ("THREE", 3), ("QUORUM", 4), ("ALL", 5), ("LOCAL_QUORUM", 6)];
+    let level = LEVELS.iter().find(|(known, _)| *known == name);
+    level.map(|(_, number)| *number).ok_or_else(|| format!("no consistency level '{name}'").into())
 }
 
 /// Random letters, shared by all threads.
@@ -127,10 +137,16 @@ impl Requests {
         Requests {
             kind,
             ids: ids.to_vec(),
+            level: 1,
             skewed: Skewed::new(rows, seed),
             random: Random::new(seed),
             letters: letters.clone(),
         }
+    }
+
+    /// The same at another level than ONE.
+    pub(crate) fn at(self, level: u16) -> Requests {
+        Requests { level, ..self }
     }
 
     /// Appends the next request, for a row with YCSB's skew.
@@ -151,7 +167,8 @@ impl Requests {
             let id = &self.ids[usize::from(second)];
             out.extend_from_slice(&(id.len() as u16).to_be_bytes());
             out.extend_from_slice(id);
-            out.extend_from_slice(&[0, 1, FLAGS]);
+            out.extend_from_slice(&self.level.to_be_bytes());
+            out.push(FLAGS);
             let letters = &self.letters;
             let random = &mut self.random;
             let mut text = |out: &mut Vec<u8>, length: usize| {

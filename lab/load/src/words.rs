@@ -23,6 +23,11 @@ impl Words {
         self.0.get(name).map_or(default, String::as_str)
     }
 
+    /// The texts of a word between its commas, or of a default.
+    pub(crate) fn list<'a>(&'a self, name: &str, default: &'a str) -> Vec<&'a str> {
+        self.text(name, default).split(',').collect()
+    }
+
     /// The number of a word, or a default.
     pub(crate) fn number<T: FromStr>(&self, name: &str, default: T) -> Outcome<T> {
         match self.0.get(name) {
