@@ -40,6 +40,6 @@ pub use consistency::Consistency;
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};
 pub use owners::{Batches, Owners};
-pub use plain::{PlainRead, PlainWrite, RowQuery, ShownRow};
+pub use plain::{PlainOutcomes, PlainRead, PlainWrite, RowQuery, ShownRow};
 pub use schema_change::follow;
 pub use timeouts::{TimeoutKind, Timeouts};

@@ -6,11 +6,16 @@
 //!                                       several     batch by batch └─ left ─► remote_reads, remote_writes: a message
 //! ```
 //!
+//! In a ring other replicas may have a say: what is compared with them, or written to them, is left at once, and goes to
+//! them as one message each (`replicas/plain.rs`).
+//!
 //! Level and owner are asked for as on the full way (`admission.rs`, `owners.rs`), when a [`PlainRead`] or
 //! [`PlainWrite`] is made: nobody can have one that was not admitted. What is not done here is for
 //! [`Coordinator::read`] and [`Coordinator::write`], which know what to say of it.
 
+use std::fmt;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rows::{Mutation, PartitionKey, RowInPlace};
@@ -21,7 +26,9 @@ use storage::{KEYS_TOGETHER, Lookups, LookupsSent, Outcomes, Unit};
 
 use crate::admission::Admitted;
 use crate::owners::{Batches, batches};
-use crate::{Consistency, Coordinator, CoordinatorError};
+use crate::replicas::Replicas;
+use crate::replicas::plain::{Others, are_equal};
+use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 /// What rows are read for: a statement of the floor above, about one row by its key.
 pub trait RowQuery {
@@ -46,6 +53,7 @@ pub struct PlainRead<Q> {
     owner: usize,
     consistency: Consistency,
     admitted: Admitted,
+    ring: Option<InRing>,
 }
 
 /// A row to be written: admitted, and on its way to the shard that is to have it.
@@ -55,6 +63,50 @@ pub struct PlainWrite {
     owner: usize,
     consistency: Consistency,
     admitted: Admitted,
+    ring: Option<InRing>,
+}
+
+/// Other replicas have a say.
+#[derive(Clone)]
+struct InRing {
+    replicas: Rc<Replicas>,
+    /// Of a read those that it is compared with; of a write all of them.
+    nodes: Others,
+}
+
+impl fmt::Debug for InRing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.nodes.fmt(formatter)
+    }
+}
+
+impl InRing {
+    /// Do the same nodes have a say?
+    fn is_same(one: &Option<InRing>, other: &Option<InRing>) -> bool {
+        match (one, other) {
+            (None, None) => true,
+            (Some(one), Some(other)) => one.nodes == other.nodes,
+            _ => false,
+        }
+    }
+}
+
+/// How the writes of a batch have come out. Of those in neither set nothing was written.
+#[derive(Debug, Default)]
+pub struct PlainOutcomes {
+    /// They are written.
+    pub done: IndexSet,
+    /// They may or may not survive.
+    pub doubtful: IndexSet,
+    /// Why the first that is not done is not.
+    pub error: Option<CoordinatorError>,
+}
+
+impl From<Outcomes> for PlainOutcomes {
+    fn from(outcomes: Outcomes) -> Self {
+        let Outcomes { done, doubtful, error } = outcomes;
+        PlainOutcomes { done, doubtful, error: error.map(CoordinatorError::from) }
+    }
 }
 
 /// The row of a key where it lies, if there is a live one.
@@ -76,7 +128,10 @@ impl<Q: RowQuery> PlainRead<Q> {
 
     /// Can both be read in one go? A batch has one level, which is told when it fails.
     fn goes_with(&self, other: &Self) -> bool {
-        self.owner == other.owner && self.consistency == other.consistency && self.query.is_same(&other.query)
+        self.owner == other.owner
+            && self.consistency == other.consistency
+            && self.query.is_same(&other.query)
+            && InRing::is_same(&self.ring, &other.ring)
     }
 }
 
@@ -88,12 +143,14 @@ impl PlainWrite {
 
     /// Can both be written in one go?
     fn goes_with(&self, other: &Self) -> bool {
-        self.owner == other.owner && self.consistency == other.consistency
+        self.owner == other.owner
+            && self.consistency == other.consistency
+            && InRing::is_same(&self.ring, &other.ring)
     }
 }
 
 impl Coordinator {
-    /// A read of the row of that key; `None` when the level is not admitted, or other nodes may have a say.
+    /// A read of the row of that key; `None` when the level is not admitted, or this node alone can not say.
     #[inline]
     pub fn plain_read<Q: RowQuery>(
         &self,
@@ -101,23 +158,32 @@ impl Coordinator {
         key: PartitionKey,
         consistency: Consistency,
     ) -> Option<PlainRead<Q>> {
-        if self.seat().is_some() {
-            return None;
-        }
-        let admitted = self.admit(query.table().id(), consistency).ok()?;
+        let table = query.table().id();
+        let (admitted, ring) = match self.replicas_of(table) {
+            None => (self.admit(table, consistency).ok()?, None),
+            Some(replicas) => {
+                let nodes = replicas.others_to_read(table, key.token, consistency)?;
+                let ring = (!nodes.is_empty()).then_some(InRing { replicas, nodes });
+                (Admitted::by_ring(), ring)
+            }
+        };
         let owner = self.owners().of(key.token);
-        Some(PlainRead { query, key, owner, consistency, admitted })
+        Some(PlainRead { query, key, owner, consistency, admitted, ring })
     }
 
-    /// A write of one row; `None` when the level is not admitted, or other nodes may have a say.
+    /// A write of one row; `None` when the level is not admitted, or this node alone can not say.
     #[inline]
     pub fn plain_write(&self, mutation: Mutation, consistency: Consistency) -> Option<PlainWrite> {
-        if self.seat().is_some() {
-            return None;
-        }
-        let admitted = self.admit(mutation.table, consistency).ok()?;
-        let owner = self.owners().of(mutation.key.token);
-        Some(PlainWrite { mutation, owner, consistency, admitted })
+        let (table, token) = (mutation.table, mutation.key.token);
+        let (admitted, ring) = match self.replicas_of(table) {
+            None => (self.admit(table, consistency).ok()?, None),
+            Some(replicas) => {
+                let nodes = replicas.nodes_to_write(table, token, consistency)?;
+                (Admitted::by_ring(), Some(InRing { replicas, nodes }))
+            }
+        };
+        let owner = self.owners().of(token);
+        Some(PlainWrite { mutation, owner, consistency, admitted, ring })
     }
 
     /// Shows live rows that are in memory, each by the index of its read, or that there is none; in any order, until
@@ -138,7 +204,11 @@ impl Coordinator {
             if is_stopped {
                 break;
             }
-            let PlainRead { query, owner, admitted, .. } = &reads[batch[0]];
+            let PlainRead { query, owner, admitted, ring, .. } = &reads[batch[0]];
+            if ring.is_some() {
+                left.push(batch.iter().copied().collect());
+                continue;
+            }
             let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> =
                 batch.iter().map(|index| &reads[*index].key).collect();
             let (keys, view): (&[&PartitionKey], &Q::View) = (&keys, query.view());
@@ -171,11 +241,31 @@ impl Coordinator {
     ) -> Result<T, CoordinatorError> {
         assert!((1..=KEYS_TOGETHER).contains(&reads.len()), "a batch");
         debug_assert!(reads.iter().all(|read| read.goes_with(&reads[0])), "one batch");
-        let PlainRead { query, owner, admitted, .. } = &reads[0];
-        let (owner, admitted) = (*owner, *admitted);
+        let PlainRead { query, owner, admitted, ring, .. } = &reads[0];
+        let (owner, admitted, ring) = (*owner, *admitted, ring.clone());
         let (view, table) = (Arc::clone(query.view()), Arc::clone(query.table()));
-        let keys = reads.into_iter().map(|read| read.key).collect();
-        let asked = LookupsSent { table, keys, now: self.now_seconds() };
+        let keys: Vec<PartitionKey> = reads.into_iter().map(|read| read.key).collect();
+        let now = self.now_seconds();
+        if let Some(InRing { replicas, nodes }) = ring {
+            let patience = self.patience(TimeoutKind::Read);
+            // Where others do not say it, each becomes a full read, which asks somebody else.
+            let Some(others) = replicas.hashes(&nodes, table.id(), &keys, patience).await else {
+                return Ok(seen);
+            };
+            let asked = LookupsSent { table, keys, now };
+            let show = move |seen: &mut T,
+                             index: usize,
+                             key: &PartitionKey,
+                             row: Option<RowInPlace<'_>>,
+                             hash: u128| {
+                match are_equal(&others, index, hash) {
+                    true => show(seen, index, ShownRow { key: &key.bytes, row, view: &view }),
+                    false => ControlFlow::Continue(()),
+                }
+            };
+            return Ok(self.shards_for(admitted).send_hashed_lookups(owner, asked, seen, show).await?);
+        }
+        let asked = LookupsSent { table, keys, now };
         let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {
             show(seen, index, ShownRow { key: &key.bytes, row, view: &view })
         };
@@ -190,7 +280,11 @@ impl Coordinator {
     pub fn plain_writes(&self, writes: &[PlainWrite]) -> (IndexSet, Batches) {
         let (mut all_done, mut left) = (IndexSet::EMPTY, Batches::new());
         for batch in batches(writes, PlainWrite::goes_with) {
-            let PlainWrite { owner, admitted, .. } = &writes[batch[0]];
+            let PlainWrite { owner, admitted, ring, .. } = &writes[batch[0]];
+            if ring.is_some() {
+                left.push(batch.iter().copied().collect());
+                continue;
+            }
             let mutations: SmallVec<[&Mutation; KEYS_TOGETHER]> =
                 batch.iter().map(|index| &writes[*index].mutation).collect();
             let done = self.shards_for(*admitted).try_write_each(*owner, &mutations);
@@ -208,11 +302,17 @@ impl Coordinator {
     ///
     /// # Panics
     /// When they are none, or more than [`KEYS_TOGETHER`].
-    pub async fn remote_writes(&self, writes: Vec<PlainWrite>) -> Outcomes {
+    pub async fn remote_writes(&self, writes: Vec<PlainWrite>) -> PlainOutcomes {
         assert!((1..=KEYS_TOGETHER).contains(&writes.len()), "a batch");
         debug_assert!(writes.iter().all(|write| write.goes_with(&writes[0])), "one batch");
-        let PlainWrite { owner, admitted, .. } = writes[0];
+        let PlainWrite { owner, admitted, consistency, ref ring, .. } = writes[0];
+        let ring = ring.clone();
         let mutations = writes.into_iter().map(|write| write.mutation).collect();
-        self.shards_for(admitted).write_units(owner, Unit::Each, mutations).await
+        match ring {
+            Some(InRing { replicas, .. }) => {
+                replicas.write_each(mutations, consistency, self.patience(TimeoutKind::Write)).await
+            }
+            None => self.shards_for(admitted).write_units(owner, Unit::Each, mutations).await.into(),
+        }
     }
 }

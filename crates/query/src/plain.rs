@@ -15,11 +15,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub use coordinator::PlainWrite;
-use coordinator::{Batches, Consistency, RowQuery, ShownRow, TimeoutKind};
+use coordinator::{Batches, Consistency, PlainOutcomes, RowQuery, ShownRow, TimeoutKind};
 use rows::PartitionKey;
 use schema::Table;
 use stdx::index_set::IndexSet;
-use storage::Outcomes;
 
 use crate::modify::ModifyPlan;
 use crate::prepare::{Body, Planned};
@@ -111,11 +110,11 @@ impl RowQuery for PlainQuery {
 }
 
 impl PlainWritten {
-    fn of(outcomes: Outcomes, consistency: Consistency) -> Self {
-        let Outcomes { done, doubtful, error } = outcomes;
+    fn of(outcomes: PlainOutcomes, consistency: Consistency) -> Self {
+        let PlainOutcomes { done, doubtful, error } = outcomes;
         // Why others were not written is found out by those who write them again.
         let error = error.filter(|_| !doubtful.is_empty());
-        let error = error.map(|error| QueryError::of_write(error.into(), consistency, WriteType::Simple));
+        let error = error.map(|error| QueryError::of_write(error, consistency, WriteType::Simple));
         PlainWritten { done, doubtful, error }
     }
 

@@ -28,7 +28,7 @@ mod unfiltered_page;
 
 pub use command::{ReadColumns, ReadCommand, ReadLimits, ReadPosition, ReadTarget};
 pub use consumer::{Begun, Place, Room, RowConsumer, RowView, Seen};
-pub use digest::{Digester, PageDigest};
+pub use digest::{Digester, PageDigest, plain_row_hash};
 pub use error::{ReadError, TooManyTombstones};
 pub use given::Given;
 pub use live_page::{LeftPage, LivePage, LiveView};

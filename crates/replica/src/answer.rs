@@ -5,7 +5,7 @@ use read::{PageDigest, UnfilteredPage};
 use stdx::index_set::IndexSet;
 use storage::Outcomes;
 
-use crate::body::{BodyError, Reader, put_option};
+use crate::body::{BodyError, Reader, put_list, put_option};
 use crate::failure::Failure;
 use crate::page::{page, put_page};
 
@@ -13,6 +13,7 @@ const WRITTEN: u8 = 1;
 const ROWS: u8 = 2;
 const DIGEST: u8 = 3;
 const FAILED: u8 = 4;
+const HASHES: u8 = 5;
 
 /// An answer to a [`Request`](crate::Request).
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,9 @@ pub enum Answer {
     Rows(UnfilteredPage),
     /// To a read of a digest.
     Digest(PageDigest),
+    /// To a look-up: for each key the hash of its row, 0 when there is none; nothing where that can not be told at
+    /// once.
+    Hashes(Vec<Option<u128>>),
     /// To a read that failed.
     Failed(Failure),
 }
@@ -63,6 +67,12 @@ impl Answer {
                 out.put_u8(DIGEST);
                 out.put_u128_le(digest.0);
             }
+            Answer::Hashes(hashes) => {
+                out.put_u8(HASHES);
+                put_list(out, hashes, |out, hash| {
+                    put_option(out, hash.as_ref(), |out, hash| out.put_u128_le(*hash))
+                });
+            }
             Answer::Failed(failure) => {
                 out.put_u8(FAILED);
                 failure.put(out);
@@ -84,6 +94,9 @@ impl Answer {
             }),
             ROWS => Answer::Rows(page(reader)?),
             DIGEST => Answer::Digest(PageDigest(reader.u128("digest")?)),
+            HASHES => Answer::Hashes(
+                reader.list("hashes", |reader| reader.option("hash", |reader| reader.u128("hash")))?,
+            ),
             FAILED => Answer::Failed(Failure::read(reader)?),
             _ => return Err(reader.wrong("answer")),
         };

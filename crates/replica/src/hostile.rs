@@ -15,11 +15,13 @@ pub fn read_body(bytes: &[u8]) {
     let Some((which, body)) = bytes.split_first() else { return };
     let body = Bytes::copy_from_slice(body);
     if which & 1 == 0 {
-        if let Ok(Request::Write { unit, mutations }) = Request::read(body.clone()) {
-            let mut again = BytesMut::new();
-            Request::put_write(unit, &mutations, &mut again);
-            assert_eq!(again, body, "a write is written as it was read");
+        let mut again = BytesMut::new();
+        match Request::read(body.clone()) {
+            Ok(Request::Write { unit, mutations }) => Request::put_write(unit, &mutations, &mut again),
+            Ok(Request::LookUp { table, keys }) => Request::put_look_up(table, &keys, &mut again),
+            _ => return,
         }
+        assert_eq!(again, body, "it is written as it was read");
     } else if let Ok(answer) = Answer::read(body.clone()) {
         let mut again = BytesMut::new();
         answer.put(&mut again);

@@ -4,16 +4,18 @@ use std::borrow::Borrow;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use read::ReadCommand;
-use rows::Mutation;
+use rows::{Mutation, PartitionKey};
+use schema::TableId;
 use storage::{KEYS_TOGETHER, Unit};
 
-use crate::body::{BodyError, Reader, put_bytes};
+use crate::body::{BodyError, Reader, put_bytes, put_key, put_list};
 use crate::read_request::ReadRequest;
 
 const WRITE_ALL: u8 = 1;
 const WRITE_EACH: u8 = 2;
 const READ_ROWS: u8 = 3;
 const READ_DIGEST: u8 = 4;
+const LOOK_UP: u8 = 5;
 
 /// A request of another node.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +33,13 @@ pub enum Request {
         wanted: Wanted,
         /// Of what.
         read: Box<ReadRequest>,
+    },
+    /// Give the hashes of the only rows that partitions have.
+    LookUp {
+        /// Of this table.
+        table: TableId,
+        /// One at least, and no more than are done in one go.
+        keys: Vec<PartitionKey>,
     },
 }
 
@@ -70,6 +79,17 @@ impl Request {
         ReadRequest::put(command, out);
     }
 
+    /// Appends a request for the hashes of rows.
+    ///
+    /// # Panics
+    /// When there are no keys, or more than are done in one go.
+    pub fn put_look_up(table: TableId, keys: &[PartitionKey], out: &mut BytesMut) {
+        assert!((1..=KEYS_TOGETHER).contains(&keys.len()), "some keys, and no more than a replica takes");
+        out.put_u8(LOOK_UP);
+        out.put_slice(table.0.as_bytes());
+        put_list(out, keys, put_key);
+    }
+
     /// Reads a body.
     ///
     /// # Errors
@@ -82,6 +102,14 @@ impl Request {
             READ_ROWS => Request::Read { wanted: Wanted::Rows, read: Box::new(ReadRequest::read(reader)?) },
             READ_DIGEST => {
                 Request::Read { wanted: Wanted::Digest, read: Box::new(ReadRequest::read(reader)?) }
+            }
+            LOOK_UP => {
+                let (table, keys) =
+                    (TableId(reader.uuid("table id")?), reader.list("keys", |reader| reader.key())?);
+                if !(1..=KEYS_TOGETHER).contains(&keys.len()) {
+                    return Err(reader.wrong("keys"));
+                }
+                Request::LookUp { table, keys }
             }
             _ => return Err(reader.wrong("request")),
         };

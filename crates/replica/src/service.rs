@@ -1,6 +1,9 @@
 //! A node carries out what another one asks of it.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -8,9 +11,10 @@ use read::{
     Digester, PageDigest, ReadCommand, ReadTarget, TombstoneThresholds, UnfilteredPage, UnfilteredRows,
     merge_answers,
 };
-use rows::Mutation;
+use rows::{Mutation, PartitionKey, RowInPlace};
+use schema::TableId;
 use stdx::index_set::IndexSet;
-use storage::{Shard, ShardHandle, StorageError, Unit};
+use storage::{LookupsSent, Shard, ShardHandle, StorageError, Unit};
 
 use crate::answer::{Answer, Written};
 use crate::body::BodyError;
@@ -40,7 +44,40 @@ pub async fn carry_out(shard: &ShardHandle, body: Bytes) -> Result<Answer, BodyE
                 None => Answer::Failed(Failure::NoTable { table: read.table }),
             }
         }
+        Request::LookUp { table, keys } => look_up(shard, table, keys).await,
     })
+}
+
+/// The hashes of rows, from the shards that own them: from one, as a rule.
+async fn look_up(shard: &ShardHandle, table: TableId, keys: Vec<PartitionKey>) -> Answer {
+    let known = shard.local().with_schema(|schema| schema.table_by_id(table).cloned());
+    let Some(table) = known.filter(|known| known.clustering_types().is_empty()) else {
+        return Answer::Failed(Failure::NoTable { table });
+    };
+    let mut hashes = vec![None; keys.len()];
+    let mut by_owner: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, key) in keys.iter().enumerate() {
+        by_owner.entry(shard.shards().owner(key.token)).or_default().push(index);
+    }
+    for (owner, indexes) in by_owner {
+        let keys = indexes.iter().map(|index| keys[*index].clone()).collect();
+        // What expires is not told, so the moment makes no difference.
+        let lookups = LookupsSent { table: Arc::clone(&table), keys, now: 0 };
+        let seen = vec![None; indexes.len()];
+        let note = |seen: &mut Vec<Option<u128>>,
+                    index: usize,
+                    _: &PartitionKey,
+                    _: Option<RowInPlace<'_>>,
+                    hash| {
+            seen[index] = Some(hash);
+            ControlFlow::Continue(())
+        };
+        // A shard that is busy tells nothing: who asks finds out why.
+        if let Ok(seen) = shard.send_hashed_lookups(owner, lookups, seen, note).await {
+            indexes.iter().zip(seen).for_each(|(index, hash)| hashes[*index] = hash);
+        }
+    }
+    Answer::Hashes(hashes)
 }
 
 /// Do all of them fit their tables? Of one that is not known the write itself says so.

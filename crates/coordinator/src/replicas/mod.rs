@@ -16,10 +16,12 @@
 //! | how many must answer? | `requirement.rs` |
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
+//! | how are rows read and written by their keys, several at a time? | `plain.rs` |
 //! | how does a node answer another one? | `service.rs` |
 //! | what does a client hear when too few answered? | `error.rs` |
 
 mod error;
+pub(crate) mod plain;
 mod read;
 mod requirement;
 mod seat;

@@ -105,6 +105,19 @@ impl Requirement {
         }
     }
 
+    /// How many, when it does not matter of which data centre, or all are of this one.
+    pub(crate) fn plain_count(&self) -> Option<u32> {
+        match self {
+            Requirement::Anywhere(count) | Requirement::Local(count) => Some(*count),
+            Requirement::Each(_) => None,
+        }
+    }
+
+    /// Do only replicas of this data centre count?
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Requirement::Local(_))
+    }
+
     /// Does one more of a data centre bring it nearer? A local level gains nothing by others.
     pub(crate) fn gains(&self, before: &Counted, after: &Counted) -> bool {
         match self {

@@ -95,6 +95,11 @@ impl RingView {
         Some(&self.keyspaces.get(keyspace)?.placement)
     }
 
+    /// This node.
+    pub(super) fn here(&self) -> NodeIndex {
+        self.here
+    }
+
     /// The connection to a node; `None` to this one.
     pub(super) fn peer(&self, node: NodeIndex) -> Option<&Peer> {
         self.ways[node.as_usize()].remote.as_ref().map(|remote| &remote.peer)

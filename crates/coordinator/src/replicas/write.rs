@@ -163,6 +163,7 @@ fn outcome(written: Written) -> Result<(), Missed> {
 }
 
 /// What replicas have said, against what is required of them.
+#[derive(Clone)]
 pub(super) struct Tally {
     requirement: Requirement,
     done: Counted,
@@ -216,7 +217,7 @@ impl Tally {
         self.is_enough() || self.requirement.shortage(&self.possible).is_some()
     }
 
-    fn write_outcome(mut self, consistency: Consistency) -> Result<(), ReplicaError> {
+    pub(super) fn write_outcome(mut self, consistency: Consistency) -> Result<(), ReplicaError> {
         let (received, required) = (self.requirement.counted(&self.done), self.requirement.count());
         if self.is_enough() {
             return Ok(());

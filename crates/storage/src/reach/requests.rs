@@ -80,6 +80,33 @@ impl ShardHandle {
         self.ask(owner, read).await
     }
 
+    /// As [`ShardHandle::send_lookups`], each row with its hash. Rows of which something was deleted or expires are
+    /// not shown, either.
+    ///
+    /// # Errors
+    /// `ShardBusy` or `ShardGone`.
+    pub async fn send_hashed_lookups<T, Show>(
+        &self,
+        owner: usize,
+        lookups: LookupsSent,
+        mut seen: T,
+        mut show: Show,
+    ) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        Show: FnMut(&mut T, usize, &PartitionKey, Option<RowInPlace<'_>>, u128) -> ControlFlow<()>
+            + Send
+            + 'static,
+    {
+        let read = move |shard: Rc<Shard>| async move {
+            lookups.look_up_hashed(&shard, |index, row, hash| {
+                show(&mut seen, index, &lookups.keys[index], row, hash)
+            });
+            seen
+        };
+        self.ask(owner, read).await
+    }
+
     /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, if that needs no
     /// waiting. Which were written? The others are for [`ShardHandle::write`] or [`ShardHandle::write_units`].
     pub fn try_write_each(&self, owner: usize, mutations: &[&Mutation]) -> IndexSet {

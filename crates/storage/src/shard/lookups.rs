@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use memtable::KEYS_TOGETHER;
-use read::live_rows;
-use rows::{PartitionKey, RowInPlace, ValuesInPlace};
+use read::{live_rows, plain_row_hash};
+use rows::{PartitionKey, Row, RowInPlace, ValuesInPlace};
 use schema::Table;
 use smallvec::SmallVec;
 
@@ -39,6 +39,42 @@ pub struct LookupsSent {
 }
 
 impl LookupsSent {
+    /// As [`LookupsSent::look_up`], each row with its hash ([`plain_row_hash`]; 0 is that of no row), by which other
+    /// replicas are compared. A row of which something was deleted or expires is passed over, too: what is left to see
+    /// of it says too little.
+    pub(crate) fn look_up_hashed(
+        &self,
+        shard: &Shard,
+        mut show: impl FnMut(usize, Option<RowInPlace<'_>>, u128) -> ControlFlow<()>,
+    ) {
+        let table = &self.table;
+        assert!(table.clustering_types().is_empty(), "a partition has one row");
+        self.keys.iter().for_each(|key| shard.shared.hold_to_owned(key));
+        if !table.dropped_columns().is_empty() {
+            return;
+        }
+        let Ok(store) = shard.readable_table(table.id()) else { return };
+        let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = self.keys.iter().collect();
+        let sample = store.metrics().begin_reads(keys.len(), &*shard.shared.runtime.clock);
+        let mut shown_count = 0;
+        store.look_up(&shard.shared.cache, &keys, |index, found| {
+            let versions = found.into_versions().filter(|versions| !versions.has_large());
+            let Some(versions) = versions.filter(|versions| versions.deletion.is_live()) else {
+                return ControlFlow::Continue(());
+            };
+            let is_absent = versions.rows.is_empty();
+            let row = store.merge(versions).filter(Row::is_plain);
+            if row.is_none() && !is_absent {
+                return ControlFlow::Continue(());
+            }
+            shown_count += 1;
+            let hash = row.as_ref().map_or(0, |row| plain_row_hash(row, table));
+            let row = row.as_ref().filter(|row| !row.is_empty());
+            show(index, row.map(RowInPlace::Encoded), hash)
+        });
+        sample.end(shown_count);
+    }
+
     /// [`Shard::look_up`] of them, on the shard that they were sent to.
     pub(crate) fn look_up(
         &self,

@@ -1,0 +1,181 @@
+//! Plain requests in a ring: rows by their keys, those that came together as one message to each other replica.
+//!
+//! ```text
+//!   reads    hashes of the other replicas ──► this node's rows ──┬─ all hashes are equal: shown
+//!                                                                └─ else: a full read
+//!   writes   this node and the others write each ──► those that enough have done are done
+//! ```
+//!
+//! A hash tells all of a plain row, its times, too: where they are equal there is nothing to repair, and what this node
+//! has is the answer.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{LocalBoxFuture, join_all};
+use futures_util::stream::FuturesUnordered;
+use replica::{Answer, Request, Written};
+use ring::NodeIndex;
+use rows::{Mutation, PartitionKey};
+use schema::TableId;
+use smallvec::SmallVec;
+use storage::Unit;
+use tokio::time::{Instant, timeout_at};
+use types::Token;
+
+use super::requirement::Counted;
+use super::write::Tally;
+use super::{Missed, ReplicaError, Replicas, ask, failed, misanswered};
+use crate::plain::PlainOutcomes;
+use crate::{Consistency, CoordinatorError};
+
+/// Other replicas than this node, which is one.
+pub(crate) type Others = SmallVec<[NodeIndex; 3]>;
+
+/// The hash of each row that a replica could tell at once.
+pub(crate) type Hashes = Vec<Option<u128>>;
+
+impl Replicas {
+    /// The other replicas that a plain read is compared with. `None` when this node is no replica, or too few live, or
+    /// the level counts data centres: then it is a full one.
+    pub(crate) fn others_to_read(
+        &self,
+        table: TableId,
+        token: Token,
+        consistency: Consistency,
+    ) -> Option<Others> {
+        let (plan, requirement) = self.admit(table, token, consistency).ok()?;
+        let wanted = requirement.plain_count()? as usize;
+        let here = self.view.here();
+        let others = plan.nodes.iter().filter(|node| **node != here && self.view.is_alive(**node));
+        let is_near = |node: &&NodeIndex| self.view.center_of(**node) == self.view.center_of(here);
+        let (near, far) = (others.clone().filter(is_near), others.filter(|node| !is_near(node)));
+        let far_count = if requirement.is_local() { 0 } else { usize::MAX };
+        let chosen: Others = near.chain(far.take(far_count)).take(wanted.checked_sub(1)?).copied().collect();
+        (plan.nodes.contains(&here) && chosen.len() + 1 == wanted).then_some(chosen)
+    }
+
+    /// What several replicas say of the rows of some keys, up to so many as are done in one go; `None` when one of them
+    /// does not say it in time.
+    pub(crate) async fn hashes(
+        &self,
+        others: &[NodeIndex],
+        table: TableId,
+        keys: &[PartitionKey],
+        patience: Duration,
+    ) -> Option<Vec<Hashes>> {
+        let deadline = Instant::now() + patience;
+        let asked = others.iter().map(|node| {
+            let peer = self.view.peer(*node).expect("it is another node");
+            ask(peer, deadline, |out| Request::put_look_up(table, keys, out))
+        });
+        let answers = timeout_at(deadline, join_all(asked)).await.ok()?;
+        let hashes = answers.into_iter().map(|answer| match answer {
+            Ok(Answer::Hashes(hashes)) if hashes.len() == keys.len() => Some(hashes),
+            _ => None,
+        });
+        hashes.collect()
+    }
+
+    /// All replicas of a plain write. `None` when too few live.
+    pub(crate) fn nodes_to_write(
+        &self,
+        table: TableId,
+        token: Token,
+        consistency: Consistency,
+    ) -> Option<Others> {
+        let (plan, _) = self.admit(table, token, consistency).ok()?;
+        let mut nodes = Others::from_slice(plan.nodes);
+        // Those of the same nodes go together, whoever is the first.
+        nodes.sort_unstable();
+        Some(nodes)
+    }
+
+    /// Writes each of some mutations, which all have the same replicas, by itself, and waits until enough have or
+    /// can not have it any more.
+    ///
+    /// # Panics
+    /// When they are none, or more than are done in one go.
+    pub(crate) async fn write_each(
+        &self,
+        mutations: Vec<Mutation>,
+        consistency: Consistency,
+        patience: Duration,
+    ) -> PlainOutcomes {
+        let (deadline, count) = (Instant::now() + patience, mutations.len());
+        let first = &mutations[0];
+        let Ok((plan, requirement)) = self.admit(first.table, first.key.token, consistency) else {
+            // As a full write it is refused with the reason.
+            return PlainOutcomes::default();
+        };
+        let mut asked: FuturesUnordered<_> = plan
+            .nodes
+            .iter()
+            .map(|node| {
+                let (node, write) = (*node, self.begin_each(*node, &mutations, deadline));
+                async move { (node, write.await) }
+            })
+            .collect();
+        let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
+        let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
+        let mut tallies: Vec<Tally> = vec![tally; count];
+        while !tallies.iter().all(Tally::is_decided)
+            && let Ok(Some((node, written))) = timeout_at(deadline, asked.next()).await
+        {
+            for (index, tally) in tallies.iter_mut().enumerate() {
+                tally.take_in(&self.view, node, said_of(&written, index));
+            }
+        }
+        let mut outcomes = PlainOutcomes::default();
+        for (index, mut tally) in tallies.into_iter().enumerate() {
+            tally.was_sent |= !asked.is_empty();
+            match tally.write_outcome(consistency) {
+                Ok(()) => outcomes.done.insert(index),
+                Err(ReplicaError::Unavailable { .. }) => {}
+                Err(error) => {
+                    outcomes.doubtful.insert(index);
+                    outcomes.error.get_or_insert_with(|| CoordinatorError::from(error));
+                }
+            }
+        }
+        outcomes
+    }
+
+    /// Has one replica write each; what comes of it can be waited for.
+    fn begin_each(
+        &self,
+        node: NodeIndex,
+        mutations: &[Mutation],
+        deadline: Instant,
+    ) -> LocalBoxFuture<'static, Result<Written, Missed>> {
+        let Some(peer) = self.view.peer(node) else {
+            let (shard, mutations) = (self.shard.clone(), mutations.to_vec());
+            let write = async move { replica::write(&shard, Unit::Each, mutations).await };
+            // A task, so that it goes on when the others were enough.
+            let write = runtime::spawn_local("a replica's own writes", Box::pin(write));
+            return Box::pin(async move { write.await.map_err(|error| failed(error.to_string())) });
+        };
+        let answer = ask(peer, deadline, |out| Request::put_write(Unit::Each, mutations, out));
+        Box::pin(async move {
+            match answer.await? {
+                Answer::Written(written) => Ok(written),
+                _ => Err(misanswered()),
+            }
+        })
+    }
+}
+
+/// What a replica has said of one of several writes.
+fn said_of(written: &Result<Written, Missed>, index: usize) -> Result<(), Missed> {
+    match written {
+        Err(missed) => Err(missed.clone()),
+        Ok(written) if written.done.contains(index) => Ok(()),
+        Ok(Written { failure: Some(failure), .. }) => Err(Missed::Failed(failure.clone())),
+        Ok(_) => Err(failed("nothing was written".to_owned())),
+    }
+}
+
+/// All that were to be compared are equal to this node's row.
+pub(crate) fn are_equal(others: &[Hashes], index: usize, hash: u128) -> bool {
+    others.iter().all(|hashes| hashes[index] == Some(hash))
+}

@@ -1,0 +1,155 @@
+//! Rows that are looked up for their hashes: equal exactly where rows are, and told only of plain ones.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use replica::{Answer, Failure, Request, carry_out};
+use rows::{
+    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder,
+};
+use runtime::{ManualClock, MemoryDisk, Runtime};
+use schema::{ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
+use storage::{Directory, LocalShards, StorageOptions, Unit};
+use types::CqlType;
+use uuid::Uuid;
+
+/// `k.t (pk int PRIMARY KEY, v text, w text)`
+fn table() -> Arc<Table> {
+    let table = TableBuilder::new(TableId(Uuid::from_u128(7)), "k", "t")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("v", ColumnKind::Regular, CqlType::Text)
+        .column("w", ColumnKind::Regular, CqlType::Text);
+    Arc::new(table.build().expect("a sound table"))
+}
+
+fn start(shard_count: u16) -> LocalShards {
+    let options = BTreeMap::from([("replication_factor".into(), "1".into())]);
+    let keyspace = Keyspace {
+        name: "k".into(),
+        replication: Replication { class: "org.apache.cassandra.locator.SimpleStrategy".into(), options },
+        durable_writes: true,
+        tables: BTreeMap::from([("t".into(), table())]),
+        types: BTreeMap::new(),
+    };
+    let schema = Arc::new(Schema::new(1, [keyspace]));
+    let mut runtime = Runtime::in_memory(Arc::new(MemoryDisk::new()), 1);
+    runtime.clock = Arc::new(ManualClock::default());
+    let options =
+        StorageOptions { segment_bytes: 64 << 10, ..StorageOptions::new("/node", shard_count, 32 << 20) };
+    let directory = Directory::open(&runtime, options).expect("opens");
+    directory.recover(&schema).expect("recovers").start_local(&schema).expect("starts")
+}
+
+fn run(story: impl Future<Output = ()>) {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    tokio::task::LocalSet::new().block_on(&tokio.expect("a runtime"), story);
+}
+
+fn key(pk: i32) -> PartitionKey {
+    PartitionKey::new(Bytes::copy_from_slice(&pk.to_be_bytes()))
+}
+
+/// Some columns of the row of a key, all written at that time.
+fn row(pk: i32, timestamp: i64, cells: &[(&str, &str)]) -> Mutation {
+    let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
+    for (column, value) in cells {
+        let id = table().column(column).expect("a column").id;
+        row.cell(id, CellRef::live(timestamp, value.as_bytes()));
+    }
+    let mut mutation = MutationBuilder::new(table().id(), key(pk));
+    mutation.row(row.finish());
+    mutation.finish()
+}
+
+fn deletion(pk: i32, timestamp: i64) -> Mutation {
+    let mut mutation = MutationBuilder::new(table().id(), key(pk));
+    mutation.partition_deletion(DeletionTime { timestamp, local_deletion_time: 1_704_067_300 });
+    mutation.finish()
+}
+
+async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
+    let mut body = BytesMut::new();
+    put(&mut body);
+    carry_out(&node.handles()[0], body.freeze()).await.expect("it makes sense")
+}
+
+/// A node of so many shards to which this was written, in this order.
+async fn node_with(shard_count: u16, mutations: &[Mutation]) -> LocalShards {
+    let node = start(shard_count);
+    for mutation in mutations {
+        let written =
+            ask(&node, |out| Request::put_write(Unit::Each, std::slice::from_ref(mutation), out)).await;
+        assert!(matches!(written, Answer::Written(written) if written.done.len() == 1));
+    }
+    node
+}
+
+async fn hashes(node: &LocalShards, pks: &[i32]) -> Vec<Option<u128>> {
+    let keys: Vec<PartitionKey> = pks.iter().map(|pk| key(*pk)).collect();
+    match ask(node, |out| Request::put_look_up(table().id(), &keys, out)).await {
+        Answer::Hashes(hashes) => hashes,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn rows_that_are_equal_have_equal_hashes_however_they_came_about() {
+    run(async {
+        let whole = node_with(1, &[row(1, 5, &[("v", "a"), ("w", "b")]), row(2, 5, &[("v", "c")])]).await;
+        let parts = [row(2, 5, &[("v", "c")]), row(1, 5, &[("w", "b")]), row(1, 5, &[("v", "a")])];
+        let in_parts = node_with(3, &parts).await;
+        let told = hashes(&whole, &[1, 2, 3]).await;
+        assert_eq!(told, hashes(&in_parts, &[1, 2, 3]).await);
+        assert!(told[0].is_some() && told[1].is_some() && told[0] != told[1]);
+        assert_eq!(told[2], Some(0), "there is no such row");
+    });
+}
+
+#[test]
+fn rows_that_differ_in_a_value_or_in_a_time_have_other_hashes() {
+    run(async {
+        let mut seen = Vec::new();
+        for cells in
+            [row(1, 5, &[("v", "a")]), row(1, 6, &[("v", "a")]), row(1, 5, &[("v", "b")]), row(1, 5, &[])]
+        {
+            let told = hashes(&node_with(1, &[cells]).await, &[1]).await[0].expect("a plain row");
+            assert!(!seen.contains(&told));
+            seen.push(told);
+        }
+    });
+}
+
+#[test]
+fn of_a_row_that_was_deleted_nothing_is_told() {
+    run(async {
+        let node = node_with(1, &[row(1, 5, &[("v", "a")]), deletion(1, 9), deletion(2, 9)]).await;
+        assert_eq!(hashes(&node, &[1, 2]).await, [None, None]);
+    });
+}
+
+#[test]
+fn a_table_that_is_not_known_or_has_many_rows_of_a_key_is_told() {
+    run(async {
+        let node = start(1);
+        let other = TableId(Uuid::from_u128(8));
+        let answer = ask(&node, |out| Request::put_look_up(other, &[key(1)], out)).await;
+        assert_eq!(answer, Answer::Failed(Failure::NoTable { table: other }));
+    });
+}
+
+#[test]
+fn no_keys_and_too_many_are_no_request() {
+    run(async {
+        let mut body = BytesMut::new();
+        Request::put_look_up(table().id(), &[key(1)], &mut body);
+        // The count behind the kind and the table's id.
+        for count in [0u8, 17] {
+            let mut spoiled = body.clone();
+            spoiled[17] = count;
+            spoiled.extend_from_slice(&body[21..].repeat(usize::from(count.saturating_sub(1))));
+            let body = if count == 0 { spoiled.freeze().slice(..21) } else { spoiled.freeze() };
+            assert!(Request::read(body).is_err());
+        }
+    });
+}
