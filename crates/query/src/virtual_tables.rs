@@ -1,11 +1,12 @@
 //! Tables whose rows are made up when they are read: `system.local`, `system_schema`, …
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
 use read::PartitionRows;
-use schema::{Keyspace, Table};
+use schema::{Keyspace, Replication, Table};
 
 /// What must be waited for before a table can be made up.
 pub type Gathering<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
@@ -47,13 +48,20 @@ pub trait VirtualTables {
     /// and rows in any order: the caller sorts. Static rows are not looked at unless given.
     fn rows(&self, table: &Table) -> Option<Vec<PartitionRows>>;
 
-    /// Facts for `DESCRIBE CLUSTER`: name of the cluster, partitioner, snitch (short names).
+    /// Facts about all nodes: names, and where there are how many.
     fn cluster_facts(&self) -> ClusterFacts {
         ClusterFacts::default()
     }
+
+    /// Addresses of the nodes that have each range of a keyspace with that replication, by the token it ends with: what
+    /// `DESCRIBE CLUSTER` tells in a keyspace.
+    fn range_ownership(&self, replication: &Replication) -> BTreeMap<String, Vec<String>> {
+        let _ = replication;
+        BTreeMap::new()
+    }
 }
 
-/// What `DESCRIBE CLUSTER` tells.
+/// What `DESCRIBE CLUSTER` tells, and what replication is checked against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterFacts {
     /// Name of the cluster.
@@ -62,10 +70,9 @@ pub struct ClusterFacts {
     pub partitioner: String,
     /// Short class name of the snitch.
     pub snitch: String,
-    /// The data centre of this node: what `NetworkTopologyStrategy` expands `replication_factor` to.
-    pub data_center: String,
-    /// Addresses that own each token, as `DESCRIBE CLUSTER` in a keyspace shows range ownership.
-    pub range_ownership: Vec<(String, Vec<String>)>,
+    /// How many nodes there are in which data centre: those that `NetworkTopologyStrategy` knows, and expands
+    /// `replication_factor` to.
+    pub data_centers: BTreeMap<String, usize>,
 }
 
 impl Default for ClusterFacts {
@@ -74,8 +81,7 @@ impl Default for ClusterFacts {
             cluster: "Test Cluster".into(),
             partitioner: "Murmur3Partitioner".into(),
             snitch: "SimpleSnitch".into(),
-            data_center: "datacenter1".into(),
-            range_ownership: Vec::new(),
+            data_centers: [("datacenter1".into(), 1)].into(),
         }
     }
 }

@@ -309,7 +309,7 @@ async fn serve_shard(door: Door, seat: Seat) {
     let Seat { index, view, coordinator, engine } = seat;
     let shard_count = coordinator.owners().count();
     let demand = coordinator.health().demand();
-    let tracer = Tracer { coordinator, address: view.listen().ip() };
+    let tracer = Tracer { coordinator, address: view.address() };
     let budget = Budget::new(view.options.request_bytes / shard_count, Arc::clone(&door.figures[index]));
     view.client_memory.count_requests(door.figures[index].held_figure());
     let ways = Arc::clone(&door.ways[index]);

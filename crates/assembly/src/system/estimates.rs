@@ -5,11 +5,12 @@
 //! somebody asks. As there, what is in memory alone does not count.
 
 use read::PartitionRows;
-use schema::Table;
+use schema::{Schema, Table};
 use storage::{FileSpan, PartitionBytes, TableStats};
 use types::Token;
 
 use super::made_up::MadeUpRows;
+use super::ranges;
 use super::view::NodeView;
 use crate::NodeStats;
 
@@ -25,23 +26,24 @@ struct Estimate {
 }
 
 /// All rows of the two tables.
-pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<PartitionRows> {
+pub(super) fn rows(table: &Table, view: &NodeView, schema: &Schema, stats: &NodeStats) -> Vec<PartitionRows> {
     let mut rows = MadeUpRows::new(table);
-    let ranges = ranges(&view.tokens);
-    // On a lone node, what is primary in the ring is primary in the data centre.
-    let types: &[&str] =
-        if table.name() == "table_estimates" { &["local_primary", "primary"] } else { &[""] };
+    let local_primary = ranges::local_primary(view);
+    let has_types = table.name() == "table_estimates";
     for ((keyspace, name), stats) in &stats.tables {
         if LOCAL_KEYSPACES.contains(&keyspace.as_str()) {
             continue;
         }
-        let estimates = estimates(&ranges, stats);
-        for range_type in types {
-            for estimate in &estimates {
+        let mut by_type = vec![("local_primary", local_primary.clone())];
+        if let Some(keyspace) = schema.keyspace(keyspace).filter(|_| has_types) {
+            by_type.push(("primary", ranges::primary(view, &keyspace.replication)));
+        }
+        for (range_type, ranges) in by_type {
+            for estimate in estimates(&ranges, stats) {
                 rows.add([
                     ("keyspace_name", keyspace.into()),
                     ("table_name", name.into()),
-                    ("range_type", (*range_type).into()),
+                    ("range_type", range_type.into()),
                     ("range_start", (&estimate.start).into()),
                     ("range_end", (&estimate.end).into()),
                     ("mean_partition_size", estimate.mean_bytes.into()),
@@ -51,14 +53,6 @@ pub(super) fn rows(table: &Table, view: &NodeView, stats: &NodeStats) -> Vec<Par
         }
     }
     rows.finish()
-}
-
-/// The ranges of the tokens, above the first and up to the second; the one over the ring's end in two.
-fn ranges(tokens: &[i64]) -> Vec<(i64, i64)> {
-    let Some((first, last)) = tokens.first().zip(tokens.last()) else { return Vec::new() };
-    let mut ranges: Vec<(i64, i64)> = tokens.windows(2).map(|pair| (pair[0], pair[1])).collect();
-    ranges.extend([(*last, i64::MIN), (i64::MIN, *first)]);
-    ranges
 }
 
 /// In the order of the clustering, which is that of texts.
@@ -92,18 +86,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_go_around_the_ring() {
-        assert_eq!(ranges(&[-5, 0, 9]), [(-5, 0), (0, 9), (9, i64::MIN), (i64::MIN, -5)]);
-        assert!(ranges(&[]).is_empty());
-    }
-
-    #[test]
     fn each_range_has_its_share_of_a_tables_partitions() {
         let bytes = PartitionBytes { min: 10, max: 30, count: 1000, total: 20_000 };
         let span =
             FileSpan { first: Token(1), last: Token(1000), partition_count: 1000, partition_bytes: bytes };
         let stats = TableStats { spans: vec![span, span], ..TableStats::default() };
-        let estimates = estimates(&ranges(&[-500, 400]), &stats);
+        let estimates = estimates(&[(-500, 400), (400, i64::MIN), (i64::MIN, -500)], &stats);
         let found: Vec<_> =
             estimates.iter().map(|of| (of.start.as_str(), of.partition_count, of.mean_bytes)).collect();
         let min = i64::MIN.to_string();

@@ -54,6 +54,13 @@ value_from! {
     &[String]: |list| encoding::collection(list.len(), list.iter().map(|text| Some(text.as_bytes())));
 }
 
+impl Value {
+    /// Tokens of a node, as a set of texts.
+    pub(crate) fn tokens(tokens: &[i64]) -> Self {
+        Value::Set(tokens.iter().map(|token| token.to_string().into_bytes()).collect())
+    }
+}
+
 /// Counters are unsigned here and `bigint` to clients.
 impl From<u64> for Value {
     fn from(value: u64) -> Self {

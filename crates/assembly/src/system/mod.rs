@@ -14,6 +14,8 @@
 //! | who answers for which table? | `tables.rs` |
 //! | how is a row made up? | `made_up.rs` |
 //! | what do drivers learn of this node? | `local.rs`, `view.rs` |
+//! | what do they learn of the other nodes? | `peers.rs` |
+//! | which ranges have which nodes? | `ranges.rs` |
 //! | what do they learn of the schema? | `schema_rows.rs`, `schema_version.rs` |
 //! | what do people learn of the node's state? | `views.rs` |
 //! | how much lies in which range? | `estimates.rs` |
@@ -22,6 +24,8 @@ mod definitions;
 mod estimates;
 mod local;
 mod made_up;
+mod peers;
+mod ranges;
 mod schema_rows;
 mod schema_version;
 mod tables;
@@ -30,4 +34,4 @@ mod views;
 
 pub use definitions::base_schema;
 pub(crate) use tables::SystemTables;
-pub use view::{NodeView, RELEASE_VERSION, STORAGE_PORT};
+pub use view::{NodeView, RELEASE_VERSION};

@@ -1,21 +1,21 @@
 //! Who answers for which made-up table.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use coordinator::Coordinator;
 use query::{ClusterFacts, Gathering, VirtualKeyspaces, VirtualTables};
 use read::PartitionRows;
-use schema::{Keyspace, Table, TableId};
+use schema::{Keyspace, Replication, Table, TableId};
 use storage::Shards;
 use uuid::Uuid;
 
+use super::peers::OwnSchema;
 use super::schema_version::SchemaVersions;
-use super::view::{NodeView, STORAGE_PORT};
-use super::{estimates, local, schema_rows, views};
+use super::view::NodeView;
+use super::{estimates, local, peers, ranges, schema_rows, views};
 use crate::{Clients, NodeCompactions, NodeStats};
 
 /// Tables of `system` that are stored like any other.
@@ -68,8 +68,13 @@ impl SystemTables {
         act(&mut known)
     }
 
-    fn schema_version(&self) -> Uuid {
-        self.at_epoch(|known| known.version)
+    fn own_schema(&self) -> OwnSchema {
+        self.at_epoch(|known| OwnSchema { epoch: known.epoch.unwrap_or_default(), version: known.version })
+    }
+
+    /// A row for each other node; none when the node is alone.
+    fn peers(&self, table: &Table) -> Vec<PartitionRows> {
+        self.view.ring().map_or_else(Vec::new, |known| peers::rows(table, known, self.own_schema()))
     }
 
     fn schema_rows(&self, table: &Table) -> Vec<PartitionRows> {
@@ -125,12 +130,13 @@ impl VirtualTables for SystemTables {
             return None;
         }
         Some(match (table.keyspace(), table.name()) {
-            ("system", "local") => local::rows(table, &self.view, self.schema_version()),
+            ("system", "local") => local::rows(table, &self.view, self.own_schema().version),
             ("system", "size_estimates" | "table_estimates") => {
-                estimates::rows(table, &self.view, &self.stats.borrow())
+                estimates::rows(table, &self.view, &self.coordinator.schema(), &self.stats.borrow())
             }
-            // Other nodes, what they hold, views and repairs: there are none.
+            ("system", "peers" | "peers_v2") => self.peers(table),
             ("system", "compaction_history") => views::compaction_rows(table, &self.compactions.borrow()),
+            // Ranges that move, views and repairs: there are none.
             ("system", _) => Vec::new(),
             ("system_schema", _) => self.schema_rows(table),
             ("system_virtual_schema", _) => schema_rows::virtual_rows(table, self.view.made_up.keyspaces()),
@@ -141,19 +147,24 @@ impl VirtualTables for SystemTables {
     }
 
     fn cluster_facts(&self) -> ClusterFacts {
+        let mut data_centers = BTreeMap::new();
+        match self.view.members() {
+            None => _ = data_centers.insert(self.view.options.data_center.clone(), 1),
+            Some(members) => {
+                for member in members.list() {
+                    *data_centers.entry(member.candidate.data_center.clone()).or_default() += 1;
+                }
+            }
+        }
         ClusterFacts {
             cluster: self.view.options.cluster_name.clone(),
-            data_center: self.view.options.data_center.clone(),
-            range_ownership: self.range_ownership(),
+            snitch: self.view.snitch().into(),
+            data_centers,
             ..ClusterFacts::default()
         }
     }
-}
 
-impl SystemTables {
-    /// Each token's owner. On a lone node that is always this one.
-    fn range_ownership(&self) -> Vec<(String, Vec<String>)> {
-        let owner = format!("/{}", SocketAddr::new(self.view.listen().ip(), STORAGE_PORT));
-        self.view.tokens.iter().map(|token| (token.to_string(), vec![owner.clone()])).collect()
+    fn range_ownership(&self, replication: &Replication) -> BTreeMap<String, Vec<String>> {
+        ranges::ownership(&self.view, replication)
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use cluster::Members;
 use cluster::membership::Known;
 use coordinator::Node;
 use query::VirtualKeyspaces;
@@ -25,8 +26,8 @@ pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitione
 
 /// Tokens of a node, as many as Cassandra's `num_tokens` gives by default.
 const TOKEN_COUNT: u64 = 16;
-/// Where nodes of a Cassandra ring talk to each other. Nothing listens there yet.
-pub const STORAGE_PORT: u16 = 7000;
+/// Where nodes of a Cassandra ring talk to each other; a lone node says so, although nothing listens there.
+const STORAGE_PORT: u16 = 7000;
 
 /// What a node knows about itself. Cheap to clone; every shard has one.
 #[derive(Clone)]
@@ -35,14 +36,14 @@ pub struct NodeView {
     pub options: Arc<NodeOptions>,
     /// Its identity.
     pub host_id: Uuid,
-    /// Its tokens, ascending.
-    pub tokens: Arc<[i64]>,
     /// When the node started, seconds since 1970.
     pub started_seconds: i64,
     /// What is there for clients.
     pub client_memory: ClientMemory,
     node: Node,
     ring: Option<Known>,
+    /// Its tokens when it is alone, ascending.
+    lone_tokens: Arc<[i64]>,
     clock: Arc<dyn Clock>,
     /// Which tables it makes up.
     pub(crate) made_up: Arc<dyn VirtualKeyspaces>,
@@ -66,7 +67,7 @@ impl NodeView {
             node,
             ring,
             host_id: facts.host_id,
-            tokens: tokens(facts.host_id).into(),
+            lone_tokens: tokens(facts.host_id).into(),
             started_seconds: runtime.clock.now_seconds(),
             clock: Arc::clone(&runtime.clock),
             made_up: Arc::new(MadeUp(virtual_keyspaces()?)),
@@ -76,6 +77,36 @@ impl NodeView {
     /// What the node knows of its ring; `None` when it is alone.
     pub fn ring(&self) -> Option<&Known> {
         self.ring.as_ref()
+    }
+
+    /// The members of its ring; `None` when it is alone, or not one of them yet.
+    pub fn members(&self) -> Option<Arc<Members>> {
+        self.ring()?.members().filter(|members| members.get(self.host_id).is_some())
+    }
+
+    /// Its tokens, ascending.
+    pub fn tokens(&self) -> Arc<[i64]> {
+        let members = self.members();
+        match members.as_ref().and_then(|members| members.get(self.host_id)) {
+            Some(member) => member.tokens.as_slice().into(),
+            None => Arc::clone(&self.lone_tokens),
+        }
+    }
+
+    /// Where other nodes reach it, or would.
+    pub fn address(&self) -> SocketAddr {
+        let lone = || SocketAddr::new(self.listen().ip(), STORAGE_PORT);
+        self.options.ring.as_ref().map_or_else(lone, |ring| ring.broadcast)
+    }
+
+    /// Where it listens for other nodes, or would.
+    pub fn internode_listen(&self) -> SocketAddr {
+        self.options.ring.as_ref().map_or_else(|| self.address(), |ring| ring.listen)
+    }
+
+    /// What finds out where nodes stand, in Cassandra's words: in a ring each node tells the others.
+    pub fn snitch(&self) -> &'static str {
+        if self.options.ring.is_some() { "GossipingPropertyFileSnitch" } else { "SimpleSnitch" }
     }
 
     /// Where CQL is spoken; port 0 when nobody listens.

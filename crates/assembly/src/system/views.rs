@@ -9,7 +9,7 @@ use schema::Table;
 use storage::{SliceStats, TableStats};
 
 use super::made_up::{MadeUpRows, Timestamp, Value};
-use super::view::{NodeView, PARTITIONER, STORAGE_PORT};
+use super::view::{NodeView, PARTITIONER};
 use crate::{Clients, NodeCompactions, NodeStats};
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -197,7 +197,7 @@ fn data_directories(storage: &storage::StorageOptions) -> String {
 fn settings(view: &NodeView) -> Vec<(&'static str, String)> {
     let options = &view.options;
     let storage = &options.storage;
-    let address = view.listen().ip().to_string();
+    let internode = view.internode_listen();
     let sync = match storage.sync {
         storage::SyncMode::Group { .. } => "group",
         storage::SyncMode::Periodic { .. } => "periodic",
@@ -211,15 +211,15 @@ fn settings(view: &NodeView) -> Vec<(&'static str, String)> {
         ("commitlog_segment_size", mebibytes(u64::from(storage.segment_bytes))),
         ("commitlog_sync", sync.into()),
         ("data_file_directories", format!("[{}]", data_directories(storage))),
-        ("endpoint_snitch", "SimpleSnitch".into()),
+        ("endpoint_snitch", view.snitch().into()),
         ("file_cache_size", mebibytes(storage.cache_bytes as u64)),
-        ("listen_address", address.clone()),
+        ("listen_address", internode.ip().to_string()),
         ("memtable_heap_space", mebibytes(storage.memtable_bytes as u64)),
         ("native_transport_port", view.listen().port().to_string()),
-        ("num_tokens", view.tokens.len().to_string()),
+        ("num_tokens", view.tokens().len().to_string()),
         ("partitioner", PARTITIONER.into()),
-        ("rpc_address", address),
-        ("storage_port", STORAGE_PORT.to_string()),
+        ("rpc_address", view.listen().ip().to_string()),
+        ("storage_port", internode.port().to_string()),
     ];
     settings.extend(options.settings.iter().cloned());
     settings

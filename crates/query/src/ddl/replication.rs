@@ -1,6 +1,6 @@
 //! `replication = {'class': …}`: strategies, their factors, and what does not fit the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schema::Replication;
 
@@ -64,7 +64,9 @@ fn expand(options: &mut Options, before: &Options, facts: &ClusterFacts) {
         }
         // A factor that is none expands to nothing; that nothing is refused later.
         let Ok(factor) = Factor::parse(&written) else { return };
-        options.entry(facts.data_center.clone()).or_insert_with(|| factor.text());
+        for center in facts.data_centers.keys() {
+            options.entry(center.clone()).or_insert_with(|| factor.text());
+        }
     }
     options.retain(|_, factor| factor != "0");
 }
@@ -126,7 +128,7 @@ pub(super) fn validate(
     }
     let is_known = |name: &String| match strategy {
         "SimpleStrategy" => name == FACTOR,
-        _ => *name == facts.data_center,
+        _ => facts.data_centers.contains_key(name),
     };
     if let Some(unknown) = options.keys().find(|name| !is_known(name)) {
         return refuse(format!(
@@ -136,21 +138,19 @@ pub(super) fn validate(
     if is_system_keyspace(keyspace) {
         return Ok(Vec::new());
     }
-    let nodes = node_count(facts);
-    let too_many = factors.iter().filter(|(_, factor)| i64::from(factor.all) > nodes);
-    Ok(too_many.map(|(name, factor)| {
-        let place = if strategy == "SimpleStrategy" { String::new() } else { format!(" for datacenter {name}") };
-        format!(
-            "Your replication factor {} for keyspace {keyspace} is higher than the number of nodes {nodes}{place}",
-            factor.all
-        )
-    }).collect())
-}
-
-/// How many nodes own ranges.
-fn node_count(facts: &ClusterFacts) -> i64 {
-    let nodes: BTreeSet<&String> = facts.range_ownership.iter().flat_map(|(_, nodes)| nodes).collect();
-    i64::try_from(nodes.len()).unwrap_or(i64::MAX).max(1)
+    let warning = |(name, factor): (&String, Factor)| {
+        let (nodes, place) = match facts.data_centers.get(name).filter(|_| strategy != "SimpleStrategy") {
+            Some(nodes) => (*nodes, format!(" for datacenter {name}")),
+            None => (facts.data_centers.values().sum(), String::new()),
+        };
+        let factor = factor.all;
+        (usize::try_from(factor).is_ok_and(|factor| factor > nodes)).then(|| {
+            format!(
+                "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {nodes}{place}"
+            )
+        })
+    };
+    Ok(factors.into_iter().filter_map(warning).collect())
 }
 
 #[cfg(test)]
@@ -158,7 +158,11 @@ mod tests {
     use super::*;
 
     fn check(written: &[(&str, &str)], expected: Result<&[(&str, &str)], &str>) {
-        let facts = ClusterFacts::default();
+        check_in(&["datacenter1"], written, expected);
+    }
+
+    fn check_in(centers: &[&str], written: &[(&str, &str)], expected: Result<&[(&str, &str)], &str>) {
+        let facts = with_centers(centers.iter().map(|center| (*center, 1)));
         let answer = read(written, &Options::new(), &facts).and_then(|replication| {
             validate("k", &replication, &facts)?;
             Ok(replication.options)
@@ -166,6 +170,45 @@ mod tests {
         let expected =
             expected.map(|pairs| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect());
         assert_eq!(answer.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{written:?}");
+    }
+
+    fn with_centers<'a>(centers: impl Iterator<Item = (&'a str, usize)>) -> ClusterFacts {
+        let data_centers = centers.map(|(name, nodes)| (name.to_owned(), nodes)).collect();
+        ClusterFacts { data_centers, ..ClusterFacts::default() }
+    }
+
+    #[test]
+    fn network_topology_expands_to_all_data_centres() {
+        let class = ("class", "NetworkTopologyStrategy");
+        let both = ["east", "west"];
+        check_in(&both, &[class, ("replication_factor", "3")], Ok(&[("east", "3"), ("west", "3")]));
+        check_in(&both, &[class, ("replication_factor", "3"), ("west", "0")], Ok(&[("east", "3")]));
+        check_in(&both, &[class, ("west", "2")], Ok(&[("west", "2")]));
+        check_in(
+            &both,
+            &[class, ("east", "1"), ("datacenter1", "1")],
+            Err(
+                "Unrecognized strategy option {datacenter1} passed to NetworkTopologyStrategy for keyspace k",
+            ),
+        );
+    }
+
+    #[test]
+    fn factors_above_the_number_of_nodes_are_warned_of() {
+        let facts = with_centers([("east", 2), ("west", 1)].into_iter());
+        let warnings = |written: &[(&str, &str)]| {
+            let replication = read(written, &Options::new(), &facts).expect("options");
+            validate("k", &replication, &facts).expect("valid")
+        };
+        let simple = |factor| warnings(&[("class", "SimpleStrategy"), ("replication_factor", factor)]);
+        assert!(simple("3").is_empty());
+        let expected = "Your replication factor 4 for keyspace k is higher than the number of nodes 3";
+        assert_eq!(simple("4"), [expected]);
+        let expected = "Your replication factor 2 for keyspace k is higher than the number of nodes 1 for datacenter west";
+        assert_eq!(
+            warnings(&[("class", "NetworkTopologyStrategy"), ("replication_factor", "2")]),
+            [expected]
+        );
     }
 
     #[test]

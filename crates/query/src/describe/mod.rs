@@ -19,14 +19,13 @@ use cql::ast::{Describe, DescribeTarget, Ident, QualifiedName};
 use schema::Keyspace;
 use types::CqlType;
 
-use crate::ClusterFacts;
-use crate::QueryError;
 use crate::catalog::Catalog;
 use crate::ddl::is_system_keyspace;
 use crate::error::refuse;
 use crate::request::QueryOptions;
 use crate::response::{ColumnSpec, RowSink, RowsBody, RowsResult, metadata_id};
 use crate::select::ComputedRows;
+use crate::{QueryError, VirtualTables};
 use element::{Element, Kind};
 
 /// The columns of what only lists names.
@@ -42,12 +41,12 @@ const CREATED: [&str; 4] = ["keyspace_name", "type", "name", "create_statement"]
 pub(crate) fn describe(
     statement: &Describe,
     catalog: &Catalog<'_>,
-    cluster_facts: impl FnOnce() -> ClusterFacts,
+    virtual_tables: &dyn VirtualTables,
     session: Option<&str>,
     options: &QueryOptions,
 ) -> Result<RowsResult, QueryError> {
     if statement.target == DescribeTarget::Cluster {
-        return Ok(cluster::describe(&cluster_facts(), session));
+        return Ok(cluster::describe(virtual_tables, catalog.schema, session));
     }
     let elements = elements(&statement.target, catalog, session)?;
     let names: &[&str] = if is_listing(&statement.target) { &LISTED } else { &CREATED };

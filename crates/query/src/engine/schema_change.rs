@@ -88,8 +88,8 @@ impl Inner {
         options: &QueryOptions,
     ) -> Result<Response, QueryError> {
         let schema = self.coordinator.schema();
-        let cluster_facts = || self.virtual_tables.cluster_facts();
-        let rows = describe::describe(statement, &self.catalog(&schema), cluster_facts, keyspace, options)?;
+        let (catalog, virtual_tables) = (self.catalog(&schema), &*self.virtual_tables);
+        let rows = describe::describe(statement, &catalog, virtual_tables, keyspace, options)?;
         Ok(ResponseKind::Rows(rows).into())
     }
 }

@@ -1,7 +1,7 @@
 //! Requests with the tracing flag: what they did is written to `system_traces` before the answer
 //! goes out, so that a client that asks at once finds it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use super::ShardServer;
 use crate::convert;
-use assembly::STORAGE_PORT;
 
 /// How long traces are kept, as in Cassandra; seconds.
 const TTL: u32 = 86_400;
@@ -24,7 +23,7 @@ const VALUE_CHARS_MAX: usize = 1_000;
 /// What traces need of the node.
 pub(crate) struct Tracer {
     pub(crate) coordinator: Coordinator,
-    pub(crate) address: IpAddr,
+    pub(crate) address: SocketAddr,
 }
 
 /// A request being traced.
@@ -78,7 +77,7 @@ impl TracedRequest {
         id
     }
 
-    fn session_statement(self, duration: Duration, coordinator: IpAddr) -> BatchStatement {
+    fn session_statement(self, duration: Duration, coordinator: SocketAddr) -> BatchStatement {
         let entries = self.parameters.iter().flat_map(|(key, value)| [key, value]);
         let parameters =
             encoding::collection(self.parameters.len(), entries.map(|text| Some(text.as_bytes())));
@@ -88,8 +87,8 @@ impl TracedRequest {
             [
                 self.id.as_bytes().to_vec(),
                 inet::encode(self.client),
-                inet::encode(coordinator),
-                i32::from(STORAGE_PORT).to_be_bytes().to_vec(),
+                inet::encode(coordinator.ip()),
+                i32::from(coordinator.port()).to_be_bytes().to_vec(),
                 micros(duration),
                 parameters,
                 self.request.as_bytes().to_vec(),
@@ -99,7 +98,7 @@ impl TracedRequest {
     }
 }
 
-fn event_statement(session: Uuid, event: &TraceEvent, source: IpAddr) -> BatchStatement {
+fn event_statement(session: Uuid, event: &TraceEvent, source: SocketAddr) -> BatchStatement {
     statement(
         "INSERT INTO system_traces.events (session_id, event_id, activity, source, source_elapsed, \
          source_port, thread) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -107,9 +106,9 @@ fn event_statement(session: Uuid, event: &TraceEvent, source: IpAddr) -> BatchSt
             session.as_bytes().to_vec(),
             event.id.as_bytes().to_vec(),
             event.activity.as_bytes().to_vec(),
-            inet::encode(source),
+            inet::encode(source.ip()),
             micros(event.elapsed),
-            i32::from(STORAGE_PORT).to_be_bytes().to_vec(),
+            i32::from(source.port()).to_be_bytes().to_vec(),
             event.thread.as_bytes().to_vec(),
         ],
     )

@@ -31,7 +31,7 @@ pub(super) async fn answer(state: &ManagementState) -> Answer<Info> {
         requests: requests(state),
         memtable_bytes: stats.memtable_bytes,
         percent_repaired: Some(percent_repaired(&stats)),
-        tokens: view.tokens.iter().map(i64::to_string).collect(),
+        tokens: view.tokens().iter().map(i64::to_string).collect(),
         bootstrap_state: "COMPLETED".into(),
         turns: state.shards.turns().iter().enumerate().map(turns::answer).collect(),
         shard_count: state.shards.count() as u64,

@@ -31,8 +31,8 @@ pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answe
         is_up: true,
         state: "normal".into(),
         load_bytes: Some(stats.load_bytes()),
-        token_count: view.tokens.len() as u64,
-        token: view.tokens.first().map(i64::to_string),
+        token_count: view.tokens().len() as u64,
+        token: view.tokens().first().map(i64::to_string),
         owns: Some(1.0),
         owns_is_effective: note.is_none(),
     };
