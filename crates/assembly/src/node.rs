@@ -267,8 +267,8 @@ fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<T
     let Seats { known, proposer, .. } = seats;
     let index = handle.local().index();
     let handed = seats.take_handed(index).expect("each shard takes its own, once");
-    let seat = RingSeat::take(known.clone(), proposer.clone(), Arc::clone(timeouts), handle.clone(), handed);
-    let coordinator = Coordinator::in_ring(node, handle, seat);
+    let seat = RingSeat::take(known.clone(), proposer.clone(), Arc::clone(timeouts), handle.clone());
+    let coordinator = Coordinator::in_ring(node, handle, seat, handed);
     if index == 0
         && let Some(entries) = seats.take_entries()
     {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::MetadataLog;
-use messaging::PATIENCE_MAX;
+use messaging::{Handed, PATIENCE_MAX};
 use read::TombstoneThresholds;
 use runtime::{Io, Plant, Runtime};
 use schema::{Schema, Table, TableId};
 use storage::{Health, Layout, ShardHandle};
+use tokio::sync::mpsc::UnboundedReceiver;
 use uuid::Uuid;
 
-use crate::replicas::{Replicas, RingSeat};
+use crate::replicas::{ReplicaService, Replicas, RingSeat};
 use crate::under_way::BatchesUnderWay;
 use crate::{Owners, TimeoutKind};
 
@@ -57,9 +58,16 @@ impl Coordinator {
         Coordinator { node, shard, ring: None }
     }
 
-    /// The coordinator of a shard with a seat in a ring.
-    pub fn in_ring(node: Node, shard: ShardHandle, seat: Rc<RingSeat>) -> Self {
-        Coordinator { node, shard, ring: Some(seat) }
+    /// The coordinator of a shard with a seat in a ring, which answers on the connections that are handed to it.
+    pub fn in_ring(
+        node: Node,
+        shard: ShardHandle,
+        seat: Rc<RingSeat>,
+        handed: UnboundedReceiver<Handed>,
+    ) -> Self {
+        let coordinator = Coordinator { node, shard, ring: Some(Rc::clone(&seat)) };
+        seat.answer(handed, ReplicaService::of_node(coordinator.clone()));
+        coordinator
     }
 
     /// Does the node take part in a ring?

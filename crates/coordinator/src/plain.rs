@@ -6,8 +6,8 @@
 //!                                       several     batch by batch └─ left ─► remote_reads, remote_writes: a message
 //! ```
 //!
-//! In a ring other replicas may have a say: what is compared with them, or written to them, is left at once, and goes to
-//! them as one message each (`replicas/plain.rs`).
+//! In a ring other replicas may have a say: what is compared with them, or written to them, is left at once, and goes
+//! to them as one message each (`replicas/plain.rs`).
 //!
 //! Level and owner are asked for as on the full way (`admission.rs`, `owners.rs`), when a [`PlainRead`] or
 //! [`PlainWrite`] is made: nobody can have one that was not admitted. What is not done here is for

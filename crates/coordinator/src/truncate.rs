@@ -21,7 +21,7 @@ use schema::TableId;
 use storage::{Shard, StorageError, unless_dropped};
 use tokio::sync::oneshot;
 
-use crate::{Coordinator, CoordinatorError};
+use crate::{Coordinator, CoordinatorError, TimeoutKind};
 
 /// How long a truncation that could not be finished rests before the next try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ impl Asker {
 }
 
 impl Coordinator {
-    /// Empties a table on all shards.
+    /// Empties a table on all shards, of all nodes that have a part of it.
     ///
     /// # Errors
     /// Nothing is emptied; or, when a shard could not make it durable and others could, it is tried
@@ -50,10 +50,22 @@ impl Coordinator {
     /// Dropped while it waits for logged batches ([`Coordinator::is_in_batches`]), nothing is emptied. Dropped later,
     /// the truncation goes on.
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
-        if self.replicas_of(table).is_some() {
-            let what = "TRUNCATE of a table that other nodes hold, too, is not built yet".to_owned();
-            return Err(CoordinatorError::RingRefuses { what });
+        match self.replicas_of(table) {
+            Some(replicas) => {
+                Ok(replicas.truncate(self, table, self.patience(TimeoutKind::Truncate)).await?)
+            }
+            None => self.truncate_here(table).await,
         }
+    }
+
+    /// Empties this node's part of a table.
+    ///
+    /// # Errors
+    /// As [`Coordinator::truncate`].
+    ///
+    /// # Cancel safety
+    /// As [`Coordinator::truncate`].
+    pub(crate) async fn truncate_here(&self, table: TableId) -> Result<(), CoordinatorError> {
         self.node.batches.ended(table).await;
         let (asker, reported) = oneshot::channel();
         let truncation = Truncation { coordinator: self.clone(), table };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cluster::membership::Other;
 use coordinator::Consistency;
-use coordinator::replicas::{Remote, ReplicaError, ReplicaService, Replicas, RingView, Way};
+use coordinator::replicas::{Marks, Remote, ReplicaError, ReplicaService, Replicas, RingView, Way};
 use messaging::{Context, Established, Identity, Node, Peer, PeerOptions, Purpose, answer, keep_gate};
 use read::{ReadCommand, ReadTarget};
 use ring::allocation::{Newcomer, found};
@@ -84,6 +84,8 @@ struct Ring {
     network: MemoryNetwork,
     topology: Arc<Topology>,
     nodes: Vec<(LocalShards, Replicas)>,
+    /// What others have missed of each one's writes.
+    marks: Vec<Rc<Marks>>,
 }
 
 impl Ring {
@@ -108,7 +110,7 @@ impl Ring {
                 factors: centers.iter().map(|center| ((*center).to_owned(), 2)).collect(),
             },
         };
-        let mut nodes = Vec::new();
+        let (mut nodes, mut marks) = (Vec::new(), Vec::new());
         for node in 0..node_count {
             let shards = start_storage(lacking != Some(node), node, sync);
             let me: Rc<dyn Node> = Rc::new(Me(node));
@@ -125,11 +127,13 @@ impl Ring {
             let here = topology.index_of(host_id(node)).expect("it is in the ring");
             let view = RingView::new(&topology, here, ways, [("ks".to_owned(), strategy.clone())]);
             let view = Rc::new(view);
-            let replicas = Replicas::new(view, shards.handles()[0].clone());
+            let of_node: Rc<Marks> = Rc::default();
+            let replicas = Replicas::new(view, shards.handles()[0].clone(), Rc::clone(&of_node));
             nodes.push((shards, replicas));
+            marks.push(of_node);
         }
         sleep(Duration::from_secs(1)).await;
-        Ring { network, topology, nodes }
+        Ring { network, topology, nodes, marks }
     }
 
     fn replicas(&self, node: usize) -> &Replicas {
@@ -146,6 +150,16 @@ impl Ring {
         }
         // Until a new connection is known not to come about.
         sleep(Duration::from_secs(10)).await;
+    }
+
+    /// Joins a node that was lost with all others again.
+    async fn find(&self, node: usize) {
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            let (node, other) = (address(node).ip(), address(other).ip());
+            self.network.heal(node, other);
+            self.network.heal(other, node);
+        }
+        sleep(Duration::from_secs(60)).await;
     }
 
     async fn write(&self, node: usize, pk: i32, v: &str, level: Consistency) -> Result<(), ReplicaError> {
@@ -294,6 +308,38 @@ fn a_replica_that_falls_silent_is_a_timeout_that_says_how_many_have_it() {
         assert_eq!(ring.holders(1, "all").await, [0, 1]);
         let late = ring.read(0, 1, Consistency::All).await;
         assert!(matches!(late, Err(ReplicaError::ReadTimeout { received: 2, required: 3 })), "{late:?}");
+    });
+}
+
+#[test]
+fn what_a_replica_has_missed_is_marked_and_can_be_made_equal() {
+    run(async {
+        let ring = Ring::start(3, &["dc1"], None).await;
+        let (replicas, marks) = (ring.replicas(0), &ring.marks[0]);
+        let whole_ring = (types::Token(i64::MIN + 1), types::Token::MAX);
+        for pk in 0..20 {
+            ring.write(0, pk, "before", Consistency::All).await.expect("all have it");
+        }
+        sleep(Duration::from_secs(5)).await;
+        assert!((0..3).all(|node| marks.slot_count(host_id(node)) == 0), "nobody has missed anything");
+        let equal = replicas.make_range_equal(&table(), whole_ring, PATIENCE).await.expect("all live");
+        assert_eq!((equal.differing_count, equal.mended_count), (0, 0));
+        ring.lose(2).await;
+        for pk in 0..20 {
+            let after = vec![insert(pk, "after", 2)];
+            replicas.write(after, Consistency::Quorum, PATIENCE).await.expect("two of three have it");
+        }
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(marks.slot_count(host_id(1)), 0);
+        let marked = marks.slot_count(host_id(2));
+        assert!((15..=20).contains(&marked), "each partition has its slot: {marked}");
+        assert!(replicas.make_range_equal(&table(), whole_ring, PATIENCE).await.is_err(), "not all live");
+        ring.find(2).await;
+        let equal = replicas.make_range_equal(&table(), whole_ring, PATIENCE).await.expect("all live");
+        assert_eq!(equal.mended_count, 20);
+        for pk in 0..20 {
+            assert_eq!(ring.held(2, pk).await.as_deref(), Some("after"), "{pk}");
+        }
     });
 }
 

@@ -16,6 +16,7 @@ const WRITE_EACH: u8 = 2;
 const READ_ROWS: u8 = 3;
 const READ_DIGEST: u8 = 4;
 const LOOK_UP: u8 = 5;
+const TRUNCATE: u8 = 6;
 
 /// A request of another node.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,11 @@ pub enum Request {
         table: TableId,
         /// One at least, and no more than are done in one go.
         keys: Vec<PartitionKey>,
+    },
+    /// Empty this table. It is for the node and not for a shard.
+    Truncate {
+        /// Which.
+        table: TableId,
     },
 }
 
@@ -90,6 +96,12 @@ impl Request {
         put_list(out, keys, put_key);
     }
 
+    /// Appends a request to empty a table.
+    pub fn put_truncate(table: TableId, out: &mut BytesMut) {
+        out.put_u8(TRUNCATE);
+        out.put_slice(table.0.as_bytes());
+    }
+
     /// Reads a body.
     ///
     /// # Errors
@@ -111,6 +123,7 @@ impl Request {
                 }
                 Request::LookUp { table, keys }
             }
+            TRUNCATE => Request::Truncate { table: TableId(reader.uuid("table id")?) },
             _ => return Err(reader.wrong("request")),
         };
         reader.end()?;

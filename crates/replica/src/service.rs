@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use read::{
     Digester, PageDigest, ReadCommand, ReadTarget, TombstoneThresholds, UnfilteredPage, UnfilteredRows,
@@ -17,20 +16,16 @@ use stdx::index_set::IndexSet;
 use storage::{LookupsSent, Shard, ShardHandle, StorageError, Unit};
 
 use crate::answer::{Answer, Written};
-use crate::body::BodyError;
 use crate::failure::Failure;
 use crate::fits::{check_mutation, check_read};
 use crate::request::{Request, Wanted};
 
 /// Carries out one request of another node on the shard that it is for.
 ///
-/// # Errors
-/// The body makes no sense. Nothing was done.
-///
 /// # Cancel safety
 /// A write that has begun goes on.
-pub async fn carry_out(shard: &ShardHandle, body: Bytes) -> Result<Answer, BodyError> {
-    Ok(match Request::read(body)? {
+pub async fn carry_out(shard: &ShardHandle, request: Request) -> Answer {
+    match request {
         Request::Write { unit, mutations } => Answer::Written(match check(shard, &mutations) {
             Ok(()) => write(shard, unit, mutations).await,
             // None of them: who sent one that does not fit is behind, or wrong in all.
@@ -45,7 +40,11 @@ pub async fn carry_out(shard: &ShardHandle, body: Bytes) -> Result<Answer, BodyE
             }
         }
         Request::LookUp { table, keys } => look_up(shard, table, keys).await,
-    })
+        Request::Truncate { .. } => {
+            let what = "no shard empties a table by itself".to_owned();
+            Answer::Failed(Failure::Other { what })
+        }
+    }
 }
 
 /// The hashes of rows, from the shards that own them: from one, as a rule.

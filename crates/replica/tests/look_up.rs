@@ -71,7 +71,7 @@ fn deletion(pk: i32, timestamp: i64) -> Mutation {
 async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
     let mut body = BytesMut::new();
     put(&mut body);
-    carry_out(&node.handles()[0], body.freeze()).await.expect("it makes sense")
+    carry_out(&node.handles()[0], Request::read(body.freeze()).expect("it makes sense")).await
 }
 
 /// A node of so many shards to which this was written, in this order.

@@ -110,7 +110,7 @@ fn changes() -> Vec<Mutation> {
 async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
     let mut body = BytesMut::new();
     put(&mut body);
-    let answer = carry_out(&node.handles()[0], body.freeze()).await.expect("it makes sense");
+    let answer = carry_out(&node.handles()[0], Request::read(body.freeze()).expect("it makes sense")).await;
     let mut back = BytesMut::new();
     answer.put(&mut back);
     assert_eq!(Answer::read(back.freeze()).as_ref(), Ok(&answer), "it comes as it was sent");

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What is not here yet, and what its place is: names of mutations and what a missed one is sent from (decision 0026);
-//! hashes instead of rows; one more replica when an answer is late.
+//! hashes instead of rows also of full reads; one more replica when an answer is late.
 //!
 //! | a reader asks | file |
 //! |---|---|
@@ -17,19 +17,28 @@
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
+//! | what of a write that a replica has missed? | `missed.rs`, `healing.rs` |
+//! | how are rows compared and made equal? | `equal.rs` |
+//! | how is a table emptied everywhere? | `truncate.rs` |
 //! | how does a node answer another one? | `service.rs` |
 //! | what does a client hear when too few answered? | `error.rs` |
 
+mod equal;
 mod error;
+mod healing;
+mod missed;
 pub(crate) mod plain;
 mod read;
 mod requirement;
 mod seat;
 mod service;
+mod truncate;
 mod view;
 mod write;
 
+pub use equal::Compared;
 pub use error::{ReplicaError, TooFew};
+pub use missed::Marks;
 pub use seat::RingSeat;
 pub use service::ReplicaService;
 pub use view::{Remote, RingView, Way};
@@ -53,6 +62,8 @@ use view::Plan;
 pub struct Replicas {
     view: Rc<RingView>,
     shard: ShardHandle,
+    /// What others have missed.
+    marks: Rc<Marks>,
 }
 
 /// Why a replica did not do its part.
@@ -74,9 +85,9 @@ impl From<AskError> for Missed {
 }
 
 impl Replicas {
-    /// The way to the replicas of a ring, as one of its nodes sees it.
-    pub fn new(view: Rc<RingView>, shard: ShardHandle) -> Replicas {
-        Replicas { view, shard }
+    /// The way to the replicas of a ring, as one of its nodes sees it. What others miss is marked.
+    pub fn new(view: Rc<RingView>, shard: ShardHandle, marks: Rc<Marks>) -> Replicas {
+        Replicas { view, shard, marks }
     }
 
     /// Are there replicas of the table on the ring? If not, it is this node's own.

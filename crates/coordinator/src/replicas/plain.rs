@@ -12,8 +12,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{LocalBoxFuture, join_all};
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
 use replica::{Answer, Request, Written};
 use ring::NodeIndex;
 use rows::{Mutation, PartitionKey};
@@ -24,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use types::Token;
 
 use super::requirement::Counted;
-use super::write::Tally;
+use super::write::{Asked, Tally, Watched};
 use super::{Missed, ReplicaError, Replicas, ask, failed, misanswered};
 use crate::plain::PlainOutcomes;
 use crate::{Consistency, CoordinatorError};
@@ -108,27 +107,29 @@ impl Replicas {
             // As a full write it is refused with the reason.
             return PlainOutcomes::default();
         };
-        let mut asked: FuturesUnordered<_> = plan
-            .nodes
-            .iter()
-            .map(|node| {
-                let (node, write) = (*node, self.begin_each(*node, &mutations, deadline));
-                async move { (node, write.await) }
-            })
-            .collect();
+        let asked = plan.nodes.iter().map(|node| {
+            let (node, write) = (*node, self.begin_each(*node, &mutations, deadline));
+            async move { (node, write.await) }.boxed_local()
+        });
+        let mut asked: Asked<Result<Written, Missed>> = asked.collect();
+        let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token)).collect();
+        let mut watched = Watched::new(self, plan.nodes, places);
         let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
         let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
         let mut tallies: Vec<Tally> = vec![tally; count];
         while !tallies.iter().all(Tally::is_decided)
             && let Ok(Some((node, written))) = timeout_at(deadline, asked.next()).await
         {
+            watched.answered(node, |index| has(&written, index));
             for (index, tally) in tallies.iter_mut().enumerate() {
                 tally.take_in(&self.view, node, said_of(&written, index));
             }
         }
+        let is_any_left = !asked.is_empty();
+        watched.watch_rest(asked, deadline, has);
         let mut outcomes = PlainOutcomes::default();
         for (index, mut tally) in tallies.into_iter().enumerate() {
-            tally.was_sent |= !asked.is_empty();
+            tally.was_sent |= is_any_left;
             match tally.write_outcome(consistency) {
                 Ok(()) => outcomes.done.insert(index),
                 Err(ReplicaError::Unavailable { .. }) => {}
@@ -163,6 +164,11 @@ impl Replicas {
             }
         })
     }
+}
+
+/// Does a replica have one of several writes?
+fn has(written: &Result<Written, Missed>, index: usize) -> bool {
+    written.as_ref().is_ok_and(|written| written.done.contains(index))
 }
 
 /// What a replica has said of one of several writes.

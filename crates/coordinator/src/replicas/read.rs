@@ -12,7 +12,7 @@ use read::{
 };
 use replica::{Answer, Failure, Request, Wanted, is_in_order};
 use ring::NodeIndex;
-use rows::{PartitionKey, RingRange};
+use rows::{Mutation, PartitionKey, RingRange};
 use storage::StorageError;
 use tokio::time::{Instant, timeout_at};
 use types::Token;
@@ -28,9 +28,9 @@ use crate::read::rest;
 use crate::{Consistency, CoordinatorError};
 
 /// What one replica has.
-struct Held {
-    node: NodeIndex,
-    page: UnfilteredPage,
+pub(super) struct Held {
+    pub(super) node: NodeIndex,
+    pub(super) page: UnfilteredPage,
 }
 
 impl Replicas {
@@ -168,7 +168,7 @@ impl Replicas {
         }
     }
 
-    async fn read_from(
+    pub(super) async fn read_from(
         &self,
         node: NodeIndex,
         command: &ReadCommand,
@@ -193,22 +193,12 @@ impl Replicas {
         requirement: &Requirement,
         deadline: Instant,
     ) -> Result<UnfilteredPage, ReplicaError> {
-        let mut pages = held.iter().map(|held| held.page.clone());
-        if let [_] = &held[..] {
-            return Ok(pages.next().expect("there is one"));
-        }
-        let rows = UnfilteredRows::new(command, TombstoneThresholds::NONE);
-        let whole = merge_answers(command, pages, rows).map_err(merging_failed)?;
-        let mut repairs = Vec::new();
-        for Held { node, page } in held.iter().filter(|held| held.page != whole) {
-            let mutations = match digest(command, page)? == digest(command, &whole)? {
-                true => Vec::new(),
-                false => missing(command, &whole, page),
-            };
-            if !mutations.is_empty() {
-                repairs.push(async move { self.repair(*node, &mutations, deadline).await });
-            }
-        }
+        let held = match <[Held; 1]>::try_from(held) {
+            Ok([only]) => return Ok(only.page),
+            Err(held) => held,
+        };
+        let (whole, lacking) = lacking(command, &held)?;
+        let repairs = lacking.iter().map(|(node, mutations)| self.repair(*node, mutations, deadline));
         let repaired = join_all(repairs).await;
         let failed_count = repaired.iter().filter(|repaired| repaired.is_err()).count();
         match u32::try_from(failed_count).unwrap_or(u32::MAX) {
@@ -219,6 +209,27 @@ impl Replicas {
             }
         }
     }
+}
+
+/// What all of them have together, and what each lacks of it.
+pub(super) fn lacking(
+    command: &ReadCommand,
+    held: &[Held],
+) -> Result<(UnfilteredPage, Vec<(NodeIndex, Vec<Mutation>)>), ReplicaError> {
+    let rows = UnfilteredRows::new(command, TombstoneThresholds::NONE);
+    let pages = held.iter().map(|held| held.page.clone());
+    let whole = merge_answers(command, pages, rows).map_err(merging_failed)?;
+    let mut lacking = Vec::new();
+    for Held { node, page } in held.iter().filter(|held| held.page != whole) {
+        let mutations = match digest(command, page)? == digest(command, &whole)? {
+            true => Vec::new(),
+            false => missing(command, &whole, page),
+        };
+        if !mutations.is_empty() {
+            lacking.push((*node, mutations));
+        }
+    }
+    Ok((whole, lacking))
 }
 
 /// So many keys of one statement are read at the same time.
@@ -245,7 +256,7 @@ fn bounded(command: &ReadCommand) -> ReadCommand {
 }
 
 /// By which answers are compared: what compaction may have dropped on one of them makes no difference.
-fn digest(command: &ReadCommand, page: &UnfilteredPage) -> Result<PageDigest, ReplicaError> {
+pub(super) fn digest(command: &ReadCommand, page: &UnfilteredPage) -> Result<PageDigest, ReplicaError> {
     let digester = Digester::new(command, TombstoneThresholds::NONE);
     Ok(merge_answers(command, [page.clone()], digester).map_err(merging_failed)?)
 }

@@ -17,6 +17,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use super::healing::heal;
+use super::missed::Marks;
 use super::{Remote, ReplicaService, Replicas, RingView, Way};
 use crate::Timeouts;
 
@@ -33,6 +35,7 @@ pub struct RingSeat {
     shard: ShardHandle,
     node: Rc<dyn Node>,
     connections: RefCell<BTreeMap<Uuid, Connection>>,
+    marks: Rc<Marks>,
     seen: RefCell<Option<Seen>>,
 }
 
@@ -71,25 +74,35 @@ impl Hybrid for Timestamps {
 }
 
 impl RingSeat {
-    /// Takes the seat of a shard, and answers on the connections that are handed to it.
+    /// Takes the seat of a shard.
     pub fn take(
         known: Known,
         proposer: Proposer,
         timeouts: Arc<Timeouts>,
         shard: ShardHandle,
-        handed: UnboundedReceiver<Handed>,
     ) -> Rc<RingSeat> {
         let clock = Timestamps(Rc::clone(shard.local()));
         let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
-        let service = Rc::new(ReplicaService::new(shard.clone()));
-        runtime::spawn_local("connections of other nodes", answer_all(handed, Rc::clone(&node), service));
-        let (connections, seen) = (RefCell::default(), RefCell::default());
-        Rc::new(RingSeat { known, proposer, timeouts, shard, node, connections, seen })
+        let (connections, marks, seen) = (RefCell::default(), Rc::default(), RefCell::default());
+        let seat = Rc::new(RingSeat { known, proposer, timeouts, shard, node, connections, marks, seen });
+        runtime::spawn_local("healing", Box::pin(heal(Rc::downgrade(&seat))));
+        seat
+    }
+
+    /// Answers on the connections that are handed to the shard, from now on.
+    pub(crate) fn answer(&self, handed: UnboundedReceiver<Handed>, service: ReplicaService) {
+        let answering = answer_all(handed, Rc::clone(&self.node), Rc::new(service));
+        runtime::spawn_local("connections of other nodes", answering);
     }
 
     /// The way to this node's shards.
     pub(crate) fn shard(&self) -> &ShardHandle {
         &self.shard
+    }
+
+    /// What others have missed of this shard's writes.
+    pub(crate) fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// What the node knows of its ring.
@@ -130,7 +143,7 @@ impl RingSeat {
         let ways = members.list().iter().map(|member| self.way_to(member)).collect();
         let keyspaces = self.shard.local().with_schema(replicated);
         let view = RingView::new(members.topology(), here, ways, keyspaces);
-        Some(Rc::new(Replicas::new(Rc::new(view), self.shard.clone())))
+        Some(Rc::new(Replicas::new(Rc::new(view), self.shard.clone(), Rc::clone(&self.marks))))
     }
 
     fn way_to(&self, member: &Member) -> Way {

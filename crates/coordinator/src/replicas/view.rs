@@ -8,6 +8,7 @@ use cluster::membership::Other;
 use messaging::Peer;
 use ring::{NodeIndex, Placement, Strategy, Topology};
 use types::Token;
+use uuid::Uuid;
 
 use super::requirement::{Counted, Factors};
 
@@ -16,6 +17,7 @@ pub struct RingView {
     here: NodeIndex,
     /// By the index of the node.
     ways: Vec<Way>,
+    hosts: Vec<Uuid>,
     /// Which data centre each node is in.
     center_of: Vec<usize>,
     keyspaces: BTreeMap<String, Replicated>,
@@ -75,7 +77,8 @@ impl RingView {
             factors: factors_of(strategy, &centers, center_of[here.as_usize()]),
         };
         let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(&strategy))).collect();
-        RingView { here, ways, center_of, keyspaces }
+        let hosts = topology.nodes().iter().map(|node| node.host_id).collect();
+        RingView { here, ways, hosts, center_of, keyspaces }
     }
 
     /// The replicas of a token in a keyspace; `None` when the ring does not have the keyspace.
@@ -109,6 +112,16 @@ impl RingView {
     pub(super) fn is_alive(&self, node: NodeIndex) -> bool {
         let remote = self.ways[node.as_usize()].remote.as_ref();
         remote.is_none_or(|remote| remote.other.is_alive() && remote.peer.is_reachable())
+    }
+
+    /// All nodes.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeIndex> {
+        (0..self.ways.len()).map(|index| NodeIndex(index as u16))
+    }
+
+    /// The node, whatever its place.
+    pub(super) fn host_of(&self, node: NodeIndex) -> Uuid {
+        self.hosts[node.as_usize()]
     }
 
     /// As clients are told it.

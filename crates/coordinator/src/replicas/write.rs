@@ -10,10 +10,14 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use replica::{Answer, Failure, Request, Written};
 use ring::NodeIndex;
 use rows::Mutation;
+use schema::TableId;
+use smallvec::SmallVec;
 use storage::Unit;
 use tokio::time::{Instant, timeout_at};
+use types::Token;
 
 use super::error::ReplicaError;
+use super::missed::Marks;
 use super::requirement::{Counted, Requirement};
 use super::view::{Plan, RingView};
 use super::{Missed, Replicas, ask, failed, misanswered};
@@ -79,7 +83,9 @@ impl Replicas {
         let asked = asked.collect();
         let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
         let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
-        GroupWrite { view: Rc::clone(&self.view), asked, tally }
+        let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token)).collect();
+        let watched = Watched::new(self, plan.nodes, places);
+        GroupWrite { view: Rc::clone(&self.view), asked, tally, watched }
     }
 
     /// Has one replica write; what comes of it can be waited for.
@@ -123,8 +129,64 @@ impl Replicas {
 /// A write of one group that all its replicas were asked for.
 struct GroupWrite {
     view: Rc<RingView>,
-    asked: FuturesUnordered<LocalBoxFuture<'static, (NodeIndex, Result<(), Missed>)>>,
+    asked: Asked<Result<(), Missed>>,
     tally: Tally,
+    watched: Watched,
+}
+
+/// Asked of replicas, by node.
+pub(super) type Asked<T> = FuturesUnordered<LocalBoxFuture<'static, (NodeIndex, T)>>;
+
+/// Replicas that have not acknowledged a write yet, of which it is marked when they do not.
+pub(super) struct Watched {
+    view: Rc<RingView>,
+    marks: Rc<Marks>,
+    left: SmallVec<[NodeIndex; 4]>,
+    places: Rc<[(TableId, Token)]>,
+}
+
+impl Watched {
+    /// All of them.
+    pub(super) fn new(replicas: &Replicas, nodes: &[NodeIndex], places: Rc<[(TableId, Token)]>) -> Watched {
+        let (view, marks) = (Rc::clone(&replicas.view), Rc::clone(&replicas.marks));
+        Watched { view, marks, left: SmallVec::from_slice(nodes), places }
+    }
+
+    /// One has answered: which of the writes has it?
+    pub(super) fn answered(&mut self, node: NodeIndex, has: impl Fn(usize) -> bool) {
+        self.left.retain(|left| *left != node);
+        for (index, (table, token)) in self.places.iter().enumerate() {
+            if !has(index) {
+                self.marks.add(self.view.host_of(node), *table, *token);
+            }
+        }
+    }
+
+    /// Waits for the others behind the client's answer. Dropped or late, they have missed it.
+    pub(super) fn watch_rest<T: 'static>(
+        mut self,
+        mut asked: Asked<T>,
+        deadline: Instant,
+        has: impl Fn(&T, usize) -> bool + 'static,
+    ) {
+        if self.left.is_empty() {
+            return;
+        }
+        let watch = async move {
+            while let Ok(Some((node, answer))) = timeout_at(deadline, asked.next()).await {
+                self.answered(node, |index| has(&answer, index));
+            }
+        };
+        runtime::spawn_local("the rest of a write", Box::pin(watch));
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        for node in std::mem::take(&mut self.left) {
+            self.answered(node, |_| false);
+        }
+    }
 }
 
 impl GroupWrite {
@@ -132,10 +194,12 @@ impl GroupWrite {
         while !self.tally.is_decided()
             && let Ok(Some((node, written))) = timeout_at(deadline, self.asked.next()).await
         {
+            self.watched.answered(node, |_| written.is_ok());
             self.tally.take_in(&self.view, node, written);
         }
         // Those who have not answered were sent it, or may be yet.
         self.tally.was_sent |= !self.asked.is_empty();
+        self.watched.watch_rest(self.asked, deadline, |written, _| written.is_ok());
         self.tally.write_outcome(consistency)
     }
 }
@@ -154,7 +218,7 @@ fn together(outcomes: Vec<Result<(), ReplicaError>>) -> Result<(), ReplicaError>
 }
 
 /// What all units of a write came to on one replica.
-fn outcome(written: Written) -> Result<(), Missed> {
+pub(super) fn outcome(written: Written) -> Result<(), Missed> {
     match written.failure {
         None if written.done.contains(0) => Ok(()),
         None => Err(failed("nothing was written".to_owned())),

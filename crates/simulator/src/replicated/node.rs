@@ -92,7 +92,8 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     let handles = start_storage(&world, node, &random);
     let me: Rc<dyn Node> = Rc::new(Me { node, incarnation, shard_count: handles.len() as u16 });
     let (orders, mut placed) = mpsc::unbounded_channel::<Order>();
-    let replicas = Replicas::new(Rc::new(connect_all(&world, node, &me, &random)), handles[0].clone());
+    let replicas =
+        Replicas::new(Rc::new(connect_all(&world, node, &me, &random)), handles[0].clone(), Rc::default());
     let network = world.network.host(address(node));
     let bound = network.bind(listening(node), 1).expect("nobody else lives there").remove(0);
     let services: Vec<Rc<ReplicaService>> =

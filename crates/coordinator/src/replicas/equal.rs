@@ -1,0 +1,132 @@
+//! Rows of a part of the ring are compared on all replicas that live, and made equal.
+//!
+//! Page by page: this node's rows are hashed, and others are asked for the hash of theirs. Only where they differ rows
+//! go over the network, and what one lacks is written to it. What is compared is all there is, tombstones too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use read::{ReadCommand, ReadLimits, ReadTarget, UnfilteredPage};
+use replica::{Answer, Request, Wanted};
+use ring::NodeIndex;
+use rows::RingRange;
+use schema::Table;
+use tokio::time::Instant;
+use types::Token;
+
+use super::error::ReplicaError;
+use super::read::{Held, digest, lacking};
+use super::{Missed, Replicas, ask, misanswered};
+
+/// Rows of a page that is compared.
+const PAGE_ROWS: u32 = 2_000;
+const PAGE_BYTES: usize = 1 << 20;
+
+/// What became of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Pages that were compared.
+    pub page_count: u64,
+    /// Of these, so many differed somewhere.
+    pub differing_count: u64,
+    /// Partitions that were written to a replica which lacked something of them.
+    pub mended_count: u64,
+}
+
+impl Replicas {
+    /// Makes the rows of a table between two tokens equal on all replicas, which must all live.
+    ///
+    /// # Errors
+    /// A replica does not live, or could not be asked or mended: what was made equal so far stays so.
+    pub async fn make_range_equal(
+        &self,
+        table: &Arc<Table>,
+        (mut first, last): (Token, Token),
+        patience: Duration,
+    ) -> Result<Compared, ReplicaError> {
+        let mut compared = Compared::default();
+        loop {
+            let end = self.end_of_replicas(table.id(), first, last)?;
+            let nodes = self.all_of(table, end)?;
+            let range = RingRange::ALL.cut(first, end);
+            let now = self.shard.local().now_seconds();
+            let limits = ReadLimits { row_count: PAGE_ROWS, bytes: PAGE_BYTES, ..ReadLimits::PAGE };
+            let command = ReadCommand::new(Arc::clone(table), ReadTarget::Range(range), now);
+            let mut command = ReadCommand { limits, ..command };
+            loop {
+                let page = self.compare_page(&nodes, &command, patience, &mut compared).await?;
+                match page.next {
+                    Some(next) => command.resume = Some(next),
+                    None => break,
+                }
+            }
+            if end >= last {
+                return Ok(compared);
+            }
+            first = Token(end.0 + 1);
+        }
+    }
+
+    /// All replicas, this node first if it is one; `Unavailable` when one does not live.
+    fn all_of(&self, table: &Arc<Table>, token: Token) -> Result<Vec<NodeIndex>, ReplicaError> {
+        let (plan, _) = self.admit(table.id(), token, crate::Consistency::All)?;
+        Ok(self.view.nearest_first(&plan))
+    }
+
+    /// Compares one page; gives it as it is on all of them then.
+    async fn compare_page(
+        &self,
+        nodes: &[NodeIndex],
+        command: &ReadCommand,
+        patience: Duration,
+        compared: &mut Compared,
+    ) -> Result<UnfilteredPage, ReplicaError> {
+        let deadline = Instant::now() + patience;
+        let timed_out = |received: usize| ReplicaError::ReadTimeout {
+            received: u32::try_from(received).unwrap_or(u32::MAX),
+            required: u32::try_from(nodes.len()).unwrap_or(u32::MAX),
+        };
+        compared.page_count += 1;
+        let (first, others) = nodes.split_first().expect("an admitted partition has replicas");
+        let page = self.read_from(*first, command, deadline).await.map_err(|_| timed_out(0))?;
+        let hash = digest(command, &page)?;
+        let hashes = join_all(others.iter().map(|node| self.digest_from(*node, command, deadline))).await;
+        if hashes.iter().all(|answer| *answer == Ok(hash)) {
+            return Ok(page);
+        }
+        compared.differing_count += 1;
+        let pages = join_all(others.iter().map(|node| self.read_from(*node, command, deadline))).await;
+        let mut held = vec![Held { node: *first, page }];
+        for (node, page) in others.iter().zip(pages) {
+            held.push(Held { node: *node, page: page.map_err(|_| timed_out(held.len()))? });
+        }
+        let (whole, lacking) = lacking(command, &held)?;
+        for (_, mutations) in &lacking {
+            compared.mended_count += mutations.len() as u64;
+        }
+        let mends = lacking.iter().map(|(node, mutations)| self.repair(*node, mutations, deadline));
+        match join_all(mends).await.iter().filter(|mended| mended.is_err()).count() {
+            0 => Ok(whole),
+            failed => Err(timed_out(nodes.len() - failed)),
+        }
+    }
+
+    async fn digest_from(
+        &self,
+        node: NodeIndex,
+        command: &ReadCommand,
+        deadline: Instant,
+    ) -> Result<read::PageDigest, Missed> {
+        let wanted = Wanted::Digest;
+        let answer = match self.view.peer(node) {
+            None => replica::read(&self.shard, wanted, command.clone()).await,
+            Some(peer) => ask(peer, deadline, |out| Request::put_read(wanted, command, out)).await?,
+        };
+        match answer {
+            Answer::Digest(digest) => Ok(digest),
+            Answer::Failed(failure) => Err(Missed::Failed(failure)),
+            _ => Err(misanswered()),
+        }
+    }
+}

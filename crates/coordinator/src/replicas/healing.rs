@@ -1,0 +1,105 @@
+//! Replicas that have missed something are made equal when they are there again, without anybody's command.
+
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::TableId;
+use storage::StateError;
+use storage::state_file::{read_state, write_state_below};
+use types::Token;
+use uuid::Uuid;
+
+use super::missed::{GRID, Kept, Marks};
+use super::{ReplicaError, RingSeat};
+
+/// So often marks are kept, and it is looked who is there again.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long one page may take to be compared.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the marks of a shard are kept.
+fn path(seat: &RingSeat) -> PathBuf {
+    let shard = seat.shard().local();
+    shard.layout().agreement().join(format!("missed-{}.json", shard.index()))
+}
+
+/// Reads the marks that an earlier run has kept.
+///
+/// # Errors
+/// The disk fails, or the file is damaged: then nobody knows what others have missed.
+async fn restore(seat: &RingSeat) -> Result<Marks, StateError> {
+    let (path, runtime) = (path(seat), seat.shard().local().runtime().clone());
+    let disk = Arc::clone(&runtime.disk);
+    let kept: Option<Kept> = runtime.io.run(move || read_state(&*disk, &path)).await?;
+    Ok(Marks::restored(kept.unwrap_or_default()))
+}
+
+/// Keeps marks and heals, for as long as the seat is taken.
+pub(super) async fn heal(seat: Weak<RingSeat>) {
+    if let Some(seat) = seat.upgrade() {
+        match restore(&seat).await {
+            Ok(marks) => seat.marks().take_over(&marks),
+            Err(error) => tracing::error!(
+                %error, "what other nodes have missed before is not known: repair the keyspaces of this node"
+            ),
+        }
+    }
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let Some(seat) = seat.upgrade() else { return };
+        keep(&seat).await;
+        for node in seat.marks().nodes() {
+            if node == seat.known().host_id() || seat.known().other(node).is_alive() {
+                heal_node(&seat, node).await;
+            }
+        }
+    }
+}
+
+async fn keep(seat: &RingSeat) {
+    let Some(kept) = seat.marks().take_changed() else { return };
+    let (path, runtime) = (path(seat), seat.shard().local().runtime().clone());
+    let disk = Arc::clone(&runtime.disk);
+    let written = runtime.io.run(move || write_state_below(&*disk, &path, &kept)).await;
+    if let Err(error) = written {
+        tracing::warn!(%error, "what other nodes have missed can not be kept");
+        seat.marks().note_change();
+    }
+}
+
+/// Makes equal what a node has missed, slot by slot.
+async fn heal_node(seat: &Rc<RingSeat>, node: Uuid) {
+    let mut mended_count = 0;
+    while let Some((table, slots)) = seat.marks().take(node) {
+        let mut slots = slots.into_iter();
+        while let Some(slot) = slots.next() {
+            match heal_slot(seat, table, slot).await {
+                Ok(mended) => mended_count += mended,
+                Err(ReplicaError::NoTable) => break,
+                Err(error) => {
+                    tracing::debug!(%node, %error, "what it has missed is not made equal yet");
+                    std::iter::once(slot)
+                        .chain(slots)
+                        .for_each(|slot| seat.marks().add_slot(node, table, slot));
+                    return;
+                }
+            }
+        }
+    }
+    if mended_count > 0 {
+        tracing::info!(%node, mended_count, "partitions that differed after a node was away are equal again");
+    }
+}
+
+/// How many partitions were mended somewhere. A table that is gone has no rows to be compared.
+async fn heal_slot(seat: &RingSeat, table: TableId, slot: usize) -> Result<u64, ReplicaError> {
+    let table = seat.shard().local().with_schema(|schema| schema.table_by_id(table).cloned());
+    let (table, replicas) = (table.ok_or(ReplicaError::NoTable)?, seat.replicas());
+    let replicas = replicas.ok_or(ReplicaError::NoTable)?;
+    let first =
+        slot.checked_sub(1).map_or(Token(i64::MIN + 1), |before| Token(GRID.last_token(before).0 + 1));
+    let range = (first, GRID.last_token(slot));
+    Ok(replicas.make_range_equal(&table, range, PATIENCE).await?.mended_count)
+}
