@@ -235,9 +235,12 @@ impl AssembledNode<LocalShards> {
 }
 
 /// Gives how many batches there were.
-async fn finish_what_was_cut_off(coordinator: &Coordinator) -> Result<u64, CoordinatorError> {
+async fn finish_what_was_cut_off(
+    coordinator: &Coordinator,
+    is_in_ring: bool,
+) -> Result<u64, CoordinatorError> {
     let mut batch_count = 0;
-    if coordinator.is_in_ring() {
+    if is_in_ring {
         // A node starts without the others, and replicas of a batch may be on them.
         let finishing = finish_batches_in_ring(coordinator.clone());
         runtime::spawn_local("batches of an earlier run", Box::pin(finishing));
@@ -288,6 +291,7 @@ fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<T
 async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     let Parts { node, view, clients, texts, large_answer, timeouts, seats, batches_replayed } = parts;
     let (index, shard, shards) = (handle.local().index(), Rc::clone(handle.local()), handle.shards().clone());
+    let is_in_ring = seats.is_some();
     let coordinator = match seats {
         None => Coordinator::new(node, handle),
         Some(seats) => seat_in_ring(&seats, node, handle, &timeouts),
@@ -295,7 +299,7 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     // Taken, so that whoever waits for it hears of it when this task dies.
     let report = batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
     if let Some(report) = report {
-        _ = report.send(finish_what_was_cut_off(&coordinator).await);
+        _ = report.send(finish_what_was_cut_off(&coordinator, is_in_ring).await);
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), shards, clients);
     let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.owners().count(), large_answer);

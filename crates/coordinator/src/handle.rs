@@ -70,11 +70,6 @@ impl Coordinator {
         coordinator
     }
 
-    /// Does the node take part in a ring?
-    pub fn is_in_ring(&self) -> bool {
-        self.ring.is_some()
-    }
-
     /// The shard's seat in the ring, if the node is in one.
     #[inline]
     pub(crate) fn seat(&self) -> Option<&Rc<RingSeat>> {

@@ -211,11 +211,14 @@ impl Replicas {
     }
 }
 
+/// What would make replicas equal: for each of those that lack something, that.
+type Lacking = Vec<(NodeIndex, Vec<Mutation>)>;
+
 /// What all of them have together, and what each lacks of it.
 pub(super) fn lacking(
     command: &ReadCommand,
     held: &[Held],
-) -> Result<(UnfilteredPage, Vec<(NodeIndex, Vec<Mutation>)>), ReplicaError> {
+) -> Result<(UnfilteredPage, Lacking), ReplicaError> {
     let rows = UnfilteredRows::new(command, TombstoneThresholds::NONE);
     let pages = held.iter().map(|held| held.page.clone());
     let whole = merge_answers(command, pages, rows).map_err(merging_failed)?;
