@@ -82,6 +82,7 @@ pub async fn follow(
         if metadata.metadata().has(&entry) {
             continue;
         }
+        let before = Arc::clone(metadata.schema());
         let entry = Arc::new(entry);
         let (metadata, appended) = {
             let (mut metadata, entry) = (metadata, Arc::clone(&entry));
@@ -98,7 +99,7 @@ pub async fn follow(
             }
         }
         drop(metadata);
-        known.take(&entry);
+        known.take(&entry, &before);
     }
     Ok(())
 }

@@ -71,6 +71,18 @@ pub enum SchemaError {
 }
 
 impl Transformation {
+    /// Does it make something that the schema before it does not have?
+    pub fn creates(&self, before: &Schema) -> bool {
+        match self {
+            Transformation::CreateKeyspace { .. } | Transformation::CreateTable { .. } => true,
+            Transformation::PutType { cql_type: CqlType::UserDefined { definition, .. } } => {
+                let keyspace = before.keyspace(&definition.keyspace);
+                !keyspace.is_some_and(|keyspace| keyspace.types.contains_key(&definition.name))
+            }
+            _ => false,
+        }
+    }
+
     /// The schema after this change, its epoch one higher.
     ///
     /// # Errors

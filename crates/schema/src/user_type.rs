@@ -110,8 +110,12 @@ mod tests {
         let created_table = Transformation::CreateTable { table: Box::new(table) };
         let longer = user_type("inner", &[("a", CqlType::Int), ("b", CqlType::Text)]);
         let steps = [created, put(&inner), put(&outer), created_table, put(&longer)];
-        let schema =
-            steps.iter().fold(Schema::default(), |schema, step| step.apply(&schema).expect("applies"));
+        let mut creates = Vec::new();
+        let schema = steps.iter().fold(Schema::default(), |schema, step| {
+            creates.push(step.creates(&schema));
+            step.apply(&schema).expect("applies")
+        });
+        assert_eq!(creates, [true, true, true, true, false]);
 
         let expected = user_type("outer", &[("i", longer.clone())]);
         let table = schema.table("k", "t").expect("table");

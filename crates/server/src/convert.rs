@@ -9,6 +9,8 @@ use query::{
     BatchQuery, BatchStatement, BatchType, BindValue, ChangeTarget, ChangeType, Consistency, QueryError,
     QueryOptions,
 };
+use schema::{Table, Transformation};
+use types::CqlType;
 
 /// A consistency level asked for.
 pub(crate) fn consistency(level: protocol::Consistency) -> Consistency {
@@ -126,6 +128,34 @@ pub(crate) fn schema_change(change: query::SchemaChange) -> protocol::SchemaChan
             ChangeTarget::Aggregate => SchemaTarget::Aggregate { name, argument_types },
         },
     }
+}
+
+/// A change of the schema that is in force, as clients are told of it; one that `creates` made something new.
+pub(crate) fn transformation(change: Transformation, creates: bool) -> protocol::SchemaChange {
+    let put = if creates { SchemaChangeKind::Created } else { SchemaChangeKind::Updated };
+    let of_table = |change, table: &Table| {
+        (change, table.keyspace().to_owned(), SchemaTarget::Table(table.name().to_owned()))
+    };
+    let (change, keyspace, target) = match change {
+        Transformation::CreateKeyspace { name, .. } | Transformation::AlterKeyspace { name, .. } => {
+            (put, name, SchemaTarget::Keyspace)
+        }
+        Transformation::DropKeyspace { name } => (SchemaChangeKind::Dropped, name, SchemaTarget::Keyspace),
+        Transformation::CreateTable { table } | Transformation::AlterTable { table } => of_table(put, &table),
+        Transformation::DropTable { keyspace, name, .. } => {
+            (SchemaChangeKind::Dropped, keyspace, SchemaTarget::Table(name))
+        }
+        Transformation::PutType { cql_type } => match cql_type {
+            CqlType::UserDefined { definition, .. } => {
+                (put, definition.keyspace.clone(), SchemaTarget::Type(definition.name.clone()))
+            }
+            other => unreachable!("{other} would not have come into force"),
+        },
+        Transformation::DropType { keyspace, name } => {
+            (SchemaChangeKind::Dropped, keyspace, SchemaTarget::Type(name))
+        }
+    };
+    protocol::SchemaChange { change, keyspace, target }
 }
 
 /// The one place where errors become codes of the protocol.

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::budget::{Budget, Figures};
 use crate::clients::Clients;
 use crate::connection::{ShardServer, Tracer};
-use crate::events::Events;
+use crate::events::{Events, follow_ring};
 use crate::listener::{ConnectionCount, ConnectionTasks, accept};
 use crate::management::{self, Guard, ManagementState, RequestMemory};
 use crate::ways::RequestWays;
@@ -69,7 +69,7 @@ impl Entrance {
             listeners.first().map_or(Ok(options.listen), BoundListener::local_address).map_err(cql)?;
         let open = Latest::new(false);
         let door = Door {
-            events: Events::new(),
+            events: Events::new(options.ring.is_some()),
             clients: Clients::default(),
             limits: options.limits,
             figures: (0..shard_count).map(|_| Arc::default()).collect(),
@@ -307,6 +307,10 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> Result<NodeOption
 /// What runs on a shard's thread for clients.
 async fn serve_shard(door: Door, seat: Seat) {
     let Seat { index, view, coordinator, engine } = seat;
+    if let Some(known) = view.ring().filter(|_| index == 0) {
+        let following = follow_ring(door.events.clone(), known.events());
+        runtime::spawn_local("events of the ring", following);
+    }
     let shard_count = coordinator.owners().count();
     let demand = coordinator.health().demand();
     let tracer = Tracer { coordinator, address: view.address() };
@@ -328,6 +332,9 @@ async fn serve_shard(door: Door, seat: Seat) {
         // Closed again by a drain: whoever is connected is served on.
         _ = is_open.wait_for(|open| !open) => {}
         _ = demand.wait_for(|demand| demand > Demand::Serve) => {}
+    }
+    if let Some(known) = view.ring() {
+        known.set_serving(false);
     }
     // A failing disk ends connections, too. The sender is gone only with the node.
     _ = demand.wait_for(|demand| demand > Demand::Serve).await;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use messaging::{Context, Established, Identity, Node};
-use schema::Transformation;
+use schema::{Schema, Transformation};
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
@@ -56,7 +56,12 @@ pub enum Event {
     /// It is not heard any more, or serves no clients.
     Down(SocketAddr),
     /// The schema has changed, on whichever node that was asked for.
-    SchemaChanged(Box<Transformation>),
+    SchemaChanged {
+        /// How.
+        change: Box<Transformation>,
+        /// Did it make something new?
+        creates: bool,
+    },
 }
 
 /// A shard's clock for timestamps: never behind what it has heard.
@@ -143,12 +148,13 @@ impl Known {
         Arc::clone(lock(&self.0.others).entry(host_id).or_default())
     }
 
-    /// An entry is in force on this node from now on.
-    pub fn take(&self, entry: &Entry) {
+    /// An entry is in force on this node from now on; before, that was the schema.
+    pub fn take(&self, entry: &Entry, before: &Schema) {
         match entry {
             Entry::Schema { epoch, change } => {
                 self.0.schema_epoch.fetch_max(*epoch, Ordering::AcqRel);
-                self.tell(Event::SchemaChanged(Box::new(change.clone())));
+                let creates = change.creates(before);
+                self.tell(Event::SchemaChanged { change: Box::new(change.clone()), creates });
             }
             Entry::Members { members } => self.take_members(Arc::new((**members).clone())),
         }

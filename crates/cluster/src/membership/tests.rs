@@ -114,8 +114,8 @@ impl World {
                 while let Some(entry) = entries.recv().await {
                     if !metadata.borrow().has(&entry) {
                         let after = metadata.borrow().after(&entry).expect("it is the next one");
-                        *metadata.borrow_mut() = after;
-                        knows.take(&entry);
+                        let before = metadata.replace(after);
+                        knows.take(&entry, &before.schema);
                     }
                 }
             });
@@ -228,7 +228,7 @@ fn a_node_that_was_away_learns_what_it_missed() {
         assert!(nodes[0].known.other(member(2).host_id).is_up());
         let cql_address = member(2).cql_address;
         let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
-        let changed = Event::SchemaChanged(Box::new(keyspace("k")));
+        let changed = Event::SchemaChanged { change: Box::new(keyspace("k")), creates: true };
         assert_eq!(told, [Event::Down(cql_address), changed, Event::Up(cql_address)]);
         nodes[2].change(1, keyspace("l")).await.expect("it takes part again");
     });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use protocol::{
-    ErrorKind, ErrorResponse, Event, Framing, Prepared, PreparedMetadata, QueryParameters, Request,
-    RequestEnvelope, Response, ResponseEnvelope, ResultMetadata, Version,
+    ErrorKind, ErrorResponse, Framing, Prepared, PreparedMetadata, QueryParameters, Request, RequestEnvelope,
+    Response, ResponseEnvelope, ResultMetadata, Version,
 };
 use query::{AnswerRoom, QueryError, ResponseKind, SessionState};
 use runtime::trace;
@@ -156,7 +156,7 @@ impl Job {
             }
             ResponseKind::SchemaChange(change) => {
                 let change = convert::schema_change(change);
-                self.server.events.publish(Event::SchemaChange(change.clone()));
+                self.server.events.changed_here(&change);
                 Response::SchemaChange(change)
             }
             ResponseKind::Rows(result) => {
