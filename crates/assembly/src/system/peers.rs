@@ -55,9 +55,9 @@ pub(super) fn rows(table: &Table, known: &Known, own: OwnSchema) -> Vec<Partitio
 }
 
 /// The version of another node's schema. Drivers wait after a change until all nodes show the same one. A node that
-/// does not live takes no statement that could meet an old schema, and has the new one before it serves again: nobody is
-/// to wait for it. Of one that is behind, or ahead, only the epoch is known here; all that counts is that its version is
-/// another.
+/// does not live takes no statement that could meet an old schema, and has the new one before it serves again: nobody
+/// is to wait for it. Of one that is behind, or ahead, only the epoch is known here; all that counts is that its
+/// version is another.
 fn schema_version(own: OwnSchema, is_alive: bool, epoch: u64) -> Uuid {
     if !is_alive || epoch == own.epoch {
         return own.version;
