@@ -24,13 +24,22 @@ struct Part {
     /// How many there were.
     partition_count: usize,
     tombstones: Vec<PartitionTombstones>,
-    /// Where it ended, in its last partition.
+    /// Where it ended: in its last partition, or in one of which it gives no row. That is what replicas tell together
+    /// when one of them ended at rows that another one hides.
     next: Option<ReadPosition>,
 }
 
 impl Part {
     fn head(&self) -> Option<&PartitionKey> {
         self.partitions.as_slice().first().map(|partition| &partition.key)
+    }
+
+    /// Is this the key of what comes next?
+    fn is_at(&self, key: &PartitionKey) -> bool {
+        match self.head() {
+            Some(head) => head == key,
+            None => self.next.as_ref().is_some_and(|next| next.key == *key),
+        }
     }
 
     /// Of what the shard came upon in a range, the share of the partitions that were taken: the others are read
@@ -68,7 +77,7 @@ pub(crate) fn assemble(pages: Vec<ReadPage>, order: Order, command: &ReadCommand
         }
         Order::Keys(keys) => {
             for key in keys {
-                let part = parts.iter_mut().find(|part| part.head() == Some(key));
+                let part = parts.iter_mut().find(|part| part.is_at(key));
                 if part.is_some_and(|part| take(part, &mut page, &mut row_count, command)) {
                     break;
                 }
@@ -105,9 +114,12 @@ fn least(parts: &mut [Part]) -> Option<&mut Part> {
     parts.get_mut(index)
 }
 
-/// Takes the next partition of a part over; is the page over by that?
+/// Takes the next partition of a part over, or its end; is the page over by that?
 fn take(part: &mut Part, page: &mut ReadPage, row_count: &mut u32, command: &ReadCommand) -> bool {
-    let Some(mut partition) = part.partitions.next() else { return false };
+    let Some(mut partition) = part.partitions.next() else {
+        page.next = part.next.take();
+        return page.next.is_some();
+    };
     let end = part.next.take_if(|position| position.key == partition.key);
     let room = command.limits.row_count.saturating_sub(*row_count) as usize;
     let is_cut = partition.rows.len() > room;
@@ -177,6 +189,20 @@ mod tests {
         let cut = assemble(parts(), Order::Keys(keys.clone()), &command(2, target()));
         assert_eq!(cut.next.as_ref().map(|next| &next.key), Some(&keys[2]));
         assert_eq!(cut.tombstone_count(), 5, "of a and of what lay before b");
+    }
+
+    /// Of "b" replicas told together no row, and not that there is none: the page went on with "c", and what "b" has was
+    /// never shown.
+    #[test]
+    fn a_page_ends_where_a_part_ended_that_gives_no_row() {
+        let keys = ["a", "b", "c"].map(key).to_vec();
+        let next = ReadPosition { key: key("b"), clustering: Some(rows::Clustering::EMPTY), row_count: 0 };
+        let ended = ReadPage { next: Some(next.clone()), ..page(&[], &[]) };
+        let parts = vec![page(&["a"], &[]), ended, page(&["c"], &[])];
+        let target = ReadTarget::Keys(keys.clone());
+        let whole = assemble(parts, Order::Keys(keys), &command(100, target));
+        let given: Vec<_> = whole.partitions.iter().map(|partition| partition.key.clone()).collect();
+        assert_eq!((given, whole.next), (vec![key("a")], Some(next)));
     }
 
     #[test]
