@@ -27,6 +27,7 @@ mod node;
 mod options;
 mod ways;
 
+pub use assembly::RingOptions;
 pub use error::ServerError;
 pub use management::ManagementToken;
 pub use node::{LocalServer, Server};

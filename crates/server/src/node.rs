@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use assembly::{AnswerOptions, AssembledNode, NodeOptions, NodeView, PreparedOptions, RingOptions, Seat};
+use cluster::membership::Known;
 use messaging::Secret;
 use runtime::{BoundListener, Latest, LatestReader, Runtime};
 use storage::{Demand, LocalShards, Shards};
@@ -223,6 +224,11 @@ impl LocalServer {
     /// The way to all shards.
     pub fn shards(&self) -> &Shards {
         self.node.shards()
+    }
+
+    /// What the node knows of its ring, if it takes part in one: it must not go on once that has ended.
+    pub fn ring(&self) -> Option<&Known> {
+        self.node.view().ring()
     }
 
     /// Which ways requests took, for each shard that clients are connected to.

@@ -22,6 +22,8 @@
 //! | how do nodes keep rows together? | `replicated/` |
 //! | what goes wrong between nodes? | `turmoil.rs` |
 //! | how do nodes agree? | `raft/` |
+//! | how does a ring of whole nodes serve clients? | `ring/` |
+//! | which ways did requests take? | `ways.rs` |
 
 mod dice;
 mod events;
@@ -33,10 +35,13 @@ mod node;
 mod peers;
 mod raft;
 mod replicated;
+mod ring;
 mod scenario;
 mod served;
 mod shown;
+mod stage;
 mod turmoil;
+mod ways;
 mod workload;
 mod world;
 
@@ -45,5 +50,7 @@ pub use machine::{Fate, Machine, MachineOptions};
 pub use peers::simulate_peers;
 pub use raft::simulate_raft;
 pub use replicated::simulate_replicated;
+pub use ring::simulate_ring;
 pub use scenario::{Outcome, Violation, simulate};
-pub use served::{Way, Ways, simulate_served};
+pub use served::simulate_served;
+pub use ways::{Way, Ways};

@@ -72,6 +72,13 @@ impl<'a> Turmoil<'a> {
 
     /// Ends all faults, and waits until nothing of them ought to be felt.
     pub(crate) async fn settle(&mut self) {
+        self.calm();
+        sleep(RECOVERY).await;
+    }
+
+    /// Ends all faults.
+    pub(crate) fn calm(&mut self) {
+        (self.note)(format_args!("calm"));
         let node_count = self.incarnations.len();
         for one in 0..node_count {
             (0..node_count).for_each(|other| self.network.heal(address(one), address(other)));
@@ -79,7 +86,6 @@ impl<'a> Turmoil<'a> {
                 self.start(one);
             }
         }
-        sleep(RECOVERY).await;
     }
 
     fn start(&mut self, node: usize) {

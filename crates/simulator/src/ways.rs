@@ -1,4 +1,4 @@
-//! Which ways requests took through a node: a run that never took one has not tried it.
+//! Which ways requests took through nodes, and what came about: a run that never took one has not tried it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use server::RequestWays;
 use storage::Shards;
 
-/// A way through a node.
+/// A way through nodes, or what came about on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// A prepared read of one row, answered in the turn in which it was read.
@@ -54,11 +54,29 @@ pub enum Way {
     MayBeLost,
     /// A prepared statement that the node did not know any more.
     Unprepared,
+    /// A read of a whole table.
+    Range,
+    /// A deletion.
+    Deletion,
+    /// An unlogged batch.
+    UnloggedBatch,
+    /// A request for which too few replicas lived.
+    Unavailable,
+    /// A request of which too few replicas did their part.
+    TooFew,
+    /// A change of the schema that was refused.
+    RefusedSchemaChange,
+    /// A change of the schema of which nobody knows whether it is done.
+    DoubtfulSchemaChange,
+    /// A definition of a name that somebody else was quicker to take.
+    LostName,
+    /// A fault before all nodes were in the ring.
+    FoundingFault,
 }
 
 impl Way {
-    /// All of them.
-    pub const ALL: [Way; 21] = [
+    /// Those through nodes that serve clients.
+    pub const OF_SERVED: [Way; 21] = [
         Way::PlainRead,
         Way::PlainWrite,
         Way::RemoteRead,
@@ -80,6 +98,25 @@ impl Way {
         Way::Crash,
         Way::MayBeLost,
         Way::Unprepared,
+    ];
+
+    /// Those through a ring of nodes.
+    pub const OF_RING: [Way; 15] = [
+        Way::Page,
+        Way::LoggedBatch,
+        Way::UnloggedBatch,
+        Way::SchemaChange,
+        Way::RefusedSchemaChange,
+        Way::DoubtfulSchemaChange,
+        Way::LostName,
+        Way::BrokenConnection,
+        Way::Crash,
+        Way::Unprepared,
+        Way::Range,
+        Way::Deletion,
+        Way::Unavailable,
+        Way::TooFew,
+        Way::FoundingFault,
     ];
 }
 
@@ -121,31 +158,26 @@ impl Ways {
 
     /// How often it was taken.
     pub fn count(&self, way: Way) -> u64 {
-        self.taken(way).count
-    }
-
-    fn taken(&self, way: Way) -> Taken {
-        self.0.borrow().get(&way).copied().unwrap_or_default()
+        self.0.borrow().get(&way).map_or(0, |taken| taken.count)
     }
 
     /// Adds what another run took.
     pub fn add_all(&self, other: &Ways) {
-        for way in Way::ALL.into_iter().filter(|way| other.count(*way) > 0) {
-            self.add(way, other.count(way));
-            self.0.borrow_mut().entry(way).or_default().run_count += 1;
+        for (way, taken) in other.0.borrow().iter().filter(|(_, taken)| taken.count > 0) {
+            self.add(*way, taken.count);
+            self.0.borrow_mut().entry(*way).or_default().run_count += 1;
         }
     }
 
     /// Those that were never taken.
-    pub fn missing(&self) -> Vec<Way> {
-        Way::ALL.into_iter().filter(|way| self.count(*way) == 0).collect()
+    pub fn missing(&self, among: &[Way]) -> Vec<Way> {
+        among.iter().copied().filter(|way| self.count(*way) == 0).collect()
     }
 }
 
 impl fmt::Display for Ways {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for way in Way::ALL {
-            let Taken { count, run_count } = self.taken(way);
+        for (way, Taken { count, run_count }) in self.0.borrow().iter() {
             let name = format!("{way:?}");
             writeln!(f, "  {name:<18} {count:>9} in {run_count} runs")?;
         }

@@ -1,9 +1,9 @@
 //! Runs seeds of the simulation: `simulate [--only KIND] [--seeds N] [--seed S] [--events N]`.
 //!
-//! There are five kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
+//! There are six kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
 //! over a network (`served`), of nodes that talk to each other (`peers`), of nodes that keep rows together
-//! (`replicated`), and of nodes that agree on a log (`raft`); without `--only` each seed is run of all. Which ways
-//! requests took is told at the end.
+//! (`replicated`), of nodes that agree on a log (`raft`), and of a ring of nodes that serve clients (`ring`); without
+//! `--only` each seed is run of all. Which ways requests took is told at the end.
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
 //! found it, or that none of `--seeds` did; `--plant NAME` plants one.
 //!
@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 use runtime::Plant;
 use simulator::{
-    Outcome, Ways, simulate, simulate_peers, simulate_raft, simulate_replicated, simulate_served,
+    Outcome, Way, Ways, simulate, simulate_peers, simulate_raft, simulate_replicated, simulate_ring,
+    simulate_served,
 };
 
 /// What to run.
@@ -38,9 +39,13 @@ enum Kind {
     Peers,
     Replicated,
     Raft,
+    Ring,
 }
 
 impl Kind {
+    const ALL: [Kind; 6] =
+        [Kind::Coordinator, Kind::Served, Kind::Peers, Kind::Replicated, Kind::Raft, Kind::Ring];
+
     fn run(self, seed: u64) -> (Outcome, Ways) {
         match self {
             Kind::Coordinator => (simulate(seed), Ways::default()),
@@ -48,6 +53,16 @@ impl Kind {
             Kind::Peers => (simulate_peers(seed), Ways::default()),
             Kind::Replicated => (simulate_replicated(seed), Ways::default()),
             Kind::Raft => (simulate_raft(seed), Ways::default()),
+            Kind::Ring => simulate_ring(seed),
+        }
+    }
+
+    /// What ought to come about in many seeds.
+    fn ways(self) -> &'static [Way] {
+        match self {
+            Kind::Served => &Way::OF_SERVED,
+            Kind::Ring => &Way::OF_RING,
+            Kind::Coordinator | Kind::Peers | Kind::Replicated | Kind::Raft => &[],
         }
     }
 
@@ -58,12 +73,13 @@ impl Kind {
             Kind::Peers => "peers",
             Kind::Replicated => "replicated",
             Kind::Raft => "raft",
+            Kind::Ring => "ring",
         }
     }
 }
 
 fn options() -> Result<Options, String> {
-    let kinds = vec![Kind::Coordinator, Kind::Served, Kind::Peers, Kind::Replicated, Kind::Raft];
+    let kinds = Kind::ALL.to_vec();
     let mut options =
         Options { first: 1, count: 20, event_count: 40, once: false, kinds, plants: Vec::new() };
     let mut words = std::env::args().skip(1);
@@ -102,7 +118,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             eprintln!(
-                "{error}\nusage: simulate [--only coordinator|served|peers|replicated|raft] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
+                "{error}\nusage: simulate [--only coordinator|served|peers|replicated|raft|ring] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
             );
             return ExitCode::from(2);
         }
@@ -110,10 +126,11 @@ fn main() -> ExitCode {
     if !options.plants.is_empty() {
         return plants(&options);
     }
-    let (mut passed, mut failed, ways) = (0, 0, Ways::default());
+    let (mut passed, mut failed) = (0, 0);
+    let kinds: Vec<(Kind, Ways)> = options.kinds.iter().map(|kind| (*kind, Ways::default())).collect();
     for seed in options.first..options.first.saturating_add(options.count) {
-        for kind in &options.kinds {
-            if both(*kind, seed, &options, &ways) {
+        for (kind, ways) in &kinds {
+            if both(*kind, seed, &options, ways) {
                 passed += 1;
             } else {
                 failed += 1;
@@ -121,10 +138,11 @@ fn main() -> ExitCode {
             }
         }
     }
-    if options.kinds.contains(&Kind::Served) {
-        println!("ways that requests took:\n{ways}");
-        if !ways.missing().is_empty() {
-            println!("never taken: {:?}", ways.missing());
+    for (kind, ways) in kinds.iter().filter(|(kind, _)| !kind.ways().is_empty()) {
+        println!("ways that requests took, {}:\n{ways}", kind.name());
+        let missing = ways.missing(kind.ways());
+        if !missing.is_empty() {
+            println!("never taken: {missing:?}");
         }
     }
     println!("{passed} passed, {failed} failed");

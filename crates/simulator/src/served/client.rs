@@ -22,10 +22,10 @@ use super::model::{Look, Model, Unit};
 use super::shown::{Shown, rows_of};
 use super::statement::{Read, Write, packed, spelled};
 use super::tables::Table;
-use super::ways::Way;
 use super::{World, clients_address};
 use crate::dice::Dice;
 use crate::scenario::Violation;
+use crate::ways::Way;
 
 /// Keys of each client in each table.
 const KEYS_PER_CLIENT: i32 = 4;

@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::client::PATIENCE;
 use super::tables::Table;
 use super::tenant::Tenant;
-use super::ways::Way;
 use super::{clients_address, node_address};
 use crate::dice::Dice;
 use crate::scenario::Violation;
+use crate::ways::Way;
 
 /// Where the management port is.
 pub(super) const PORT: u16 = 7199;

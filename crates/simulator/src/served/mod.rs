@@ -20,7 +20,7 @@
 //! | what is done to it while it serves? | `manager.rs`, `spoiler.rs`, `flaky_disk.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
 //! | what may they see? | `model.rs`, `expiry.rs`, `shown.rs` |
-//! | which ways did requests take? | `ways.rs` |
+//! | which ways did requests take? | `../ways.rs` |
 
 mod client;
 mod connection;
@@ -37,7 +37,6 @@ mod spoiler;
 mod statement;
 mod tables;
 mod tenant;
-mod ways;
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
@@ -50,9 +49,12 @@ use runtime::{MemoryNetwork, Plant};
 use crate::Events;
 use crate::dice::Dice;
 use crate::scenario::{Outcome, Violation};
+use crate::ways::Ways;
+pub(crate) use client::Ended;
+pub(crate) use connection::{Connection, PreparedIds};
 pub(crate) use hosts::Hosts;
+pub(crate) use statement::{Bound, packed, spelled};
 use tenant::Tenant;
-pub use ways::{Way, Ways};
 
 /// Nodes of a run at the most.
 const NODE_COUNT_MAX: u64 = 3;

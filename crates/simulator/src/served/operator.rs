@@ -4,9 +4,9 @@ use protocol::Response;
 
 use super::tables::{SCHEMA, Table};
 use super::tenant::Tenant;
-use super::ways::Way;
 use crate::dice::Dice;
 use crate::scenario::Violation;
+use crate::ways::Way;
 
 impl Tenant {
     /// Makes keyspace and tables. False if the node died meanwhile: it may have some of them.

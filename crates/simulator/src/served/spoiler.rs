@@ -10,8 +10,8 @@ use runtime::{Disk, EntryKind, MemoryDisk};
 
 use super::plan::DIRECTORY;
 use super::tenant::Tenant;
-use super::ways::Way;
 use crate::dice::Dice;
+use crate::ways::Way;
 
 /// How files are named in which a byte is changed: those that are read piece by piece.
 const SPOILED: [&str; 3] = ["Data.db", "Partitions.db", "Rows.db"];

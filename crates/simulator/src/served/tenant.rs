@@ -28,11 +28,11 @@ use super::shown::{Shown, rows_of};
 use super::spoiler::Spoiled;
 use super::statement::Read;
 use super::tables::Table;
-use super::ways::Way;
 use super::{World, clients_address, node_address};
 use crate::Fate;
 use crate::dice::Dice;
 use crate::scenario::Violation;
+use crate::ways::Way;
 
 const CLIENT_COUNT: usize = 3;
 const PORT: u16 = 9042;

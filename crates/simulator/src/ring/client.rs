@@ -1,0 +1,358 @@
+//! A client: bursts of requests for its own keys through any node, every answer held against the model.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use protocol::{
+    Batch, BatchKind, BatchQuery, BatchStatement, Consistency, ErrorKind, ErrorResponse, Execute, Query,
+    QueryParameters, Request, Response, Text,
+};
+use tokio::time::{sleep, timeout};
+
+use super::World;
+use super::level::{LEVELS, count_of};
+use super::model::{Effect, Model};
+use super::statement::{Change, Read, Seen};
+use super::table::Table;
+use super::visitor::{PATIENCE, Visitor};
+use crate::peers::identity::address;
+use crate::scenario::Violation;
+use crate::served::{Connection, Ended, packed, spelled};
+use crate::ways::Way;
+
+/// Keys of each client in each table.
+const KEYS_PER_CLIENT: i32 = 3;
+/// Pages after which a read is taken to go round in circles.
+const PAGES_MAX: usize = 1_000;
+
+pub(crate) struct Client {
+    world: Rc<World>,
+    number: u8,
+    pub(super) visitor: Visitor,
+    pub(super) model: Model,
+    /// Of what it writes, the last one.
+    last: i64,
+}
+
+/// What waits for its answer.
+enum Asked {
+    Write { number: i64, effects: Vec<Effect>, level: Consistency },
+    Read { read: Read, level: Consistency, page_size: Option<i32>, form: Form, seen: Seen, page_count: usize },
+}
+
+/// How a statement is sent.
+#[derive(Clone)]
+enum Form {
+    Prepared(Bytes),
+    /// Its text, values beside it.
+    Bound(Text),
+    /// Its text, values in it.
+    Spelled(Text),
+}
+
+impl Form {
+    fn request(self, parameters: QueryParameters, values: protocol::Values) -> Request {
+        match self {
+            Form::Prepared(id) => {
+                let parameters = QueryParameters { values, ..parameters };
+                Request::Execute(Execute { id, result_metadata_id: None, parameters })
+            }
+            Form::Bound(query) => {
+                Request::Query(Query { query, parameters: QueryParameters { values, ..parameters } })
+            }
+            Form::Spelled(query) => Request::Query(Query { query, parameters }),
+        }
+    }
+}
+
+fn wrong(what: impl Into<String>) -> Ended {
+    Ended::Violation(Violation::new(what))
+}
+
+impl Client {
+    pub(crate) fn new(world: &Rc<World>, number: u8) -> Client {
+        let visitor = Visitor::new(world, number);
+        Client { world: Rc::clone(world), number, visitor, model: Model::default(), last: 0 }
+    }
+
+    /// The keys that are nobody else's.
+    pub(super) fn keys(&self) -> Vec<i32> {
+        let first = i32::from(self.number) * KEYS_PER_CLIENT;
+        (first..first + KEYS_PER_CLIENT).collect()
+    }
+
+    /// Works while there are faults.
+    pub(crate) async fn work(&mut self) -> Result<(), Violation> {
+        while !self.world.is_settled.get() {
+            sleep(Duration::from_micros(self.visitor.dice.between(1, 400_000))).await;
+            if !self.world.has_tables.get() {
+                continue;
+            }
+            match timeout(PATIENCE, self.burst())
+                .await
+                .unwrap_or(Err(Ended::Broken(io::ErrorKind::TimedOut.into())))
+            {
+                Ok(()) => {}
+                Err(Ended::Violation(violation)) => return Err(violation),
+                Err(Ended::Broken(error)) => {
+                    self.world.ways.add(Way::BrokenConnection, 1);
+                    self.note(format_args!("broken: {error}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends some requests together and waits for all answers.
+    async fn burst(&mut self) -> Result<(), Ended> {
+        let (node, mut connection) = self.visitor.enter().await?;
+        let mut asked = self.put_burst(&mut connection).await?;
+        self.note(format_args!("{} requests to {node}", asked.len()));
+        connection.send(*self.visitor.dice.pick(&[100, usize::MAX, usize::MAX])).await?;
+        if self.visitor.dice.one_in(40) {
+            self.world.stage.network.reset(self.visitor.address, address(node));
+        }
+        while !asked.is_empty() {
+            let (stream, response) = connection.receive().await?;
+            let Some(one) = asked.remove(&stream) else {
+                return Err(wrong(format!("an answer where nothing was asked: {response:?}")));
+            };
+            if let Some(again) = self.take(&mut connection, stream, one, response).await? {
+                asked.insert(stream, again);
+            }
+        }
+        if !self.visitor.dice.one_in(6) {
+            self.visitor.keep(node, connection);
+        }
+        Ok(())
+    }
+
+    /// No two requests of a burst are for the same partition.
+    async fn put_burst(&mut self, connection: &mut Connection) -> Result<BTreeMap<i16, Asked>, Ended> {
+        let mut asked = BTreeMap::new();
+        if self.visitor.dice.one_in(6) {
+            let table = *self.visitor.dice.pick(&Table::ALL);
+            let several: Vec<i32> = self.keys().into_iter().filter(|_| self.visitor.dice.one_in(2)).collect();
+            let read = match several.is_empty() || self.visitor.dice.one_in(2) {
+                true => Read::whole(table, self.keys()),
+                false => Read::partitions(table, &several),
+            };
+            self.world.ways.add(Way::Range, u64::from(read.values.is_empty()));
+            asked.insert(0, self.put_read(connection, 0, read).await?);
+            return Ok(asked);
+        }
+        let mut partitions: Vec<(Table, i32)> = Table::ALL
+            .into_iter()
+            .flat_map(|table| self.keys().into_iter().map(move |key| (table, key)))
+            .collect();
+        if self.visitor.dice.one_in(4) {
+            asked.insert(0, self.put_batch(connection, 0, &mut partitions).await?);
+        }
+        for stream in 1..=*self.visitor.dice.pick(&[1, 1, 2, 6]) {
+            let partition = partitions.remove(self.visitor.dice.below(partitions.len()));
+            let one = match self.visitor.dice.one_in(2) {
+                true => self.put_write(connection, stream, partition).await?,
+                false => {
+                    let read = Read::roll(&self.visitor.dice, partition);
+                    self.put_read(connection, stream, read).await?
+                }
+            };
+            asked.insert(stream, one);
+        }
+        Ok(asked)
+    }
+
+    async fn form(
+        &self,
+        connection: &mut Connection,
+        text: &str,
+        values: &[crate::served::Bound],
+    ) -> io::Result<Form> {
+        Ok(match self.visitor.dice.below(4) {
+            0 => Form::Spelled(spelled(text, values)),
+            1 => Form::Bound(Text::from(text)),
+            _ => Form::Prepared(connection.prepare(text).await?),
+        })
+    }
+
+    fn next_number(&mut self) -> i64 {
+        self.last += 1;
+        self.last
+    }
+
+    async fn put_write(
+        &mut self,
+        connection: &mut Connection,
+        stream: i16,
+        partition: (Table, i32),
+    ) -> Result<Asked, Ended> {
+        let (number, level) = (self.next_number(), *self.visitor.dice.pick(&LEVELS));
+        let change = Change::roll(&self.visitor.dice, partition, number);
+        self.world.ways.add(Way::Deletion, u64::from(change.is_deletion()));
+        let timestamp = (partition.0 != Table::Stamped).then_some(number);
+        let (in_text, beside) =
+            if self.visitor.dice.one_in(3) { (timestamp, None) } else { (None, timestamp) };
+        let form = self.form(connection, &change.text(in_text), &change.values).await?;
+        let parameters = QueryParameters { timestamp: beside, ..QueryParameters::at(level) };
+        connection.put(stream, form.request(parameters, packed(&change.values)));
+        self.model.send(number, &change.effects);
+        Ok(Asked::Write { number, effects: change.effects, level })
+    }
+
+    async fn put_batch(
+        &mut self,
+        connection: &mut Connection,
+        stream: i16,
+        partitions: &mut Vec<(Table, i32)>,
+    ) -> Result<Asked, Ended> {
+        let (number, level, is_logged) =
+            (self.next_number(), *self.visitor.dice.pick(&LEVELS), self.visitor.dice.one_in(2));
+        let (mut statements, mut effects) = (Vec::new(), Vec::new());
+        for _ in 0..self.visitor.dice.between(1, 4) {
+            let index = self.visitor.dice.below(partitions.len());
+            if partitions[index].0 == Table::Stamped {
+                continue;
+            }
+            let change = Change::roll(&self.visitor.dice, partitions.remove(index), number);
+            let query = match self.visitor.dice.one_in(2) {
+                true => BatchQuery::Prepared(connection.prepare(&change.text(None)).await?),
+                false => BatchQuery::Text(Text::from(change.text(None).as_str())),
+            };
+            statements.push(BatchStatement { query, values: packed(&change.values) });
+            effects.extend(change.effects);
+        }
+        let kind = if is_logged { BatchKind::Logged } else { BatchKind::Unlogged };
+        let parameters = QueryParameters { timestamp: Some(number), ..QueryParameters::at(level) };
+        connection.put(stream, Request::Batch(Batch { kind, statements, parameters }));
+        match is_logged {
+            true => self.model.send_logged(number, &effects),
+            false => self.model.send(number, &effects),
+        }
+        self.world.ways.add(if is_logged { Way::LoggedBatch } else { Way::UnloggedBatch }, 1);
+        Ok(Asked::Write { number, effects, level })
+    }
+
+    async fn put_read(&self, connection: &mut Connection, stream: i16, read: Read) -> Result<Asked, Ended> {
+        let level = *self.visitor.dice.pick(&LEVELS);
+        let page_size = *self.visitor.dice.pick(&[None, None, Some(1), Some(3), Some(5_000)]);
+        let form = self.form(connection, &read.text, &read.values).await?;
+        let parameters = QueryParameters { page_size, ..QueryParameters::at(level) };
+        connection.put(stream, form.clone().request(parameters, packed(&read.values)));
+        Ok(Asked::Read { read, level, page_size, form, seen: Seen::default(), page_count: 0 })
+    }
+
+    /// Takes an answer; gives what was asked on.
+    async fn take(
+        &mut self,
+        connection: &mut Connection,
+        stream: i16,
+        asked: Asked,
+        response: Response,
+    ) -> Result<Option<Asked>, Ended> {
+        match (asked, response) {
+            (Asked::Write { number, effects, level }, Response::Void) => {
+                if let Some((place, _)) = effects
+                    .iter()
+                    .find(|(place, _)| count_of(level, place.table.factor()) > place.table.factor())
+                {
+                    return Err(wrong(format!("{place:?} was written at {level:?}")));
+                }
+                self.note(format_args!("write {number} at {level:?} of {effects:?}"));
+                self.model.acknowledge(number, &effects, |table| count_of(level, table.factor()));
+                Ok(None)
+            }
+            (Asked::Read { read, level, page_size, form, mut seen, page_count }, Response::Rows(page)) => {
+                read.take(&page, &mut seen).map_err(|what| self.read_wrong(&read, what))?;
+                if let Some(state) = page.paging_state {
+                    if page_count == PAGES_MAX {
+                        return Err(self.read_wrong(&read, "it never ends"));
+                    }
+                    self.world.ways.add(Way::Page, 1);
+                    let parameters = QueryParameters {
+                        page_size,
+                        paging_state: Some(state),
+                        ..QueryParameters::at(level)
+                    };
+                    connection.put(stream, form.clone().request(parameters, packed(&read.values)));
+                    connection.send(usize::MAX).await?;
+                    let page_count = page_count + 1;
+                    return Ok(Some(Asked::Read { read, level, page_size, form, seen, page_count }));
+                }
+                let seen = self.shown(&read, seen, level)?;
+                self.note(format_args!("{} {:?} at {level:?}: {seen}", read.text, read.values));
+                Ok(None)
+            }
+            (asked, Response::Error(error)) => self.refused(connection, asked, &error).map(|()| None),
+            (_, response) => Err(wrong(format!("the answer is {response:?}"))),
+        }
+    }
+
+    /// Holds what a read has shown against the model.
+    pub(super) fn shown(&mut self, read: &Read, mut seen: Seen, level: Consistency) -> Result<Seen, Ended> {
+        read.finish(&mut seen);
+        let factor = read.table.factor();
+        let count = count_of(level, factor);
+        if count > factor {
+            return Err(self.read_wrong(read, format!("it was answered at {level:?}")));
+        }
+        for (place, value) in seen.list() {
+            let shown = self.model.show(*place, *value, count);
+            shown.map_err(|violation| self.read_wrong(read, format!("at {level:?}: {violation}; {seen}")))?;
+        }
+        Ok(seen)
+    }
+
+    fn refused(&mut self, connection: &Connection, asked: Asked, error: &ErrorResponse) -> Result<(), Ended> {
+        self.note(format_args!("{}: {:?} {}", asked.words(), error.kind, error.message));
+        let nothing_was_done = match &error.kind {
+            ErrorKind::Unprepared { .. } => {
+                self.world.ways.add(Way::Unprepared, 1);
+                connection.forget_prepared();
+                true
+            }
+            ErrorKind::Unavailable { .. } => {
+                self.world.ways.add(Way::Unavailable, 1);
+                true
+            }
+            ErrorKind::Overloaded => true,
+            // A node that has started a moment ago may be behind.
+            ErrorKind::Invalid if is_of_schema(&error.message) => true,
+            ErrorKind::WriteTimeout { .. }
+            | ErrorKind::ReadTimeout { .. }
+            | ErrorKind::WriteFailure { .. }
+            | ErrorKind::ReadFailure { .. } => {
+                self.world.ways.add(Way::TooFew, 1);
+                false
+            }
+            kind => return Err(wrong(format!("{} fails: {kind:?} {}", asked.words(), error.message))),
+        };
+        if let (Asked::Write { number, effects, .. }, true) = (asked, nothing_was_done) {
+            self.model.refuse(number, &effects);
+        }
+        Ok(())
+    }
+
+    fn read_wrong(&self, read: &Read, what: impl std::fmt::Display) -> Ended {
+        wrong(format!("client {}: {} {:?}: {what}", self.number, read.text, read.values))
+    }
+
+    fn note(&self, line: impl std::fmt::Display) {
+        self.world.stage.note(format_args!("client {}: {line}", self.number));
+    }
+}
+
+fn is_of_schema(message: &str) -> bool {
+    ["does not exist", "unconfigured table", "no such table"].iter().any(|words| message.contains(words))
+}
+
+impl Asked {
+    fn words(&self) -> String {
+        match self {
+            Asked::Write { number, effects, level } => format!("write {number} at {level:?} of {effects:?}"),
+            Asked::Read { read, level, .. } => format!("{} {:?} at {level:?}", read.text, read.values),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A ring of whole nodes that serve clients: three to five servers, each with its own tasks, disk, clock and random
+//! numbers, which found the ring themselves and keep it.
+//!
+//! ```text
+//!  127.0.1.n  clients, operators ── frames ──► 127.0.0.n  nodes ◄── messages ──► nodes
+//!                     │                           killed, without power, cut off, slow, with wrong clocks
+//!                     ▼
+//!              models: what a read may show (`model.rs`), which schema there may be (`definitions.rs`)
+//! ```
+//!
+//! 1. The nodes found the ring and join it, under faults. Then faults end, and all must be members.
+//! 2. Clients and operators work through any node, while there are faults, with a pause now and then.
+//! 3. The faults end. Within a bound all nodes serve and agree on members and schema; all that was acknowledged is
+//!    there, and every node shows the same, from all replicas and from one.
+//!
+//! | a reader asks | file |
+//! |---|---|
+//! | what does a seed decide? | `plan.rs` |
+//! | how does a node live? | `node.rs`, `../turmoil.rs` |
+//! | what do clients do? | `client.rs`, `statement.rs`, `table.rs`, `level.rs`, `visitor.rs` |
+//! | what may they see? | `model.rs` |
+//! | what is done to the schema? | `operator.rs`, `definitions.rs` |
+//! | what must be in the end? | `settle.rs` |
+
+mod client;
+mod definitions;
+mod level;
+mod model;
+mod node;
+mod operator;
+mod plan;
+mod settle;
+mod statement;
+mod table;
+mod visitor;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use cluster::membership::Known;
+use runtime::Failsafe;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::dice::Dice;
+use crate::scenario::{Outcome, Violation};
+use crate::stage::{Stage, in_paused_time};
+use crate::turmoil::Turmoil;
+use crate::ways::{Way, Ways};
+use client::Client;
+use definitions::Definitions;
+use operator::Operator;
+use plan::Plan;
+
+/// Where nodes serve clients.
+const PORT: u16 = 9042;
+const CLIENT_COUNT: u8 = 5;
+const OPERATOR_COUNT: u8 = 2;
+/// Faults without a pause, and how often so many come.
+const FAULTS_AT_ONCE: u64 = 8;
+const STORM_COUNT: u64 = 5;
+
+/// What all parts of a run share.
+pub(crate) struct World {
+    pub(crate) stage: Stage,
+    pub(crate) plan: Plan,
+    pub(crate) ways: Ways,
+    /// What nodes that serve know of the ring.
+    pub(crate) lives: RefCell<Vec<Option<Known>>>,
+    pub(crate) failsafes: Vec<Failsafe>,
+    pub(crate) definitions: RefCell<Definitions>,
+    /// Are the tables of clients there?
+    pub(crate) has_tables: Cell<bool>,
+    /// Are faults over?
+    pub(crate) is_settled: Cell<bool>,
+    violation: RefCell<Option<Violation>>,
+    violated: Notify,
+}
+
+impl World {
+    fn new(seed: u64, plan: Plan) -> World {
+        let count = plan.nodes.len();
+        World {
+            stage: Stage::new(seed, count, plan.network),
+            plan,
+            ways: Ways::default(),
+            lives: RefCell::new(vec![None; count]),
+            failsafes: (0..count).map(|_| Failsafe::default()).collect(),
+            definitions: RefCell::default(),
+            has_tables: Cell::default(),
+            is_settled: Cell::default(),
+            violation: RefCell::default(),
+            violated: Notify::new(),
+        }
+    }
+
+    pub(crate) fn node_count(&self) -> usize {
+        self.plan.nodes.len()
+    }
+
+    /// Nodes that serve.
+    pub(crate) fn serving(&self) -> Vec<usize> {
+        let lives = self.lives.borrow();
+        (0..lives.len()).filter(|node| lives[*node].is_some()).collect()
+    }
+
+    /// A node did what it must not.
+    pub(crate) fn wrong(&self, what: String) {
+        self.violation.borrow_mut().get_or_insert(Violation::new(what));
+        self.violated.notify_one();
+    }
+}
+
+/// Runs one seed, and tells what happened in it.
+pub fn simulate_ring(seed: u64) -> (Outcome, Ways) {
+    in_paused_time(async {
+        let dice = Dice::new(seed, 0, 8_000);
+        let world = Rc::new(World::new(seed, Plan::roll(&dice)));
+        let playing = async {
+            tokio::select! {
+                biased;
+                () = world.violated.notified() => Err(world.violation.borrow().clone().expect("it was noted")),
+                done = run(&world, &dice) => done,
+            }
+        };
+        let outcome = world.stage.hosts.run_beside(playing).await;
+        world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
+        let outcome = outcome.and_then(|()| keeps_promises(&world));
+        (world.stage.close(outcome), world.ways.clone())
+    })
+}
+
+/// Has no node broken a promise of its own code?
+fn keeps_promises(world: &World) -> Result<(), Violation> {
+    let check = |(node, failsafe): (usize, &Failsafe)| {
+        failsafe.check().map_err(|broken| Violation::new(format!("node {node}: {broken}")))
+    };
+    world.failsafes.iter().enumerate().try_for_each(check)
+}
+
+async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
+    let start =
+        |node, incarnation| world.stage.hosts.start(node, node::live(Rc::clone(world), node, incarnation));
+    let dies = |node: usize| {
+        world.lives.borrow_mut()[node] = None;
+        world.ways.add(Way::Crash, 1);
+    };
+    let note = |line: std::fmt::Arguments<'_>| world.stage.note(line);
+    let places = (&world.stage.hosts, &world.stage.network);
+    let mut turmoil = Turmoil::begin(world.node_count(), dice, places, &note, &start, &dies);
+    turmoil.rage(world.plan.founding_fault_count).await;
+    world.ways.add(Way::FoundingFault, world.plan.founding_fault_count);
+    turmoil.calm();
+    let all_serve = timeout(settle::BOUND, settle::all_serve(world)).await;
+    all_serve
+        .map_err(|_| Violation::new(format!("not all come into the ring: {}", settle::standing(world))))?;
+    let mut clients: Vec<Client> = (0..CLIENT_COUNT).map(|number| Client::new(world, number)).collect();
+    let operators = (0..OPERATOR_COUNT).map(|number| Operator::new(world, CLIENT_COUNT + number));
+    let working = futures_util::future::try_join_all(clients.iter_mut().map(Client::work));
+    let operating = futures_util::future::try_join_all(operators.map(Operator::work));
+    let faults = async {
+        for _ in 0..STORM_COUNT {
+            turmoil.rage(FAULTS_AT_ONCE).await;
+            turmoil.calm();
+            sleep(Duration::from_millis(dice.between(0, 8_000))).await;
+        }
+        turmoil.settle().await;
+        world.is_settled.set(true);
+        Ok(())
+    };
+    futures_util::future::try_join3(working, operating, faults).await?;
+    settle::settle(world, &mut clients).await
+}

@@ -1,0 +1,144 @@
+//! What a read of a place may show.
+//!
+//! One client writes a place. Its writes are numbered, the number is the value and the timestamp, and a deletion has a
+//! number, too: so the greatest wins. What follows from acknowledgements is as in `replicated/model.rs`: a number that
+//! was acknowledged by *w* replicas is on one at least of any *r* of all when *w + r* is more than these, so a read
+//! from *r* shows it, or a greater one; where it shows nothing, a deletion with such a number was sent. What a read
+//! from several replicas has shown was made equal on them. No number is shown that was not sent, or that was refused.
+//!
+//! A logged batch of which anything was ever shown is there as a whole in the end.
+//!
+//! Where nodes give the timestamps nothing is known of the order: there it is checked that what is shown was sent, and
+//! that all replicas come to show the same.
+
+use std::collections::BTreeMap;
+
+use super::table::{Place, Table};
+use crate::scenario::Violation;
+
+/// What is known of a client's places.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    registers: BTreeMap<Place, Register>,
+    /// Logged batches that were not refused.
+    batches: BTreeMap<i64, Vec<Place>>,
+}
+
+/// What a place gets from a write: a value, or a deletion.
+pub(crate) type Effect = (Place, Option<i64>);
+
+#[derive(Debug, Default)]
+struct Register {
+    sent: BTreeMap<i64, Sent>,
+    /// By how many replicas have it at least, by their count: the greatest number.
+    held: [i64; 4],
+}
+
+#[derive(Debug, Default)]
+struct Sent {
+    is_deletion: bool,
+    is_refused: bool,
+    was_shown: bool,
+}
+
+impl Model {
+    /// A write with this number goes out.
+    pub(crate) fn send(&mut self, number: i64, effects: &[Effect]) {
+        for (place, value) in effects {
+            let sent = Sent { is_deletion: value.is_none(), ..Sent::default() };
+            self.registers.entry(*place).or_default().sent.insert(number, sent);
+        }
+    }
+
+    /// And it is a logged batch.
+    pub(crate) fn send_logged(&mut self, number: i64, effects: &[Effect]) {
+        self.send(number, effects);
+        self.batches.insert(number, effects.iter().map(|(place, _)| *place).collect());
+    }
+
+    /// So many replicas of each place said that they have it.
+    pub(crate) fn acknowledge(&mut self, number: i64, effects: &[Effect], count: impl Fn(Table) -> usize) {
+        for (place, _) in effects {
+            // With timestamps of the nodes it may be behind what was there before.
+            if place.table != Table::Stamped {
+                self.registers.entry(*place).or_default().acknowledge(number, count(place.table));
+            }
+        }
+    }
+
+    /// Nothing was done.
+    pub(crate) fn refuse(&mut self, number: i64, effects: &[Effect]) {
+        self.batches.remove(&number);
+        for (place, _) in effects {
+            if let Some(sent) = self.registers.entry(*place).or_default().sent.get_mut(&number) {
+                sent.is_refused = true;
+            }
+        }
+    }
+
+    /// So many replicas have shown it together.
+    ///
+    /// # Errors
+    /// They must not.
+    pub(crate) fn show(&mut self, place: Place, value: Option<i64>, count: usize) -> Result<(), Violation> {
+        let factor = place.table.factor();
+        let register = self.registers.entry(place).or_default();
+        let wrong = |register: &Register| {
+            let what = format!("{count} replicas of {place:?} show {value:?}, of {register:?}");
+            Violation::new(what)
+        };
+        let Some(number) = register.may_show(value, count, factor) else { return Err(wrong(register)) };
+        if let Some(sent) = value.and_then(|number| register.sent.get_mut(&number)) {
+            sent.was_shown = true;
+        }
+        if count > 1 && place.table != Table::Stamped {
+            register.acknowledge(number, count);
+        }
+        Ok(())
+    }
+
+    /// A logged batch that is there in part, as this is what there is in the end.
+    pub(crate) fn half_written(&self, shown: &BTreeMap<Place, Option<i64>>) -> Option<String> {
+        let is_torn = |(number, places): &(&i64, &Vec<Place>)| {
+            let was_shown = |place: &&Place| self.registers[*place].sent[*number].was_shown;
+            let lacks = |place: &&Place| !self.registers[*place].covers(shown[*place], **number);
+            places.iter().any(|place| was_shown(&place)) && places.iter().any(|place| lacks(&place))
+        };
+        let (number, places) = self.batches.iter().find(is_torn)?;
+        let shown: Vec<_> = places.iter().map(|place| (place, shown[place])).collect();
+        Some(format!("batch {number} is there in part: {shown:?}"))
+    }
+}
+
+impl Register {
+    fn acknowledge(&mut self, number: i64, count: usize) {
+        self.held[count] = self.held[count].max(number);
+    }
+
+    /// The number that was surely seen, if so many of all replicas may show that: 0 is that of nothing at all.
+    fn may_show(&self, value: Option<i64>, count: usize, factor: usize) -> Option<i64> {
+        let least = (factor + 1 - count..=factor).map(|count| self.held[count]).max().unwrap_or(0);
+        match value {
+            Some(number) => {
+                let is_sent = |sent: &Sent| !sent.is_deletion && !sent.is_refused;
+                (number >= least && self.sent.get(&number).is_some_and(is_sent)).then_some(number)
+            }
+            None if least == 0 => Some(0),
+            None => self.deletion_from(least),
+        }
+    }
+
+    /// The first deletion that has this number or a greater one.
+    fn deletion_from(&self, least: i64) -> Option<i64> {
+        let mut from = self.sent.range(least..);
+        from.find(|(_, sent)| sent.is_deletion && !sent.is_refused).map(|(number, _)| *number)
+    }
+
+    /// Is a write with this number done, where this is shown?
+    fn covers(&self, value: Option<i64>, number: i64) -> bool {
+        match value {
+            Some(shown) => shown >= number,
+            None => self.deletion_from(number).is_some(),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! One life of a node: a whole server with its part in the ring.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::{Background, Io, ManualClock, Plants, Random, Runtime, SeededRandom, VirtualClock};
+use server::LocalServer;
+
+use super::World;
+use crate::dice::Dice;
+use crate::peers::identity::address;
+
+/// How far somebody sets a clock between two lives.
+const CLOCK_STEP_MAX_MICROS: u64 = 2_000_000;
+
+/// Lives until it is killed.
+pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
+    let runtime = runtime_of(&world, node, incarnation);
+    let server = match LocalServer::start(&runtime, world.plan.options(node)).await {
+        Ok(server) => server,
+        Err(error) => return world.wrong(format!("node {node} does not start: {error}")),
+    };
+    world.stage.note(format_args!("node {node} serves"));
+    let known = server.ring().expect("it was told of a ring").clone();
+    world.lives.borrow_mut()[node] = Some(known.clone());
+    let why = known.until_ended().await;
+    world.wrong(format!("node {node} leaves the ring: {why}"));
+}
+
+fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtime {
+    let dice = Dice::new(world.stage.seed, incarnation, 8_100 + node as u64);
+    let seed = world.stage.seed.wrapping_mul(31).wrapping_add(incarnation << 8 | node as u64);
+    let random = Arc::new(SeededRandom::new(seed));
+    // Of a slow disk each sync is felt.
+    let io_delay_max = Duration::from_micros(*dice.pick(&[100, 2_000, 2_000, 20_000, 150_000]));
+    Runtime {
+        disk: Arc::new(world.stage.hosts.disk(node)),
+        network: world.stage.network.host(address(node)),
+        clock: Arc::new(VirtualClock::new(wall_clock(world, node, &dice))),
+        background: Background::seeded_tasks(random.next_u64(), Duration::from_millis(200)),
+        io: Io::seeded(random.next_u64(), io_delay_max),
+        random,
+        failsafe: world.failsafes[node].clone(),
+        plants: Plants::default(),
+    }
+}
+
+/// What the wall clock shows when a life begins: somebody has set it, once in a while.
+fn wall_clock(world: &World, node: usize, dice: &Dice) -> i64 {
+    let step = match dice.one_in(5) {
+        true => dice.between(0, 2 * CLOCK_STEP_MAX_MICROS) as i64 - CLOCK_STEP_MAX_MICROS as i64,
+        false => 0,
+    };
+    let elapsed = i64::try_from(world.stage.begun.elapsed().as_micros()).expect("some minutes");
+    ManualClock::DEFAULT_START_MICROS + elapsed + world.plan.nodes[node].clock_offset_micros + step
+}

@@ -1,0 +1,248 @@
+//! Operators: they change the schema through any node, now and then both the same name.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use protocol::{CellReader, Consistency, ErrorKind, Response};
+use tokio::time::sleep;
+
+use super::World;
+use super::definitions::Word;
+use super::table::Table;
+use super::visitor::Visitor;
+use crate::scenario::Violation;
+use crate::ways::Way;
+
+/// Names over which operators may come to blows.
+const CONTESTED_COUNT: usize = 30;
+/// So often the tables of clients are asked for.
+const TRIES_MAX: usize = 300;
+
+pub(crate) struct Operator {
+    world: Rc<World>,
+    number: u8,
+    visitor: Visitor,
+    /// Of what it makes, the last one.
+    last: u32,
+    /// Contested names that it has asked for.
+    contested: BTreeSet<String>,
+}
+
+impl Operator {
+    pub(crate) fn new(world: &Rc<World>, number: u8) -> Operator {
+        let (visitor, contested) = (Visitor::new(world, number), BTreeSet::new());
+        Operator { world: Rc::clone(world), number, visitor, last: 0, contested }
+    }
+
+    /// Works while there are faults. The first of them makes what clients need.
+    pub(crate) async fn work(mut self) -> Result<(), Violation> {
+        if self.number == super::CLIENT_COUNT {
+            self.make_tables().await?;
+        }
+        while !self.world.is_settled.get() {
+            sleep(Duration::from_millis(self.visitor.dice.between(10, 3_000))).await;
+            if self.world.has_tables.get() {
+                self.act().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn make_tables(&self) -> Result<(), Violation> {
+        let one = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+        let keyspaces = [("three", &self.world.plan.replication[..]), ("one", one)];
+        let keyspaces = keyspaces.into_iter().map(|(name, replication)| {
+            format!("CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = {replication}")
+        });
+        let tables = Table::ALL.into_iter();
+        let tables = tables.map(|table| format!("CREATE TABLE IF NOT EXISTS {table} {}", table.definition()));
+        for statement in keyspaces.chain(tables) {
+            let mut tries = 0;
+            while self.change(&statement).await?.1 != Told::Done {
+                tries += 1;
+                if tries == TRIES_MAX {
+                    return Err(Violation::new(format!("never done: {statement}")));
+                }
+                sleep(Duration::from_millis(self.visitor.dice.between(1, 500))).await;
+            }
+        }
+        self.world.has_tables.set(true);
+        Ok(())
+    }
+
+    async fn act(&mut self) -> Result<(), Violation> {
+        self.last += 1;
+        let (number, last) = (self.number, self.last);
+        match self.visitor.dice.below(6) {
+            0 => {
+                let name = format!("contested{}", self.visitor.dice.below(CONTESTED_COUNT));
+                let is_durable = number == super::CLIENT_COUNT;
+                let statement = format!(
+                    "CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', \
+                     'replication_factor': 3}} AND durable_writes = {is_durable}"
+                );
+                self.make(&statement, &format!("{name} {is_durable}"), &name).await
+            }
+            1 | 2 => {
+                let name = format!("three.contested{}", self.visitor.dice.below(CONTESTED_COUNT));
+                let statement = format!("CREATE TABLE {name} (k int PRIMARY KEY, of{number} int)");
+                self.make(&statement, &format!("{name}.of{number}"), &name).await
+            }
+            3 => {
+                let sure = self.world.definitions.borrow().sure("three.contested");
+                let Some(table) = sure.first().and_then(|name| name.rsplit_once('.')).map(|(table, _)| table)
+                else {
+                    return Ok(());
+                };
+                let column = format!("more{number}x{last}");
+                let statement = format!("ALTER TABLE {table} ADD {column} int");
+                let name = format!("{table}.{column}");
+                self.make(&statement, &name, &name).await
+            }
+            4 => {
+                let name = format!("three.own{number}x{last}.v");
+                let statement = format!("CREATE TABLE three.own{number}x{last} (k int PRIMARY KEY, v int)");
+                self.make(&statement, &name, &name).await
+            }
+            _ => self.drop_one().await,
+        }
+    }
+
+    /// Has something made under a name that may be contested.
+    async fn make(&mut self, statement: &str, name: &str, contested: &str) -> Result<(), Violation> {
+        // Once for each name: what was in doubt may come true later.
+        if !self.contested.insert(contested.to_owned()) {
+            return Ok(());
+        }
+        self.world.definitions.borrow_mut().make(name, contested);
+        let (node, told) = self.change(statement).await?;
+        {
+            let definitions = &mut *self.world.definitions.borrow_mut();
+            match told {
+                Told::Done => definitions.made(name, Word::Yes)?,
+                Told::Exists => {
+                    self.world.ways.add(Way::LostName, 1);
+                    definitions.lost(name)?;
+                }
+                Told::Refused => definitions.made(name, Word::No)?,
+                Told::Doubtful => {}
+            }
+        }
+        if told == Told::Done && self.visitor.dice.one_in(3) {
+            self.sees(node, name).await?;
+        }
+        Ok(())
+    }
+
+    /// Who acknowledged it has it.
+    async fn sees(&self, node: usize, name: &str) -> Result<(), Violation> {
+        match definitions_on(&self.visitor, node).await {
+            Ok(shown) if !shown.contains(name) => {
+                Err(Violation::new(format!("node {node} has acknowledged {name} and does not show it")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn drop_one(&self) -> Result<(), Violation> {
+        let own = self.world.definitions.borrow().sure(&format!("three.own{}x", self.number));
+        let Some(name) = own.first() else { return Ok(()) };
+        self.world.definitions.borrow_mut().drop(name, Word::Maybe);
+        let statement = format!("DROP TABLE {}", name.trim_end_matches(".v"));
+        match self.change(&statement).await?.1 {
+            Told::Done => self.world.definitions.borrow_mut().drop(name, Word::Yes),
+            Told::Refused => self.world.definitions.borrow_mut().drop(name, Word::No),
+            Told::Exists => return Err(Violation::new(format!("{statement}: it is there"))),
+            Told::Doubtful => {}
+        }
+        Ok(())
+    }
+
+    /// Asks some node for a change of the schema.
+    async fn change(&self, statement: &str) -> Result<(usize, Told), Violation> {
+        let serving = self.world.serving();
+        if serving.is_empty() {
+            return Ok((0, Told::Refused));
+        }
+        let node = *self.visitor.dice.pick(&serving);
+        let answered = self.visitor.ask(node, statement, Consistency::One).await;
+        let told = Told::of(&answered).map_err(|what| Violation::new(format!("{statement}: {what}")))?;
+        let way = match told {
+            Told::Done => Way::SchemaChange,
+            Told::Doubtful => Way::DoubtfulSchemaChange,
+            Told::Exists | Told::Refused => Way::RefusedSchemaChange,
+        };
+        self.world.ways.add(way, 1);
+        let number = self.number;
+        self.world
+            .stage
+            .note(format_args!("operator {number}: {statement} on {node}: {told:?}, {answered:?}"));
+        Ok((node, told))
+    }
+}
+
+/// What came of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Done,
+    /// Nothing was done: there is one of that name.
+    Exists,
+    /// Nothing was done.
+    Refused,
+    /// It may be done, now or later.
+    Doubtful,
+}
+
+impl Told {
+    fn of(answered: &io::Result<Response>) -> Result<Told, String> {
+        match answered {
+            Ok(Response::SchemaChange(_) | Response::Void) => Ok(Told::Done),
+            Ok(Response::Error(error)) => match error.kind {
+                ErrorKind::AlreadyExists { .. } => Ok(Told::Exists),
+                // A node that has started a moment ago may be behind.
+                ErrorKind::Invalid | ErrorKind::Config => Ok(Told::Refused),
+                ErrorKind::Server => Ok(Told::Doubtful),
+                _ => Err(format!("{error:?}")),
+            },
+            Ok(other) => Err(format!("{other:?}")),
+            Err(_) => Ok(Told::Doubtful),
+        }
+    }
+}
+
+/// What a node shows of the schema: keyspaces and whether they are durable, and columns.
+pub(crate) async fn definitions_on(visitor: &Visitor, node: usize) -> io::Result<BTreeSet<String>> {
+    let mut shown = BTreeSet::new();
+    for row in
+        texts(visitor, node, "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces").await?
+    {
+        shown.insert(format!("{} {}", row[0], row[1] == "\u{1}"));
+    }
+    let columns = "SELECT keyspace_name, table_name, column_name FROM system_schema.columns";
+    for row in texts(visitor, node, columns).await? {
+        shown.insert(row.join("."));
+    }
+    shown.retain(|name| !name.starts_with("system"));
+    Ok(shown)
+}
+
+/// The rows that a statement shows, as texts.
+pub(crate) async fn texts(visitor: &Visitor, node: usize, statement: &str) -> io::Result<Vec<Vec<String>>> {
+    let page = match visitor.ask(node, statement, Consistency::One).await? {
+        Response::Rows(page) => page,
+        other => return Err(io::Error::other(format!("{statement}: {other:?}"))),
+    };
+    let mut cells = CellReader::new(page.cells.clone());
+    let mut rows = Vec::new();
+    for _ in 0..page.row_count {
+        let mut row = Vec::new();
+        for _ in 0..page.metadata.columns().len() {
+            let cell = cells.next_cell().and_then(Result::ok).flatten();
+            row.push(cell.map_or(String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned()));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}

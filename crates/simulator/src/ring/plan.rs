@@ -1,0 +1,134 @@
+//! What a seed decided for the whole of a run: how many nodes, of what size, how slow, how wrong their clocks.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::raft::Timing;
+use coordinator::Timeouts;
+use runtime::network::memory::MemoryNetworkOptions;
+use server::{Limits, RingOptions, ServerOptions};
+use storage::{StorageOptions, SyncMode};
+
+use super::PORT;
+use crate::dice::Dice;
+use crate::peers::identity::{address, listening};
+
+/// Where a node keeps its data on its disk.
+const DIRECTORY: &str = "/peristyle";
+const DATA_CENTER: &str = "datacenter1";
+/// How far a clock is from the right time at most.
+const CLOCK_OFFSET_MAX_MICROS: u64 = 4_000_000;
+
+/// What a seed decided for the whole of a run.
+pub(crate) struct Plan {
+    pub(crate) nodes: Vec<NodePlan>,
+    pub(crate) network: MemoryNetworkOptions,
+    /// How the keyspace of three replicas is placed.
+    pub(crate) replication: String,
+    /// Faults before the ring is whole.
+    pub(crate) founding_fault_count: u64,
+    sync: SyncMode,
+    timing: Timing,
+    timeouts: [Duration; 4],
+    /// Of how many nodes all know the addresses from the start.
+    seed_count: usize,
+    segment_bytes: u32,
+    memtable_bytes: usize,
+    has_racks: bool,
+}
+
+/// What it decided for a node.
+pub(crate) struct NodePlan {
+    shard_count: u16,
+    /// How far its wall clock is from the right time.
+    pub(crate) clock_offset_micros: i64,
+}
+
+impl Plan {
+    pub(crate) fn roll(dice: &Dice) -> Plan {
+        let quick = Timing {
+            heartbeat: Duration::from_millis(200),
+            election_min: Duration::from_millis(600),
+            election_max: Duration::from_millis(1_200),
+            patience: Duration::from_secs(4),
+        };
+        let syncs = [
+            SyncMode::Batch,
+            SyncMode::Group { window: Duration::ZERO },
+            SyncMode::Group { window: Duration::from_millis(3) },
+        ];
+        let short = [1, 2, 1, 10].map(Duration::from_secs);
+        let count = dice.between(3, 5) as usize;
+        Plan {
+            nodes: (0..count).map(|_| NodePlan::roll(dice)).collect(),
+            network: MemoryNetworkOptions {
+                latency_max: Duration::from_micros(dice.between(50, 5_000)),
+                window_bytes: *dice.pick(&[20_000, 256 << 10]),
+                ..MemoryNetworkOptions::default()
+            },
+            replication: dice
+                .pick(&[
+                    "{'class': 'SimpleStrategy', 'replication_factor': 3}".to_owned(),
+                    format!("{{'class': 'NetworkTopologyStrategy', '{DATA_CENTER}': 3}}"),
+                ])
+                .clone(),
+            founding_fault_count: *dice.pick(&[0, 3, 10, 20]),
+            sync: *dice.pick(&syncs),
+            timing: if dice.one_in(3) { quick } else { Timing::default() },
+            timeouts: if dice.one_in(2) { short } else { [5, 10, 2, 60].map(Duration::from_secs) },
+            seed_count: dice.between(1, count as u64) as usize,
+            segment_bytes: *dice.pick(&[64 << 10, 1 << 20]),
+            memtable_bytes: dice.between(100_000, 1_500_000) as usize,
+            has_racks: dice.one_in(2),
+        }
+    }
+
+    /// What a node is started with.
+    pub(crate) fn options(&self, node: usize) -> ServerOptions {
+        let storage = StorageOptions {
+            sync: self.sync,
+            segment_bytes: self.segment_bytes,
+            memtable_bytes: self.memtable_bytes,
+            log_bytes: 0,
+            ..StorageOptions::new(DIRECTORY, self.nodes[node].shard_count, 64 << 20)
+        };
+        ServerOptions {
+            storage,
+            listen: SocketAddr::new(address(node), PORT),
+            management: None,
+            management_token_file: None,
+            memory_bytes: 64 << 20,
+            shared_bytes: 64 << 20,
+            cluster_name: "Simulation".into(),
+            data_center: DATA_CENTER.into(),
+            rack: if self.has_racks { format!("rack{}", node % 3) } else { "rack1".into() },
+            ring: Some(self.ring(node)),
+            internode_secret_file: None,
+            timeouts: Arc::new(Timeouts::new(self.timeouts)),
+            limits: Limits::default(),
+        }
+    }
+
+    fn ring(&self, node: usize) -> RingOptions {
+        RingOptions {
+            listen: listening(node),
+            broadcast: listening(node),
+            seeds: (0..self.seed_count).map(listening).collect(),
+            num_tokens: 16,
+            secret: None,
+            wants_compression: node.is_multiple_of(2),
+            timing: self.timing,
+        }
+    }
+}
+
+impl NodePlan {
+    fn roll(dice: &Dice) -> NodePlan {
+        let largest = *dice.pick(&[0, 5_000, CLOCK_OFFSET_MAX_MICROS]);
+        NodePlan {
+            shard_count: dice.between(1, 2) as u16,
+            clock_offset_micros: dice.between(0, 2 * largest) as i64 - largest as i64,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! After the faults: all nodes serve and agree, nothing that was acknowledged is missing, all show the same.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use protocol::{Consistency, QueryParameters, Response};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::World;
+use super::client::Client;
+use super::operator::{definitions_on, texts};
+use super::statement::{Read, Seen};
+use super::table::{Place, Table};
+use super::visitor::Visitor;
+use crate::scenario::Violation;
+use crate::served::{Ended, spelled};
+
+/// Within this time all come together: the longest pause of a connection, the time to make one, and elections.
+pub(super) const BOUND: Duration = Duration::from_secs(60);
+/// A node that serves may refuse a request for a moment; so often in a row it does not.
+const TRIES_MAX: usize = 20;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Waits until all nodes serve, and know of each other the same.
+pub(super) async fn all_serve(world: &World) {
+    while !is_whole(world) {
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn is_whole(world: &World) -> bool {
+    let lives = world.lives.borrow();
+    let epochs: Option<Vec<(u64, u64)>> = lives
+        .iter()
+        .map(|life| {
+            let known = life.as_ref()?;
+            let is_complete = known.members()?.list().len() == lives.len();
+            is_complete.then(|| (known.ring_epoch(), known.schema_epoch()))
+        })
+        .collect();
+    epochs.is_some_and(|epochs| epochs.windows(2).all(|pair| pair[0] == pair[1]))
+}
+
+/// How the nodes stand, in words.
+pub(super) fn standing(world: &World) -> String {
+    let of = |life: &Option<_>| {
+        let known: &cluster::membership::Known = life.as_ref()?;
+        let count = known.members().map_or(0, |members| members.list().len());
+        Some((count, known.ring_epoch(), known.schema_epoch()))
+    };
+    format!("{:?}", world.lives.borrow().iter().map(of).collect::<Vec<_>>())
+}
+
+/// Sees that all is well.
+pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<(), Violation> {
+    let begun = Instant::now();
+    let together = timeout(BOUND, all_serve(world)).await;
+    together.map_err(|_| Violation::new(format!("nodes do not come together: {}", standing(world))))?;
+    world.stage.note(format_args!("together after {:?}", begun.elapsed()));
+    let visitor = Visitor::new(world, 100);
+    check_schema(world, &visitor).await?;
+    for client in clients {
+        client.read_at_last(world).await?;
+    }
+    Ok(())
+}
+
+async fn check_schema(world: &World, visitor: &Visitor) -> Result<(), Violation> {
+    let mut first = None;
+    for node in 0..world.node_count() {
+        let told = |error: std::io::Error| Violation::new(format!("node {node} shows no schema: {error}"));
+        let shown = definitions_on(visitor, node).await.map_err(told)?;
+        world
+            .definitions
+            .borrow()
+            .check(&shown)
+            .map_err(|violation| Violation::new(format!("on node {node}, in the end: {violation}")))?;
+        let version = texts(visitor, node, "SELECT schema_version FROM system.local").await.map_err(told)?;
+        let shown = (shown, version);
+        if *first.get_or_insert_with(|| shown.clone()) != shown {
+            let what = format!("node {node} has another schema: {shown:?}, and the first {first:?}");
+            return Err(Violation::new(what));
+        }
+    }
+    Ok(())
+}
+
+impl Client {
+    /// All replicas are read and so made equal; after that one alone shows the same, through any node.
+    async fn read_at_last(&mut self, world: &World) -> Result<(), Violation> {
+        let mut shown = self.read_all(0, Consistency::All).await?;
+        let mut tries = 0;
+        // Those who have begun a batch and died finish it when they are back.
+        while let Some(torn) = self.model.half_written(&shown) {
+            tries += 1;
+            if tries == TRIES_MAX {
+                return Err(Violation::new(torn));
+            }
+            sleep(PAUSE).await;
+            shown = self.read_all(0, Consistency::All).await?;
+        }
+        for level in [Consistency::All, Consistency::One] {
+            for node in 0..world.node_count() {
+                let again = self.read_all(node, level).await?;
+                if let Some(place) = shown.keys().find(|place| shown[place] != again[place]) {
+                    let (one, other) = (shown[place], again[place]);
+                    let what =
+                        format!("{place:?} is {one:?}, and {other:?} at {level:?} through node {node}");
+                    return Err(Violation::new(what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All its places, each by its key and in its table as a whole.
+    async fn read_all(
+        &mut self,
+        node: usize,
+        level: Consistency,
+    ) -> Result<BTreeMap<Place, Option<i64>>, Violation> {
+        let mut places = BTreeMap::new();
+        for table in Table::ALL {
+            let keys = self.keys();
+            let by_key = keys.iter().map(|key| Read::partitions(table, &[*key]));
+            let reads: Vec<Read> = by_key.chain([Read::whole(table, keys.clone())]).collect();
+            for read in reads {
+                for (place, value) in self.read(node, level, &read).await? {
+                    if *places.entry(place).or_insert(value) != value {
+                        let what =
+                            format!("{place:?} is {:?}, and {value:?} in {}", places[&place], read.text);
+                        return Err(Violation::new(what));
+                    }
+                }
+            }
+        }
+        Ok(places)
+    }
+
+    async fn read(
+        &mut self,
+        node: usize,
+        level: Consistency,
+        read: &Read,
+    ) -> Result<Vec<(Place, Option<i64>)>, Violation> {
+        let text = spelled(&read.text, &read.values);
+        let mut told = Vec::new();
+        while told.len() < TRIES_MAX {
+            match self.visitor.ask_with(node, text.as_str(), QueryParameters::at(level)).await {
+                Ok(Response::Rows(page)) => {
+                    let mut seen = Seen::default();
+                    read.take(&page, &mut seen).map_err(Violation::new)?;
+                    return match self.shown(read, seen, level) {
+                        Ok(seen) => Ok(seen.list().to_vec()),
+                        Err(Ended::Violation(violation)) => Err(Violation::new(format!(
+                            "in the end, at {level:?} through node {node}: {violation}"
+                        ))),
+                        Err(Ended::Broken(error)) => unreachable!("nothing was asked: {error}"),
+                    };
+                }
+                other => told.push(format!("{other:?}")),
+            }
+            sleep(PAUSE).await;
+        }
+        Err(Violation::new(format!("node {node} does not answer {} at {level:?}: {told:?}", text.as_str())))
+    }
+}

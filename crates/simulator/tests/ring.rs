@@ -1,0 +1,29 @@
+//! A handful of seeds of rings of whole nodes. `cargo xtask sim --only ring` runs more of them.
+
+use simulator::{Outcome, Way, Ways, simulate_ring};
+
+fn run(seed: u64) -> (Outcome, Ways) {
+    let (outcome, ways) = simulate_ring(seed);
+    if let Some(violation) = &outcome.violation {
+        let events = outcome.events.last(30).join("\n  ");
+        panic!("seed {seed} fails (cargo xtask sim --only ring --seed {seed}): {violation}\n  {events}");
+    }
+    (outcome, ways)
+}
+
+/// What is never tried is never found wrong.
+#[test]
+fn a_ring_keeps_what_it_acknowledged() {
+    let all = Ways::default();
+    (1..6).for_each(|seed| all.add_all(&run(seed).1));
+    let missing = all.missing(&Way::OF_RING);
+    assert!(missing.is_empty(), "never taken: {missing:?}; {all}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_events() {
+    for seed in 6..8 {
+        let [one, other] = [(); 2].map(|()| run(seed).0.events);
+        assert_eq!(one, other, "seed {seed} (cargo xtask sim --only ring --seed {seed})");
+    }
+}
