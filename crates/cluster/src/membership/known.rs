@@ -1,8 +1,8 @@
 //! What a node knows of its ring: members, how far it has come itself, and how it stands with the others. All threads
 //! of the node look at it; one writes.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use schema::{Schema, Transformation};
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
-use crate::metadata::{Entry, Members, Metadata};
+use crate::metadata::{Entry, Member, Members, Metadata};
 
 /// What a node knows of its ring. Cheap to clone.
 #[derive(Clone)]
@@ -31,6 +31,8 @@ struct Inner {
     /// Does it?
     is_serving: AtomicBool,
     listeners: Mutex<Vec<mpsc::UnboundedSender<Event>>>,
+    /// Nodes that this one is told not to talk to.
+    cut_off: Mutex<BTreeSet<Uuid>>,
     /// Set once the node takes no part in the ring any more, with the reason.
     ended: Mutex<Option<String>>,
 }
@@ -114,6 +116,7 @@ impl Known {
             may_serve: AtomicBool::new(false),
             is_serving: AtomicBool::new(false),
             listeners: Mutex::default(),
+            cut_off: Mutex::default(),
             ended: Mutex::default(),
         }));
         if let Some(members) = &metadata.members {
@@ -293,6 +296,20 @@ impl Known {
         lock(&self.0.listeners).retain(|listener| listener.send(event.clone()).is_ok());
     }
 
+    /// From now on this node hears and tells the member at that address nothing: a drill. Is there one?
+    pub fn cut_off(&self, address: IpAddr) -> bool {
+        let Some(members) = self.members() else { return false };
+        let is_there = |member: &&Member| member.candidate.address.ip() == address;
+        let Some(member) = members.list().iter().find(is_there) else { return false };
+        lock(&self.0.cut_off).insert(member.candidate.host_id);
+        true
+    }
+
+    /// It talks to all others again.
+    pub fn heal(&self) {
+        lock(&self.0.cut_off).clear();
+    }
+
     /// This node takes no part in the ring any more.
     pub fn end(&self, why: String) {
         *lock(&self.0.ended) = Some(why);
@@ -352,5 +369,9 @@ impl Node for Speaker {
     fn heard(&self, from: &Established, context: Context) {
         self.clock.hear(context.clock_micros);
         self.known.heard(from, context);
+    }
+
+    fn is_cut_off(&self, host_id: Uuid) -> bool {
+        lock(&self.known.0.cut_off).contains(&host_id)
     }
 }

@@ -86,6 +86,9 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
                 Poll::Ready(Err(error)) => return Poll::Ready(error),
                 Poll::Pending => return Poll::Pending,
             };
+            if node.is_cut_off(wire.established.host_id) {
+                return Poll::Ready(WireError::CutOff);
+            }
             node.heard(&wire.established, frame.context);
             if let Err(error) = take(frame, &wire.established, &outbox, &*service) {
                 return Poll::Ready(error);

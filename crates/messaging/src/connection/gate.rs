@@ -60,12 +60,15 @@ pub async fn keep_gate(
     mut hand_over: impl FnMut(Handed),
     mut refused: impl FnMut(Option<SocketAddr>, MeetError),
 ) -> Infallible {
-    let mut meetings = JoinSet::new();
+    let mut meetings: JoinSet<(SocketAddr, Result<Handed, MeetError>)> = JoinSet::new();
     loop {
         tokio::select! {
             biased;
             Some(met) = meetings.join_next() => match met {
-                Ok((_, Ok(handed))) => hand_over(handed),
+                Ok((address, Ok(handed))) => match node.is_cut_off(handed.established.host_id) {
+                    true => refused(Some(address), MeetError::CutOff),
+                    false => hand_over(handed),
+                },
                 Ok((address, Err(error))) => refused(Some(address), error),
                 Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
             },

@@ -35,6 +35,9 @@ pub enum MeetError {
     /// The stream ended, or there was none.
     #[error("the connection broke during the handshake: {0}")]
     Stream(#[from] io::Error),
+    /// This node is told not to talk to the other one.
+    #[error("the nodes are cut off from each other")]
+    CutOff,
     /// The other side said nothing for too long.
     #[error("no answer to the handshake within {PATIENCE:?}")]
     Silence,

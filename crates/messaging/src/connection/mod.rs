@@ -29,6 +29,8 @@ mod peer;
 mod tests;
 mod wire;
 
+use uuid::Uuid;
+
 use crate::handshake::{Established, Identity};
 use crate::message::Context;
 
@@ -47,4 +49,8 @@ pub trait Node {
     fn context(&self) -> Context;
     /// Another node knew this when it sent a frame.
     fn heard(&self, from: &Established, context: Context);
+    /// Is this node to hear and tell that one nothing? A drill: as if the network between them were cut.
+    fn is_cut_off(&self, _host_id: Uuid) -> bool {
+        false
+    }
 }

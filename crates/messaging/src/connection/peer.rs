@@ -148,6 +148,9 @@ impl Peer {
         let connected = tokio::time::timeout(CONNECT_PATIENCE, network.connect(address)).await;
         let stream = connected.map_err(|_| MeetError::Silence)??;
         let met = meeting::connect(stream, node.identity(), purpose, host_id, random).await?;
+        if node.is_cut_off(met.established.host_id) {
+            return Err(MeetError::CutOff);
+        }
         let mut outbox = self.0.outbox.borrow_mut();
         let outbox = outbox.get_or_insert_with(|| Outbox::new(node.clone(), false));
         outbox.compress(met.established.is_compressing);
@@ -168,6 +171,9 @@ impl Peer {
                     Poll::Ready(Err(error)) => return Poll::Ready(error),
                     Poll::Pending => return Poll::Pending,
                 };
+                if node.is_cut_off(wire.established.host_id) {
+                    return Poll::Ready(WireError::CutOff);
+                }
                 node.heard(&wire.established, frame.context);
                 if let Err(error) = self.take(frame) {
                     return Poll::Ready(error);

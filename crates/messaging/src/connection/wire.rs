@@ -36,6 +36,9 @@ pub enum WireError {
         /// As the answer says.
         id: u32,
     },
+    /// This node is told not to talk to the other one.
+    #[error("the nodes are cut off from each other")]
+    CutOff,
     /// A message that this side of a connection does not get.
     #[error("message of a kind that does not belong here")]
     Misplaced,

@@ -19,6 +19,7 @@ mod actions;
 mod answer;
 mod compactions;
 mod connections;
+mod drill;
 mod faults;
 mod guard;
 mod info;

@@ -45,6 +45,7 @@ pub(super) fn router(state: ManagementState) -> Router {
         .route_layer(map_request(refuse_parameters))
         .route("/v1/status", get(status_of))
         .route("/v1/tablestats", get(stats_of))
+        .merge(super::drill::routes())
         .fallback(|| async { Refusal::missing("no such path") })
         .method_not_allowed_fallback(|| async { Refusal::other_method() })
         .with_state(state)
