@@ -22,8 +22,6 @@ use crate::raft::{Agreement, AgreementOptions, Answers};
 const SNAPSHOT_ENTRY_COUNT: u64 = 1_000;
 /// How long a member that starts again waits for the others: without them it serves as well as it can.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
-/// The leader looks at who votes once in so many heartbeats.
-const LOOKS_AT_VOTERS_EVERY: u64 = 3;
 
 /// The wall clock: this thread gives no timestamps.
 struct WallClock(Arc<dyn Clock>);
@@ -65,11 +63,17 @@ pub async fn take_part(
     let gate = gate(listener, Rc::clone(&node), Arc::clone(&runtime.random), door, hand_over);
     let _gate = Aborting(runtime::spawn_local("gate for other nodes", gate));
     let ticking = tick(known.clone(), agreement.clone(), heard);
+    let seeing_to = voters::see_to(known.clone(), agreement.clone());
+    let _seeing_to = Aborting(runtime::spawn_local("voters", Box::pin(seeing_to)));
     let _ticking = Aborting(runtime::spawn_local("heartbeats", ticking));
     let coming_in = async {
         match known.is_member_now() {
             true => _ = timeout(OTHERS_PATIENCE, known.is_up_to_date()).await,
-            false => joining::come_in(&options, &runtime, &known, &node, &agreement).await?,
+            false => {
+                joining::come_in(&options, &runtime, &known, &node, &agreement).await?;
+                // From then on the ring does without one of them.
+                _ = timeout(OTHERS_PATIENCE, voters::are_enough(&known, &agreement)).await;
+            }
         }
         known.let_serve();
         while let Some(proposal) = proposals.next().await {
@@ -150,20 +154,14 @@ async fn gate(
 async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard) {
     let mut ticks = interval(heartbeat::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut count = 0;
     loop {
         tokio::select! {
             biased;
-            _ = ticks.tick() => count += 1,
+            _ = ticks.tick() => {}
             () = known.news() => {}
         }
         heartbeat::send(&known, &agreement);
         heartbeat::look(&known, &heard);
-        if count % LOOKS_AT_VOTERS_EVERY == 0
-            && let Some(members) = known.members()
-        {
-            voters::see_to(&members, known.host_id(), &agreement).await;
-        }
     }
 }
 

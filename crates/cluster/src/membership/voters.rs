@@ -1,22 +1,41 @@
 //! Who votes. The leader sees to it that there are three, five or seven, over as many racks as there are.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use tokio::time::sleep;
 use uuid::Uuid;
 
+use super::Known;
 use crate::metadata::{Members, MetadataMachine};
 use crate::raft::{Agreement, Standing};
 
-/// Makes one more learner a voter, when this node leads and there are too few.
-pub(super) async fn see_to(members: &Members, me: Uuid, agreement: &Agreement<MetadataMachine>) {
-    let standing = agreement.standing();
-    if standing.leader != Some(me) {
-        return;
+/// So often it is looked whether there are too few.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Makes learners voters, one after the other, whenever this node leads and there are too few.
+pub(super) async fn see_to(known: Known, agreement: Agreement<MetadataMachine>) {
+    loop {
+        sleep(INTERVAL).await;
+        let standing = agreement.standing();
+        if standing.leader == Some(known.host_id())
+            && let Some(members) = known.members()
+            && let Some(learner) = next_voter(&members, &standing)
+            && let Err(error) = agreement.make_voter(learner).await
+        {
+            tracing::debug!(%learner, %error, "it does not vote yet");
+        }
     }
-    if let Some(learner) = next_voter(members, &standing)
-        && let Err(error) = agreement.make_voter(learner).await
-    {
-        tracing::debug!(%learner, %error, "it does not vote yet");
+}
+
+/// Waits until there are as many as there are to be.
+pub(super) async fn are_enough(known: &Known, agreement: &Agreement<MetadataMachine>) {
+    let are_missing = || {
+        let member_count = known.members().map_or(0, |members| members.list().len());
+        agreement.standing().voters.len() < wanted(member_count)
+    };
+    while are_missing() {
+        sleep(INTERVAL).await;
     }
 }
 
