@@ -10,6 +10,7 @@ use memtable::{Memtable, MemtableSlot, PartitionPlace, PartitionPlaces};
 use rows::{Mutation, PartitionKey};
 use runtime::{Plant, Plants};
 use sstable::TableFile;
+use types::Token;
 use uuid::Uuid;
 
 use crate::shared::Shared;
@@ -86,6 +87,17 @@ impl Memtables {
     /// Bytes in all of them.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.all().iter().map(|slot| slot.with(Memtable::memory_bytes)).sum()
+    }
+
+    /// The tokens of all partitions in them. For a look at what a start has replayed, not for requests.
+    pub fn tokens(&self) -> Vec<Token> {
+        let all = self.all();
+        let of_slot = |slot: &Rc<MemtableSlot>| {
+            slot.with(|memtable| {
+                memtable.partitions().map(|(header, _)| header.key.token).collect::<Vec<_>>()
+            })
+        };
+        all.iter().flat_map(of_slot).collect()
     }
 
     /// The log position of the oldest write that no file has.

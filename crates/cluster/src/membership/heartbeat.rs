@@ -27,10 +27,13 @@ pub(super) fn send(known: &Known, agreement: &Agreement<MetadataMachine>) {
     }
 }
 
-/// Looks who was heard and who was not.
-pub(super) fn look(known: &Known, heard: &Heard) {
+/// Looks who was heard and who was not; `last` is when it was looked last. A node that stood still meanwhile has heard
+/// nobody, which says nothing of the others: they have the time that it stood still more.
+pub(super) fn look(known: &Known, heard: &Heard, last: Instant) {
     let Some(members) = known.members() else { return };
     let now = Instant::now();
+    let stood_still = (now - last).saturating_sub(2 * INTERVAL);
+    heard.borrow_mut().values_mut().for_each(|heartbeat| heartbeat.at += stood_still);
     for member in members.list() {
         let host_id = member.candidate.host_id;
         if host_id != known.host_id() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use messaging::{Handed, MeetError, Node, answer, keep_gate};
 use runtime::{Clock, Listener, Random, Runtime};
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use uuid::Uuid;
 
 use super::door::{Door, Heard};
@@ -154,6 +154,7 @@ async fn gate(
 async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard) {
     let mut ticks = interval(heartbeat::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looked = Instant::now();
     loop {
         tokio::select! {
             biased;
@@ -161,7 +162,8 @@ async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard)
             () = known.news() => {}
         }
         heartbeat::send(&known, &agreement);
-        heartbeat::look(&known, &heard);
+        heartbeat::look(&known, &heard, looked);
+        looked = Instant::now();
     }
 }
 

@@ -14,10 +14,12 @@ use rows::RingRange;
 use schema::Table;
 use tokio::time::Instant;
 use types::Token;
+use uuid::Uuid;
 
 use super::error::ReplicaError;
 use super::read::{Held, digest, lacking};
 use super::{Missed, Replicas, ask, misanswered};
+use crate::Consistency;
 
 /// Rows of a page that is compared.
 const PAGE_ROWS: u32 = 2_000;
@@ -35,20 +37,22 @@ pub struct Compared {
 }
 
 impl Replicas {
-    /// Makes the rows of a table between two tokens equal on all replicas, which must all live.
+    /// Makes the rows of a table between two tokens equal on all replicas that live; `wanted` must be one of them where it
+    /// is a replica.
     ///
     /// # Errors
-    /// A replica does not live, or could not be asked or mended: what was made equal so far stays so.
+    /// Fewer than two live, or one could not be asked or mended: what was made equal so far stays so.
     pub async fn make_range_equal(
         &self,
         table: &Arc<Table>,
         (mut first, last): (Token, Token),
+        wanted: Option<Uuid>,
         patience: Duration,
     ) -> Result<Compared, ReplicaError> {
         let mut compared = Compared::default();
         loop {
             let end = self.end_of_replicas(table.id(), first, last)?;
-            let nodes = self.all_of(table, end)?;
+            let nodes = self.alive_of(table, end, wanted)?;
             let range = RingRange::ALL.cut(first, end);
             let now = self.shard.local().now_seconds();
             let limits = ReadLimits { row_count: PAGE_ROWS, bytes: PAGE_BYTES, ..ReadLimits::PAGE };
@@ -68,10 +72,27 @@ impl Replicas {
         }
     }
 
-    /// All replicas, this node first if it is one; `Unavailable` when one does not live.
-    fn all_of(&self, table: &Arc<Table>, token: Token) -> Result<Vec<NodeIndex>, ReplicaError> {
-        let (plan, _) = self.admit(table.id(), token, crate::Consistency::All)?;
-        Ok(self.view.nearest_first(&plan))
+    /// The replicas that live, this node first if it is one; `Unavailable` when there are none to be compared. Of one
+    /// replica alone there is nothing to compare.
+    fn alive_of(
+        &self,
+        table: &Arc<Table>,
+        token: Token,
+        wanted: Option<Uuid>,
+    ) -> Result<Vec<NodeIndex>, ReplicaError> {
+        let (plan, _) = self.admit(table.id(), token, Consistency::One)?;
+        let mut nodes = self.view.nearest_first(&plan);
+        let is_wanted = |node: &NodeIndex| wanted == Some(self.view.host_of(*node));
+        let was_wanted = nodes.iter().any(is_wanted);
+        nodes.retain(|node| self.view.is_alive(*node));
+        let is_missing = was_wanted && !nodes.iter().any(is_wanted);
+        match is_missing || (nodes.len() < 2 && plan.nodes.len() > 1) {
+            true => {
+                let (consistency, required) = (Consistency::Two, 2);
+                Err(ReplicaError::Unavailable { consistency, required, alive: 1 })
+            }
+            false => Ok(nodes),
+        }
     }
 
     /// Compares one page; gives it as it is on all of them then.

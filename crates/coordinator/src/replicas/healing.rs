@@ -14,8 +14,10 @@ use uuid::Uuid;
 use super::missed::{GRID, Kept, Marks};
 use super::{ReplicaError, RingSeat};
 
-/// So often marks are kept, and it is looked who is there again.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// So often marks are kept that have changed.
+const KEEP_EVERY: Duration = Duration::from_millis(100);
+/// And once in so many times it is looked who is there again.
+const LOOK_EVERY: u64 = 10;
 /// How long one page may take to be compared.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -39,6 +41,7 @@ async fn restore(seat: &RingSeat) -> Result<Marks, StateError> {
 /// Keeps marks and heals, for as long as the seat is taken.
 pub(super) async fn heal(seat: Weak<RingSeat>) {
     if let Some(seat) = seat.upgrade() {
+        mark_unflushed(&seat);
         match restore(&seat).await {
             Ok(marks) => seat.marks().take_over(&marks),
             Err(error) => tracing::error!(
@@ -46,15 +49,34 @@ pub(super) async fn heal(seat: Weak<RingSeat>) {
             ),
         }
     }
-    loop {
-        tokio::time::sleep(INTERVAL).await;
+    for turn in 0u64.. {
+        tokio::time::sleep(KEEP_EVERY).await;
         let Some(seat) = seat.upgrade() else { return };
         keep(&seat).await;
+        if turn % LOOK_EVERY != 0 {
+            continue;
+        }
         for node in seat.marks().nodes() {
             if node == seat.known().host_id() || seat.known().other(node).is_alive() {
                 heal_node(&seat, node).await;
             }
         }
+    }
+}
+
+/// A run that was cut off may have sent its last writes to some of their replicas only, and marked nothing. What it had
+/// not flushed was replayed and is in memory now: that is what others may have missed.
+fn mark_unflushed(seat: &RingSeat) {
+    let Some(replicas) = seat.replicas() else { return };
+    let shard = seat.shard().local();
+    let tables: Vec<TableId> = shard.with_schema(|schema| {
+        let keyspaces = schema.keyspaces().values();
+        keyspaces.flat_map(|keyspace| keyspace.tables.values()).map(|table| table.id()).collect()
+    });
+    for table in tables.into_iter().filter(|table| replicas.has(*table)) {
+        // One that is not there has nothing in memory.
+        let tokens = shard.table(table).map(|store| store.memtables().tokens()).unwrap_or_default();
+        tokens.into_iter().for_each(|token| replicas.mark_others(table, token));
     }
 }
 
@@ -75,7 +97,7 @@ async fn heal_node(seat: &Rc<RingSeat>, node: Uuid) {
     while let Some((table, slots)) = seat.marks().take(node) {
         let mut slots = slots.into_iter();
         while let Some(slot) = slots.next() {
-            match heal_slot(seat, table, slot).await {
+            match heal_slot(seat, (node, table), slot).await {
                 Ok(mended) => mended_count += mended,
                 Err(ReplicaError::NoTable) => break,
                 Err(error) => {
@@ -94,12 +116,16 @@ async fn heal_node(seat: &Rc<RingSeat>, node: Uuid) {
 }
 
 /// How many partitions were mended somewhere. A table that is gone has no rows to be compared.
-async fn heal_slot(seat: &RingSeat, table: TableId, slot: usize) -> Result<u64, ReplicaError> {
+async fn heal_slot(
+    seat: &RingSeat,
+    (node, table): (Uuid, TableId),
+    slot: usize,
+) -> Result<u64, ReplicaError> {
     let table = seat.shard().local().with_schema(|schema| schema.table_by_id(table).cloned());
     let (table, replicas) = (table.ok_or(ReplicaError::NoTable)?, seat.replicas());
     let replicas = replicas.ok_or(ReplicaError::NoTable)?;
     let first =
         slot.checked_sub(1).map_or(Token(i64::MIN + 1), |before| Token(GRID.last_token(before).0 + 1));
     let range = (first, GRID.last_token(slot));
-    Ok(replicas.make_range_equal(&table, range, PATIENCE).await?.mended_count)
+    Ok(replicas.make_range_equal(&table, range, Some(node), PATIENCE).await?.mended_count)
 }

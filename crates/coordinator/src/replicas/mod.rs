@@ -97,6 +97,17 @@ impl Replicas {
         self.shard.local().with_schema(in_ring).unwrap_or(false)
     }
 
+    /// The other replicas of a partition may have missed a write.
+    fn mark_others(&self, table: TableId, token: Token) {
+        let others = self.shard.local().with_schema(|schema| {
+            let plan = self.view.plan(&schema.keyspace_of(table)?.name, token)?;
+            Some(plan.nodes.iter().copied().filter(|node| *node != self.view.here()).collect::<Vec<_>>())
+        });
+        for node in others.unwrap_or_default() {
+            self.marks.add(self.view.host_of(node), table, token);
+        }
+    }
+
     /// The last token up to `last` that has the same replicas as all before it from `first` on.
     fn end_of_replicas(&self, table: TableId, first: Token, last: Token) -> Result<Token, ReplicaError> {
         let end = self.shard.local().with_schema(|schema| {

@@ -22,7 +22,7 @@ use crate::message::Kind;
 
 /// How long is waited before a connection is tried again: at first, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How long a connection may take to be made, without the handshake.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
 /// So many frames are taken in a turn; then others have theirs.
