@@ -33,6 +33,7 @@ mod peers;
 mod plot;
 mod process;
 mod report;
+mod ring;
 mod script;
 mod sim;
 mod startup;
@@ -94,6 +95,12 @@ const COMMANDS: &[Command] = &[
         options: "[python] [java3] [java4] [rust] [cqlsh] [prepared] [--statements N] [--install] [--cassandra | --address ADDRESS:PORT]",
         about: "stock drivers and cqlsh do a round of work against Peristyle",
         run: drivers::run,
+    },
+    Command {
+        name: "ring",
+        options: "[--rounds N] [--rest SECONDS]",
+        about: "three nodes are killed, paused and cut off while a stock driver works; every row is checked",
+        run: ring::run,
     },
     Command {
         name: "formats",
