@@ -34,4 +34,4 @@ pub use node::{AssembledNode, Seat, start, start_local};
 pub use options::{AnswerOptions, NodeOptions, PreparedOptions};
 pub use ring::RingOptions;
 pub use stats::NodeStats;
-pub use system::{NodeView, RELEASE_VERSION, base_schema};
+pub use system::{NodeView, PARTITIONER, Placed, RELEASE_VERSION, base_schema, schema_versions};

@@ -119,6 +119,7 @@ pub struct Node {
     pub load_bytes: Option<u64>,
     pub token_count: u64,
     pub token: Option<String>,
+    pub tokens: Vec<String>,
     pub owns: Option<f64>,
     pub owns_is_effective: bool,
 }

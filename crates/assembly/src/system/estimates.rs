@@ -10,7 +10,7 @@ use storage::{FileSpan, PartitionBytes, TableStats};
 use types::Token;
 
 use super::made_up::MadeUpRows;
-use super::ranges;
+use super::ranges::{self, Placed};
 use super::view::NodeView;
 use crate::NodeStats;
 
@@ -36,7 +36,7 @@ pub(super) fn rows(table: &Table, view: &NodeView, schema: &Schema, stats: &Node
         }
         let mut by_type = vec![("local_primary", local_primary.clone())];
         if let Some(keyspace) = schema.keyspace(keyspace).filter(|_| has_types) {
-            by_type.push(("primary", ranges::primary(view, &keyspace.replication)));
+            by_type.push(("primary", Placed::new(view, &keyspace.replication).own_primary()));
         }
         for (range_type, ranges) in by_type {
             for estimate in estimates(&ranges, stats) {

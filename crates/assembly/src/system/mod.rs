@@ -33,5 +33,7 @@ mod view;
 mod views;
 
 pub use definitions::base_schema;
+pub use peers::schema_versions;
+pub use ranges::Placed;
 pub(crate) use tables::SystemTables;
-pub use view::{NodeView, RELEASE_VERSION};
+pub use view::{NodeView, PARTITIONER, RELEASE_VERSION};

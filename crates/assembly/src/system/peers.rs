@@ -1,17 +1,36 @@
 //! `system.peers` and `system.peers_v2`: the other nodes of the ring, as drivers find them.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use cluster::membership::Known;
 use cluster::metadata::Member;
 use md5::{Digest, Md5};
 use read::PartitionRows;
-use schema::Table;
+use schema::{Schema, Table};
 use uuid::Uuid;
 
 use super::definitions::digest_id;
 use super::made_up::{MadeUpRows, Value};
-use super::view::RELEASE_VERSION;
+use super::schema_version::SchemaVersions;
+use super::view::{NodeView, RELEASE_VERSION};
+
+/// The versions of the schema that the nodes have which are heard, this one too, with where they are.
+pub fn schema_versions(view: &NodeView, schema: &Schema) -> BTreeMap<Uuid, Vec<SocketAddr>> {
+    let own = OwnSchema { epoch: schema.epoch(), version: SchemaVersions::default().of(schema) };
+    let mut versions = BTreeMap::<Uuid, Vec<SocketAddr>>::new();
+    for Member { candidate, .. } in view.nodes() {
+        let epoch = match view.ring().filter(|_| candidate.host_id != view.host_id) {
+            Some(known) => known.other(candidate.host_id).schema_epoch(),
+            None => own.epoch,
+        };
+        if view.hears(candidate.host_id) {
+            versions.entry(schema_version(own, true, epoch)).or_default().push(candidate.address);
+        }
+    }
+    versions.values_mut().for_each(|nodes| nodes.sort());
+    versions
+}
 
 /// The schema that this node has.
 #[derive(Clone, Copy)]
@@ -67,7 +86,6 @@ fn schema_version(own: OwnSchema, is_alive: bool, epoch: u64) -> Uuid {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
     use std::sync::Arc;
 
     use cluster::Members;

@@ -5,78 +5,93 @@
 //! other ones are passed over: then the *local primary* ranges of each data centre are the ring.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use cluster::Members;
-use ring::{NodeIndex, Placement, Strategy};
+use cluster::metadata::Member;
+use ring::{NodeIndex, Placement, Strategy, TokenRange};
 use schema::Replication;
+use types::Token;
 
 use super::view::NodeView;
 
 /// Above the first and up to the second; the least token as an end stands for the ring's.
 pub(super) type Range = (i64, i64);
 
-/// This node's local primary ranges.
-pub(super) fn local_primary(view: &NodeView) -> Vec<Range> {
-    let Some((members, here)) = place(view) else { return lone(view) };
-    let topology = members.topology();
-    let center = &topology.node(here).data_center;
-    let owned = topology.tokens().iter().zip(topology.owners());
-    let ends = owned.filter(|(_, owner)| topology.node(**owner).data_center == *center);
-    ending_with_own(&ends.map(|(token, owner)| (token.0, *owner == here)).collect::<Vec<_>>())
-}
-
-/// This node's primary ranges in a keyspace.
-pub(super) fn primary(view: &NodeView, replication: &Replication) -> Vec<Range> {
-    let Some(placement) = Placed::new(view, replication) else { return lone(view) };
-    let ranges = placement.of.ranges();
-    let own = ranges.filter(|(_, set)| placement.of.replicas(*set).first() == Some(&placement.here));
-    own.flat_map(|(range, _)| unwrapped(range.start.0, range.end.0)).collect()
-}
-
-/// Addresses of the nodes that have each range of a keyspace, by the token it ends with.
-pub(super) fn ownership(view: &NodeView, replication: &Replication) -> BTreeMap<String, Vec<String>> {
-    let shown = |address: SocketAddr| format!("/{address}");
-    let Some(placement) = Placed::new(view, replication) else {
-        let owner = shown(view.address());
-        return view.tokens().iter().map(|token| (token.to_string(), vec![owner.clone()])).collect();
-    };
-    let of_set = |set| {
-        let replicas = placement.of.replicas(set).iter();
-        replicas.map(|node| shown(placement.members.at(*node).candidate.address)).collect()
-    };
-    placement.of.ranges().map(|(range, set)| (range.end.0.to_string(), of_set(set))).collect()
-}
-
-/// Where this node is among the members of its ring; `None` when it is alone.
-fn place(view: &NodeView) -> Option<(Arc<Members>, NodeIndex)> {
-    let members = view.members()?;
-    let here = members.topology().index_of(view.host_id)?;
-    Some((members, here))
-}
-
-/// A lone node has everything.
-fn lone(view: &NodeView) -> Vec<Range> {
-    ending_with_own(&view.tokens().iter().map(|token| (*token, true)).collect::<Vec<_>>())
-}
-
-/// Where a keyspace is.
-struct Placed {
-    members: Arc<Members>,
-    here: NodeIndex,
-    of: Placement,
+/// Which nodes have what of a keyspace.
+pub struct Placed {
+    /// All nodes.
+    pub nodes: Vec<Member>,
+    /// Where this one is among them.
+    pub here: usize,
+    /// All ranges in the order of the ring, with the places of their replicas, the primary one first.
+    pub ranges: Vec<(TokenRange, Vec<usize>)>,
+    /// What part of the ring each node has a replica of.
+    pub shares: Vec<f64>,
 }
 
 impl Placed {
-    /// `None` when the node is alone.
-    fn new(view: &NodeView, replication: &Replication) -> Option<Placed> {
-        let (members, here) = place(view)?;
-        // A strategy that is not known was not taken when the keyspace was made.
-        let strategy = Strategy::of(replication).unwrap_or(Strategy::Local);
-        let of = Placement::new(Arc::clone(members.topology()), &strategy, here);
-        Some(Placed { members, here, of })
+    /// Which nodes have what of keyspaces with that replication.
+    pub fn new(view: &NodeView, replication: &Replication) -> Placed {
+        // One that is not known was refused when the keyspace was made.
+        Placed::by(view, &Strategy::of(replication).unwrap_or(Strategy::Local))
     }
+
+    /// Which nodes have what, by a strategy.
+    pub fn by(view: &NodeView, strategy: &Strategy) -> Placed {
+        let Some(members) = view.members() else { return Placed::lone(view) };
+        let here = members.topology().index_of(view.host_id).unwrap_or(NodeIndex(0));
+        let placement = Placement::new(Arc::clone(members.topology()), strategy, here);
+        let replicas = |set| placement.replicas(set).iter().map(|node| node.as_usize()).collect();
+        Placed {
+            nodes: members.list().to_vec(),
+            here: here.as_usize(),
+            ranges: placement.ranges().map(|(range, set)| (range, replicas(set))).collect(),
+            shares: placement.ownership(),
+        }
+    }
+
+    /// A lone node has everything.
+    fn lone(view: &NodeView) -> Placed {
+        let tokens = view.tokens();
+        let starts = tokens.iter().cycle().skip(tokens.len() - 1);
+        let range = |(start, end): (&i64, &i64)| TokenRange { start: Token(*start), end: Token(*end) };
+        let ranges = starts.zip(&*tokens).map(|pair| (range(pair), vec![0])).collect();
+        Placed { nodes: view.nodes(), here: 0, ranges, shares: vec![1.0] }
+    }
+
+    /// The replicas of a token, the primary one first.
+    pub fn replicas_of(&self, token: Token) -> impl Iterator<Item = &Member> {
+        let found = self.ranges.iter().find(|(range, _)| range.contains(token));
+        found.into_iter().flat_map(|(_, replicas)| replicas.iter().map(|place| &self.nodes[*place]))
+    }
+
+    /// Those of this node that are primary.
+    pub(super) fn own_primary(&self) -> Vec<Range> {
+        let own = self.ranges.iter().filter(|(_, replicas)| replicas.first() == Some(&self.here));
+        own.flat_map(|(range, _)| unwrapped(range.start.0, range.end.0)).collect()
+    }
+
+    /// Addresses of the nodes that have each range, by the token it ends with.
+    pub(super) fn ownership(&self) -> BTreeMap<String, Vec<String>> {
+        let address = |place: &usize| format!("/{}", self.nodes[*place].candidate.address);
+        let of_range = |(range, replicas): &(TokenRange, Vec<usize>)| {
+            (range.end.0.to_string(), replicas.iter().map(address).collect())
+        };
+        self.ranges.iter().map(of_range).collect()
+    }
+}
+
+/// This node's local primary ranges.
+pub(super) fn local_primary(view: &NodeView) -> Vec<Range> {
+    let center = &view.options.data_center;
+    let near = view.nodes().into_iter().filter(|node| node.candidate.data_center == *center);
+    let mut ends: Vec<(i64, bool)> = Vec::new();
+    for node in near {
+        let is_own = node.candidate.host_id == view.host_id;
+        ends.extend(node.tokens.iter().map(|token| (*token, is_own)));
+    }
+    ends.sort_unstable();
+    ending_with_own(&ends)
 }
 
 /// Of the ranges that end with these tokens, in the order of the ring, those that are the node's own.

@@ -13,9 +13,10 @@ use storage::Shards;
 use uuid::Uuid;
 
 use super::peers::OwnSchema;
+use super::ranges::Placed;
 use super::schema_version::SchemaVersions;
 use super::view::NodeView;
-use super::{estimates, local, peers, ranges, schema_rows, views};
+use super::{estimates, local, peers, schema_rows, views};
 use crate::{Clients, NodeCompactions, NodeStats};
 
 /// Tables of `system` that are stored like any other.
@@ -148,13 +149,8 @@ impl VirtualTables for SystemTables {
 
     fn cluster_facts(&self) -> ClusterFacts {
         let mut data_centers = BTreeMap::new();
-        match self.view.members() {
-            None => _ = data_centers.insert(self.view.options.data_center.clone(), 1),
-            Some(members) => {
-                for member in members.list() {
-                    *data_centers.entry(member.candidate.data_center.clone()).or_default() += 1;
-                }
-            }
+        for node in self.view.nodes() {
+            *data_centers.entry(node.candidate.data_center).or_default() += 1;
         }
         ClusterFacts {
             cluster: self.view.options.cluster_name.clone(),
@@ -165,6 +161,6 @@ impl VirtualTables for SystemTables {
     }
 
     fn range_ownership(&self, replication: &Replication) -> BTreeMap<String, Vec<String>> {
-        ranges::ownership(&self.view, replication)
+        Placed::new(&self.view, replication).ownership()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cluster::Members;
 use cluster::membership::Known;
+use cluster::metadata::{Candidate, Member};
 use coordinator::Node;
 use query::VirtualKeyspaces;
 use runtime::{Clock, Runtime};
@@ -22,10 +23,10 @@ pub const RELEASE_VERSION: &str = "5.0.9";
 /// The version of the language.
 pub(crate) const CQL_VERSION: &str = "3.4.7";
 /// The one partitioner there is.
-pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
+pub const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 
 /// Tokens of a node, as many as Cassandra's `num_tokens` gives by default.
-const TOKEN_COUNT: u64 = 16;
+const TOKEN_COUNT: u16 = 16;
 /// Where nodes of a Cassandra ring talk to each other; a lone node says so, although nothing listens there.
 const STORAGE_PORT: u16 = 7000;
 
@@ -80,8 +81,31 @@ impl NodeView {
     }
 
     /// The members of its ring; `None` when it is alone, or not one of them yet.
-    pub fn members(&self) -> Option<Arc<Members>> {
+    pub(super) fn members(&self) -> Option<Arc<Members>> {
         self.ring()?.members().filter(|members| members.get(self.host_id).is_some())
+    }
+
+    /// All nodes there are: the members of its ring, or itself.
+    pub fn nodes(&self) -> Vec<Member> {
+        self.members().map_or_else(|| vec![self.lone()], |members| members.list().to_vec())
+    }
+
+    fn lone(&self) -> Member {
+        let candidate = Candidate {
+            host_id: self.host_id,
+            address: self.address(),
+            cql_address: self.listen(),
+            data_center: self.options.data_center.clone(),
+            rack: self.options.rack.clone(),
+            shard_count: self.options.storage.shard_count,
+            num_tokens: TOKEN_COUNT,
+        };
+        Member { candidate, tokens: self.lone_tokens.to_vec() }
+    }
+
+    /// Is that node heard? This one is.
+    pub fn hears(&self, host_id: Uuid) -> bool {
+        host_id == self.host_id || self.ring().is_some_and(|known| known.other(host_id).is_alive())
     }
 
     /// Its tokens, ascending.
@@ -135,7 +159,7 @@ impl NodeView {
 fn tokens(host_id: Uuid) -> Vec<i64> {
     let mut tokens = Vec::new();
     let mut index = 0u64;
-    while (tokens.len() as u64) < TOKEN_COUNT {
+    while tokens.len() < usize::from(TOKEN_COUNT) {
         let mut seed = host_id.as_bytes().to_vec();
         seed.extend_from_slice(&index.to_be_bytes());
         let token = murmur3_x64_128(&seed)[0].cast_signed();

@@ -125,3 +125,21 @@ fn names_that_are_none_are_told_in_words() {
     assert_eq!(refused("flush nope"), "Keyspace [nope] does not exist.");
     assert_eq!(refused("compact system nope"), "Unknown keyspace/cf pair (system.nope)");
 }
+
+#[test]
+fn a_lone_node_is_a_ring_of_one() {
+    let mut node = Node::start();
+    node.cql("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    node.cql("CREATE TABLE k.t (a int, b text, PRIMARY KEY ((a, b)))");
+    assert_eq!(node.nodetool("getendpoints k t -7:x"), "127.0.0.1\n");
+    let refused = node.try_nodetool("getendpoints k t 7").unwrap_err().to_string();
+    assert_eq!(refused, "the key has 2 values, not 1: 7");
+    let ring = node.nodetool("ring k");
+    let lines = ring.lines().filter(|line| line.starts_with("127.0.0.1  rack1       Up     Normal"));
+    assert_eq!(lines.filter(|line| line.contains(" 100.00% ")).count(), 16, "{ring}");
+    let described = node.nodetool("describecluster");
+    assert!(described.contains("\tLive: 1\n") && described.contains("#Nodes: 1 #Down: 0\n"), "{described}");
+    assert_eq!(node.nodetool("describering k").matches("endpoints:[127.0.0.1], ").count(), 2 * 16);
+    let none = "Seed node list does not contain any remote node IPs\n";
+    assert_eq!(node.nodetool("getseeds"), none);
+}

@@ -4,6 +4,7 @@
 //! (`docs/internals/management.md`) and prints what scripts written for Cassandra expect.
 
 mod absent;
+mod cluster;
 mod compactions;
 #[cfg(test)]
 mod end_to_end;
@@ -13,6 +14,7 @@ mod info;
 mod moving;
 mod numbers;
 mod rewrites;
+mod ring;
 mod status;
 mod tablestats;
 mod timeouts;
@@ -85,6 +87,13 @@ enum NodetoolCommand {
     },
     /// Print statistics on compactions
     Compactionstats(compactions::StatsArguments),
+    /// Print the name, snitch, partitioner and schema version of a cluster
+    Describecluster,
+    /// Shows the token ranges info of a given keyspace
+    Describering {
+        /// The keyspace name
+        keyspace: String,
+    },
     /// Disable autocompaction for the given keyspace and table
     Disableautocompaction {
         /// The keyspace followed by one or many tables
@@ -131,6 +140,18 @@ enum NodetoolCommand {
         #[arg(short = 'd', long)]
         precise_mib: bool,
     },
+    /// Print the end points that owns the key
+    Getendpoints {
+        /// The keyspace
+        keyspace: String,
+        /// The table
+        table: String,
+        /// The partition key for which we need to find the endpoint
+        #[arg(allow_hyphen_values = true)]
+        key: String,
+    },
+    /// Get the currently in use seed node IP list excluding the node IP
+    Getseeds,
     /// Print the timeout of the given type in ms: read, range, write or truncate
     Gettimeout {
         /// The timeout type
@@ -145,6 +166,14 @@ enum NodetoolCommand {
     /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
     #[command(name = "recompress_sstables")]
     RecompressSstables(rewrites::RecompressArguments),
+    /// Print information about the token ring
+    Ring {
+        /// Show node domain names instead of IPs, as far as /etc/hosts has them
+        #[arg(short, long)]
+        resolve_ip: bool,
+        /// Specify a keyspace for accurate ownership information (topology awareness)
+        keyspace: Option<String>,
+    },
     /// Scrub (rebuild sstables for) one or more tables: damaged files are rewritten and set aside
     Scrub {
         /// The keyspace followed by one or many tables
@@ -374,14 +403,20 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         NodetoolCommand::RecompressSstables(wanted) => rewrites::recompress(&management, wanted, out),
         NodetoolCommand::Upgradesstables(wanted) => rewrites::upgrade(&management, wanted, out),
         NodetoolCommand::Info { tokens } => info::print(&management.get("/v1/info", &[])?, *tokens, out),
+        NodetoolCommand::Describecluster => cluster::describe(&management.get("/v1/cluster", &[])?, out),
+        NodetoolCommand::Describering { keyspace } => {
+            cluster::ranges(&management.get("/v1/ranges", &[("keyspace", keyspace)])?, out)
+        }
+        NodetoolCommand::Getendpoints { keyspace, table, key } => {
+            let query = [("keyspace", keyspace.as_str()), ("table", table), ("key", key)];
+            cluster::endpoints(&management.get("/v1/endpoints", &query)?, out)
+        }
+        NodetoolCommand::Getseeds => cluster::seeds(&management.get("/v1/cluster", &[])?, out),
+        NodetoolCommand::Ring { resolve_ip, keyspace } => {
+            ring::print(&status::get(&management, keyspace.as_deref(), *resolve_ip)?, out)
+        }
         NodetoolCommand::Status { resolve_ip, keyspace } => {
-            let query: Vec<(&str, &str)> =
-                keyspace.iter().map(|keyspace| ("keyspace", keyspace.as_str())).collect();
-            let mut status = management.get("/v1/status", &query)?;
-            if *resolve_ip {
-                status::resolve(&mut status, &std::fs::read_to_string("/etc/hosts").unwrap_or_default());
-            }
-            status::print(&status, out)
+            status::print(&status::get(&management, keyspace.as_deref(), *resolve_ip)?, out)
         }
         NodetoolCommand::Tablestats(options) => tablestats::run(&management, options, out),
         NodetoolCommand::Version { verbose } => {

@@ -3,9 +3,23 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::NodetoolError;
 use super::numbers::file_size;
+use super::{Management, NodetoolError};
 use management::{Node, Status};
+
+/// All nodes, as far as wanted by their names.
+pub(super) fn get(
+    management: &Management,
+    keyspace: Option<&str>,
+    resolve_ip: bool,
+) -> Result<Status, NodetoolError> {
+    let query: Vec<(&str, &str)> = keyspace.iter().map(|keyspace| ("keyspace", *keyspace)).collect();
+    let mut status = management.get("/v1/status", &query)?;
+    if resolve_ip {
+        resolve(&mut status, &std::fs::read_to_string("/etc/hosts").unwrap_or_default());
+    }
+    Ok(status)
+}
 
 /// Prints the ring, data centre by data centre, columns aligned over all of them.
 pub(super) fn print(status: &Status, out: &mut impl Write) -> Result<(), NodetoolError> {
@@ -51,7 +65,7 @@ pub(super) fn print(status: &Status, out: &mut impl Write) -> Result<(), Nodetoo
 }
 
 /// Puts names in the place of addresses, as a file like `/etc/hosts` has them; what it does not name stays.
-pub(super) fn resolve(status: &mut Status, hosts: &str) {
+fn resolve(status: &mut Status, hosts: &str) {
     for node in &mut status.nodes {
         let name = hosts.lines().find_map(|line| {
             let mut words = line.split('#').next()?.split_whitespace();

@@ -8,6 +8,7 @@
 //! | who may ask, and who is connected? | `guard.rs`, `token.rs`, `connections.rs` |
 //! | which paths are there, what do they take, and how are errors told? | `routes.rs`, `request.rs`, `answer.rs` |
 //! | what is known of the node? | `info.rs`, `status.rs` |
+//! | what do all nodes have together? | `ring.rs` |
 //! | what is known of its tables? | `table_stats.rs` |
 //! | what can be done to it? | `actions.rs` |
 //! | how does data come in and go out? | `moving.rs` |
@@ -27,6 +28,7 @@ mod memory;
 mod moving;
 mod request;
 mod rewrites;
+mod ring;
 mod routes;
 mod status;
 mod table_stats;

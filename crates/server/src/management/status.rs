@@ -1,7 +1,10 @@
-//! `/v1/status`: the ring, which today is one node.
+//! `/v1/status`: all nodes, and what each has.
 
+use assembly::Placed;
 use axum::Json;
+use cluster::metadata::Member;
 use management::{Node, Status};
+use ring::Strategy;
 use schema::{Keyspace, Schema};
 use serde::Deserialize;
 
@@ -21,22 +24,42 @@ pub(super) struct Selected {
 pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answer<Status> {
     let schema = state.schema().await?;
     let note = note(&schema, selected.keyspace.as_deref())?;
-    let stats = NodeStats::collect(&state.shards).await?;
+    let load_bytes = NodeStats::collect(&state.shards).await?.load_bytes();
     let view = &state.view;
-    let node = Node {
-        data_center: view.options.data_center.clone(),
-        rack: view.options.rack.clone(),
-        address: view.listen().ip().to_string(),
-        host_id: view.host_id.to_string(),
-        is_up: true,
+    let shown = match note {
+        Some(_) => None,
+        None => selected.keyspace.as_deref().or(Some(shown_keyspace(&schema))),
+    };
+    let placed = match shown.and_then(|name| schema.keyspace(name)) {
+        Some(keyspace) => Placed::new(view, &keyspace.replication),
+        // Then it is told how much of the ring is a node's alone.
+        None => Placed::by(view, &Strategy::Simple { factor: 1 }),
+    };
+    let node = |(Member { candidate, tokens }, share): (Member, f64)| Node {
+        data_center: candidate.data_center,
+        rack: candidate.rack,
+        address: candidate.address.ip().to_string(),
+        host_id: candidate.host_id.to_string(),
+        is_up: view.hears(candidate.host_id),
         state: "normal".into(),
-        load_bytes: Some(stats.load_bytes()),
-        token_count: view.tokens().len() as u64,
-        token: view.tokens().first().map(i64::to_string),
-        owns: Some(1.0),
+        // Nodes do not tell each other yet.
+        load_bytes: (candidate.host_id == view.host_id).then_some(load_bytes),
+        token_count: tokens.len() as u64,
+        token: tokens.first().map(i64::to_string),
+        tokens: tokens.iter().map(i64::to_string).collect(),
+        owns: Some(share),
         owns_is_effective: note.is_none(),
     };
-    Ok(Json(Status { nodes: vec![node], note: note.map(str::to_owned) }))
+    let mut members: Vec<(Member, f64)> = placed.nodes.into_iter().zip(placed.shares).collect();
+    members.sort_by_key(|(member, _)| member.candidate.address);
+    let nodes = members.into_iter().map(node).collect();
+    Ok(Json(Status { nodes, note: note.map(str::to_owned) }))
+}
+
+/// Whose ownership is told when no keyspace is asked for: all of those have the same replication.
+fn shown_keyspace(schema: &Schema) -> &str {
+    let mut users = schema.keyspaces().values().filter(|keyspace| !is_system(keyspace));
+    users.next().map_or("system_traces", |keyspace| &keyspace.name)
 }
 
 /// Why ownership means little, if it does.

@@ -35,6 +35,36 @@ fn a_node_tells_who_it_is() {
 }
 
 #[test]
+fn a_lone_node_has_everything() {
+    let node = with_table();
+    let (status, cluster) = node.get("/v1/cluster");
+    assert_eq!((status, &cluster["name"]), (200, &json!("Test Cluster")));
+    assert_eq!(cluster["data_centers"], json!({"datacenter1": {"node_count": 1, "down_count": 0}}));
+    let version = &node.client().rows("SELECT schema_version FROM system.local")[0];
+    assert_eq!(cluster["schema_versions"], json!({version: ["127.0.0.1"]}));
+    assert_eq!((&cluster["unreachable"], &cluster["seeds"]), (&json!([]), &json!([])));
+    let keyspace = cluster["keyspaces"].as_object().and_then(|all| all.keys().find(|name| *name == "k"));
+    assert!(keyspace.is_some(), "{cluster}");
+    let (_, ranges) = node.get("/v1/ranges?keyspace=k");
+    assert_eq!(ranges["schema_version"], json!(version));
+    let list = ranges["ranges"].as_array().expect("ranges");
+    assert!(list.len() == 16 && list[0]["start_token"] == list[15]["end_token"], "{ranges}");
+    let here = json!([{"address": "127.0.0.1", "cql_address": "127.0.0.1", "data_center": "datacenter1", "rack": "rack1"}]);
+    assert!(list.iter().all(|range| range["replicas"] == here), "{ranges}");
+    assert_eq!(node.get("/v1/endpoints?keyspace=k&table=t&key=7").1, json!({"addresses": ["127.0.0.1"]}));
+    for (path, status) in [
+        ("/v1/ranges?keyspace=nope", 404),
+        ("/v1/ranges?keyspace=system", 400),
+        ("/v1/endpoints?keyspace=k&table=nope&key=7", 404),
+        ("/v1/endpoints?keyspace=k&table=t&key=seven", 400),
+        ("/v1/endpoints?keyspace=k&table=t", 400),
+        ("/v1/cluster?keyspace=k", 400),
+    ] {
+        assert_eq!(node.get(path).0, status, "{path}");
+    }
+}
+
+#[test]
 fn memory_is_told_by_use_and_the_sum_is_what_the_process_has() {
     let node = with_table();
     let mut client = node.client();
