@@ -249,7 +249,7 @@ impl Coordinator {
         if let Some(InRing { replicas, nodes }) = ring {
             let patience = self.patience(TimeoutKind::Read);
             // Where others do not say it, each becomes a full read, which asks somebody else.
-            let Some(others) = replicas.hashes(&nodes, table.id(), &keys, patience).await else {
+            let Some(others) = replicas.hashes(&nodes, &table, &keys, patience).await else {
                 return Ok(seen);
             };
             let asked = LookupsSent { table, keys, now };

@@ -117,7 +117,7 @@ impl Ring {
             keep_open(&network, node, me.clone(), &shards);
             let remote = |other: usize| {
                 let peer = connect(&network, node, other, me.clone());
-                Remote { peer, other: Other::unwatched() }
+                Remote { peer, other: Other::unwatched(), latencies: Rc::default() }
             };
             let way = |other: usize| Way {
                 address: address(other).ip(),
@@ -342,6 +342,27 @@ fn what_a_replica_has_missed_is_marked_and_can_be_made_equal() {
         assert_eq!(equal.mended_count, 20);
         for pk in 0..20 {
             assert_eq!(ring.held(2, pk).await.as_deref(), Some("after"), "{pk}");
+        }
+    });
+}
+
+#[test]
+fn a_read_asks_somebody_else_when_an_answer_is_late() {
+    run(async {
+        let ring = Ring::start(3, &["dc1"], None).await;
+        for pk in 0..20 {
+            ring.write(0, pk, "v", Consistency::All).await.expect("all have it");
+        }
+        // Its connections stay, and nothing comes.
+        for other in [0, 2] {
+            ring.network.cut(address(1).ip(), address(other).ip());
+            ring.network.cut(address(other).ip(), address(1).ip());
+        }
+        for pk in 0..20 {
+            let begun = tokio::time::Instant::now();
+            let read = ring.read(0, pk, Consistency::Quorum).await.expect("two answer");
+            assert_eq!(read.as_deref(), Some("v"));
+            assert!(begun.elapsed() < Duration::from_millis(200), "{:?}", begun.elapsed());
         }
     });
 }

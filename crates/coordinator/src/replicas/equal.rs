@@ -37,8 +37,8 @@ pub struct Compared {
 }
 
 impl Replicas {
-    /// Makes the rows of a table between two tokens equal on all replicas that live; `wanted` must be one of them where it
-    /// is a replica.
+    /// Makes the rows of a table between two tokens equal on all replicas that live; `wanted` must be one of them where
+    /// it is a replica.
     ///
     /// # Errors
     /// Fewer than two live, or one could not be asked or mended: what was made equal so far stays so.

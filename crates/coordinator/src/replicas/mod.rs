@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What is not here yet, and what its place is: names of mutations and what a missed one is sent from (decision 0026);
-//! hashes instead of rows also of full reads; one more replica when an answer is late.
+//! hashes instead of rows also of full reads.
 //!
 //! | a reader asks | file |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | how many must answer? | `requirement.rs` |
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
+//! | when is one more replica asked? | `speculation.rs` |
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
 //! | what of a write that a replica has missed? | `missed.rs`, `healing.rs` |
 //! | how are rows compared and made equal? | `equal.rs` |
@@ -32,6 +33,7 @@ mod read;
 mod requirement;
 mod seat;
 mod service;
+mod speculation;
 mod truncate;
 mod view;
 mod write;
@@ -41,14 +43,17 @@ pub use error::{ReplicaError, TooFew};
 pub use missed::Marks;
 pub use seat::RingSeat;
 pub use service::ReplicaService;
+pub use speculation::Latencies;
 pub use view::{Remote, RingView, Way};
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use ::replica::{Answer, Failure};
 use bytes::BytesMut;
 use messaging::{AskError, Peer};
-use schema::{Schema, TableId};
+use ring::NodeIndex;
+use schema::{Schema, Table, TableId};
 use storage::ShardHandle;
 use tokio::time::Instant;
 use types::Token;
@@ -115,6 +120,29 @@ impl Replicas {
             Some(placement.end_of_group(first, last))
         });
         end.ok_or(ReplicaError::NoTable)
+    }
+
+    /// As [`ask`], of a read: how long the answer takes is noted.
+    fn ask_to_read(
+        &self,
+        node: NodeIndex,
+        deadline: Instant,
+        put: impl FnOnce(&mut BytesMut),
+    ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
+        let peer = self.view.peer(node).expect("it is another node");
+        let latencies = self.view.latencies(node).map(Rc::clone).unwrap_or_default();
+        let (answer, begun) = (ask(peer, deadline, put), Instant::now());
+        async move {
+            let answer = answer.await?;
+            latencies.note(begun.elapsed());
+            Ok(answer)
+        }
+    }
+
+    /// How long answers of these nodes are waited for before another one is asked; `None` for ever.
+    fn lateness(&self, table: &Table, nodes: &[NodeIndex]) -> Option<Duration> {
+        let asked = nodes.iter().filter_map(|node| self.view.latencies(*node)).map(Rc::as_ref);
+        speculation::delay(&table.options().speculative_retry.0, asked)
     }
 
     /// The replicas of a partition, and how many must answer.

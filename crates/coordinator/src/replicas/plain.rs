@@ -16,7 +16,7 @@ use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
 use replica::{Answer, Request, Written};
 use ring::NodeIndex;
 use rows::{Mutation, PartitionKey};
-use schema::TableId;
+use schema::{Table, TableId};
 use smallvec::SmallVec;
 use storage::Unit;
 use tokio::time::{Instant, timeout_at};
@@ -59,15 +59,16 @@ impl Replicas {
     pub(crate) async fn hashes(
         &self,
         others: &[NodeIndex],
-        table: TableId,
+        table: &Table,
         keys: &[PartitionKey],
         patience: Duration,
     ) -> Option<Vec<Hashes>> {
-        let deadline = Instant::now() + patience;
-        let asked = others.iter().map(|node| {
-            let peer = self.view.peer(*node).expect("it is another node");
-            ask(peer, deadline, |out| Request::put_look_up(table, keys, out))
-        });
+        // When one is late, each becomes a full read, which asks somebody else, too.
+        let late = self.lateness(table, others).filter(|late| !late.is_zero());
+        let deadline = Instant::now() + late.map_or(patience, |late| late.min(patience));
+        let asked = others
+            .iter()
+            .map(|node| self.ask_to_read(*node, deadline, |out| Request::put_look_up(table.id(), keys, out)));
         let answers = timeout_at(deadline, join_all(asked)).await.ok()?;
         let hashes = answers.into_iter().map(|answer| match answer {
             Ok(Answer::Hashes(hashes)) if hashes.len() == keys.len() => Some(hashes),

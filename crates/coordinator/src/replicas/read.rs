@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use futures_util::future::join_all;
 use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{StreamExt, TryStreamExt};
@@ -21,7 +22,7 @@ use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
 use super::view::Plan;
 use super::write::Tally;
-use super::{Missed, Replicas, ask, misanswered};
+use super::{Missed, Replicas, misanswered};
 use crate::assemble::{Order, assemble};
 use crate::range::Stretches;
 use crate::read::rest;
@@ -133,6 +134,9 @@ impl Replicas {
         let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
         let mut tally = Tally::new(requirement.clone(), Counted::none(plan.factors), centers);
         let mut held = Vec::new();
+        let ask = |node: NodeIndex| async move { (node, self.read_from(node, command, deadline).await) };
+        let late = self.lateness(&command.table, plan.nodes);
+        let mut late_at = late.map(|late| Instant::now() + late);
         loop {
             // Those that were asked and have not answered count as if they would.
             while requirement.shortage(&expected).is_some()
@@ -143,7 +147,7 @@ impl Replicas {
                 })
             {
                 expected.add(self.view.center_of(node));
-                asked.push(async move { (node, self.read_from(node, command, deadline).await) });
+                asked.push(ask(node));
             }
             if tally.is_enough() {
                 return Ok(held);
@@ -151,9 +155,21 @@ impl Replicas {
             if tally.is_decided() {
                 return Err(tally.read_error());
             }
-            let Ok(Some((node, answer))) = timeout_at(deadline, asked.next()).await else {
-                return Err(tally.read_error());
-            };
+            let (node, answer) =
+                match timeout_at(late_at.unwrap_or(deadline).min(deadline), asked.next()).await {
+                    Ok(Some(answered)) => answered,
+                    // Somebody is late: one more is asked, as long as there are any.
+                    Err(_) if late_at.is_some_and(|late_at| late_at < deadline) => {
+                        let more = candidates.find(|node| tally.would_gain(self.view.center_of(*node)));
+                        late_at = more.and(late).map(|late| Instant::now() + late);
+                        if let Some(node) = more {
+                            expected.add(self.view.center_of(node));
+                            asked.push(ask(node));
+                        }
+                        continue;
+                    }
+                    Ok(None) | Err(_) => return Err(tally.read_error()),
+                };
             let center = self.view.center_of(node);
             match answer {
                 Ok(page) => {
@@ -176,7 +192,10 @@ impl Replicas {
     ) -> Result<UnfilteredPage, Missed> {
         let answer = match self.view.peer(node) {
             None => replica::read(&self.shard, Wanted::Rows, command.clone()).await,
-            Some(peer) => ask(peer, deadline, |out| Request::put_read(Wanted::Rows, command, out)).await?,
+            Some(_) => {
+                let put = |out: &mut BytesMut| Request::put_read(Wanted::Rows, command, out);
+                self.ask_to_read(node, deadline, put).await?
+            }
         };
         match answer {
             Answer::Rows(page) if is_in_order(&page, command) => Ok(page),

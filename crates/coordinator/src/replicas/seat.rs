@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::healing::heal;
 use super::missed::Marks;
+use super::speculation::Latencies;
 use super::{Remote, ReplicaService, Replicas, RingView, Way};
 use crate::Timeouts;
 
@@ -51,6 +52,7 @@ struct Seen {
 struct Connection {
     address: SocketAddr,
     peer: Peer,
+    latencies: Rc<Latencies>,
     task: JoinHandle<()>,
 }
 
@@ -155,8 +157,10 @@ impl RingSeat {
         if open.get(&host_id).is_none_or(|connection| connection.address != address) {
             open.insert(host_id, self.connect(member));
         }
-        let peer = open[&host_id].peer.clone();
-        Way { address: address.ip(), remote: Some(Remote { peer, other: self.known.other(host_id) }) }
+        let connection = &open[&host_id];
+        let (peer, latencies) = (connection.peer.clone(), Rc::clone(&connection.latencies));
+        let remote = Remote { peer, other: self.known.other(host_id), latencies };
+        Way { address: address.ip(), remote: Some(remote) }
     }
 
     fn connect(&self, member: &Member) -> Connection {
@@ -174,7 +178,8 @@ impl RingSeat {
         let runtime = self.shard.local().runtime();
         let (network, random) = (runtime.network.clone(), Arc::clone(&runtime.random));
         let run = peer.clone().run(network, random, Rc::clone(&self.node), ended);
-        Connection { address, peer, task: runtime::spawn_local("connection to another node", run) }
+        let task = runtime::spawn_local("connection to another node", run);
+        Connection { address, peer, latencies: Rc::default(), task }
     }
 }
 

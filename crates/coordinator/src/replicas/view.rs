@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::membership::Other;
@@ -11,6 +12,7 @@ use types::Token;
 use uuid::Uuid;
 
 use super::requirement::{Counted, Factors};
+use super::speculation::Latencies;
 
 /// The ring, as it is between two changes of it.
 pub struct RingView {
@@ -37,6 +39,8 @@ pub struct Remote {
     pub peer: Peer,
     /// Does it live?
     pub other: Arc<Other>,
+    /// How fast it has answered.
+    pub latencies: Rc<Latencies>,
 }
 
 /// A keyspace on the ring.
@@ -106,6 +110,11 @@ impl RingView {
     /// The connection to a node; `None` to this one.
     pub(super) fn peer(&self, node: NodeIndex) -> Option<&Peer> {
         self.ways[node.as_usize()].remote.as_ref().map(|remote| &remote.peer)
+    }
+
+    /// How fast a node has answered; `None` for this one.
+    pub(super) fn latencies(&self, node: NodeIndex) -> Option<&Rc<Latencies>> {
+        self.ways[node.as_usize()].remote.as_ref().map(|remote| &remote.latencies)
     }
 
     /// Does it live, and would something that is asked of it now be sent?

@@ -272,6 +272,13 @@ impl Tally {
         }
     }
 
+    /// Would one more of a data centre bring it nearer?
+    pub(super) fn would_gain(&self, center: usize) -> bool {
+        let mut with = self.done.clone();
+        with.add(center);
+        self.requirement.gains(&self.done, &with)
+    }
+
     pub(super) fn is_enough(&self) -> bool {
         self.requirement.shortage(&self.done).is_none()
     }

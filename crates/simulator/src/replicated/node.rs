@@ -149,7 +149,7 @@ fn connect_all(world: &Rc<World>, node: usize, me: &Rc<dyn Node>, random: &Arc<S
         let peer = Peer::new(options, me.clone());
         let network = world.network.host(address(node));
         spawn_local(peer.clone().run(network, random.clone(), me.clone(), |_| {}));
-        Remote { peer, other: Other::unwatched() }
+        Remote { peer, other: Other::unwatched(), latencies: Rc::default() }
     };
     let way = |other: usize| Way { address: address(other), remote: (other != node).then(|| connect(other)) };
     let ways = (0..world.members.count()).map(way).collect();
