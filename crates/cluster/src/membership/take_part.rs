@@ -15,12 +15,12 @@ use super::door::{Door, Heard};
 use super::proposer::Proposal;
 use super::{Doors, Hybrid, Known, MembershipError, MembershipOptions, ProposeError, Speaker};
 use super::{heartbeat, joining, voters};
-use crate::metadata::{MetadataMachine, check_same, decode_outcome};
+use crate::metadata::{MetadataMachine, Refusal, check_same, decode_outcome};
 use crate::raft::{Agreement, AgreementOptions, Answers};
 
 /// After so many entries agreement keeps what they made instead of them.
 const SNAPSHOT_ENTRY_COUNT: u64 = 1_000;
-/// How long a member that starts again waits for the others: without them it serves as well as it can.
+/// How long a node that is behind waits for what the others have: without that it serves as well as it can.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The wall clock: this thread gives no timestamps.
@@ -78,7 +78,8 @@ pub async fn take_part(
         known.let_serve();
         while let Some(proposal) = proposals.next().await {
             let (agreement, id) = (agreement.clone(), runtime.random.uuid_v4());
-            let settling = async move { settle(&agreement, id, proposal).await };
+            let known = known.clone();
+            let settling = async move { settle(&known, &agreement, id, proposal).await };
             runtime::spawn_local("proposal", settling);
         }
         // The node has ended, and this with it.
@@ -168,10 +169,14 @@ async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard)
 }
 
 /// Proposes, and tells what came of it.
-async fn settle(agreement: &Agreement<MetadataMachine>, id: Uuid, proposal: Proposal) {
+async fn settle(known: &Known, agreement: &Agreement<MetadataMachine>, id: Uuid, proposal: Proposal) {
     let Proposal { command, outcome } = proposal;
     let agreed = agreement.propose(id, command.encode()).await;
     let told = agreed.map_err(ProposeError::from).and_then(|agreed| Ok(decode_outcome(&agreed)?));
+    // Who plans anew against a schema that is behind is refused again, much sooner than that comes.
+    if let Err(ProposeError::Refused(Refusal::Moved { current, .. })) = &told {
+        _ = timeout(OTHERS_PATIENCE, known.schema_is_here(*current)).await;
+    }
     // Who asked may have gone.
     _ = outcome.send(told);
 }

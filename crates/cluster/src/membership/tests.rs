@@ -29,6 +29,8 @@ struct World {
     network: MemoryNetwork,
     disks: Vec<MemoryDisk>,
     metadata: Vec<Rc<RefCell<Metadata>>>,
+    /// How long each takes to write something down.
+    lag: Duration,
 }
 
 /// A node that takes part.
@@ -60,6 +62,7 @@ impl World {
             network: MemoryNetwork::new(5, MemoryNetworkOptions::default()),
             disks: (0..node_count).map(|_| MemoryDisk::new()).collect(),
             metadata: (0..node_count).map(|_| metadata()).collect(),
+            lag: Duration::ZERO,
         }
     }
 
@@ -108,10 +111,11 @@ impl World {
             hand_over: Box::new(|_, _| {}),
         };
         let failed: Rc<RefCell<Option<MembershipError>>> = Rc::default();
-        let (told, knows) = (Rc::clone(&failed), known.clone());
+        let (told, knows, lag) = (Rc::clone(&failed), known.clone(), self.lag);
         let life = async move {
             spawn_local(async move {
                 while let Some(entry) = entries.recv().await {
+                    sleep(lag).await;
                     if !metadata.borrow().has(&entry) {
                         let after = metadata.borrow().after(&entry).expect("it is the next one");
                         let before = metadata.replace(after);
@@ -194,6 +198,28 @@ fn nodes_with_equal_seeds_form_one_ring_and_change_the_schema_from_any_of_them()
         for (node, name) in nodes.iter().zip(["a", "b", "c"]) {
             epoch = node.change(epoch, keyspace(name)).await.expect("agreed").schema_epoch;
             assert_eq!(world.epochs(), [(epoch, members.epoch()); 3], "all live nodes have it");
+        }
+    });
+}
+
+/// A node that is behind was refused as often as it planned a change anew, until it gave up.
+#[test]
+fn who_is_refused_for_being_behind_knows_more_then() {
+    run(async {
+        let world = World { lag: Duration::from_millis(500), ..World::new(3) };
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        for (epoch, name) in ["a", "b", "c"].into_iter().enumerate() {
+            let propose = |node: &Running| {
+                let (change, proposer) = (keyspace(name), node.proposer.clone());
+                let command = Command::ChangeSchema { based_on: epoch as u64, change };
+                async move { proposer.propose(command).await }
+            };
+            propose(&nodes[epoch]).await.expect("it is the next one");
+            let behind = &nodes[(epoch + 1) % 3];
+            let refused = propose(behind).await.expect_err("its name is taken");
+            assert!(matches!(refused, ProposeError::Refused(Refusal::Moved { .. })), "{refused:?}");
+            assert_eq!(behind.known.schema_epoch(), epoch as u64 + 1);
         }
     });
 }
