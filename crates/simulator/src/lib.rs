@@ -32,6 +32,7 @@ mod life;
 mod machine;
 mod model;
 mod node;
+mod panics;
 mod peers;
 mod raft;
 mod replicated;

@@ -1,5 +1,5 @@
-//! Faults of nodes that know each other: links cut one way, connections reset, nodes killed, without power, started
-//! again; and at last none of that.
+//! Faults of nodes that know each other: links cut one way and both, connections reset, nodes killed, without power at
+//! once or at some change of their disk, all of them together, started again; and at last none of that.
 
 use std::time::Duration;
 
@@ -48,20 +48,27 @@ impl<'a> Turmoil<'a> {
             sleep(Duration::from_millis(self.dice.between(1, 2_000))).await;
             let node_count = self.incarnations.len();
             let (one, other) = (self.dice.below(node_count), self.dice.below(node_count));
-            match self.dice.below(9) {
-                0..=2 => {
+            match self.dice.below(14) {
+                0 | 1 => {
                     (self.note)(format_args!("cut from {one} to {other}"));
                     self.network.cut(address(one), address(other));
                 }
-                3 | 4 => {
+                2 => self.isolate(one),
+                3..=5 => {
                     (self.note)(format_args!("heal from {one} to {other}"));
                     self.network.heal(address(one), address(other));
                 }
-                5 => {
+                6 => {
                     (self.note)(format_args!("reset between {one} and {other}"));
                     self.network.reset(address(one), address(other));
                 }
-                6 => self.kill(one).await,
+                7 | 8 => self.kill(one).await,
+                9 => self.cut_power_soon(one),
+                10 if self.dice.one_in(6) => {
+                    for node in 0..node_count {
+                        self.kill(node).await;
+                    }
+                }
                 _ => {
                     let dead = (0..node_count).find(|node| !self.hosts.is_alive(*node));
                     dead.into_iter().for_each(|node| self.start(node));
@@ -82,16 +89,46 @@ impl<'a> Turmoil<'a> {
         let node_count = self.incarnations.len();
         for one in 0..node_count {
             (0..node_count).for_each(|other| self.network.heal(address(one), address(other)));
-            if !self.hosts.is_alive(one) {
-                self.start(one);
+            match self.hosts.is_alive(one) {
+                true => self.hosts.disk(one).faults().clear(),
+                false => self.start(one),
             }
         }
     }
 
     fn start(&mut self, node: usize) {
+        let disk = self.hosts.disk(node);
+        if disk.faults().is_off() {
+            (self.note)(format_args!("node {node} has lost its power"));
+            (self.dies)(node);
+            self.hosts.put_disk(node, disk.crash(self.dice.between(0, u64::MAX - 1)));
+        }
         self.incarnations[node] += 1;
         (self.note)(format_args!("node {node} starts, {}", self.incarnations[node]));
         (self.start)(node, self.incarnations[node]);
+    }
+
+    /// Cuts a node off from all others: both ways, or one.
+    fn isolate(&self, node: usize) {
+        let (hears, is_heard) = *self.dice.pick(&[(false, false), (false, true), (true, false)]);
+        (self.note)(format_args!("node {node} hears others: {hears}, is heard: {is_heard}"));
+        for other in (0..self.incarnations.len()).filter(|other| *other != node) {
+            if !hears {
+                self.network.cut(address(other), address(node));
+            }
+            if !is_heard {
+                self.network.cut(address(node), address(other));
+            }
+        }
+    }
+
+    /// Has a node lose its power at one of the next changes of its disk.
+    fn cut_power_soon(&self, node: usize) {
+        if self.hosts.is_alive(node) {
+            let change_count = self.dice.between(1, 60);
+            (self.note)(format_args!("node {node} loses power after {change_count} changes"));
+            self.hosts.disk(node).faults().power_off_after(change_count);
+        }
     }
 
     /// Kills a process, or takes its power: then its disk forgets what was not synced.

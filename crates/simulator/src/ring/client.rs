@@ -10,7 +10,7 @@ use protocol::{
     Batch, BatchKind, BatchQuery, BatchStatement, Consistency, ErrorKind, ErrorResponse, Execute, Query,
     QueryParameters, Request, Response, Text,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::World;
 use super::level::{LEVELS, count_of};
@@ -110,6 +110,7 @@ impl Client {
     async fn burst(&mut self) -> Result<(), Ended> {
         let (node, mut connection) = self.visitor.enter().await?;
         let mut asked = self.put_burst(&mut connection).await?;
+        let sent = Instant::now();
         self.note(format_args!("{} requests to {node}", asked.len()));
         connection.send(*self.visitor.dice.pick(&[100, usize::MAX, usize::MAX])).await?;
         if self.visitor.dice.one_in(40) {
@@ -120,6 +121,11 @@ impl Client {
             let Some(one) = asked.remove(&stream) else {
                 return Err(wrong(format!("an answer where nothing was asked: {response:?}")));
             };
+            let is_last_word = matches!(&response, Response::Error(error) if error.kind == ErrorKind::Server);
+            if is_last_word && self.world.stage.hosts.has_died_since(node, sent) {
+                // What is under way is in doubt.
+                return Err(Ended::Broken(io::ErrorKind::ConnectionAborted.into()));
+            }
             if let Some(again) = self.take(&mut connection, stream, one, response).await? {
                 asked.insert(stream, again);
             }

@@ -44,6 +44,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::dice::Dice;
+use crate::panics;
 use crate::scenario::{Outcome, Violation};
 use crate::stage::{Stage, in_paused_time};
 use crate::turmoil::Turmoil;
@@ -102,7 +103,7 @@ impl World {
     /// Nodes that serve.
     pub(crate) fn serving(&self) -> Vec<usize> {
         let lives = self.lives.borrow();
-        (0..lives.len()).filter(|node| lives[*node].is_some()).collect()
+        (0..lives.len()).filter(|node| lives[*node].is_some() && self.stage.hosts.is_alive(*node)).collect()
     }
 
     /// A node did what it must not.
@@ -114,6 +115,7 @@ impl World {
 
 /// Runs one seed, and tells what happened in it.
 pub fn simulate_ring(seed: u64) -> (Outcome, Ways) {
+    panics::watch();
     in_paused_time(async {
         let dice = Dice::new(seed, 0, 8_000);
         let world = Rc::new(World::new(seed, Plan::roll(&dice)));
@@ -126,13 +128,17 @@ pub fn simulate_ring(seed: u64) -> (Outcome, Ways) {
         };
         let outcome = world.stage.hosts.run_beside(playing).await;
         world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
-        let outcome = outcome.and_then(|()| keeps_promises(&world));
+        // What a node did after it broke a promise says less than the promise.
+        let outcome = keeps_promises(&world).and(outcome);
         (world.stage.close(outcome), world.ways.clone())
     })
 }
 
 /// Has no node broken a promise of its own code?
 fn keeps_promises(world: &World) -> Result<(), Violation> {
+    if let Some(panicked) = panics::first() {
+        return Err(Violation::new(panicked));
+    }
     let check = |(node, failsafe): (usize, &Failsafe)| {
         failsafe.check().map_err(|broken| Violation::new(format!("node {node}: {broken}")))
     };

@@ -19,13 +19,20 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     let runtime = runtime_of(&world, node, incarnation);
     let server = match LocalServer::start(&runtime, world.plan.options(node)).await {
         Ok(server) => server,
-        Err(error) => return world.wrong(format!("node {node} does not start: {error}")),
+        Err(error) => return wrong(&world, node, format_args!("does not start: {error}")),
     };
     world.stage.note(format_args!("node {node} serves"));
     let known = server.ring().expect("it was told of a ring").clone();
     world.lives.borrow_mut()[node] = Some(known.clone());
     let why = known.until_ended().await;
-    world.wrong(format!("node {node} leaves the ring: {why}"));
+    wrong(&world, node, format_args!("leaves the ring: {why}"));
+}
+
+/// A node has ended: it may when its disk has no power.
+fn wrong(world: &World, node: usize, what: std::fmt::Arguments<'_>) {
+    if !world.stage.hosts.disk(node).faults().is_off() {
+        world.wrong(format!("node {node} {what}"));
+    }
 }
 
 fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtime {

@@ -79,7 +79,7 @@ impl Plan {
             timeouts: if dice.one_in(2) { short } else { [5, 10, 2, 60].map(Duration::from_secs) },
             seed_count: dice.between(1, count as u64) as usize,
             segment_bytes: *dice.pick(&[64 << 10, 1 << 20]),
-            memtable_bytes: dice.between(100_000, 1_500_000) as usize,
+            memtable_bytes: *dice.pick(&[20_000, 100_000, 1_500_000]),
             has_racks: dice.one_in(2),
         }
     }

@@ -59,6 +59,11 @@ impl Hosts {
         self.0[host].died.get().expect("it has lived")
     }
 
+    /// Has a life of a machine ended since then?
+    pub(crate) fn has_died_since(&self, host: usize, when: Instant) -> bool {
+        self.0[host].died.get().is_some_and(|died| died >= when)
+    }
+
     /// Ends a machine's life when its tasks have had their turn: a node that can not go on ends itself so.
     pub(crate) fn doom(&self, host: usize) {
         self.0[host].is_doomed.set(true);
