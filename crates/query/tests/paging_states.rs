@@ -7,6 +7,8 @@ mod common;
 use common::{Session, show, with_session};
 use query::{QueryError, QueryOptions, Response, ResponseKind};
 
+/// Where a state says how many rows of the partition were given.
+const GIVEN_AT: usize = 5;
 /// Where the key is in a state of `t`, behind its length, and where the clustering begins.
 const KEY_AT: usize = 11;
 const CLUSTERING_AT: usize = KEY_AT + 4 + 1;
@@ -78,5 +80,31 @@ fn a_state_with_what_the_table_can_not_have_is_refused() {
         let answer = page(&mut session, "SELECT c FROM t", Some(forged(&state, &[&one]))).await.unwrap();
         let ResponseKind::Rows(rows) = answer.kind else { panic!("no rows") };
         assert_eq!(show(&rows), ["2.5", "1E+30000"]);
+    });
+}
+
+/// A page of what several replicas have may end in a partition, behind rows that are deleted on one of them, and give
+/// none: its static row was not shown then, nor on the next page.
+#[test]
+fn a_static_row_comes_when_earlier_pages_gave_no_row_of_its_partition() {
+    with_session(async |mut session| {
+        session.run("CREATE TABLE t (k int, c int, s int static, PRIMARY KEY (k, c))").await;
+        for c in 1..=3 {
+            session.run(&format!("INSERT INTO t (k, c, s) VALUES (1, {c}, 7)")).await;
+        }
+        let ResponseKind::Rows(rows) = page(&mut session, "SELECT * FROM t", None).await.unwrap().kind else {
+            panic!("no rows")
+        };
+        let state = rows.paging_state.expect("there is more").to_vec();
+        session.run("DELETE FROM t WHERE k = 1 AND c > 0").await;
+        for (given, shown) in [(2u32, &[][..]), (0, &["1 | null | 7"][..])] {
+            let mut state = state.clone();
+            state[GIVEN_AT..GIVEN_AT + 4].copy_from_slice(&given.to_be_bytes());
+            for statement in ["SELECT * FROM t", "SELECT * FROM t WHERE k = 1"] {
+                let answer = page(&mut session, statement, Some(state.clone())).await.unwrap();
+                let ResponseKind::Rows(rows) = answer.kind else { panic!("no rows") };
+                assert_eq!(show(&rows), shown, "{statement}, {given} given");
+            }
+        }
     });
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError, TimeoutKind, Timeouts};
 use read::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
-use rows::Slices;
+use rows::{PartitionKey, Slices};
 use runtime::{Io, Piece, trace};
 use schema::ColumnKind;
 use storage::StorageError;
@@ -321,12 +321,13 @@ impl<'a> Scan<'a> {
     /// Takes over what was read: where the next page begins, and the rows that pass the filter.
     async fn take_page(&mut self, mut page: ReadPage) -> Vec<PartitionRows> {
         let shows_alone = self.plan.projection.static_rows_alone;
-        let resumed = self.command.resume.as_ref();
+        // The page before may have ended in a partition of which it gave no row: behind those that one replica has and
+        // another one hides.
+        let was_given =
+            |key: &PartitionKey| self.command.resumed_in(key).is_some_and(|row_count| row_count > 0);
         page.partitions.retain(|partition| {
             !partition.rows.is_empty()
-                || (shows_alone
-                    && partition.static_row.is_some()
-                    && resumed.is_none_or(|position| position.key != partition.key))
+                || (shows_alone && partition.static_row.is_some() && !was_given(&partition.key))
         });
         match page.next {
             Some(next) if !self.is_one_row => self.command.resume = Some(next),
