@@ -47,11 +47,15 @@ impl Service for Door {
         };
         let Door { known, agreement, random, .. } = self;
         let (known, agreement, id) = (known.clone(), agreement.clone(), random.uuid_v4());
+        let host_id = from.host_id;
         let patience = request.deadline.saturating_duration_since(Instant::now());
         runtime::spawn_local("membership answer", async move {
             let reply = match question {
                 Question::Ring => Reply::Ring(known.members().map(|members| members.cluster_id())),
-                Question::Join(candidate) => let_in(&known, &agreement, id, candidate, patience).await,
+                Question::Join(candidate) if candidate.host_id == host_id => {
+                    let_in(&known, &agreement, id, candidate, patience).await
+                }
+                Question::Join(_) => Reply::Later("a node asks for itself".to_owned()),
             };
             // It is short.
             _ = request.answer(|out| reply.put(out));
@@ -59,7 +63,8 @@ impl Service for Door {
     }
 
     fn notice(&self, from: &Established, body: Bytes) {
-        if let Some(Said::Heartbeat { is_serving }) = Said::read(&body) {
+        let is_member = self.known.members().is_some_and(|members| members.get(from.host_id).is_some());
+        if let (true, Some(Said::Heartbeat { is_serving })) = (is_member, Said::read(&body)) {
             let now = Heartbeat { at: Instant::now(), is_serving };
             self.heard.borrow_mut().insert(from.host_id, now);
         }

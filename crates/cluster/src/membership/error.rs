@@ -26,6 +26,15 @@ pub enum MembershipError {
     /// The ring does not take it.
     #[error("the ring does not let this node in: {0}")]
     Refused(Refusal),
+    /// It would be two schemas in one ring.
+    #[error("this node has made a schema of its own: it can found a ring, and not join one")]
+    HasHistory,
+    /// It can not be carried into a ring.
+    #[error("the schema's history of {bytes} bytes is too long to found a ring with")]
+    HistoryTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
     /// Agreement has ended.
     #[error(transparent)]
     Ended(#[from] Ended),

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::message::{Question, Reply, Said};
 use super::{Known, MembershipError, MembershipOptions};
 use crate::metadata::{Command, MetadataMachine, Refusal, decode_outcome};
-use crate::raft::{Agreement, AgreementError};
+use crate::raft::{Agreement, AgreementError, COMMAND_BYTES_MAX};
 
 /// How long a seed may take to answer: longer than an election.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -60,7 +60,12 @@ pub(super) async fn come_in(
     loop {
         let waits_for = match may_found && nobody_has_a_ring(&seeds, known).await? {
             true => found(options, runtime, agreement).await?,
-            false => ask_to_be_let_in(options, &seeds).await?,
+            false if options.history.is_empty() => ask_to_be_let_in(options, &seeds).await?,
+            false if may_found => {
+                sleep(PAUSE).await;
+                "another seed says whether it knows of a ring".to_owned()
+            }
+            false => return Err(MembershipError::HasHistory),
         };
         if timeout(PAUSE, known.is_member()).await.is_ok() {
             return Ok(());
@@ -92,18 +97,22 @@ async fn found(
     runtime: &Runtime,
     agreement: &Agreement<MetadataMachine>,
 ) -> Result<String, MembershipError> {
+    let command = Command::Found {
+        cluster_id: runtime.random.uuid_v4(),
+        history: options.history.clone(),
+        founder: options.candidate.clone(),
+    };
+    let command = command.encode();
+    if command.len() > COMMAND_BYTES_MAX {
+        return Err(MembershipError::HistoryTooLong { bytes: command.len() });
+    }
     // Founded, and then cut off before the first command: it is only that which is missing.
     if let Err(error) = agreement.found().await
         && error != AgreementError::Founded
     {
         return Ok(error.to_string());
     }
-    let command = Command::Found {
-        cluster_id: runtime.random.uuid_v4(),
-        history: options.history.clone(),
-        founder: options.candidate.clone(),
-    };
-    match agreement.propose(runtime.random.uuid_v4(), command.encode()).await {
+    match agreement.propose(runtime.random.uuid_v4(), command).await {
         Err(error) => Ok(error.to_string()),
         Ok(outcome) => match decode_outcome(&outcome) {
             Ok(_) | Err(Refusal::Founded) => Ok("its first entry".to_owned()),

@@ -333,6 +333,11 @@ impl Known {
     }
 
     fn heard(&self, from: &Established, context: Context) {
+        let is_member =
+            lock(&self.0.members).as_ref().is_some_and(|members| members.get(from.host_id).is_some());
+        if !is_member {
+            return;
+        }
         let other = self.other(from.host_id);
         if other.schema_epoch.fetch_max(context.schema_epoch, Ordering::AcqRel) < context.schema_epoch {
             self.0.news.notify_waiters();

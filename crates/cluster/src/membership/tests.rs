@@ -75,6 +75,16 @@ impl World {
     }
 
     fn start_as(&self, node: usize, candidate: Candidate, seeds: &[usize]) -> Running {
+        self.start_with(node, candidate, seeds, Vec::new())
+    }
+
+    fn start_with(
+        &self,
+        node: usize,
+        candidate: Candidate,
+        seeds: &[usize],
+        history: Vec<Transformation>,
+    ) -> Running {
         let runtime = Runtime {
             network: self.network.host(Self::host(node)),
             io: Io::delayed(Duration::from_millis(2)),
@@ -98,7 +108,7 @@ impl World {
             directory: PathBuf::from("/node/agreement"),
             timing: Timing::default(),
             base: Arc::new(Schema::default()),
-            history: Vec::new(),
+            history,
         };
         let (entry_taker, mut entries) = unbounded_channel();
         let (proposer, proposals) = proposals();
@@ -297,6 +307,21 @@ fn nobody_joins_a_ring_that_holds_data_or_as_another() {
         sleep(Duration::from_secs(10)).await;
         let changed = second.failed.borrow();
         assert!(matches!(&*changed, Some(MembershipError::Changed(_))), "{changed:?}");
+    });
+}
+
+#[test]
+fn who_has_a_schema_of_its_own_founds_a_ring_with_it_and_joins_none() {
+    run(async {
+        let world = World::new(2);
+        let first = world.start_with(0, member(0), &[0], vec![keyspace("k"), table("k")]);
+        first.is_in().await;
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.epochs()[0], (2, 1));
+        let second = world.start_with(1, member(1), &[0], vec![keyspace("other")]);
+        sleep(Duration::from_secs(5)).await;
+        let refused = second.failed.take();
+        assert!(matches!(refused, Some(MembershipError::HasHistory)), "{refused:?}");
     });
 }
 
