@@ -41,8 +41,8 @@ pub struct Seat {
 pub struct AssembledNode<Running = RunningShards> {
     shards: Running,
     view: NodeView,
-    /// Its part in a ring ends with it.
-    _ring: Option<Stop>,
+    /// Its part in a ring, which ends with it.
+    ring: Option<Stop>,
 }
 
 /// How long batches of an earlier run rest before they are tried again.
@@ -105,7 +105,7 @@ where
     if let Some(known) = view.ring() {
         runtime::block_on(comes_in(known))?;
     }
-    Ok(AssembledNode { shards, view, _ring: ring })
+    Ok(AssembledNode { shards, view, ring })
 }
 
 /// As [`start`], with all shards as tasks of the surrounding `LocalSet`.
@@ -140,7 +140,7 @@ where
     if let Some(known) = view.ring() {
         comes_in(known).await?;
     }
-    Ok(AssembledNode { shards, view, _ring: ring })
+    Ok(AssembledNode { shards, view, ring })
 }
 
 /// What comes before the shards.
@@ -215,6 +215,8 @@ impl AssembledNode {
     /// # Errors
     /// A shard could not write something out; what was acknowledged is in its log.
     pub async fn stop(self, flush_first: bool) -> Result<(), AssemblyError> {
+        // First, so that what others have missed is kept while memtables are written out.
+        drop(self.ring);
         Ok(self.shards.stop(flush_first).await?)
     }
 }
@@ -230,6 +232,8 @@ impl AssembledNode<LocalShards> {
     /// # Errors
     /// As for a node on threads.
     pub async fn stop(self, flush_first: bool) -> Result<(), AssemblyError> {
+        // First, so that what others have missed is kept while memtables are written out.
+        drop(self.ring);
         Ok(self.shards.stop(flush_first).await?)
     }
 }

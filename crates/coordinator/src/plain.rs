@@ -28,6 +28,7 @@ use crate::admission::Admitted;
 use crate::owners::{Batches, batches};
 use crate::replicas::Replicas;
 use crate::replicas::plain::{Others, are_equal};
+use crate::replicas::requirement::Requirement;
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 /// What rows are read for: a statement of the floor above, about one row by its key.
@@ -72,6 +73,7 @@ struct InRing {
     replicas: Rc<Replicas>,
     /// Of a read those that it is compared with; of a write all of them.
     nodes: Others,
+    requirement: Requirement,
 }
 
 impl fmt::Debug for InRing {
@@ -81,11 +83,15 @@ impl fmt::Debug for InRing {
 }
 
 impl InRing {
-    /// Do the same nodes have a say?
+    /// Do the same nodes have a say, seen at the same moment, and as many of them?
     fn is_same(one: &Option<InRing>, other: &Option<InRing>) -> bool {
         match (one, other) {
             (None, None) => true,
-            (Some(one), Some(other)) => one.nodes == other.nodes,
+            (Some(one), Some(other)) => {
+                Rc::ptr_eq(&one.replicas, &other.replicas)
+                    && one.nodes == other.nodes
+                    && one.requirement == other.requirement
+            }
             _ => false,
         }
     }
@@ -149,6 +155,74 @@ impl PlainWrite {
     }
 }
 
+/// So often rows are compared: those that differ are being written, most likely, and equal a moment later. A full read
+/// would write to replicas what is on its way to them.
+const COMPARED_TIMES: usize = 2;
+
+/// A batch of reads that other replicas are asked about.
+struct ComparedReads<T, V, Show> {
+    table: Arc<Table>,
+    keys: Vec<PartitionKey>,
+    now: u32,
+    view: Arc<V>,
+    seen: T,
+    show: Show,
+    /// Those of which replicas have said different things.
+    differing: IndexSet,
+}
+
+impl<T, V, Show> ComparedReads<T, V, Show>
+where
+    T: Send + 'static,
+    V: Send + Sync + 'static,
+    Show: FnMut(&mut T, usize, ShownRow<'_, V>) -> ControlFlow<()> + Send + 'static,
+{
+    /// Shows the rows that are equal on all of them. What is not shown is for a full read.
+    async fn read(
+        mut self,
+        coordinator: &Coordinator,
+        (owner, admitted): (usize, Admitted),
+        ring: &InRing,
+    ) -> Result<T, CoordinatorError> {
+        let patience = coordinator.patience(TimeoutKind::Read);
+        let shards = coordinator.shards_for(admitted);
+        let mut left = IndexSet::first(self.keys.len());
+        for _ in 0..COMPARED_TIMES {
+            let keys: Vec<PartitionKey> = left.iter().map(|index| self.keys[index].clone()).collect();
+            // Where others do not say it, each becomes a full read, which asks somebody else.
+            let Some(others) = ring.replicas.hashes(&ring.nodes, &self.table, &keys, patience).await else {
+                break;
+            };
+            self.differing = IndexSet::EMPTY;
+            let asked = LookupsSent { table: Arc::clone(&self.table), keys, now: self.now };
+            let show = move |this: &mut Self,
+                             index: usize,
+                             key: &PartitionKey,
+                             row: Option<RowInPlace<'_>>,
+                             hash: u128| {
+                let place = left.iter().nth(index).expect("it is one of those that were asked for");
+                match are_equal(&others, index, hash) {
+                    Some(true) => {
+                        let row = ShownRow { key: &key.bytes, row, view: &*this.view };
+                        (this.show)(&mut this.seen, place, row)
+                    }
+                    Some(false) => {
+                        this.differing.insert(place);
+                        ControlFlow::Continue(())
+                    }
+                    None => ControlFlow::Continue(()),
+                }
+            };
+            self = shards.send_hashed_lookups(owner, asked, self, show).await?;
+            left = self.differing;
+            if left.is_empty() {
+                break;
+            }
+        }
+        Ok(self.seen)
+    }
+}
+
 impl Coordinator {
     /// A read of the row of that key; `None` when the level is not admitted, or this node alone can not say.
     #[inline]
@@ -162,8 +236,8 @@ impl Coordinator {
         let (admitted, ring) = match self.replicas_of(table) {
             None => (self.admit(table, consistency).ok()?, None),
             Some(replicas) => {
-                let nodes = replicas.others_to_read(table, key.token, consistency)?;
-                let ring = (!nodes.is_empty()).then_some(InRing { replicas, nodes });
+                let (nodes, requirement) = replicas.others_to_read(table, key.token, consistency)?;
+                let ring = (!nodes.is_empty()).then_some(InRing { replicas, nodes, requirement });
                 (Admitted::by_ring(), ring)
             }
         };
@@ -178,8 +252,8 @@ impl Coordinator {
         let (admitted, ring) = match self.replicas_of(table) {
             None => (self.admit(table, consistency).ok()?, None),
             Some(replicas) => {
-                let nodes = replicas.nodes_to_write(table, token, consistency)?;
-                (Admitted::by_ring(), Some(InRing { replicas, nodes }))
+                let (nodes, requirement) = replicas.nodes_to_write(table, token, consistency)?;
+                (Admitted::by_ring(), Some(InRing { replicas, nodes, requirement }))
             }
         };
         let owner = self.owners().of(token);
@@ -246,24 +320,9 @@ impl Coordinator {
         let (view, table) = (Arc::clone(query.view()), Arc::clone(query.table()));
         let keys: Vec<PartitionKey> = reads.into_iter().map(|read| read.key).collect();
         let now = self.now_seconds();
-        if let Some(InRing { replicas, nodes }) = ring {
-            let patience = self.patience(TimeoutKind::Read);
-            // Where others do not say it, each becomes a full read, which asks somebody else.
-            let Some(others) = replicas.hashes(&nodes, &table, &keys, patience).await else {
-                return Ok(seen);
-            };
-            let asked = LookupsSent { table, keys, now };
-            let show = move |seen: &mut T,
-                             index: usize,
-                             key: &PartitionKey,
-                             row: Option<RowInPlace<'_>>,
-                             hash: u128| {
-                match are_equal(&others, index, hash) {
-                    true => show(seen, index, ShownRow { key: &key.bytes, row, view: &view }),
-                    false => ControlFlow::Continue(()),
-                }
-            };
-            return Ok(self.shards_for(admitted).send_hashed_lookups(owner, asked, seen, show).await?);
+        if let Some(ring) = ring {
+            let compared = ComparedReads { table, keys, now, view, seen, show, differing: IndexSet::EMPTY };
+            return compared.read(self, (owner, admitted), &ring).await;
         }
         let asked = LookupsSent { table, keys, now };
         let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {

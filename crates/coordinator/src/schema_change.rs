@@ -61,7 +61,10 @@ impl RingSeat {
     ) -> Result<Arc<Schema>, CoordinatorError> {
         let agreed = self.proposer().propose(Command::ChangeSchema { based_on, change }).await;
         let epoch = agreed.map_err(of_proposal)?.schema_epoch;
-        self.known().schema_is_here(epoch).await;
+        let is_here = timeout(HERE_PATIENCE, self.known().schema_is_here(epoch)).await;
+        is_here.map_err(|_| CoordinatorError::NotAgreed {
+            what: "it is agreed on, and not in force on this node yet".to_owned(),
+        })?;
         // One that lives and does not come so far must not hold up everybody: drivers see that it is behind.
         _ = timeout(OTHERS_PATIENCE, self.known().schema_is_everywhere(epoch)).await;
         Ok(self.shard().local().schema())
@@ -104,6 +107,8 @@ pub async fn follow(
     Ok(())
 }
 
+/// How long a change of the schema that is agreed on waits until it is in force on this node.
+const HERE_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a change of the schema waits for other nodes than this one to have it.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
 

@@ -34,6 +34,8 @@ pub struct Compared {
     pub differing_count: u64,
     /// Partitions that were written to a replica which lacked something of them.
     pub mended_count: u64,
+    /// Stretches of which a replica did not live: it may have what the others lack.
+    pub partial_count: u64,
 }
 
 impl Replicas {
@@ -52,7 +54,8 @@ impl Replicas {
         let mut compared = Compared::default();
         loop {
             let end = self.end_of_replicas(table.id(), first, last)?;
-            let nodes = self.alive_of(table, end, wanted)?;
+            let (nodes, are_all) = self.alive_of(table, end, wanted)?;
+            compared.partial_count += u64::from(!are_all);
             let range = RingRange::ALL.cut(first, end);
             let now = self.shard.local().now_seconds();
             let limits = ReadLimits { row_count: PAGE_ROWS, bytes: PAGE_BYTES, ..ReadLimits::PAGE };
@@ -72,14 +75,14 @@ impl Replicas {
         }
     }
 
-    /// The replicas that live, this node first if it is one; `Unavailable` when there are none to be compared. Of one
+    /// The replicas that live, this node first if it is one, and whether those are all; `Unavailable` when there are none to be compared. Of one
     /// replica alone there is nothing to compare.
     fn alive_of(
         &self,
         table: &Arc<Table>,
         token: Token,
         wanted: Option<Uuid>,
-    ) -> Result<Vec<NodeIndex>, ReplicaError> {
+    ) -> Result<(Vec<NodeIndex>, bool), ReplicaError> {
         let (plan, _) = self.admit(table.id(), token, Consistency::One)?;
         let mut nodes = self.view.nearest_first(&plan);
         let is_wanted = |node: &NodeIndex| wanted == Some(self.view.host_of(*node));
@@ -91,7 +94,10 @@ impl Replicas {
                 let (consistency, required) = (Consistency::Two, 2);
                 Err(ReplicaError::Unavailable { consistency, required, alive: 1 })
             }
-            false => Ok(nodes),
+            false => {
+                let are_all = nodes.len() == plan.nodes.len();
+                Ok((nodes, are_all))
+            }
         }
     }
 

@@ -1,10 +1,12 @@
 //! Replicas that have missed something are made equal when they are there again, without anybody's command.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::membership::Known;
 use schema::TableId;
 use storage::StateError;
 use storage::state_file::{read_state, write_state_below};
@@ -12,12 +14,12 @@ use types::Token;
 use uuid::Uuid;
 
 use super::missed::{GRID, Kept, Marks};
-use super::{ReplicaError, RingSeat};
+use super::{Compared, ReplicaError, RingSeat};
 
 /// So often marks are kept that have changed.
 const KEEP_EVERY: Duration = Duration::from_millis(100);
-/// And once in so many times it is looked who is there again.
-const LOOK_EVERY: u64 = 10;
+/// So often it is looked who is there again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long one page may take to be compared.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -38,7 +40,17 @@ async fn restore(seat: &RingSeat) -> Result<Marks, StateError> {
     Ok(Marks::restored(kept.unwrap_or_default()))
 }
 
-/// Keeps marks and heals, for as long as the seat is taken.
+/// Keeps marks that have changed, for as long as the seat is taken, and once more when the node stops.
+pub(super) async fn keep_marks(seat: Weak<RingSeat>, known: Known) {
+    let mut is_ending = false;
+    while !is_ending {
+        is_ending = tokio::time::timeout(KEEP_EVERY, known.until_ended()).await.is_ok();
+        let Some(seat) = seat.upgrade() else { return };
+        keep(&seat).await;
+    }
+}
+
+/// Heals, for as long as the seat is taken.
 pub(super) async fn heal(seat: Weak<RingSeat>) {
     if let Some(seat) = seat.upgrade() {
         mark_unflushed(&seat);
@@ -49,19 +61,31 @@ pub(super) async fn heal(seat: Weak<RingSeat>) {
             ),
         }
     }
-    for turn in 0u64.. {
-        tokio::time::sleep(KEEP_EVERY).await;
+    // Those that were compared with some of the replicas only. With the others they are when all live.
+    let mut partial = BTreeSet::new();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
         let Some(seat) = seat.upgrade() else { return };
-        keep(&seat).await;
-        if turn % LOOK_EVERY != 0 {
-            continue;
-        }
+        let are_all_alive = are_all_alive(seat.known());
         for node in seat.marks().nodes() {
-            if node == seat.known().host_id() || seat.known().other(node).is_alive() {
+            if !is_alive(seat.known(), node) {
+                partial.remove(&node);
+            } else if are_all_alive || !partial.contains(&node) {
                 heal_node(&seat, node).await;
+                partial.insert(node);
             }
         }
     }
+}
+
+fn is_alive(known: &Known, node: Uuid) -> bool {
+    node == known.host_id() || known.other(node).is_alive()
+}
+
+fn are_all_alive(known: &Known) -> bool {
+    let members = known.members();
+    members
+        .is_some_and(|members| members.list().iter().all(|member| is_alive(known, member.candidate.host_id)))
 }
 
 /// A run that was cut off may have sent its last writes to some of their replicas only, and marked nothing. What it had
@@ -91,41 +115,51 @@ async fn keep(seat: &RingSeat) {
     }
 }
 
-/// Makes equal what a node has missed, slot by slot.
+/// Makes equal what a node has missed, slot by slot. A slot that could not be compared on all of its replicas stays
+/// marked.
 async fn heal_node(seat: &Rc<RingSeat>, node: Uuid) {
-    let mut mended_count = 0;
+    let (mut mended_count, mut failed_count, mut left) = (0, 0, Vec::new());
     while let Some((table, slots)) = seat.marks().take(node) {
-        let mut slots = slots.into_iter();
-        while let Some(slot) = slots.next() {
-            match heal_slot(seat, (node, table), slot).await {
-                Ok(mended) => mended_count += mended,
-                Err(ReplicaError::NoTable) => break,
+        for slot in slots {
+            // When it is away again, what is left of its slots would fail one by one.
+            let healed = match is_alive(seat.known(), node) {
+                true => heal_slot(seat, (node, table), slot).await,
+                false => Ok(Compared { partial_count: 1, ..Compared::default() }),
+            };
+            match healed {
+                Ok(compared) => {
+                    mended_count += compared.mended_count;
+                    left.extend((compared.partial_count > 0).then_some((table, slot)));
+                }
+                Err(ReplicaError::NoTable) => {}
                 Err(error) => {
-                    tracing::debug!(%node, %error, "what it has missed is not made equal yet");
-                    std::iter::once(slot)
-                        .chain(slots)
-                        .for_each(|slot| seat.marks().add_slot(node, table, slot));
-                    return;
+                    failed_count += 1;
+                    left.push((table, slot));
+                    tracing::debug!(%node, slot, %error, "a slot could not be compared");
                 }
             }
         }
     }
+    left.into_iter().for_each(|(table, slot)| seat.marks().add_slot(node, table, slot));
     if mended_count > 0 {
         tracing::info!(%node, mended_count, "partitions that differed after a node was away are equal again");
     }
+    if failed_count > 0 {
+        tracing::warn!(%node, failed_count, "slots that a node has missed something of could not be compared yet");
+    }
 }
 
-/// How many partitions were mended somewhere. A table that is gone has no rows to be compared.
+/// A table that is gone has no rows to be compared.
 async fn heal_slot(
     seat: &RingSeat,
     (node, table): (Uuid, TableId),
     slot: usize,
-) -> Result<u64, ReplicaError> {
+) -> Result<Compared, ReplicaError> {
     let table = seat.shard().local().with_schema(|schema| schema.table_by_id(table).cloned());
     let (table, replicas) = (table.ok_or(ReplicaError::NoTable)?, seat.replicas());
     let replicas = replicas.ok_or(ReplicaError::NoTable)?;
     let first =
         slot.checked_sub(1).map_or(Token(i64::MIN + 1), |before| Token(GRID.last_token(before).0 + 1));
     let range = (first, GRID.last_token(slot));
-    Ok(replicas.make_range_equal(&table, range, Some(node), PATIENCE).await?.mended_count)
+    replicas.make_range_equal(&table, range, Some(node), PATIENCE).await
 }

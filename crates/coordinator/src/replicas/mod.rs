@@ -30,7 +30,7 @@ mod healing;
 mod missed;
 pub(crate) mod plain;
 mod read;
-mod requirement;
+pub(crate) mod requirement;
 mod seat;
 mod service;
 mod speculation;
@@ -131,11 +131,11 @@ impl Replicas {
     ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
         let peer = self.view.peer(node).expect("it is another node");
         let latencies = self.view.latencies(node).map(Rc::clone).unwrap_or_default();
-        let (answer, begun) = (ask(peer, deadline, put), Instant::now());
+        let (answer, timing) = (ask(peer, deadline, put), Timing { latencies, begun: Instant::now() });
         async move {
-            let answer = answer.await?;
-            latencies.note(begun.elapsed());
-            Ok(answer)
+            let answer = answer.await;
+            drop(timing);
+            answer
         }
     }
 
@@ -177,6 +177,19 @@ fn ask(
     async move {
         let answer = asked.map_err(|error| failed(error.to_string()))?.await?;
         Answer::read(answer).map_err(|error| failed(error.to_string()))
+    }
+}
+
+/// Notes how long an answer took when it is dropped; also of one that nobody waits for any more, which took longer: a
+/// replica that became slow would else seem as fast as it was.
+struct Timing {
+    latencies: Rc<Latencies>,
+    begun: Instant,
+}
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        self.latencies.note(self.begun.elapsed());
     }
 }
 

@@ -22,7 +22,7 @@ use storage::Unit;
 use tokio::time::{Instant, timeout_at};
 use types::Token;
 
-use super::requirement::Counted;
+use super::requirement::{Counted, Requirement};
 use super::write::{Asked, Tally, Watched};
 use super::{Missed, ReplicaError, Replicas, ask, failed, misanswered};
 use crate::plain::PlainOutcomes;
@@ -42,7 +42,7 @@ impl Replicas {
         table: TableId,
         token: Token,
         consistency: Consistency,
-    ) -> Option<Others> {
+    ) -> Option<(Others, Requirement)> {
         let (plan, requirement) = self.admit(table, token, consistency).ok()?;
         let wanted = requirement.plain_count()? as usize;
         let here = self.view.here();
@@ -51,7 +51,7 @@ impl Replicas {
         let (near, far) = (others.clone().filter(is_near), others.filter(|node| !is_near(node)));
         let far_count = if requirement.is_local() { 0 } else { usize::MAX };
         let chosen: Others = near.chain(far.take(far_count)).take(wanted.checked_sub(1)?).copied().collect();
-        (plan.nodes.contains(&here) && chosen.len() + 1 == wanted).then_some(chosen)
+        (plan.nodes.contains(&here) && chosen.len() + 1 == wanted).then_some((chosen, requirement))
     }
 
     /// What several replicas say of the rows of some keys, up to so many as are done in one go; `None` when one of them
@@ -83,12 +83,12 @@ impl Replicas {
         table: TableId,
         token: Token,
         consistency: Consistency,
-    ) -> Option<Others> {
-        let (plan, _) = self.admit(table, token, consistency).ok()?;
+    ) -> Option<(Others, Requirement)> {
+        let (plan, requirement) = self.admit(table, token, consistency).ok()?;
         let mut nodes = Others::from_slice(plan.nodes);
         // Those of the same nodes go together, whoever is the first.
         nodes.sort_unstable();
-        Some(nodes)
+        Some((nodes, requirement))
     }
 
     /// Writes each of some mutations, which all have the same replicas, by itself, and waits until enough have or
@@ -182,7 +182,7 @@ fn said_of(written: &Result<Written, Missed>, index: usize) -> Result<(), Missed
     }
 }
 
-/// All that were to be compared are equal to this node's row.
-pub(crate) fn are_equal(others: &[Hashes], index: usize, hash: u128) -> bool {
-    others.iter().all(|hashes| hashes[index] == Some(hash))
+/// Are all that were to be compared equal to this node's row? `None` when one of them does not tell.
+pub(crate) fn are_equal(others: &[Hashes], index: usize, hash: u128) -> Option<bool> {
+    others.iter().try_fold(true, |are_equal, hashes| Some(are_equal & (hashes[index]? == hash)))
 }

@@ -129,7 +129,7 @@ impl Replicas {
         requirement: &Requirement,
         deadline: Instant,
     ) -> Result<Vec<Held>, ReplicaError> {
-        let mut candidates = self.view.nearest_first(plan).into_iter();
+        let mut candidates = self.view.nearest_first(plan);
         let (mut asked, mut expected) = (FuturesUnordered::new(), Counted::none(plan.factors));
         let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
         let mut tally = Tally::new(requirement.clone(), Counted::none(plan.factors), centers);
@@ -140,11 +140,8 @@ impl Replicas {
         loop {
             // Those that were asked and have not answered count as if they would.
             while requirement.shortage(&expected).is_some()
-                && let Some(node) = candidates.find(|node| {
-                    let mut with = expected.clone();
-                    with.add(self.view.center_of(*node));
-                    requirement.gains(&expected, &with)
-                })
+                && let Some(node) =
+                    self.take_gain(&mut candidates, |center| requirement.would_gain(&expected, center))
             {
                 expected.add(self.view.center_of(node));
                 asked.push(ask(node));
@@ -160,7 +157,7 @@ impl Replicas {
                     Ok(Some(answered)) => answered,
                     // Somebody is late: one more is asked, as long as there are any.
                     Err(_) if late_at.is_some_and(|late_at| late_at < deadline) => {
-                        let more = candidates.find(|node| tally.would_gain(self.view.center_of(*node)));
+                        let more = self.take_gain(&mut candidates, |center| tally.would_gain(center));
                         late_at = more.and(late).map(|late| Instant::now() + late);
                         if let Some(node) = more {
                             expected.add(self.view.center_of(node));
@@ -182,6 +179,12 @@ impl Replicas {
                 }
             }
         }
+    }
+
+    /// Takes out the first candidate whose data centre would gain. The others stay: they may be needed when one fails.
+    fn take_gain(&self, candidates: &mut Vec<NodeIndex>, gains: impl Fn(usize) -> bool) -> Option<NodeIndex> {
+        let place = candidates.iter().position(|node| gains(self.view.center_of(*node)))?;
+        Some(candidates.remove(place))
     }
 
     pub(super) async fn read_from(

@@ -118,6 +118,13 @@ impl Requirement {
         matches!(self, Requirement::Local(_))
     }
 
+    /// Would one more of a data centre bring it nearer?
+    pub(crate) fn would_gain(&self, counted: &Counted, center: usize) -> bool {
+        let mut with = counted.clone();
+        with.add(center);
+        self.gains(counted, &with)
+    }
+
     /// Does one more of a data centre bring it nearer? A local level gains nothing by others.
     pub(crate) fn gains(&self, before: &Counted, after: &Counted) -> bool {
         match self {

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::healing::heal;
+use super::healing::{heal, keep_marks};
 use super::missed::Marks;
 use super::speculation::Latencies;
 use super::{Remote, ReplicaService, Replicas, RingView, Way};
@@ -88,6 +88,8 @@ impl RingSeat {
         let (connections, marks, seen) = (RefCell::default(), Rc::default(), RefCell::default());
         let seat = Rc::new(RingSeat { known, proposer, timeouts, shard, node, connections, marks, seen });
         runtime::spawn_local("healing", Box::pin(heal(Rc::downgrade(&seat))));
+        let keeping = keep_marks(Rc::downgrade(&seat), seat.known.clone());
+        runtime::spawn_local("marks", Box::pin(keeping));
         seat
     }
 

@@ -1,6 +1,5 @@
 //! A write to the replicas of its partitions.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -39,15 +38,21 @@ impl Replicas {
         patience: Duration,
     ) -> Result<(), ReplicaError> {
         // None is sent before all are found to have replicas enough.
-        let mut groups: BTreeMap<&[NodeIndex], (Plan<'_>, Requirement, Vec<Mutation>)> = BTreeMap::new();
+        let mut groups: Vec<(Plan<'_>, Requirement, Vec<Mutation>)> = Vec::new();
         for mutation in mutations {
             let (plan, requirement) = self.admit(mutation.table, mutation.key.token, consistency)?;
-            let group = groups.entry(plan.nodes).or_insert_with(|| (plan, requirement, Vec::new()));
-            group.2.push(mutation);
+            // Two keyspaces may have the same nodes, and want more or fewer of them.
+            let is_same = |group: &&mut (Plan<'_>, Requirement, _)| {
+                group.0.nodes == plan.nodes && group.1 == requirement
+            };
+            match groups.iter_mut().find(is_same) {
+                Some((_, _, mutations)) => mutations.push(mutation),
+                None => groups.push((plan, requirement, vec![mutation])),
+            }
         }
         let deadline = Instant::now() + patience;
         let begun: Vec<GroupWrite> = groups
-            .into_values()
+            .into_iter()
             .map(|(plan, requirement, mutations)| self.begin_group(&plan, requirement, &mutations, deadline))
             .collect();
         let outcomes = join_all(begun.into_iter().map(|group| group.finish(consistency, deadline))).await;
@@ -274,9 +279,7 @@ impl Tally {
 
     /// Would one more of a data centre bring it nearer?
     pub(super) fn would_gain(&self, center: usize) -> bool {
-        let mut with = self.done.clone();
-        with.add(center);
-        self.requirement.gains(&self.done, &with)
+        self.requirement.would_gain(&self.done, center)
     }
 
     pub(super) fn is_enough(&self) -> bool {
