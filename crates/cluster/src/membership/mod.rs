@@ -5,7 +5,7 @@
 //!              ├─ founding or joining, once (joining.rs)
 //!              ├─ the agreement about metadata ──► entries ──► who writes them down, and tells Known
 //!              ├─ Proposer ──► what this node proposes
-//!              └─ every tick: heartbeats to all others (heartbeat.rs); as leader: who votes (voters.rs)
+//!              └─ every tick: heartbeats to all others (heartbeat.rs); as leader: who has the log, who votes (voters.rs)
 //!
 //!   Known ── members, epochs, who lives: looked at by all threads of the node
 //! ```
@@ -18,7 +18,7 @@
 //! | what do nodes ask each other about membership? | `message.rs`, `door.rs` |
 //! | how does a ring begin, and how does a node come in? | `joining.rs` |
 //! | who lives? | `heartbeat.rs` |
-//! | who votes? | `voters.rs` |
+//! | who has the log, and who votes? | `voters.rs` |
 //! | how is something proposed from another thread? | `proposer.rs` |
 
 mod door;

@@ -270,6 +270,21 @@ fn a_node_that_was_away_learns_what_it_missed() {
     });
 }
 
+/// A leader died that had made a node a member, and that node knew: nobody gave it the log from then on.
+#[test]
+fn a_member_gets_the_log_though_it_does_not_ask_for_it() {
+    run(async {
+        let world = World::new(3);
+        let first = world.start(0, &[0]);
+        first.is_in().await;
+        let joined = Command::Join { candidate: member(1) };
+        first.proposer.propose(joined).await.expect("it is a member");
+        // It asks somebody who is not there.
+        let second = world.start(1, &[2]);
+        second.is_in().await;
+    });
+}
+
 #[test]
 fn a_whole_ring_that_was_stopped_goes_on() {
     run(async {

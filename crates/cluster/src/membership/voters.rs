@@ -1,4 +1,5 @@
-//! Who votes. The leader sees to it that there are three, five or seven, over as many racks as there are.
+//! Who has the log, and who votes. The leader sees to it that all members have it, and that three, five or seven vote,
+//! over as many racks as there are.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,24 +8,37 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::Known;
-use crate::metadata::{Members, MetadataMachine};
+use crate::metadata::{Candidate, Member, Members, MetadataMachine};
 use crate::raft::{Agreement, Standing};
 
 /// So often it is looked whether there are too few.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Makes learners voters, one after the other, whenever this node leads and there are too few.
+/// Gives members the log and makes learners voters, one after the other, whenever this node leads and there are too few.
 pub(super) async fn see_to(known: Known, agreement: Agreement<MetadataMachine>) {
     loop {
         sleep(INTERVAL).await;
         let standing = agreement.standing();
         if standing.leader == Some(known.host_id())
             && let Some(members) = known.members()
-            && let Some(learner) = next_voter(&members, &standing)
-            && let Err(error) = agreement.make_voter(learner).await
         {
-            tracing::debug!(%learner, %error, "it does not vote yet");
+            see_to_next(&members, &standing, &agreement).await;
         }
+    }
+}
+
+async fn see_to_next(members: &Members, standing: &Standing, agreement: &Agreement<MetadataMachine>) {
+    if let Some(member) = next_learner(members, standing) {
+        let Candidate { host_id, address, .. } = member.candidate;
+        if let Err(error) = agreement.add_learner(host_id, address).await {
+            tracing::debug!(%host_id, %error, "it does not get the log yet");
+        }
+        return;
+    }
+    if let Some(learner) = next_voter(members, standing)
+        && let Err(error) = agreement.make_voter(learner).await
+    {
+        tracing::debug!(%learner, %error, "it does not vote yet");
     }
 }
 
@@ -37,6 +51,13 @@ pub(super) async fn are_enough(known: &Known, agreement: &Agreement<MetadataMach
     while are_missing() {
         sleep(INTERVAL).await;
     }
+}
+
+/// A member that does not get the log: the leader that let it in has told it so, and died before it kept that. It does
+/// not ask again.
+fn next_learner<'m>(members: &'m Members, standing: &Standing) -> Option<&'m Member> {
+    let has_log = |id: &Uuid| standing.voters.contains(id) || standing.learners.contains(id);
+    members.list().iter().find(|member| !has_log(&member.candidate.host_id))
 }
 
 /// How many are to vote of so many members: more survive more losses, and make each decision dearer.
@@ -72,7 +93,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::metadata::Candidate;
     use crate::metadata::testing::candidate;
 
     fn members(racks: &[&str]) -> Members {
