@@ -5,7 +5,7 @@
 //!              ├─ founding or joining, once (joining.rs)
 //!              ├─ the agreement about metadata ──► entries ──► who writes them down, and tells Known
 //!              ├─ Proposer ──► what this node proposes
-//!              └─ every tick: heartbeats to all others (heartbeat.rs); as leader: who has the log, who votes (voters.rs)
+//!              └─ every tick: heartbeats to all others (heartbeat.rs); as leader: who has the log, votes (voters.rs)
 //!
 //!   Known ── members, epochs, who lives: looked at by all threads of the node
 //! ```
