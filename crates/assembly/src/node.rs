@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cluster::MetadataLog;
-use coordinator::replicas::RingSeat;
+use coordinator::replicas::{RingSeat, carry_out_repairs};
 use coordinator::{Coordinator, CoordinatorError, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
@@ -165,8 +165,8 @@ fn prepare(
     let texts = Arc::new(PreparedTexts::new(options.prepared.limits(options.storage.shard_count)));
     let (largest_bytes, timeouts) = (options.answers.largest_bytes, Arc::clone(&options.timeouts));
     let (node, client_memory) = (Node::new(metadata), ClientMemory::new(Arc::clone(&texts)));
-    let known = seats.as_ref().map(|seats| seats.known.clone());
-    let view = NodeView::new(options, client_memory, (node.clone(), known), recovered.facts(), runtime)?;
+    let in_ring = (node.clone(), seats.as_ref());
+    let view = NodeView::new(options, client_memory, in_ring, recovered.facts(), runtime)?;
     let (batches_replayed, replayed) = oneshot::channel();
     let parts = Parts {
         node,
@@ -269,7 +269,8 @@ async fn finish_batches_in_ring(coordinator: Coordinator) {
     }
 }
 
-/// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on.
+/// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, and
+/// repairs.
 fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<Timeouts>) -> Coordinator {
     let Seats { known, proposer, .. } = seats;
     let index = handle.local().index();
@@ -287,6 +288,11 @@ fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<T
             }
         };
         runtime::spawn_local("history", Box::pin(following));
+    }
+    if index == 0
+        && let Some(repairs) = seats.take_repairs()
+    {
+        runtime::spawn_local("repairs", Box::pin(carry_out_repairs(coordinator.clone(), repairs)));
     }
     coordinator
 }

@@ -8,6 +8,7 @@ use cluster::MetadataLog;
 use cluster::membership::{Doors, Known, MembershipOptions, Proposals, Proposer, proposals, take_part};
 use cluster::metadata::{Candidate, Entry};
 use cluster::raft::Timing;
+use coordinator::replicas::{Repairer, Repairs, repairs};
 use messaging::{Handed, Identity, Secret};
 use runtime::{BoundListener, Runtime};
 use schema::Schema;
@@ -40,6 +41,9 @@ pub struct RingOptions {
 pub(crate) struct Seats {
     pub(crate) known: Known,
     pub(crate) proposer: Proposer,
+    pub(crate) repairer: Repairer,
+    /// What repairs are asked for; taken by the first shard.
+    repairs: Arc<Mutex<Option<Repairs>>>,
     /// Connections of other nodes to each shard; taken by it.
     handed: Arc<Mutex<Vec<Option<mpsc::UnboundedReceiver<Handed>>>>>,
     /// What was agreed on; taken by the first shard.
@@ -55,6 +59,11 @@ impl Seats {
     /// What was agreed on. Once.
     pub(crate) fn take_entries(&self) -> Option<mpsc::UnboundedReceiver<Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What repairs are asked for. Once.
+    pub(crate) fn take_repairs(&self) -> Option<Repairs> {
+        self.repairs.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -128,12 +137,15 @@ impl RingPart {
         };
         let listener = bind(ring.listen, runtime)?;
         let (proposer, proposals) = proposals();
+        let (repairer, repairs) = repairs();
         let (entries, taken) = mpsc::unbounded_channel();
         let (to_shards, handed) =
             (0..shard_count).map(|_| mpsc::unbounded_channel()).unzip::<_, _, Vec<_>, Vec<_>>();
         let seats = Seats {
             known: Known::new(identity, metadata.metadata()),
             proposer,
+            repairer,
+            repairs: Arc::new(Mutex::new(Some(repairs))),
             handed: Arc::new(Mutex::new(handed.into_iter().map(Some).collect())),
             entries: Arc::new(Mutex::new(Some(taken))),
         };

@@ -7,6 +7,7 @@ use cluster::Members;
 use cluster::membership::Known;
 use cluster::metadata::{Candidate, Member};
 use coordinator::Node;
+use coordinator::replicas::Repairer;
 use query::VirtualKeyspaces;
 use runtime::{Clock, Runtime};
 use storage::NodeFacts;
@@ -16,6 +17,7 @@ use uuid::Uuid;
 use super::definitions::virtual_keyspaces;
 use super::tables::MadeUp;
 use crate::memory::ProcessMemory;
+use crate::ring::Seats;
 use crate::{AssemblyError, ClientMemory, MemoryUse, NodeOptions, NodeStats};
 
 /// The Cassandra version that drivers are told; they choose their queries by it.
@@ -43,6 +45,7 @@ pub struct NodeView {
     pub client_memory: ClientMemory,
     node: Node,
     ring: Option<Known>,
+    repairer: Option<Repairer>,
     /// Its tokens when it is alone, ascending.
     lone_tokens: Arc<[i64]>,
     clock: Arc<dyn Clock>,
@@ -58,7 +61,7 @@ impl NodeView {
     pub(crate) fn new(
         options: NodeOptions,
         client_memory: ClientMemory,
-        (node, ring): (Node, Option<Known>),
+        (node, seats): (Node, Option<&Seats>),
         facts: &NodeFacts,
         runtime: &Runtime,
     ) -> Result<Self, AssemblyError> {
@@ -66,7 +69,8 @@ impl NodeView {
             options: Arc::new(options),
             client_memory,
             node,
-            ring,
+            ring: seats.map(|seats| seats.known.clone()),
+            repairer: seats.map(|seats| seats.repairer.clone()),
             host_id: facts.host_id,
             lone_tokens: tokens(facts.host_id).into(),
             started_seconds: runtime.clock.now_seconds(),
@@ -78,6 +82,11 @@ impl NodeView {
     /// What the node knows of its ring; `None` when it is alone.
     pub fn ring(&self) -> Option<&Known> {
         self.ring.as_ref()
+    }
+
+    /// Makes tables equal on the nodes of its ring; `None` when it is alone.
+    pub fn repairer(&self) -> Option<&Repairer> {
+        self.repairer.as_ref()
     }
 
     /// The members of its ring; `None` when it is alone, or not one of them yet.

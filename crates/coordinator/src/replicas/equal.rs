@@ -3,6 +3,7 @@
 //! Page by page: this node's rows are hashed, and others are asked for the hash of theirs. Only where they differ rows
 //! go over the network, and what one lacks is written to it. What is compared is all there is, tombstones too.
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,19 +12,21 @@ use read::{ReadCommand, ReadLimits, ReadTarget, UnfilteredPage};
 use replica::{Answer, Request, Wanted};
 use ring::NodeIndex;
 use rows::RingRange;
-use schema::Table;
+use schema::{Table, TableId};
 use tokio::time::Instant;
 use types::Token;
 use uuid::Uuid;
 
 use super::error::ReplicaError;
 use super::read::{Held, digest, lacking};
-use super::{Missed, Replicas, ask, misanswered};
+use super::{Missed, Replicas, RingSeat, ask, misanswered};
 use crate::Consistency;
 
 /// Rows of a page that is compared.
 const PAGE_ROWS: u32 = 2_000;
 const PAGE_BYTES: usize = 1 << 20;
+/// How long one may take to be compared.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What became of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +39,29 @@ pub struct Compared {
     pub mended_count: u64,
     /// Stretches of which a replica did not live: it may have what the others lack.
     pub partial_count: u64,
+}
+
+impl AddAssign for Compared {
+    fn add_assign(&mut self, more: Compared) {
+        self.page_count += more.page_count;
+        self.differing_count += more.differing_count;
+        self.mended_count += more.mended_count;
+    }
+}
+
+impl RingSeat {
+    /// As [`Replicas::make_range_equal`], by the schema and the ring of now.
+    pub(super) async fn make_range_equal(
+        &self,
+        table: TableId,
+        range: (Token, Token),
+        wanted: Option<Uuid>,
+    ) -> Result<Compared, ReplicaError> {
+        let table = self.shard().local().with_schema(|schema| schema.table_by_id(table).cloned());
+        let (table, replicas) = (table.ok_or(ReplicaError::NoTable)?, self.replicas());
+        let replicas = replicas.ok_or(ReplicaError::NoTable)?;
+        replicas.make_range_equal(&table, range, wanted, PATIENCE).await
+    }
 }
 
 impl Replicas {

@@ -20,8 +20,6 @@ use super::{Compared, ReplicaError, RingSeat};
 const KEEP_EVERY: Duration = Duration::from_millis(100);
 /// So often it is looked who is there again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long one page may take to be compared.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the marks of a shard are kept.
 fn path(seat: &RingSeat) -> PathBuf {
@@ -155,11 +153,8 @@ async fn heal_slot(
     (node, table): (Uuid, TableId),
     slot: usize,
 ) -> Result<Compared, ReplicaError> {
-    let table = seat.shard().local().with_schema(|schema| schema.table_by_id(table).cloned());
-    let (table, replicas) = (table.ok_or(ReplicaError::NoTable)?, seat.replicas());
-    let replicas = replicas.ok_or(ReplicaError::NoTable)?;
     let first =
         slot.checked_sub(1).map_or(Token(i64::MIN + 1), |before| Token(GRID.last_token(before).0 + 1));
     let range = (first, GRID.last_token(slot));
-    replicas.make_range_equal(&table, range, Some(node), PATIENCE).await
+    seat.make_range_equal(table, range, Some(node)).await
 }

@@ -20,6 +20,7 @@
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
 //! | what of a write that a replica has missed? | `missed.rs`, `healing.rs` |
 //! | how are rows compared and made equal? | `equal.rs` |
+//! | how does somebody ask for that? | `repair.rs` |
 //! | how is a table emptied everywhere? | `truncate.rs` |
 //! | how does a node answer another one? | `service.rs` |
 //! | what does a client hear when too few answered? | `error.rs` |
@@ -30,6 +31,7 @@ mod healing;
 mod missed;
 pub(crate) mod plain;
 mod read;
+mod repair;
 pub(crate) mod requirement;
 mod seat;
 mod service;
@@ -41,6 +43,7 @@ mod write;
 pub use equal::Compared;
 pub use error::{ReplicaError, TooFew};
 pub use missed::Marks;
+pub use repair::{Repairer, Repairs, carry_out_repairs, repairs};
 pub use seat::RingSeat;
 pub use service::ReplicaService;
 pub use speculation::Latencies;
