@@ -24,7 +24,7 @@ pub use moving::{Backups, FailedImport, Imported, Refreshed, Snapshot, Snapshots
 pub use node::{
     ChunkCache, Info, MemoryUse, Node, PreparedStatements, Requests, Status, Timeouts, Turns, Version,
 };
-pub use ring::{Cluster, DataCenter, Endpoints, Range, Ranges, Replica, Replication};
+pub use ring::{Cluster, DataCenter, Endpoints, Range, Ranges, Repaired, Replica, Replication};
 pub use tables::{ChosenLength, ChunkLength, Keyspace, LengthCost, Prefetch, Table, TableStats};
 
 use serde::{Deserialize, Serialize};

@@ -62,6 +62,16 @@ pub struct Replica {
     pub rack: String,
 }
 
+/// `/v1/repair`: what was compared, and what of it was not equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Repaired {
+    pub page_count: u64,
+    pub differing_count: u64,
+    pub mended_count: u64,
+    pub table_count: u64,
+}
+
 /// `/v1/endpoints`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

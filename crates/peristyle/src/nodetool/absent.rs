@@ -20,7 +20,7 @@ const ABSENT: &[&str] = &[
     "invalidatepermissionscache", "invalidaterolescache", "invalidaterowcache", "join", "listpendinghints",
     "move", "netstats", "pausehandoff", "profileload", "proxyhistograms", "rangekeysample", "rebuild",
     "rebuild_index", "refreshsizeestimates", "reloadcidrgroupscache",
-    "reloadlocalschema", "reloadseeds", "reloadtriggers", "relocatesstables", "removenode", "repair",
+    "reloadlocalschema", "reloadseeds", "reloadtriggers", "relocatesstables", "removenode",
     "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema", "resumehandoff",
     "setauthcacheconfig", "setautorepairconfig", "setbatchlogreplaythrottle", "setcachecapacity",
     "setcachekeystosave", "setcolumnindexsize", "setcompactionthreshold", "setconcurrency",

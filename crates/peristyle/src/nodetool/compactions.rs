@@ -268,7 +268,7 @@ impl HistoryLine {
 }
 
 /// `2024-01-01T00:00:00.123`, in UTC.
-fn local_date_time(ms: i64) -> String {
+pub(super) fn local_date_time(ms: i64) -> String {
     let (year, month, day) = calendar::civil(ms.div_euclid(86_400_000));
     let of_day = ms.rem_euclid(86_400_000);
     let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);

@@ -123,6 +123,7 @@ fn names_that_are_none_are_told_in_words() {
     assert_eq!(refused("snapshot -t a/b system"), "Snapshot name cannot contain /");
     assert_eq!(refused("clearsnapshot --all nope"), "Keyspace [nope] does not exist.");
     assert_eq!(refused("flush nope"), "Keyspace [nope] does not exist.");
+    assert_eq!(refused("repair nope"), "Keyspace [nope] does not exist.");
     assert_eq!(refused("compact system nope"), "Unknown keyspace/cf pair (system.nope)");
 }
 
@@ -140,6 +141,12 @@ fn a_lone_node_is_a_ring_of_one() {
     let described = node.nodetool("describecluster");
     assert!(described.contains("\tLive: 1\n") && described.contains("#Nodes: 1 #Down: 0\n"), "{described}");
     assert_eq!(node.nodetool("describering k").matches("endpoints:[127.0.0.1], ").count(), 2 * 16);
+    let repaired = node.nodetool("repair -pr k t");
+    assert!(
+        repaired.contains("Pages compared: 0, of them differing: 0; partitions mended: 0; tables: 0"),
+        "{repaired}"
+    );
+    assert!(repaired.ends_with("Repair command #1 finished in 0 seconds\n"), "{repaired}");
     let none = "Seed node list does not contain any remote node IPs\n";
     assert_eq!(node.nodetool("getseeds"), none);
 }

@@ -13,6 +13,7 @@ mod http;
 mod info;
 mod moving;
 mod numbers;
+mod repair;
 mod rewrites;
 mod ring;
 mod status;
@@ -166,6 +167,8 @@ enum NodetoolCommand {
     /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
     #[command(name = "recompress_sstables")]
     RecompressSstables(rewrites::RecompressArguments),
+    /// Repair one or more tables: their rows are compared on all replicas, and made equal
+    Repair(repair::RepairArguments),
     /// Print information about the token ring
     Ring {
         /// Show node domain names instead of IPs, as far as /etc/hosts has them
@@ -264,10 +267,14 @@ pub(crate) fn with_long_options(words: impl Iterator<Item = OsString>) -> Vec<Os
 }
 
 fn with_long_names(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut is_nodetool = false;
+    let (mut is_nodetool, mut is_repair) = (false, false);
     words
         .map(|word| {
             is_nodetool |= word == "nodetool";
+            is_repair |= is_nodetool && word == "repair";
+            if is_repair && let Some(long) = word.to_str().and_then(repair::long_name) {
+                return long.into();
+            }
             match word.to_str() {
                 Some("-st") if is_nodetool => "--start-token".into(),
                 Some("-et") if is_nodetool => "--end-token".into(),
@@ -299,6 +306,14 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
         return ExitCode::from(1);
     }
     let text = error.to_string();
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && text.contains("nodetool repair")
+        && repair::is_absent(option)
+    {
+        eprintln!("nodetool: `{option}` of Cassandra's repair is not built yet.");
+        eprintln!("See 'nodetool help' or 'nodetool help <command>'.");
+        return ExitCode::from(1);
+    }
     let what = text.strip_prefix("error: ").unwrap_or(&text);
     eprintln!("nodetool: {}", what.split("\n\nFor more information").next().unwrap_or(what));
     eprintln!("See 'nodetool help' or 'nodetool help <command>'.");
@@ -412,6 +427,7 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
             cluster::endpoints(&management.get("/v1/endpoints", &query)?, out)
         }
         NodetoolCommand::Getseeds => cluster::seeds(&management.get("/v1/cluster", &[])?, out),
+        NodetoolCommand::Repair(wanted) => repair::run(&management, wanted, out),
         NodetoolCommand::Ring { resolve_ip, keyspace } => {
             ring::print(&status::get(&management, keyspace.as_deref(), *resolve_ip)?, out)
         }
@@ -492,6 +508,21 @@ mod tests {
         for option in ["-u, --username", "--password", "--password-file", "-D"] {
             let line = help.lines().find(|line| line.trim().starts_with(option)).unwrap();
             assert!(line.contains("without effect"), "{line}");
+        }
+    }
+
+    /// Letter by letter, `-hosts` would be the host `osts`, and `-pl` the port `l`.
+    #[test]
+    fn what_cassandras_repair_has_besides_is_refused() {
+        let arguments = parse(&["-p", "7299", "repair", "-pr", "-full", "ks"]).unwrap();
+        assert!(matches!(arguments.command, NodetoolCommand::Repair(_)));
+        for words in [["-seq", "ks"], ["-hosts", "a"], ["-pl", "ks"], ["--trace", "ks"], ["-st", "5"]] {
+            let error = parse(&["repair", words[0], words[1]]).unwrap_err();
+            let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+                panic!("{words:?}: {error}");
+            };
+            assert!(repair::is_absent(option), "{option}");
+            assert!(error.to_string().contains("nodetool repair"), "{error}");
         }
     }
 

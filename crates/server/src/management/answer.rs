@@ -63,7 +63,7 @@ impl Refusal {
     }
 
     /// It did not work out, through no fault of whoever asks.
-    fn failed(error: &impl std::fmt::Display) -> Self {
+    pub(super) fn failed(error: &impl std::fmt::Display) -> Self {
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     }
 

@@ -9,6 +9,7 @@
 //! | which paths are there, what do they take, and how are errors told? | `routes.rs`, `request.rs`, `answer.rs` |
 //! | what is known of the node? | `info.rs`, `status.rs` |
 //! | what do all nodes have together? | `ring.rs` |
+//! | how are tables made equal on all nodes? | `repair.rs` |
 //! | what is known of its tables? | `table_stats.rs` |
 //! | what can be done to it? | `actions.rs` |
 //! | how does data come in and go out? | `moving.rs` |
@@ -26,6 +27,7 @@ mod guard;
 mod info;
 mod memory;
 mod moving;
+mod repair;
 mod request;
 mod rewrites;
 mod ring;

@@ -41,6 +41,7 @@ pub(super) fn router(state: ManagementState) -> Router {
         .merge(super::moving::routes())
         .merge(super::faults::routes())
         .merge(super::rewrites::routes())
+        .merge(super::repair::routes())
         .merge(super::timeouts::routes())
         .route_layer(map_request(refuse_parameters))
         .merge(super::ring::routes())
