@@ -26,6 +26,7 @@ use crate::Events;
 use crate::dice::Dice;
 use crate::scenario::{Outcome, Violation};
 use crate::served::Hosts;
+use crate::stage::in_paused_time;
 use crate::turmoil::Turmoil;
 use ledger::{Ledger, Told};
 use talker::{Life, live};
@@ -71,12 +72,7 @@ pub fn simulate_peers(seed: u64) -> Outcome {
         events: RefCell::default(),
         lives: RefCell::default(),
     });
-    let tokio_runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O needs nothing that can fail");
-    let outcome = tokio_runtime.block_on(world.hosts.run_beside(run(&world, &dice)));
+    let outcome = in_paused_time(world.hosts.run_beside(run(&world, &dice)));
     world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
     world.hosts.clear();
     let violation = outcome.and_then(|()| world.ledger.borrow().check()).err();

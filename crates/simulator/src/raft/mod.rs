@@ -37,6 +37,7 @@ use crate::Events;
 use crate::dice::Dice;
 use crate::scenario::{Outcome, Violation};
 use crate::served::Hosts;
+use crate::stage::in_paused_time;
 use checker::Checker;
 use register::Register;
 
@@ -122,12 +123,7 @@ impl World {
 
 /// Runs one seed.
 pub fn simulate_raft(seed: u64) -> Outcome {
-    let tokio_runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O needs nothing that can fail");
-    tokio_runtime.block_on(async {
+    in_paused_time(async {
         let dice = Dice::new(seed, 0, 6_000);
         let options = MemoryNetworkOptions {
             latency_max: Duration::from_micros(*dice.pick(&[200, 5_000, 60_000])),

@@ -20,6 +20,7 @@ use crate::Events;
 use crate::dice::Dice;
 use crate::scenario::{Outcome, Violation};
 use crate::served::Hosts;
+use crate::stage::in_paused_time;
 use crate::turmoil::Turmoil;
 use client::{CLIENT_COUNT, Client};
 use node::{Life, Members};
@@ -63,12 +64,7 @@ pub fn simulate_replicated(seed: u64) -> Outcome {
         members,
         is_settled: RefCell::default(),
     });
-    let tokio_runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O needs nothing that can fail");
-    let outcome = tokio_runtime.block_on(world.hosts.run_beside(run(&world, &dice)));
+    let outcome = in_paused_time(world.hosts.run_beside(run(&world, &dice)));
     world.lives.borrow_mut().clear();
     world.hosts.clear();
     let events = world.events.borrow().clone();

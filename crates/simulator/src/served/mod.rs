@@ -49,6 +49,7 @@ use runtime::{MemoryNetwork, Plant};
 use crate::Events;
 use crate::dice::Dice;
 use crate::scenario::{Outcome, Violation};
+use crate::stage::in_paused_time;
 use crate::ways::Ways;
 pub(crate) use client::Ended;
 pub(crate) use connection::{Connection, PreparedIds};
@@ -114,15 +115,10 @@ pub fn simulate_served(seed: u64, plant: Option<Plant>) -> (Outcome, Ways) {
 }
 
 fn run(world: &Rc<World>, node_count: usize) -> Result<(), Violation> {
-    let tokio_runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O needs nothing that can fail");
     let tenants = (0..node_count).map(|node| Tenant::new(Rc::clone(world), node));
     let tenants: Vec<_> = tenants.map(|tenant| async move { tenant.live().await }).collect();
     let all = async { futures_util::future::join_all(tenants).await.into_iter().collect() };
-    let outcome = tokio_runtime.block_on(world.hosts.run_beside(all));
+    let outcome = in_paused_time(world.hosts.run_beside(all));
     world.hosts.clear();
     outcome
 }
