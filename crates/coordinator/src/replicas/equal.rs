@@ -101,8 +101,8 @@ impl Replicas {
         }
     }
 
-    /// The replicas that live, this node first if it is one, and whether those are all; `Unavailable` when there are none to be compared. Of one
-    /// replica alone there is nothing to compare.
+    /// The replicas that live, this node first if it is one, and whether those are all; `Unavailable` when there are
+    /// none to be compared. Of one replica alone there is nothing to compare.
     fn alive_of(
         &self,
         table: &Arc<Table>,
