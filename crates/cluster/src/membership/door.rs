@@ -33,6 +33,8 @@ pub(super) struct Door {
     pub(super) agreement: Agreement<MetadataMachine>,
     pub(super) answers: Answers<MetadataMachine>,
     pub(super) random: Arc<dyn Random>,
+    /// May this node found a ring?
+    pub(super) may_found: bool,
     pub(super) heard: Heard,
 }
 
@@ -47,11 +49,14 @@ impl Service for Door {
         };
         let Door { known, agreement, random, .. } = self;
         let (known, agreement, id) = (known.clone(), agreement.clone(), random.uuid_v4());
-        let host_id = from.host_id;
+        let (host_id, rival) = (from.host_id, self.may_found.then(|| self.known.host_id()));
         let patience = request.deadline.saturating_duration_since(Instant::now());
         runtime::spawn_local("membership answer", async move {
             let reply = match question {
-                Question::Ring => Reply::Ring(known.members().map(|members| members.cluster_id())),
+                Question::Ring => {
+                    let cluster_id = known.members().map(|members| members.cluster_id());
+                    Reply::Ring { cluster_id, rival: rival.filter(|_| cluster_id.is_none()) }
+                }
                 Question::Join(candidate) if candidate.host_id == host_id => {
                     let_in(&known, &agreement, id, candidate, patience).await
                 }

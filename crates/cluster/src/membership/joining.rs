@@ -1,7 +1,8 @@
 //! How a ring begins, and how a node comes in.
 //!
 //! Only one node may found a ring: one that is told no seeds, or the first of its own seeds. It does so when all other
-//! seeds say that they know of none: one that can not be asked may know of one. All others ask until they are let in.
+//! seeds say that they know of none: one that can not be asked may know of one. Where two were each told to be the
+//! first, the one with the lesser id founds. All others ask until they are let in.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -51,8 +52,7 @@ pub(super) async fn come_in(
     node: &Rc<dyn Node>,
     agreement: &Agreement<MetadataMachine>,
 ) -> Result<(), MembershipError> {
-    let own = options.candidate.address;
-    let may_found = options.seeds.first().is_none_or(|first| *first == own);
+    let (own, may_found) = (options.candidate.address, options.may_found());
     let others = options.seeds.iter().filter(|seed| **seed != own);
     let seeds: Vec<Seed> = others.map(|seed| Seed::connect(*seed, runtime, node)).collect();
     assert!(may_found || !seeds.is_empty(), "who may not found a ring has somebody to ask");
@@ -84,7 +84,8 @@ async fn nobody_has_a_ring(seeds: &[Seed], known: &Known) -> Result<bool, Member
             return Ok(false);
         }
         match seed.ask(Question::Ring).await {
-            Ok(Reply::Ring(None)) => {}
+            Ok(Reply::Ring { cluster_id: None, rival })
+                if rival.is_none_or(|rival| rival > known.host_id()) => {}
             _ => return Ok(false),
         }
     }
@@ -132,7 +133,7 @@ async fn ask_to_be_let_in(options: &MembershipOptions, seeds: &[Seed]) -> Result
             }
             Ok(Reply::Refused(refusal)) => return Err(MembershipError::Refused(refusal)),
             Ok(Reply::Later(why)) => waits_for = format!("{}: {why}", seed.address),
-            Ok(Reply::Ring(_)) => waits_for = format!("{} has answered something else", seed.address),
+            Ok(Reply::Ring { .. }) => waits_for = format!("{} has answered something else", seed.address),
             Err(trouble) => waits_for = format!("{}: {trouble}", seed.address),
         }
     }

@@ -38,8 +38,13 @@ pub(super) enum Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
-    /// The id of the cluster, if there is one.
-    Ring(Option<Uuid>),
+    /// Whether there is a ring.
+    Ring {
+        /// The id of its cluster.
+        cluster_id: Option<Uuid>,
+        /// The node that answers, when it knows of none and may found one, too.
+        rival: Option<Uuid>,
+    },
     /// Whoever asked is a member, and is sent all that was agreed on.
     Admitted,
     /// It is not let in.
@@ -112,9 +117,13 @@ mod tests {
     fn replies_are_read_as_they_were_said() {
         let later = Reply::Later("nobody leads".to_owned());
         let refused = Reply::Refused(Refusal::NotFounded);
-        for reply in
-            [Reply::Ring(None), Reply::Ring(Some(Uuid::from_u128(5))), Reply::Admitted, refused, later]
-        {
+        for reply in [
+            Reply::Ring { cluster_id: None, rival: Some(Uuid::from_u128(4)) },
+            Reply::Ring { cluster_id: Some(Uuid::from_u128(5)), rival: None },
+            Reply::Admitted,
+            refused,
+            later,
+        ] {
             let mut bytes = BytesMut::new();
             reply.put(&mut bytes);
             assert_eq!(Reply::read(&bytes), Some(reply));

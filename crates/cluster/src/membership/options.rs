@@ -29,6 +29,13 @@ pub struct MembershipOptions {
     pub history: Vec<Transformation>,
 }
 
+impl MembershipOptions {
+    /// May this node found a ring? It is told no seeds, or is the first of them.
+    pub(super) fn may_found(&self) -> bool {
+        self.seeds.first().is_none_or(|first| *first == self.candidate.address)
+    }
+}
+
 /// Ways between a node's part in its ring and the rest of the node.
 pub struct Doors {
     /// What is known of the ring.

@@ -58,6 +58,7 @@ pub async fn take_part(
         agreement: agreement.clone(),
         answers: Answers::new(agreement.clone()),
         random: Arc::clone(&runtime.random),
+        may_found: options.may_found(),
         heard: Rc::clone(&heard),
     });
     let gate = gate(listener, Rc::clone(&node), Arc::clone(&runtime.random), door, hand_over);

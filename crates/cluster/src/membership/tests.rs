@@ -235,6 +235,21 @@ fn who_is_refused_for_being_behind_knows_more_then() {
 }
 
 #[test]
+fn two_that_were_each_told_to_be_the_first_found_one_ring() {
+    run(async {
+        let world = World::new(2);
+        let nodes = [world.start(0, &[0, 1]), world.start(1, &[1, 0])];
+        for node in &nodes {
+            node.is_in().await;
+        }
+        sleep(Duration::from_secs(5)).await;
+        let members = nodes[0].known.members().expect("a ring");
+        assert_eq!(members.list().len(), 2);
+        assert_eq!(nodes[1].known.members(), Some(members));
+    });
+}
+
+#[test]
 fn a_lone_founder_changes_the_schema_at_once() {
     run(async {
         let world = World::new(1);

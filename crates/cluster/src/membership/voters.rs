@@ -14,7 +14,8 @@ use crate::raft::{Agreement, Standing};
 /// So often it is looked whether there are too few.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Gives members the log and makes learners voters, one after the other, whenever this node leads and there are too few.
+/// Gives members the log and makes learners voters, one after the other, whenever this node leads and there are too
+/// few.
 pub(super) async fn see_to(known: Known, agreement: Agreement<MetadataMachine>) {
     loop {
         sleep(INTERVAL).await;
