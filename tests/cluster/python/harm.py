@@ -63,9 +63,7 @@ def sees_the_ring(cluster, session):
     session.execute(
         f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}}"
     )
-    began = time.monotonic()
     session.execute(f"CREATE TABLE {KEYSPACE}.rows (id int PRIMARY KEY, v text)")
-    check(time.monotonic() - began < 2, "nodes agree on the schema at once")
     check(cluster.control_connection.wait_for_schema_agreement(wait_time=5), "the driver sees that they agree")
     replicas = cluster.metadata.get_replicas(KEYSPACE, (7).to_bytes(4, "big"))
     check(len(replicas) == 3, f"all nodes are replicas: {replicas}")
