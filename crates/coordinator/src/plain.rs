@@ -54,7 +54,7 @@ pub struct PlainRead<Q> {
     owner: usize,
     consistency: Consistency,
     admitted: Admitted,
-    ring: Option<InRing>,
+    ring: Option<Box<InRing>>,
 }
 
 /// A row to be written: admitted, and on its way to the shard that is to have it.
@@ -64,10 +64,10 @@ pub struct PlainWrite {
     owner: usize,
     consistency: Consistency,
     admitted: Admitted,
-    ring: Option<InRing>,
+    ring: Option<Box<InRing>>,
 }
 
-/// Other replicas have a say.
+/// Other replicas have a say. Boxed where it is kept: most nodes are alone, and a request is moved about.
 #[derive(Clone)]
 struct InRing {
     replicas: Rc<Replicas>,
@@ -84,7 +84,7 @@ impl fmt::Debug for InRing {
 
 impl InRing {
     /// Do the same nodes have a say, seen at the same moment, and as many of them?
-    fn is_same(one: &Option<InRing>, other: &Option<InRing>) -> bool {
+    fn is_same(one: &Option<Box<InRing>>, other: &Option<Box<InRing>>) -> bool {
         match (one, other) {
             (None, None) => true,
             (Some(one), Some(other)) => {
@@ -237,7 +237,8 @@ impl Coordinator {
             None => (self.admit(table, consistency).ok()?, None),
             Some(replicas) => {
                 let (nodes, requirement) = replicas.others_to_read(table, key.token, consistency)?;
-                let ring = (!nodes.is_empty()).then_some(InRing { replicas, nodes, requirement });
+                let is_alone = nodes.is_empty();
+                let ring = (!is_alone).then(|| Box::new(InRing { replicas, nodes, requirement }));
                 (Admitted::by_ring(), ring)
             }
         };
@@ -253,7 +254,7 @@ impl Coordinator {
             None => (self.admit(table, consistency).ok()?, None),
             Some(replicas) => {
                 let (nodes, requirement) = replicas.nodes_to_write(table, token, consistency)?;
-                (Admitted::by_ring(), Some(InRing { replicas, nodes, requirement }))
+                (Admitted::by_ring(), Some(Box::new(InRing { replicas, nodes, requirement })))
             }
         };
         let owner = self.owners().of(token);
@@ -368,8 +369,8 @@ impl Coordinator {
         let ring = ring.clone();
         let mutations = writes.into_iter().map(|write| write.mutation).collect();
         match ring {
-            Some(InRing { replicas, .. }) => {
-                replicas.write_each(mutations, consistency, self.patience(TimeoutKind::Write)).await
+            Some(ring) => {
+                ring.replicas.write_each(mutations, consistency, self.patience(TimeoutKind::Write)).await
             }
             None => self.shards_for(admitted).write_units(owner, Unit::Each, mutations).await.into(),
         }
