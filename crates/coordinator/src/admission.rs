@@ -18,9 +18,7 @@ impl Admitted {
     pub(crate) fn as_recorded() -> Self {
         Admitted(())
     }
-}
 
-impl Admitted {
     /// The ring has replicas enough; this node's own part goes to its shards.
     pub(crate) fn by_ring() -> Self {
         Admitted(())

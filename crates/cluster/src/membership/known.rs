@@ -1,5 +1,5 @@
 //! What a node knows of its ring: members, how far it has come itself, and how it stands with the others. All threads
-//! of the node look at it; one writes.
+//! of the node look at it, and note whom they hear.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
