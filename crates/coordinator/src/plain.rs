@@ -155,74 +155,6 @@ impl PlainWrite {
     }
 }
 
-/// So often rows are compared: those that differ are being written, most likely, and equal a moment later. A full read
-/// would write to replicas what is on its way to them.
-const COMPARED_TIMES: usize = 2;
-
-/// A batch of reads that other replicas are asked about.
-struct ComparedReads<T, V, Show> {
-    table: Arc<Table>,
-    keys: Vec<PartitionKey>,
-    now: u32,
-    view: Arc<V>,
-    seen: T,
-    show: Show,
-    /// Those of which replicas have said different things.
-    differing: IndexSet,
-}
-
-impl<T, V, Show> ComparedReads<T, V, Show>
-where
-    T: Send + 'static,
-    V: Send + Sync + 'static,
-    Show: FnMut(&mut T, usize, ShownRow<'_, V>) -> ControlFlow<()> + Send + 'static,
-{
-    /// Shows the rows that are equal on all of them. What is not shown is for a full read.
-    async fn read(
-        mut self,
-        coordinator: &Coordinator,
-        (owner, admitted): (usize, Admitted),
-        ring: &InRing,
-    ) -> Result<T, CoordinatorError> {
-        let patience = coordinator.patience(TimeoutKind::Read);
-        let shards = coordinator.shards_for(admitted);
-        let mut left = IndexSet::first(self.keys.len());
-        for _ in 0..COMPARED_TIMES {
-            let keys: Vec<PartitionKey> = left.iter().map(|index| self.keys[index].clone()).collect();
-            // Where others do not say it, each becomes a full read, which asks somebody else.
-            let Some(others) = ring.replicas.hashes(&ring.nodes, &self.table, &keys, patience).await else {
-                break;
-            };
-            self.differing = IndexSet::EMPTY;
-            let asked = LookupsSent { table: Arc::clone(&self.table), keys, now: self.now };
-            let show = move |this: &mut Self,
-                             index: usize,
-                             key: &PartitionKey,
-                             row: Option<RowInPlace<'_>>,
-                             hash: u128| {
-                let place = left.iter().nth(index).expect("it is one of those that were asked for");
-                match are_equal(&others, index, hash) {
-                    Some(true) => {
-                        let row = ShownRow { key: &key.bytes, row, view: &*this.view };
-                        (this.show)(&mut this.seen, place, row)
-                    }
-                    Some(false) => {
-                        this.differing.insert(place);
-                        ControlFlow::Continue(())
-                    }
-                    None => ControlFlow::Continue(()),
-                }
-            };
-            self = shards.send_hashed_lookups(owner, asked, self, show).await?;
-            left = self.differing;
-            if left.is_empty() {
-                break;
-            }
-        }
-        Ok(self.seen)
-    }
-}
-
 impl Coordinator {
     /// A read of the row of that key; `None` when the level is not admitted, or this node alone can not say.
     #[inline]
@@ -321,15 +253,26 @@ impl Coordinator {
         let (view, table) = (Arc::clone(query.view()), Arc::clone(query.table()));
         let keys: Vec<PartitionKey> = reads.into_iter().map(|read| read.key).collect();
         let now = self.now_seconds();
-        if let Some(ring) = ring {
-            let compared = ComparedReads { table, keys, now, view, seen, show, differing: IndexSet::EMPTY };
-            return compared.read(self, (owner, admitted), &ring).await;
-        }
         let asked = LookupsSent { table, keys, now };
-        let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {
-            show(seen, index, ShownRow { key: &key.bytes, row, view: &view })
+        let shards = self.shards_for(admitted);
+        let Some(ring) = ring else {
+            let show = move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>| {
+                show(seen, index, ShownRow { key: &key.bytes, row, view: &view })
+            };
+            return Ok(shards.send_lookups(owner, asked, seen, show).await?);
         };
-        Ok(self.shards_for(admitted).send_lookups(owner, asked, seen, show).await?)
+        // What is not shown becomes a full read each, which asks somebody else and mends what differs.
+        let patience = self.patience(TimeoutKind::Read);
+        let hashes = ring.replicas.hashes(&ring.nodes, &asked.table, &asked.keys, patience);
+        let Some(others) = hashes.await else { return Ok(seen) };
+        let show =
+            move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>, hash: u128| {
+                match are_equal(&others, index, hash) {
+                    true => show(seen, index, ShownRow { key: &key.bytes, row, view: &view }),
+                    false => ControlFlow::Continue(()),
+                }
+            };
+        Ok(shards.send_hashed_lookups(owner, asked, seen, show).await?)
     }
 
     /// Writes rows, each durable in the sense of the sync mode: gives those that are written. Of the others nothing

@@ -182,7 +182,7 @@ fn said_of(written: &Result<Written, Missed>, index: usize) -> Result<(), Missed
     }
 }
 
-/// Are all that were to be compared equal to this node's row? `None` when one of them does not tell.
-pub(crate) fn are_equal(others: &[Hashes], index: usize, hash: u128) -> Option<bool> {
-    others.iter().try_fold(true, |are_equal, hashes| Some(are_equal & (hashes[index]? == hash)))
+/// Do all that were to be compared say that their row is equal to this node's?
+pub(crate) fn are_equal(others: &[Hashes], index: usize, hash: u128) -> bool {
+    others.iter().all(|hashes| hashes[index] == Some(hash))
 }
