@@ -11,9 +11,8 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
-use replica::{Answer, Request, Written};
+use futures_util::future::join_all;
+use replica::{Answer, Request};
 use ring::NodeIndex;
 use rows::{Mutation, PartitionKey};
 use schema::{Table, TableId};
@@ -22,9 +21,8 @@ use storage::Unit;
 use tokio::time::{Instant, timeout_at};
 use types::Token;
 
-use super::requirement::{Counted, Requirement};
-use super::write::{Asked, Tally, Watched};
-use super::{Missed, ReplicaError, Replicas, ask, failed, misanswered};
+use super::requirement::Requirement;
+use super::{ReplicaError, Replicas};
 use crate::plain::PlainOutcomes;
 use crate::{Consistency, CoordinatorError};
 
@@ -102,36 +100,16 @@ impl Replicas {
         consistency: Consistency,
         patience: Duration,
     ) -> PlainOutcomes {
-        let (deadline, count) = (Instant::now() + patience, mutations.len());
+        let deadline = Instant::now() + patience;
         let first = &mutations[0];
         let Ok((plan, requirement)) = self.admit(first.table, first.key.token, consistency) else {
             // As a full write it is refused with the reason.
             return PlainOutcomes::default();
         };
-        let asked = plan.nodes.iter().map(|node| {
-            let (node, write) = (*node, self.begin_each(*node, &mutations, deadline));
-            async move { (node, write.await) }.boxed_local()
-        });
-        let mut asked: Asked<Result<Written, Missed>> = asked.collect();
-        let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token)).collect();
-        let mut watched = Watched::new(self, plan.nodes, places);
-        let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
-        let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
-        let mut tallies: Vec<Tally> = vec![tally; count];
-        while !tallies.iter().all(Tally::is_decided)
-            && let Ok(Some((node, written))) = timeout_at(deadline, asked.next()).await
-        {
-            watched.answered(node, |index| has(&written, index));
-            for (index, tally) in tallies.iter_mut().enumerate() {
-                tally.take_in(&self.view, node, said_of(&written, index));
-            }
-        }
-        let is_any_left = !asked.is_empty();
-        watched.watch_rest(asked, deadline, has);
+        let begun = self.begin_group(&plan, requirement, Unit::Each, &mutations, deadline);
         let mut outcomes = PlainOutcomes::default();
-        for (index, mut tally) in tallies.into_iter().enumerate() {
-            tally.was_sent |= is_any_left;
-            match tally.write_outcome(consistency) {
+        for (index, outcome) in begun.finish(consistency, deadline).await.into_iter().enumerate() {
+            match outcome {
                 Ok(()) => outcomes.done.insert(index),
                 Err(ReplicaError::Unavailable { .. }) => {}
                 Err(error) => {
@@ -141,44 +119,6 @@ impl Replicas {
             }
         }
         outcomes
-    }
-
-    /// Has one replica write each; what comes of it can be waited for.
-    fn begin_each(
-        &self,
-        node: NodeIndex,
-        mutations: &[Mutation],
-        deadline: Instant,
-    ) -> LocalBoxFuture<'static, Result<Written, Missed>> {
-        let Some(peer) = self.view.peer(node) else {
-            let (shard, mutations) = (self.shard.clone(), mutations.to_vec());
-            let write = async move { replica::write(&shard, Unit::Each, mutations).await };
-            // A task, so that it goes on when the others were enough.
-            let write = runtime::spawn_local("a replica's own writes", Box::pin(write));
-            return Box::pin(async move { write.await.map_err(|error| failed(error.to_string())) });
-        };
-        let answer = ask(peer, deadline, |out| Request::put_write(Unit::Each, mutations, out));
-        Box::pin(async move {
-            match answer.await? {
-                Answer::Written(written) => Ok(written),
-                _ => Err(misanswered()),
-            }
-        })
-    }
-}
-
-/// Does a replica have one of several writes?
-fn has(written: &Result<Written, Missed>, index: usize) -> bool {
-    written.as_ref().is_ok_and(|written| written.done.contains(index))
-}
-
-/// What a replica has said of one of several writes.
-fn said_of(written: &Result<Written, Missed>, index: usize) -> Result<(), Missed> {
-    match written {
-        Err(missed) => Err(missed.clone()),
-        Ok(written) if written.done.contains(index) => Ok(()),
-        Ok(Written { failure: Some(failure), .. }) => Err(Missed::Failed(failure.clone())),
-        Ok(_) => Err(failed("nothing was written".to_owned())),
     }
 }
 

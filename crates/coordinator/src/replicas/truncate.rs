@@ -10,7 +10,7 @@ use schema::TableId;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::ReplicaError;
-use super::write::outcome;
+use super::write::said_of;
 use super::{Missed, Replicas, ask, misanswered};
 use crate::{Consistency, Coordinator};
 
@@ -63,7 +63,7 @@ impl Replicas {
             return emptied.map_err(|error| super::failed(error.to_string()));
         };
         match ask(peer, deadline, |out| Request::put_truncate(table, out)).await? {
-            Answer::Written(written) => outcome(written),
+            Answer::Written(written) => said_of(&Ok(written), 0),
             _ => Err(misanswered()),
         }
     }

@@ -53,10 +53,12 @@ impl Replicas {
         let deadline = Instant::now() + patience;
         let begun: Vec<GroupWrite> = groups
             .into_iter()
-            .map(|(plan, requirement, mutations)| self.begin_group(&plan, requirement, &mutations, deadline))
+            .map(|(plan, requirement, mutations)| {
+                self.begin_group(&plan, requirement, Unit::All, &mutations, deadline)
+            })
             .collect();
         let outcomes = join_all(begun.into_iter().map(|group| group.finish(consistency, deadline))).await;
-        together(outcomes)
+        together(outcomes.into_iter().flatten().collect())
     }
 
     /// Are there replicas enough of these?
@@ -73,46 +75,50 @@ impl Replicas {
             .try_for_each(|mutation| self.admit(mutation.table, mutation.key.token, consistency).map(drop))
     }
 
-    /// Asks all replicas of what has the same ones.
-    fn begin_group(
+    /// Asks all replicas of what has the same ones, to write it in these units.
+    pub(super) fn begin_group(
         &self,
         plan: &Plan<'_>,
         requirement: Requirement,
+        unit: Unit,
         mutations: &[Mutation],
         deadline: Instant,
     ) -> GroupWrite {
         let asked = plan.nodes.iter().map(|node| {
-            let (node, write) = (*node, self.begin_write(*node, mutations, deadline));
+            let (node, write) = (*node, self.begin_write(*node, unit, mutations, deadline));
             async move { (node, write.await) }.boxed_local()
         });
         let asked = asked.collect();
         let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
         let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
+        let unit_count = match unit {
+            Unit::All => 1,
+            Unit::Each => mutations.len(),
+        };
         let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token)).collect();
-        let watched = Watched::new(self, plan.nodes, places);
-        GroupWrite { view: Rc::clone(&self.view), asked, tally, watched }
+        let watched = Watched::new(self, plan.nodes, unit, places);
+        GroupWrite { view: Rc::clone(&self.view), asked, tallies: vec![tally; unit_count], watched }
     }
 
     /// Has one replica write; what comes of it can be waited for.
     fn begin_write(
         &self,
         node: NodeIndex,
+        unit: Unit,
         mutations: &[Mutation],
         deadline: Instant,
-    ) -> LocalBoxFuture<'static, Result<(), Missed>> {
+    ) -> LocalBoxFuture<'static, Result<Written, Missed>> {
         let Some(peer) = self.view.peer(node) else {
             let (shard, mutations) = (self.shard.clone(), mutations.to_vec());
-            let write = async move { replica::write(&shard, Unit::All, mutations).await };
+            let write = async move { replica::write(&shard, unit, mutations).await };
             // A task, so that it goes on when the others were enough.
             let write = runtime::spawn_local("a replica's own write", Box::pin(write));
-            let written =
-                async move { write.await.map_err(|error| failed(error.to_string())).and_then(outcome) };
-            return written.boxed_local();
+            return async move { write.await.map_err(|error| failed(error.to_string())) }.boxed_local();
         };
-        let answer = ask(peer, deadline, |out| Request::put_write(Unit::All, mutations, out));
+        let answer = ask(peer, deadline, |out| Request::put_write(unit, mutations, out));
         async move {
             match answer.await? {
-                Answer::Written(written) => outcome(written),
+                Answer::Written(written) => Ok(written),
                 _ => Err(misanswered()),
             }
         }
@@ -126,60 +132,62 @@ impl Replicas {
         mutations: &[Mutation],
         deadline: Instant,
     ) -> Result<(), Missed> {
-        let write = self.begin_write(node, mutations, deadline);
-        timeout_at(deadline, write).await.unwrap_or(Err(Missed::Silent { was_sent: true }))
+        let write = self.begin_write(node, Unit::All, mutations, deadline);
+        let written = timeout_at(deadline, write).await;
+        said_of(&written.unwrap_or(Err(Missed::Silent { was_sent: true })), 0)
     }
 }
 
 /// A write of one group that all its replicas were asked for.
-struct GroupWrite {
+pub(super) struct GroupWrite {
     view: Rc<RingView>,
-    asked: Asked<Result<(), Missed>>,
-    tally: Tally,
+    asked: Asked,
+    /// Of each unit.
+    tallies: Vec<Tally>,
     watched: Watched,
 }
 
 /// Asked of replicas, by node.
-pub(super) type Asked<T> = FuturesUnordered<LocalBoxFuture<'static, (NodeIndex, T)>>;
+type Asked = FuturesUnordered<LocalBoxFuture<'static, (NodeIndex, Result<Written, Missed>)>>;
 
 /// Replicas that have not acknowledged a write yet, of which it is marked when they do not.
-pub(super) struct Watched {
+struct Watched {
     view: Rc<RingView>,
     marks: Rc<Marks>,
     left: SmallVec<[NodeIndex; 4]>,
+    unit: Unit,
     places: Rc<[(TableId, Token)]>,
 }
 
 impl Watched {
     /// All of them.
-    pub(super) fn new(replicas: &Replicas, nodes: &[NodeIndex], places: Rc<[(TableId, Token)]>) -> Watched {
+    fn new(replicas: &Replicas, nodes: &[NodeIndex], unit: Unit, places: Rc<[(TableId, Token)]>) -> Watched {
         let (view, marks) = (Rc::clone(&replicas.view), Rc::clone(&replicas.marks));
-        Watched { view, marks, left: SmallVec::from_slice(nodes), places }
+        Watched { view, marks, left: SmallVec::from_slice(nodes), unit, places }
     }
 
-    /// One has answered: which of the writes has it?
-    pub(super) fn answered(&mut self, node: NodeIndex, has: impl Fn(usize) -> bool) {
+    /// One has answered.
+    fn answered(&mut self, node: NodeIndex, written: &Result<Written, Missed>) {
         self.left.retain(|left| *left != node);
         for (index, (table, token)) in self.places.iter().enumerate() {
-            if !has(index) {
+            let index_of_unit = match self.unit {
+                Unit::All => 0,
+                Unit::Each => index,
+            };
+            if said_of(written, index_of_unit).is_err() {
                 self.marks.add(self.view.host_of(node), *table, *token);
             }
         }
     }
 
     /// Waits for the others behind the client's answer. Dropped or late, they have missed it.
-    pub(super) fn watch_rest<T: 'static>(
-        mut self,
-        mut asked: Asked<T>,
-        deadline: Instant,
-        has: impl Fn(&T, usize) -> bool + 'static,
-    ) {
+    fn watch_rest(mut self, mut asked: Asked, deadline: Instant) {
         if self.left.is_empty() {
             return;
         }
         let watch = async move {
-            while let Ok(Some((node, answer))) = timeout_at(deadline, asked.next()).await {
-                self.answered(node, |index| has(&answer, index));
+            while let Ok(Some((node, written))) = timeout_at(deadline, asked.next()).await {
+                self.answered(node, &written);
             }
         };
         runtime::spawn_local("the rest of a write", Box::pin(watch));
@@ -189,23 +197,34 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         for node in std::mem::take(&mut self.left) {
-            self.answered(node, |_| false);
+            self.answered(node, &Err(Missed::Silent { was_sent: true }));
         }
     }
 }
 
 impl GroupWrite {
-    async fn finish(mut self, consistency: Consistency, deadline: Instant) -> Result<(), ReplicaError> {
-        while !self.tally.is_decided()
+    /// Waits until enough have each unit, or can not have it any more: the outcome of each.
+    pub(super) async fn finish(
+        mut self,
+        consistency: Consistency,
+        deadline: Instant,
+    ) -> Vec<Result<(), ReplicaError>> {
+        while !self.tallies.iter().all(Tally::is_decided)
             && let Ok(Some((node, written))) = timeout_at(deadline, self.asked.next()).await
         {
-            self.watched.answered(node, |_| written.is_ok());
-            self.tally.take_in(&self.view, node, written);
+            self.watched.answered(node, &written);
+            for (index, tally) in self.tallies.iter_mut().enumerate() {
+                tally.take_in(&self.view, node, said_of(&written, index));
+            }
         }
-        // Those who have not answered were sent it, or may be yet.
-        self.tally.was_sent |= !self.asked.is_empty();
-        self.watched.watch_rest(self.asked, deadline, |written, _| written.is_ok());
-        self.tally.write_outcome(consistency)
+        let is_any_left = !self.asked.is_empty();
+        self.watched.watch_rest(self.asked, deadline);
+        let outcome = |mut tally: Tally| {
+            // Those who have not answered were sent it, or may be yet.
+            tally.was_sent |= is_any_left;
+            tally.write_outcome(consistency)
+        };
+        self.tallies.into_iter().map(outcome).collect()
     }
 }
 
@@ -222,12 +241,13 @@ fn together(outcomes: Vec<Result<(), ReplicaError>>) -> Result<(), ReplicaError>
     })
 }
 
-/// What all units of a write came to on one replica.
-pub(super) fn outcome(written: Written) -> Result<(), Missed> {
-    match written.failure {
-        None if written.done.contains(0) => Ok(()),
-        None => Err(failed("nothing was written".to_owned())),
-        Some(failure) => Err(Missed::Failed(failure)),
+/// What a replica has said of one unit of a write.
+pub(super) fn said_of(written: &Result<Written, Missed>, index: usize) -> Result<(), Missed> {
+    match written {
+        Err(missed) => Err(missed.clone()),
+        Ok(written) if written.done.contains(index) => Ok(()),
+        Ok(Written { failure: Some(failure), .. }) => Err(Missed::Failed(failure.clone())),
+        Ok(_) => Err(failed("nothing was written".to_owned())),
     }
 }
 
@@ -241,7 +261,7 @@ pub(super) struct Tally {
     /// All but those who said that they can not.
     not_failed: Counted,
     failures: Vec<(IpAddr, Failure)>,
-    pub(super) was_sent: bool,
+    was_sent: bool,
 }
 
 impl Tally {
