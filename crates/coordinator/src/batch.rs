@@ -31,8 +31,7 @@ use uuid::Uuid;
 
 use crate::admission::Admitted;
 use crate::under_way::BatchUnderWay;
-use crate::write::OfRing;
-use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
+use crate::{Consistency, Coordinator, CoordinatorError};
 
 /// Largest batch that is kept whole: half of what one record may be in a log segment of the usual 32 MiB. Where
 /// segments are smaller, the log refuses what is too large for a record.
@@ -183,13 +182,10 @@ impl LoggedBatch {
     /// Step 3.
     async fn finish(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
         let coordinator = &self.coordinator;
-        let OfRing { replicas, local, replicated } = coordinator.of_ring(mutations);
+        let split = coordinator.of_ring(mutations);
         let owners: BTreeSet<usize> =
-            local.iter().map(|mutation| coordinator.owners().of(mutation.key.token)).collect();
-        if let Some(replicas) = replicas {
-            replicas.write(replicated, self.consistency, coordinator.patience(TimeoutKind::Write)).await?;
-        }
-        coordinator.write_to_owners(self.admitted, local).await?;
+            split.local.iter().map(|mutation| coordinator.owners().of(mutation.key.token)).collect();
+        coordinator.write_split(self.admitted, split, self.consistency).await?;
         for owner in owners {
             coordinator.shard().on_when_free(owner, |shard| async move { shard.settle().await }).await??;
         }

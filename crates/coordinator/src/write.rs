@@ -23,13 +23,13 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        match self.of_ring(mutations) {
-            OfRing { replicas: None, local, .. } => {
-                let admitted = self.admit_all(&local, consistency)?;
-                self.write_to_owners(admitted, local).await
-            }
-            split => Box::pin(self.write_in_ring(split, consistency)).await,
+        let split = self.of_ring(mutations);
+        let admitted = self.admit_all(&split.local, consistency)?;
+        if split.replicas.is_none() {
+            return self.write_to_owners(admitted, split.local).await;
         }
+        // Boxed, so that a node alone needs no room for it.
+        Box::pin(self.write_split(admitted, split, consistency)).await
     }
 
     /// Mutations of this node's own tables, and those of the ring.
@@ -44,11 +44,17 @@ impl Coordinator {
         OfRing { replicas, local, replicated }
     }
 
-    async fn write_in_ring(&self, split: OfRing, consistency: Consistency) -> Result<(), CoordinatorError> {
+    /// Writes those of the ring to their replicas, and then this node's own.
+    pub(crate) async fn write_split(
+        &self,
+        admitted: Admitted,
+        split: OfRing,
+        consistency: Consistency,
+    ) -> Result<(), CoordinatorError> {
         let OfRing { replicas, local, replicated } = split;
-        let replicas = replicas.expect("there are mutations of the ring");
-        let admitted = self.admit_all(&local, consistency)?;
-        replicas.write(replicated, consistency, self.patience(TimeoutKind::Write)).await?;
+        if let Some(replicas) = replicas {
+            replicas.write(replicated, consistency, self.patience(TimeoutKind::Write)).await?;
+        }
         self.write_to_owners(admitted, local).await
     }
 
