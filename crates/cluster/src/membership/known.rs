@@ -1,7 +1,8 @@
 //! What a node knows of its ring: members, how far it has come itself, and how it stands with the others. All threads
 //! of the node look at it, and note whom they hear.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,8 @@ struct Inner {
     listeners: Mutex<Vec<mpsc::UnboundedSender<Event>>>,
     /// Nodes that this one is told not to talk to.
     cut_off: Mutex<BTreeSet<Uuid>>,
+    /// Are there any? Asked for each frame, which need not take the lock then.
+    is_any_cut_off: AtomicBool,
     /// Set once the node takes no part in the ring any more, with the reason.
     ended: Mutex<Option<String>>,
 }
@@ -117,6 +120,7 @@ impl Known {
             is_serving: AtomicBool::new(false),
             listeners: Mutex::default(),
             cut_off: Mutex::default(),
+            is_any_cut_off: AtomicBool::new(false),
             ended: Mutex::default(),
         }));
         if let Some(members) = &metadata.members {
@@ -301,13 +305,17 @@ impl Known {
         let Some(members) = self.members() else { return false };
         let is_there = |member: &&Member| member.candidate.address.ip() == address;
         let Some(member) = members.list().iter().find(is_there) else { return false };
-        lock(&self.0.cut_off).insert(member.candidate.host_id);
+        let mut cut_off = lock(&self.0.cut_off);
+        cut_off.insert(member.candidate.host_id);
+        self.0.is_any_cut_off.store(true, Ordering::Release);
         true
     }
 
     /// It talks to all others again.
     pub fn heal(&self) {
-        lock(&self.0.cut_off).clear();
+        let mut cut_off = lock(&self.0.cut_off);
+        cut_off.clear();
+        self.0.is_any_cut_off.store(false, Ordering::Release);
     }
 
     /// This node takes no part in the ring any more.
@@ -332,13 +340,17 @@ impl Known {
         Identity { cluster_id, ..self.0.identity.clone() }
     }
 
-    fn heard(&self, from: &Established, context: Context) {
-        let is_member =
-            lock(&self.0.members).as_ref().is_some_and(|members| members.get(from.host_id).is_some());
-        if !is_member {
-            return;
-        }
-        let other = self.other(from.host_id);
+    fn is_cut_off(&self, host_id: Uuid) -> bool {
+        self.0.is_any_cut_off.load(Ordering::Acquire) && lock(&self.0.cut_off).contains(&host_id)
+    }
+
+    /// How this node stands with another member; `None` with a stranger.
+    fn other_member(&self, host_id: Uuid) -> Option<Arc<Other>> {
+        lock(&self.0.members).as_ref()?.get(host_id)?;
+        Some(self.other(host_id))
+    }
+
+    fn heard(&self, other: &Other, context: Context) {
         if other.schema_epoch.fetch_max(context.schema_epoch, Ordering::AcqRel) < context.schema_epoch {
             self.0.news.notify_waiters();
         }
@@ -349,12 +361,14 @@ impl Known {
 pub struct Speaker {
     known: Known,
     clock: Box<dyn Hybrid>,
+    /// Members that were heard: each frame of one is, without a lock. Nobody leaves a ring yet.
+    heard: RefCell<BTreeMap<Uuid, Arc<Other>>>,
 }
 
 impl Speaker {
     /// Speaks for the node with a thread's clock.
     pub fn new(known: Known, clock: Box<dyn Hybrid>) -> Speaker {
-        Speaker { known, clock }
+        Speaker { known, clock, heard: RefCell::default() }
     }
 }
 
@@ -373,10 +387,18 @@ impl Node for Speaker {
 
     fn heard(&self, from: &Established, context: Context) {
         self.clock.hear(context.clock_micros);
-        self.known.heard(from, context);
+        let heard = &mut *self.heard.borrow_mut();
+        let other = match heard.entry(from.host_id) {
+            btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            btree_map::Entry::Vacant(entry) => match self.known.other_member(from.host_id) {
+                Some(other) => entry.insert(other),
+                None => return,
+            },
+        };
+        self.known.heard(other, context);
     }
 
     fn is_cut_off(&self, host_id: Uuid) -> bool {
-        lock(&self.known.0.cut_off).contains(&host_id)
+        self.known.is_cut_off(host_id)
     }
 }
