@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 use crate::{Node, NodeIndex, Strategy};
 
 /// A strategy applied to nodes of which it is known where they stand.
+#[derive(Clone)]
 pub(crate) struct Rules {
     /// Where each node stands, by its index.
     sites: Vec<Site>,

@@ -16,6 +16,7 @@ const SURPLUS_COST: f64 = 3e-4;
 const LENGTH_COST: f64 = 20.0;
 
 /// The tokens of nodes that are balanced together. Nodes are named by their index in the data centre.
+#[derive(Clone)]
 pub(super) struct Draft {
     grid: Grid,
     /// The rack, if it is one.
@@ -38,6 +39,7 @@ pub(super) struct Draft {
 
 /// Where tokens of different racks and data centres are put so that they do not meet: of as many neighbouring
 /// places as there are lanes, each takes its own.
+#[derive(Clone)]
 pub(super) struct Lanes {
     /// Each node's lane, by its index.
     pub(super) of_nodes: Vec<usize>,
@@ -202,6 +204,12 @@ impl Draft {
         self.owners.insert(place, owner);
     }
 
+    /// Takes a token away again.
+    pub(super) fn remove(&mut self, place: usize, occupied: &mut Occupied) {
+        occupied.set(self.slots.remove(place), false);
+        self.owners.remove(place);
+    }
+
     /// Drops tokens that say nothing, because the next one is of the same node, where the node has more than it
     /// should.
     pub(super) fn merge(&mut self, occupied: &mut Occupied) {
@@ -212,8 +220,7 @@ impl Draft {
             let says_nothing = self.owners[place] == self.owners[self.after(place)];
             if says_nothing && token_counts[index] > self.weights[index] {
                 token_counts[index] -= 1;
-                occupied.set(self.slots.remove(place), false);
-                self.owners.remove(place);
+                self.remove(place, occupied);
             } else {
                 place += 1;
             }

@@ -3,18 +3,35 @@
 use super::Occupied;
 use super::draft::{Draft, Load};
 use super::effect::{Change, Effect};
+use super::moves::{Before, Budget};
 use crate::NodeIndex;
 
 impl Draft {
     /// Gives what ended at these slots to other nodes, where the ring is more even for it: the tokens there were
     /// those of a node that has left. To begin with, they are dropped: the draft does not have them.
-    pub(super) fn hand_over(&mut self, slots: impl Iterator<Item = usize>, occupied: &mut Occupied) {
+    ///
+    /// One token in place of another gives nobody but what the leaver had. Several in its place push out some who
+    /// held what is theirs now: the budget must have room for that.
+    pub(super) fn hand_over(
+        &mut self,
+        slots: impl Iterator<Item = usize>,
+        occupied: &mut Occupied,
+        before: &Before,
+        budget: &mut Budget,
+    ) {
         if self.owners.is_empty() {
             return;
         }
+        let mut moved = before.new_slot_count(self);
         for slot in slots {
             while let Some((place, taken, taker)) = self.best_taker(slot, occupied) {
                 self.insert(place, taken, taker, occupied);
+                let moved_with_it = before.new_slot_count(self);
+                if !budget.spend(moved_with_it - moved) {
+                    self.remove(place, occupied);
+                    break;
+                }
+                moved = moved_with_it;
             }
         }
     }

@@ -17,7 +17,8 @@
 //! *g* and *l* are, the walk itself says. To balance a ring is to open valves between those who have too much
 //! and those who have too little, a slot at a time (`settle`). A step costs a slot of data to be moved only if *g*
 //! did not hold that slot before and *l* did: steps that move nothing are taken whenever they help, others only
-//! against a difference worth it, and only up to a fifth of what the change moves anyway.
+//! against a difference worth it, and only up to a part of what the change moves anyway (`moves`): a fifth for a
+//! join; of several parts, the first with which it is even enough, for a leave.
 //!
 //! What is left is a good order to begin with:
 //!
@@ -28,7 +29,8 @@
 //! - *Joining* (`admit`): one token after the other goes where it evens out most. Old nodes can only lose by that,
 //!   so nothing moves but to the newcomer. It takes over whole tokens of nodes that have too many.
 //! - *Leaving* (`hand_over`): the tokens go, which gives their ranges to the next nodes. Where that is uneven, the
-//!   token stays and goes to a node that has too little. Again nobody gets but what the leaver had.
+//!   token stays and goes to a node that has too little. One token in place of one gives nobody but what the leaver
+//!   had; more of them are paid from the same budget.
 //!
 //! Where there are as many racks as replicas, each rack holds everything once, and its tokens alone
 //! decide who has what: each rack is balanced for itself. Data centres always are.
@@ -42,6 +44,7 @@ mod admit;
 mod draft;
 mod effect;
 mod hand_over;
+mod moves;
 mod settle;
 mod shares;
 mod spread;
@@ -52,7 +55,7 @@ use uuid::Uuid;
 
 use crate::{Grid, Node, RingError, Topology};
 use draft::{Draft, Nodes};
-use settle::{Before, Budget};
+use moves::{Before, Budget};
 
 /// How many slots there are at least for each token, until the grid is the finest: so that tokens can be shifted.
 const SLOTS_PER_TOKEN: usize = 2;
@@ -113,7 +116,7 @@ pub fn join(topology: &Topology, newcomer: &Newcomer, factor: u32) -> Result<Top
     let mut budget = Budget::unlimited();
     for draft in &mut center.drafts {
         if let Some(share) = draft.admit(&mut site.occupied) {
-            budget = Budget::beside(share);
+            budget = Budget::of_join(share);
         }
     }
     for draft in &mut center.drafts {
@@ -133,17 +136,18 @@ pub fn leave(topology: &Topology, host_id: Uuid, factor: u32) -> Result<Topology
     let mut nodes = topology.nodes().to_vec();
     let leaver = nodes.remove(index.as_usize());
     let mut site = Site::new(topology.grid(), nodes)?;
-    let mut center = site.center(&leaver.data_center, factor);
+    let center = site.center(&leaver.data_center, factor);
     let before = Before::of(topology, &leaver.data_center, &center.nodes, site.grid, factor);
-    let mut budget = Budget::beside(before.gone_slot_count());
-    for draft in center.drafts.iter_mut().filter(|draft| draft.is_of_rack(&leaver.rack)) {
-        let slots = leaver.tokens.iter().map(|&token| site.grid.slot_of(token));
-        draft.hand_over(slots, &mut site.occupied);
+    let occupied = site.occupied.clone();
+    let mut drafts = Vec::new();
+    for mut budget in Budget::of_leave(before.gone_slot_count()) {
+        site.occupied = occupied.clone();
+        drafts = site.handed_over(&center.drafts, &leaver, &before, &mut budget);
+        if drafts.iter().all(Draft::is_even) {
+            break;
+        }
     }
-    for draft in &mut center.drafts {
-        draft.settle(&mut site.occupied, &before, &mut budget);
-    }
-    site.keep(center);
+    site.keep(Center { drafts, ..center });
     site.finish()
 }
 
@@ -169,6 +173,7 @@ struct Site {
 }
 
 /// Which slots end with a token, by their numbers.
+#[derive(Clone)]
 struct Occupied(Vec<bool>);
 
 impl Occupied {
@@ -229,6 +234,25 @@ impl Site {
             false => vec![Draft::of_center(&center, factor)],
         };
         Center { nodes: center.nodes.iter().map(|node| node.host_id).collect(), places, drafts }
+    }
+
+    /// Drafts in which others have what a leaver had.
+    fn handed_over(
+        &mut self,
+        drafts: &[Draft],
+        leaver: &Node,
+        before: &Before,
+        budget: &mut Budget,
+    ) -> Vec<Draft> {
+        let mut drafts = drafts.to_vec();
+        for draft in drafts.iter_mut().filter(|draft| draft.is_of_rack(&leaver.rack)) {
+            let slots = leaver.tokens.iter().map(|&token| self.grid.slot_of(token));
+            draft.hand_over(slots, &mut self.occupied, before, budget);
+        }
+        for draft in &mut drafts {
+            draft.settle(&mut self.occupied, before, budget);
+        }
+        drafts
     }
 
     /// Gives the nodes of a data centre the tokens that its drafts have for them.
