@@ -224,9 +224,17 @@ fn known_differences() -> Result<Known, Failure> {
         text => text?,
     };
     let differences = text.lines().filter_map(difference).collect();
-    Ok(Known { differences, words: text.lines().filter_map(everywhere).collect() })
+    let mut words = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with("| everywhere |")) {
+        words.push(
+            everywhere(line)
+                .ok_or_else(|| Failure::new(format!("docs/compatibility.md: not understood: {line}")))?,
+        );
+    }
+    Ok(Known { differences, words })
 }
 
+/// A row of words: theirs, ours, and why.
 fn everywhere(line: &str) -> Option<Words> {
     let (theirs, rest) = line.trim().strip_prefix("| everywhere | `")?.split_once("` | `")?;
     let (ours, reason) = rest.split_once("` |")?;
