@@ -65,9 +65,8 @@ impl Coordinator {
         seat: Rc<RingSeat>,
         handed: UnboundedReceiver<Handed>,
     ) -> Self {
-        let coordinator = Coordinator { node, shard, ring: Some(Rc::clone(&seat)) };
-        seat.answer(handed, ReplicaService::of_node(coordinator.clone()));
-        coordinator
+        seat.answer(handed, ReplicaService::of_node(shard.clone(), seat.known().clone()));
+        Coordinator { node, shard, ring: Some(seat) }
     }
 
     /// The shard's seat in the ring, if the node is in one.

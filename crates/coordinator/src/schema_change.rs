@@ -12,7 +12,7 @@ use storage::{Shard, StorageError};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use crate::replicas::RingSeat;
+use crate::replicas::{RingSeat, truncate_as_agreed};
 use crate::{Coordinator, CoordinatorError};
 
 impl Coordinator {
@@ -59,15 +59,25 @@ impl RingSeat {
         change: Transformation,
         based_on: u64,
     ) -> Result<Arc<Schema>, CoordinatorError> {
+        let epoch = self.agree_on(change, based_on).await?;
+        // One that lives and does not come so far must not hold up everybody: drivers see that it is behind.
+        _ = timeout(OTHERS_PATIENCE, self.known().schema_is_everywhere(epoch)).await;
+        Ok(self.shard().local().schema())
+    }
+
+    /// Proposes it to the ring, and returns its epoch when it is in force on this node.
+    pub(crate) async fn agree_on(
+        &self,
+        change: Transformation,
+        based_on: u64,
+    ) -> Result<u64, CoordinatorError> {
         let agreed = self.proposer().propose(Command::ChangeSchema { based_on, change }).await;
         let epoch = agreed.map_err(of_proposal)?.schema_epoch;
         let is_here = timeout(HERE_PATIENCE, self.known().schema_is_here(epoch)).await;
         is_here.map_err(|_| CoordinatorError::NotAgreed {
             what: "it is agreed on, and not in force on this node yet".to_owned(),
         })?;
-        // One that lives and does not come so far must not hold up everybody: drivers see that it is behind.
-        _ = timeout(OTHERS_PATIENCE, self.known().schema_is_everywhere(epoch)).await;
-        Ok(self.shard().local().schema())
+        Ok(epoch)
     }
 }
 
@@ -84,6 +94,10 @@ pub async fn follow(
         let metadata = Arc::clone(&coordinator.node.metadata).lock_owned().await;
         if metadata.metadata().has(&entry) {
             continue;
+        }
+        // Before it is in force: from then on what was planned behind it may come.
+        if let Entry::Schema { epoch, change: Transformation::TruncateTable { id, .. } } = &entry {
+            truncate_as_agreed(coordinator, *id, *epoch).await?;
         }
         let before = Arc::clone(metadata.schema());
         let entry = Arc::new(entry);

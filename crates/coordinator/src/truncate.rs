@@ -21,10 +21,10 @@ use schema::TableId;
 use storage::{Shard, StorageError, unless_dropped};
 use tokio::sync::oneshot;
 
-use crate::{Coordinator, CoordinatorError, TimeoutKind};
+use crate::{Coordinator, CoordinatorError};
 
 /// How long a truncation that could not be finished rests before the next try.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Who waits for the outcome.
 struct Asker(Option<oneshot::Sender<Result<(), CoordinatorError>>>);
@@ -40,7 +40,7 @@ impl Asker {
 }
 
 impl Coordinator {
-    /// Empties a table on all shards, of all nodes that have a part of it.
+    /// Empties a table on all shards, of all nodes that have a part of it ([`RingSeat::truncate`]).
     ///
     /// # Errors
     /// Nothing is emptied; or, when a shard could not make it durable and others could, it is tried
@@ -50,25 +50,24 @@ impl Coordinator {
     /// Dropped while it waits for logged batches ([`Coordinator::is_in_batches`]), nothing is emptied. Dropped later,
     /// the truncation goes on.
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
-        match self.replicas_of(table) {
-            Some(replicas) => {
-                Ok(replicas.truncate(self, table, self.patience(TimeoutKind::Truncate)).await?)
-            }
-            None => self.truncate_here(table).await,
+        match self.seat() {
+            Some(seat) if self.replicas_of(table).is_some() => seat.truncate(table).await,
+            _ => self.truncate_here(table, 0).await,
         }
     }
 
-    /// Empties this node's part of a table.
+    /// Empties this node's part of a table. What was planned on an epoch of the schema before `at` is outdated from then
+    /// on.
     ///
     /// # Errors
     /// As [`Coordinator::truncate`].
     ///
     /// # Cancel safety
     /// As [`Coordinator::truncate`].
-    pub(crate) async fn truncate_here(&self, table: TableId) -> Result<(), CoordinatorError> {
+    pub(crate) async fn truncate_here(&self, table: TableId, at: u64) -> Result<(), CoordinatorError> {
         self.node.batches.ended(table).await;
         let (asker, reported) = oneshot::channel();
-        let truncation = Truncation { coordinator: self.clone(), table };
+        let truncation = Truncation { coordinator: self.clone(), table, at };
         let work = runtime::spawn_local("truncation", Box::pin(truncation.run(Asker(Some(asker)))));
         match reported.await {
             Ok(outcome) => outcome,
@@ -92,7 +91,7 @@ impl Coordinator {
             return Ok(self.shard().local().truncation_note().forget().await?);
         }
         tracing::info!(table = %table.0, "a truncation that was cut off is finished");
-        Truncation { coordinator: self.clone(), table }.finish().await
+        Truncation { coordinator: self.clone(), table, at: 0 }.finish().await
     }
 }
 
@@ -100,6 +99,8 @@ impl Coordinator {
 struct Truncation {
     coordinator: Coordinator,
     table: TableId,
+    /// As in [`TableStore::truncate`](table::TableStore::truncate).
+    at: u64,
 }
 
 impl Truncation {
@@ -184,14 +185,14 @@ impl Truncation {
         if shard == 0 && self.coordinator.has_planted(Plant::HalfTruncation) {
             return Ok(());
         }
-        let table = self.table;
-        let truncate = move |shard: Rc<Shard>| async move { empty(&shard, table).await };
+        let (table, at) = (self.table, self.at);
+        let truncate = move |shard: Rc<Shard>| async move { empty(&shard, table, at).await };
         unless_dropped(self.coordinator.shard().on_when_free(shard, truncate).await?)?;
         Ok(())
     }
 }
 
 /// Empties a shard's part of a table: everything written before goes, in one step.
-async fn empty(shard: &Shard, table: TableId) -> Result<(), StorageError> {
-    Ok(shard.table(table)?.truncate().await?)
+async fn empty(shard: &Shard, table: TableId, at: u64) -> Result<(), StorageError> {
+    Ok(shard.table(table)?.truncate(at).await?)
 }

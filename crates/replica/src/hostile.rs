@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::{Answer, Request};
+use crate::{Answer, Asked, Request};
 
 /// Reads a request when the first byte is even, else an answer.
 ///
@@ -16,11 +16,12 @@ pub fn read_body(bytes: &[u8]) {
     let body = Bytes::copy_from_slice(body);
     if which & 1 == 0 {
         let mut again = BytesMut::new();
-        match Request::read(body.clone()) {
-            Ok(Request::Write { unit, mutations }) => Request::put_write(unit, &mutations, &mut again),
-            Ok(Request::LookUp { table, keys }) => Request::put_look_up(table, &keys, &mut again),
-            Ok(Request::Truncate { table }) => Request::put_truncate(table, &mut again),
-            Ok(Request::Read { .. }) | Err(_) => return,
+        let Ok(Asked { schema_epoch, request }) = Asked::read(body.clone()) else { return };
+        Asked::begin(schema_epoch, &mut again);
+        match request {
+            Request::Write { unit, mutations } => Request::put_write(unit, &mutations, &mut again),
+            Request::LookUp { table, keys } => Request::put_look_up(table, &keys, &mut again),
+            Request::Read { .. } => return,
         }
         assert_eq!(again, body, "it is written as it was read");
     } else if let Ok(answer) = Answer::read(body.clone()) {

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   asks                              is asked
-//!   Request::put_write, put_read ──►  carry_out: Request::read ─► the shards that own it
+//!   Request::put_write, put_read ──►  carry_out: Asked::read ─► the shards that own it
 //!   Answer::read                 ◄──  Answer::put
 //! ```
 //!
 //! A request is data, never code: any byte may be wrong, and is checked. Its table is named by id, and its columns are
-//! numbers: both nodes have the same history of the schema, and one that is behind says so ([`Failure::NoTable`]).
+//! numbers: both nodes have the same history of the schema, and one that is behind comes so far first.
 //! What is read comes with all its tombstones, or as a hash of that, since another replica may know of more or less.
 
 mod answer;
@@ -25,5 +25,5 @@ pub use body::BodyError;
 pub use failure::Failure;
 pub use page::is_in_order;
 pub use read_request::ReadRequest;
-pub use request::{Request, Wanted};
+pub use request::{Asked, Request, Wanted};
 pub use service::{carry_out, read, write};

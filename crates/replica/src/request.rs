@@ -16,9 +16,18 @@ const WRITE_EACH: u8 = 2;
 const READ_ROWS: u8 = 3;
 const READ_DIGEST: u8 = 4;
 const LOOK_UP: u8 = 5;
-const TRUNCATE: u8 = 6;
 
-/// A request of another node.
+/// A request of another node, and what it was made on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The epoch of the schema that the sender's shard had. A replica that is behind comes so far first; what is written
+    /// to a table that was emptied since came before that.
+    pub schema_epoch: u64,
+    /// What is asked for.
+    pub request: Request,
+}
+
+/// What another node asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Write these.
@@ -42,11 +51,6 @@ pub enum Request {
         /// One at least, and no more than are done in one go.
         keys: Vec<PartitionKey>,
     },
-    /// Empty this table. It is for the node and not for a shard.
-    Truncate {
-        /// Which.
-        table: TableId,
-    },
 }
 
 /// What a read is to give.
@@ -56,6 +60,24 @@ pub enum Wanted {
     Rows,
     /// Their hash, to be compared with another replica's.
     Digest,
+}
+
+impl Asked {
+    /// Begins a body; a request follows.
+    pub fn begin(schema_epoch: u64, out: &mut BytesMut) {
+        out.put_u64_le(schema_epoch);
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// It is none of these.
+    pub fn read(body: Bytes) -> Result<Asked, BodyError> {
+        let reader = &mut Reader::new(body);
+        let asked = Asked { schema_epoch: reader.u64("epoch")?, request: Request::read(reader)? };
+        reader.end()?;
+        Ok(asked)
+    }
 }
 
 impl Request {
@@ -96,19 +118,8 @@ impl Request {
         put_list(out, keys, put_key);
     }
 
-    /// Appends a request to empty a table.
-    pub fn put_truncate(table: TableId, out: &mut BytesMut) {
-        out.put_u8(TRUNCATE);
-        out.put_slice(table.0.as_bytes());
-    }
-
-    /// Reads a body.
-    ///
-    /// # Errors
-    /// It is none of these.
-    pub fn read(body: Bytes) -> Result<Request, BodyError> {
-        let reader = &mut Reader::new(body);
-        let request = match reader.u8("request")? {
+    fn read(reader: &mut Reader) -> Result<Request, BodyError> {
+        Ok(match reader.u8("request")? {
             WRITE_ALL => write(Unit::All, reader)?,
             WRITE_EACH => write(Unit::Each, reader)?,
             READ_ROWS => Request::Read { wanted: Wanted::Rows, read: Box::new(ReadRequest::read(reader)?) },
@@ -123,11 +134,8 @@ impl Request {
                 }
                 Request::LookUp { table, keys }
             }
-            TRUNCATE => Request::Truncate { table: TableId(reader.uuid("table id")?) },
             _ => return Err(reader.wrong("request")),
-        };
-        reader.end()?;
-        Ok(request)
+        })
     }
 }
 

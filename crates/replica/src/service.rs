@@ -18,16 +18,16 @@ use storage::{LookupsSent, Shard, ShardHandle, StorageError, Unit};
 use crate::answer::{Answer, Written};
 use crate::failure::Failure;
 use crate::fits::{check_mutation, check_read};
-use crate::request::{Request, Wanted};
+use crate::request::{Asked, Request, Wanted};
 
 /// Carries out one request of another node on the shard that it is for.
 ///
 /// # Cancel safety
 /// A write that has begun goes on.
-pub async fn carry_out(shard: &ShardHandle, request: Request) -> Answer {
-    match request {
+pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
+    match asked.request {
         Request::Write { unit, mutations } => Answer::Written(match check(shard, &mutations) {
-            Ok(()) => write(shard, unit, mutations).await,
+            Ok(()) => write(shard, asked.schema_epoch, unit, mutations).await,
             // None of them: who sent one that does not fit is behind, or wrong in all.
             Err(failure) => Written { failure: Some(failure), ..Written::default() },
         }),
@@ -40,10 +40,6 @@ pub async fn carry_out(shard: &ShardHandle, request: Request) -> Answer {
             }
         }
         Request::LookUp { table, keys } => look_up(shard, table, keys).await,
-        Request::Truncate { .. } => {
-            let what = "no shard empties a table by itself".to_owned();
-            Answer::Failed(Failure::Other { what })
-        }
     }
 }
 
@@ -88,21 +84,22 @@ fn check(shard: &ShardHandle, mutations: &[Mutation]) -> Result<(), Failure> {
     })
 }
 
-/// Writes to the shards that own it: to one, as a rule, since who asks knows how many shards there are.
+/// Writes what was planned on that epoch of the schema to the shards that own it: to one, as a rule, since who asks
+/// knows how many shards there are.
 ///
 /// # Cancel safety
 /// A write that has begun goes on.
-pub async fn write(shard: &ShardHandle, unit: Unit, mutations: Vec<Mutation>) -> Written {
+pub async fn write(shard: &ShardHandle, planned_on: u64, unit: Unit, mutations: Vec<Mutation>) -> Written {
     let owners: Vec<usize> =
         mutations.iter().map(|mutation| shard.shards().owner(mutation.key.token)).collect();
     if let Some(owner) = only(&owners) {
-        return shard.write_units(owner, unit, mutations).await.into();
+        return shard.write_planned(owner, planned_on, unit, mutations).await.into();
     }
     // All of them at once: a part that is not begun could be left out.
     let parts = (0..shard.shards().count()).filter(|owner| owners.contains(owner)).map(|owner| {
         let indexes: Vec<usize> = (0..owners.len()).filter(|index| owners[*index] == owner).collect();
         let part = indexes.iter().map(|index| mutations[*index].clone()).collect();
-        async move { (indexes, shard.write_units(owner, unit, part).await) }
+        async move { (indexes, shard.write_planned(owner, planned_on, unit, part).await) }
     });
     let mut written = Gathered::default();
     for (indexes, part) in join_all(parts).await {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use replica::{Answer, Failure, Request, carry_out};
+use replica::{Answer, Asked, Failure, Request, carry_out};
 use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder,
 };
@@ -70,8 +70,9 @@ fn deletion(pk: i32, timestamp: i64) -> Mutation {
 
 async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
     let mut body = BytesMut::new();
+    Asked::begin(0, &mut body);
     put(&mut body);
-    carry_out(&node.handles()[0], Request::read(body.freeze()).expect("it makes sense")).await
+    carry_out(&node.handles()[0], Asked::read(body.freeze()).expect("it makes sense")).await
 }
 
 /// A node of so many shards to which this was written, in this order.
@@ -142,14 +143,16 @@ fn a_table_that_is_not_known_or_has_many_rows_of_a_key_is_told() {
 fn no_keys_and_too_many_are_no_request() {
     run(async {
         let mut body = BytesMut::new();
+        Asked::begin(0, &mut body);
         Request::put_look_up(table().id(), &[key(1)], &mut body);
-        // The count behind the kind and the table's id.
+        assert!(Asked::read(body.clone().freeze()).is_ok());
+        // The count behind the epoch, the kind and the table's id.
         for count in [0u8, 17] {
             let mut spoiled = body.clone();
-            spoiled[17] = count;
-            spoiled.extend_from_slice(&body[21..].repeat(usize::from(count.saturating_sub(1))));
-            let body = if count == 0 { spoiled.freeze().slice(..21) } else { spoiled.freeze() };
-            assert!(Request::read(body).is_err());
+            spoiled[25] = count;
+            spoiled.extend_from_slice(&body[29..].repeat(usize::from(count.saturating_sub(1))));
+            let body = if count == 0 { spoiled.freeze().slice(..29) } else { spoiled.freeze() };
+            assert!(Asked::read(body).is_err());
         }
     });
 }

@@ -8,7 +8,7 @@ use read::{
     Digester, LivePage, ReadColumns, ReadCommand, ReadPosition, ReadTarget, TombstoneThresholds,
     UnfilteredPage, merge_answers,
 };
-use replica::{Answer, Failure, Request, Wanted, carry_out, is_in_order};
+use replica::{Answer, Asked, Failure, Request, Wanted, carry_out, is_in_order};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
     Mutation, MutationBuilder, PartitionKey, RangeTombstone, RingPlace, RingRange, RowBuilder, Slice, Slices,
@@ -22,6 +22,8 @@ use storage::{Directory, LocalShards, StorageOptions, Unit};
 use types::{CqlType, Token};
 use uuid::Uuid;
 
+/// That of the schema on which all is planned here.
+const EPOCH: u64 = 7;
 const NOW: u32 = 1_704_067_300;
 const KEYS: i32 = 40;
 
@@ -106,11 +108,18 @@ fn changes() -> Vec<Mutation> {
     changes
 }
 
+/// A request as another node would send it.
+fn asked(put: impl FnOnce(&mut BytesMut)) -> BytesMut {
+    let mut body = BytesMut::new();
+    Asked::begin(EPOCH, &mut body);
+    put(&mut body);
+    body
+}
+
 /// Asks as another node would: by bytes, and is answered by bytes.
 async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
-    let mut body = BytesMut::new();
-    put(&mut body);
-    let answer = carry_out(&node.handles()[0], Request::read(body.freeze()).expect("it makes sense")).await;
+    let body = asked(put).freeze();
+    let answer = carry_out(&node.handles()[0], Asked::read(body).expect("it makes sense")).await;
     let mut back = BytesMut::new();
     answer.put(&mut back);
     assert_eq!(Answer::read(back.freeze()).as_ref(), Ok(&answer), "it comes as it was sent");
@@ -305,13 +314,9 @@ fn a_body_that_was_spoiled_is_told() {
         let node = filled(1).await;
         let mut bodies = Vec::new();
         for command in commands() {
-            let mut body = BytesMut::new();
-            Request::put_read(Wanted::Rows, &command, &mut body);
-            bodies.push((0, body));
+            bodies.push((0, asked(|out| Request::put_read(Wanted::Rows, &command, out))));
         }
-        let mut body = BytesMut::new();
-        Request::put_write(Unit::Each, &changes()[..16], &mut body);
-        bodies.push((0, body));
+        bodies.push((0, asked(|out| Request::put_write(Unit::Each, &changes()[..16], out))));
         let command = ReadCommand::new(table(), ReadTarget::Keys(vec![key(1)]), NOW);
         let mut body = BytesMut::new();
         Answer::Rows(rows(&node, &command).await).put(&mut body);
@@ -319,7 +324,7 @@ fn a_body_that_was_spoiled_is_told() {
         for (which, body) in bodies {
             for cut in 0..body.len() {
                 let (request, answer) = (
-                    Request::read(body.clone().freeze().slice(..cut)),
+                    Asked::read(body.clone().freeze().slice(..cut)),
                     Answer::read(body.clone().freeze().slice(..cut)),
                 );
                 assert!(if which == 0 { request.is_err() } else { answer.is_err() }, "cut off at {cut}");
@@ -330,6 +335,31 @@ fn a_body_that_was_spoiled_is_told() {
             }
         }
     });
+}
+
+/// What was planned before a table was emptied comes before that, whenever it arrives: of several, those of that table.
+#[test]
+fn what_was_planned_before_a_truncation_stays_away() {
+    for unit in [Unit::All, Unit::Each] {
+        run(async move {
+            let node = filled(1).await;
+            let emptied =
+                async |at| node.handles()[0].local().table(table().id()).expect("a table").truncate(at).await;
+            let range = ReadCommand::new(table(), ReadTarget::Range(RingRange::ALL), NOW);
+            emptied(EPOCH + 1).await.expect("empties");
+            let written = write(&node, unit, &changes()[..3]).await;
+            assert_eq!(written.done, IndexSet::first(unit.count(3)));
+            assert!(rows(&node, &range).await.partitions.is_empty(), "it came before");
+            // An older one changes nothing.
+            emptied(EPOCH - 1).await.expect("empties");
+            write(&node, unit, &changes()[..3]).await;
+            assert!(rows(&node, &range).await.partitions.is_empty(), "it came before");
+            let body = asked(|out| Request::put_write(unit, &changes()[..3], out)).freeze();
+            let later = Asked { schema_epoch: EPOCH + 1, ..Asked::read(body).expect("it makes sense") };
+            carry_out(&node.handles()[0], later).await;
+            assert!(!rows(&node, &range).await.partitions.is_empty(), "it came behind");
+        });
+    }
 }
 
 #[test]
@@ -387,6 +417,9 @@ fn bodies_are_what_they_were() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/bodies");
         for (name, which, put) in cases {
             let mut bytes = BytesMut::from(&[which][..]);
+            if which == 0 {
+                Asked::begin(EPOCH, &mut bytes);
+            }
             put(&mut bytes);
             let kept = std::fs::read(folder.join(name)).expect("it was kept");
             assert_eq!(bytes, kept, "{name}");

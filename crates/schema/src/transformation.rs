@@ -40,6 +40,12 @@ pub enum Transformation {
         name: String,
         id: TableId,
     },
+    /// Takes all that was planned on an earlier epoch out of a table.
+    TruncateTable {
+        keyspace: String,
+        name: String,
+        id: TableId,
+    },
     /// The type must be [`CqlType::UserDefined`]. Creates it, or replaces its
     /// definition, there and in every type and table of the keyspace that uses it.
     PutType {
@@ -89,6 +95,7 @@ impl Transformation {
     /// [`SchemaError`] when what it names exists already or no longer.
     pub fn apply(&self, schema: &Schema) -> Result<Schema, SchemaError> {
         let mut keyspaces = schema.keyspaces().clone();
+        let mut truncated = schema.truncated().clone();
         match self {
             Transformation::CreateKeyspace { name, replication, durable_writes } => {
                 if keyspaces.contains_key(name) {
@@ -127,6 +134,10 @@ impl Transformation {
                 table_mut(&mut keyspaces, keyspace, name, *id)?;
                 keyspace_mut(&mut keyspaces, keyspace)?.tables.remove(name);
             }
+            Transformation::TruncateTable { keyspace, name, id } => {
+                table_mut(&mut keyspaces, keyspace, name, *id)?;
+                truncated.insert(*id, schema.epoch() + 1);
+            }
             Transformation::PutType { cql_type } => {
                 let CqlType::UserDefined { definition, .. } = cql_type else {
                     return Err(SchemaError::NotUserDefined { cql_type: cql_type.to_string() });
@@ -138,7 +149,7 @@ impl Transformation {
                 keyspace_mut(&mut keyspaces, keyspace)?.types.remove(name).ok_or_else(missing)?;
             }
         }
-        Ok(Schema::from_parts(schema.epoch() + 1, keyspaces))
+        Ok(Schema::from_parts(schema.epoch() + 1, keyspaces, truncated))
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Schema {
     epoch: u64,
     keyspaces: BTreeMap<String, Arc<Keyspace>>,
     by_id: IdMap<TableId, Entry>,
+    /// Tables that are there and were emptied: at which epoch last.
+    truncated: BTreeMap<TableId, u64>,
 }
 
 /// A table and what a request wants to know of its keyspace.
@@ -28,10 +30,14 @@ impl Schema {
     pub fn new(epoch: u64, keyspaces: impl IntoIterator<Item = Keyspace>) -> Self {
         let keyspaces: BTreeMap<_, _> =
             keyspaces.into_iter().map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace))).collect();
-        Self::from_parts(epoch, keyspaces)
+        Self::from_parts(epoch, keyspaces, BTreeMap::new())
     }
 
-    pub(crate) fn from_parts(epoch: u64, keyspaces: BTreeMap<String, Arc<Keyspace>>) -> Self {
+    pub(crate) fn from_parts(
+        epoch: u64,
+        keyspaces: BTreeMap<String, Arc<Keyspace>>,
+        mut truncated: BTreeMap<TableId, u64>,
+    ) -> Self {
         let mut by_id = IdMap::default();
         for keyspace in keyspaces.values() {
             let replication_factor = keyspace.replication.factor();
@@ -40,7 +46,8 @@ impl Schema {
                 by_id.insert(table.id(), Entry { table, keyspace, replication_factor });
             }
         }
-        Schema { epoch, keyspaces, by_id }
+        truncated.retain(|table, _| by_id.contains_key(table));
+        Schema { epoch, keyspaces, by_id, truncated }
     }
 
     /// Counts the transformations applied so far.
@@ -71,6 +78,16 @@ impl Schema {
     /// The keyspace of the table of that id.
     pub fn keyspace_of(&self, table: TableId) -> Option<&Arc<Keyspace>> {
         self.by_id.get(&table).map(|entry| &entry.keyspace)
+    }
+
+    /// The epoch at which that table was emptied last; 0 when it never was. Writes that were planned before that are
+    /// not in it.
+    pub fn truncated_at(&self, table: TableId) -> u64 {
+        self.truncated.get(&table).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn truncated(&self) -> &BTreeMap<TableId, u64> {
+        &self.truncated
     }
 
     /// How many replicas each partition of the table of that id has; see [`crate::Replication::factor`].

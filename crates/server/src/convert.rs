@@ -130,8 +130,9 @@ pub(crate) fn schema_change(change: query::SchemaChange) -> protocol::SchemaChan
     }
 }
 
-/// A change of the schema that is in force, as clients are told of it; one that `creates` made something new.
-pub(crate) fn transformation(change: Transformation, creates: bool) -> protocol::SchemaChange {
+/// A change of the schema that is in force, as clients are told of it, if they are; one that `creates` made something
+/// new.
+pub(crate) fn transformation(change: Transformation, creates: bool) -> Option<protocol::SchemaChange> {
     let put = if creates { SchemaChangeKind::Created } else { SchemaChangeKind::Updated };
     let of_table = |change, table: &Table| {
         (change, table.keyspace().to_owned(), SchemaTarget::Table(table.name().to_owned()))
@@ -145,6 +146,7 @@ pub(crate) fn transformation(change: Transformation, creates: bool) -> protocol:
         Transformation::DropTable { keyspace, name, .. } => {
             (SchemaChangeKind::Dropped, keyspace, SchemaTarget::Table(name))
         }
+        Transformation::TruncateTable { .. } => return None,
         Transformation::PutType { cql_type } => match cql_type {
             CqlType::UserDefined { definition, .. } => {
                 (put, definition.keyspace.clone(), SchemaTarget::Type(definition.name.clone()))
@@ -155,7 +157,7 @@ pub(crate) fn transformation(change: Transformation, creates: bool) -> protocol:
             (SchemaChangeKind::Dropped, keyspace, SchemaTarget::Type(name))
         }
     };
-    protocol::SchemaChange { change, keyspace, target }
+    Some(protocol::SchemaChange { change, keyspace, target })
 }
 
 /// The one place where errors become codes of the protocol.

@@ -60,7 +60,9 @@ pub(crate) async fn follow_ring(events: Events, mut told: mpsc::UnboundedReceive
             }
             RingEvent::Down(node) => events.publish(status(StatusChangeKind::Down, node)),
             RingEvent::SchemaChanged { change, creates } => {
-                events.publish(Event::SchemaChange(convert::transformation(*change, creates)));
+                if let Some(change) = convert::transformation(*change, creates) {
+                    events.publish(Event::SchemaChange(change));
+                }
             }
         }
     }

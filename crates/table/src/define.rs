@@ -61,12 +61,13 @@ impl TableStore {
         Ok(())
     }
 
-    /// Empties this shard's part of the table: everything written before goes, in one step.
+    /// Empties this shard's part of the table: everything written before goes, in one step. From that step on, what
+    /// was planned on an epoch of the schema before `at` is outdated; 0 where nobody counts epochs.
     ///
     /// # Errors
     /// The table is dropped meanwhile; or the manifest could not be written, and the table is as before, on the disk.
-    pub async fn truncate(self: &Rc<Self>) -> Result<(), TableError> {
-        let emptied = self.shared.runtime.failsafe.guarded("a truncation", truncate_in_turn(self)).await;
+    pub async fn truncate(self: &Rc<Self>, at: u64) -> Result<(), TableError> {
+        let emptied = self.shared.runtime.failsafe.guarded("a truncation", truncate_in_turn(self, at)).await;
         self.unless_dropped(emptied)
     }
 
@@ -80,13 +81,14 @@ impl TableStore {
     }
 }
 
-async fn truncate_in_turn(store: &Rc<TableStore>) -> Result<(), TableError> {
+async fn truncate_in_turn(store: &Rc<TableStore>, at: u64) -> Result<(), TableError> {
     let shared = &store.shared;
     if wants_auto_snapshot(store) {
         store.flush().await?;
         store.auto_snapshot(Occasion::Truncated).await?;
     }
     let _turn = store.flush_turn.lock().await;
+    store.truncated_at.set(at.max(store.truncated_at.get()));
     store.freeze();
     let before: Vec<_> = store.memtables.frozen().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
     let emptied = FileChange::emptying(shared.log.end()).commit(store).await;

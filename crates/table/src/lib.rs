@@ -108,6 +108,8 @@ pub struct TableStore {
     flush_turn: tokio::sync::Mutex<()>,
     compaction: TableCompaction,
     is_dropped: Cell<bool>,
+    /// The epoch of the schema at which it was emptied last: what was planned on an earlier one is not for it.
+    truncated_at: Cell<u64>,
     metrics: Rc<TableMetrics>,
     chunk_length: AutoChunkLength,
     /// What a read of it works in.
@@ -118,8 +120,13 @@ pub struct TableStore {
 }
 
 impl TableStore {
-    /// As it was left; without a seed it is new.
-    pub fn new(table: Arc<Table>, seed: Option<TableSeed>, shared: &Rc<Shared>) -> Rc<Self> {
+    /// As it was left; without a seed it is new. When was it emptied last? ([`schema::Schema::truncated_at`])
+    pub fn new(
+        table: Arc<Table>,
+        seed: Option<TableSeed>,
+        truncated_at: u64,
+        shared: &Rc<Shared>,
+    ) -> Rc<Self> {
         let seed = seed.unwrap_or_else(|| TableSeed::new(Memtable::new(Arc::clone(&table))));
         let TableSeed { memtable, files, scopes, damage } = seed;
         let plants = || shared.runtime.plants.clone();
@@ -134,6 +141,7 @@ impl TableStore {
             flush_turn: tokio::sync::Mutex::new(()),
             compaction: TableCompaction::default(),
             is_dropped: Cell::new(false),
+            truncated_at: Cell::new(truncated_at),
             metrics: Rc::default(),
             shared: Rc::clone(shared),
         })
@@ -173,6 +181,12 @@ impl TableStore {
     #[inline]
     pub fn is_dropped(&self) -> bool {
         self.is_dropped.get()
+    }
+
+    /// Is a write that was planned on this epoch of the schema from before the table was emptied?
+    #[inline]
+    pub fn is_outdated(&self, planned_on: u64) -> bool {
+        planned_on < self.truncated_at.get()
     }
 
     /// What it has in memory.

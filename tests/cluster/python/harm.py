@@ -159,6 +159,28 @@ def equal_without_a_command(rows):
         cluster.shutdown()
 
 
+def stays_empty(cluster, session):
+    """A table is emptied while a node is away: what that one has must not come back with it."""
+    harm("kill", "3")
+    session.execute(f"TRUNCATE {KEYSPACE}.rows", timeout=60)
+    count = session.execute(f"SELECT count(*) FROM {KEYSPACE}.rows").one()[0]
+    check(count == 0, f"{count} rows are there behind TRUNCATE")
+    session.execute(f"INSERT INTO {KEYSPACE}.rows (id, v) VALUES (1, 'behind it')")
+    harm("start", "3")
+    cluster.shutdown()
+    cluster, session = connect(WhiteListRoundRobinPolicy([HOSTS[2]]), ConsistencyLevel.ONE, [HOSTS[2]])
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while (ids := shown(session)) != [1] and time.monotonic() < deadline:
+        time.sleep(1)
+    check(ids == [1], f"{len(ids)} rows on the node that was away, such as {ids[:5]}")
+    print("a table that was emptied while a node was away is empty there, too")
+    cluster.shutdown()
+
+
+def shown(session):
+    return [row.id for row in session.execute(f"SELECT id FROM {KEYSPACE}.rows")]
+
+
 def main():
     balancing = TokenAwarePolicy(DCAwareRoundRobinPolicy())
     cluster, session = connect(balancing, ConsistencyLevel.QUORUM)
@@ -180,6 +202,7 @@ def main():
     check(count >= len(rows), f"{count} rows are counted of {len(rows)}")
     print(f"{len(rows)} acknowledged rows are there, {len(work.failures)} requests failed")
     cluster.shutdown()
+    stays_empty(*connect(balancing, ConsistencyLevel.QUORUM))
 
 
 main()

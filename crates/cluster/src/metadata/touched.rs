@@ -34,7 +34,8 @@ fn part(change: &Transformation) -> Part<'_> {
         Transformation::CreateTable { table } | Transformation::AlterTable { table } => {
             Part::Table(table.keyspace(), table.name())
         }
-        Transformation::DropTable { keyspace, name, .. } => Part::Table(keyspace, name),
+        Transformation::DropTable { keyspace, name, .. }
+        | Transformation::TruncateTable { keyspace, name, .. } => Part::Table(keyspace, name),
         Transformation::PutType { cql_type: CqlType::UserDefined { definition, .. } } => {
             Part::All(&definition.keyspace)
         }

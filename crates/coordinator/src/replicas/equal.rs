@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::error::ReplicaError;
 use super::read::{Held, digest, lacking};
-use super::{Missed, Replicas, RingSeat, ask, misanswered};
+use super::{Missed, Replicas, RingSeat, misanswered};
 use crate::Consistency;
 
 /// Rows of a page that is compared.
@@ -174,7 +174,7 @@ impl Replicas {
         let wanted = Wanted::Digest;
         let answer = match self.view.peer(node) {
             None => replica::read(&self.shard, wanted, command.clone()).await,
-            Some(peer) => ask(peer, deadline, |out| Request::put_read(wanted, command, out)).await?,
+            Some(peer) => self.ask(peer, deadline, |out| Request::put_read(wanted, command, out)).await?,
         };
         match answer {
             Answer::Digest(digest) => Ok(digest),

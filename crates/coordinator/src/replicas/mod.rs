@@ -47,12 +47,13 @@ pub use repair::{Repairer, Repairs, carry_out_repairs, repairs};
 pub use seat::RingSeat;
 pub use service::ReplicaService;
 pub use speculation::Latencies;
+pub(crate) use truncate::truncate_as_agreed;
 pub use view::{Remote, RingView, Way};
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use ::replica::{Answer, Failure};
+use ::replica::{Answer, Asked, Failure};
 use bytes::BytesMut;
 use messaging::{AskError, Peer};
 use ring::NodeIndex;
@@ -70,6 +71,8 @@ use view::Plan;
 pub struct Replicas {
     view: Rc<RingView>,
     shard: ShardHandle,
+    /// The epoch of the schema that all of this is planned on.
+    schema_epoch: u64,
     /// What others have missed.
     marks: Rc<Marks>,
 }
@@ -95,7 +98,8 @@ impl From<AskError> for Missed {
 impl Replicas {
     /// The way to the replicas of a ring, as one of its nodes sees it. What others miss is marked.
     pub fn new(view: Rc<RingView>, shard: ShardHandle, marks: Rc<Marks>) -> Replicas {
-        Replicas { view, shard, marks }
+        let schema_epoch = shard.local().with_schema(Schema::epoch);
+        Replicas { view, shard, schema_epoch, marks }
     }
 
     /// Are there replicas of the table on the ring? If not, it is this node's own.
@@ -125,7 +129,24 @@ impl Replicas {
         end.ok_or(ReplicaError::NoTable)
     }
 
-    /// As [`ask`], of a read: how long the answer takes is noted.
+    /// Asks a replica, at once; what it answers can be waited for.
+    fn ask(
+        &self,
+        peer: &Peer,
+        deadline: Instant,
+        put: impl FnOnce(&mut BytesMut),
+    ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
+        let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), |out| {
+            Asked::begin(self.schema_epoch, out);
+            put(out);
+        });
+        async move {
+            let answer = asked.map_err(|error| failed(error.to_string()))?.await?;
+            Answer::read(answer).map_err(|error| failed(error.to_string()))
+        }
+    }
+
+    /// As [`Replicas::ask`], of a read: how long the answer takes is noted.
     fn ask_to_read(
         &self,
         node: NodeIndex,
@@ -133,10 +154,11 @@ impl Replicas {
         put: impl FnOnce(&mut BytesMut),
     ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
         let peer = self.view.peer(node).expect("it is another node");
+        let ask = self.ask(peer, deadline, put);
         let latencies = self.view.latencies(node).map(Rc::clone).unwrap_or_default();
-        let (answer, timing) = (ask(peer, deadline, put), Timing { latencies, begun: Instant::now() });
+        let timing = Timing { latencies, begun: Instant::now() };
         async move {
-            let answer = answer.await;
+            let answer = ask.await;
             drop(timing);
             answer
         }
@@ -167,19 +189,6 @@ impl Replicas {
             Some(shortage) => Err(shortage.unavailable(consistency)),
             None => Ok((plan, requirement)),
         }
-    }
-}
-
-/// Asks a replica, at once; what it answers can be waited for.
-fn ask(
-    peer: &Peer,
-    deadline: Instant,
-    put: impl FnOnce(&mut BytesMut),
-) -> impl Future<Output = Result<Answer, Missed>> + 'static {
-    let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), put);
-    async move {
-        let answer = asked.map_err(|error| failed(error.to_string()))?.await?;
-        Answer::read(answer).map_err(|error| failed(error.to_string()))
     }
 }
 

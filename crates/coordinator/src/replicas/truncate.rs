@@ -1,70 +1,69 @@
-//! A table is emptied on all nodes of the ring, which must all live: as in Cassandra, where nobody would tell one that
-//! comes back.
+//! How a table of the ring is emptied: as a change of the schema that all nodes take at the same place of their history.
+//!
+//! What is written, and read, says the epoch of the schema that it was planned on, so that on all replicas it comes
+//! before the truncation, or on all behind it:
+//!
+//! ```text
+//!   planned before, comes late     its table is emptied already: it is done by leaving it out
+//!   planned behind it, comes early the replica empties its table first, and then takes it
+//! ```
+//!
+//! So nothing that was there before comes back: not with a write that was under way, not with rows that a repair has read
+//! before it, not with a node that was away, which empties its part when it is back.
 
-use std::time::Duration;
+use schema::{TableId, Transformation};
 
-use futures_util::future::join_all;
-use replica::{Answer, Request};
-use ring::NodeIndex;
-use schema::TableId;
-use tokio::time::{Instant, timeout_at};
+use super::RingSeat;
+use crate::truncate::RETRY_AFTER;
+use crate::{Coordinator, CoordinatorError};
 
-use super::error::ReplicaError;
-use super::write::said_of;
-use super::{Missed, Replicas, ask, misanswered};
-use crate::{Consistency, Coordinator};
-
-impl Replicas {
-    /// Empties a table on all nodes.
+impl RingSeat {
+    /// Empties a table on all nodes. Returns when those that live have done it; others do it when they are back.
     ///
     /// # Errors
-    /// `Unavailable`, and nothing is emptied, when one of them does not live; else it may be empty on some.
-    pub(crate) async fn truncate(
-        &self,
-        coordinator: &Coordinator,
-        table: TableId,
-        patience: Duration,
-    ) -> Result<(), ReplicaError> {
-        let deadline = Instant::now() + patience;
-        let nodes: Vec<NodeIndex> = self.view.nodes().collect();
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let required = count(nodes.len());
-        let alive = nodes.iter().filter(|node| self.view.is_alive(**node)).count();
-        if alive < nodes.len() {
-            let (consistency, alive) = (Consistency::All, count(alive));
-            return Err(ReplicaError::Unavailable { consistency, required, alive });
-        }
-        let emptied = nodes.iter().map(|node| self.truncate_on(*node, coordinator, table, deadline));
-        let (mut received, mut failures) = (0, Vec::new());
-        for (node, emptied) in nodes.iter().zip(join_all(emptied).await) {
-            match emptied {
-                Ok(()) => received += 1,
-                Err(Missed::Silent { .. }) => {}
-                Err(Missed::Failed(failure)) => failures.push((self.view.address_of(*node), failure)),
+    /// Nothing is emptied; or it may be, when the ring did not agree in time.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may be emptied or not.
+    pub(crate) async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
+        loop {
+            let schema = self.shard().local().schema();
+            let Some(known) = schema.table_by_id(table) else {
+                return Err(CoordinatorError::NoTable { table: table.0.to_string() });
+            };
+            let (keyspace, name) = (known.keyspace().to_owned(), known.name().to_owned());
+            let change = Transformation::TruncateTable { keyspace, name, id: table };
+            match self.agree_on(change, schema.epoch()).await {
+                Ok(epoch) => {
+                    self.known().schema_is_everywhere(epoch).await;
+                    return Ok(());
+                }
+                // The table was changed meanwhile. It is the same one.
+                Err(CoordinatorError::SchemaMoved { current, .. }) => {
+                    self.known().schema_is_here(current).await
+                }
+                Err(error) => return Err(error),
             }
         }
-        match received == required {
-            true => Ok(()),
-            false if failures.is_empty() => Err(ReplicaError::WriteTimeout { received, required }),
-            false => Err(ReplicaError::WriteFailure { received, required, failures }),
-        }
     }
+}
 
-    async fn truncate_on(
-        &self,
-        node: NodeIndex,
-        coordinator: &Coordinator,
-        table: TableId,
-        deadline: Instant,
-    ) -> Result<(), Missed> {
-        let Some(peer) = self.view.peer(node) else {
-            let emptied = timeout_at(deadline, coordinator.truncate_here(table)).await;
-            let emptied = emptied.map_err(|_| Missed::Silent { was_sent: true })?;
-            return emptied.map_err(|error| super::failed(error.to_string()));
-        };
-        match ask(peer, deadline, |out| Request::put_truncate(table, out)).await? {
-            Answer::Written(written) => said_of(&Ok(written), 0),
-            _ => Err(misanswered()),
+/// Empties this node's part of a table, as it was agreed on.
+///
+/// # Errors
+/// It can not be done any more on this run.
+pub(crate) async fn truncate_as_agreed(
+    coordinator: &Coordinator,
+    table: TableId,
+    epoch: u64,
+) -> Result<(), CoordinatorError> {
+    loop {
+        match coordinator.truncate_here(table, epoch).await {
+            Err(error) if !error.is_final() => {
+                tracing::warn!(table = %table.0, %error, "a table can not be emptied, and it is tried again");
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+            outcome => return outcome,
         }
     }
 }

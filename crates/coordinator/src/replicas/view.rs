@@ -123,11 +123,6 @@ impl RingView {
         remote.is_none_or(|remote| remote.other.is_alive() && remote.peer.is_reachable())
     }
 
-    /// All nodes.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeIndex> {
-        (0..self.ways.len()).map(|index| NodeIndex(index as u16))
-    }
-
     /// The node, whatever its place.
     pub(super) fn host_of(&self, node: NodeIndex) -> Uuid {
         self.hosts[node.as_usize()]

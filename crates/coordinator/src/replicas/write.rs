@@ -19,7 +19,7 @@ use super::error::ReplicaError;
 use super::missed::Marks;
 use super::requirement::{Counted, Requirement};
 use super::view::{Plan, RingView};
-use super::{Missed, Replicas, ask, failed, misanswered};
+use super::{Missed, Replicas, failed, misanswered};
 use crate::Consistency;
 
 impl Replicas {
@@ -109,13 +109,14 @@ impl Replicas {
         deadline: Instant,
     ) -> LocalBoxFuture<'static, Result<Written, Missed>> {
         let Some(peer) = self.view.peer(node) else {
-            let (shard, mutations) = (self.shard.clone(), mutations.to_vec());
-            let write = async move { replica::write(&shard, unit, mutations).await };
+            let (shard, planned_on) = (self.shard.clone(), self.schema_epoch);
+            let mutations = mutations.to_vec();
+            let write = async move { replica::write(&shard, planned_on, unit, mutations).await };
             // A task, so that it goes on when the others were enough.
             let write = runtime::spawn_local("a replica's own write", Box::pin(write));
             return async move { write.await.map_err(|error| failed(error.to_string())) }.boxed_local();
         };
-        let answer = ask(peer, deadline, |out| Request::put_write(unit, mutations, out));
+        let answer = self.ask(peer, deadline, |out| Request::put_write(unit, mutations, out));
         async move {
             match answer.await? {
                 Answer::Written(written) => Ok(written),

@@ -35,6 +35,7 @@ mod table;
 mod visitor;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -71,6 +72,9 @@ pub(crate) struct World {
     pub(crate) lives: RefCell<Vec<Option<Known>>>,
     pub(crate) failsafes: Vec<Failsafe>,
     pub(crate) definitions: RefCell<Definitions>,
+    /// Tables that operators have begun to empty, and have emptied, by what stands for them in the definitions.
+    pub(crate) emptied: RefCell<BTreeSet<String>>,
+    pub(crate) emptied_for_sure: RefCell<BTreeSet<String>>,
     /// Are the tables of clients there?
     pub(crate) has_tables: Cell<bool>,
     /// Are faults over?
@@ -89,6 +93,8 @@ impl World {
             lives: RefCell::new(vec![None; count]),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
             definitions: RefCell::default(),
+            emptied: RefCell::default(),
+            emptied_for_sure: RefCell::default(),
             has_tables: Cell::default(),
             is_settled: Cell::default(),
             violation: RefCell::default(),

@@ -1,4 +1,4 @@
-//! Operators: they change the schema through any node, now and then both the same name.
+//! Operators: they change the schema through any node, now and then both the same name, and empty tables.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,6 +17,8 @@ use crate::ways::Way;
 
 /// Names over which operators may come to blows.
 const CONTESTED_COUNT: usize = 30;
+/// So many rows are written before a table is emptied.
+const ROWS_TO_BE_EMPTIED: u32 = 12;
 /// So often the tables of clients are asked for.
 const TRIES_MAX: usize = 300;
 
@@ -75,7 +77,8 @@ impl Operator {
     async fn act(&mut self) -> Result<(), Violation> {
         self.last += 1;
         let (number, last) = (self.number, self.last);
-        match self.visitor.dice.below(6) {
+        match self.visitor.dice.below(8) {
+            5 | 6 => self.empty_one().await,
             0 => {
                 let name = format!("contested{}", self.visitor.dice.below(CONTESTED_COUNT));
                 let is_durable = number == super::CLIENT_COUNT;
@@ -160,13 +163,40 @@ impl Operator {
         Ok(())
     }
 
+    /// Writes to a table of its own and empties it: from then on it stays empty, whatever was under way.
+    async fn empty_one(&self) -> Result<(), Violation> {
+        let own = self.world.definitions.borrow().sure(&format!("three.own{}x", self.number));
+        let is_full = |name: &&String| !self.world.emptied.borrow().contains(*name);
+        let Some(name) = own.iter().find(is_full) else { return Ok(()) };
+        let table = name.trim_end_matches(".v");
+        for k in 0..ROWS_TO_BE_EMPTIED {
+            let level = *self.visitor.dice.pick(&[Consistency::One, Consistency::Quorum]);
+            let Some(node) = self.some_node() else { continue };
+            // Whatever comes of it.
+            _ = self.visitor.ask(node, &format!("INSERT INTO {table} (k, v) VALUES ({k}, 1)"), level).await;
+        }
+        let (_, told) = self.change(&format!("TRUNCATE {table}")).await?;
+        // In doubt, it may be emptied later: nothing is written to it any more.
+        self.world.emptied.borrow_mut().insert(name.clone());
+        if told != Told::Done {
+            return Ok(());
+        }
+        self.world.ways.add(Way::Truncation, 1);
+        self.world.emptied_for_sure.borrow_mut().insert(name.clone());
+        match self.some_node() {
+            Some(node) => stays_empty(&self.visitor, node, table, Consistency::Quorum).await,
+            None => Ok(()),
+        }
+    }
+
+    fn some_node(&self) -> Option<usize> {
+        let serving = self.world.serving();
+        (!serving.is_empty()).then(|| *self.visitor.dice.pick(&serving))
+    }
+
     /// Asks some node for a change of the schema.
     async fn change(&self, statement: &str) -> Result<(usize, Told), Violation> {
-        let serving = self.world.serving();
-        if serving.is_empty() {
-            return Ok((0, Told::Refused));
-        }
-        let node = *self.visitor.dice.pick(&serving);
+        let Some(node) = self.some_node() else { return Ok((0, Told::Refused)) };
         let answered = self.visitor.ask(node, statement, Consistency::One).await;
         let told = Told::of(&answered).map_err(|what| Violation::new(format!("{statement}: {what}")))?;
         let way = match told {
@@ -203,12 +233,30 @@ impl Told {
                 ErrorKind::AlreadyExists { .. } => Ok(Told::Exists),
                 // A node that has started a moment ago may be behind.
                 ErrorKind::Invalid | ErrorKind::Config => Ok(Told::Refused),
-                ErrorKind::Server => Ok(Told::Doubtful),
+                ErrorKind::Server | ErrorKind::Truncate => Ok(Told::Doubtful),
                 _ => Err(format!("{error:?}")),
             },
             Ok(other) => Err(format!("{other:?}")),
             Err(_) => Ok(Told::Doubtful),
         }
+    }
+}
+
+/// A table that was emptied shows no row, if the node answers.
+pub(crate) async fn stays_empty(
+    visitor: &Visitor,
+    node: usize,
+    table: &str,
+    level: Consistency,
+) -> Result<(), Violation> {
+    match visitor.ask(node, &format!("SELECT k FROM {table}"), level).await {
+        Ok(Response::Rows(page)) if page.row_count > 0 => {
+            let count = page.row_count;
+            Err(Violation::new(format!(
+                "{table} was emptied, and node {node} shows {count} rows at {level:?}"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

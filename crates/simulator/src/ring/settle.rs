@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::World;
 use super::client::Client;
-use super::operator::{definitions_on, texts};
+use super::operator::{definitions_on, stays_empty, texts};
 use super::statement::{Read, Seen};
 use super::table::{Place, Table};
 use super::visitor::Visitor;
@@ -61,6 +61,7 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     world.stage.note(format_args!("together after {:?}", begun.elapsed()));
     let visitor = Visitor::new(world, 100);
     check_schema(world, &visitor).await?;
+    check_emptied(world, &visitor).await?;
     for client in clients {
         client.read_at_last(world).await?;
     }
@@ -82,6 +83,18 @@ async fn check_schema(world: &World, visitor: &Visitor) -> Result<(), Violation>
         if *first.get_or_insert_with(|| shown.clone()) != shown {
             let what = format!("node {node} has another schema: {shown:?}, and the first {first:?}");
             return Err(Violation::new(what));
+        }
+    }
+    Ok(())
+}
+
+/// What was emptied is empty on each node by itself, if it was not dropped since.
+async fn check_emptied(world: &World, visitor: &Visitor) -> Result<(), Violation> {
+    let there = world.definitions.borrow().sure("three.own");
+    let emptied = there.into_iter().filter(|name| world.emptied_for_sure.borrow().contains(name));
+    for name in emptied.collect::<Vec<_>>() {
+        for node in 0..world.node_count() {
+            stays_empty(visitor, node, name.trim_end_matches(".v"), Consistency::One).await?;
         }
     }
     Ok(())

@@ -130,11 +130,25 @@ impl ShardHandle {
         let all = IndexSet::first(unit.count(mutations.len()));
         let write =
             move |shard: Rc<Shard>| async move { shard.write_units(&mutations, unit, Wait::SyncMode).await };
-        self.on(owner, write).await.unwrap_or_else(|error| match error {
-            StorageError::ShardBusy { .. } => Outcomes { error: Some(error), ..Outcomes::default() },
-            // It has ended, or a panic has ended this: before, after or between writes.
-            error => Outcomes::in_doubt(all, error),
-        })
+        self.on(owner, write).await.unwrap_or_else(|error| Outcomes::unheard(all, error))
+    }
+
+    /// As [`ShardHandle::write_units`], of what was planned on that epoch of the schema. What was planned before its
+    /// table was emptied is done by leaving it out.
+    ///
+    /// # Cancel safety
+    /// As [`crate::Shard::write`].
+    pub async fn write_planned(
+        &self,
+        owner: usize,
+        planned_on: u64,
+        unit: Unit,
+        mutations: Vec<Mutation>,
+    ) -> Outcomes {
+        let all = IndexSet::first(unit.count(mutations.len()));
+        let write =
+            move |shard: Rc<Shard>| async move { shard.write_planned(planned_on, &mutations, unit).await };
+        self.on(owner, write).await.unwrap_or_else(|error| Outcomes::unheard(all, error))
     }
 
     /// [`crate::Shard::write`] on the shard that owns the mutations.

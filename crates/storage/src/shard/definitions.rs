@@ -23,7 +23,12 @@ impl Shard {
         for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
             match self.tables.get(table.id()) {
                 None => {
-                    let store = TableStore::new(Arc::clone(table), None, &self.shared);
+                    let store = TableStore::new(
+                        Arc::clone(table),
+                        None,
+                        schema.truncated_at(table.id()),
+                        &self.shared,
+                    );
                     self.tables.add(table.id(), store);
                 }
                 Some(store) => failsafe.guard("a new definition of a table", || store.redefine(table)),

@@ -214,7 +214,8 @@ impl Shard {
         let shared = Shared::new(shared, &tables);
         let mut seeds = seed.tables;
         for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
-            let store = TableStore::new(Arc::clone(table), seeds.remove(&table.id()), &shared);
+            let (seed, truncated_at) = (seeds.remove(&table.id()), schema.truncated_at(table.id()));
+            let store = TableStore::new(Arc::clone(table), seed, truncated_at, &shared);
             tables.add(table.id(), store);
         }
         shared.hold_to_sum(&tables);

@@ -111,6 +111,29 @@ impl Outcomes {
         Outcomes { done: IndexSet::EMPTY, doubtful: units, error: Some(error) }
     }
 
+    /// Units of which the shard has said nothing.
+    pub(crate) fn unheard(units: IndexSet, error: StorageError) -> Self {
+        match error {
+            StorageError::ShardBusy { .. } => Outcomes { error: Some(error), ..Outcomes::default() },
+            // It has ended, or a panic has ended this: before, after or between writes.
+            error => Outcomes::in_doubt(units, error),
+        }
+    }
+
+    /// The same among so many units of which these were written; the others are done without.
+    fn among(self, count: usize, written: &[usize]) -> Self {
+        let mut among = Outcomes { error: self.error, ..Outcomes::default() };
+        for index in 0..count {
+            match written.binary_search(&index) {
+                Err(_) => among.done.insert(index),
+                Ok(own) if self.done.contains(own) => among.done.insert(index),
+                Ok(own) if self.doubtful.contains(own) => among.doubtful.insert(index),
+                Ok(_) => {}
+            }
+        }
+        among
+    }
+
     /// The outcome of the one unit there is.
     ///
     /// # Errors
@@ -284,6 +307,46 @@ impl Shard {
         }
         let begun = self.begin_write(mutations, unit, wait);
         self.finish_write(begun, wait).await
+    }
+
+    /// [`Shard::write_units`] of what was planned on that epoch of the schema. What was planned before its table was
+    /// emptied is done by leaving it out: it came before.
+    ///
+    /// # Cancel safety
+    /// As [`Shard::write_units`].
+    pub(crate) async fn write_planned(
+        self: &Rc<Self>,
+        planned_on: u64,
+        mutations: &[Mutation],
+        unit: Unit,
+    ) -> Outcomes {
+        let _under_way = self.writes.begin();
+        if let Err(error) = self.shared.room.wait(&self.shared, &self.tables).await {
+            return Outcomes { error: Some(error.into()), ..Outcomes::default() };
+        }
+        let is_outdated = |of_table: &[Mutation]| {
+            self.tables.get(of_table[0].table).is_some_and(|store| store.is_outdated(planned_on))
+        };
+        let wait = Wait::SyncMode;
+        if !by_table(mutations).any(is_outdated) {
+            let begun = self.begin_write(mutations, unit, wait);
+            return self.finish_write(begun, wait).await;
+        }
+        let current: Vec<(usize, &Mutation)> = mutations
+            .iter()
+            .enumerate()
+            .filter(|(_, mutation)| !is_outdated(std::slice::from_ref(mutation)))
+            .collect();
+        let (indexes, current): (Vec<usize>, Vec<&Mutation>) = current.into_iter().unzip();
+        if current.is_empty() {
+            return Outcomes { done: IndexSet::first(unit.count(mutations.len())), ..Outcomes::default() };
+        }
+        let begun = self.begin_write(&current, unit, wait);
+        let outcomes = self.finish_write(begun, wait).await;
+        match unit {
+            Unit::All => outcomes,
+            Unit::Each => outcomes.among(mutations.len(), &indexes),
+        }
     }
 
     /// Writes that have mutations in memory, also those whose asker has gone.

@@ -271,7 +271,7 @@ fn a_truncation_that_fails_is_answered_by_the_policy_and_is_whole_or_absent_afte
                 two_files(&node).await;
                 disk.faults().fail_all(Some(operation), Fault::InputOutput);
                 assert!(
-                    node.shard(0).table(table().id()).expect("a table").truncate().await.is_err(),
+                    node.shard(0).table(table().id()).expect("a table").truncate(0).await.is_err(),
                     "{about}"
                 );
                 let expected = match policy {
@@ -352,7 +352,7 @@ fn a_table_that_is_dropped_while_it_is_truncated_or_snapshot_is_no_failure() {
             let shard = node.shard(0);
             let later = async {
                 tokio::time::sleep(Duration::from_micros(after_micros)).await;
-                shard.table(table().id())?.truncate().await.map_err(StorageError::from)
+                shard.table(table().id())?.truncate(0).await.map_err(StorageError::from)
             };
             let shards = node.shards.handles()[0].shards();
             let snapshot = async {

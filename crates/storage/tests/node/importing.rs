@@ -380,7 +380,7 @@ fn a_snapshot_keeps_rows_that_are_truncated_and_can_be_imported() {
         let before = all(&shards, &table).await;
         assert_eq!(before.len(), 30);
         for handle in shards.handles() {
-            handle.local().table(table.id()).expect("a table").truncate().await.expect("truncates");
+            handle.local().table(table.id()).expect("a table").truncate(0).await.expect("truncates");
         }
         for pk in 0..3 {
             write(pk, delete(&table, pk, 5)).await;

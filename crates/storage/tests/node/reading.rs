@@ -135,7 +135,7 @@ fn truncation_and_deletion_hide_what_was_before_and_not_what_comes_after() {
             node.write(pk, insert(&table, pk, 1, "old", 7)).await.expect("writes");
         }
         for shard in 0..2 {
-            node.shard(shard).table(table.id()).expect("a table").truncate().await.expect("truncates");
+            node.shard(shard).table(table.id()).expect("a table").truncate(0).await.expect("truncates");
         }
         assert_eq!(node.all(&table, 100).await, []);
         node.write(3, insert(&table, 3, 2, "new", 1)).await.expect("writes");
