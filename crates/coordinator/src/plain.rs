@@ -27,7 +27,7 @@ use storage::{KEYS_TOGETHER, Lookups, LookupsSent, Outcomes, Unit};
 use crate::admission::Admitted;
 use crate::owners::{Batches, batches};
 use crate::replicas::Replicas;
-use crate::replicas::plain::{Others, are_equal};
+use crate::replicas::plain::{Common, Others};
 use crate::replicas::requirement::Requirement;
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
@@ -262,17 +262,17 @@ impl Coordinator {
             return Ok(shards.send_lookups(owner, asked, seen, show).await?);
         };
         // What is not shown becomes a full read each, which asks somebody else and mends what differs.
-        let patience = self.patience(TimeoutKind::Read);
-        let hashes = ring.replicas.hashes(&ring.nodes, &asked.table, &asked.keys, patience);
-        let Some(others) = hashes.await else { return Ok(seen) };
-        let show =
-            move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>, hash: u128| {
-                match are_equal(&others, index, hash) {
-                    true => show(seen, index, ShownRow { key: &key.bytes, row, view: &view }),
-                    false => ControlFlow::Continue(()),
-                }
-            };
-        Ok(shards.send_hashed_lookups(owner, asked, seen, show).await?)
+        let (keys, patience) = (asked.keys.clone(), self.patience(TimeoutKind::Read));
+        let rows = ring.replicas.plain_rows(owner, asked, &ring.nodes, patience).await?;
+        let mut seen = seen;
+        for (index, (key, common)) in keys.iter().zip(&rows).enumerate() {
+            let Common::Row(row) = common else { continue };
+            let row = row.as_ref().filter(|row| !row.is_empty()).map(RowInPlace::Encoded);
+            if show(&mut seen, index, ShownRow { key: &key.bytes, row, view: &view }).is_break() {
+                break;
+            }
+        }
+        Ok(seen)
     }
 
     /// Writes rows, each durable in the sense of the sync mode: gives those that are written. Of the others nothing

@@ -2,10 +2,11 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use read::{PageDigest, UnfilteredPage};
+use rows::Row;
 use stdx::index_set::IndexSet;
 use storage::Outcomes;
 
-use crate::body::{BodyError, Reader, put_list, put_option};
+use crate::body::{BodyError, Reader, put_list, put_option, put_row};
 use crate::failure::Failure;
 use crate::page::{page, put_page};
 
@@ -13,7 +14,7 @@ const WRITTEN: u8 = 1;
 const ROWS: u8 = 2;
 const DIGEST: u8 = 3;
 const FAILED: u8 = 4;
-const HASHES: u8 = 5;
+const COMPARED: u8 = 5;
 
 /// An answer to a [`Request`](crate::Request).
 #[derive(Clone, Debug, PartialEq)]
@@ -24,11 +25,21 @@ pub enum Answer {
     Rows(UnfilteredPage),
     /// To a read of a digest.
     Digest(PageDigest),
-    /// To a look-up: for each key the hash of its row, 0 when there is none; nothing where that can not be told at
-    /// once.
-    Hashes(Vec<Option<u128>>),
+    /// To a comparison: of each row.
+    Compared(Vec<Told>),
     /// To a read that failed.
     Failed(Failure),
+}
+
+/// What a replica says of a row that another one has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// It is equal here.
+    Equal,
+    /// Here it is this one.
+    Other(Row),
+    /// There is none here, or what there is can not be told at once.
+    Unknown,
 }
 
 /// How the units of a write have come out. Of those that are in neither set nothing was written.
@@ -67,10 +78,15 @@ impl Answer {
                 out.put_u8(DIGEST);
                 out.put_u128_le(digest.0);
             }
-            Answer::Hashes(hashes) => {
-                out.put_u8(HASHES);
-                put_list(out, hashes, |out, hash| {
-                    put_option(out, hash.as_ref(), |out, hash| out.put_u128_le(*hash))
+            Answer::Compared(rows) => {
+                out.put_u8(COMPARED);
+                put_list(out, rows, |out, told| match told {
+                    Told::Equal => out.put_u8(0),
+                    Told::Other(row) => {
+                        out.put_u8(1);
+                        put_row(out, row);
+                    }
+                    Told::Unknown => out.put_u8(2),
                 });
             }
             Answer::Failed(failure) => {
@@ -94,13 +110,20 @@ impl Answer {
             }),
             ROWS => Answer::Rows(page(reader)?),
             DIGEST => Answer::Digest(PageDigest(reader.u128("digest")?)),
-            HASHES => Answer::Hashes(
-                reader.list("hashes", |reader| reader.option("hash", |reader| reader.u128("hash")))?,
-            ),
+            COMPARED => Answer::Compared(reader.list("rows", told)?),
             FAILED => Answer::Failed(Failure::read(reader)?),
             _ => return Err(reader.wrong("answer")),
         };
         reader.end()?;
         Ok(answer)
+    }
+}
+
+fn told(reader: &mut Reader) -> Result<Told, BodyError> {
+    match reader.u8("comparison")? {
+        0 => Ok(Told::Equal),
+        1 => Ok(Told::Other(reader.row()?)),
+        2 => Ok(Told::Unknown),
+        _ => Err(reader.wrong("comparison")),
     }
 }

@@ -76,6 +76,11 @@ pub(crate) fn is_item(item: &Unfiltered, table: &Table) -> bool {
     }
 }
 
+/// Is it the only row that a partition of the table can have, of which nothing was deleted or expires?
+pub fn is_plain_row(row: &Row, table: &Table) -> bool {
+    row.is_plain() && row.clustering().is_empty() && check_columns(row, table, false).is_ok()
+}
+
 /// Does the static row of an answer fit?
 pub(crate) fn is_static_row(row: &Row, table: &Table) -> bool {
     row.clustering().is_empty() && check_columns(row, table, true).is_ok()

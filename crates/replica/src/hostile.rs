@@ -20,7 +20,7 @@ pub fn read_body(bytes: &[u8]) {
         Asked::begin(schema_epoch, &mut again);
         match request {
             Request::Write { unit, mutations } => Request::put_write(unit, &mutations, &mut again),
-            Request::LookUp { table, keys } => Request::put_look_up(table, &keys, &mut again),
+            Request::Compare { table, rows } => Request::put_compare(table, &rows, &mut again),
             Request::Read { .. } => return,
         }
         assert_eq!(again, body, "it is written as it was read");

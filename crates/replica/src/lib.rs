@@ -20,9 +20,10 @@ mod read_request;
 mod request;
 mod service;
 
-pub use answer::{Answer, Written};
+pub use answer::{Answer, Told, Written};
 pub use body::BodyError;
 pub use failure::Failure;
+pub use fits::is_plain_row;
 pub use page::is_in_order;
 pub use read_request::ReadRequest;
 pub use request::{Asked, Request, Wanted};

@@ -15,7 +15,7 @@ const WRITE_ALL: u8 = 1;
 const WRITE_EACH: u8 = 2;
 const READ_ROWS: u8 = 3;
 const READ_DIGEST: u8 = 4;
-const LOOK_UP: u8 = 5;
+const COMPARE: u8 = 5;
 
 /// A request of another node, and what it was made on.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,12 +44,12 @@ pub enum Request {
         /// Of what.
         read: Box<ReadRequest>,
     },
-    /// Give the hashes of the only rows that partitions have.
-    LookUp {
+    /// Compare the only rows that partitions have.
+    Compare {
         /// Of this table.
         table: TableId,
-        /// One at least, and no more than are done in one go.
-        keys: Vec<PartitionKey>,
+        /// Keys, and the hashes of their rows: one at least, and no more than are done in one go.
+        rows: Vec<(PartitionKey, u128)>,
     },
 }
 
@@ -107,15 +107,18 @@ impl Request {
         ReadRequest::put(command, out);
     }
 
-    /// Appends a request for the hashes of rows.
+    /// Appends a request to compare rows, by their keys and hashes.
     ///
     /// # Panics
-    /// When there are no keys, or more than are done in one go.
-    pub fn put_look_up(table: TableId, keys: &[PartitionKey], out: &mut BytesMut) {
-        assert!((1..=KEYS_TOGETHER).contains(&keys.len()), "some keys, and no more than a replica takes");
-        out.put_u8(LOOK_UP);
+    /// When there are none, or more than are done in one go.
+    pub fn put_compare(table: TableId, rows: &[(PartitionKey, u128)], out: &mut BytesMut) {
+        assert!((1..=KEYS_TOGETHER).contains(&rows.len()), "some rows, and no more than a replica takes");
+        out.put_u8(COMPARE);
         out.put_slice(table.0.as_bytes());
-        put_list(out, keys, put_key);
+        put_list(out, rows, |out, (key, hash)| {
+            put_key(out, key);
+            out.put_u128_le(*hash);
+        });
     }
 
     fn read(reader: &mut Reader) -> Result<Request, BodyError> {
@@ -126,13 +129,13 @@ impl Request {
             READ_DIGEST => {
                 Request::Read { wanted: Wanted::Digest, read: Box::new(ReadRequest::read(reader)?) }
             }
-            LOOK_UP => {
-                let (table, keys) =
-                    (TableId(reader.uuid("table id")?), reader.list("keys", |reader| reader.key())?);
-                if !(1..=KEYS_TOGETHER).contains(&keys.len()) {
-                    return Err(reader.wrong("keys"));
+            COMPARE => {
+                let table = TableId(reader.uuid("table id")?);
+                let rows = reader.list("rows", |reader| Ok((reader.key()?, reader.u128("hash")?)))?;
+                if !(1..=KEYS_TOGETHER).contains(&rows.len()) {
+                    return Err(reader.wrong("rows"));
                 }
-                Request::LookUp { table, keys }
+                Request::Compare { table, rows }
             }
             _ => return Err(reader.wrong("request")),
         })

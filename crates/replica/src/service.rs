@@ -1,7 +1,6 @@
 //! A node carries out what another one asks of it.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,12 +9,12 @@ use read::{
     Digester, PageDigest, ReadCommand, ReadTarget, TombstoneThresholds, UnfilteredPage, UnfilteredRows,
     merge_answers,
 };
-use rows::{Mutation, PartitionKey, RowInPlace};
+use rows::{Mutation, PartitionKey};
 use schema::TableId;
 use stdx::index_set::IndexSet;
-use storage::{LookupsSent, Shard, ShardHandle, StorageError, Unit};
+use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit};
 
-use crate::answer::{Answer, Written};
+use crate::answer::{Answer, Told, Written};
 use crate::failure::Failure;
 use crate::fits::{check_mutation, check_read};
 use crate::request::{Asked, Request, Wanted};
@@ -39,40 +38,40 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
                 None => Answer::Failed(Failure::NoTable { table: read.table }),
             }
         }
-        Request::LookUp { table, keys } => look_up(shard, table, keys).await,
+        Request::Compare { table, rows } => compare(shard, table, rows).await,
     }
 }
 
-/// The hashes of rows, from the shards that own them: from one, as a rule.
-async fn look_up(shard: &ShardHandle, table: TableId, keys: Vec<PartitionKey>) -> Answer {
+/// What the shards that own some rows have of them: one shard, as a rule.
+async fn compare(shard: &ShardHandle, table: TableId, rows: Vec<(PartitionKey, u128)>) -> Answer {
     let known = shard.local().with_schema(|schema| schema.table_by_id(table).cloned());
     let Some(table) = known.filter(|known| known.clustering_types().is_empty()) else {
         return Answer::Failed(Failure::NoTable { table });
     };
-    let mut hashes = vec![None; keys.len()];
+    let mut compared = vec![Told::Unknown; rows.len()];
     let mut by_owner: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (index, key) in keys.iter().enumerate() {
+    for (index, (key, _)) in rows.iter().enumerate() {
         by_owner.entry(shard.shards().owner(key.token)).or_default().push(index);
     }
     for (owner, indexes) in by_owner {
-        let keys = indexes.iter().map(|index| keys[*index].clone()).collect();
+        let keys = indexes.iter().map(|index| rows[*index].0.clone()).collect();
         // What expires is not told, so the moment makes no difference.
         let lookups = LookupsSent { table: Arc::clone(&table), keys, now: 0 };
-        let seen = vec![None; indexes.len()];
-        let note = |seen: &mut Vec<Option<u128>>,
-                    index: usize,
-                    _: &PartitionKey,
-                    _: Option<RowInPlace<'_>>,
-                    hash| {
-            seen[index] = Some(hash);
-            ControlFlow::Continue(())
-        };
         // A shard that is busy tells nothing: who asks finds out why.
-        if let Ok(seen) = shard.send_hashed_lookups(owner, lookups, seen, note).await {
-            indexes.iter().zip(seen).for_each(|(index, hash)| hashes[*index] = hash);
+        let Ok(here) = shard.send_hashed_lookups(owner, lookups).await else { continue };
+        for (index, here) in indexes.into_iter().zip(here) {
+            compared[index] = told(here, rows[index].1);
         }
     }
-    Answer::Hashes(hashes)
+    Answer::Compared(compared)
+}
+
+fn told(here: Option<HashedRow>, hash: u128) -> Told {
+    match here {
+        Some(here) if here.hash == hash => Told::Equal,
+        Some(HashedRow { row: Some(row), .. }) => Told::Other(row),
+        Some(_) | None => Told::Unknown,
+    }
 }
 
 /// Do all of them fit their tables? Of one that is not known the write itself says so.

@@ -42,7 +42,7 @@ pub use options::StorageOptions;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
-    Lookups, LookupsSent, Outcomes, Shard, ShardMemory, TruncationNote, Unit, VisitStats, Wait,
+    HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardMemory, TruncationNote, Unit, VisitStats, Wait,
     WriteUnderWay, Writes, quarantined,
 };
 pub use snapshots::check_snapshot_name;

@@ -1,23 +1,27 @@
 //! Plain requests in a ring: rows by their keys, those that came together as one message to each other replica.
 //!
 //! ```text
-//!   reads    hashes of the other replicas ──► this node's rows ──┬─ all hashes are equal: shown
-//!                                                                └─ else: a full read
+//!   reads    this node's rows ─► their hashes ─► the other replicas ──┬─ "equal": shown
+//!                                                                     ├─ another row, later, which this node has by now: shown
+//!                                                                     └─ else: a full read
 //!   writes   this node and the others write each ──► those that enough have done are done
 //! ```
 //!
-//! A hash tells all of a plain row, its times, too: where they are equal there is nothing to repair, and what this node
-//! has is the answer.
+//! A hash tells all of a plain row, its times, too: where they are equal there is nothing to repair. A row that is being
+//! written may be there already and not here. It is shown as well when it takes in what was here when the read began,
+//! and is here when the answer comes: all that was acknowledged before the read is in it, and whoever reads later finds
+//! it on as many replicas. So rows that are always being written cost no second round.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use replica::{Answer, Request};
+use replica::{Answer, Request, Told, is_plain_row};
 use ring::NodeIndex;
-use rows::{Mutation, PartitionKey};
+use rows::{DeletionTime, Mutation, PartitionKey, Row, merge_rows};
 use schema::{Table, TableId};
 use smallvec::SmallVec;
-use storage::Unit;
+use storage::{LookupsSent, StorageError, Unit};
 use tokio::time::{Instant, timeout_at};
 use types::Token;
 
@@ -28,9 +32,6 @@ use crate::{Consistency, CoordinatorError};
 
 /// Other replicas than this node, which is one.
 pub(crate) type Others = SmallVec<[NodeIndex; 3]>;
-
-/// The hash of each row that a replica could tell at once.
-pub(crate) type Hashes = Vec<Option<u128>>;
 
 impl Replicas {
     /// The other replicas that a plain read is compared with. `None` when this node is no replica, or too few live, or
@@ -52,27 +53,72 @@ impl Replicas {
         (plan.nodes.contains(&here) && chosen.len() + 1 == wanted).then_some((chosen, requirement))
     }
 
-    /// What several replicas say of the rows of some keys, up to so many as are done in one go; `None` when one of them
-    /// does not say it in time.
-    pub(crate) async fn hashes(
+    /// The rows of some keys of one shard, each where this node and the others have it in common; up to so many as are
+    /// done in one go.
+    ///
+    /// # Errors
+    /// The shard is too busy, or gone.
+    pub(crate) async fn plain_rows(
+        &self,
+        owner: usize,
+        lookups: LookupsSent,
+        others: &[NodeIndex],
+        patience: Duration,
+    ) -> Result<Vec<Common>, StorageError> {
+        let own = self.shard.send_hashed_lookups(owner, lookups.clone()).await?;
+        let mut common = vec![Common::Unknown; own.len()];
+        let known: Vec<usize> = (0..own.len()).filter(|index| own[*index].is_some()).collect();
+        let hashed = own.into_iter().zip(&lookups.keys);
+        let (own, asked): (Vec<Option<Row>>, Vec<(PartitionKey, u128)>) =
+            hashed.filter_map(|(own, key)| own.map(|own| (own.row, (key.clone(), own.hash)))).unzip();
+        if known.is_empty() {
+            return Ok(common);
+        }
+        let Some(told) = self.compare(others, &lookups.table, &asked, patience).await else {
+            return Ok(common);
+        };
+        let mut later = Vec::new();
+        for (place, (index, own)) in known.into_iter().zip(own).enumerate() {
+            match agreed(own, told.iter().map(|of_node| &of_node[place]), &lookups.table) {
+                Agreed::Own(row) => common[index] = Common::Row(row),
+                Agreed::Later(row) => later.push((index, row)),
+                Agreed::Not => {}
+            }
+        }
+        if !later.is_empty() {
+            let keys = later.iter().map(|(index, _)| lookups.keys[*index].clone()).collect();
+            let lookups = LookupsSent { keys, ..lookups };
+            let table = Arc::clone(&lookups.table);
+            let now = self.shard.send_hashed_lookups(owner, lookups).await?;
+            for ((index, row), now) in later.into_iter().zip(now) {
+                if now.and_then(|now| now.row).is_some_and(|now| takes_in(&now, &row, &table)) {
+                    common[index] = Common::Row(Some(row));
+                }
+            }
+        }
+        Ok(common)
+    }
+
+    /// What several replicas say of some rows; `None` when one of them does not say it in time.
+    async fn compare(
         &self,
         others: &[NodeIndex],
         table: &Table,
-        keys: &[PartitionKey],
+        rows: &[(PartitionKey, u128)],
         patience: Duration,
-    ) -> Option<Vec<Hashes>> {
+    ) -> Option<Vec<Vec<Told>>> {
         // When one is late, each becomes a full read, which asks somebody else, too.
         let late = self.lateness(table, others).filter(|late| !late.is_zero());
         let deadline = Instant::now() + late.map_or(patience, |late| late.min(patience));
         let asked = others
             .iter()
-            .map(|node| self.ask_to_read(*node, deadline, |out| Request::put_look_up(table.id(), keys, out)));
+            .map(|node| self.ask_to_read(*node, deadline, |out| Request::put_compare(table.id(), rows, out)));
         let answers = timeout_at(deadline, join_all(asked)).await.ok()?;
-        let hashes = answers.into_iter().map(|answer| match answer {
-            Ok(Answer::Hashes(hashes)) if hashes.len() == keys.len() => Some(hashes),
+        let told = answers.into_iter().map(|answer| match answer {
+            Ok(Answer::Compared(told)) if told.len() == rows.len() => Some(told),
             _ => None,
         });
-        hashes.collect()
+        told.collect()
     }
 
     /// All replicas of a plain write. `None` when too few live.
@@ -122,7 +168,87 @@ impl Replicas {
     }
 }
 
-/// Do all that were to be compared say that their row is equal to this node's?
-pub(crate) fn are_equal(others: &[Hashes], index: usize, hash: u128) -> bool {
-    others.iter().all(|hashes| hashes[index] == Some(hash))
+/// A row that several replicas have.
+#[derive(Clone, Debug)]
+pub(crate) enum Common {
+    /// This one, or that there is none.
+    Row(Option<Row>),
+    /// It is for a full read.
+    Unknown,
+}
+
+/// What replicas have of a row that this node had when it asked.
+enum Agreed {
+    /// The same.
+    Own(Option<Row>),
+    /// All others a later one.
+    Later(Row),
+    Not,
+}
+
+fn agreed<'t>(own: Option<Row>, told: impl Iterator<Item = &'t Told> + Clone, table: &Table) -> Agreed {
+    if told.clone().all(|told| *told == Told::Equal) {
+        return Agreed::Own(own);
+    }
+    let mut rows = told.map(|told| match told {
+        Told::Other(row) if is_plain_row(row, table) => Some(row),
+        _ => None,
+    });
+    let Some(Some(first)) = rows.next() else { return Agreed::Not };
+    let is_common = rows.all(|row| row == Some(first)) && own.is_none_or(|own| takes_in(first, &own, table));
+    if is_common { Agreed::Later(first.clone()) } else { Agreed::Not }
+}
+
+/// Has a row all of an earlier one, or something later in its place?
+fn takes_in(row: &Row, earlier: &Row, table: &Table) -> bool {
+    let merged = merge_rows(&[row, earlier], DeletionTime::LIVE, table);
+    merged.is_some_and(|merged| merged.missing_from(Some(row)).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use rows::{CellRef, Clustering, Liveness, RowBuilder};
+    use schema::{ColumnKind, TableBuilder};
+    use types::CqlType;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn table() -> Table {
+        let table = TableBuilder::new(TableId(Uuid::from_u128(7)), "k", "t")
+            .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+            .column("v", ColumnKind::Regular, CqlType::Text)
+            .column("w", ColumnKind::Regular, CqlType::Text);
+        table.build().expect("a sound table")
+    }
+
+    fn row(cells: &[(&str, i64)]) -> Row {
+        let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(1), DeletionTime::LIVE);
+        for (column, timestamp) in cells {
+            row.cell(table().column(column).expect("a column").id, CellRef::live(*timestamp, b"x"));
+        }
+        row.finish()
+    }
+
+    fn of(own: &Row, told: &[Told]) -> Option<Option<Row>> {
+        match agreed(Some(own.clone()), told.iter(), &table()) {
+            Agreed::Own(_) => Some(None),
+            Agreed::Later(row) => Some(Some(row)),
+            Agreed::Not => None,
+        }
+    }
+
+    #[test]
+    fn a_later_row_is_common_when_all_others_have_it_and_it_takes_in_the_own_one() {
+        let (own, later) = (row(&[("v", 2), ("w", 2)]), row(&[("v", 3), ("w", 2)]));
+        let other = |row: &Row| Told::Other(row.clone());
+        assert_eq!(of(&own, &[Told::Equal, Told::Equal]), Some(None));
+        assert_eq!(of(&own, &[other(&later)]), Some(Some(later.clone())));
+        assert_eq!(of(&own, &[other(&later), other(&later)]), Some(Some(later.clone())));
+        assert_eq!(of(&own, &[other(&later), Told::Equal]), None, "one lacks it");
+        assert_eq!(of(&own, &[other(&later), other(&row(&[("v", 4), ("w", 2)]))]), None, "they differ");
+        assert_eq!(of(&later, &[other(&own)]), None, "it lacks what is here");
+        assert_eq!(of(&own, &[other(&row(&[("v", 3), ("w", 1)]))]), None, "it lacks a part of what is here");
+        assert_eq!(of(&own, &[Told::Unknown]), None);
+    }
 }

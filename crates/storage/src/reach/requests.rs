@@ -12,7 +12,7 @@ use runtime::Plant;
 use stdx::index_set::IndexSet;
 
 use crate::shard::{VisitingRead, VisitingWrite};
-use crate::{Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
+use crate::{HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
@@ -80,31 +80,17 @@ impl ShardHandle {
         self.ask(owner, read).await
     }
 
-    /// As [`ShardHandle::send_lookups`], each row with its hash. Rows of which something was deleted or expires are
-    /// not shown, either.
+    /// The rows on the owner's own thread, each with its hash, by the index of its key. None of those that can not be
+    /// told at once, or of which something was deleted or expires.
     ///
     /// # Errors
     /// `ShardBusy` or `ShardGone`.
-    pub async fn send_hashed_lookups<T, Show>(
+    pub async fn send_hashed_lookups(
         &self,
         owner: usize,
         lookups: LookupsSent,
-        mut seen: T,
-        mut show: Show,
-    ) -> Result<T, StorageError>
-    where
-        T: Send + 'static,
-        Show: FnMut(&mut T, usize, &PartitionKey, Option<RowInPlace<'_>>, u128) -> ControlFlow<()>
-            + Send
-            + 'static,
-    {
-        let read = move |shard: Rc<Shard>| async move {
-            lookups.look_up_hashed(&shard, |index, row, hash| {
-                show(&mut seen, index, &lookups.keys[index], row, hash)
-            });
-            seen
-        };
-        self.ask(owner, read).await
+    ) -> Result<Vec<Option<HashedRow>>, StorageError> {
+        self.ask(owner, move |shard: Rc<Shard>| async move { lookups.look_up_hashed(&shard) }).await
     }
 
     /// As [`ShardHandle::write`] of each of up to [`crate::KEYS_TOGETHER`] mutations by itself, if that needs no

@@ -38,25 +38,29 @@ pub struct LookupsSent {
     pub now: u32,
 }
 
+/// A row by which replicas are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HashedRow {
+    /// If there is one.
+    pub row: Option<Row>,
+    /// [`plain_row_hash`]; 0 is that of no row.
+    pub hash: u128,
+}
+
 impl LookupsSent {
-    /// As [`LookupsSent::look_up`], each row with its hash ([`plain_row_hash`]; 0 is that of no row), by which other
-    /// replicas are compared. A row of which something was deleted or expires is passed over, too: what is left to see
-    /// of it says too little.
-    pub(crate) fn look_up_hashed(
-        &self,
-        shard: &Shard,
-        mut show: impl FnMut(usize, Option<RowInPlace<'_>>, u128) -> ControlFlow<()>,
-    ) {
+    /// The rows, each with its hash, by the index of its key. None of one of which that can not be told at once, or of
+    /// which something was deleted or expires: what is left to see of it says too little.
+    pub(crate) fn look_up_hashed(&self, shard: &Shard) -> Vec<Option<HashedRow>> {
+        let mut hashed = vec![None; self.keys.len()];
         let table = &self.table;
         assert!(table.clustering_types().is_empty(), "a partition has one row");
         self.keys.iter().for_each(|key| shard.shared.hold_to_owned(key));
         if !table.dropped_columns().is_empty() {
-            return;
+            return hashed;
         }
-        let Ok(store) = shard.readable_table(table.id()) else { return };
+        let Ok(store) = shard.readable_table(table.id()) else { return hashed };
         let keys: SmallVec<[&PartitionKey; KEYS_TOGETHER]> = self.keys.iter().collect();
         let sample = store.metrics().begin_reads(keys.len(), &*shard.shared.runtime.clock);
-        let mut shown_count = 0;
         store.look_up(&shard.shared.cache, &keys, |index, found| {
             let versions = found.into_versions().filter(|versions| !versions.has_large());
             let Some(versions) = versions.filter(|versions| versions.deletion.is_live()) else {
@@ -67,12 +71,12 @@ impl LookupsSent {
             if row.is_none() && !is_absent {
                 return ControlFlow::Continue(());
             }
-            shown_count += 1;
             let hash = row.as_ref().map_or(0, |row| plain_row_hash(row, table));
-            let row = row.as_ref().filter(|row| !row.is_empty());
-            show(index, row.map(RowInPlace::Encoded), hash)
+            hashed[index] = Some(HashedRow { row, hash });
+            ControlFlow::Continue(())
         });
-        sample.end(shown_count);
+        sample.end(hashed.iter().flatten().count() as u64);
+        hashed
     }
 
     /// [`Shard::look_up`] of them, on the shard that they were sent to.

@@ -78,7 +78,7 @@ use crate::{Layout, StorageError, StorageOptions};
 use prefetch::Prefetcher;
 pub(crate) use visit::{VisitingRead, VisitingWrite};
 
-pub use lookups::{Lookups, LookupsSent};
+pub use lookups::{HashedRow, Lookups, LookupsSent};
 pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
 pub use visit::VisitStats;

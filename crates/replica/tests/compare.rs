@@ -1,16 +1,16 @@
-//! Rows that are looked up for their hashes: equal exactly where rows are, and told only of plain ones.
+//! Rows that are compared by their hashes: equal exactly where they are the same, and told only of plain ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use replica::{Answer, Asked, Failure, Request, carry_out};
+use replica::{Answer, Asked, Failure, Request, Told, carry_out};
 use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder,
 };
 use runtime::{ManualClock, MemoryDisk, Runtime};
 use schema::{ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
-use storage::{Directory, LocalShards, StorageOptions, Unit};
+use storage::{Directory, LocalShards, LookupsSent, StorageOptions, Unit};
 use types::CqlType;
 use uuid::Uuid;
 
@@ -86,46 +86,67 @@ async fn node_with(shard_count: u16, mutations: &[Mutation]) -> LocalShards {
     node
 }
 
-async fn hashes(node: &LocalShards, pks: &[i32]) -> Vec<Option<u128>> {
-    let keys: Vec<PartitionKey> = pks.iter().map(|pk| key(*pk)).collect();
-    match ask(node, |out| Request::put_look_up(table().id(), &keys, out)).await {
-        Answer::Hashes(hashes) => hashes,
+/// What a node says of rows with these keys and hashes.
+async fn compare(node: &LocalShards, rows: &[(i32, u128)]) -> Vec<Told> {
+    let rows: Vec<(PartitionKey, u128)> = rows.iter().map(|(pk, hash)| (key(*pk), *hash)).collect();
+    match ask(node, |out| Request::put_compare(table().id(), &rows, out)).await {
+        Answer::Compared(told) => told,
         other => panic!("{other:?}"),
     }
 }
 
+/// The hashes of rows of a node, as it compares them.
+async fn hashes(node: &LocalShards, pks: &[i32]) -> Vec<Option<u128>> {
+    let mut hashes = Vec::new();
+    for pk in pks {
+        let owner = node.handles()[0].shards().owner(key(*pk).token);
+        let lookups = LookupsSent { table: table(), keys: vec![key(*pk)], now: 0 };
+        let rows = node.handles()[0].send_hashed_lookups(owner, lookups).await.expect("it looks");
+        hashes.push(rows[0].as_ref().map(|row| row.hash));
+    }
+    hashes
+}
+
 #[test]
-fn rows_that_are_equal_have_equal_hashes_however_they_came_about() {
+fn rows_are_equal_however_they_came_about() {
     run(async {
         let whole = node_with(1, &[row(1, 5, &[("v", "a"), ("w", "b")]), row(2, 5, &[("v", "c")])]).await;
         let parts = [row(2, 5, &[("v", "c")]), row(1, 5, &[("w", "b")]), row(1, 5, &[("v", "a")])];
         let in_parts = node_with(3, &parts).await;
         let told = hashes(&whole, &[1, 2, 3]).await;
         assert_eq!(told, hashes(&in_parts, &[1, 2, 3]).await);
-        assert!(told[0].is_some() && told[1].is_some() && told[0] != told[1]);
-        assert_eq!(told[2], Some(0), "there is no such row");
+        let [Some(first), Some(second), Some(0)] = told[..] else { panic!("{told:?}") };
+        assert_ne!(first, second);
+        let compared = compare(&in_parts, &[(1, first), (2, second), (3, 0)]).await;
+        assert_eq!(compared, [Told::Equal, Told::Equal, Told::Equal]);
     });
 }
 
 #[test]
-fn rows_that_differ_in_a_value_or_in_a_time_have_other_hashes() {
+fn rows_that_differ_in_a_value_or_in_a_time_are_told() {
     run(async {
         let mut seen = Vec::new();
         for cells in
             [row(1, 5, &[("v", "a")]), row(1, 6, &[("v", "a")]), row(1, 5, &[("v", "b")]), row(1, 5, &[])]
         {
-            let told = hashes(&node_with(1, &[cells]).await, &[1]).await[0].expect("a plain row");
-            assert!(!seen.contains(&told));
-            seen.push(told);
+            let node = node_with(1, std::slice::from_ref(&cells)).await;
+            let hash = hashes(&node, &[1]).await[0].expect("a plain row");
+            for other in &seen {
+                let told = compare(&node, &[(1, *other)]).await;
+                assert_eq!(told, [Told::Other(cells.rows[0].clone())]);
+            }
+            seen.push(hash);
         }
     });
 }
 
 #[test]
-fn of_a_row_that_was_deleted_nothing_is_told() {
+fn of_a_row_that_was_deleted_or_is_not_there_nothing_is_told() {
     run(async {
         let node = node_with(1, &[row(1, 5, &[("v", "a")]), deletion(1, 9), deletion(2, 9)]).await;
         assert_eq!(hashes(&node, &[1, 2]).await, [None, None]);
+        let compared = compare(&node, &[(1, 7), (2, 0), (3, 7)]).await;
+        assert_eq!(compared, [Told::Unknown, Told::Unknown, Told::Unknown]);
     });
 }
 
@@ -134,17 +155,17 @@ fn a_table_that_is_not_known_or_has_many_rows_of_a_key_is_told() {
     run(async {
         let node = start(1);
         let other = TableId(Uuid::from_u128(8));
-        let answer = ask(&node, |out| Request::put_look_up(other, &[key(1)], out)).await;
+        let answer = ask(&node, |out| Request::put_compare(other, &[(key(1), 0)], out)).await;
         assert_eq!(answer, Answer::Failed(Failure::NoTable { table: other }));
     });
 }
 
 #[test]
-fn no_keys_and_too_many_are_no_request() {
+fn no_rows_and_too_many_are_no_request() {
     run(async {
         let mut body = BytesMut::new();
         Asked::begin(0, &mut body);
-        Request::put_look_up(table().id(), &[key(1)], &mut body);
+        Request::put_compare(table().id(), &[(key(1), 0)], &mut body);
         assert!(Asked::read(body.clone().freeze()).is_ok());
         // The count behind the epoch, the kind and the table's id.
         for count in [0u8, 17] {
