@@ -24,6 +24,7 @@ mod flip;
 mod formats;
 mod fuzz;
 mod instructions;
+mod languages;
 mod limits;
 mod measure;
 mod mutants;
