@@ -101,7 +101,7 @@ const COMMANDS: &[Command] = &[
         name: "ring",
         options: "[--rounds N] [--rest SECONDS]",
         about: "three nodes are killed, paused and cut off while a stock driver works; every row is checked",
-        run: ring::run,
+        run: ring::harm::run,
     },
     Command {
         name: "formats",
