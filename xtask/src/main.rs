@@ -104,6 +104,12 @@ const COMMANDS: &[Command] = &[
         run: ring::harm::run,
     },
     Command {
+        name: "ring-drivers",
+        options: "[java3] [java4] [go] [node] [rust] [--rest SECONDS] [--install]",
+        about: "a node of three is lost while the driver of each language works; tokens, replicas and rows are checked",
+        run: ring::loss::run,
+    },
+    Command {
         name: "formats",
         options: "[write] [serve] [--bless] [--cassandra]",
         about: "our table files before Cassandra's tools, and a Cassandra node on a copy of them",

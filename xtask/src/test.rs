@@ -33,6 +33,7 @@ const STEPS: &[Step] = &[
     Step { name: "cql", run: || bless::replay(&Arguments::default()) },
     Step { name: "drivers", run: || drivers::run(&Arguments::default()) },
     Step { name: "ring", run: || ring::harm::run(&Arguments::default()) },
+    Step { name: "ring-drivers", run: || ring::loss::run(&Arguments::default()) },
     Step { name: "formats", run: || formats::run(&Arguments::default()) },
     Step { name: "crash-group", run: || crash::run(&words("--rounds 6 --sync group")?) },
     Step { name: "crash-shards", run: || crash::run(&words("--rounds 4 --sync group --shards 1,2,3,2")?) },

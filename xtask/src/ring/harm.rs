@@ -17,7 +17,7 @@ const PORTS: Ports = Ports { cql: 19542, storage: 17500, management: 17599 };
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     arguments.only(&["rounds", "rest"])?;
     install_python()?;
-    let ring = Ring::start(&fresh_folder("ring")?.join("cluster"), PORTS)?;
+    let ring = Ring::start(&fresh_folder("ring")?.join("cluster"), PORTS, &[])?;
     println!("--- a ring that is hurt");
     let mut harm = Command::new(home().join("python/bin/python"));
     harm.arg(root().join("tests/cluster/python/harm.py")).env("PERISTYLE_PORT", PORTS.cql.to_string());
