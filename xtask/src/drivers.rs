@@ -14,6 +14,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
+use crate::languages::{Java, install_rust, rust};
 use crate::measure::{high_water_within, mebibytes};
 use crate::node::{Node, NodeOptions, fresh_folder, metric};
 use crate::peers::{home, install_python, oracle_address, succeed};
@@ -49,11 +50,15 @@ impl Driver {
     }
 }
 
+const JAVA_3: Java = Java { driver: "java3", sources: &["tests/drivers/java3"], class: "Round" };
+const JAVA_4: Java = Java { driver: "java4", sources: &["tests/drivers/java4"], class: "Round" };
+const RUST_PROGRAM: &str = "driver-round";
+
 const DRIVERS: &[Driver] = &[
     Driver::round("python", install_python, |_, _| python("round.py")),
-    Driver::round("java3", || install_java("java3"), |_, _| java("java3")),
-    Driver::round("java4", || install_java("java4"), |_, _| java("java4")),
-    Driver::round("rust", install_rust, rust),
+    Driver::round("java3", || JAVA_3.install(), |_, _| JAVA_3.command()),
+    Driver::round("java4", || JAVA_4.install(), |_, _| JAVA_4.command()),
+    Driver::round("rust", || install_rust(RUST_PROGRAM), |_, _| rust(RUST_PROGRAM)),
     Driver::round("cqlsh", install_python, cqlsh),
     Driver {
         name: "prepared",
@@ -181,41 +186,4 @@ fn cqlsh(address: &str, work: &Path) -> Command {
     let mut command = Command::new(tests("cqlsh/round.sh"));
     command.arg(home().join("python/bin/cqlsh")).args([host, port]).arg(work);
     command
-}
-
-fn install_java(name: &str) -> Result<(), Failure> {
-    let folder = home().join(name);
-    let (library, classes) = (folder.join("lib"), folder.join("classes"));
-    std::fs::create_dir_all(&classes)?;
-    if !library.exists() {
-        println!("    jars of {name} through mvn");
-        let output = format!("-DoutputDirectory={}", library.display());
-        let goal = ["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"];
-        succeed(Command::new("mvn").args(goal).arg(output).current_dir(tests(name)))?;
-    }
-    let path = format!("{}/*", library.display());
-    succeed(
-        Command::new("javac")
-            .args(["-nowarn", "-cp", &path, "-d"])
-            .arg(&classes)
-            .arg(tests(name).join("Round.java")),
-    )
-}
-
-fn java(name: &str) -> Command {
-    let folder = home().join(name);
-    let path = format!("{0}/classes:{0}/lib/*", folder.display());
-    let mut command = Command::new("java");
-    command.args(["-Xmx512m", "-cp", &path, "Round"]);
-    command
-}
-
-fn install_rust() -> Result<(), Failure> {
-    let mut cargo = crate::process::cargo();
-    cargo.args(["build", "--quiet", "--manifest-path"]).arg(tests("rust/Cargo.toml"));
-    succeed(cargo.env("CARGO_TARGET_DIR", root().join("target/drivers")))
-}
-
-fn rust(_: &str, _: &Path) -> Command {
-    Command::new(root().join("target/drivers/debug/driver-round"))
 }

@@ -24,6 +24,7 @@ mod flip;
 mod formats;
 mod fuzz;
 mod instructions;
+mod languages;
 mod limits;
 mod measure;
 mod mutants;
@@ -100,7 +101,13 @@ const COMMANDS: &[Command] = &[
         name: "ring",
         options: "[--rounds N] [--rest SECONDS]",
         about: "three nodes are killed, paused and cut off while a stock driver works; every row is checked",
-        run: ring::run,
+        run: ring::harm::run,
+    },
+    Command {
+        name: "ring-drivers",
+        options: "[java3] [java4] [go] [node] [rust] [--rest SECONDS] [--install]",
+        about: "a node of three is lost while the driver of each language works; tokens, replicas and rows are checked",
+        run: ring::loss::run,
     },
     Command {
         name: "formats",

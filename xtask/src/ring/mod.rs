@@ -1,0 +1,84 @@
+//! Three nodes as real processes, hurt while stock drivers work. What is judged stands in `tests/cluster/README.md`.
+//!
+//! ```text
+//!   harm      cargo xtask ring: every kind of harm to every node, under one driver
+//!   loss      cargo xtask ring-drivers: a node is lost, under the driver of each language
+//!   places    where we say that tokens and rows are, for drivers to hold theirs against
+//! ```
+
+pub(crate) mod harm;
+pub(crate) mod loss;
+mod places;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::node::binary;
+use crate::peers::{output, succeed};
+use crate::report::{Failure, complain};
+
+/// The addresses that `peristyle cluster` gives to three nodes.
+const HOSTS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
+
+/// All nodes have the same ones, each on its address; no other judge has them.
+#[derive(Clone, Copy)]
+struct Ports {
+    cql: u16,
+    storage: u16,
+    management: u16,
+}
+
+/// A ring that is stopped when it is dropped.
+struct Ring {
+    binary: PathBuf,
+    data: PathBuf,
+    ports: Ports,
+}
+
+impl Ring {
+    /// Starts one of three nodes; `words` are further ones for `cluster up`.
+    fn start(data: &Path, ports: Ports, words: &[&str]) -> Result<Ring, Failure> {
+        let ring = Ring { binary: binary()?, data: data.to_owned(), ports };
+        let mut up = ring.command();
+        up.args(["up", "--nodes", "3"]).args(words);
+        let Ports { cql, storage, management } = ports;
+        for (option, port) in
+            [("--port", cql), ("--storage-port", storage), ("--management-port", management)]
+        {
+            up.arg(option).arg(port.to_string());
+        }
+        // What it says of itself is for people.
+        output(&mut up)?;
+        Ok(ring)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(["cluster", "--data-dir"]).arg(&self.data);
+        command
+    }
+
+    /// What a shell would be given to hurt it.
+    fn command_line(&self) -> String {
+        format!("'{}' cluster --data-dir '{}'", self.binary.display(), self.data.display())
+    }
+
+    /// Where a node answers CQL.
+    fn address(&self, host: &str) -> String {
+        format!("{host}:{}", self.ports.cql)
+    }
+
+    /// `peristyle nodetool WORDS…` against a node.
+    fn nodetool(&self, host: &str, words: &[&str]) -> Result<String, Failure> {
+        let management = format!("{host}:{}", self.ports.management);
+        output(Command::new(&self.binary).args(["nodetool", "--management", &management]).args(words))
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if let Err(error) = succeed(self.command().arg("down")) {
+            complain!("ring: {error}");
+        }
+    }
+}
