@@ -37,6 +37,8 @@ pub struct RingSeat {
     node: Rc<dyn Node>,
     connections: RefCell<BTreeMap<Uuid, Connection>>,
     marks: Rc<Marks>,
+    /// Held by who writes the file of the marks, or reads it: one after the other.
+    keeping: tokio::sync::Mutex<()>,
     seen: RefCell<Option<Seen>>,
 }
 
@@ -86,7 +88,9 @@ impl RingSeat {
         let clock = Timestamps(Rc::clone(shard.local()));
         let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
         let (connections, marks, seen) = (RefCell::default(), Rc::default(), RefCell::default());
-        let seat = Rc::new(RingSeat { known, proposer, timeouts, shard, node, connections, marks, seen });
+        let keeping = tokio::sync::Mutex::default();
+        let seat =
+            Rc::new(RingSeat { known, proposer, timeouts, shard, node, connections, marks, keeping, seen });
         runtime::spawn_local("healing", Box::pin(heal(Rc::downgrade(&seat))));
         let keeping = keep_marks(Rc::downgrade(&seat), seat.known.clone());
         runtime::spawn_local("marks", Box::pin(keeping));
@@ -107,6 +111,11 @@ impl RingSeat {
     /// What others have missed of this shard's writes.
     pub(crate) fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    /// The turn of who writes or reads the file of the marks.
+    pub(super) async fn keeping(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.keeping.lock().await
     }
 
     /// What the node knows of its ring.
