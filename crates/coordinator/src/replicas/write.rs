@@ -363,7 +363,7 @@ impl Tally {
     }
 
     pub(super) fn write_outcome(mut self, consistency: Consistency) -> Result<(), ReplicaError> {
-        let (received, required) = (self.requirement.counted(&self.done), self.requirement.count());
+        let (received, required) = (self.requirement.received(&self.done), self.requirement.count());
         if self.is_enough() {
             return Ok(());
         }
@@ -379,7 +379,7 @@ impl Tally {
 
     /// The same of a read of which too few have answered.
     pub(super) fn read_error(mut self) -> ReplicaError {
-        let (received, required) = (self.requirement.counted(&self.done), self.requirement.count());
+        let (received, required) = (self.requirement.received(&self.done), self.requirement.count());
         match self.failed_for_good() {
             None => ReplicaError::ReadTimeout { received, required },
             Some(failures) => ReplicaError::ReadFailure { received, required, failures },
