@@ -265,12 +265,17 @@ impl Coordinator {
         let patience = self.patience(TimeoutKind::Read);
         let hashes = ring.replicas.hashes(&ring.nodes, &asked.table, &asked.keys, patience);
         let Some(others) = hashes.await else { return Ok(seen) };
+        let read_repairs = Arc::clone(ring.replicas.read_repairs());
         let show =
             move |seen: &mut T, index: usize, key: &PartitionKey, row: Option<RowInPlace<'_>>, hash: u128| {
-                match are_equal(&others, index, hash) {
-                    true => show(seen, index, ShownRow { key: &key.bytes, row, view: &view }),
-                    false => ControlFlow::Continue(()),
+                if !are_equal(&others, index, hash) {
+                    // The full read will count it.
+                    return ControlFlow::Continue(());
                 }
+                if !others.is_empty() {
+                    read_repairs.note(false);
+                }
+                show(seen, index, ShownRow { key: &key.bytes, row, view: &view })
             };
         Ok(shards.send_hashed_lookups(owner, asked, seen, show).await?)
     }

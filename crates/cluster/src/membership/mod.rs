@@ -35,6 +35,7 @@ mod tests;
 mod voters;
 
 pub use error::{MembershipError, ProposeError};
+pub use heartbeat::SILENCE;
 pub use known::{Event, Hybrid, Known, Other, Speaker};
 pub use options::{Doors, MembershipOptions};
 pub use proposer::{Proposals, Proposer, proposals};
