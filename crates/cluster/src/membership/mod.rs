@@ -24,6 +24,7 @@
 mod door;
 mod error;
 mod heartbeat;
+pub mod hostile;
 mod joining;
 mod known;
 mod message;
