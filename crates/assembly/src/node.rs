@@ -9,11 +9,10 @@
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use cluster::MetadataLog;
 use coordinator::replicas::{RingSeat, carry_out_repairs};
-use coordinator::{Coordinator, CoordinatorError, Node, follow};
+use coordinator::{Coordinator, CoordinatorError, EarlierBatches, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
@@ -44,9 +43,6 @@ pub struct AssembledNode<Running = RunningShards> {
     /// Its part in a ring, which ends with it.
     ring: Option<Stop>,
 }
-
-/// How long batches of an earlier run rest before they are tried again.
-const BATCHES_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Where it is told how many logged batches of an earlier run were finished.
 type ReplayReport = oneshot::Sender<Result<u64, CoordinatorError>>;
@@ -238,7 +234,7 @@ impl AssembledNode<LocalShards> {
     }
 }
 
-/// Gives how many batches there were.
+/// Gives how many batches there were that are finished.
 async fn finish_what_was_cut_off(
     coordinator: &Coordinator,
     is_in_ring: bool,
@@ -246,8 +242,10 @@ async fn finish_what_was_cut_off(
     let mut batch_count = 0;
     if is_in_ring {
         // A node starts without the others, and replicas of a batch may be on them.
-        let finishing = finish_batches_in_ring(coordinator.clone());
-        runtime::spawn_local("batches of an earlier run", Box::pin(finishing));
+        let batches = EarlierBatches::find(coordinator).await?;
+        if batches.count() > 0 {
+            runtime::spawn_local("batches of an earlier run", Box::pin(finish_in_ring(batches)));
+        }
     } else {
         batch_count = coordinator.replay_batches().await?;
     }
@@ -255,18 +253,12 @@ async fn finish_what_was_cut_off(
     Ok(batch_count)
 }
 
-/// Finishes them as soon as there are replicas enough.
-async fn finish_batches_in_ring(coordinator: Coordinator) {
-    loop {
-        match coordinator.replay_batches().await {
-            Ok(0) => return,
-            Ok(batch_count) => {
-                return tracing::info!(batch_count, "finished logged batches of an earlier run");
-            }
-            Err(error) => tracing::debug!(%error, "logged batches of an earlier run are not finished yet"),
-        }
-        tokio::time::sleep(BATCHES_AGAIN_AFTER).await;
-    }
+/// Finishes them as soon as there are replicas.
+async fn finish_in_ring(batches: EarlierBatches) {
+    let batch_count = batches.count();
+    tracing::info!(batch_count, "logged batches of an earlier run are being finished");
+    batches.finish().await;
+    tracing::info!(batch_count, "finished logged batches of an earlier run");
 }
 
 /// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, and

@@ -83,6 +83,8 @@ pub struct Config {
     pub datacenter: String,
     /// `rack`.
     pub rack: String,
+    /// `rackdc_file`, which the caller reads: see [`Config::apply_rackdc`].
+    pub rackdc_file: Option<PathBuf>,
     /// `listen_address`; without one the node is alone.
     pub listen_address: Option<IpAddr>,
     /// `storage_port`.
@@ -132,6 +134,7 @@ impl Default for Config {
             cluster_name: String::new(),
             datacenter: String::new(),
             rack: String::new(),
+            rackdc_file: None,
             listen_address: None,
             storage_port: 0,
             broadcast_address: None,

@@ -12,6 +12,7 @@ mod internode;
 mod nearest;
 mod options;
 mod quantity;
+mod rackdc;
 
 pub use choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy, InternodeCompression};
 pub use config::Config;

@@ -387,6 +387,17 @@ pub static OPTIONS: &[OptionSpec] = &[
         set: |config, text| set(&mut config.rack, not_empty(text).map(str::to_owned)),
     },
     OptionSpec {
+        name: "rackdc_file",
+        value: "PATH",
+        default: "",
+        about: "A file like Cassandra's `cassandra-rackdc.properties` that says `dc` and `rack` of this node. \
+                `datacenter` and `rack` say the same then, or nothing.",
+        set: |config, text| {
+            config.rackdc_file = parse_path(text);
+            Ok(())
+        },
+    },
+    OptionSpec {
         name: "listen_address",
         value: "ADDR",
         default: "",

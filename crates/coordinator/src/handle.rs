@@ -1,7 +1,7 @@
 //! The handle a shard's sessions hold.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cluster::MetadataLog;
@@ -13,7 +13,7 @@ use storage::{Health, Layout, ShardHandle};
 use tokio::sync::mpsc::UnboundedReceiver;
 use uuid::Uuid;
 
-use crate::replicas::{ReplicaService, Replicas, RingSeat};
+use crate::replicas::{ReadRepairs, ReplicaService, Replicas, RingSeat};
 use crate::under_way::BatchesUnderWay;
 use crate::{Owners, TimeoutKind};
 
@@ -24,6 +24,8 @@ pub struct Node {
     /// Held by the truncation that goes on.
     pub(crate) truncation: Arc<tokio::sync::Mutex<()>>,
     pub(crate) batches: Arc<BatchesUnderWay>,
+    /// One of each shard with a seat in a ring.
+    read_repairs: Arc<Mutex<Vec<Arc<ReadRepairs>>>>,
 }
 
 impl Node {
@@ -33,7 +35,13 @@ impl Node {
             metadata: Arc::new(tokio::sync::Mutex::new(metadata)),
             truncation: Arc::default(),
             batches: Arc::default(),
+            read_repairs: Arc::default(),
         }
+    }
+
+    /// Counts of reads that compared the answers of several replicas, one of each shard.
+    pub fn read_repairs(&self) -> Vec<Arc<ReadRepairs>> {
+        self.read_repairs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many logged batches failed after they were recorded or may have been: they are tried again until they are
@@ -65,6 +73,8 @@ impl Coordinator {
         seat: Rc<RingSeat>,
         handed: UnboundedReceiver<Handed>,
     ) -> Self {
+        let counts = Arc::clone(seat.read_repairs());
+        node.read_repairs.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
         seat.answer(handed, ReplicaService::of_node(shard.clone(), seat.known().clone()));
         Coordinator { node, shard, ring: Some(seat) }
     }

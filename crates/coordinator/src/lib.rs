@@ -11,6 +11,8 @@
 //! | how is one row read or written without waiting? | `plain.rs` |
 //! | how does a full write reach its shards? | `write.rs` |
 //! | how is a logged batch atomic over shards? | `batch.rs` |
+//! | how is it kept until it is whole? | `batch_log.rs` |
+//! | what of those that an earlier run has left? | `batch_replay.rs` |
 //! | what of logged batches that can not be finished? | `under_way.rs` |
 //! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
@@ -22,6 +24,8 @@
 mod admission;
 mod assemble;
 mod batch;
+mod batch_log;
+mod batch_replay;
 mod consistency;
 mod error;
 mod handle;
@@ -36,6 +40,7 @@ mod truncate;
 mod under_way;
 mod write;
 
+pub use batch_replay::EarlierBatches;
 pub use consistency::Consistency;
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};

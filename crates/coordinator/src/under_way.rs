@@ -76,11 +76,22 @@ impl BatchesUnderWay {
             let what = format!("{count} logged batches could not be finished yet");
             return Err(CoordinatorError::Overloaded { what });
         }
+        Ok(self.add(mutations))
+    }
+
+    /// One that an earlier run has recorded, however many there are: it is unfinished from the start.
+    pub(crate) fn begin_earlier(self: &Arc<Self>, mutations: &[Mutation]) -> BatchUnderWay {
+        let mut batch = self.add(mutations);
+        batch.note_failure();
+        batch
+    }
+
+    fn add(self: &Arc<Self>, mutations: &[Mutation]) -> BatchUnderWay {
         let mut begun = self.begun();
         let number = begun.next_number;
         begun.next_number += 1;
         begun.tables.insert(number, tables_of(mutations));
-        Ok(BatchUnderWay { all: Arc::clone(self), number, is_unfinished: false })
+        BatchUnderWay { all: Arc::clone(self), number, is_unfinished: false }
     }
 
     /// Waits until those have ended that write to a table and were begun before.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cluster::MetadataLog;
-use coordinator::{Consistency, Coordinator, CoordinatorError};
+use coordinator::{Consistency, Coordinator, CoordinatorError, EarlierBatches};
 use read::{ReadCommand, ReadTarget};
 use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RingRange,
@@ -107,7 +107,7 @@ fn an_unfinished_batch_is_read_from_its_record_when_it_is_written_again() {
     run(async {
         let node = Node::start().await;
         node.fill(FULL).await;
-        let number = node.leave_unfinished().await;
+        let number = node.leave_unfinished(0).await;
         node.remove_records().await;
         node.make_room().await;
         assert_eq!(node.parts_of(number).await, [true, false], "nothing is known of the other part");
@@ -121,7 +121,7 @@ fn a_truncation_waits_for_unfinished_batches_that_write_to_the_table() {
     run(async {
         let node = Node::start().await;
         node.fill(FULL).await;
-        let number = node.leave_unfinished().await;
+        let number = node.leave_unfinished(0).await;
         let (table, coordinator) = (node.table("k", "t").id(), node.coordinator());
         let truncated = tokio::time::timeout(A_WHILE, coordinator.truncate(table)).await;
         assert!(truncated.is_err(), "{truncated:?}");
@@ -130,7 +130,7 @@ fn a_truncation_waits_for_unfinished_batches_that_write_to_the_table() {
         assert_eq!(node.parts_of(number).await, [true, true], "nothing was emptied after all");
 
         node.fill(FULL).await;
-        node.leave_unfinished().await;
+        node.leave_unfinished(0).await;
         node.disk.faults().clear();
         coordinator.truncate(table).await.expect("empties");
         tokio::time::sleep(A_WHILE).await;
@@ -156,6 +156,55 @@ fn a_batch_that_may_be_recorded_is_taken_back_before_a_truncation_ends() {
         let node = node.start_again().await;
         assert_eq!(node.coordinator().replay_batches().await.expect("replays"), 0);
         assert_eq!(node.partition_count("k", "t").await, 0, "nothing comes back");
+    });
+}
+
+/// In a ring. One that could not be written stopped those behind it, and a truncation did not wait for any.
+#[test]
+fn batches_of_an_earlier_run_are_finished_each_by_itself() {
+    run(async {
+        let node = Node::start().await;
+        node.fill(FULL).await;
+        let unfinished = [node.leave_unfinished(0).await, node.leave_unfinished(64).await];
+        node.disk.faults().clear();
+        node.record_damaged().await;
+        let node = node.start_again().await;
+        // As at the first start: each log begins a segment.
+        let begun = node.coordinator().write(node.mutations_of(BATCH_AT_START), Consistency::One).await;
+        begun.expect("writes");
+        node.fill(FULL).await;
+        let (coordinator, table) = (node.coordinator(), node.table("k", "t").id());
+        let earlier = EarlierBatches::find(&coordinator).await.expect("can be read");
+        assert_eq!((earlier.count(), node.node.unfinished_batch_count()), (2, 2), "the damaged one is none");
+        assert!(coordinator.is_in_batches(table));
+        let finishing = tokio::task::spawn_local(earlier.finish());
+        tokio::time::sleep(A_WHILE).await;
+        assert!(!finishing.is_finished(), "there is no room");
+        node.make_room().await;
+        finishing.await.expect("it ends");
+        for number in unfinished {
+            assert_eq!(node.parts_of(number).await, [true, true], "batch {number}");
+        }
+        assert_eq!(node.node.unfinished_batch_count(), 0);
+        assert!(!coordinator.is_in_batches(table));
+        assert_eq!(node.partition_count("system", "batches").await, 1, "the damaged one is left where it is");
+    });
+}
+
+/// Of those that fail, one more is tried in ten seconds for each: at first after one.
+#[test]
+fn what_fails_again_and_again_is_tried_less_often() {
+    run(async {
+        let node = Node::start().await;
+        node.fill(FULL).await;
+        let number = node.leave_unfinished(0).await;
+        tokio::time::sleep(Duration::from_millis(16_500)).await;
+        // Tried after 1, 3, 7 and 15 seconds, and next after 25.
+        node.disk.faults().clear();
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        assert_eq!(node.parts_of(number).await, [true, false], "it is not tried yet");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(node.parts_of(number).await, [true, true]);
     });
 }
 
@@ -273,14 +322,29 @@ impl Node {
         self.keys_of_batch(number).into_iter().map(|key| self.insert(key, "short")).collect()
     }
 
-    /// Writes batches until one is recorded and can not be finished; gives its number.
-    async fn leave_unfinished(&self) -> usize {
-        for number in 0..64 {
+    /// Writes batches from that number on until one is recorded and can not be finished; gives its number.
+    async fn leave_unfinished(&self, first: usize) -> usize {
+        for number in first..first + 64 {
             if let Err(CoordinatorError::Unfinished { .. }) = self.write_batch(number).await {
                 return number;
             }
         }
         panic!("each record met the shard that has no room");
+    }
+
+    /// Writes a row to `system.batches` whose mutation is none, before all others in the ring's order.
+    async fn record_damaged(&self) {
+        let (table, timestamp) = (self.table("system", "batches"), self.coordinator().next_timestamp());
+        let ids = (0..1_000).map(Uuid::from_u128);
+        let keys = ids.map(|id| PartitionKey::new(Bytes::copy_from_slice(id.as_bytes())));
+        let first = keys.min_by_key(|key| key.token).expect("a thousand");
+        let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
+        let path = Uuid::from_u128(1).into_bytes();
+        let cell = CellRef::live(timestamp, b"no mutation").with_path(&path);
+        row.complex(table.column("mutations").expect("mutations").id, DeletionTime::LIVE, [cell]);
+        let mut record = MutationBuilder::new(table.id(), first);
+        record.row(row.finish());
+        self.coordinator().write(vec![record.finish()], Consistency::One).await.expect("writes");
     }
 
     /// Deletes all rows of `system.batches`.

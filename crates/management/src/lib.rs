@@ -10,6 +10,7 @@
 
 mod compactions;
 mod faults;
+mod gossip;
 mod moving;
 mod node;
 mod ring;
@@ -20,6 +21,7 @@ pub use compactions::{
     PendingCompactions, Rewritten,
 };
 pub use faults::{Directory, Fault, Faults, FileReport, FileReports};
+pub use gossip::{Gossip, KnownNode, Messages, Network, ReadRepairs};
 pub use moving::{Backups, FailedImport, Imported, Refreshed, Snapshot, Snapshots, SnapshotsCleared};
 pub use node::{
     ChunkCache, Info, MemoryUse, Node, PreparedStatements, Requests, Status, Timeouts, Turns, Version,

@@ -19,8 +19,8 @@ pub mod hostile;
 mod message;
 
 pub use connection::{
-    AskError, Asked, Handed, MeetError, Met, Node, Peer, PeerError, PeerOptions, Request, Service, WireError,
-    accept, answer, keep_gate,
+    AskError, Asked, Handed, MeetError, MessageCounts, Met, Node, Peer, PeerError, PeerOptions, Request,
+    Service, WireError, accept, answer, keep_gate,
 };
 pub use decoder::{Decoder, Frame};
 pub use encoder::{BodyTooLong, Encoder};

@@ -123,13 +123,17 @@ pub(crate) fn is_stopping() -> bool {
 /// Defaults, the file over them, flags over that.
 fn configuration(arguments: &ServeArguments) -> Result<Config, ServeError> {
     let mut config = Config::default();
+    let read = |path: &PathBuf| {
+        std::fs::read_to_string(path).map_err(|source| ServeError::File { path: path.clone(), source })
+    };
     if let Some(path) = &arguments.config {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ServeError::File { path: path.clone(), source })?;
-        config.apply_file(path, &text)?;
+        config.apply_file(path, &read(path)?)?;
     }
     for (flag, value) in &arguments.flags {
         config.apply_flag(flag, value)?;
+    }
+    if let Some(path) = config.rackdc_file.clone() {
+        config.apply_rackdc(&path, &read(&path)?)?;
     }
     config.machine_bytes = runtime::memory_limit_bytes();
     config.check()?;

@@ -231,6 +231,12 @@ impl LocalServer {
         self.node.view().ring()
     }
 
+    /// How many logged batches could not be finished yet, told whenever it is asked.
+    pub fn unfinished_batches(&self) -> impl Fn() -> usize + use<> {
+        let view = self.node.view().clone();
+        move || view.unfinished_batch_count()
+    }
+
     /// Which ways requests took, for each shard that clients are connected to.
     pub fn ways(&self) -> &Arc<[Arc<RequestWays>]> {
         &self.ways

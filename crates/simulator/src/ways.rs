@@ -72,6 +72,8 @@ pub enum Way {
     LostName,
     /// A fault before all nodes were in the ring.
     FoundingFault,
+    /// A request at `EACH_QUORUM` in a ring of two data centres that was answered.
+    EachQuorum,
 }
 
 impl Way {
@@ -101,7 +103,7 @@ impl Way {
     ];
 
     /// Those through a ring of nodes.
-    pub const OF_RING: [Way; 15] = [
+    pub const OF_RING: [Way; 16] = [
         Way::Page,
         Way::LoggedBatch,
         Way::UnloggedBatch,
@@ -117,6 +119,7 @@ impl Way {
         Way::Unavailable,
         Way::TooFew,
         Way::FoundingFault,
+        Way::EachQuorum,
     ];
 }
 

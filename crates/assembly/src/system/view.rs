@@ -7,7 +7,7 @@ use cluster::Members;
 use cluster::membership::Known;
 use cluster::metadata::{Candidate, Member};
 use coordinator::Node;
-use coordinator::replicas::Repairer;
+use coordinator::replicas::{ReadRepairs, Repairer};
 use query::VirtualKeyspaces;
 use runtime::{Clock, Runtime};
 use storage::NodeFacts;
@@ -110,6 +110,11 @@ impl NodeView {
             num_tokens: TOKEN_COUNT,
         };
         Member { candidate, tokens: self.lone_tokens.to_vec() }
+    }
+
+    /// Counts of its reads that compared the answers of several replicas.
+    pub fn read_repairs(&self) -> Vec<Arc<ReadRepairs>> {
+        self.node.read_repairs()
     }
 
     /// Is that node heard? This one is.

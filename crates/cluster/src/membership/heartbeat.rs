@@ -13,7 +13,7 @@ use crate::raft::Agreement;
 /// So often.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 /// Who was not heard for so long is asked for nothing: five heartbeats. Requests protect themselves against less.
-const SILENCE: Duration = Duration::from_millis(1_000);
+pub const SILENCE: Duration = Duration::from_millis(1_000);
 
 /// Tells all others that this node lives. They learn how far it has come, too: that stands before every message.
 pub(super) fn send(known: &Known, agreement: &Agreement<MetadataMachine>) {
@@ -38,6 +38,7 @@ pub(super) fn look(known: &Known, heard: &Heard, last: Instant) {
         let host_id = member.candidate.host_id;
         if host_id != known.host_id() {
             let last = heard.borrow().get(&host_id).copied();
+            known.other(host_id).set_silence(last.map(|last| now.saturating_duration_since(last.at)));
             let alive = last.filter(|last| now < last.at + SILENCE);
             known.set(host_id, alive.is_some(), alive.is_some_and(|last| last.is_serving));
         }

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use messaging::{Context, Established, Identity, Node};
+use messaging::{Context, Established, Identity, MessageCounts, Node, Purpose};
 use schema::{Schema, Transformation};
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
@@ -38,6 +39,9 @@ struct Inner {
     is_any_cut_off: AtomicBool,
     /// Set once the node takes no part in the ring any more, with the reason.
     ended: Mutex<Option<String>>,
+    urgent_counts: Arc<MessageCounts>,
+    /// Of each thread that has a [`Speaker`].
+    shard_counts: Mutex<Vec<Arc<MessageCounts>>>,
 }
 
 /// How this node stands with another one.
@@ -49,6 +53,10 @@ pub struct Other {
     is_up: AtomicBool,
     /// That of the schema that is in force on it, as far as it has said.
     schema_epoch: AtomicU64,
+    /// That of its last life that was heard; 0 before.
+    incarnation: AtomicU64,
+    /// How old its last heartbeat was when it was looked last; `None` before the first.
+    silence: Mutex<Option<Duration>>,
 }
 
 /// What clients may want to hear of.
@@ -100,6 +108,20 @@ impl Other {
     pub fn schema_epoch(&self) -> u64 {
         self.schema_epoch.load(Ordering::Acquire)
     }
+
+    /// When its life began that was heard last, in µs since 1970 by its clock; `None` before it was heard.
+    pub fn incarnation(&self) -> Option<u64> {
+        Some(self.incarnation.load(Ordering::Relaxed)).filter(|incarnation| *incarnation > 0)
+    }
+
+    /// How old its last heartbeat was when it was looked last; `None` before the first.
+    pub fn silence(&self) -> Option<Duration> {
+        *lock(&self.silence)
+    }
+
+    pub(super) fn set_silence(&self, silence: Option<Duration>) {
+        *lock(&self.silence) = silence;
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -122,6 +144,8 @@ impl Known {
             cut_off: Mutex::default(),
             is_any_cut_off: AtomicBool::new(false),
             ended: Mutex::default(),
+            urgent_counts: Arc::default(),
+            shard_counts: Mutex::default(),
         }));
         if let Some(members) = &metadata.members {
             known.take_members(Arc::clone(members));
@@ -318,6 +342,21 @@ impl Known {
         self.0.is_any_cut_off.store(false, Ordering::Release);
     }
 
+    /// When this life of the node began, in µs since 1970 by its clock.
+    pub fn incarnation(&self) -> u64 {
+        self.0.identity.incarnation
+    }
+
+    /// What became of this node's requests about agreement and membership.
+    pub fn urgent_counts(&self) -> &MessageCounts {
+        &self.0.urgent_counts
+    }
+
+    /// What became of the requests of its shards, one of each.
+    pub fn shard_counts(&self) -> Vec<Arc<MessageCounts>> {
+        lock(&self.0.shard_counts).clone()
+    }
+
     /// This node takes no part in the ring any more.
     pub fn end(&self, why: String) {
         *lock(&self.0.ended) = Some(why);
@@ -350,7 +389,11 @@ impl Known {
         Some(self.other(host_id))
     }
 
-    fn heard(&self, other: &Other, context: Context) {
+    fn heard(&self, other: &Other, incarnation: u64, context: Context) {
+        // Each frame comes by here; few bring another one.
+        if other.incarnation.load(Ordering::Relaxed) != incarnation {
+            other.incarnation.store(incarnation, Ordering::Relaxed);
+        }
         if other.schema_epoch.fetch_max(context.schema_epoch, Ordering::AcqRel) < context.schema_epoch {
             self.0.news.notify_waiters();
         }
@@ -363,12 +406,16 @@ pub struct Speaker {
     clock: Box<dyn Hybrid>,
     /// Members that were heard: each frame of one is, without a lock. Nobody leaves a ring yet.
     heard: RefCell<BTreeMap<Uuid, Arc<Other>>>,
+    /// Of its connections to shards of other nodes.
+    counts: Arc<MessageCounts>,
 }
 
 impl Speaker {
     /// Speaks for the node with a thread's clock.
     pub fn new(known: Known, clock: Box<dyn Hybrid>) -> Speaker {
-        Speaker { known, clock, heard: RefCell::default() }
+        let counts = Arc::<MessageCounts>::default();
+        lock(&known.0.shard_counts).push(Arc::clone(&counts));
+        Speaker { known, clock, heard: RefCell::default(), counts }
     }
 }
 
@@ -395,10 +442,17 @@ impl Node for Speaker {
                 None => return,
             },
         };
-        self.known.heard(other, context);
+        self.known.heard(other, from.incarnation, context);
     }
 
     fn is_cut_off(&self, host_id: Uuid) -> bool {
         self.known.is_cut_off(host_id)
+    }
+
+    fn counts(&self, purpose: &Purpose) -> Arc<MessageCounts> {
+        match purpose {
+            Purpose::Shard { .. } => Arc::clone(&self.counts),
+            Purpose::Urgent => Arc::clone(&self.known.0.urgent_counts),
+        }
     }
 }

@@ -24,6 +24,7 @@
 mod door;
 mod error;
 mod heartbeat;
+pub mod hostile;
 mod joining;
 mod known;
 mod message;
@@ -35,6 +36,7 @@ mod tests;
 mod voters;
 
 pub use error::{MembershipError, ProposeError};
+pub use heartbeat::SILENCE;
 pub use known::{Event, Hybrid, Known, Other, Speaker};
 pub use options::{Doors, MembershipOptions};
 pub use proposer::{Proposals, Proposer, proposals};

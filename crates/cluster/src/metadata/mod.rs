@@ -19,9 +19,11 @@
 //! | what can be proposed, and what is refused? | `command.rs` |
 //! | which changes contradict each other? | `touched.rs` |
 //! | how does an agreement make history? | `machine.rs` |
+//! | what of bytes that make no sense? | `hostile.rs` |
 
 mod command;
 mod entry;
+pub mod hostile;
 mod log;
 mod machine;
 mod members;

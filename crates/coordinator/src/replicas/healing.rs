@@ -44,7 +44,9 @@ pub(super) async fn keep_marks(seat: Weak<RingSeat>, known: Known) {
     while !is_ending {
         is_ending = tokio::time::timeout(KEEP_EVERY, known.until_ended()).await.is_ok();
         let Some(seat) = seat.upgrade() else { return };
-        keep(&seat).await;
+        if let Err(error) = seat.keep_marks().await {
+            tracing::warn!(%error, "what other nodes have missed can not be kept");
+        }
     }
 }
 
@@ -52,6 +54,8 @@ pub(super) async fn keep_marks(seat: Weak<RingSeat>, known: Known) {
 pub(super) async fn heal(seat: Weak<RingSeat>) {
     if let Some(seat) = seat.upgrade() {
         mark_unflushed(&seat);
+        // Nothing is written over what is not read yet.
+        let _keeping = seat.keeping().await;
         match restore(&seat).await {
             Ok(marks) => seat.marks().take_over(&marks),
             Err(error) => tracing::error!(
@@ -102,14 +106,18 @@ fn mark_unflushed(seat: &RingSeat) {
     }
 }
 
-async fn keep(seat: &RingSeat) {
-    let Some(kept) = seat.marks().take_changed() else { return };
-    let (path, runtime) = (path(seat), seat.shard().local().runtime().clone());
-    let disk = Arc::clone(&runtime.disk);
-    let written = runtime.io.run(move || write_state_below(&*disk, &path, &kept)).await;
-    if let Err(error) = written {
-        tracing::warn!(%error, "what other nodes have missed can not be kept");
-        seat.marks().note_change();
+impl RingSeat {
+    /// Returns when all that was marked until now is on the disk.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub(crate) async fn keep_marks(&self) -> Result<(), StateError> {
+        let _keeping = self.keeping().await;
+        let Some(kept) = self.marks().take_changed() else { return Ok(()) };
+        let (path, runtime) = (path(self), self.shard().local().runtime().clone());
+        let disk = Arc::clone(&runtime.disk);
+        let written = runtime.io.run(move || write_state_below(&*disk, &path, &kept)).await;
+        written.inspect_err(|_| self.marks().note_change())
     }
 }
 

@@ -16,6 +16,7 @@
 //! | how many must answer? | `requirement.rs` |
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
+//! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
 //! | what of a write that a replica has missed? | `missed.rs`, `healing.rs` |
@@ -31,6 +32,7 @@ mod healing;
 mod missed;
 pub(crate) mod plain;
 mod read;
+mod read_repairs;
 mod repair;
 pub(crate) mod requirement;
 mod seat;
@@ -43,6 +45,7 @@ mod write;
 pub use equal::Compared;
 pub use error::{ReplicaError, TooFew};
 pub use missed::Marks;
+pub use read_repairs::ReadRepairs;
 pub use repair::{Repairer, Repairs, carry_out_repairs, repairs};
 pub use seat::RingSeat;
 pub use service::ReplicaService;
@@ -51,6 +54,7 @@ pub(crate) use truncate::truncate_as_agreed;
 pub use view::{Remote, RingView, Way};
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::replica::{Answer, Asked, Failure};
@@ -75,6 +79,7 @@ pub struct Replicas {
     schema_epoch: u64,
     /// What others have missed.
     marks: Rc<Marks>,
+    read_repairs: Arc<ReadRepairs>,
 }
 
 /// Why a replica did not do its part.
@@ -99,7 +104,17 @@ impl Replicas {
     /// The way to the replicas of a ring, as one of its nodes sees it. What others miss is marked.
     pub fn new(view: Rc<RingView>, shard: ShardHandle, marks: Rc<Marks>) -> Replicas {
         let schema_epoch = shard.local().with_schema(Schema::epoch);
-        Replicas { view, shard, schema_epoch, marks }
+        Replicas { view, shard, schema_epoch, marks, read_repairs: Arc::default() }
+    }
+
+    /// The same; reads are counted there.
+    pub(crate) fn counting(self, read_repairs: Arc<ReadRepairs>) -> Replicas {
+        Replicas { read_repairs, ..self }
+    }
+
+    /// Where reads are counted.
+    pub fn read_repairs(&self) -> &Arc<ReadRepairs> {
+        &self.read_repairs
     }
 
     /// Are there replicas of the table on the ring? If not, it is this node's own.

@@ -96,6 +96,9 @@ impl Replicas {
                 }
             }
         }
+        // The full reads of the others will be counted.
+        let is_known = |common: &&Common| matches!(common, Common::Row(_));
+        common.iter().filter(is_known).for_each(|_| self.read_repairs.note(false));
         Ok(common)
     }
 

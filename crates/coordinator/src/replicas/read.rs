@@ -220,6 +220,7 @@ impl Replicas {
             Err(held) => held,
         };
         let (whole, lacking) = lacking(command, &held)?;
+        self.read_repairs.note(!lacking.is_empty());
         let repairs = lacking.iter().map(|(node, mutations)| self.repair(*node, mutations, deadline));
         let repaired = join_all(repairs).await;
         let failed_count = repaired.iter().filter(|repaired| repaired.is_err()).count();

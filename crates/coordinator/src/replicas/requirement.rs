@@ -97,12 +97,15 @@ impl Requirement {
         }
     }
 
-    /// How many of these count for it.
-    pub(crate) fn counted(&self, counted: &Counted) -> u32 {
-        match self {
+    /// How many have answered, as clients are told it when these are too few: fewer than [`Requirement::count`] in any
+    /// case. Of `EACH_QUORUM`, where one data centre may answer beyond its own quorum, all are counted but so many, as
+    /// in Cassandra 5.0 (`DatacenterSyncWriteResponseHandler.ackCount`, `AbstractWriteResponseHandler.throwTimeout`).
+    pub(crate) fn received(&self, counted: &Counted) -> u32 {
+        let received = match self {
             Requirement::Anywhere(_) | Requirement::Each(_) => counted.total(),
             Requirement::Local(_) => counted.of_local(),
-        }
+        };
+        received.min(self.count().saturating_sub(1))
     }
 
     /// How many, when it does not matter of which data centre, or all are of this one.
@@ -231,6 +234,22 @@ mod tests {
         assert_eq!(each.shortage(&counted([3, 1, 0])), Some(Shortage { required: 2, alive: 1 }));
         assert_eq!(each.shortage(&counted([3, 2, 0])), Some(Shortage { required: 1, alive: 0 }));
         assert_eq!(each.shortage(&counted([2, 2, 1])), None);
+    }
+
+    /// A client would else hear of a timeout when as many have answered as must.
+    #[test]
+    fn what_a_data_centre_answers_beyond_its_quorum_never_makes_too_few_seem_enough() {
+        let each = Requirement::of(Consistency::EachQuorum, &factors());
+        for (answered, received) in
+            [([0, 0, 0], 0), ([3, 0, 0], 3), ([3, 1, 0], 4), ([3, 1, 1], 4), ([3, 2, 0], 4)]
+        {
+            assert!(each.shortage(&counted(answered)).is_some());
+            assert_eq!((each.received(&counted(answered)), each.count()), (received, 5), "{answered:?}");
+        }
+        let local = Requirement::of(Consistency::LocalQuorum, &factors());
+        assert_eq!((local.received(&counted([1, 2, 1])), local.count()), (1, 2), "others do not count");
+        let anywhere = Requirement::of(Consistency::Quorum, &factors());
+        assert_eq!((anywhere.received(&counted([2, 1, 0])), anywhere.count()), (3, 4));
     }
 
     #[test]

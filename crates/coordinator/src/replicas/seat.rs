@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::healing::{heal, keep_marks};
 use super::missed::Marks;
 use super::speculation::Latencies;
-use super::{Remote, ReplicaService, Replicas, RingView, Way};
+use super::{ReadRepairs, Remote, ReplicaService, Replicas, RingView, Way};
 use crate::Timeouts;
 
 /// Nothing more is sent to a node that takes nothing while so much waits.
@@ -37,6 +37,9 @@ pub struct RingSeat {
     node: Rc<dyn Node>,
     connections: RefCell<BTreeMap<Uuid, Connection>>,
     marks: Rc<Marks>,
+    /// Held by who writes the file of the marks, or reads it: one after the other.
+    keeping: tokio::sync::Mutex<()>,
+    read_repairs: Arc<ReadRepairs>,
     seen: RefCell<Option<Seen>>,
 }
 
@@ -86,7 +89,19 @@ impl RingSeat {
         let clock = Timestamps(Rc::clone(shard.local()));
         let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
         let (connections, marks, seen) = (RefCell::default(), Rc::default(), RefCell::default());
-        let seat = Rc::new(RingSeat { known, proposer, timeouts, shard, node, connections, marks, seen });
+        let (keeping, read_repairs) = (tokio::sync::Mutex::default(), Arc::default());
+        let seat = Rc::new(RingSeat {
+            known,
+            proposer,
+            timeouts,
+            shard,
+            node,
+            connections,
+            marks,
+            keeping,
+            read_repairs,
+            seen,
+        });
         runtime::spawn_local("healing", Box::pin(heal(Rc::downgrade(&seat))));
         let keeping = keep_marks(Rc::downgrade(&seat), seat.known.clone());
         runtime::spawn_local("marks", Box::pin(keeping));
@@ -107,6 +122,16 @@ impl RingSeat {
     /// What others have missed of this shard's writes.
     pub(crate) fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    /// The turn of who writes or reads the file of the marks.
+    pub(super) async fn keeping(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.keeping.lock().await
+    }
+
+    /// Where this shard's reads are counted.
+    pub(crate) fn read_repairs(&self) -> &Arc<ReadRepairs> {
+        &self.read_repairs
     }
 
     /// What the node knows of its ring.
@@ -147,7 +172,8 @@ impl RingSeat {
         let ways = members.list().iter().map(|member| self.way_to(member)).collect();
         let keyspaces = self.shard.local().with_schema(replicated);
         let view = RingView::new(members.topology(), here, ways, keyspaces);
-        Some(Rc::new(Replicas::new(Rc::new(view), self.shard.clone(), Rc::clone(&self.marks))))
+        let replicas = Replicas::new(Rc::new(view), self.shard.clone(), Rc::clone(&self.marks));
+        Some(Rc::new(replicas.counting(Arc::clone(&self.read_repairs))))
     }
 
     fn way_to(&self, member: &Member) -> Way {

@@ -37,6 +37,37 @@ impl Replicas {
         consistency: Consistency,
         patience: Duration,
     ) -> Result<(), ReplicaError> {
+        let deadline = Instant::now() + patience;
+        let begun = self.begin_groups(mutations, consistency, deadline)?;
+        let outcomes = join_all(begun.into_iter().map(|group| group.finish(consistency, deadline))).await;
+        together(outcomes.into_iter().flatten().collect())
+    }
+
+    /// Writes mutations to all their replicas, and waits for each: it has them then, or is marked as having missed
+    /// them. One of each partition has them, so that what is marked can be made good.
+    ///
+    /// # Errors
+    /// Of some partition no replica lives, or none has said that it has it. Others may have.
+    ///
+    /// # Cancel safety
+    /// Dropped, what was sent goes on.
+    pub async fn deliver(&self, mutations: Vec<Mutation>, patience: Duration) -> Result<(), ReplicaError> {
+        let deadline = Instant::now() + patience;
+        let begun = self.begin_groups(mutations, Consistency::One, deadline)?;
+        let outcomes = join_all(begun.into_iter().map(|group| group.finish_all(deadline))).await;
+        together(outcomes)
+    }
+
+    /// Asks all replicas of these. Those of one set of replicas go together.
+    ///
+    /// # Errors
+    /// As [`Replicas::check`], and nothing is sent.
+    fn begin_groups(
+        &self,
+        mutations: Vec<Mutation>,
+        consistency: Consistency,
+        deadline: Instant,
+    ) -> Result<Vec<GroupWrite>, ReplicaError> {
         // None is sent before all are found to have replicas enough.
         let mut groups: Vec<(Plan<'_>, Requirement, Vec<Mutation>)> = Vec::new();
         for mutation in mutations {
@@ -50,15 +81,10 @@ impl Replicas {
                 None => groups.push((plan, requirement, vec![mutation])),
             }
         }
-        let deadline = Instant::now() + patience;
-        let begun: Vec<GroupWrite> = groups
-            .into_iter()
-            .map(|(plan, requirement, mutations)| {
-                self.begin_group(&plan, requirement, Unit::All, &mutations, deadline)
-            })
-            .collect();
-        let outcomes = join_all(begun.into_iter().map(|group| group.finish(consistency, deadline))).await;
-        together(outcomes.into_iter().flatten().collect())
+        let begin = |(plan, requirement, mutations): (Plan<'_>, Requirement, Vec<Mutation>)| {
+            self.begin_group(&plan, requirement, Unit::All, &mutations, deadline)
+        };
+        Ok(groups.into_iter().map(begin).collect())
     }
 
     /// Are there replicas enough of these?
@@ -213,20 +239,44 @@ impl GroupWrite {
         while !self.tallies.iter().all(Tally::is_decided)
             && let Ok(Some((node, written))) = timeout_at(deadline, self.asked.next()).await
         {
-            self.watched.answered(node, &written);
-            for (index, tally) in self.tallies.iter_mut().enumerate() {
-                tally.take_in(&self.view, node, said_of(&written, index));
-            }
+            self.take_in(node, &written);
         }
         let is_any_left = !self.asked.is_empty();
         self.watched.watch_rest(self.asked, deadline);
-        let outcome = |mut tally: Tally| {
-            // Those who have not answered were sent it, or may be yet.
-            tally.was_sent |= is_any_left;
-            tally.write_outcome(consistency)
-        };
-        self.tallies.into_iter().map(outcome).collect()
+        outcomes(self.tallies, consistency, is_any_left)
     }
+
+    /// Waits until all replicas have answered, or can not in time any more; the outcome of what is one unit.
+    async fn finish_all(mut self, deadline: Instant) -> Result<(), ReplicaError> {
+        while let Ok(Some((node, written))) = timeout_at(deadline, self.asked.next()).await {
+            self.take_in(node, &written);
+        }
+        let is_any_left = !self.asked.is_empty();
+        // Those that are left are marked by this: before the caller hears anything.
+        drop(self.watched);
+        outcomes(self.tallies, Consistency::One, is_any_left).into_iter().collect()
+    }
+
+    fn take_in(&mut self, node: NodeIndex, written: &Result<Written, Missed>) {
+        self.watched.answered(node, written);
+        for (index, tally) in self.tallies.iter_mut().enumerate() {
+            tally.take_in(&self.view, node, said_of(written, index));
+        }
+    }
+}
+
+/// The outcome of each unit.
+fn outcomes(
+    tallies: Vec<Tally>,
+    consistency: Consistency,
+    is_any_left: bool,
+) -> Vec<Result<(), ReplicaError>> {
+    let outcome = |mut tally: Tally| {
+        // Those who have not answered were sent it, or may be yet.
+        tally.was_sent |= is_any_left;
+        tally.write_outcome(consistency)
+    };
+    tallies.into_iter().map(outcome).collect()
 }
 
 /// What several groups come to. Where one is `Unavailable` and another was sent, something was.
@@ -313,7 +363,7 @@ impl Tally {
     }
 
     pub(super) fn write_outcome(mut self, consistency: Consistency) -> Result<(), ReplicaError> {
-        let (received, required) = (self.requirement.counted(&self.done), self.requirement.count());
+        let (received, required) = (self.requirement.received(&self.done), self.requirement.count());
         if self.is_enough() {
             return Ok(());
         }
@@ -329,7 +379,7 @@ impl Tally {
 
     /// The same of a read of which too few have answered.
     pub(super) fn read_error(mut self) -> ReplicaError {
-        let (received, required) = (self.requirement.counted(&self.done), self.requirement.count());
+        let (received, required) = (self.requirement.received(&self.done), self.requirement.count());
         match self.failed_for_good() {
             None => ReplicaError::ReadTimeout { received, required },
             Some(failures) => ReplicaError::ReadFailure { received, required, failures },

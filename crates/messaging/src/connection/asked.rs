@@ -7,10 +7,12 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytes::Bytes;
 
+use super::counts::MessageCounts;
 use super::outbox::Outbox;
 use super::wire::WireError;
 
@@ -29,8 +31,11 @@ pub enum AskError {
 }
 
 /// All who wait for answers of one peer. Cheap to clone; of one thread.
-#[derive(Clone, Default)]
-pub(super) struct Waiters(Rc<RefCell<Table>>);
+#[derive(Clone)]
+pub(super) struct Waiters {
+    table: Rc<RefCell<Table>>,
+    counts: Arc<MessageCounts>,
+}
 
 #[derive(Default)]
 struct Table {
@@ -63,15 +68,20 @@ pub struct Asked {
 }
 
 impl Waiters {
+    /// Nobody waits yet. What becomes of their requests is counted there.
+    pub(super) fn new(counts: Arc<MessageCounts>) -> Waiters {
+        Waiters { table: Rc::default(), counts }
+    }
+
     /// How many places are taken: of requests without an answer, and of answers that nobody has taken yet.
     pub(super) fn count(&self) -> usize {
-        let table = self.0.borrow();
+        let table = self.table.borrow();
         table.places.len() - table.free.len()
     }
 
     /// Takes a place; its id.
     pub(super) fn begin(&self) -> u32 {
-        let table = &mut *self.0.borrow_mut();
+        let table = &mut *self.table.borrow_mut();
         let place = Place::Waiting { frame: u64::MAX, waker: None };
         match table.free.pop() {
             Some(id) => {
@@ -87,48 +97,55 @@ impl Waiters {
 
     /// Gives back a place whose message was not taken.
     pub(super) fn undo(&self, id: u32) {
-        self.0.borrow_mut().release(id);
+        self.table.borrow_mut().release(id);
     }
 
     /// The message of this request is in this frame.
     pub(super) fn sent_in(&self, id: u32, in_frame: u64) -> Asked {
-        match &mut self.0.borrow_mut().places[id as usize] {
+        match &mut self.table.borrow_mut().places[id as usize] {
             Place::Waiting { frame, .. } => *frame = in_frame,
             _ => unreachable!("nobody else knows the place"),
         }
+        self.counts.note_asked();
         Asked { waiters: self.clone(), id }
     }
 
     /// An answer that is known already.
     pub(super) fn over(&self, outcome: AskError) -> Asked {
         let id = self.begin();
-        self.0.borrow_mut().places[id as usize] = Place::Over(Err(outcome));
+        self.table.borrow_mut().places[id as usize] = Place::Over(Err(outcome));
+        self.counts.note_asked();
+        self.counts.note_end(false);
         Asked { waiters: self.clone(), id }
     }
 
     /// The other side has answered, or declined.
     pub(super) fn answered(&self, id: u32, outcome: Result<Bytes, AskError>) -> Result<(), WireError> {
-        let table = &mut *self.0.borrow_mut();
+        let table = &mut *self.table.borrow_mut();
+        let is_answered = outcome.is_ok();
         match table.places.get_mut(id as usize) {
             Some(place @ Place::Waiting { .. }) => place.end(outcome),
             Some(Place::GivenUp) => table.release(id),
             Some(Place::Free | Place::Over(_)) | None => return Err(WireError::NotAsked { id }),
         }
+        self.counts.note_end(is_answered);
         Ok(())
     }
 
     /// The connection has ended, or there was none: nothing more comes.
     pub(super) fn ended(&self, outbox: &Outbox) {
-        let table = &mut *self.0.borrow_mut();
+        let table = &mut *self.table.borrow_mut();
         for (place, id) in table.places.iter_mut().zip(0..) {
             match place {
                 Place::Waiting { frame, .. } => {
                     let outcome = if outbox.was_begun(*frame) { AskError::Broken } else { AskError::NotSent };
                     place.end(Err(outcome));
+                    self.counts.note_end(false);
                 }
                 Place::GivenUp => {
                     *place = Place::Free;
                     table.free.push(id);
+                    self.counts.note_end(false);
                 }
                 Place::Free | Place::Over(_) => {}
             }
@@ -155,7 +172,7 @@ impl Future for Asked {
     type Output = Result<Bytes, AskError>;
 
     fn poll(self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let table = &mut *self.waiters.0.borrow_mut();
+        let table = &mut *self.waiters.table.borrow_mut();
         match &mut table.places[self.id as usize] {
             Place::Waiting { waker, .. } => {
                 match waker {
@@ -173,7 +190,7 @@ impl Future for Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        let table = &mut *self.waiters.0.borrow_mut();
+        let table = &mut *self.waiters.table.borrow_mut();
         match &mut table.places[self.id as usize] {
             place @ Place::Waiting { .. } => *place = Place::GivenUp,
             Place::Over(_) => table.release(self.id),

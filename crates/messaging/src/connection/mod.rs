@@ -16,11 +16,13 @@
 //! | what waits to be sent? | `outbox.rs` |
 //! | how do frames get on a stream and off it? | `wire.rs` |
 //! | who waits for which answer, and what if none comes? | `asked.rs` |
+//! | how many were answered, and how many lost? | `counts.rs` |
 //! | a connection that asks, made anew when it breaks | `peer.rs` |
 //! | a connection that answers | `answering.rs` |
 
 mod answering;
 mod asked;
+mod counts;
 mod gate;
 mod meeting;
 mod outbox;
@@ -29,13 +31,16 @@ mod peer;
 mod tests;
 mod wire;
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
-use crate::handshake::{Established, Identity};
+use crate::handshake::{Established, Identity, Purpose};
 use crate::message::Context;
 
 pub use answering::{Request, Service, answer};
 pub use asked::{AskError, Asked};
+pub use counts::MessageCounts;
 pub use gate::{Handed, keep_gate};
 pub use meeting::{MeetError, Met, accept};
 pub use peer::{Peer, PeerError, PeerOptions};
@@ -52,5 +57,9 @@ pub trait Node {
     /// Is this node to hear and tell that one nothing? A drill: as if the network between them were cut.
     fn is_cut_off(&self, _host_id: Uuid) -> bool {
         false
+    }
+    /// Where the requests of its connections for that purpose are counted.
+    fn counts(&self, _purpose: &Purpose) -> Arc<MessageCounts> {
+        Arc::default()
     }
 }

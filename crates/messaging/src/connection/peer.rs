@@ -58,8 +58,9 @@ struct Inner {
 impl Peer {
     /// A peer that nobody has connected to yet: [`Peer::run`] does, and what is asked before is kept.
     pub fn new(options: PeerOptions, node: Rc<dyn Node>) -> Peer {
+        let waiters = Waiters::new(node.counts(&options.purpose));
         let outbox = RefCell::new(Some(Outbox::new(node, false)));
-        Peer(Rc::new(Inner { options, waiters: Waiters::default(), outbox }))
+        Peer(Rc::new(Inner { options, waiters, outbox }))
     }
 
     /// Asks, and gives what the answer comes in. The caller writes the body.

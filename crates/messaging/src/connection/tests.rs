@@ -30,6 +30,7 @@ struct TestNode {
     /// Bodies that repeat themselves would take no room.
     is_compressing: Cell<bool>,
     heard: RefCell<Vec<(Uuid, i64)>>,
+    counts: Arc<MessageCounts>,
 }
 
 impl TestNode {
@@ -40,7 +41,13 @@ impl TestNode {
             clock: Cell::new(0),
             is_compressing: Cell::new(true),
             heard: RefCell::default(),
+            counts: Arc::default(),
         })
+    }
+
+    /// Requests that wait, were answered, and were lost.
+    fn counted(&self) -> [u64; 3] {
+        [self.counts.pending(), self.counts.answered(), self.counts.lost()]
     }
 }
 
@@ -63,6 +70,10 @@ impl Node for TestNode {
 
     fn heard(&self, from: &Established, context: Context) {
         self.heard.borrow_mut().push((from.host_id, context.clock_micros));
+    }
+
+    fn counts(&self, _purpose: &Purpose) -> Arc<MessageCounts> {
+        Arc::clone(&self.counts)
     }
 }
 
@@ -268,6 +279,32 @@ fn a_connection_that_breaks_leaves_what_it_had_in_doubt_and_is_made_anew() {
             "{:?}",
             pair.ended
         );
+    });
+}
+
+#[test]
+fn each_request_waits_until_it_is_answered_or_lost() {
+    run(async {
+        let pair = Pair::new(options());
+        pair.listen();
+        assert_eq!(pair.ask("echo").await, ok("echo"));
+        assert_eq!(pair.asking.counted(), [0, 1, 0]);
+        let late = pair.asked("late");
+        assert_eq!(pair.asking.counted(), [1, 1, 0]);
+        assert!(timeout(Duration::from_millis(50), late).await.is_err(), "given up");
+        assert_eq!(pair.asking.counted(), [1, 1, 0], "it is not answered all the same");
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(pair.asking.counted(), [0, 2, 0]);
+        assert_eq!(pair.ask("drop").await, Err(AskError::Declined));
+        assert_eq!(pair.asking.counted(), [0, 2, 1]);
+        let (held, given_up) = (pair.asked("hold"), pair.asked("hold"));
+        pair.came(5).await;
+        drop(given_up);
+        assert_eq!(pair.asking.counted(), [2, 2, 1]);
+        pair.network.reset(ASKS, ANSWERS);
+        assert_eq!(held.await, Err(AskError::Broken));
+        assert_eq!(pair.ask("echo").await, Err(AskError::NotSent));
+        assert_eq!(pair.asking.counted(), [0, 2, 4]);
     });
 }
 

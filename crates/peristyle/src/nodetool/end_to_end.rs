@@ -141,6 +141,20 @@ fn a_lone_node_is_a_ring_of_one() {
     let described = node.nodetool("describecluster");
     assert!(described.contains("\tLive: 1\n") && described.contains("#Nodes: 1 #Down: 0\n"), "{described}");
     assert_eq!(node.nodetool("describering k").matches("endpoints:[127.0.0.1], ").count(), 2 * 16);
+    let gossip = node.nodetool("gossipinfo");
+    let version = described.lines().find(|line| line.ends_with(": [127.0.0.1]")).unwrap();
+    let version = version.trim().trim_end_matches(": [127.0.0.1]");
+    assert!(gossip.starts_with("/127.0.0.1\n  generation:"), "{gossip}");
+    let schema = gossip.lines().find(|line| line.starts_with("  SCHEMA:")).unwrap();
+    assert!(schema.ends_with(version), "{gossip}{described}");
+    for line in ["  DC::datacenter1", "  RPC_READY::true", "  TOKENS::<hidden>"] {
+        assert!(gossip.lines().any(|shown| shown == line), "{line} is missing: {gossip}");
+    }
+    assert_eq!(node.nodetool("failuredetector").lines().count(), 2, "there are no others");
+    let network = node.nodetool("netstats -H");
+    assert!(network.starts_with("Mode: NORMAL\nNot sending any streams.\n"), "{network}");
+    let pools = node.nodetool("tpstats");
+    assert!(pools.contains("\nShards: 2\n"), "{pools}");
     let repaired = node.nodetool("repair -pr k t");
     assert!(
         repaired.contains("Pages compared: 0, of them differing: 0; partitions mended: 0; tables: 0"),

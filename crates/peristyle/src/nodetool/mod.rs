@@ -9,9 +9,11 @@ mod compactions;
 #[cfg(test)]
 mod end_to_end;
 mod faults;
+mod gossip;
 mod http;
 mod info;
 mod moving;
+mod netstats;
 mod numbers;
 mod repair;
 mod rewrites;
@@ -128,6 +130,8 @@ enum NodetoolCommand {
         /// The keyspace followed by one or many tables
         names: Vec<String>,
     },
+    /// Shows the failure detector information for the cluster
+    Failuredetector,
     /// Print what has failed, by which policy it is answered, and which table files were set aside
     Faults,
     /// Flush one or more tables
@@ -153,6 +157,12 @@ enum NodetoolCommand {
     },
     /// Get the currently in use seed node IP list excluding the node IP
     Getseeds,
+    /// Shows the gossip information for the cluster
+    Gossipinfo {
+        /// Show node domain names instead of IPs, as far as /etc/hosts has them
+        #[arg(short, long)]
+        resolve_ip: bool,
+    },
     /// Print the timeout of the given type in ms: read, range, write or truncate
     Gettimeout {
         /// The timeout type
@@ -163,6 +173,12 @@ enum NodetoolCommand {
         /// Display all tokens
         #[arg(short = 'T', long)]
         tokens: bool,
+    },
+    /// Print network information on provided host (connecting node by default)
+    Netstats {
+        /// Display bytes in human readable form, i.e. KiB, MiB, GiB, TiB: without effect, as nothing is streamed
+        #[arg(short = 'H', long)]
+        human_readable: bool,
     },
     /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
     #[command(name = "recompress_sstables")]
@@ -203,6 +219,8 @@ enum NodetoolCommand {
         /// The keyspace name
         keyspace: Option<String>,
     },
+    /// Print usage statistics of thread pools, as far as there are any
+    Tpstats,
     /// Stop compaction
     Stop {
         /// Use -id to stop a compaction by the specified id
@@ -427,6 +445,14 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
             cluster::endpoints(&management.get("/v1/endpoints", &query)?, out)
         }
         NodetoolCommand::Getseeds => cluster::seeds(&management.get("/v1/cluster", &[])?, out),
+        NodetoolCommand::Failuredetector => gossip::silences(&management.get("/v1/gossip", &[])?, out),
+        NodetoolCommand::Gossipinfo { resolve_ip } => {
+            gossip::info(&gossip::get(&management, *resolve_ip)?, out)
+        }
+        NodetoolCommand::Netstats { .. } => netstats::print(&management.get("/v1/network", &[])?, out),
+        NodetoolCommand::Tpstats => {
+            netstats::pools(&management.get("/v1/info", &[])?, &management.get("/v1/compactions", &[])?, out)
+        }
         NodetoolCommand::Repair(wanted) => repair::run(&management, wanted, out),
         NodetoolCommand::Ring { resolve_ip, keyspace } => {
             ring::print(&status::get(&management, keyspace.as_deref(), *resolve_ip)?, out)

@@ -14,9 +14,10 @@ pub(super) fn get(
     resolve_ip: bool,
 ) -> Result<Status, NodetoolError> {
     let query: Vec<(&str, &str)> = keyspace.iter().map(|keyspace| ("keyspace", *keyspace)).collect();
-    let mut status = management.get("/v1/status", &query)?;
+    let mut status: Status = management.get("/v1/status", &query)?;
     if resolve_ip {
-        resolve(&mut status, &std::fs::read_to_string("/etc/hosts").unwrap_or_default());
+        let hosts = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+        status.nodes.iter_mut().for_each(|node| resolve(&mut node.address, &hosts));
     }
     Ok(status)
 }
@@ -64,16 +65,14 @@ pub(super) fn print(status: &Status, out: &mut impl Write) -> Result<(), Nodetoo
     Ok(())
 }
 
-/// Puts names in the place of addresses, as a file like `/etc/hosts` has them; what it does not name stays.
-fn resolve(status: &mut Status, hosts: &str) {
-    for node in &mut status.nodes {
-        let name = hosts.lines().find_map(|line| {
-            let mut words = line.split('#').next()?.split_whitespace();
-            (words.next()? == node.address).then(|| words.next().map(str::to_owned))?
-        });
-        if let Some(name) = name {
-            node.address = name;
-        }
+/// Puts the name in the place of an address, as a file like `/etc/hosts` has it; what it does not name stays.
+pub(super) fn resolve(address: &mut String, hosts: &str) {
+    let name = hosts.lines().find_map(|line| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        (words.next()? == *address).then(|| words.next().map(str::to_owned))?
+    });
+    if let Some(name) = name {
+        *address = name;
     }
 }
 
@@ -112,10 +111,10 @@ mod tests {
 
     #[test]
     fn addresses_become_names_where_there_are_some() {
-        let node = |address: &str| Node { address: address.into(), ..Node::default() };
-        let mut status = Status { nodes: vec![node("127.0.0.1"), node("10.0.0.9")], note: None };
-        resolve(&mut status, "# 10.0.0.9 no\n127.0.0.1\tlocalhost here # 1\n\n::1 localhost\n");
-        let addresses: Vec<_> = status.nodes.iter().map(|node| node.address.as_str()).collect();
+        let mut addresses = ["127.0.0.1", "10.0.0.9"].map(str::to_owned);
+        for address in &mut addresses {
+            resolve(address, "# 10.0.0.9 no\n127.0.0.1\tlocalhost here # 1\n\n::1 localhost\n");
+        }
         assert_eq!(addresses, ["localhost", "10.0.0.9"]);
     }
 

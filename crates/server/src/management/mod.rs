@@ -9,6 +9,7 @@
 //! | which paths are there, what do they take, and how are errors told? | `routes.rs`, `request.rs`, `answer.rs` |
 //! | what is known of the node? | `info.rs`, `status.rs` |
 //! | what do all nodes have together? | `ring.rs` |
+//! | what does it know of the others, and say to them? | `gossip.rs` |
 //! | how are tables made equal on all nodes? | `repair.rs` |
 //! | what is known of its tables? | `table_stats.rs` |
 //! | what can be done to it? | `actions.rs` |
@@ -23,6 +24,7 @@ mod compactions;
 mod connections;
 mod drill;
 mod faults;
+mod gossip;
 mod guard;
 mod info;
 mod memory;

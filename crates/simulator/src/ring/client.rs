@@ -13,10 +13,10 @@ use protocol::{
 use tokio::time::{Instant, sleep, timeout};
 
 use super::World;
-use super::level::{LEVELS, count_of};
+use super::level::At;
 use super::model::{Effect, Model};
 use super::statement::{Change, Read, Seen};
-use super::table::Table;
+use super::table::{Place, Table};
 use super::visitor::{PATIENCE, Visitor};
 use crate::peers::identity::address;
 use crate::scenario::Violation;
@@ -35,12 +35,14 @@ pub(crate) struct Client {
     pub(super) model: Model,
     /// Of what it writes, the last one.
     last: i64,
+    /// The data centre of the node that it asks.
+    center: usize,
 }
 
 /// What waits for its answer.
 enum Asked {
-    Write { number: i64, effects: Vec<Effect>, level: Consistency },
-    Read { read: Read, level: Consistency, page_size: Option<i32>, form: Form, seen: Seen, page_count: usize },
+    Write { number: i64, effects: Vec<Effect>, at: At },
+    Read { read: Read, at: At, page_size: Option<i32>, form: Form, seen: Seen, page_count: usize },
 }
 
 /// How a statement is sent.
@@ -75,7 +77,12 @@ fn wrong(what: impl Into<String>) -> Ended {
 impl Client {
     pub(crate) fn new(world: &Rc<World>, number: u8) -> Client {
         let visitor = Visitor::new(world, number);
-        Client { world: Rc::clone(world), number, visitor, model: Model::default(), last: 0 }
+        let model = Model::new(world.plan.factors);
+        Client { world: Rc::clone(world), number, visitor, model, last: 0, center: 0 }
+    }
+
+    pub(super) fn center_of(&self, node: usize) -> usize {
+        self.world.plan.center_of(node)
     }
 
     /// The keys that are nobody else's.
@@ -109,6 +116,7 @@ impl Client {
     /// Sends some requests together and waits for all answers.
     async fn burst(&mut self) -> Result<(), Ended> {
         let (node, mut connection) = self.visitor.enter().await?;
+        self.center = self.center_of(node);
         let mut asked = self.put_burst(&mut connection).await?;
         let sent = Instant::now();
         self.note(format_args!("{} requests to {node}", asked.len()));
@@ -184,6 +192,10 @@ impl Client {
         })
     }
 
+    fn roll_level(&self) -> At {
+        At { level: *self.visitor.dice.pick(self.world.plan.factors.levels()), center: self.center }
+    }
+
     fn next_number(&mut self) -> i64 {
         self.last += 1;
         self.last
@@ -195,17 +207,17 @@ impl Client {
         stream: i16,
         partition: (Table, i32),
     ) -> Result<Asked, Ended> {
-        let (number, level) = (self.next_number(), *self.visitor.dice.pick(&LEVELS));
+        let (number, at) = (self.next_number(), self.roll_level());
         let change = Change::roll(&self.visitor.dice, partition, number);
         self.world.ways.add(Way::Deletion, u64::from(change.is_deletion()));
         let timestamp = (partition.0 != Table::Stamped).then_some(number);
         let (in_text, beside) =
             if self.visitor.dice.one_in(3) { (timestamp, None) } else { (None, timestamp) };
         let form = self.form(connection, &change.text(in_text), &change.values).await?;
-        let parameters = QueryParameters { timestamp: beside, ..QueryParameters::at(level) };
+        let parameters = QueryParameters { timestamp: beside, ..QueryParameters::at(at.level) };
         connection.put(stream, form.request(parameters, packed(&change.values)));
         self.model.send(number, &change.effects);
-        Ok(Asked::Write { number, effects: change.effects, level })
+        Ok(Asked::Write { number, effects: change.effects, at })
     }
 
     async fn put_batch(
@@ -214,8 +226,7 @@ impl Client {
         stream: i16,
         partitions: &mut Vec<(Table, i32)>,
     ) -> Result<Asked, Ended> {
-        let (number, level, is_logged) =
-            (self.next_number(), *self.visitor.dice.pick(&LEVELS), self.visitor.dice.one_in(2));
+        let (number, at, is_logged) = (self.next_number(), self.roll_level(), self.visitor.dice.one_in(2));
         let (mut statements, mut effects) = (Vec::new(), Vec::new());
         for _ in 0..self.visitor.dice.between(1, 4) {
             let index = self.visitor.dice.below(partitions.len());
@@ -231,23 +242,23 @@ impl Client {
             effects.extend(change.effects);
         }
         let kind = if is_logged { BatchKind::Logged } else { BatchKind::Unlogged };
-        let parameters = QueryParameters { timestamp: Some(number), ..QueryParameters::at(level) };
+        let parameters = QueryParameters { timestamp: Some(number), ..QueryParameters::at(at.level) };
         connection.put(stream, Request::Batch(Batch { kind, statements, parameters }));
         match is_logged {
             true => self.model.send_logged(number, &effects),
             false => self.model.send(number, &effects),
         }
         self.world.ways.add(if is_logged { Way::LoggedBatch } else { Way::UnloggedBatch }, 1);
-        Ok(Asked::Write { number, effects, level })
+        Ok(Asked::Write { number, effects, at })
     }
 
     async fn put_read(&self, connection: &mut Connection, stream: i16, read: Read) -> Result<Asked, Ended> {
-        let level = *self.visitor.dice.pick(&LEVELS);
+        let at = self.roll_level();
         let page_size = *self.visitor.dice.pick(&[None, None, Some(1), Some(3), Some(5_000)]);
         let form = self.form(connection, &read.text, &read.values).await?;
-        let parameters = QueryParameters { page_size, ..QueryParameters::at(level) };
+        let parameters = QueryParameters { page_size, ..QueryParameters::at(at.level) };
         connection.put(stream, form.clone().request(parameters, packed(&read.values)));
-        Ok(Asked::Read { read, level, page_size, form, seen: Seen::default(), page_count: 0 })
+        Ok(Asked::Read { read, at, page_size, form, seen: Seen::default(), page_count: 0 })
     }
 
     /// Takes an answer; gives what was asked on.
@@ -259,18 +270,19 @@ impl Client {
         response: Response,
     ) -> Result<Option<Asked>, Ended> {
         match (asked, response) {
-            (Asked::Write { number, effects, level }, Response::Void) => {
-                if let Some((place, _)) = effects
-                    .iter()
-                    .find(|(place, _)| count_of(level, place.table.factor()) > place.table.factor())
-                {
-                    return Err(wrong(format!("{place:?} was written at {level:?}")));
+            (Asked::Write { number, effects, at }, Response::Void) => {
+                let factors = self.world.plan.factors;
+                let reach = |table| at.reach(factors.of(table));
+                let is_beyond = |place: &Place| !reach(place.table).is_within(factors.of(place.table));
+                if let Some((place, _)) = effects.iter().find(|(place, _)| is_beyond(place)) {
+                    return Err(wrong(format!("{place:?} was written at {at:?}")));
                 }
-                self.note(format_args!("write {number} at {level:?} of {effects:?}"));
-                self.model.acknowledge(number, &effects, |table| count_of(level, table.factor()));
+                self.note(format_args!("write {number} at {at:?} of {effects:?}"));
+                self.world.ways.add(Way::EachQuorum, u64::from(at.level == Consistency::EachQuorum));
+                self.model.acknowledge(number, &effects, reach);
                 Ok(None)
             }
-            (Asked::Read { read, level, page_size, form, mut seen, page_count }, Response::Rows(page)) => {
+            (Asked::Read { read, at, page_size, form, mut seen, page_count }, Response::Rows(page)) => {
                 read.take(&page, &mut seen).map_err(|what| self.read_wrong(&read, what))?;
                 if let Some(state) = page.paging_state {
                     if page_count == PAGES_MAX {
@@ -280,15 +292,16 @@ impl Client {
                     let parameters = QueryParameters {
                         page_size,
                         paging_state: Some(state),
-                        ..QueryParameters::at(level)
+                        ..QueryParameters::at(at.level)
                     };
                     connection.put(stream, form.clone().request(parameters, packed(&read.values)));
                     connection.send(usize::MAX).await?;
                     let page_count = page_count + 1;
-                    return Ok(Some(Asked::Read { read, level, page_size, form, seen, page_count }));
+                    return Ok(Some(Asked::Read { read, at, page_size, form, seen, page_count }));
                 }
-                let seen = self.shown(&read, seen, level)?;
-                self.note(format_args!("{} {:?} at {level:?}: {seen}", read.text, read.values));
+                let seen = self.shown(&read, seen, at)?;
+                self.note(format_args!("{} {:?} at {at:?}: {seen}", read.text, read.values));
+                self.world.ways.add(Way::EachQuorum, u64::from(at.level == Consistency::EachQuorum));
                 Ok(None)
             }
             (asked, Response::Error(error)) => self.refused(connection, asked, &error).map(|()| None),
@@ -297,16 +310,16 @@ impl Client {
     }
 
     /// Holds what a read has shown against the model.
-    pub(super) fn shown(&mut self, read: &Read, mut seen: Seen, level: Consistency) -> Result<Seen, Ended> {
+    pub(super) fn shown(&mut self, read: &Read, mut seen: Seen, at: At) -> Result<Seen, Ended> {
         read.finish(&mut seen);
-        let factor = read.table.factor();
-        let count = count_of(level, factor);
-        if count > factor {
-            return Err(self.read_wrong(read, format!("it was answered at {level:?}")));
+        let factors = self.world.plan.factors.of(read.table);
+        let reach = at.reach(factors);
+        if !reach.is_within(factors) {
+            return Err(self.read_wrong(read, format!("it was answered at {at:?}")));
         }
         for (place, value) in seen.list() {
-            let shown = self.model.show(*place, *value, count);
-            shown.map_err(|violation| self.read_wrong(read, format!("at {level:?}: {violation}; {seen}")))?;
+            let shown = self.model.show(*place, *value, reach);
+            shown.map_err(|violation| self.read_wrong(read, format!("at {at:?}: {violation}; {seen}")))?;
         }
         Ok(seen)
     }
@@ -357,8 +370,8 @@ fn is_of_schema(message: &str) -> bool {
 impl Asked {
     fn words(&self) -> String {
         match self {
-            Asked::Write { number, effects, level } => format!("write {number} at {level:?} of {effects:?}"),
-            Asked::Read { read, level, .. } => format!("{} {:?} at {level:?}", read.text, read.values),
+            Asked::Write { number, effects, at } => format!("write {number} at {at:?} of {effects:?}"),
+            Asked::Read { read, at, .. } => format!("{} {:?} at {at:?}", read.text, read.values),
         }
     }
 }

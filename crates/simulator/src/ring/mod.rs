@@ -1,5 +1,5 @@
-//! A ring of whole nodes that serve clients: three to five servers, each with its own tasks, disk, clock and random
-//! numbers, which found the ring themselves and keep it.
+//! A ring of whole nodes that serve clients: three to five servers in one data centre or in two, each with its own
+//! tasks, disk, clock and random numbers, which found the ring themselves and keep it.
 //!
 //! ```text
 //!  127.0.1.n  clients, operators ── frames ──► 127.0.0.n  nodes ◄── messages ──► nodes
@@ -63,6 +63,9 @@ const OPERATOR_COUNT: u8 = 2;
 const FAULTS_AT_ONCE: u64 = 8;
 const STORM_COUNT: u64 = 5;
 
+/// Tells how many there are whenever it is asked.
+type CountOf = Box<dyn Fn() -> usize>;
+
 /// What all parts of a run share.
 pub(crate) struct World {
     pub(crate) stage: Stage,
@@ -70,6 +73,8 @@ pub(crate) struct World {
     pub(crate) ways: Ways,
     /// What nodes that serve know of the ring.
     pub(crate) lives: RefCell<Vec<Option<Known>>>,
+    /// How many logged batches each of them has that could not be finished.
+    pub(crate) unfinished: RefCell<Vec<Option<CountOf>>>,
     pub(crate) failsafes: Vec<Failsafe>,
     pub(crate) definitions: RefCell<Definitions>,
     /// Tables that operators have begun to empty, and have emptied, by what stands for them in the definitions.
@@ -91,6 +96,7 @@ impl World {
             plan,
             ways: Ways::default(),
             lives: RefCell::new(vec![None; count]),
+            unfinished: RefCell::new((0..count).map(|_| None).collect()),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
             definitions: RefCell::default(),
             emptied: RefCell::default(),
@@ -134,6 +140,7 @@ pub fn simulate_ring(seed: u64) -> (Outcome, Ways) {
         };
         let outcome = world.stage.hosts.run_beside(playing).await;
         world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
+        world.unfinished.borrow_mut().iter_mut().for_each(|count| *count = None);
         // What a node did after it broke a promise says less than the promise.
         let outcome = keeps_promises(&world).and(outcome);
         (world.stage.close(outcome), world.ways.clone())
@@ -156,6 +163,7 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
         |node, incarnation| world.stage.hosts.start(node, node::live(Rc::clone(world), node, incarnation));
     let dies = |node: usize| {
         world.lives.borrow_mut()[node] = None;
+        world.unfinished.borrow_mut()[node] = None;
         world.ways.add(Way::Crash, 1);
     };
     let note = |line: std::fmt::Arguments<'_>| world.stage.note(line);

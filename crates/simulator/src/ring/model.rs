@@ -2,9 +2,10 @@
 //!
 //! One client writes a place. Its writes are numbered, the number is the value and the timestamp, and a deletion has a
 //! number, too: so the greatest wins. What follows from acknowledgements is as in `replicated/model.rs`: a number that
-//! was acknowledged by *w* replicas is on one at least of any *r* of all when *w + r* is more than these, so a read
-//! from *r* shows it, or a greater one; where it shows nothing, a deletion with such a number was sent. What a read
-//! from several replicas has shown was made equal on them. No number is shown that was not sent, or that was refused.
+//! was acknowledged by *w* replicas is on one at least of any *r* of all when *w + r* is more than these, in a data
+//! centre or in all (`level.rs`), so a read from *r* shows it, or a greater one; where it shows nothing, a deletion
+//! with such a number was sent. What a read from several replicas has shown was made equal on them. No number is shown
+//! that was not sent, or that was refused.
 //!
 //! A logged batch of which anything was ever shown is there as a whole in the end.
 //!
@@ -13,12 +14,15 @@
 
 use std::collections::BTreeMap;
 
+use super::level::{Factors, Reach};
 use super::table::{Place, Table};
 use crate::scenario::Violation;
 
 /// What is known of a client's places.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Model {
+    /// Of the keyspace of several replicas.
+    factors: Factors,
     registers: BTreeMap<Place, Register>,
     /// Logged batches that were not refused.
     batches: BTreeMap<i64, Vec<Place>>,
@@ -30,8 +34,8 @@ pub(crate) type Effect = (Place, Option<i64>);
 #[derive(Debug, Default)]
 struct Register {
     sent: BTreeMap<i64, Sent>,
-    /// By how many replicas have it at least, by their count: the greatest number.
-    held: [i64; 4],
+    /// By which replicas have it: the greatest number.
+    held: BTreeMap<Reach, i64>,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +46,10 @@ struct Sent {
 }
 
 impl Model {
+    pub(crate) fn new(factors: Factors) -> Model {
+        Model { factors, registers: BTreeMap::new(), batches: BTreeMap::new() }
+    }
+
     /// A write with this number goes out.
     pub(crate) fn send(&mut self, number: i64, effects: &[Effect]) {
         for (place, value) in effects {
@@ -56,12 +64,12 @@ impl Model {
         self.batches.insert(number, effects.iter().map(|(place, _)| *place).collect());
     }
 
-    /// So many replicas of each place said that they have it.
-    pub(crate) fn acknowledge(&mut self, number: i64, effects: &[Effect], count: impl Fn(Table) -> usize) {
+    /// These replicas of each place said that they have it.
+    pub(crate) fn acknowledge(&mut self, number: i64, effects: &[Effect], reach: impl Fn(Table) -> Reach) {
         for (place, _) in effects {
             // With timestamps of the nodes it may be behind what was there before.
             if place.table != Table::Stamped {
-                self.registers.entry(*place).or_default().acknowledge(number, count(place.table));
+                self.registers.entry(*place).or_default().acknowledge(number, reach(place.table));
             }
         }
     }
@@ -76,23 +84,23 @@ impl Model {
         }
     }
 
-    /// So many replicas have shown it together.
+    /// These replicas have shown it together.
     ///
     /// # Errors
     /// They must not.
-    pub(crate) fn show(&mut self, place: Place, value: Option<i64>, count: usize) -> Result<(), Violation> {
-        let factor = place.table.factor();
+    pub(crate) fn show(&mut self, place: Place, value: Option<i64>, reach: Reach) -> Result<(), Violation> {
+        let factors = self.factors.of(place.table);
         let register = self.registers.entry(place).or_default();
         let wrong = |register: &Register| {
-            let what = format!("{count} replicas of {place:?} show {value:?}, of {register:?}");
+            let what = format!("{reach:?} of {place:?} shows {value:?}, of {register:?}");
             Violation::new(what)
         };
-        let Some(number) = register.may_show(value, count, factor) else { return Err(wrong(register)) };
+        let Some(number) = register.may_show(value, reach, factors) else { return Err(wrong(register)) };
         if let Some(sent) = value.and_then(|number| register.sent.get_mut(&number)) {
             sent.was_shown = true;
         }
-        if count > 1 && place.table != Table::Stamped {
-            register.acknowledge(number, count);
+        if reach.is_of_several() && place.table != Table::Stamped {
+            register.acknowledge(number, reach);
         }
         Ok(())
     }
@@ -111,13 +119,15 @@ impl Model {
 }
 
 impl Register {
-    fn acknowledge(&mut self, number: i64, count: usize) {
-        self.held[count] = self.held[count].max(number);
+    fn acknowledge(&mut self, number: i64, reach: Reach) {
+        let held = self.held.entry(reach).or_default();
+        *held = number.max(*held);
     }
 
-    /// The number that was surely seen, if so many of all replicas may show that: 0 is that of nothing at all.
-    fn may_show(&self, value: Option<i64>, count: usize, factor: usize) -> Option<i64> {
-        let least = (factor + 1 - count..=factor).map(|count| self.held[count]).max().unwrap_or(0);
+    /// The number that was surely seen, if these replicas may show that: 0 is that of nothing at all.
+    fn may_show(&self, value: Option<i64>, reach: Reach, factors: Factors) -> Option<i64> {
+        let met = self.held.iter().filter(|(held, _)| held.meets(reach, factors));
+        let least = met.map(|(_, number)| *number).max().unwrap_or(0);
         match value {
             Some(number) => {
                 let is_sent = |sent: &Sent| !sent.is_deletion && !sent.is_refused;

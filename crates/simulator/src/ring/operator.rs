@@ -54,7 +54,7 @@ impl Operator {
 
     async fn make_tables(&self) -> Result<(), Violation> {
         let one = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
-        let keyspaces = [("three", &self.world.plan.replication[..]), ("one", one)];
+        let keyspaces = [("several", &self.world.plan.replication[..]), ("one", one)];
         let keyspaces = keyspaces.into_iter().map(|(name, replication)| {
             format!("CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = {replication}")
         });
@@ -89,12 +89,12 @@ impl Operator {
                 self.make(&statement, &format!("{name} {is_durable}"), &name).await
             }
             1 | 2 => {
-                let name = format!("three.contested{}", self.visitor.dice.below(CONTESTED_COUNT));
+                let name = format!("several.contested{}", self.visitor.dice.below(CONTESTED_COUNT));
                 let statement = format!("CREATE TABLE {name} (k int PRIMARY KEY, of{number} int)");
                 self.make(&statement, &format!("{name}.of{number}"), &name).await
             }
             3 => {
-                let sure = self.world.definitions.borrow().sure("three.contested");
+                let sure = self.world.definitions.borrow().sure("several.contested");
                 let Some(table) = sure.first().and_then(|name| name.rsplit_once('.')).map(|(table, _)| table)
                 else {
                     return Ok(());
@@ -105,8 +105,8 @@ impl Operator {
                 self.make(&statement, &name, &name).await
             }
             4 => {
-                let name = format!("three.own{number}x{last}.v");
-                let statement = format!("CREATE TABLE three.own{number}x{last} (k int PRIMARY KEY, v int)");
+                let name = format!("several.own{number}x{last}.v");
+                let statement = format!("CREATE TABLE several.own{number}x{last} (k int PRIMARY KEY, v int)");
                 self.make(&statement, &name, &name).await
             }
             _ => self.drop_one().await,
@@ -150,7 +150,7 @@ impl Operator {
     }
 
     async fn drop_one(&self) -> Result<(), Violation> {
-        let own = self.world.definitions.borrow().sure(&format!("three.own{}x", self.number));
+        let own = self.world.definitions.borrow().sure(&format!("several.own{}x", self.number));
         let Some(name) = own.first() else { return Ok(()) };
         self.world.definitions.borrow_mut().drop(name, Word::Maybe);
         let statement = format!("DROP TABLE {}", name.trim_end_matches(".v"));
@@ -165,7 +165,7 @@ impl Operator {
 
     /// Writes to a table of its own and empties it: from then on it stays empty, whatever was under way.
     async fn empty_one(&self) -> Result<(), Violation> {
-        let own = self.world.definitions.borrow().sure(&format!("three.own{}x", self.number));
+        let own = self.world.definitions.borrow().sure(&format!("several.own{}x", self.number));
         let is_full = |name: &&String| !self.world.emptied.borrow().contains(*name);
         let Some(name) = own.iter().find(is_full) else { return Ok(()) };
         let table = name.trim_end_matches(".v");

@@ -11,12 +11,15 @@ use server::{Limits, RingOptions, ServerOptions};
 use storage::{StorageOptions, SyncMode};
 
 use super::PORT;
+use super::level::Factors;
 use crate::dice::Dice;
 use crate::peers::identity::{address, listening};
 
 /// Where a node keeps its data on its disk.
 const DIRECTORY: &str = "/peristyle";
-const DATA_CENTER: &str = "datacenter1";
+const DATA_CENTERS: [&str; 2] = ["datacenter1", "datacenter2"];
+/// So many nodes are in two data centres at least.
+const NODES_OF_TWO_MIN: usize = 4;
 /// How far a clock is from the right time at most.
 const CLOCK_OFFSET_MAX_MICROS: u64 = 4_000_000;
 
@@ -24,8 +27,10 @@ const CLOCK_OFFSET_MAX_MICROS: u64 = 4_000_000;
 pub(crate) struct Plan {
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) network: MemoryNetworkOptions,
-    /// How the keyspace of three replicas is placed.
+    /// How the keyspace of several replicas is placed.
     pub(crate) replication: String,
+    /// How many those are.
+    pub(crate) factors: Factors,
     /// Faults before the ring is whole.
     pub(crate) founding_fault_count: u64,
     sync: SyncMode,
@@ -36,6 +41,7 @@ pub(crate) struct Plan {
     segment_bytes: u32,
     memtable_bytes: usize,
     has_racks: bool,
+    center_count: usize,
 }
 
 /// What it decided for a node.
@@ -59,7 +65,13 @@ impl Plan {
             SyncMode::Group { window: Duration::from_millis(3) },
         ];
         let short = [1, 2, 1, 10].map(Duration::from_secs);
-        let count = dice.between(3, 5) as usize;
+        let center_count = if dice.one_in(3) { 2 } else { 1 };
+        let count_min = if center_count == 2 { NODES_OF_TWO_MIN as u64 } else { 3 };
+        let count = dice.between(count_min, 5) as usize;
+        let (replication, factors) = match center_count {
+            1 => roll_one_center(dice),
+            _ => roll_two_centers(dice, count),
+        };
         Plan {
             nodes: (0..count).map(|_| NodePlan::roll(dice)).collect(),
             network: MemoryNetworkOptions {
@@ -67,12 +79,9 @@ impl Plan {
                 window_bytes: *dice.pick(&[20_000, 256 << 10]),
                 ..MemoryNetworkOptions::default()
             },
-            replication: dice
-                .pick(&[
-                    "{'class': 'SimpleStrategy', 'replication_factor': 3}".to_owned(),
-                    format!("{{'class': 'NetworkTopologyStrategy', '{DATA_CENTER}': 3}}"),
-                ])
-                .clone(),
+            replication,
+            factors,
+            center_count,
             founding_fault_count: *dice.pick(&[0, 3, 10, 20]),
             sync: *dice.pick(&syncs),
             timing: if dice.one_in(3) { quick } else { Timing::default() },
@@ -82,6 +91,11 @@ impl Plan {
             memtable_bytes: *dice.pick(&[20_000, 100_000, 1_500_000]),
             has_racks: dice.one_in(2),
         }
+    }
+
+    /// Which data centre a node is in.
+    pub(crate) fn center_of(&self, node: usize) -> usize {
+        node % self.center_count
     }
 
     /// What a node is started with.
@@ -101,8 +115,12 @@ impl Plan {
             memory_bytes: 64 << 20,
             shared_bytes: 64 << 20,
             cluster_name: "Simulation".into(),
-            data_center: DATA_CENTER.into(),
-            rack: if self.has_racks { format!("rack{}", node % 3) } else { "rack1".into() },
+            data_center: DATA_CENTERS[self.center_of(node)].into(),
+            rack: if self.has_racks {
+                format!("rack{}", node / self.center_count % 3)
+            } else {
+                "rack1".into()
+            },
             ring: Some(self.ring(node)),
             internode_secret_file: None,
             timeouts: Arc::new(Timeouts::new(self.timeouts)),
@@ -121,6 +139,26 @@ impl Plan {
             timing: self.timing,
         }
     }
+}
+
+fn roll_one_center(dice: &Dice) -> (String, Factors) {
+    match dice.one_in(2) {
+        true => ("{'class': 'SimpleStrategy', 'replication_factor': 3}".to_owned(), Factors::simple(3)),
+        false => in_centers([3, 0]),
+    }
+}
+
+/// No more replicas than a data centre has nodes, which are in them in turns.
+fn roll_two_centers(dice: &Dice, node_count: usize) -> (String, Factors) {
+    let largest = [node_count.div_ceil(2), node_count / 2];
+    in_centers(*dice.pick(&[largest, largest, [2, 2], [2, 1], [1, 2]]))
+}
+
+fn in_centers(factors: [usize; 2]) -> (String, Factors) {
+    let of_centers = DATA_CENTERS.iter().zip(factors).filter(|(_, factor)| *factor > 0);
+    let of_centers: Vec<_> = of_centers.map(|(center, factor)| format!("'{center}': {factor}")).collect();
+    let replication = format!("{{'class': 'NetworkTopologyStrategy', {}}}", of_centers.join(", "));
+    (replication, Factors::of_centers(factors))
 }
 
 impl NodePlan {

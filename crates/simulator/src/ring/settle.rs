@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::World;
 use super::client::Client;
+use super::level::At;
 use super::operator::{definitions_on, stays_empty, texts};
 use super::statement::{Read, Seen};
 use super::table::{Place, Table};
@@ -59,6 +60,8 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     let together = timeout(BOUND, all_serve(world)).await;
     together.map_err(|_| Violation::new(format!("nodes do not come together: {}", standing(world))))?;
     world.stage.note(format_args!("together after {:?}", begun.elapsed()));
+    let finished = timeout(BOUND, all_batches_finished(world)).await;
+    finished.map_err(|_| Violation::new("logged batches are never finished".to_owned()))?;
     let visitor = Visitor::new(world, 100);
     check_schema(world, &visitor).await?;
     check_emptied(world, &visitor).await?;
@@ -66,6 +69,13 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
         client.read_at_last(world).await?;
     }
     Ok(())
+}
+
+/// Waits until no batch is written again any more, also none that an earlier life of a node has left.
+async fn all_batches_finished(world: &World) {
+    while world.unfinished.borrow().iter().flatten().any(|count| count() > 0) {
+        sleep(PAUSE).await;
+    }
 }
 
 async fn check_schema(world: &World, visitor: &Visitor) -> Result<(), Violation> {
@@ -90,7 +100,7 @@ async fn check_schema(world: &World, visitor: &Visitor) -> Result<(), Violation>
 
 /// What was emptied is empty on each node by itself, if it was not dropped since.
 async fn check_emptied(world: &World, visitor: &Visitor) -> Result<(), Violation> {
-    let there = world.definitions.borrow().sure("three.own");
+    let there = world.definitions.borrow().sure("several.own");
     let emptied = there.into_iter().filter(|name| world.emptied_for_sure.borrow().contains(name));
     for name in emptied.collect::<Vec<_>>() {
         for node in 0..world.node_count() {
@@ -105,7 +115,7 @@ impl Client {
     async fn read_at_last(&mut self, world: &World) -> Result<(), Violation> {
         let mut shown = self.read_all(0, Consistency::All).await?;
         let mut tries = 0;
-        // Those who have begun a batch and died finish it when they are back.
+        // A replica that was away is given its part when it is back.
         while let Some(torn) = self.model.half_written(&shown) {
             tries += 1;
             if tries == TRIES_MAX {
@@ -165,7 +175,8 @@ impl Client {
                 Ok(Response::Rows(page)) => {
                     let mut seen = Seen::default();
                     read.take(&page, &mut seen).map_err(Violation::new)?;
-                    return match self.shown(read, seen, level) {
+                    let at = At { level, center: self.center_of(node) };
+                    return match self.shown(read, seen, at) {
                         Ok(seen) => Ok(seen.list().to_vec()),
                         Err(Ended::Violation(violation)) => Err(Violation::new(format!(
                             "in the end, at {level:?} through node {node}: {violation}"

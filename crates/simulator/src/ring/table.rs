@@ -11,7 +11,7 @@ pub(crate) const ROWS: RangeInclusive<i32> = 0..=4;
 /// A table of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Table {
-    /// A row for each key, on three replicas.
+    /// A row for each key, on several replicas.
     Flat,
     /// The same on one.
     Single,
@@ -23,11 +23,6 @@ pub(crate) enum Table {
 
 impl Table {
     pub(crate) const ALL: [Table; 4] = [Table::Flat, Table::Single, Table::Wide, Table::Stamped];
-
-    /// How many replicas it has.
-    pub(crate) fn factor(self) -> usize {
-        if self == Table::Single { 1 } else { 3 }
-    }
 
     /// What makes it, after its name.
     pub(crate) fn definition(self) -> &'static str {
@@ -66,10 +61,10 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Table::Flat => "three.flat",
+            Table::Flat => "several.flat",
             Table::Single => "one.flat",
-            Table::Wide => "three.wide",
-            Table::Stamped => "three.stamped",
+            Table::Wide => "several.wide",
+            Table::Stamped => "several.stamped",
         })
     }
 }
