@@ -40,7 +40,7 @@ impl Asker {
 }
 
 impl Coordinator {
-    /// Empties a table on all shards, of all nodes that have a part of it ([`RingSeat::truncate`]).
+    /// Empties a table on all shards, of all nodes that have a part of it (`replicas/truncate.rs`).
     ///
     /// # Errors
     /// Nothing is emptied; or, when a shard could not make it durable and others could, it is tried
@@ -56,8 +56,8 @@ impl Coordinator {
         }
     }
 
-    /// Empties this node's part of a table. What was planned on an epoch of the schema before `at` is outdated from then
-    /// on.
+    /// Empties this node's part of a table. What was planned on an epoch of the schema before `at` is outdated from
+    /// then on.
     ///
     /// # Errors
     /// As [`Coordinator::truncate`].

@@ -20,8 +20,8 @@ const COMPARE: u8 = 5;
 /// A request of another node, and what it was made on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// The epoch of the schema that the sender's shard had. A replica that is behind comes so far first; what is written
-    /// to a table that was emptied since came before that.
+    /// The epoch of the schema that the sender's shard had. A replica that is behind comes so far first; what is
+    /// written to a table that was emptied since came before that.
     pub schema_epoch: u64,
     /// What is asked for.
     pub request: Request,

@@ -88,7 +88,7 @@ async fn truncate_in_turn(store: &Rc<TableStore>, at: u64) -> Result<(), TableEr
         store.auto_snapshot(Occasion::Truncated).await?;
     }
     let _turn = store.flush_turn.lock().await;
-    store.truncated_at.set(at.max(store.truncated_at.get()));
+    store.memtables.outdate(at);
     store.freeze();
     let before: Vec<_> = store.memtables.frozen().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
     let emptied = FileChange::emptying(shared.log.end()).commit(store).await;

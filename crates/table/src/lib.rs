@@ -108,8 +108,6 @@ pub struct TableStore {
     flush_turn: tokio::sync::Mutex<()>,
     compaction: TableCompaction,
     is_dropped: Cell<bool>,
-    /// The epoch of the schema at which it was emptied last: what was planned on an earlier one is not for it.
-    truncated_at: Cell<u64>,
     metrics: Rc<TableMetrics>,
     chunk_length: AutoChunkLength,
     /// What a read of it works in.
@@ -136,12 +134,11 @@ impl TableStore {
             read_bytes: ReadBytes::default(),
             prefetch: PrefetchProgress::default(),
             unfinished: lookup::Unfinished::default(),
-            memtables: Memtables::new(memtable, shared.runtime.clock.elapsed(), plants()),
+            memtables: Memtables::new(memtable, truncated_at, shared.runtime.clock.elapsed(), plants()),
             files: TableFiles::new(files, scopes, damage, shared.health.answers_from_the_rest(), plants()),
             flush_turn: tokio::sync::Mutex::new(()),
             compaction: TableCompaction::default(),
             is_dropped: Cell::new(false),
-            truncated_at: Cell::new(truncated_at),
             metrics: Rc::default(),
             shared: Rc::clone(shared),
         })
@@ -181,12 +178,6 @@ impl TableStore {
     #[inline]
     pub fn is_dropped(&self) -> bool {
         self.is_dropped.get()
-    }
-
-    /// Is a write that was planned on this epoch of the schema from before the table was emptied?
-    #[inline]
-    pub fn is_outdated(&self, planned_on: u64) -> bool {
-        planned_on < self.truncated_at.get()
     }
 
     /// What it has in memory.

@@ -23,6 +23,8 @@ pub struct Memtables {
     active_since: Cell<Duration>,
     /// On their way to disk, in the order of the log, oldest first.
     frozen: RefCell<Vec<Frozen>>,
+    /// The epoch of the schema at which the table was emptied last.
+    truncated_at: Cell<u64>,
     plants: Plants,
 }
 
@@ -47,13 +49,25 @@ impl Frozen {
 }
 
 impl Memtables {
-    pub(super) fn new(active: Memtable, now: Duration, plants: Plants) -> Self {
+    pub(super) fn new(active: Memtable, truncated_at: u64, now: Duration, plants: Plants) -> Self {
         Memtables {
             active: RefCell::new(MemtableSlot::active(active)),
             active_since: Cell::new(now),
             frozen: RefCell::new(Vec::new()),
+            truncated_at: Cell::new(truncated_at),
             plants,
         }
+    }
+
+    /// Is a write that was planned on this epoch of the schema from before the table was emptied?
+    #[inline]
+    pub fn is_outdated(&self, planned_on: u64) -> bool {
+        planned_on < self.truncated_at.get()
+    }
+
+    /// From now on what was planned before that epoch is outdated.
+    pub(super) fn outdate(&self, truncated_at: u64) {
+        self.truncated_at.set(truncated_at.max(self.truncated_at.get()));
     }
 
     /// Those in which reads look, whatever way they go: the ones on their way to disk, oldest first, and the one that

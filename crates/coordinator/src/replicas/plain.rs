@@ -1,16 +1,16 @@
 //! Plain requests in a ring: rows by their keys, those that came together as one message to each other replica.
 //!
 //! ```text
-//!   reads    this node's rows ─► their hashes ─► the other replicas ──┬─ "equal": shown
-//!                                                                     ├─ another row, later, which this node has by now: shown
-//!                                                                     └─ else: a full read
+//!   reads    this node's rows ─► their hashes ─► other replicas ──┬─ "equal": shown
+//!                                                                 ├─ a later row, which this node has by now: shown
+//!                                                                 └─ else: a full read
 //!   writes   this node and the others write each ──► those that enough have done are done
 //! ```
 //!
-//! A hash tells all of a plain row, its times, too: where they are equal there is nothing to repair. A row that is being
-//! written may be there already and not here. It is shown as well when it takes in what was here when the read began,
-//! and is here when the answer comes: all that was acknowledged before the read is in it, and whoever reads later finds
-//! it on as many replicas. So rows that are always being written cost no second round.
+//! A hash tells all of a plain row, its times, too: where they are equal there is nothing to repair. A row that is
+//! being written may be there already and not here. It is shown as well when it takes in what was here when the read
+//! began, and is here when the answer comes: all that was acknowledged before the read is in it, and whoever reads later
+//! finds it on as many replicas. So rows that are always being written cost no second round.
 
 use std::sync::Arc;
 use std::time::Duration;

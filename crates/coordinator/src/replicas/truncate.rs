@@ -1,4 +1,5 @@
-//! How a table of the ring is emptied: as a change of the schema that all nodes take at the same place of their history.
+//! How a table of the ring is emptied: as a change of the schema that all nodes take at the same place of their
+//! history.
 //!
 //! What is written, and read, says the epoch of the schema that it was planned on, so that on all replicas it comes
 //! before the truncation, or on all behind it:
@@ -8,8 +9,8 @@
 //!   planned behind it, comes early the replica empties its table first, and then takes it
 //! ```
 //!
-//! So nothing that was there before comes back: not with a write that was under way, not with rows that a repair has read
-//! before it, not with a node that was away, which empties its part when it is back.
+//! So nothing that was there before comes back: not with a write that was under way, not with rows that a repair has
+//! read before it, not with a node that was away, which empties its part when it is back.
 
 use schema::{TableId, Transformation};
 

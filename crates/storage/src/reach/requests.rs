@@ -11,7 +11,7 @@ use rows::{Mutation, PartitionKey, RowInPlace};
 use runtime::Plant;
 use stdx::index_set::IndexSet;
 
-use crate::shard::{VisitingRead, VisitingWrite};
+use crate::shard::{VisitingRead, VisitingWrite, write_planned};
 use crate::{HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
@@ -133,7 +133,7 @@ impl ShardHandle {
     ) -> Outcomes {
         let all = IndexSet::first(unit.count(mutations.len()));
         let write =
-            move |shard: Rc<Shard>| async move { shard.write_planned(planned_on, &mutations, unit).await };
+            move |shard: Rc<Shard>| async move { write_planned(&shard, planned_on, &mutations, unit).await };
         self.on(owner, write).await.unwrap_or_else(|error| Outcomes::unheard(all, error))
     }
 

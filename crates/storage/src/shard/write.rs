@@ -265,6 +265,46 @@ impl Begun {
     }
 }
 
+/// [`Shard::write_units`] of what was planned on that epoch of the schema. What was planned before its table was
+/// emptied is done by leaving it out: it came before.
+///
+/// # Cancel safety
+/// As [`Shard::write_units`].
+pub(crate) async fn write_planned(
+    shard: &Rc<Shard>,
+    planned_on: u64,
+    mutations: &[Mutation],
+    unit: Unit,
+) -> Outcomes {
+    let _under_way = shard.writes.begin();
+    if let Err(error) = shard.shared.room.wait(&shard.shared, &shard.tables).await {
+        return Outcomes { error: Some(error.into()), ..Outcomes::default() };
+    }
+    let is_outdated = |of_table: &[Mutation]| {
+        shard.tables.get(of_table[0].table).is_some_and(|store| store.memtables().is_outdated(planned_on))
+    };
+    let wait = Wait::SyncMode;
+    if !by_table(mutations).any(is_outdated) {
+        let begun = shard.begin_write(mutations, unit, wait);
+        return shard.finish_write(begun, wait).await;
+    }
+    let current: Vec<(usize, &Mutation)> = mutations
+        .iter()
+        .enumerate()
+        .filter(|(_, mutation)| !is_outdated(std::slice::from_ref(mutation)))
+        .collect();
+    let (indexes, current): (Vec<usize>, Vec<&Mutation>) = current.into_iter().unzip();
+    if current.is_empty() {
+        return Outcomes { done: IndexSet::first(unit.count(mutations.len())), ..Outcomes::default() };
+    }
+    let begun = shard.begin_write(&current, unit, wait);
+    let outcomes = shard.finish_write(begun, wait).await;
+    match unit {
+        Unit::All => outcomes,
+        Unit::Each => outcomes.among(mutations.len(), &indexes),
+    }
+}
+
 impl Shard {
     /// Writes mutations whose partitions this shard owns. They are one record of the commit log: after
     /// a crash all of them are there, or none. Returns when they are durable in the sense of the
@@ -307,46 +347,6 @@ impl Shard {
         }
         let begun = self.begin_write(mutations, unit, wait);
         self.finish_write(begun, wait).await
-    }
-
-    /// [`Shard::write_units`] of what was planned on that epoch of the schema. What was planned before its table was
-    /// emptied is done by leaving it out: it came before.
-    ///
-    /// # Cancel safety
-    /// As [`Shard::write_units`].
-    pub(crate) async fn write_planned(
-        self: &Rc<Self>,
-        planned_on: u64,
-        mutations: &[Mutation],
-        unit: Unit,
-    ) -> Outcomes {
-        let _under_way = self.writes.begin();
-        if let Err(error) = self.shared.room.wait(&self.shared, &self.tables).await {
-            return Outcomes { error: Some(error.into()), ..Outcomes::default() };
-        }
-        let is_outdated = |of_table: &[Mutation]| {
-            self.tables.get(of_table[0].table).is_some_and(|store| store.is_outdated(planned_on))
-        };
-        let wait = Wait::SyncMode;
-        if !by_table(mutations).any(is_outdated) {
-            let begun = self.begin_write(mutations, unit, wait);
-            return self.finish_write(begun, wait).await;
-        }
-        let current: Vec<(usize, &Mutation)> = mutations
-            .iter()
-            .enumerate()
-            .filter(|(_, mutation)| !is_outdated(std::slice::from_ref(mutation)))
-            .collect();
-        let (indexes, current): (Vec<usize>, Vec<&Mutation>) = current.into_iter().unzip();
-        if current.is_empty() {
-            return Outcomes { done: IndexSet::first(unit.count(mutations.len())), ..Outcomes::default() };
-        }
-        let begun = self.begin_write(&current, unit, wait);
-        let outcomes = self.finish_write(begun, wait).await;
-        match unit {
-            Unit::All => outcomes,
-            Unit::Each => outcomes.among(mutations.len(), &indexes),
-        }
     }
 
     /// Writes that have mutations in memory, also those whose asker has gone.
