@@ -25,6 +25,7 @@ use std::time::Duration;
 use read::{ReadCommand, ReadTarget};
 use rows::Mutation;
 use runtime::{Plant, trace};
+use schema::Schema;
 use storage::{Shard, StorageError};
 use uuid::Uuid;
 
@@ -114,7 +115,8 @@ impl LoggedBatch {
         let local = Rc::clone(coordinator.shard().local());
         // It has its mutations until it is answered, whether somebody waits for that or not.
         let _with_mutations = local.writes().begin();
-        let record = self.log.record(self.id, &mutations, coordinator.next_timestamp())?;
+        let planned_on = local.with_schema(Schema::epoch);
+        let record = self.log.record(self.id, &mutations, planned_on, coordinator.next_timestamp())?;
         if let Err(error) = self.write_synced(record).await {
             if !error.is_refusal() {
                 tracing::warn!(id = %self.id, %error, "a logged batch that may be recorded is taken back");
@@ -222,14 +224,8 @@ impl LoggedBatch {
         let (table, this) = (Arc::clone(&self.log.table), ReadTarget::Keys(vec![BatchLog::key(self.id)]));
         let command = ReadCommand::new(table, this, coordinator.now_seconds());
         let page = coordinator.read(&command, Consistency::One).await?;
-        let mutations = page.partitions.first().map(|batch| self.log.mutations(batch)).transpose()?;
-        self.finish_again(known_of(coordinator, mutations.unwrap_or_default())).await
+        let recorded = page.partitions.first().map(|batch| self.log.recorded(batch)).transpose()?;
+        let schema = coordinator.schema();
+        self.finish_again(recorded.map(|recorded| recorded.into_current(&schema)).unwrap_or_default()).await
     }
-}
-
-/// Those whose table was not dropped since.
-pub(crate) fn known_of(coordinator: &Coordinator, mut mutations: Vec<Mutation>) -> Vec<Mutation> {
-    let schema = coordinator.schema();
-    mutations.retain(|mutation| schema.table_by_id(mutation.table).is_some());
-    mutations
 }

@@ -1,13 +1,15 @@
 //! Rows of `system.batches`: each is a logged batch as it was recorded.
 
+use std::iter::once;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use read::PartitionRows;
 use rows::{
-    CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder,
+    CellRef, Clustering, ColumnData, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, Row,
+    RowBuilder,
 };
-use schema::{ColumnId, Table};
+use schema::{ColumnId, Schema, Table};
 use uuid::Uuid;
 
 use crate::{Coordinator, CoordinatorError};
@@ -16,8 +18,35 @@ use crate::{Coordinator, CoordinatorError};
 /// segments are smaller, the log refuses what is too large for a record.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// Version of the encoding of mutations in `system.batches`.
-const VERSION: i32 = 1;
+/// Version of the encoding in `system.batches`: the list begins with the epoch of the schema that the batch was planned
+/// on, as eight bytes, and its mutations follow.
+const VERSION: i32 = 2;
+/// That without an epoch. Only nodes that are alone have written it, where TRUNCATE waits for batches.
+const VERSION_WITHOUT_EPOCH: i32 = 1;
+
+/// A batch as it was recorded.
+pub(crate) struct Recorded {
+    /// On which epoch of the schema.
+    planned_on: u64,
+    mutations: Vec<Mutation>,
+}
+
+impl Recorded {
+    /// All of its mutations.
+    pub(crate) fn mutations(&self) -> &[Mutation] {
+        &self.mutations
+    }
+
+    /// Those whose table was not dropped or emptied since.
+    pub(crate) fn into_current(self, schema: &Schema) -> Vec<Mutation> {
+        let Recorded { planned_on, mut mutations } = self;
+        mutations.retain(|mutation| {
+            let table = mutation.table;
+            schema.table_by_id(table).is_some() && planned_on >= schema.truncated_at(table)
+        });
+        mutations
+    }
+}
 
 /// Writes and reads rows of `system.batches`.
 #[derive(Clone)]
@@ -41,7 +70,7 @@ impl BatchLog {
         PartitionKey::new(Bytes::copy_from_slice(id.as_bytes()))
     }
 
-    /// A batch as its row.
+    /// A batch that was planned on that epoch of the schema, as its row.
     ///
     /// # Errors
     /// `BatchTooLarge`.
@@ -49,19 +78,18 @@ impl BatchLog {
         &self,
         id: Uuid,
         mutations: &[Mutation],
+        planned_on: u64,
         timestamp: i64,
     ) -> Result<Mutation, CoordinatorError> {
         let batch_bytes = mutations.iter().map(|mutation| mutation.as_encoded().len()).sum();
         if batch_bytes > BATCH_BYTES_MAX {
             return Err(CoordinatorError::BatchTooLarge { batch_bytes, batch_bytes_max: BATCH_BYTES_MAX });
         }
-        let version = VERSION.to_be_bytes();
+        let (version, planned_on) = (VERSION.to_be_bytes(), planned_on.to_be_bytes());
         // A list's paths are time UUIDs; here they need only keep the order.
-        let paths: Vec<[u8; 16]> = (0..mutations.len()).map(|index| *list_path(index).as_bytes()).collect();
-        let cells = mutations
-            .iter()
-            .zip(&paths)
-            .map(|(mutation, path)| CellRef::live(timestamp, mutation.as_encoded()).with_path(path));
+        let paths: Vec<[u8; 16]> = (0..=mutations.len()).map(|index| *list_path(index).as_bytes()).collect();
+        let values = once(&planned_on[..]).chain(mutations.iter().map(|mutation| &mutation.as_encoded()[..]));
+        let cells = values.zip(&paths).map(|(value, path)| CellRef::live(timestamp, value).with_path(path));
         let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
         if self.version < self.mutations {
             row.cell(self.version, CellRef::live(timestamp, &version));
@@ -86,21 +114,91 @@ impl BatchLog {
     ///
     /// # Errors
     /// It is damaged.
-    pub(crate) fn mutations(&self, batch: &PartitionRows) -> Result<Vec<Mutation>, CoordinatorError> {
-        let mut mutations = Vec::new();
+    pub(crate) fn recorded(&self, batch: &PartitionRows) -> Result<Recorded, CoordinatorError> {
+        let mut recorded = Recorded { planned_on: u64::MAX, mutations: Vec::new() };
         for row in &batch.rows {
-            if let Some(rows::ColumnData::Complex(list)) = row.column(self.mutations) {
-                for cell in list.cells() {
-                    let mutation = Mutation::from_encoded(Bytes::copy_from_slice(cell.value));
-                    mutations.push(mutation.map_err(CoordinatorError::DamagedBatch)?);
+            let Some(ColumnData::Complex(list)) = row.column(self.mutations) else { continue };
+            let mut values = list.cells().map(|cell| cell.value);
+            match self.version(row) {
+                VERSION_WITHOUT_EPOCH => {}
+                VERSION => {
+                    let planned_on = values.next().and_then(|value| value.try_into().ok());
+                    let planned_on = planned_on.ok_or(CoordinatorError::UnknownBatch { version: VERSION })?;
+                    recorded.planned_on = u64::from_be_bytes(planned_on);
                 }
+                version => return Err(CoordinatorError::UnknownBatch { version }),
+            }
+            for value in values {
+                let mutation = Mutation::from_encoded(Bytes::copy_from_slice(value));
+                recorded.mutations.push(mutation.map_err(CoordinatorError::DamagedBatch)?);
             }
         }
-        Ok(mutations)
+        Ok(recorded)
+    }
+
+    /// That of a row; 0 of one without.
+    fn version(&self, row: &Row) -> i32 {
+        match row.column(self.version) {
+            Some(ColumnData::Simple(cell)) => cell.value.try_into().map_or(0, i32::from_be_bytes),
+            _ => 0,
+        }
     }
 }
 
 fn list_path(index: usize) -> Uuid {
     let time = u32::try_from(index).expect("a batch has fewer mutations than bytes");
     Uuid::from_fields(time, 0, 0x1000, &[0x80, 0, 0, 0, 0, 0, 0, 0])
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::{ColumnKind, Keyspace, Replication, TableBuilder, TableId, Transformation};
+    use types::CqlType;
+
+    use super::*;
+
+    fn table(number: u128, name: &str) -> Table {
+        let table = TableBuilder::new(TableId(Uuid::from_u128(number)), "k", name).column(
+            "pk",
+            ColumnKind::PartitionKey(0),
+            CqlType::Int,
+        );
+        table.build().expect("a sound table")
+    }
+
+    fn mutation(table: &Table) -> Mutation {
+        let mut mutation =
+            MutationBuilder::new(table.id(), PartitionKey::new(Bytes::from_static(b"\0\0\0\x01")));
+        mutation.partition_deletion(DeletionTime { timestamp: 1, local_deletion_time: 1 });
+        mutation.finish()
+    }
+
+    #[test]
+    fn what_was_planned_before_its_table_was_emptied_or_dropped_is_not_current() {
+        let tables = [table(1, "stays"), table(2, "emptied"), table(3, "dropped")];
+        let keyspace = Keyspace {
+            name: "k".into(),
+            replication: Replication { class: String::new(), options: Default::default() },
+            durable_writes: true,
+            tables: tables.iter().map(|table| (table.name().to_owned(), Arc::new(table.clone()))).collect(),
+            types: Default::default(),
+        };
+        let (keyspace_name, name) = ("k".to_owned(), |index: usize| tables[index].name().to_owned());
+        let truncate = Transformation::TruncateTable {
+            keyspace: keyspace_name.clone(),
+            name: name(1),
+            id: tables[1].id(),
+        };
+        let drop = Transformation::DropTable { keyspace: keyspace_name, name: name(2), id: tables[2].id() };
+        let schema = truncate.apply(&Schema::new(4, [keyspace])).expect("it is there");
+        let schema = drop.apply(&schema).expect("it is there");
+        assert_eq!((schema.epoch(), schema.truncated_at(tables[1].id())), (6, 5));
+        let current = |planned_on| {
+            let mutations = tables.iter().map(mutation).collect();
+            let current = Recorded { planned_on, mutations }.into_current(&schema);
+            current.into_iter().map(|mutation| mutation.table).collect::<Vec<_>>()
+        };
+        assert_eq!(current(4), [tables[0].id()]);
+        assert_eq!(current(5), [tables[0].id(), tables[1].id()]);
+    }
 }

@@ -3,18 +3,18 @@
 //! A node that is alone writes them again before it takes requests, and does not start without: a batch stays whole or
 //! absent for whoever asks. In a ring the replicas of a batch may be away, so a node that starts only finds its batches
 //! before it takes requests. Each is then a batch that is under way and could not be finished: tried by itself, again
-//! and again, whatever becomes of the others; a TRUNCATE waits for it.
+//! and again, whatever becomes of the others.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use read::{ReadCommand, ReadTarget};
-use rows::{Mutation, RingRange};
+use rows::RingRange;
 use runtime::Plant;
 use uuid::Uuid;
 
-use crate::batch::{LoggedBatch, known_of};
-use crate::batch_log::BatchLog;
+use crate::batch::LoggedBatch;
+use crate::batch_log::{BatchLog, Recorded};
 use crate::under_way::BatchUnderWay;
 use crate::{Consistency, Coordinator, CoordinatorError};
 
@@ -28,11 +28,11 @@ impl Coordinator {
     /// # Errors
     /// A batch can not be read or written; the node must not serve.
     pub async fn replay_batches(&self) -> Result<u64, CoordinatorError> {
-        let mut recorded = Recorded::of(self)?;
+        let mut recorded = RecordedBatches::of(self)?;
         let mut count = 0;
         while let Some(page) = recorded.next_page().await? {
-            for (batch, mutations) in page {
-                batch.finish_again(known_of(self, mutations?)).await?;
+            for (batch, recorded) in page {
+                batch.finish_again(recorded?.into_current(&self.schema())).await?;
                 count += 1;
             }
         }
@@ -47,13 +47,13 @@ impl EarlierBatches {
     /// # Errors
     /// They can not be read; the node must not serve.
     pub async fn find(coordinator: &Coordinator) -> Result<EarlierBatches, CoordinatorError> {
-        let mut recorded = Recorded::of(coordinator)?;
+        let mut recorded = RecordedBatches::of(coordinator)?;
         let mut batches = Vec::new();
         while let Some(page) = recorded.next_page().await? {
-            for (batch, mutations) in page {
-                match mutations {
-                    Ok(mutations) => {
-                        let under_way = coordinator.node.batches.begin_earlier(&mutations);
+            for (batch, recorded) in page {
+                match recorded {
+                    Ok(recorded) => {
+                        let under_way = coordinator.node.batches.begin_earlier(recorded.mutations());
                         batches.push((batch, under_way));
                     }
                     Err(error) => tracing::error!(
@@ -80,7 +80,7 @@ impl EarlierBatches {
 }
 
 /// The rows of `system.batches`, page by page.
-struct Recorded<'c> {
+struct RecordedBatches<'c> {
     coordinator: &'c Coordinator,
     log: BatchLog,
     /// What is read next; `None` at the end.
@@ -88,15 +88,15 @@ struct Recorded<'c> {
 }
 
 /// A batch, and what it is to write.
-type Found = (LoggedBatch, Result<Vec<Mutation>, CoordinatorError>);
+type Found = (LoggedBatch, Result<Recorded, CoordinatorError>);
 
-impl Recorded<'_> {
-    fn of(coordinator: &Coordinator) -> Result<Recorded<'_>, CoordinatorError> {
+impl RecordedBatches<'_> {
+    fn of(coordinator: &Coordinator) -> Result<RecordedBatches<'_>, CoordinatorError> {
         let log = BatchLog::of(coordinator)?;
         let (table, all) = (Arc::clone(&log.table), ReadTarget::Range(RingRange::ALL));
         let command = ReadCommand::new(table, all, coordinator.now_seconds());
         let command = (!coordinator.has_planted(Plant::BatchesForgotten)).then_some(command);
-        Ok(Recorded { coordinator, log, command })
+        Ok(RecordedBatches { coordinator, log, command })
     }
 
     async fn next_page(&mut self) -> Result<Option<Vec<Found>>, CoordinatorError> {
@@ -109,7 +109,7 @@ impl Recorded<'_> {
                 continue;
             };
             let batch = LoggedBatch::as_recorded(self.coordinator.clone(), self.log.clone(), id);
-            found.push((batch, self.log.mutations(row)));
+            found.push((batch, self.log.recorded(row)));
         }
         self.command = page.next.map(|next| {
             command.resume = Some(next);

@@ -39,6 +39,8 @@ pub enum CoordinatorError {
     BatchTooLarge { batch_bytes: usize, batch_bytes_max: usize },
     #[error("read logged batch: {0}")]
     DamagedBatch(rows::MutationError),
+    #[error("a logged batch of version {version} that can not be read")]
+    UnknownBatch { version: i32 },
     #[error("{0}")]
     Storage(StorageError),
     #[error("{0}")]
@@ -103,6 +105,7 @@ impl CoordinatorError {
             self,
             CoordinatorError::ShuttingDown
                 | CoordinatorError::DamagedBatch(_)
+                | CoordinatorError::UnknownBatch { .. }
                 | CoordinatorError::Table(TableError::Broken(_))
         )
     }

@@ -9,9 +9,9 @@
 //!
 //! One shard needs no note. One truncation goes on at a time.
 //!
-//! Before all that, logged batches that write to the table and were begun earlier are waited for: one that is recorded
-//! and not whole yet would bring its rows back into the empty table, and so would one that only may be recorded, at the
-//! next start.
+//! Before all that, on a node that is alone, logged batches that write to the table and were begun earlier are waited
+//! for: one that is recorded and not whole yet would bring its rows back into the empty table, and so would one that
+//! only may be recorded, at the next start. In a ring a batch that was planned before leaves the table out.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -65,7 +65,10 @@ impl Coordinator {
     /// # Cancel safety
     /// As [`Coordinator::truncate`].
     pub(crate) async fn truncate_here(&self, table: TableId, at: u64) -> Result<(), CoordinatorError> {
-        self.node.batches.ended(table).await;
+        // In a ring a batch says on which epoch it was planned, and its replicas may be away for long.
+        if at == 0 {
+            self.node.batches.ended(table).await;
+        }
         let (asker, reported) = oneshot::channel();
         let truncation = Truncation { coordinator: self.clone(), table, at };
         let work = runtime::spawn_local("truncation", Box::pin(truncation.run(Asker(Some(asker)))));

@@ -9,8 +9,8 @@
 //!
 //! A hash tells all of a plain row, its times, too: where they are equal there is nothing to repair. A row that is
 //! being written may be there already and not here. It is shown as well when it takes in what was here when the read
-//! began, and is here when the answer comes: all that was acknowledged before the read is in it, and whoever reads later
-//! finds it on as many replicas. So rows that are always being written cost no second round.
+//! began, and is here when the answer comes: all that was acknowledged before the read is in it, and whoever reads
+//! later finds it on as many replicas. So rows that are always being written cost no second round.
 
 use std::sync::Arc;
 use std::time::Duration;
