@@ -158,22 +158,33 @@ impl RingSeat {
         {
             return seen.replicas.clone();
         }
-        let replicas = self.known.members().and_then(|members| self.look(&members));
+        let replicas = self.known.members().and_then(|members| self.look(&members, ring_epoch));
         *self.seen.borrow_mut() = Some(Seen { ring_epoch, schema_epoch, replicas: replicas.clone() });
         replicas
     }
 
-    fn look(&self, members: &Members) -> Option<Rc<Replicas>> {
+    fn look(&self, members: &Members, ring_epoch: u64) -> Option<Rc<Replicas>> {
         let here = members.topology().index_of(self.known.host_id())?;
         self.connections.borrow_mut().retain(|host_id, _| members.get(*host_id).is_some());
         if members.list().len() < 2 {
             return None;
         }
-        let ways = members.list().iter().map(|member| self.way_to(member)).collect();
         let keyspaces = self.shard.local().with_schema(replicated);
-        let view = RingView::new(members.topology(), here, ways, keyspaces);
-        let replicas = Replicas::new(Rc::new(view), self.shard.clone(), Rc::clone(&self.marks));
+        // Most changes of the schema are of tables, and make no difference to where anything is.
+        let view = self.view_as_before(ring_epoch, &keyspaces).unwrap_or_else(|| {
+            let ways = members.list().iter().map(|member| self.way_to(member)).collect();
+            Rc::new(RingView::new(members.topology(), here, ways, keyspaces))
+        });
+        let replicas = Replicas::new(view, self.shard.clone(), Rc::clone(&self.marks));
         Some(Rc::new(replicas.counting(Arc::clone(&self.read_repairs))))
+    }
+
+    /// What was seen before, if it is the same ring with the same keyspaces.
+    fn view_as_before(&self, ring_epoch: u64, keyspaces: &[(String, Strategy)]) -> Option<Rc<RingView>> {
+        let seen = self.seen.borrow();
+        let seen = seen.as_ref().filter(|seen| seen.ring_epoch == ring_epoch)?;
+        let view = &seen.replicas.as_ref()?.view;
+        view.is_of(keyspaces).then(|| Rc::clone(view))
     }
 
     fn way_to(&self, member: &Member) -> Way {

@@ -22,7 +22,8 @@ pub struct RingView {
     hosts: Vec<Uuid>,
     /// Which data centre each node is in.
     center_of: Vec<usize>,
-    keyspaces: BTreeMap<String, Replicated>,
+    /// Those with equal strategies share what comes of it.
+    keyspaces: BTreeMap<String, Rc<Replicated>>,
 }
 
 /// The way to a node.
@@ -45,6 +46,7 @@ pub struct Remote {
 
 /// A keyspace on the ring.
 struct Replicated {
+    strategy: Strategy,
     placement: Placement,
     factors: Factors,
 }
@@ -76,20 +78,33 @@ impl RingView {
         let center_of = |center: &str| centers.binary_search(&center).expect("it is one of them");
         let center_of: Vec<usize> =
             topology.nodes().iter().map(|node| center_of(&node.data_center)).collect();
-        let replicated = |strategy: &Strategy| Replicated {
-            placement: Placement::new(Arc::clone(topology), strategy, here),
-            factors: factors_of(strategy, &centers, center_of[here.as_usize()]),
+        let mut by_strategy: BTreeMap<Strategy, Rc<Replicated>> = BTreeMap::new();
+        let mut replicated = |strategy: Strategy| {
+            let replicated = by_strategy.entry(strategy).or_insert_with_key(|strategy| {
+                Rc::new(Replicated {
+                    strategy: strategy.clone(),
+                    placement: Placement::new(Arc::clone(topology), strategy, here),
+                    factors: factors_of(strategy, &centers, center_of[here.as_usize()]),
+                })
+            });
+            Rc::clone(replicated)
         };
-        let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(&strategy))).collect();
+        let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(strategy))).collect();
         let hosts = topology.nodes().iter().map(|node| node.host_id).collect();
         RingView { here, ways, hosts, center_of, keyspaces }
     }
 
     /// The replicas of a token in a keyspace; `None` when the ring does not have the keyspace.
     pub(super) fn plan(&self, keyspace: &str, token: Token) -> Option<Plan<'_>> {
-        let Replicated { placement, factors } = self.keyspaces.get(keyspace)?;
+        let Replicated { placement, factors, .. } = &**self.keyspaces.get(keyspace)?;
         let set = placement.set_of(token);
         Some(Plan { nodes: placement.replicas(set), factors })
+    }
+
+    /// Are these the keyspaces of the ring, with their strategies, in the order of their names?
+    pub(super) fn is_of(&self, keyspaces: &[(String, Strategy)]) -> bool {
+        let own = self.keyspaces.iter().map(|(name, replicated)| (name, &replicated.strategy));
+        own.eq(keyspaces.iter().map(|(name, strategy)| (name, strategy)))
     }
 
     /// Does the ring have the keyspace?
