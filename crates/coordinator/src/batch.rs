@@ -30,7 +30,7 @@ use storage::{Shard, StorageError};
 use uuid::Uuid;
 
 use crate::admission::Admitted;
-use crate::batch_log::BatchLog;
+use crate::batch_log::{BatchLog, Recorded};
 use crate::under_way::BatchUnderWay;
 use crate::write::OfRing;
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
@@ -125,7 +125,9 @@ impl LoggedBatch {
             }
             return Err(error);
         }
-        let Err(error) = self.finish(mutations, consistency).await else { return Ok(()) };
+        let Err(error) = self.finish(Recorded::new(planned_on, mutations), consistency).await else {
+            return Ok(());
+        };
         tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
         under_way.note_failure();
         runtime::spawn_local("logged batch", self.finish_later(under_way));
@@ -146,14 +148,12 @@ impl LoggedBatch {
     }
 
     /// Step 3, for the first time.
-    async fn finish(
-        &self,
-        mutations: Vec<Mutation>,
-        consistency: Consistency,
-    ) -> Result<(), CoordinatorError> {
+    async fn finish(&self, recorded: Recorded, consistency: Consistency) -> Result<(), CoordinatorError> {
         let coordinator = &self.coordinator;
+        // In the turn in which it is sent: all of it comes before a truncation, or nothing of that table is left.
+        let mutations = recorded.into_current(&coordinator.schema());
+        let owners = self.owners_of(&mutations);
         let split = coordinator.of_ring(mutations);
-        let owners = self.owners_of(&split.local);
         coordinator.write_split(self.admitted, split, consistency).await?;
         self.end(owners).await
     }
@@ -161,8 +161,8 @@ impl LoggedBatch {
     /// Step 3, again.
     pub(crate) async fn finish_again(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
         let coordinator = &self.coordinator;
+        let owners = self.owners_of(&mutations);
         let OfRing { replicas, local, replicated } = coordinator.of_ring(mutations);
-        let owners = self.owners_of(&local);
         if let (Some(replicas), Some(seat)) = (replicas, coordinator.seat()) {
             replicas.deliver(replicated, coordinator.patience(TimeoutKind::Write)).await?;
             seat.keep_marks().await.map_err(StorageError::from)?;
@@ -171,9 +171,9 @@ impl LoggedBatch {
         self.end(owners).await
     }
 
-    /// The shards that write these.
-    fn owners_of(&self, local: &[Mutation]) -> BTreeSet<usize> {
-        local.iter().map(|mutation| self.coordinator.owners().of(mutation.key.token)).collect()
+    /// The shards of this node that write these, if it is one of their replicas.
+    fn owners_of(&self, mutations: &[Mutation]) -> BTreeSet<usize> {
+        mutations.iter().map(|mutation| self.coordinator.owners().of(mutation.key.token)).collect()
     }
 
     /// Deletes its row, once what these shards have written is durable.

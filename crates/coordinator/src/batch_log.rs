@@ -21,7 +21,7 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 /// Version of the encoding in `system.batches`: the list begins with the epoch of the schema that the batch was planned
 /// on, as eight bytes, and its mutations follow.
 const VERSION: i32 = 2;
-/// That without an epoch. Only nodes that are alone have written it, where TRUNCATE waits for batches.
+/// That without an epoch, of earlier builds: all of it is written.
 const VERSION_WITHOUT_EPOCH: i32 = 1;
 
 /// A batch as it was recorded.
@@ -32,6 +32,11 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
+    /// These, planned on that epoch of the schema.
+    pub(crate) fn new(planned_on: u64, mutations: Vec<Mutation>) -> Recorded {
+        Recorded { planned_on, mutations }
+    }
+
     /// All of its mutations.
     pub(crate) fn mutations(&self) -> &[Mutation] {
         &self.mutations

@@ -18,6 +18,9 @@ pub enum CoordinatorError {
     Unfinished { cause: Box<CoordinatorError> },
     #[error("the schema moved on from epoch {based_on} to {current}")]
     SchemaMoved { based_on: u64, current: u64 },
+    /// A table was emptied at that epoch of the schema, and this node has not come so far.
+    #[error("a table is being emptied: this node has not come to epoch {epoch} of the schema yet")]
+    Outdated { epoch: u64 },
     #[error("change schema: {0}")]
     Schema(#[from] schema::SchemaError),
     /// Nothing was done: what was proposed to the ring can not be.

@@ -1,5 +1,7 @@
 //! How a page is read from the shards that hold parts of it.
 
+use std::rc::Rc;
+
 use futures_util::future::join_all;
 use read::{ReadCommand, ReadPage, ReadTarget};
 use rows::PartitionKey;
@@ -9,6 +11,8 @@ use storage::StorageError;
 use crate::admission::Admitted;
 use crate::assemble::{Order, assemble};
 use crate::range::RangeRead;
+use crate::replicas::{ReplicaError, Replicas};
+use crate::write::{ATTEMPTS_MAX, come_to};
 use crate::{Consistency, Coordinator, CoordinatorError, Owners, TimeoutKind};
 
 impl Coordinator {
@@ -27,7 +31,7 @@ impl Coordinator {
                 ReadTarget::Range(_) => TimeoutKind::Range,
             };
             // Boxed, as below.
-            return Ok(Box::pin(replicas.read(command, consistency, self.patience(kind))).await?);
+            return Box::pin(read_until_current(self, replicas, command, consistency, kind)).await;
         }
         let admitted = self.admit(command.table.id(), consistency)?;
         match &command.target {
@@ -61,6 +65,25 @@ impl Coordinator {
         Box::pin(self.give_schema(owner, self.schema())).await?;
         Ok(Box::pin(self.shards_for(admitted).read(owner, command)).await?)
     }
+}
+
+/// Reads from the ring; again when the table was emptied since, and this node had not come so far.
+async fn read_until_current(
+    coordinator: &Coordinator,
+    mut replicas: Rc<Replicas>,
+    command: &ReadCommand,
+    consistency: Consistency,
+    kind: TimeoutKind,
+) -> Result<ReadPage, CoordinatorError> {
+    for _ in 1..ATTEMPTS_MAX {
+        match replicas.read(command, consistency, coordinator.patience(kind)).await {
+            Err(ReplicaError::Outdated { epoch }) => come_to(coordinator, epoch, kind).await?,
+            outcome => return Ok(outcome?),
+        }
+        let Some(current) = coordinator.replicas_of(command.table.id()) else { break };
+        replicas = current;
+    }
+    Ok(replicas.read(command, consistency, coordinator.patience(kind)).await?)
 }
 
 /// What each of several shards is asked for a page. One of them may be this one.

@@ -8,7 +8,7 @@ use storage::{Shard, StorageError};
 use tokio::task::JoinSet;
 
 use crate::admission::Admitted;
-use crate::replicas::Replicas;
+use crate::replicas::{Replicas, TooFew};
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 impl Coordinator {
@@ -29,7 +29,7 @@ impl Coordinator {
             return self.write_to_owners(admitted, split.local).await;
         }
         // Boxed, so that a node alone needs no room for it.
-        Box::pin(self.write_split(admitted, split, consistency)).await
+        Box::pin(write_until_current(self, admitted, split, consistency)).await
     }
 
     /// Mutations of this node's own tables, and those of the ring.
@@ -119,7 +119,43 @@ impl Coordinator {
     }
 }
 
+/// Writes to the ring; again when a table was emptied since, and this node had not come so far.
+async fn write_until_current(
+    coordinator: &Coordinator,
+    admitted: Admitted,
+    mut split: OfRing,
+    consistency: Consistency,
+) -> Result<(), CoordinatorError> {
+    for _ in 1..ATTEMPTS_MAX {
+        match coordinator.write_split(admitted, split.clone(), consistency).await {
+            Err(CoordinatorError::Outdated { epoch }) => {
+                come_to(coordinator, epoch, TimeoutKind::Write).await?;
+                split.replicas = coordinator.seat().and_then(|seat| seat.replicas());
+            }
+            outcome => return outcome,
+        }
+    }
+    coordinator.write_split(admitted, split, consistency).await
+}
+
+/// Waits until this node has come to an epoch of the schema that others have.
+pub(crate) async fn come_to(
+    coordinator: &Coordinator,
+    epoch: u64,
+    kind: TimeoutKind,
+) -> Result<(), CoordinatorError> {
+    let Some(seat) = coordinator.seat() else { return Ok(()) };
+    let come = tokio::time::timeout(coordinator.patience(kind), seat.known().schema_is_here(epoch)).await;
+    let is_write = kind == TimeoutKind::Write;
+    let (received, required, failures) = (0, 1, Vec::new());
+    come.map_err(|_| CoordinatorError::TooFew(TooFew { is_write, received, required, failures }))
+}
+
+/// So often something is tried whose table was emptied meanwhile.
+pub(crate) const ATTEMPTS_MAX: usize = 4;
+
 /// Mutations, by where they go.
+#[derive(Clone)]
 pub(crate) struct OfRing {
     /// The way to the replicas; `None` when all are of this node's own tables.
     pub(crate) replicas: Option<Rc<Replicas>>,

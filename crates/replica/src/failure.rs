@@ -16,6 +16,12 @@ pub enum Failure {
         /// Which.
         table: TableId,
     },
+    /// Nothing was done: the table was emptied after this was planned.
+    #[error("the table was emptied at epoch {epoch} of the schema")]
+    Outdated {
+        /// At which epoch of the schema.
+        epoch: u64,
+    },
     /// Nothing was done: there is no room for it now.
     #[error("overloaded: {what}")]
     Overloaded {
@@ -43,6 +49,9 @@ impl From<&StorageError> for Failure {
     fn from(error: &StorageError) -> Failure {
         match error {
             StorageError::Table(TableError::NoTable { table }) => Failure::NoTable { table: *table },
+            StorageError::Table(TableError::Outdated { truncated_at, .. }) => {
+                Failure::Outdated { epoch: *truncated_at }
+            }
             StorageError::Table(TableError::NoRoom { .. } | TableError::DiskFull { .. })
             | StorageError::ShardBusy { .. } => Failure::Overloaded { what: error.to_string() },
             StorageError::RowTooLarge { bytes } => Failure::RowTooLarge { bytes: *bytes },
@@ -74,6 +83,10 @@ impl Failure {
                 put_key(out, &found.key);
                 put_option(out, found.clustering.as_ref(), put_clustering);
             }
+            Failure::Outdated { epoch } => {
+                out.put_u8(6);
+                out.put_u64_le(*epoch);
+            }
             Failure::Other { what } => {
                 out.put_u8(5);
                 put_bytes(out, what.as_bytes());
@@ -93,6 +106,7 @@ impl Failure {
                 clustering: reader.option("clustering", Reader::clustering)?,
             }),
             5 => Failure::Other { what: reader.text("failure")? },
+            6 => Failure::Outdated { epoch: reader.u64("epoch")? },
             _ => return Err(reader.wrong("failure")),
         })
     }

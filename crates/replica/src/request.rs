@@ -20,9 +20,12 @@ const COMPARE: u8 = 5;
 /// A request of another node, and what it was made on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// The epoch of the schema that the sender's shard had. A replica that is behind comes so far first; what is
-    /// written to a table that was emptied since came before that.
+    /// The epoch of the schema that the sender's shard had. What is asked of a table that was emptied since is refused:
+    /// whoever asks comes so far, and asks again.
     pub schema_epoch: u64,
+    /// The epoch at which, as the sender knows, a table of the request was emptied last. A replica that is behind comes
+    /// so far first.
+    pub truncated_at: u64,
     /// What is asked for.
     pub request: Request,
 }
@@ -64,8 +67,9 @@ pub enum Wanted {
 
 impl Asked {
     /// Begins a body; a request follows.
-    pub fn begin(schema_epoch: u64, out: &mut BytesMut) {
+    pub fn begin(schema_epoch: u64, truncated_at: u64, out: &mut BytesMut) {
         out.put_u64_le(schema_epoch);
+        out.put_u64_le(truncated_at);
     }
 
     /// Reads a body.
@@ -74,7 +78,8 @@ impl Asked {
     /// It is none of these.
     pub fn read(body: Bytes) -> Result<Asked, BodyError> {
         let reader = &mut Reader::new(body);
-        let asked = Asked { schema_epoch: reader.u64("epoch")?, request: Request::read(reader)? };
+        let (schema_epoch, truncated_at) = (reader.u64("epoch")?, reader.u64("epoch")?);
+        let asked = Asked { schema_epoch, truncated_at, request: Request::read(reader)? };
         reader.end()?;
         Ok(asked)
     }

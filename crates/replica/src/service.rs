@@ -12,7 +12,7 @@ use read::{
 use rows::{Mutation, PartitionKey};
 use schema::TableId;
 use stdx::index_set::IndexSet;
-use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit};
+use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit, outdated};
 
 use crate::answer::{Answer, Told, Written};
 use crate::failure::Failure;
@@ -31,6 +31,9 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
             Err(failure) => Written { failure: Some(failure), ..Written::default() },
         }),
         Request::Read { wanted, read } => {
+            if let Some(error) = outdated(shard.local(), read.table, asked.schema_epoch) {
+                return Answer::Failed(Failure::from(&error));
+            }
             let table = shard.local().with_schema(|schema| schema.table_by_id(read.table).cloned());
             match table.map(|table| check_read(&read, &table).map(|()| table)) {
                 Some(Ok(table)) => self::read(shard, wanted, read.into_command(table)).await,
@@ -38,7 +41,10 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
                 None => Answer::Failed(Failure::NoTable { table: read.table }),
             }
         }
-        Request::Compare { table, rows } => compare(shard, table, rows).await,
+        Request::Compare { table, rows } => match outdated(shard.local(), table, asked.schema_epoch) {
+            Some(error) => Answer::Failed(Failure::from(&error)),
+            None => compare(shard, table, rows).await,
+        },
     }
 }
 

@@ -70,7 +70,7 @@ fn deletion(pk: i32, timestamp: i64) -> Mutation {
 
 async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
     let mut body = BytesMut::new();
-    Asked::begin(0, &mut body);
+    Asked::begin(0, 0, &mut body);
     put(&mut body);
     carry_out(&node.handles()[0], Asked::read(body.freeze()).expect("it makes sense")).await
 }
@@ -164,15 +164,15 @@ fn a_table_that_is_not_known_or_has_many_rows_of_a_key_is_told() {
 fn no_rows_and_too_many_are_no_request() {
     run(async {
         let mut body = BytesMut::new();
-        Asked::begin(0, &mut body);
+        Asked::begin(0, 0, &mut body);
         Request::put_compare(table().id(), &[(key(1), 0)], &mut body);
         assert!(Asked::read(body.clone().freeze()).is_ok());
-        // The count behind the epoch, the kind and the table's id.
+        // The count behind the epochs, the kind and the table's id.
         for count in [0u8, 17] {
             let mut spoiled = body.clone();
-            spoiled[25] = count;
-            spoiled.extend_from_slice(&body[29..].repeat(usize::from(count.saturating_sub(1))));
-            let body = if count == 0 { spoiled.freeze().slice(..29) } else { spoiled.freeze() };
+            spoiled[33] = count;
+            spoiled.extend_from_slice(&body[37..].repeat(usize::from(count.saturating_sub(1))));
+            let body = if count == 0 { spoiled.freeze().slice(..37) } else { spoiled.freeze() };
             assert!(Asked::read(body).is_err());
         }
     });

@@ -111,7 +111,7 @@ fn changes() -> Vec<Mutation> {
 /// A request as another node would send it.
 fn asked(put: impl FnOnce(&mut BytesMut)) -> BytesMut {
     let mut body = BytesMut::new();
-    Asked::begin(EPOCH, &mut body);
+    Asked::begin(EPOCH, 0, &mut body);
     put(&mut body);
     body
 }
@@ -337,27 +337,32 @@ fn a_body_that_was_spoiled_is_told() {
     });
 }
 
-/// What was planned before a table was emptied comes before that, whenever it arrives: of several, those of that table.
+/// What was planned before a table was emptied is refused behind that, whenever it arrives.
 #[test]
-fn what_was_planned_before_a_truncation_stays_away() {
+fn what_was_planned_before_a_truncation_is_refused() {
     for unit in [Unit::All, Unit::Each] {
         run(async move {
             let node = filled(1).await;
-            let emptied =
+            let truncate =
                 async |at| node.handles()[0].local().table(table().id()).expect("a table").truncate(at).await;
             let range = ReadCommand::new(table(), ReadTarget::Range(RingRange::ALL), NOW);
-            emptied(EPOCH + 1).await.expect("empties");
-            let written = write(&node, unit, &changes()[..3]).await;
-            assert_eq!(written.done, IndexSet::first(unit.count(3)));
-            assert!(rows(&node, &range).await.partitions.is_empty(), "it came before");
+            let read = |out: &mut BytesMut| Request::put_read(Wanted::Rows, &range, out);
+            let later = async |body: BytesMut| {
+                let asked = Asked::read(body.freeze()).expect("it makes sense");
+                carry_out(&node.handles()[0], Asked { schema_epoch: EPOCH + 1, ..asked }).await
+            };
+            let outdated = Failure::Outdated { epoch: EPOCH + 1 };
+            truncate(EPOCH + 1).await.expect("empties");
             // An older one changes nothing.
-            emptied(EPOCH - 1).await.expect("empties");
-            write(&node, unit, &changes()[..3]).await;
-            assert!(rows(&node, &range).await.partitions.is_empty(), "it came before");
-            let body = asked(|out| Request::put_write(unit, &changes()[..3], out)).freeze();
-            let later = Asked { schema_epoch: EPOCH + 1, ..Asked::read(body).expect("it makes sense") };
-            carry_out(&node.handles()[0], later).await;
-            assert!(!rows(&node, &range).await.partitions.is_empty(), "it came behind");
+            truncate(EPOCH - 1).await.expect("empties");
+            let written = write(&node, unit, &changes()[..3]).await;
+            assert_eq!((written.done, written.failure), (IndexSet::EMPTY, Some(outdated.clone())));
+            assert_eq!(ask(&node, read).await, Answer::Failed(outdated));
+            later(asked(|out| Request::put_write(unit, &changes()[..3], out))).await;
+            match later(asked(read)).await {
+                Answer::Rows(page) => assert!(!page.partitions.is_empty(), "it came behind"),
+                other => panic!("{other:?}"),
+            }
         });
     }
 }
@@ -418,7 +423,7 @@ fn bodies_are_what_they_were() {
         for (name, which, put) in cases {
             let mut bytes = BytesMut::from(&[which][..]);
             if which == 0 {
-                Asked::begin(EPOCH, &mut bytes);
+                Asked::begin(EPOCH, 0, &mut bytes);
             }
             put(&mut bytes);
             let kept = std::fs::read(folder.join(name)).expect("it was kept");

@@ -74,6 +74,42 @@ plants! {
     StalePlan,
     /// What is written to live for a while lives for ever.
     TimeToLiveForgotten,
+    /// A write that was planned before its table was emptied is taken all the same.
+    OutdatedTaken,
+    /// A replica that is behind does not come as far as the schema on which it is asked.
+    EpochUnawaited,
+    /// One replica is enough at every level.
+    OneIsEnough,
+    /// Replicas that lack something are not made equal before a read is answered.
+    UnrepairedRead,
+    /// A plain read takes another row of a replica for its own.
+    OtherRowTakenForEqual,
+    /// A write that too few replicas have acknowledged is said to be refused.
+    SentCalledRefused,
+    /// A node does not advance its timestamps past those that it hears.
+    TimestampUnheard,
+}
+
+impl Plant {
+    /// Those that only nodes of a ring can show, and those that they show as well as one that is alone.
+    pub const OF_RING: &[Plant] = &[
+        Plant::OutdatedTaken,
+        Plant::EpochUnawaited,
+        Plant::OneIsEnough,
+        Plant::UnrepairedRead,
+        Plant::OtherRowTakenForEqual,
+        Plant::SentCalledRefused,
+        Plant::TimestampUnheard,
+        Plant::UnsyncedAcknowledgement,
+        Plant::BatchesForgotten,
+        Plant::UnappliedMutation,
+        Plant::FrozenMemtablePassedOver,
+    ];
+
+    /// Can one node alone show it?
+    pub fn is_of_lone_node(self) -> bool {
+        (self as u32) < Plant::OutdatedTaken as u32
+    }
 }
 
 const _: () = assert!(Plant::ALL.len() <= u64::BITS as usize, "each has a bit");

@@ -1,9 +1,10 @@
 //! A handful of seeds of rings of whole nodes. `cargo xtask sim --only ring` runs more of them.
 
+use runtime::Plant;
 use simulator::{Outcome, Way, Ways, simulate_ring};
 
 fn run(seed: u64) -> (Outcome, Ways) {
-    let (outcome, ways) = simulate_ring(seed);
+    let (outcome, ways) = simulate_ring(seed, None);
     if let Some(violation) = &outcome.violation {
         let events = outcome.events.last(30).join("\n  ");
         panic!("seed {seed} fails (cargo xtask sim --only ring --seed {seed}): {violation}\n  {events}");
@@ -25,5 +26,14 @@ fn the_same_seed_gives_the_same_events() {
     for seed in 6..8 {
         let [one, other] = [(); 2].map(|()| run(seed).0.events);
         assert_eq!(one, other, "seed {seed} (cargo xtask sim --only ring --seed {seed})");
+    }
+}
+
+/// Faults that the first seeds find; `cargo xtask sim --only ring --plants` tries all that a ring can show.
+#[test]
+fn planted_faults_are_found() {
+    for plant in [Plant::OutdatedTaken, Plant::OneIsEnough] {
+        let found = (1..4).find(|seed| simulate_ring(*seed, Some(plant)).0.violation.is_some());
+        assert!(found.is_some(), "{plant:?} is not found");
     }
 }

@@ -43,7 +43,7 @@ pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
     HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardMemory, TruncationNote, Unit, VisitStats, Wait,
-    WriteUnderWay, Writes, quarantined,
+    WriteUnderWay, Writes, outdated, quarantined,
 };
 pub use snapshots::check_snapshot_name;
 pub use table::{

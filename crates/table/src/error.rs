@@ -17,6 +17,9 @@ use upkeep::UpkeepError;
 pub enum TableError {
     #[error("table {table:?} does not exist on this node")]
     NoTable { table: TableId },
+    /// It was planned before the table was emptied, at that epoch of the schema.
+    #[error("table {table:?} was emptied at epoch {truncated_at} of the schema, after this was planned")]
+    Outdated { table: TableId, truncated_at: u64 },
     #[error("commit log: {0}")]
     CommitLog(#[from] CommitLogError),
     #[error("table file: {0}")]

@@ -59,10 +59,10 @@ impl Memtables {
         }
     }
 
-    /// Is a write that was planned on this epoch of the schema from before the table was emptied?
+    /// The epoch of the schema at which the table was emptied last: what was planned on an earlier one is outdated.
     #[inline]
-    pub fn is_outdated(&self, planned_on: u64) -> bool {
-        planned_on < self.truncated_at.get()
+    pub fn truncated_at(&self) -> u64 {
+        self.truncated_at.get()
     }
 
     /// From now on what was planned before that epoch is outdated.

@@ -7,6 +7,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use futures_util::future::join_all;
 use read::{ReadCommand, ReadLimits, ReadTarget, UnfilteredPage};
 use replica::{Answer, Request, Wanted};
@@ -174,7 +175,11 @@ impl Replicas {
         let wanted = Wanted::Digest;
         let answer = match self.view.peer(node) {
             None => replica::read(&self.shard, wanted, command.clone()).await,
-            Some(peer) => self.ask(peer, deadline, |out| Request::put_read(wanted, command, out)).await?,
+            Some(peer) => {
+                let truncated_at = self.truncated_at([command.table.id()]);
+                let put = |out: &mut BytesMut| Request::put_read(wanted, command, out);
+                self.ask(peer, truncated_at, deadline, put).await?
+            }
         };
         match answer {
             Answer::Digest(digest) => Ok(digest),

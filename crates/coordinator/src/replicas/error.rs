@@ -56,6 +56,13 @@ pub enum ReplicaError {
         /// Who said that it can not, and why.
         failures: Vec<(IpAddr, Failure)>,
     },
+    /// The table was emptied at that epoch of the schema, and this node has not come so far: it is to be done again
+    /// then. Some may have done it, and emptied it since, or will.
+    #[error("the table was emptied at epoch {epoch} of the schema")]
+    Outdated {
+        /// Which.
+        epoch: u64,
+    },
     /// The table is not known here, or its keyspace is not in the ring.
     #[error("there is no such table in the ring")]
     NoTable,
@@ -75,6 +82,7 @@ impl From<ReplicaError> for CoordinatorError {
         match error {
             ReplicaError::Coordinator(error) => error,
             ReplicaError::NoTable => table_gone(),
+            ReplicaError::Outdated { epoch } => CoordinatorError::Outdated { epoch },
             ReplicaError::Unavailable { consistency, required, alive } => {
                 CoordinatorError::Unavailable { consistency: consistency.name(), required, alive }
             }

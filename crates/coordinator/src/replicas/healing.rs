@@ -147,6 +147,7 @@ async fn heal_node(seat: &Rc<RingSeat>, node: Uuid) {
         }
     }
     left.into_iter().for_each(|(table, slot)| seat.marks().add_slot(node, table, slot));
+    seat.marks().healing_is_over(node);
     if mended_count > 0 {
         tracing::info!(%node, mended_count, "partitions that differed after a node was away are equal again");
     }

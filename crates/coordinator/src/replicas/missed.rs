@@ -22,6 +22,8 @@ const WORDS: usize = 1 << (Grid::SLOT_BITS_MIN - 6);
 #[derive(Debug, Default)]
 pub struct Marks {
     of_nodes: RefCell<BTreeMap<Uuid, BTreeMap<TableId, Slots>>>,
+    /// Those that were taken to be healed, until that is over: they are kept with the others.
+    in_healing: RefCell<BTreeMap<Uuid, BTreeMap<TableId, Slots>>>,
     /// Have they changed since they were kept?
     is_changed: Cell<bool>,
 }
@@ -60,7 +62,8 @@ impl Marks {
         let marks = Marks::default();
         for (node, table, slots) in kept.0 {
             if slots.0.len() == WORDS {
-                marks.of_nodes.borrow_mut().entry(node).or_default().insert(TableId(table), slots);
+                // A table may have marks twice: those in healing, and others.
+                slots.iter().for_each(|slot| marks.add_slot(node, TableId(table), slot));
             }
         }
         marks
@@ -69,8 +72,8 @@ impl Marks {
     /// To be kept, if they have changed since they were last.
     pub(super) fn take_changed(&self) -> Option<Kept> {
         self.is_changed.take().then(|| {
-            let of_nodes = self.of_nodes.borrow();
-            let marks = of_nodes.iter().flat_map(|(node, tables)| {
+            let (of_nodes, in_healing) = (self.of_nodes.borrow(), self.in_healing.borrow());
+            let marks = of_nodes.iter().chain(in_healing.iter()).flat_map(|(node, tables)| {
                 tables.iter().map(|(table, slots)| (*node, table.0, slots.clone()))
             });
             Kept(marks.collect())
@@ -107,7 +110,8 @@ impl Marks {
         self.of_nodes.borrow().keys().copied().collect()
     }
 
-    /// Takes the marks of a node: a table, and its slots in their order. Who can not make them equal adds them again.
+    /// Takes the marks of a node: a table, and its slots in their order. Who can not make them equal adds them again,
+    /// and says in the end that healing is over.
     pub(super) fn take(&self, node: Uuid) -> Option<(TableId, Vec<usize>)> {
         let of_nodes = &mut *self.of_nodes.borrow_mut();
         let Some((table, slots)) = of_nodes.get_mut(&node)?.pop_first() else {
@@ -117,8 +121,16 @@ impl Marks {
         if of_nodes[&node].is_empty() {
             of_nodes.remove(&node);
         }
-        self.is_changed.set(true);
-        Some((table, slots.iter().collect()))
+        let taken = slots.iter().collect();
+        self.in_healing.borrow_mut().entry(node).or_default().insert(table, slots);
+        Some((table, taken))
+    }
+
+    /// What was taken of a node is equal, or was added again.
+    pub(super) fn healing_is_over(&self, node: Uuid) {
+        if self.in_healing.borrow_mut().remove(&node).is_some() {
+            self.is_changed.set(true);
+        }
     }
 
     /// How many slots are marked for a node, over all tables.

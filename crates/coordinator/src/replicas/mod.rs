@@ -61,6 +61,7 @@ use ::replica::{Answer, Asked, Failure};
 use bytes::BytesMut;
 use messaging::{AskError, Peer};
 use ring::NodeIndex;
+use runtime::Plant;
 use schema::{Schema, Table, TableId};
 use storage::ShardHandle;
 use tokio::time::Instant;
@@ -117,6 +118,10 @@ impl Replicas {
         &self.read_repairs
     }
 
+    fn has_planted(&self, plant: Plant) -> bool {
+        self.shard.local().runtime().plants.has(plant)
+    }
+
     /// Are there replicas of the table on the ring? If not, it is this node's own.
     pub(crate) fn has(&self, table: TableId) -> bool {
         let in_ring =
@@ -144,15 +149,22 @@ impl Replicas {
         end.ok_or(ReplicaError::NoTable)
     }
 
+    /// When one of these tables was emptied last, as this shard knows.
+    fn truncated_at(&self, tables: impl IntoIterator<Item = TableId>) -> u64 {
+        let of_table = |schema: &Schema| tables.into_iter().map(|table| schema.truncated_at(table)).max();
+        self.shard.local().with_schema(of_table).unwrap_or(0)
+    }
+
     /// Asks a replica, at once; what it answers can be waited for.
     fn ask(
         &self,
         peer: &Peer,
+        truncated_at: u64,
         deadline: Instant,
         put: impl FnOnce(&mut BytesMut),
     ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
         let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), |out| {
-            Asked::begin(self.schema_epoch, out);
+            Asked::begin(self.schema_epoch, truncated_at, out);
             put(out);
         });
         async move {
@@ -165,11 +177,12 @@ impl Replicas {
     fn ask_to_read(
         &self,
         node: NodeIndex,
+        table: TableId,
         deadline: Instant,
         put: impl FnOnce(&mut BytesMut),
     ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
         let peer = self.view.peer(node).expect("it is another node");
-        let ask = self.ask(peer, deadline, put);
+        let ask = self.ask(peer, self.truncated_at([table]), deadline, put);
         let latencies = self.view.latencies(node).map(Rc::clone).unwrap_or_default();
         let timing = Timing { latencies, begun: Instant::now() };
         async move {
@@ -199,6 +212,7 @@ impl Replicas {
             schema.keyspace_of(table).and_then(|keyspace| self.view.plan(&keyspace.name, token))
         });
         let plan = plan.ok_or(ReplicaError::NoTable)?;
+        let consistency = if self.has_planted(Plant::OneIsEnough) { Consistency::One } else { consistency };
         let requirement = Requirement::of(consistency, plan.factors);
         match requirement.shortage(&self.view.alive(&plan)) {
             Some(shortage) => Err(shortage.unavailable(consistency)),

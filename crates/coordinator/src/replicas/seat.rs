@@ -11,6 +11,7 @@ use cluster::membership::{Hybrid, Known, Proposer, Speaker};
 use cluster::metadata::Member;
 use messaging::{Handed, Node, Peer, PeerOptions, Purpose, answer};
 use ring::Strategy;
+use runtime::Plant;
 use schema::Schema;
 use storage::{Shard, ShardHandle};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -74,6 +75,9 @@ impl Hybrid for Timestamps {
     }
 
     fn hear(&self, micros: i64) {
+        if self.0.runtime().plants.has(Plant::TimestampUnheard) {
+            return;
+        }
         self.0.timestamps().hear(micros);
     }
 }

@@ -1,10 +1,14 @@
 //! How a node answers others.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cluster::membership::Known;
 use messaging::{Established, Service};
 use replica::Asked;
+use runtime::Plant;
 use storage::ShardHandle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 
 /// Carries out what other nodes ask of this shard's replicas.
@@ -12,17 +16,39 @@ pub struct ReplicaService {
     shard: ShardHandle,
     /// How far the node has come, in a ring.
     known: Option<Known>,
+    /// Has a permit for each request that may wait for the schema.
+    waiting: Arc<Semaphore>,
 }
 
+/// So many requests wait at the same time until this node has emptied their table; others are declined.
+const WAITING_MAX: usize = 256;
+
+/// For what a request waits, and its permit to do so.
+type Waits = (Known, OwnedSemaphorePermit);
+
+/// Requests wait already for the schema, as many as may.
+struct TooManyWait;
+
 impl ReplicaService {
+    /// Must a request wait until this node has emptied its table, too?
+    fn has_to_wait(&self, truncated_at: u64) -> Result<Option<Waits>, TooManyWait> {
+        let unwaited = self.shard.local().runtime().plants.has(Plant::EpochUnawaited);
+        let Some(known) = self.known.as_ref().filter(|_| !unwaited) else { return Ok(None) };
+        if known.schema_epoch() >= truncated_at {
+            return Ok(None);
+        }
+        let turn = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| TooManyWait)?;
+        Ok(Some((known.clone(), turn)))
+    }
+
     /// That of a shard, for its replicas alone.
     pub fn new(shard: ShardHandle) -> ReplicaService {
-        ReplicaService { shard, known: None }
+        ReplicaService { shard, known: None, waiting: Arc::new(Semaphore::new(WAITING_MAX)) }
     }
 
     /// That of a shard of a node in a ring.
     pub(crate) fn of_node(shard: ShardHandle, known: Known) -> ReplicaService {
-        ReplicaService { shard, known: Some(known) }
+        ReplicaService { shard, known: Some(known), waiting: Arc::new(Semaphore::new(WAITING_MAX)) }
     }
 }
 
@@ -34,13 +60,17 @@ impl Service for ReplicaService {
             // It is declined: there is nothing to say to who wrote it.
             Err(error) => return tracing::warn!(%host, %error, "a request of another node makes no sense"),
         };
-        let (shard, known) = (self.shard.clone(), self.known.clone());
+        let shard = self.shard.clone();
+        let waits = match self.has_to_wait(asked.truncated_at) {
+            Ok(waits) => waits,
+            // It is declined.
+            Err(TooManyWait) => return,
+        };
         let work = async move {
             let doing = async {
-                if let Some(known) = known
-                    && known.schema_epoch() < asked.schema_epoch
-                {
-                    known.schema_is_here(asked.schema_epoch).await;
+                if let Some((known, turn)) = waits {
+                    known.schema_is_here(asked.truncated_at).await;
+                    drop(turn);
                 }
                 replica::carry_out(&shard, asked).await
             };

@@ -5,18 +5,23 @@
 //! before the truncation, or on all behind it:
 //!
 //! ```text
-//!   planned before, comes late     its table is emptied already: it is done by leaving it out
-//!   planned behind it, comes early the replica empties its table first, and then takes it
+//!   planned before, comes late      it is refused: who asks comes so far, and asks again
+//!   planned behind it, comes early  the replica empties its table first, and then takes it
 //! ```
 //!
 //! So nothing that was there before comes back: not with a write that was under way, not with rows that a repair has
 //! read before it, not with a node that was away, which empties its part when it is back.
+
+use std::time::Duration;
 
 use schema::{TableId, Transformation};
 
 use super::RingSeat;
 use crate::truncate::RETRY_AFTER;
 use crate::{Coordinator, CoordinatorError};
+
+/// Before it is proposed again what was changed meanwhile has come to this node.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl RingSeat {
     /// Empties a table on all nodes. Returns when those that live have done it; others do it when they are back.
@@ -41,7 +46,8 @@ impl RingSeat {
                 }
                 // The table was changed meanwhile. It is the same one.
                 Err(CoordinatorError::SchemaMoved { current, .. }) => {
-                    self.known().schema_is_here(current).await
+                    self.known().schema_is_here(current).await;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => return Err(error),
             }

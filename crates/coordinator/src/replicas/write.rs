@@ -9,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use replica::{Answer, Failure, Request, Written};
 use ring::NodeIndex;
 use rows::Mutation;
+use runtime::Plant;
 use schema::TableId;
 use smallvec::SmallVec;
 use storage::Unit;
@@ -40,7 +41,11 @@ impl Replicas {
         let deadline = Instant::now() + patience;
         let begun = self.begin_groups(mutations, consistency, deadline)?;
         let outcomes = join_all(begun.into_iter().map(|group| group.finish(consistency, deadline))).await;
-        together(outcomes.into_iter().flatten().collect())
+        let written = together(outcomes.into_iter().flatten().collect());
+        if written.is_err() && self.has_planted(Plant::SentCalledRefused) {
+            return Err(ReplicaError::Unavailable { consistency, required: 1, alive: 0 });
+        }
+        written
     }
 
     /// Writes mutations to all their replicas, and waits for each: it has them then, or is marked as having missed
@@ -142,7 +147,8 @@ impl Replicas {
             let write = runtime::spawn_local("a replica's own write", Box::pin(write));
             return async move { write.await.map_err(|error| failed(error.to_string())) }.boxed_local();
         };
-        let answer = self.ask(peer, deadline, |out| Request::put_write(unit, mutations, out));
+        let truncated_at = self.truncated_at(mutations.iter().map(|mutation| mutation.table));
+        let answer = self.ask(peer, truncated_at, deadline, |out| Request::put_write(unit, mutations, out));
         async move {
             match answer.await? {
                 Answer::Written(written) => Ok(written),
@@ -161,7 +167,9 @@ impl Replicas {
     ) -> Result<(), Missed> {
         let write = self.begin_write(node, Unit::All, mutations, deadline);
         let written = timeout_at(deadline, write).await;
-        said_of(&written.unwrap_or(Err(Missed::Silent { was_sent: true })), 0)
+        let said = said_of(&written.unwrap_or(Err(Missed::Silent { was_sent: true })), 0);
+        // There is nothing to be brought to a table that was emptied since.
+        if is_outdated(&said) { Ok(()) } else { said }
     }
 }
 
@@ -201,7 +209,9 @@ impl Watched {
                 Unit::All => 0,
                 Unit::Each => index,
             };
-            if said_of(written, index_of_unit).is_err() {
+            let said = said_of(written, index_of_unit);
+            // What came before its table was emptied is missed by nobody.
+            if said.is_err() && !is_outdated(&said) {
                 self.marks.add(self.view.host_of(node), *table, *token);
             }
         }
@@ -302,6 +312,11 @@ pub(super) fn said_of(written: &Result<Written, Missed>, index: usize) -> Result
     }
 }
 
+/// Was it planned before the table was emptied there?
+fn is_outdated(said: &Result<(), Missed>) -> bool {
+    matches!(said, Err(Missed::Failed(Failure::Outdated { .. })))
+}
+
 /// What replicas have said, against what is required of them.
 #[derive(Clone)]
 pub(super) struct Tally {
@@ -312,6 +327,8 @@ pub(super) struct Tally {
     /// All but those who said that they can not.
     not_failed: Counted,
     failures: Vec<(IpAddr, Failure)>,
+    /// The latest epoch of the schema that one of them knows at which the table was emptied, after this was planned.
+    truncated_at: Option<u64>,
     was_sent: bool,
 }
 
@@ -325,7 +342,8 @@ impl Tally {
         let mut all = none.clone();
         candidates.for_each(|center| all.add(center));
         let (possible, not_failed) = (all.clone(), all);
-        Tally { requirement, done: none, possible, not_failed, failures: Vec::new(), was_sent: false }
+        let (failures, truncated_at) = (Vec::new(), None);
+        Tally { requirement, done: none, possible, not_failed, failures, truncated_at, was_sent: false }
     }
 
     pub(super) fn take_in(&mut self, view: &RingView, node: NodeIndex, said: Result<(), Missed>) {
@@ -341,6 +359,9 @@ impl Tally {
             }
             Err(Missed::Failed(failure)) => {
                 self.was_sent = true;
+                if let Failure::Outdated { epoch } = failure {
+                    self.truncated_at = self.truncated_at.max(Some(epoch));
+                }
                 self.failures.push((view.address_of(node), failure));
                 self.possible.remove(center);
                 self.not_failed.remove(center);
@@ -371,6 +392,9 @@ impl Tally {
             // Those that seemed to live did not, and nobody has heard of it.
             return Err(ReplicaError::Unavailable { consistency, required, alive: 0 });
         }
+        if let Some(epoch) = self.truncated_at {
+            return Err(ReplicaError::Outdated { epoch });
+        }
         Err(match self.failed_for_good() {
             None => ReplicaError::WriteTimeout { received, required },
             Some(failures) => ReplicaError::WriteFailure { received, required, failures },
@@ -380,6 +404,9 @@ impl Tally {
     /// The same of a read of which too few have answered.
     pub(super) fn read_error(mut self) -> ReplicaError {
         let (received, required) = (self.requirement.received(&self.done), self.requirement.count());
+        if let Some(epoch) = self.truncated_at {
+            return ReplicaError::Outdated { epoch };
+        }
         match self.failed_for_good() {
             None => ReplicaError::ReadTimeout { received, required },
             Some(failures) => ReplicaError::ReadFailure { received, required, failures },

@@ -85,9 +85,10 @@ impl Budget {
         Budget(Some(slot_count as i64 / 5))
     }
 
-    /// Parts of what a leaver had, the smaller ones first: often little is enough. The last one binds hardly ever.
+    /// Parts of what a leaver had, the smaller ones first: mostly the first is enough, and the last is hardly ever
+    /// tried.
     pub(super) fn of_leave(slot_count: usize) -> impl Iterator<Item = Self> {
-        [10, 20, 24, 100].into_iter().map(move |percent| Budget(Some(slot_count as i64 * percent / 100)))
+        [10, 20, 24, 33].into_iter().map(move |percent| Budget(Some(slot_count as i64 * percent / 100)))
     }
 
     /// Spends what a step moves, which may be less than nothing. False, and nothing is spent, when that is more than

@@ -5,7 +5,8 @@
 //! (`replicated`), of nodes that agree on a log (`raft`), and of a ring of nodes that serve clients (`ring`); without
 //! `--only` each seed is run of all. Which ways requests took is told at the end.
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
-//! found it, or that none of `--seeds` did; `--plant NAME` plants one.
+//! found it, or that none of `--seeds` did; with `--only ring` those that a ring can show, in its nodes. `--plant NAME`
+//! plants one.
 //!
 //! Every seed runs twice, unless `--once`, and the two runs must agree on every event, and on the ways. The seed is
 //! printed first and last; a failed one leaves the line that repeats it.
@@ -27,8 +28,9 @@ struct Options {
     event_count: usize,
     once: bool,
     kinds: Vec<Kind>,
-    /// Faults to plant.
+    /// Faults to plant: these, or all that there are.
     plants: Vec<Plant>,
+    plants_all: bool,
 }
 
 /// What is simulated.
@@ -53,7 +55,7 @@ impl Kind {
             Kind::Peers => (simulate_peers(seed), Ways::default()),
             Kind::Replicated => (simulate_replicated(seed), Ways::default()),
             Kind::Raft => (simulate_raft(seed), Ways::default()),
-            Kind::Ring => simulate_ring(seed),
+            Kind::Ring => simulate_ring(seed, None),
         }
     }
 
@@ -80,8 +82,15 @@ impl Kind {
 
 fn options() -> Result<Options, String> {
     let kinds = Kind::ALL.to_vec();
-    let mut options =
-        Options { first: 1, count: 20, event_count: 40, once: false, kinds, plants: Vec::new() };
+    let mut options = Options {
+        first: 1,
+        count: 20,
+        event_count: 40,
+        once: false,
+        kinds,
+        plants: Vec::new(),
+        plants_all: false,
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         if word == "--once" {
@@ -89,7 +98,7 @@ fn options() -> Result<Options, String> {
             continue;
         }
         if word == "--plants" {
-            options.plants = Plant::ALL.to_vec();
+            options.plants_all = true;
             continue;
         }
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
@@ -123,7 +132,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if !options.plants.is_empty() {
+    if options.plants_all || !options.plants.is_empty() {
         return plants(&options);
     }
     let (mut passed, mut failed) = (0, 0);
@@ -154,9 +163,15 @@ fn plants(options: &Options) -> ExitCode {
     // What a node says of a broken promise is what is looked for.
     std::panic::set_hook(Box::new(|_| {}));
     let (mut found_count, mut missed_count) = (0, 0);
-    for plant in &options.plants {
+    let in_ring = options.kinds == [Kind::Ring];
+    let all = || match in_ring {
+        true => Plant::OF_RING.to_vec(),
+        false => Plant::ALL.iter().copied().filter(|plant| plant.is_of_lone_node()).collect(),
+    };
+    for plant in if options.plants_all { all() } else { options.plants.clone() } {
         let seeds = options.first..options.first.saturating_add(options.count);
-        let finds = |seed: &u64| Some((*seed, simulate_served(*seed, Some(*plant)).0.violation?));
+        let run = if in_ring { simulate_ring } else { simulate_served };
+        let finds = |seed: &u64| Some((*seed, run(*seed, Some(plant)).0.violation?));
         match seeds.into_iter().find_map(|seed| finds(&seed)) {
             Some((seed, violation)) => {
                 found_count += 1;

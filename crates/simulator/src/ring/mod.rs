@@ -35,12 +35,12 @@ mod table;
 mod visitor;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
 use cluster::membership::Known;
-use runtime::Failsafe;
+use runtime::{Failsafe, Plant};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -70,6 +70,8 @@ type CountOf = Box<dyn Fn() -> usize>;
 pub(crate) struct World {
     pub(crate) stage: Stage,
     pub(crate) plan: Plan,
+    /// A fault that is planted in every node.
+    pub(crate) plant: Option<Plant>,
     pub(crate) ways: Ways,
     /// What nodes that serve know of the ring.
     pub(crate) lives: RefCell<Vec<Option<Known>>>,
@@ -79,7 +81,8 @@ pub(crate) struct World {
     pub(crate) definitions: RefCell<Definitions>,
     /// Tables that operators have begun to empty, and have emptied, by what stands for them in the definitions.
     pub(crate) emptied: RefCell<BTreeSet<String>>,
-    pub(crate) emptied_for_sure: RefCell<BTreeSet<String>>,
+    /// And whether the row that was written behind that is acknowledged.
+    pub(crate) emptied_for_sure: RefCell<BTreeMap<String, bool>>,
     /// Are the tables of clients there?
     pub(crate) has_tables: Cell<bool>,
     /// Are faults over?
@@ -89,11 +92,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    fn new(seed: u64, plan: Plan) -> World {
+    fn new(seed: u64, plan: Plan, plant: Option<Plant>) -> World {
         let count = plan.nodes.len();
         World {
             stage: Stage::new(seed, count, plan.network),
             plan,
+            plant,
             ways: Ways::default(),
             lives: RefCell::new(vec![None; count]),
             unfinished: RefCell::new((0..count).map(|_| None).collect()),
@@ -125,12 +129,12 @@ impl World {
     }
 }
 
-/// Runs one seed, and tells what happened in it.
-pub fn simulate_ring(seed: u64) -> (Outcome, Ways) {
+/// Runs one seed, with a fault planted in every node or without, and tells what happened in it.
+pub fn simulate_ring(seed: u64, plant: Option<Plant>) -> (Outcome, Ways) {
     panics::watch();
     in_paused_time(async {
         let dice = Dice::new(seed, 0, 8_000);
-        let world = Rc::new(World::new(seed, Plan::roll(&dice)));
+        let world = Rc::new(World::new(seed, Plan::roll(&dice), plant));
         let playing = async {
             tokio::select! {
                 biased;

@@ -40,6 +40,8 @@ fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtime {
     let dice = Dice::new(world.stage.seed, incarnation, 8_100 + node as u64);
     let seed = world.stage.seed.wrapping_mul(31).wrapping_add(incarnation << 8 | node as u64);
     let random = Arc::new(SeededRandom::new(seed));
+    let plants = Plants::default();
+    world.plant.into_iter().for_each(|plant| plants.plant(plant));
     // Of a slow disk each sync is felt.
     let io_delay_max = Duration::from_micros(*dice.pick(&[100, 2_000, 2_000, 20_000, 150_000]));
     Runtime {
@@ -50,7 +52,7 @@ fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtime {
         io: Io::seeded(random.next_u64(), io_delay_max),
         random,
         failsafe: world.failsafes[node].clone(),
-        plants: Plants::default(),
+        plants,
     }
 }
 

@@ -19,6 +19,8 @@ use crate::ways::Way;
 const CONTESTED_COUNT: usize = 30;
 /// So many rows are written before a table is emptied.
 const ROWS_TO_BE_EMPTIED: u32 = 12;
+/// The key of the row that is written when it is empty.
+const ROW_BEHIND: i32 = 77;
 /// So often the tables of clients are asked for.
 const TRIES_MAX: usize = 300;
 
@@ -163,7 +165,8 @@ impl Operator {
         Ok(())
     }
 
-    /// Writes to a table of its own and empties it: from then on it stays empty, whatever was under way.
+    /// Writes to a table of its own and empties it: from then on it shows only what is written behind that, whatever
+    /// was under way.
     async fn empty_one(&self) -> Result<(), Violation> {
         let own = self.world.definitions.borrow().sure(&format!("several.own{}x", self.number));
         let is_full = |name: &&String| !self.world.emptied.borrow().contains(*name);
@@ -182,9 +185,18 @@ impl Operator {
             return Ok(());
         }
         self.world.ways.add(Way::Truncation, 1);
-        self.world.emptied_for_sure.borrow_mut().insert(name.clone());
+        let write = format!("INSERT INTO {table} (k, v) VALUES ({ROW_BEHIND}, 1)");
+        let mut is_sure = false;
+        if let Some(node) = self.some_node() {
+            let written = self.visitor.ask(node, &write, Consistency::Quorum).await;
+            is_sure = matches!(written, Ok(Response::Void));
+            self.world.stage.note(format_args!("operator {}: {write} on {node}: {written:?}", self.number));
+        }
+        self.world.emptied_for_sure.borrow_mut().insert(name.clone(), is_sure);
         match self.some_node() {
-            Some(node) => stays_empty(&self.visitor, node, table, Consistency::Quorum).await,
+            Some(node) => {
+                shows_what_came_behind(&self.visitor, node, table, Consistency::Quorum, is_sure).await
+            }
             None => Ok(()),
         }
     }
@@ -242,21 +254,25 @@ impl Told {
     }
 }
 
-/// A table that was emptied shows no row, if the node answers.
-pub(crate) async fn stays_empty(
+/// A table that was emptied shows the row that was written behind that, if that is sure, and no other, if the node
+/// answers.
+pub(crate) async fn shows_what_came_behind(
     visitor: &Visitor,
     node: usize,
     table: &str,
     level: Consistency,
+    is_sure: bool,
 ) -> Result<(), Violation> {
-    match visitor.ask(node, &format!("SELECT k FROM {table}"), level).await {
-        Ok(Response::Rows(page)) if page.row_count > 0 => {
-            let count = page.row_count;
-            Err(Violation::new(format!(
-                "{table} was emptied, and node {node} shows {count} rows at {level:?}"
-            )))
-        }
-        _ => Ok(()),
+    let Ok(rows) = texts_at(visitor, node, &format!("SELECT k FROM {table}"), level).await else {
+        return Ok(());
+    };
+    let behind = String::from_utf8_lossy(&ROW_BEHIND.to_be_bytes()).into_owned();
+    let is_behind = |row: &Vec<String>| row[0] == behind;
+    match rows.iter().all(is_behind) && (rows.iter().any(is_behind) || !is_sure) {
+        true => Ok(()),
+        false => Err(Violation::new(format!(
+            "{table} was emptied, {ROW_BEHIND} is sure: {is_sure}, and node {node} shows {rows:?} at {level:?}"
+        ))),
     }
 }
 
@@ -278,7 +294,16 @@ pub(crate) async fn definitions_on(visitor: &Visitor, node: usize) -> io::Result
 
 /// The rows that a statement shows, as texts.
 pub(crate) async fn texts(visitor: &Visitor, node: usize, statement: &str) -> io::Result<Vec<Vec<String>>> {
-    let page = match visitor.ask(node, statement, Consistency::One).await? {
+    texts_at(visitor, node, statement, Consistency::One).await
+}
+
+async fn texts_at(
+    visitor: &Visitor,
+    node: usize,
+    statement: &str,
+    level: Consistency,
+) -> io::Result<Vec<Vec<String>>> {
+    let page = match visitor.ask(node, statement, level).await? {
         Response::Rows(page) => page,
         other => return Err(io::Error::other(format!("{statement}: {other:?}"))),
     };

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::World;
 use super::client::Client;
 use super::level::At;
-use super::operator::{definitions_on, stays_empty, texts};
+use super::operator::{definitions_on, shows_what_came_behind, texts};
 use super::statement::{Read, Seen};
 use super::table::{Place, Table};
 use super::visitor::Visitor;
@@ -98,13 +98,17 @@ async fn check_schema(world: &World, visitor: &Visitor) -> Result<(), Violation>
     Ok(())
 }
 
-/// What was emptied is empty on each node by itself, if it was not dropped since.
+/// What was emptied shows on each node what was written behind that, if it was not dropped since: at `ALL`, and then
+/// each by itself.
 async fn check_emptied(world: &World, visitor: &Visitor) -> Result<(), Violation> {
+    let emptied = world.emptied_for_sure.borrow().clone();
     let there = world.definitions.borrow().sure("several.own");
-    let emptied = there.into_iter().filter(|name| world.emptied_for_sure.borrow().contains(name));
-    for name in emptied.collect::<Vec<_>>() {
-        for node in 0..world.node_count() {
-            stays_empty(visitor, node, name.trim_end_matches(".v"), Consistency::One).await?;
+    for (name, is_sure) in there.iter().filter_map(|name| emptied.get_key_value(name)) {
+        for level in [Consistency::All, Consistency::One] {
+            for node in 0..world.node_count() {
+                let table = name.trim_end_matches(".v");
+                shows_what_came_behind(visitor, node, table, level, *is_sure).await?;
+            }
         }
     }
     Ok(())

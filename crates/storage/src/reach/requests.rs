@@ -119,8 +119,8 @@ impl ShardHandle {
         self.on(owner, write).await.unwrap_or_else(|error| Outcomes::unheard(all, error))
     }
 
-    /// As [`ShardHandle::write_units`], of what was planned on that epoch of the schema. What was planned before its
-    /// table was emptied is done by leaving it out.
+    /// As [`ShardHandle::write_units`], of what was planned on that epoch of the schema. Nothing is written when one of
+    /// its tables was emptied since: [`table::TableError::Outdated`].
     ///
     /// # Cancel safety
     /// As [`crate::Shard::write`].

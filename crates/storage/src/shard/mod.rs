@@ -83,7 +83,7 @@ pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
 pub use visit::VisitStats;
 pub(crate) use write::write_planned;
-pub use write::{Outcomes, Unit, Wait};
+pub use write::{Outcomes, Unit, Wait, outdated};
 pub use writes_under_way::{WriteUnderWay, Writes};
 
 /// One shard of a node. Lives on its own thread.

@@ -120,20 +120,6 @@ impl Outcomes {
         }
     }
 
-    /// The same among so many units of which these were written; the others are done without.
-    fn among(self, count: usize, written: &[usize]) -> Self {
-        let mut among = Outcomes { error: self.error, ..Outcomes::default() };
-        for index in 0..count {
-            match written.binary_search(&index) {
-                Err(_) => among.done.insert(index),
-                Ok(own) if self.done.contains(own) => among.done.insert(index),
-                Ok(own) if self.doubtful.contains(own) => among.doubtful.insert(index),
-                Ok(_) => {}
-            }
-        }
-        among
-    }
-
     /// The outcome of the one unit there is.
     ///
     /// # Errors
@@ -265,8 +251,15 @@ impl Begun {
     }
 }
 
-/// [`Shard::write_units`] of what was planned on that epoch of the schema. What was planned before its table was
-/// emptied is done by leaving it out: it came before.
+/// Why something about a table that was planned on that epoch of the schema comes too late, if it does: the table was
+/// emptied since.
+pub fn outdated(shard: &Shard, table: TableId, planned_on: u64) -> Option<StorageError> {
+    let truncated_at = shard.tables.get(table)?.memtables().truncated_at();
+    (planned_on < truncated_at).then_some(StorageError::Table(TableError::Outdated { table, truncated_at }))
+}
+
+/// [`Shard::write_units`] of what was planned on that epoch of the schema. Nothing is written when one of its tables
+/// was emptied since.
 ///
 /// # Cancel safety
 /// As [`Shard::write_units`].
@@ -280,29 +273,14 @@ pub(crate) async fn write_planned(
     if let Err(error) = shard.shared.room.wait(&shard.shared, &shard.tables).await {
         return Outcomes { error: Some(error.into()), ..Outcomes::default() };
     }
-    let is_outdated = |of_table: &[Mutation]| {
-        shard.tables.get(of_table[0].table).is_some_and(|store| store.memtables().is_outdated(planned_on))
-    };
-    let wait = Wait::SyncMode;
-    if !by_table(mutations).any(is_outdated) {
-        let begun = shard.begin_write(mutations, unit, wait);
-        return shard.finish_write(begun, wait).await;
+    let is_outdated_taken = shard.shared.runtime.plants.has(Plant::OutdatedTaken);
+    let planned_on = if is_outdated_taken { u64::MAX } else { planned_on };
+    let outdated = by_table(mutations).find_map(|of_table| outdated(shard, of_table[0].table, planned_on));
+    if let Some(error) = outdated {
+        return Outcomes { error: Some(error), ..Outcomes::default() };
     }
-    let current: Vec<(usize, &Mutation)> = mutations
-        .iter()
-        .enumerate()
-        .filter(|(_, mutation)| !is_outdated(std::slice::from_ref(mutation)))
-        .collect();
-    let (indexes, current): (Vec<usize>, Vec<&Mutation>) = current.into_iter().unzip();
-    if current.is_empty() {
-        return Outcomes { done: IndexSet::first(unit.count(mutations.len())), ..Outcomes::default() };
-    }
-    let begun = shard.begin_write(&current, unit, wait);
-    let outcomes = shard.finish_write(begun, wait).await;
-    match unit {
-        Unit::All => outcomes,
-        Unit::Each => outcomes.among(mutations.len(), &indexes),
-    }
+    let begun = shard.begin_write(mutations, unit, Wait::SyncMode);
+    shard.finish_write(begun, Wait::SyncMode).await
 }
 
 impl Shard {
