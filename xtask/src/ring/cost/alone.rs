@@ -1,4 +1,7 @@
 //! Ours alone: what replicas and levels cost on the same three nodes, and what a ring costs beside a lone node.
+//!
+//! Reads have rows of their own, which are written once: what is updated is spread over more table files the faster its
+//! nodes are, and a read of it says more of that than of the ring.
 
 use super::Plan;
 use super::table::{Line, Side, announce};
@@ -60,15 +63,17 @@ pub(super) fn measure(plan: &Plan) -> Result<Vec<Line>, Failure> {
     };
     let everywhere = [(Place::Lone, 1), (Place::One, 1), (Place::Three, 1), (Place::Three, 3)];
     for (place, replicas) in everywhere {
-        let keyspace = keyspace(replicas);
-        let work = Work { keyspace: &keyspace, statement: "insert", level: "ALL" };
-        fill(nodes(place), plan, work, replicas)?;
+        for statement in ["read", "update"] {
+            let keyspace = keyspace(statement, replicas);
+            let work = Work { keyspace: &keyspace, statement: "insert", level: "ALL" };
+            fill(nodes(place), plan, work, replicas)?;
+        }
     }
     let mut found: Vec<Vec<Measured>> = vec![Vec::new(); CASES.len()];
     for round in 1..=plan.rounds {
         announce("alone", round, plan)?;
         for (case, found) in CASES.iter().zip(&mut found) {
-            let keyspace = keyspace(case.replicas);
+            let keyspace = keyspace(case.statement, case.replicas);
             let work = Work { keyspace: &keyspace, statement: case.statement, level: case.level };
             found.push(drive(nodes(case.place), plan, work)?);
         }
@@ -76,8 +81,8 @@ pub(super) fn measure(plan: &Plan) -> Result<Vec<Line>, Failure> {
     Ok(lines(&found))
 }
 
-fn keyspace(replicas: usize) -> String {
-    format!("rf{replicas}")
+fn keyspace(statement: &str, replicas: usize) -> String {
+    format!("{statement}_rf{replicas}")
 }
 
 fn lines(found: &[Vec<Measured>]) -> Vec<Line> {

@@ -62,7 +62,7 @@ impl Plan {
             rounds: arguments.value("rounds", pick(3, 1))?,
             seconds: arguments.value("seconds", pick(10, 2))?,
             warmup: arguments.value("warmup", pick(3, 1))?,
-            jvm_seconds: arguments.value("jvm-seconds", pick(60, 2))?,
+            jvm_seconds: arguments.value("jvm-seconds", pick(180, 2))?,
             rows: arguments.value("rows", pick(100_000, 5_000))?,
             in_flight: arguments.value("in-flight", 64)?,
             memory: text("memory", "1GiB"),
