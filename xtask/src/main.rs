@@ -110,6 +110,12 @@ const COMMANDS: &[Command] = &[
         run: ring::loss::run,
     },
     Command {
+        name: "ring-cost",
+        options: "[--short] [--only beside,alone] [--without-cassandra] [--rounds N] [--seconds N] [--warmup N] [--jvm-seconds N] [--rows N] [--in-flight N] [--memory SIZE] [--heap SIZE] [--profile latest|default] [--out FILE]",
+        about: "server CPU of a ring for each operation, beside Cassandra's ring, and by levels beside a lone node",
+        run: ring::cost::run,
+    },
+    Command {
         name: "formats",
         options: "[write] [serve] [--bless] [--cassandra]",
         about: "our table files before Cassandra's tools, and a Cassandra node on a copy of them",

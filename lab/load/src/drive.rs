@@ -2,9 +2,13 @@
 //!
 //! Words: `hosts=127.0.0.1` (with commas, all with one `port`), `consistency=ONE`, `port`, `statement=read`,
 //! `rows=100000`, `keyspace=limits`, `connections=4`, `window=64`, `threads=1`, `seconds=10`, `warmup=2`,
-//! `requests=` (so many, then it ends, before its time), `server=PID,PID` (whose CPU time is taken),
-//! `answers=read|left` (left: nothing is read, so each connection sends its window and then only holds what the
-//! server owes it). What happens in the warm-up is not counted.
+//! `route=replicas|any`, `requests=` (so many, then it ends, before its time), `server=PID,PID` (whose CPU time is
+//! taken), `answers=read|left` (left: nothing is read, so each connection sends its window and then only holds what
+//! the server owes it). What happens in the warm-up is not counted.
+//!
+//! With several hosts each connection is asked only for rows of which its host is a replica (see `route.rs`), in the
+//! proportions of YCSB's skew among these. So every host has its windows full all the time, whichever row is asked for
+//! most; `route=any` asks all hosts for all rows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,6 +21,7 @@ use crate::frame::{self, ERROR, HEADER_BYTES};
 use crate::histogram::Histogram;
 use crate::link::{Link, OUT_BYTES_MAX, Talk};
 use crate::process::cpu_seconds;
+use crate::route::Route;
 use crate::statement::{Kind, Requests, letters, level_named};
 use crate::words::Words;
 
@@ -84,10 +89,12 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     let server = words.text("server", "");
     let reads = words.text("answers", "read") == "read";
     let hosts = words.list("hosts", "127.0.0.1");
-    let (talks, ids) = connect(&hosts, port, connections, &kind.texts(words.text("keyspace", "limits")))?;
-    let mut parts: Vec<Vec<Link>> = (0..threads).map(|_| Vec::new()).collect();
+    let keyspace = words.text("keyspace", "limits");
+    let (mut talks, ids) = connect(&hosts, port, connections, &kind.texts(keyspace))?;
+    let route = route(&mut talks, hosts.len(), keyspace, words)?;
+    let mut parts: Vec<Vec<(Link, usize)>> = (0..threads).map(|_| Vec::new()).collect();
     for (index, talk) in talks.into_iter().enumerate() {
-        parts[index % threads].push(talk.into_link()?);
+        parts[index % threads].push((talk.into_link()?, index % hosts.len()));
     }
     let counts = Arc::new(Counts::default());
     let (letters, level) = (letters(), level_named(words.text("consistency", "ONE"))?);
@@ -96,11 +103,15 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
         .enumerate()
         .map(|(index, links)| {
             let requests = Requests::new(kind, &ids, rows, index as u64 + 1, &letters).at(level);
+            let requests = match &route {
+                Some(route) => requests.routed(route, hosts.len())?,
+                None => requests,
+            };
             let counts = counts.clone();
             let left = bounds.share(index, threads);
-            std::thread::spawn(move || Worker::new(links, window, requests, left, reads, counts)?.run())
+            Ok(std::thread::spawn(move || Worker::new(links, window, requests, left, reads, counts)?.run()))
         })
-        .collect();
+        .collect::<Outcome<_>>()?;
     std::thread::sleep(bounds.warmup);
     let before = Snapshot::of(&counts, server);
     counts.measuring.store(true, Ordering::Relaxed);
@@ -114,6 +125,19 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     }
     report(&counts, &before, &after, &latencies);
     Ok(())
+}
+
+/// Where rows are, if requests are to go there; the first connections are one to each host.
+fn route(talks: &mut [Talk], host_count: usize, keyspace: &str, words: &Words) -> Outcome<Option<Route>> {
+    match words.text("route", "replicas") {
+        "replicas" if host_count == 1 => Ok(None),
+        "replicas" => {
+            let first = talks.get_mut(..host_count).ok_or("fewer connections than hosts")?;
+            Route::ask(first, keyspace).map(Some)
+        }
+        "any" => Ok(None),
+        other => Err(format!("no route '{other}'").into()),
+    }
 }
 
 /// Opens all connections, to the hosts in turn, and prepares the texts on the first to each: ids are the same on all.
@@ -203,6 +227,8 @@ struct Streams {
 struct Worker {
     poll: Poll,
     links: Vec<Link>,
+    /// The host of each link.
+    hosts: Vec<usize>,
     streams: Vec<Streams>,
     requests: Requests,
     /// How many it may still begin.
@@ -215,13 +241,14 @@ struct Worker {
 
 impl Worker {
     fn new(
-        links: Vec<Link>,
+        links: Vec<(Link, usize)>,
         window: u16,
         requests: Requests,
         left: u64,
         reads: bool,
         counts: Arc<Counts>,
     ) -> Outcome<Worker> {
+        let (links, hosts): (Vec<Link>, Vec<usize>) = links.into_iter().unzip();
         let streams = links
             .iter()
             .map(|_| Streams { free: (0..window).rev().collect(), begun_us: vec![0; usize::from(window)] });
@@ -229,6 +256,7 @@ impl Worker {
         Ok(Worker {
             poll: Poll::new()?,
             links,
+            hosts,
             streams,
             requests,
             left,
@@ -301,7 +329,7 @@ impl Worker {
         while link.waiting_bytes() < OUT_BYTES_MAX && !link.is_closed && self.left > begun {
             let Some(stream) = streams.free.pop() else { break };
             streams.begun_us[usize::from(stream)] = now_us;
-            self.requests.put_next(&mut link.out, stream);
+            self.requests.put_next(&mut link.out, stream, self.hosts[index]);
             begun += 1;
             if link.waiting_bytes() >= OUT_BYTES_MAX {
                 link.send();

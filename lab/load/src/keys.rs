@@ -1,5 +1,7 @@
 //! Which row is next: at random under a seed, or with YCSB's skew.
 
+use crate::Outcome;
+
 /// A small random number generator (xorshift64*).
 pub(crate) struct Random(u64);
 
@@ -63,9 +65,19 @@ impl Skewed {
         Skewed { samples: (0..SAMPLES).map(|_| sample()).collect(), next: 0 }
     }
 
+    /// The same choice among the rows that `has` says yes to.
+    pub(crate) fn among(&self, has: impl Fn(u64) -> bool) -> Outcome<Skewed> {
+        let samples: Vec<u64> = self.samples.iter().copied().filter(|row| has(*row)).collect();
+        if samples.is_empty() {
+            Err("a node has none of the rows".into())
+        } else {
+            Ok(Skewed { samples, next: 0 })
+        }
+    }
+
     /// The next row.
     pub(crate) fn next(&mut self) -> u64 {
-        self.next = (self.next + 1) % SAMPLES;
+        self.next = (self.next + 1) % self.samples.len();
         self.samples[self.next]
     }
 }

@@ -7,6 +7,7 @@ use mio::net::TcpStream;
 
 use crate::Outcome;
 use crate::frame::{self, ERROR, Frame, HEADER_BYTES, PREPARE, QUERY, READY, REQUEST_VERSION, STARTUP};
+use crate::rows;
 
 /// Requests wait here at most so long before the link counts as blocked by the server.
 pub(crate) const OUT_BYTES_MAX: usize = 64 << 10;
@@ -47,11 +48,20 @@ impl Talk {
 
     /// Runs a statement.
     pub(crate) fn query(&mut self, text: &str) -> Outcome<()> {
+        self.answer(text).map(|_| ())
+    }
+
+    /// Runs a statement that selects one column: its values.
+    pub(crate) fn column(&mut self, text: &str) -> Outcome<Vec<Vec<u8>>> {
+        rows::only_column(&self.answer(text)?)
+    }
+
+    fn answer(&mut self, text: &str) -> Outcome<Vec<u8>> {
         let (opcode, body) = self.ask(QUERY, |out| {
             frame::put_long_string(out, text);
             out.extend_from_slice(&[0, 1, 0]);
         })?;
-        if opcode == ERROR { Err(format!("{text}: {:?}", frame::error_of(&body)).into()) } else { Ok(()) }
+        if opcode == ERROR { Err(format!("{text}: {:?}", frame::error_of(&body)).into()) } else { Ok(body) }
     }
 
     /// Prepares a statement: its id.

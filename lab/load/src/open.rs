@@ -252,7 +252,7 @@ impl Worker {
         match if is_full { None } else { streams.free.pop() } {
             Some(stream) => {
                 streams.due_us[usize::from(stream)] = due_us;
-                self.requests.put_next(&mut link.out, stream);
+                self.requests.put_next(&mut link.out, stream, 0);
             }
             None => self.found.unsent += u64::from(is_counted),
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::Outcome;
 use crate::frame::{self, EXECUTE, REQUEST_VERSION};
 use crate::keys::{Random, Skewed, hash};
+use crate::route::Route;
 
 const FIELDS: u64 = 10;
 const FIELD_BYTES: usize = 100;
@@ -82,6 +83,15 @@ impl Kind {
         }
     }
 
+    /// A row's partition key, as it is hashed.
+    fn partition_key(self, row: u64) -> Vec<u8> {
+        match self {
+            Kind::Small | Kind::SmallInsert => row.to_be_bytes().to_vec(),
+            Kind::WideInsert => (row / WIDE_ROWS).to_be_bytes().to_vec(),
+            _ => key(row).to_vec(),
+        }
+    }
+
     /// Texts to prepare, in the order that requests name them.
     pub(crate) fn texts(self, keyspace: &str) -> Vec<String> {
         let table = format!("{keyspace}.{}", self.table().0);
@@ -111,7 +121,8 @@ pub(crate) struct Requests {
     ids: Vec<Vec<u8>>,
     /// The consistency level, by its number in the protocol.
     level: u16,
-    skewed: Skewed,
+    /// Of each host, where requests go to replicas only; else of all.
+    skewed: Vec<Skewed>,
     random: Random,
     letters: Arc<[u8]>,
 }
@@ -138,7 +149,7 @@ impl Requests {
             kind,
             ids: ids.to_vec(),
             level: 1,
-            skewed: Skewed::new(rows, seed),
+            skewed: vec![Skewed::new(rows, seed)],
             random: Random::new(seed),
             letters: letters.clone(),
         }
@@ -149,9 +160,18 @@ impl Requests {
         Requests { level, ..self }
     }
 
-    /// Appends the next request, for a row with YCSB's skew.
-    pub(crate) fn put_next(&mut self, out: &mut Vec<u8>, stream: u16) {
-        let row = self.skewed.next();
+    /// The same, where each host is asked only for rows that it has.
+    pub(crate) fn routed(mut self, route: &Route, host_count: usize) -> Outcome<Requests> {
+        let (all, kind) = (&self.skewed[0], self.kind);
+        let of_host = |host| all.among(|row| route.is_replica(host, &kind.partition_key(row)));
+        self.skewed = (0..host_count).map(of_host).collect::<Outcome<_>>()?;
+        Ok(self)
+    }
+
+    /// Appends the next request to a host, for a row with YCSB's skew.
+    pub(crate) fn put_next(&mut self, out: &mut Vec<u8>, stream: u16, host: usize) {
+        let choice = host % self.skewed.len();
+        let row = self.skewed[choice].next();
         self.put(out, stream, row);
     }
 
@@ -176,18 +196,18 @@ impl Requests {
                 put_value(out, &letters[start..start + length]);
             };
             match kind {
-                Kind::Read | Kind::Mixed => put_values(out, 1, |out| put_key(out, row)),
+                Kind::Read | Kind::Mixed => put_values(out, 1, |out| put_value(out, &key(row))),
                 Kind::Scan => put_values(out, 2, |out| {
-                    put_key(out, row);
+                    put_value(out, &key(row));
                     let rows = 1 + random.below(SCANNED_ROWS_MAX) as u32;
                     put_value(out, &rows.to_be_bytes());
                 }),
                 Kind::Update => put_values(out, 2, |out| {
                     text(out, FIELD_BYTES);
-                    put_key(out, row);
+                    put_value(out, &key(row));
                 }),
                 Kind::Insert => put_values(out, FIELDS as u16 + 1, |out| {
-                    put_key(out, row);
+                    put_value(out, &key(row));
                     (0..FIELDS).for_each(|_| text(out, FIELD_BYTES));
                 }),
                 Kind::Small => put_values(out, 1, |out| put_value(out, &row.to_be_bytes())),
@@ -217,7 +237,7 @@ fn put_value(out: &mut Vec<u8>, value: &[u8]) {
 }
 
 /// `user` and twenty digits, scattered as YCSB's keys are.
-fn put_key(out: &mut Vec<u8>, row: u64) {
+fn key(row: u64) -> [u8; 24] {
     let mut digits = *b"user00000000000000000000";
     let mut rest = hash(row);
     for digit in digits.iter_mut().rev() {
@@ -227,5 +247,5 @@ fn put_key(out: &mut Vec<u8>, row: u64) {
         *digit = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    put_value(out, &digits);
+    digits
 }

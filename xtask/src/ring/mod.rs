@@ -1,11 +1,14 @@
-//! Three nodes as real processes, hurt while stock drivers work. What is judged stands in `tests/cluster/README.md`.
+//! Three nodes as real processes, hurt while stock drivers work (`tests/cluster/README.md` says what is judged), and
+//! what they cost (`docs/internals/measuring.md`).
 //!
 //! ```text
 //!   harm      cargo xtask ring: every kind of harm to every node, under one driver
 //!   loss      cargo xtask ring-drivers: a node is lost, under the driver of each language
 //!   places    where we say that tokens and rows are, for drivers to hold theirs against
+//!   cost      cargo xtask ring-cost: server CPU for an operation, beside Cassandra's ring and beside a lone node
 //! ```
 
+pub(crate) mod cost;
 pub(crate) mod harm;
 pub(crate) mod loss;
 mod places;
@@ -38,9 +41,14 @@ struct Ring {
 impl Ring {
     /// Starts one of three nodes; `words` are further ones for `cluster up`.
     fn start(data: &Path, ports: Ports, words: &[&str]) -> Result<Ring, Failure> {
+        Ring::of(HOSTS.len(), data, ports, words)
+    }
+
+    /// Starts one of so many nodes.
+    fn of(node_count: usize, data: &Path, ports: Ports, words: &[&str]) -> Result<Ring, Failure> {
         let ring = Ring { binary: binary()?, data: data.to_owned(), ports };
         let mut up = ring.command();
-        up.args(["up", "--nodes", "3"]).args(words);
+        up.args(["up", "--nodes", &node_count.to_string()]).args(words);
         let Ports { cql, storage, management } = ports;
         for (option, port) in
             [("--port", cql), ("--storage-port", storage), ("--management-port", management)]
@@ -61,6 +69,16 @@ impl Ring {
     /// What a shell would be given to hurt it.
     fn command_line(&self) -> String {
         format!("'{}' cluster --data-dir '{}'", self.binary.display(), self.data.display())
+    }
+
+    /// The nodes' processes, of which none has ended.
+    fn process_ids(&self) -> Result<Vec<u32>, Failure> {
+        let table = output(self.command().arg("status"))?;
+        let process_id = |line: &str| {
+            let word = line.split_whitespace().nth(2).unwrap_or_default();
+            word.parse().map_err(|_| Failure::new(format!("a node without a process: {line}")))
+        };
+        table.lines().skip(1).map(process_id).collect()
     }
 
     /// Where a node answers CQL.

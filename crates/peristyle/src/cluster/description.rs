@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ClusterError;
 use super::node::Node;
+use super::setting::Settings;
 
 const FILE: &str = "cluster.json";
 /// What is written beside it and renamed, so that it is whole at any time.
@@ -19,6 +20,9 @@ pub(super) struct Description {
     pub(super) ports: Ports,
     /// Budget of all nodes together, as it was asked for.
     pub(super) memory_bytes: u64,
+    /// Options that every node is given.
+    #[serde(default)]
+    pub(super) settings: Settings,
     /// The first of them has the number 1.
     pub(super) nodes: Vec<Node>,
 }
@@ -176,6 +180,7 @@ mod tests {
         Description {
             ports: Ports { cql: 9042, storage: 7000, management: 7199 },
             memory_bytes: 128 << 20,
+            settings: Settings::from([("commitlog_sync".to_owned(), "batch".to_owned())]),
             nodes: vec![node(1, ProcessId::of(std::process::id())), node(2, None)],
         }
     }

@@ -7,6 +7,7 @@ use config::Config;
 use super::description::{Description, Ports};
 use super::error::ClusterError;
 use super::node::Node;
+use super::setting::{Setting, settings, shown};
 
 /// What somebody may ask for of a cluster.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -32,6 +33,12 @@ pub(super) struct Wanted {
     /// Memory budget of all nodes together [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(super) memory: Option<String>,
+    /// Shards of each node [default: its share of the cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) shards: Option<u16>,
+    /// An option of `serve` for every node, as in `commitlog_sync=periodic`; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(super) settings: Vec<Setting>,
 }
 
 /// As many as somebody could want on one machine.
@@ -80,7 +87,7 @@ impl Wanted {
         if datacenter_count * rack_count > node_count {
             return Err(ClusterError::TooFewNodes { node_count, datacenter_count, rack_count });
         }
-        let shards = (machine.core_count / node_count as u16).max(1);
+        let shards = self.shards.unwrap_or((machine.core_count / node_count as u16).max(1));
         let budget = machine.budget(self.memory.as_deref())?;
         let memory_bytes = self.share(budget, node_count, shards)?;
         let node = |index: usize| Node {
@@ -98,7 +105,8 @@ impl Wanted {
             storage: self.storage_port.unwrap_or(config.storage_port),
             management: self.management_port.unwrap_or(config.management.port()),
         };
-        Ok(Description { ports, memory_bytes: budget, nodes: (0..node_count).map(node).collect() })
+        let nodes = (0..node_count).map(node).collect();
+        Ok(Description { ports, memory_bytes: budget, settings: settings(&self.settings), nodes })
     }
 
     /// What each node has of the budget, in whole MiB. One that nobody asked for is made to be enough.
@@ -130,11 +138,20 @@ impl Wanted {
             ("port", self.port.map(usize::from), known.ports.cql.into()),
             ("storage-port", self.storage_port.map(usize::from), known.ports.storage.into()),
             ("management-port", self.management_port.map(usize::from), known.ports.management.into()),
+            (
+                "shards",
+                self.shards.map(usize::from),
+                known.nodes.first().map_or(0, |node| node.shards.into()),
+            ),
         ];
         for (flag, given, known) in counts {
             if let Some(given) = given.filter(|given| *given != known) {
                 return Ok(Some((flag, given.to_string(), known.to_string())));
             }
+        }
+        let given = settings(&self.settings);
+        if !given.is_empty() && given != known.settings {
+            return Ok(Some(("set", shown(&given), shown(&known.settings))));
         }
         match &self.memory {
             Some(given) if machine.budget(Some(given))? != known.memory_bytes => {
@@ -210,6 +227,8 @@ mod tests {
         assert_eq!(shares(3, None, MACHINE).unwrap(), (4096, 2, 1365));
         assert_eq!(shares(1, None, MACHINE).unwrap(), (4096, 8, 4096));
         assert_eq!(shares(10, Some("1GiB"), MACHINE).unwrap(), (1024, 1, 102));
+        let one_shard = Wanted { nodes: Some(1), shards: Some(1), ..Wanted::default() };
+        assert_eq!(one_shard.lay_out(MACHINE).unwrap().nodes[0].shards, 1);
         let small = Machine { core_count: 24, memory_bytes: Some(300 << 20) };
         assert_eq!(shares(2, None, small).unwrap(), (75, 12, 98), "not less than 12 shards need");
         let error = shares(2, Some("150MiB"), small).unwrap_err().to_string();
@@ -220,7 +239,14 @@ mod tests {
 
     #[test]
     fn a_cluster_that_is_there_is_not_changed_by_flags() {
-        let asked = Wanted { nodes: Some(4), dcs: Some(2), racks: Some(2), ..Wanted::default() };
+        let set = |text: &str| vec![text.parse().unwrap()];
+        let asked = Wanted {
+            nodes: Some(4),
+            dcs: Some(2),
+            racks: Some(2),
+            settings: set("commitlog_sync=periodic"),
+            ..Wanted::default()
+        };
         let known = asked.lay_out(MACHINE).unwrap();
         let difference = |wanted: Wanted| wanted.difference(&known, MACHINE).unwrap();
         assert_eq!(difference(Wanted::default()), None);
@@ -232,6 +258,11 @@ mod tests {
         assert_eq!(difference(Wanted { nodes: Some(5), ..asked.clone() }), told("nodes", "5", "4"));
         assert_eq!(difference(Wanted { racks: Some(1), ..asked.clone() }), told("racks", "1", "2"));
         assert_eq!(difference(Wanted { port: Some(1), ..asked.clone() }), told("port", "1", "9042"));
+        assert_eq!(difference(Wanted { shards: Some(9), ..asked.clone() }), told("shards", "9", "2"));
+        assert_eq!(
+            difference(Wanted { settings: set("commitlog_sync=batch"), ..asked.clone() }),
+            told("set", "commitlog_sync=batch", "commitlog_sync=periodic")
+        );
         assert_eq!(
             difference(Wanted { memory: Some("1GiB".into()), ..asked }),
             told("memory", "1GiB", "4096MiB")

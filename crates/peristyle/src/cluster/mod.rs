@@ -4,6 +4,7 @@
 //! when the command has ended; what is known of them stands in one file:
 //!
 //! ```text
+//!   setting       options that all nodes are given
 //!   layout        how many, where, with which share of cores and memory
 //!   description   cluster.json, and who may change it
 //!   process       a process that is ours and no other, signals
@@ -21,6 +22,7 @@ mod layout;
 mod log;
 mod node;
 mod process;
+mod setting;
 mod status;
 mod up;
 

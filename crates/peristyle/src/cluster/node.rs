@@ -116,7 +116,9 @@ fn words(directory: &Path, cluster: &Description, number: usize) -> Result<Vec<S
         ("--memory", format!("{}MiB", node.memory_bytes >> 20)),
     ];
     let options = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
-    Ok(std::iter::once("serve".to_owned()).chain(options).collect())
+    let flag = |name: &str| format!("--{}", name.replace('_', "-"));
+    let settings = cluster.settings.iter().flat_map(|(name, value)| [flag(name), value.clone()]);
+    Ok(std::iter::once("serve".to_owned()).chain(options).chain(settings).collect())
 }
 
 /// Starts a node that is to outlive us.
@@ -173,12 +175,14 @@ mod tests {
 
     #[test]
     fn a_node_is_started_with_its_place_its_share_and_whom_to_ask() {
-        let wanted = Wanted { dcs: Some(2), port: Some(9142), ..Wanted::default() };
+        let settings = vec!["commitlog_sync=batch".parse().unwrap()];
+        let wanted = Wanted { dcs: Some(2), port: Some(9142), settings, ..Wanted::default() };
         let words = words(Path::new("/c"), &cluster(&wanted), 2).unwrap();
         let expected = [
             "serve --data-dir /c/node-2 --listen 127.0.0.2:9142 --management 127.0.0.2:7199",
             "--listen-address 127.0.0.2 --storage-port 7000 --seeds 127.0.0.1 --cluster-name Peristyle Cluster",
             "--datacenter dc2 --rack rack1 --shards 2 --memory 682MiB",
+            "--commitlog-sync batch",
         ];
         assert_eq!(words.join(" "), expected.join(" "));
         assert!(words.contains(&CLUSTER_NAME.to_owned()), "one word");
