@@ -315,7 +315,7 @@ impl Coordinator {
             Some(ring) => {
                 ring.replicas.write_each(mutations, consistency, self.patience(TimeoutKind::Write)).await
             }
-            None => self.shards_for(admitted).write_units(owner, Unit::Each, mutations).await.into(),
+            None => self.shards_for(admitted).write_units(owner, None, Unit::Each, mutations).await.into(),
         }
     }
 }

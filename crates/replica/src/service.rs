@@ -98,13 +98,13 @@ pub async fn write(shard: &ShardHandle, planned_on: u64, unit: Unit, mutations: 
     let owners: Vec<usize> =
         mutations.iter().map(|mutation| shard.shards().owner(mutation.key.token)).collect();
     if let Some(owner) = only(&owners) {
-        return shard.write_planned(owner, planned_on, unit, mutations).await.into();
+        return shard.write_units(owner, Some(planned_on), unit, mutations).await.into();
     }
     // All of them at once: a part that is not begun could be left out.
     let parts = (0..shard.shards().count()).filter(|owner| owners.contains(owner)).map(|owner| {
         let indexes: Vec<usize> = (0..owners.len()).filter(|index| owners[*index] == owner).collect();
         let part = indexes.iter().map(|index| mutations[*index].clone()).collect();
-        async move { (indexes, shard.write_planned(owner, planned_on, unit, part).await) }
+        async move { (indexes, shard.write_units(owner, Some(planned_on), unit, part).await) }
     });
     let mut written = Gathered::default();
     for (indexes, part) in join_all(parts).await {

@@ -11,7 +11,7 @@ use rows::{Mutation, PartitionKey, RowInPlace};
 use runtime::Plant;
 use stdx::index_set::IndexSet;
 
-use crate::shard::{VisitingRead, VisitingWrite, write_planned};
+use crate::shard::{VisitingRead, VisitingWrite, write_units};
 use crate::{HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
@@ -108,33 +108,27 @@ impl ShardHandle {
     }
 
     /// As [`ShardHandle::write`], and an outcome for each unit; units wait together until they are durable. Those of
-    /// which nothing was written are for [`ShardHandle::write`].
+    /// which nothing was written are for [`ShardHandle::write`]. Of what was planned on an epoch of the schema nothing is
+    /// written when one of its tables was emptied since: [`table::TableError::Outdated`].
     ///
     /// # Cancel safety
     /// As [`crate::Shard::write`].
-    pub async fn write_units(&self, owner: usize, unit: Unit, mutations: Vec<Mutation>) -> Outcomes {
-        let all = IndexSet::first(unit.count(mutations.len()));
-        let write =
-            move |shard: Rc<Shard>| async move { shard.write_units(&mutations, unit, Wait::SyncMode).await };
-        self.on(owner, write).await.unwrap_or_else(|error| Outcomes::unheard(all, error))
-    }
-
-    /// As [`ShardHandle::write_units`], of what was planned on that epoch of the schema. Nothing is written when one of
-    /// its tables was emptied since: [`table::TableError::Outdated`].
-    ///
-    /// # Cancel safety
-    /// As [`crate::Shard::write`].
-    pub async fn write_planned(
+    pub async fn write_units(
         &self,
         owner: usize,
-        planned_on: u64,
+        planned_on: Option<u64>,
         unit: Unit,
         mutations: Vec<Mutation>,
     ) -> Outcomes {
         let all = IndexSet::first(unit.count(mutations.len()));
-        let write =
-            move |shard: Rc<Shard>| async move { write_planned(&shard, planned_on, &mutations, unit).await };
-        self.on(owner, write).await.unwrap_or_else(|error| Outcomes::unheard(all, error))
+        let write = move |shard: Rc<Shard>| async move {
+            write_units(&shard, planned_on, &mutations, unit, Wait::SyncMode).await
+        };
+        self.on(owner, write).await.unwrap_or_else(|error| match error {
+            StorageError::ShardBusy { .. } => Outcomes { error: Some(error), ..Outcomes::default() },
+            // It has ended, or a panic has ended this: before, after or between writes.
+            error => Outcomes::in_doubt(all, error),
+        })
     }
 
     /// [`crate::Shard::write`] on the shard that owns the mutations.

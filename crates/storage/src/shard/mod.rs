@@ -82,7 +82,7 @@ pub use lookups::{HashedRow, Lookups, LookupsSent};
 pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
 pub use visit::VisitStats;
-pub(crate) use write::write_planned;
+pub(crate) use write::write_units;
 pub use write::{Outcomes, Unit, Wait, outdated};
 pub use writes_under_way::{WriteUnderWay, Writes};
 

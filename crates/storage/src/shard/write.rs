@@ -111,15 +111,6 @@ impl Outcomes {
         Outcomes { done: IndexSet::EMPTY, doubtful: units, error: Some(error) }
     }
 
-    /// Units of which the shard has said nothing.
-    pub(crate) fn unheard(units: IndexSet, error: StorageError) -> Self {
-        match error {
-            StorageError::ShardBusy { .. } => Outcomes { error: Some(error), ..Outcomes::default() },
-            // It has ended, or a panic has ended this: before, after or between writes.
-            error => Outcomes::in_doubt(units, error),
-        }
-    }
-
     /// The outcome of the one unit there is.
     ///
     /// # Errors
@@ -258,29 +249,34 @@ pub fn outdated(shard: &Shard, table: TableId, planned_on: u64) -> Option<Storag
     (planned_on < truncated_at).then_some(StorageError::Table(TableError::Outdated { table, truncated_at }))
 }
 
-/// [`Shard::write_units`] of what was planned on that epoch of the schema. Nothing is written when one of its tables
-/// was emptied since.
+/// Writes mutations whose partitions a shard owns, all of them or each by itself. Of what was planned on an epoch of the
+/// schema nothing is written when one of its tables was emptied since.
 ///
 /// # Cancel safety
-/// As [`Shard::write_units`].
-pub(crate) async fn write_planned(
+/// Dropped while waiting for the disk, what was taken stands.
+pub(crate) async fn write_units<M: Borrow<Mutation>>(
     shard: &Rc<Shard>,
-    planned_on: u64,
-    mutations: &[Mutation],
+    planned_on: Option<u64>,
+    mutations: &[M],
     unit: Unit,
+    wait: Wait,
 ) -> Outcomes {
+    let plants = &shard.shared.runtime.plants;
+    if unit == Unit::Each && mutations.len() > 1 && plants.has(Plant::GroupLost) {
+        return Outcomes { done: IndexSet::first(mutations.len()), ..Outcomes::default() };
+    }
     let _under_way = shard.writes.begin();
     if let Err(error) = shard.shared.room.wait(&shard.shared, &shard.tables).await {
         return Outcomes { error: Some(error.into()), ..Outcomes::default() };
     }
-    let is_outdated_taken = shard.shared.runtime.plants.has(Plant::OutdatedTaken);
-    let planned_on = if is_outdated_taken { u64::MAX } else { planned_on };
-    let outdated = by_table(mutations).find_map(|of_table| outdated(shard, of_table[0].table, planned_on));
-    if let Some(error) = outdated {
-        return Outcomes { error: Some(error), ..Outcomes::default() };
+    if let Some(planned_on) = planned_on.filter(|_| !plants.has(Plant::OutdatedTaken)) {
+        let outdated = |of_table: &[M]| outdated(shard, of_table[0].borrow().table, planned_on);
+        if let Some(error) = by_table(mutations).find_map(outdated) {
+            return Outcomes { error: Some(error), ..Outcomes::default() };
+        }
     }
-    let begun = shard.begin_write(mutations, unit, Wait::SyncMode);
-    shard.finish_write(begun, Wait::SyncMode).await
+    let begun = shard.begin_write(mutations, unit, wait);
+    shard.finish_write(begun, wait).await
 }
 
 impl Shard {
@@ -295,7 +291,7 @@ impl Shard {
     /// # Cancel safety
     /// Dropped while waiting for the disk, the write stands.
     pub async fn write(self: &Rc<Self>, mutations: &[Mutation]) -> Result<(), StorageError> {
-        self.write_units(mutations, Unit::All, Wait::SyncMode).await.of_all()
+        write_units(self, None, mutations, Unit::All, Wait::SyncMode).await.of_all()
     }
 
     /// As [`Shard::write`], but returns only once the write is on the disk, whatever the sync mode.
@@ -303,28 +299,7 @@ impl Shard {
     /// # Errors
     /// As [`Shard::write`].
     pub async fn write_synced(self: &Rc<Self>, mutations: &[Mutation]) -> Result<(), StorageError> {
-        self.write_units(mutations, Unit::All, Wait::Synced).await.of_all()
-    }
-
-    /// Writes mutations whose partitions this shard owns, all of them or each by itself.
-    ///
-    /// # Cancel safety
-    /// Dropped while waiting for the disk, what was taken stands.
-    pub(crate) async fn write_units<M: Borrow<Mutation>>(
-        self: &Rc<Self>,
-        mutations: &[M],
-        unit: Unit,
-        wait: Wait,
-    ) -> Outcomes {
-        if unit == Unit::Each && mutations.len() > 1 && self.shared.runtime.plants.has(Plant::GroupLost) {
-            return Outcomes { done: IndexSet::first(mutations.len()), ..Outcomes::default() };
-        }
-        let _under_way = self.writes.begin();
-        if let Err(error) = self.shared.room.wait(&self.shared, &self.tables).await {
-            return Outcomes { error: Some(error.into()), ..Outcomes::default() };
-        }
-        let begun = self.begin_write(mutations, unit, wait);
-        self.finish_write(begun, wait).await
+        write_units(self, None, mutations, Unit::All, Wait::Synced).await.of_all()
     }
 
     /// Writes that have mutations in memory, also those whose asker has gone.

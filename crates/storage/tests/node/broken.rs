@@ -72,7 +72,7 @@ fn a_record_that_is_merged_in_part_stops_the_node_and_replay_has_all_of_it() {
 #[test]
 fn a_record_of_a_group_that_is_not_merged_stops_the_node_and_replay_has_it() {
     let write = async |handle: &ShardHandle, both: Vec<Mutation>| {
-        handle.write_units(0, Unit::Each, both).await.error.map_or(Ok(()), Err)
+        handle.write_units(0, None, Unit::Each, both).await.error.map_or(Ok(()), Err)
     };
     check_merged_in_part(write, [0, 1]);
 }

@@ -35,7 +35,7 @@ fn cut_off_after(change_count: u64, plant: Option<Plant>) -> CutOff {
         let value = "v".repeat(VALUE_BYTES);
         let group = pks.iter().map(|pk| insert(&table(), *pk, 0, &value, 1)).collect();
         disk.faults().power_off_after(change_count);
-        (pks, sender.write_units(owner, Unit::Each, group).await)
+        (pks, sender.write_units(owner, None, Unit::Each, group).await)
     });
     let found: BTreeSet<i32> = run(async {
         let node = Node::start(&disk.crash(change_count), options(2)).expect("starts after a power cut");

@@ -118,7 +118,7 @@ fn a_table_that_is_gone_keeps_none_of_its_group_from_being_written() {
             insert_alone(&gone, PK, "of no table", OLD),
             insert(&table(), 2, 1, "last", OLD),
         ];
-        let outcomes = handle.write_units(0, Unit::Each, group).await;
+        let outcomes = handle.write_units(0, None, Unit::Each, group).await;
         assert_eq!(outcomes.done.iter().collect::<Vec<_>>(), [0, 2]);
         assert!(outcomes.doubtful.is_empty());
         assert!(
