@@ -47,6 +47,10 @@ impl Slots {
         is_new
     }
 
+    fn add_all(&mut self, others: &Slots) {
+        self.0.iter_mut().zip(&others.0).for_each(|(word, others)| *word |= others);
+    }
+
     fn iter(&self) -> impl Iterator<Item = usize> {
         (0..64 * WORDS).filter(|slot| self.0[slot / 64] >> (slot % 64) & 1 == 1)
     }
@@ -122,7 +126,9 @@ impl Marks {
             of_nodes.remove(&node);
         }
         let taken = slots.iter().collect();
-        self.in_healing.borrow_mut().entry(node).or_default().insert(table, slots);
+        // It may have been taken before, and marked again since.
+        let in_healing = &mut *self.in_healing.borrow_mut();
+        in_healing.entry(node).or_default().entry(table).or_default().add_all(&slots);
         Some((table, taken))
     }
 
@@ -162,6 +168,20 @@ mod tests {
         let slots = [Token(0), Token::MAX].map(|token| GRID.slot_of(token)).to_vec();
         assert_eq!(marks.take(node), Some((table, slots)));
         assert_eq!((marks.take(node), marks.nodes()), (None, vec![other]));
+    }
+
+    #[test]
+    fn marks_in_healing_are_kept_until_it_is_over() {
+        let (node, table) = (Uuid::from_u128(1), TableId(Uuid::from_u128(7)));
+        let marks = Marks::default();
+        for token in [0, i64::MAX] {
+            marks.add(node, table, Token(token));
+            assert!(marks.take(node).is_some(), "it is marked");
+        }
+        let kept = || Marks::restored(marks.take_changed().expect("they have changed")).slot_count(node);
+        assert_eq!((marks.slot_count(node), kept()), (0, 2), "they were taken one after the other");
+        marks.healing_is_over(node);
+        assert_eq!(kept(), 0);
     }
 
     #[test]
