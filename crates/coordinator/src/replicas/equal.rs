@@ -176,9 +176,8 @@ impl Replicas {
         let answer = match self.view.peer(node) {
             None => replica::read(&self.shard, wanted, command.clone()).await,
             Some(peer) => {
-                let truncated_at = self.truncated_at([command.table.id()]);
                 let put = |out: &mut BytesMut| Request::put_read(wanted, command, out);
-                self.ask(peer, truncated_at, deadline, put).await?
+                self.ask(peer, [command.table.id()], deadline, put).await?
             }
         };
         match answer {

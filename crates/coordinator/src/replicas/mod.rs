@@ -149,20 +149,16 @@ impl Replicas {
         end.ok_or(ReplicaError::NoTable)
     }
 
-    /// When one of these tables was emptied last, as this shard knows.
-    fn truncated_at(&self, tables: impl IntoIterator<Item = TableId>) -> u64 {
-        let of_table = |schema: &Schema| tables.into_iter().map(|table| schema.truncated_at(table)).max();
-        self.shard.local().with_schema(of_table).unwrap_or(0)
-    }
-
-    /// Asks a replica, at once; what it answers can be waited for.
+    /// Asks a replica for something about these tables, at once; what it answers can be waited for.
     fn ask(
         &self,
         peer: &Peer,
-        truncated_at: u64,
+        tables: impl IntoIterator<Item = TableId>,
         deadline: Instant,
         put: impl FnOnce(&mut BytesMut),
     ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
+        let of_table = |schema: &Schema| tables.into_iter().map(|table| schema.truncated_at(table)).max();
+        let truncated_at = self.shard.local().with_schema(of_table).unwrap_or(0);
         let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), |out| {
             Asked::begin(self.schema_epoch, truncated_at, out);
             put(out);
@@ -182,7 +178,7 @@ impl Replicas {
         put: impl FnOnce(&mut BytesMut),
     ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
         let peer = self.view.peer(node).expect("it is another node");
-        let ask = self.ask(peer, self.truncated_at([table]), deadline, put);
+        let ask = self.ask(peer, [table], deadline, put);
         let latencies = self.view.latencies(node).map(Rc::clone).unwrap_or_default();
         let timing = Timing { latencies, begun: Instant::now() };
         async move {

@@ -22,7 +22,7 @@ use rows::{DeletionTime, Mutation, PartitionKey, Row, merge_rows};
 use runtime::Plant;
 use schema::{Table, TableId};
 use smallvec::SmallVec;
-use storage::{LookupsSent, StorageError, Unit};
+use storage::{HashedRow, LookupsSent, StorageError, Unit};
 use tokio::time::{Instant, timeout_at};
 use types::Token;
 
@@ -86,21 +86,33 @@ impl Replicas {
                 Agreed::Not => {}
             }
         }
-        if !later.is_empty() {
-            let keys = later.iter().map(|(index, _)| lookups.keys[*index].clone()).collect();
-            let lookups = LookupsSent { keys, ..lookups };
-            let table = Arc::clone(&lookups.table);
-            let now = self.shard.send_hashed_lookups(owner, lookups).await?;
-            for ((index, row), now) in later.into_iter().zip(now) {
-                if now.and_then(|now| now.row).is_some_and(|now| takes_in(&now, &row, &table)) {
-                    common[index] = Common::Row(Some(row));
-                }
-            }
+        for (index, row) in self.here_by_now(owner, lookups, later).await? {
+            common[index] = Common::Row(Some(row));
         }
         // The full reads of the others will be counted.
         let is_known = |common: &&Common| matches!(common, Common::Row(_));
         common.iter().filter(is_known).for_each(|_| self.read_repairs.note(false));
         Ok(common)
+    }
+
+    /// Those of some rows, by the index of their keys, that this node has by now.
+    async fn here_by_now(
+        &self,
+        owner: usize,
+        lookups: LookupsSent,
+        rows: Vec<(usize, Row)>,
+    ) -> Result<Vec<(usize, Row)>, StorageError> {
+        if rows.is_empty() {
+            return Ok(rows);
+        }
+        let keys = rows.iter().map(|(index, _)| lookups.keys[*index].clone()).collect();
+        let lookups = LookupsSent { keys, ..lookups };
+        let table = Arc::clone(&lookups.table);
+        let now = self.shard.send_hashed_lookups(owner, lookups).await?;
+        let is_here = |((_, row), now): &(&(usize, Row), Option<HashedRow>)| {
+            now.as_ref().and_then(|now| now.row.as_ref()).is_some_and(|now| takes_in(now, row, &table))
+        };
+        Ok(rows.iter().zip(now).filter(is_here).map(|(row, _)| row.clone()).collect())
     }
 
     /// What several replicas say of some rows; `None` when one of them does not say it in time.

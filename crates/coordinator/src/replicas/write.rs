@@ -147,8 +147,8 @@ impl Replicas {
             let write = runtime::spawn_local("a replica's own write", Box::pin(write));
             return async move { write.await.map_err(|error| failed(error.to_string())) }.boxed_local();
         };
-        let truncated_at = self.truncated_at(mutations.iter().map(|mutation| mutation.table));
-        let answer = self.ask(peer, truncated_at, deadline, |out| Request::put_write(unit, mutations, out));
+        let tables = mutations.iter().map(|mutation| mutation.table);
+        let answer = self.ask(peer, tables, deadline, |out| Request::put_write(unit, mutations, out));
         async move {
             match answer.await? {
                 Answer::Written(written) => Ok(written),

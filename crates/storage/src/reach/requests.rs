@@ -108,8 +108,8 @@ impl ShardHandle {
     }
 
     /// As [`ShardHandle::write`], and an outcome for each unit; units wait together until they are durable. Those of
-    /// which nothing was written are for [`ShardHandle::write`]. Of what was planned on an epoch of the schema nothing is
-    /// written when one of its tables was emptied since: [`table::TableError::Outdated`].
+    /// which nothing was written are for [`ShardHandle::write`]. Of what was planned on an epoch of the schema nothing
+    /// is written when one of its tables was emptied since: [`table::TableError::Outdated`].
     ///
     /// # Cancel safety
     /// As [`crate::Shard::write`].

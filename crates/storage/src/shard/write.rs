@@ -249,8 +249,8 @@ pub fn outdated(shard: &Shard, table: TableId, planned_on: u64) -> Option<Storag
     (planned_on < truncated_at).then_some(StorageError::Table(TableError::Outdated { table, truncated_at }))
 }
 
-/// Writes mutations whose partitions a shard owns, all of them or each by itself. Of what was planned on an epoch of the
-/// schema nothing is written when one of its tables was emptied since.
+/// Writes mutations whose partitions a shard owns, all of them or each by itself. Of what was planned on an epoch of
+/// the schema nothing is written when one of its tables was emptied since.
 ///
 /// # Cancel safety
 /// Dropped while waiting for the disk, what was taken stands.
