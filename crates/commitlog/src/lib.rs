@@ -16,6 +16,8 @@
 //! - [`replay()`] reads every stream back, and tells a torn tail (a power cut while writing: nothing that
 //!   was acknowledged is in it) from damage (bytes that were known to be durable have changed, or a segment
 //!   that the stream's roster names is not there).
+//! - [`CommitLog::reread`] reads records again while the log goes on, as far back as they are
+//!   [held](CommitLog::hold_from).
 //!
 //! A failed write or sync ends the log (or the segment, where it is to go on):
 //! the kernel may have dropped what it could not write, and a
@@ -23,6 +25,7 @@
 //! A full disk is different: segments are reserved whole before use, so running out of space shows
 //! when a segment is created, before anything depends on it; the log refuses records and tries again.
 
+mod discard;
 mod driver;
 mod error;
 mod format;
@@ -32,6 +35,7 @@ mod log;
 mod options;
 mod position;
 mod replay;
+mod reread;
 mod roster;
 mod segment_reader;
 mod segment_writer;
@@ -43,3 +47,4 @@ pub use log::{CommitLog, LogEvent, Statistics};
 pub use options::{CommitLogOptions, SyncMode};
 pub use position::LogPosition;
 pub use replay::{Replay, Replayed, TornTail, replay, replay_from, segment_path};
+pub use reread::Reread;

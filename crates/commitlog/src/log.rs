@@ -43,9 +43,9 @@ const _: () =
 /// start: everything that was acknowledged is there.
 #[derive(Debug)]
 pub struct CommitLog {
-    shared: Rc<Shared>,
-    spares: Arc<Spares>,
-    roster: Arc<Roster>,
+    pub(crate) shared: Rc<Shared>,
+    pub(crate) spares: Arc<Spares>,
+    pub(crate) roster: Arc<Roster>,
 }
 
 /// What a log did since it was opened.
@@ -61,6 +61,10 @@ pub struct Statistics {
     pub segment_count: u64,
     /// The disk space these take.
     pub retained_bytes: u64,
+    /// Of these, segments that are only held to be read again ([`CommitLog::hold_from`]).
+    pub held_count: u64,
+    /// The disk space these take.
+    pub held_bytes: u64,
     /// Segment files beside these that are kept to be written again.
     pub spare_count: u64,
     /// Bytes that are framed and not yet written.
@@ -109,6 +113,12 @@ pub(crate) struct State {
     pub(crate) segments: BTreeMap<u64, u64>,
     /// Emptied buffers to use again: memory that was never touched is dear, the kernel clears it first.
     spares: Vec<Vec<u8>>,
+    /// Nobody but who reads again needs what is below.
+    pub(crate) needed_from: LogPosition,
+    /// What is kept to be read again.
+    pub(crate) held_from: LogPosition,
+    /// From here on nothing was lost by a failure.
+    pub(crate) intact_from: LogPosition,
     /// Records between these places were not durable when the log failed, and never will be.
     pub(crate) lost: Vec<(LogPosition, LogPosition, CommitLogError)>,
     pub(crate) statistics: Statistics,
@@ -311,53 +321,10 @@ impl CommitLog {
         record_bytes_max(self.shared.options.segment_bytes)
     }
 
-    /// Tells that no record below `position` is needed any more. Lets go of the segments that hold only
-    /// such records, and gives how many; the one being written stays.
-    ///
-    /// # Panics
-    /// When the position is behind the log's end: nothing can be known of records that are still to come.
-    ///
-    /// # Cancel safety
-    /// Dropped before it is done, some of the files may be gone; call it again.
-    pub async fn discard_below(&self, position: LogPosition) -> Result<usize, CommitLogError> {
-        let shared = &self.shared;
-        let unneeded: Ids = {
-            let mut state = shared.state.borrow_mut();
-            assert!(
-                position <= state.next,
-                "only what was appended is given up: {position} of {}",
-                state.next
-            );
-            state.lost.retain(|(_, to, _)| *to > position);
-            // The greatest id stays on disk, so that ids never repeat.
-            let last = state.segments.last_key_value().map_or(0, |(id, _)| *id);
-            let below = position.segment.min(last).min(state.next.segment);
-            state.segments.range(..below).map(|(id, _)| *id).collect()
-        };
-        if unneeded.is_empty() {
-            return Ok(0);
-        }
-        let (spares, roster, ids) = (Arc::clone(&self.spares), Arc::clone(&self.roster), unneeded.clone());
-        let retired = shared.io.run(move || roster.strike(&ids).and_then(|()| spares.retire(ids))).await;
-        retired.map_err(CommitLogError::disk("discard segments"))?;
-        shared.state.borrow_mut().segments.retain(|id, _| !unneeded.contains(id));
-        Ok(unneeded.len())
-    }
-
     /// Has the stream a roster of its segments? On a full disk it gets one when there is room for a segment. From then
     /// on its owner should [require](crate::Replay::require_rosters) it.
     pub fn has_roster(&self) -> bool {
         self.roster.is_written()
-    }
-
-    /// Deletes what is kept to be written again: the disk is full.
-    ///
-    /// # Errors
-    /// The disk failed.
-    pub async fn give_up_spares(&self) -> Result<(), CommitLogError> {
-        let spares = Arc::clone(&self.spares);
-        let gone = self.shared.io.run(move || spares.give_up()).await;
-        gone.map_err(CommitLogError::disk("delete spare segments"))
     }
 
     /// Makes everything durable, writes the segment's end, and takes nothing more.
@@ -378,9 +345,12 @@ impl CommitLog {
     /// What the log did since it was opened.
     pub fn statistics(&self) -> Statistics {
         let state = self.shared.state.borrow();
+        let held = || state.segments.range(..state.unneeded_below()).map(|(_, bytes)| *bytes);
         Statistics {
             segment_count: state.segments.len() as u64,
             retained_bytes: state.segments.values().sum(),
+            held_count: held().count() as u64,
+            held_bytes: held().sum(),
             spare_count: self.spares.count() as u64,
             pending_bytes: state.pending_bytes as u64,
             ..state.statistics
@@ -436,6 +406,9 @@ impl State {
             stalled: None,
             segments,
             spares: Vec::new(),
+            needed_from: LogPosition::START,
+            held_from: LogPosition::END,
+            intact_from: LogPosition::START,
             lost: Vec::new(),
             statistics: Statistics::default(),
         }
@@ -452,6 +425,13 @@ impl State {
             Some(source) => Err(CommitLogError::DiskFull { source: Arc::clone(source) }),
             None => Ok(()),
         }
+    }
+
+    /// Nobody needs segments below this one but who reads again. The greatest id stays on disk, so that ids never
+    /// repeat.
+    pub(crate) fn unneeded_below(&self) -> u64 {
+        let last = self.segments.last_key_value().map_or(0, |(id, _)| *id);
+        self.needed_from.segment.min(last).min(self.next.segment)
     }
 
     /// Is there room in the active segment for a record, and behind it for a marker and the end?
@@ -476,9 +456,10 @@ impl State {
             }
             self.lost.push((self.synced, next, error));
         }
-        let statistics = self.statistics;
+        let State { statistics, needed_from, held_from, .. } = *self;
         let (spares, lost) = (std::mem::take(&mut self.spares), std::mem::take(&mut self.lost));
-        *self = State { spares, lost, statistics, ..State::new(segment, segments) };
+        let anew = State::new(segment, segments);
+        *self = State { spares, lost, statistics, needed_from, held_from, intact_from: next, ..anew };
     }
 
     /// Whether all that was framed is written and synced, or being so.

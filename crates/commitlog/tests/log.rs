@@ -509,3 +509,54 @@ fn a_write_that_finds_no_room_is_made_again() {
     let payloads: Vec<&[u8]> = found.records.iter().map(|record| &record.payload[..]).collect();
     assert_eq!(payloads, [b"first".as_slice(), b"second", b"third"]);
 }
+
+/// The payloads of what is read again; `None` when it is not all there.
+async fn reread_from(log: &CommitLog, from: LogPosition) -> Option<Vec<Vec<u8>>> {
+    let mut reading = log.reread(from).await.expect("the disk works")?;
+    let mut payloads = Vec::new();
+    while let Some(record) = reading.next().await.expect("sound") {
+        payloads.push(record.payload.to_vec());
+    }
+    Some(payloads)
+}
+
+#[test]
+fn what_is_held_is_read_again_though_nobody_needs_it() {
+    in_virtual_time(async {
+        let log = open(&MemoryDisk::new(), 0, SMALL);
+        assert_eq!(reread_from(&log, log.end()).await, Some(vec![]), "nothing was appended");
+        let payloads: Vec<Vec<u8>> = (0..20).map(|index| vec![index; 1000]).collect();
+        let positions: Vec<_> = payloads.iter().map(|payload| log.append(payload).expect("append")).collect();
+        assert_eq!(reread_from(&log, positions[5]).await, Some(payloads[5..].to_vec()), "not synced before");
+
+        log.hold_from(positions[5]);
+        assert_eq!(log.discard_below(log.end()).await.expect("discarded"), 1, "what is below goes");
+        assert_eq!(reread_from(&log, positions[5]).await, Some(payloads[5..].to_vec()));
+        assert_eq!(reread_from(&log, positions[0]).await, None, "it is gone");
+        let held = log.statistics();
+        assert_eq!((held.segment_count, held.held_count), (6, 5), "the last one is kept anyway");
+
+        log.hold_from(LogPosition::END);
+        assert_eq!(log.discard_unheld().await.expect("discarded"), 5);
+        assert_eq!((reread_from(&log, positions[5]).await, log.statistics().held_bytes), (None, 0));
+        assert_eq!(reread_from(&log, log.end()).await, Some(vec![]));
+    });
+}
+
+#[test]
+fn what_a_failure_lost_is_not_read_again() {
+    in_virtual_time(async {
+        let disk = MemoryDisk::new();
+        let log = open(&disk, 0, CommitLogOptions { goes_on_after_failure: true, ..SMALL });
+        let before = log.append(b"before").expect("append");
+        log.sync().await.expect("sync");
+        disk.faults().fail_all(Some(Operation::Sync), Fault::InputOutput);
+        log.append(b"lost").expect("append");
+        log.sync().await.expect_err("it fails");
+        disk.faults().clear();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let after = log.append(b"after").expect("it goes on");
+        assert_eq!(reread_from(&log, before).await, None, "something is missing there");
+        assert_eq!(reread_from(&log, after).await, Some(vec![b"after".to_vec()]));
+    });
+}

@@ -1,0 +1,53 @@
+//! Segments that nobody needs go.
+
+use std::sync::Arc;
+
+use crate::CommitLog;
+use crate::error::CommitLogError;
+use crate::position::LogPosition;
+use crate::roster::Ids;
+
+impl CommitLog {
+    /// Tells that no record below `position` is needed any more. Lets go of the segments that hold only
+    /// such records, and gives how many; the one being written stays, and those that are
+    /// [held](CommitLog::hold_from).
+    ///
+    /// # Panics
+    /// When the position is behind the log's end: nothing can be known of records that are still to come.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is done, some of the files may be gone; call it again.
+    pub async fn discard_below(&self, position: LogPosition) -> Result<usize, CommitLogError> {
+        let shared = &self.shared;
+        let unneeded: Ids = {
+            let mut state = shared.state.borrow_mut();
+            assert!(
+                position <= state.next,
+                "only what was appended is given up: {position} of {}",
+                state.next
+            );
+            state.lost.retain(|(_, to, _)| *to > position);
+            state.needed_from = state.needed_from.max(position);
+            let below = state.unneeded_below().min(state.held_from.segment);
+            state.segments.range(..below).map(|(id, _)| *id).collect()
+        };
+        if unneeded.is_empty() {
+            return Ok(0);
+        }
+        let (spares, roster, ids) = (Arc::clone(&self.spares), Arc::clone(&self.roster), unneeded.clone());
+        let retired = shared.io.run(move || roster.strike(&ids).and_then(|()| spares.retire(ids))).await;
+        retired.map_err(CommitLogError::disk("discard segments"))?;
+        shared.state.borrow_mut().segments.retain(|id, _| !unneeded.contains(id));
+        Ok(unneeded.len())
+    }
+
+    /// Deletes what is kept to be written again: the disk is full.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn give_up_spares(&self) -> Result<(), CommitLogError> {
+        let spares = Arc::clone(&self.spares);
+        let gone = self.shared.io.run(move || spares.give_up()).await;
+        gone.map_err(CommitLogError::disk("delete spare segments"))
+    }
+}
