@@ -88,6 +88,10 @@ plants! {
     SentCalledRefused,
     /// A node does not advance its timestamps past those that it hears.
     TimestampUnheard,
+    /// Of what a node has missed and is in a log, some is not sent to it.
+    MissedUnsent,
+    /// What stands in the log of a table that was emptied since is sent all the same.
+    EmptiedSent,
 }
 
 impl Plant {
@@ -100,6 +104,8 @@ impl Plant {
         Plant::OtherRowTakenForEqual,
         Plant::SentCalledRefused,
         Plant::TimestampUnheard,
+        Plant::MissedUnsent,
+        Plant::EmptiedSent,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,

@@ -27,7 +27,7 @@ mod shard;
 mod snapshots;
 
 pub use cache::{CacheStats, ChunkLengthStats, ColdReads};
-pub use commitlog::SyncMode;
+pub use commitlog::{LogPosition, SyncMode};
 pub use compaction::{
     ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,
     RewriteRequest,
@@ -42,8 +42,8 @@ pub use options::StorageOptions;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
-    HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardMemory, TruncationNote, Unit, VisitStats, Wait,
-    WriteUnderWay, Writes, outdated, quarantined,
+    HashedRow, HeldLog, Logged, LoggedMutations, Lookups, LookupsSent, Outcomes, Shard, ShardMemory,
+    TruncationNote, Unit, VisitStats, Wait, WriteUnderWay, Writes, outdated, quarantined,
 };
 pub use snapshots::check_snapshot_name;
 pub use table::{

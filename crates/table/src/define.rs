@@ -91,8 +91,10 @@ async fn truncate_in_turn(store: &Rc<TableStore>, at: u64) -> Result<(), TableEr
     store.memtables.outdate(at);
     store.freeze();
     let before: Vec<_> = store.memtables.frozen().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
-    let emptied = FileChange::emptying(shared.log.end()).commit(store).await;
+    let end = shared.log.end();
+    let emptied = FileChange::emptying(end).commit(store).await;
     let files = emptied.inspect_err(|error| shared.note_fault("truncate", error))?.unwrap_or_default();
+    store.memtables.note_emptied(end);
     store.files.forget_all_damage();
     // A schema change may have frozen a memtable meanwhile: it holds writes that came after.
     let is_before = |frozen: &Frozen| before.iter().any(|slot| Rc::ptr_eq(slot, &frozen.slot));

@@ -25,6 +25,8 @@ pub struct Memtables {
     frozen: RefCell<Vec<Frozen>>,
     /// The epoch of the schema at which the table was emptied last.
     truncated_at: Cell<u64>,
+    /// Where in the log that was, if this run has done it.
+    emptied_to: Cell<LogPosition>,
     plants: Plants,
 }
 
@@ -55,6 +57,7 @@ impl Memtables {
             active_since: Cell::new(now),
             frozen: RefCell::new(Vec::new()),
             truncated_at: Cell::new(truncated_at),
+            emptied_to: Cell::new(LogPosition::START),
             plants,
         }
     }
@@ -68,6 +71,16 @@ impl Memtables {
     /// From now on what was planned before that epoch is outdated.
     pub(super) fn outdate(&self, truncated_at: u64) {
         self.truncated_at.set(truncated_at.max(self.truncated_at.get()));
+    }
+
+    /// What stands in the log below that place was emptied, if not by an earlier run.
+    pub fn emptied_to(&self) -> LogPosition {
+        self.emptied_to.get()
+    }
+
+    /// What stands in the log below that place is emptied.
+    pub(super) fn note_emptied(&self, position: LogPosition) {
+        self.emptied_to.set(position.max(self.emptied_to.get()));
     }
 
     /// Those in which reads look, whatever way they go: the ones on their way to disk, oldest first, and the one that

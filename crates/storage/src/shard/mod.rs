@@ -27,6 +27,7 @@
 //! | what is set aside? | `quarantined.rs` |
 //! | how do files come from elsewhere? | `imports.rs` |
 //! | which table is being emptied on all shards? | `truncation.rs` |
+//! | how is what was logged read again, for other nodes? | `logged.rs` |
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
 //! | what becomes of reads that they began? | `left_reads.rs` |
 
@@ -36,6 +37,7 @@ mod housekeeping;
 pub(crate) mod imports;
 mod large_rows;
 mod left_reads;
+mod logged;
 mod lookups;
 mod prefetch;
 mod quarantined;
@@ -78,6 +80,7 @@ use crate::{Layout, StorageError, StorageOptions};
 use prefetch::Prefetcher;
 pub(crate) use visit::{VisitingRead, VisitingWrite};
 
+pub use logged::{HeldLog, Logged, LoggedMutations};
 pub use lookups::{HashedRow, Lookups, LookupsSent};
 pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
@@ -375,6 +378,8 @@ impl Shard {
     pub async fn stop(&self, flush_first: bool) -> Result<(), StorageError> {
         let flushed = if flush_first { self.flush_all().await } else { Ok(()) };
         self.shared.begin_stop();
+        // What was held in the log.
+        self.shared.discard_flushed_log().await;
         Prefetcher::of(self).note_hot().await;
         let closed = self.shared.close_log().await;
         flushed.and(closed.map_err(StorageError::from))

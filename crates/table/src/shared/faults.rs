@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use commitlog::LogEvent;
+use commitlog::{LogEvent, LogPosition};
 use sstable::{SstableError, TableFile};
 use tokio::sync::Notify;
 
@@ -104,10 +104,16 @@ impl Shared {
         });
     }
 
-    /// The disk is full: what the log keeps to be written again is room.
+    /// The disk is full: what the log keeps to be written again, or to be read again, is room.
     async fn give_up_spares(&self) {
-        if let Err(error) = self.log.give_up_spares().await {
-            tracing::warn!(%error, "log segments that are kept to be written again were not deleted");
+        self.log.hold_from(LogPosition::END);
+        // They become spares.
+        let given_up = match self.log.discard_unheld().await {
+            Ok(_) => self.log.give_up_spares().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = given_up {
+            tracing::warn!(%error, "log segments that are kept and not needed were not deleted");
         }
     }
 }

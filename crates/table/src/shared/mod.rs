@@ -34,7 +34,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use cache::{CacheStats, ChunkCache};
-use commitlog::CommitLog;
+use commitlog::{CommitLog, LogPosition};
 use manifest::Manifest;
 use ring::Sharding;
 use rows::PartitionKey;
@@ -188,6 +188,8 @@ impl Shared {
     /// Takes no writes from here on.
     pub fn begin_stop(&self) {
         self.is_stopping.set(true);
+        // The next start would read it all.
+        self.log.hold_from(LogPosition::END);
         self.room.tell_writers();
     }
 
@@ -305,11 +307,12 @@ impl Shared {
     /// than it may be. Without it a table that is hardly written to would keep the whole log.
     pub fn shorten_log(&self, tables: &Tables) {
         let log = self.log.statistics();
-        if log.retained_bytes <= self.log_bytes || self.room.is_flushing() {
+        // What is held for other nodes goes by no flush.
+        if log.retained_bytes - log.held_bytes <= self.log_bytes || self.room.is_flushing() {
             return;
         }
         if let Some(oldest) = tables.first_position() {
-            tables.flush_up_to(oldest.segment + log.segment_count / 4);
+            tables.flush_up_to(oldest.segment + (log.segment_count - log.held_count) / 4);
         }
     }
 
