@@ -264,10 +264,11 @@ async fn finish_in_ring(batches: EarlierBatches) {
 /// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, and
 /// repairs.
 fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<Timeouts>) -> Coordinator {
-    let Seats { known, proposer, .. } = seats;
+    let Seats { known, proposer, marks, .. } = seats;
     let index = handle.local().index();
     let handed = seats.take_handed(index).expect("each shard takes its own, once");
-    let seat = RingSeat::take(known.clone(), proposer.clone(), Arc::clone(timeouts), handle.clone());
+    let timeouts = Arc::clone(timeouts);
+    let seat = RingSeat::take(known.clone(), proposer.clone(), timeouts, handle.clone(), marks.clone());
     let coordinator = Coordinator::in_ring(node, handle, seat, handed);
     if index == 0
         && let Some(entries) = seats.take_entries()

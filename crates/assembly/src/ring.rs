@@ -8,7 +8,7 @@ use cluster::MetadataLog;
 use cluster::membership::{Doors, Known, MembershipOptions, Proposals, Proposer, proposals, take_part};
 use cluster::metadata::{Candidate, Entry};
 use cluster::raft::Timing;
-use coordinator::replicas::{Repairer, Repairs, repairs};
+use coordinator::replicas::{Handoff, Marks, Repairer, Repairs, repairs};
 use messaging::{Handed, Identity, Secret};
 use runtime::{BoundListener, Runtime};
 use schema::Schema;
@@ -34,6 +34,8 @@ pub struct RingOptions {
     pub wants_compression: bool,
     /// How long others are waited for.
     pub timing: Timing,
+    /// What is done with what others have missed.
+    pub handoff: Arc<Handoff>,
 }
 
 /// What the shards' threads need for their seats in the ring.
@@ -42,6 +44,8 @@ pub(crate) struct Seats {
     pub(crate) known: Known,
     pub(crate) proposer: Proposer,
     pub(crate) repairer: Repairer,
+    /// What others have missed.
+    pub(crate) marks: Marks,
     /// What repairs are asked for; taken by the first shard.
     repairs: Arc<Mutex<Option<Repairs>>>,
     /// Connections of other nodes to each shard; taken by it.
@@ -145,6 +149,7 @@ impl RingPart {
             known: Known::new(identity, metadata.metadata()),
             proposer,
             repairer,
+            marks: Marks::new(usize::from(shard_count), Arc::clone(&ring.handoff)),
             repairs: Arc::new(Mutex::new(Some(repairs))),
             handed: Arc::new(Mutex::new(handed.into_iter().map(Some).collect())),
             entries: Arc::new(Mutex::new(Some(taken))),

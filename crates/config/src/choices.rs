@@ -60,3 +60,43 @@ pub enum InternodeCompression {
     /// Everything.
     All,
 }
+
+pub(crate) fn parse_disk_access(text: &str) -> Result<DiskAccess, String> {
+    match text.trim() {
+        "auto" => Ok(DiskAccess::Auto),
+        "io_uring" => Ok(DiskAccess::IoUring),
+        "pread" => Ok(DiskAccess::Pread),
+        "buffered" => Ok(DiskAccess::Buffered),
+        _ => Err("neither auto, io_uring, pread nor buffered".to_owned()),
+    }
+}
+
+pub(crate) fn parse_disk_failure_policy(text: &str) -> Result<DiskFailurePolicy, String> {
+    match text.trim() {
+        "stop" => Ok(DiskFailurePolicy::Stop),
+        "stop_paranoid" => Ok(DiskFailurePolicy::StopParanoid),
+        "best_effort" => Ok(DiskFailurePolicy::BestEffort),
+        "ignore" => Ok(DiskFailurePolicy::Ignore),
+        "die" => Ok(DiskFailurePolicy::Die),
+        _ => Err("neither stop, stop_paranoid, best_effort, ignore nor die".to_owned()),
+    }
+}
+
+pub(crate) fn parse_commit_failure_policy(text: &str) -> Result<CommitFailurePolicy, String> {
+    match text.trim() {
+        "stop" => Ok(CommitFailurePolicy::Stop),
+        "stop_commit" => Ok(CommitFailurePolicy::StopCommit),
+        "ignore" => Ok(CommitFailurePolicy::Ignore),
+        "die" => Ok(CommitFailurePolicy::Die),
+        _ => Err("neither stop, stop_commit, ignore nor die".to_owned()),
+    }
+}
+
+pub(crate) fn parse_sync(text: &str) -> Result<CommitlogSync, String> {
+    match text.trim() {
+        "group" => Ok(CommitlogSync::Group),
+        "periodic" => Ok(CommitlogSync::Periodic),
+        "batch" => Ok(CommitlogSync::Batch),
+        _ => Err("neither group, periodic nor batch".to_owned()),
+    }
+}

@@ -10,6 +10,7 @@ use crate::choices::{
     CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy, InternodeCompression,
 };
 use crate::error::{ConfigError, Place};
+use crate::handoff::HandoffConfig;
 use crate::internode::Seed;
 use crate::nearest::nearest_option;
 use crate::options::{
@@ -99,6 +100,8 @@ pub struct Config {
     pub internode_secret_file: Option<PathBuf>,
     /// `internode_compression`.
     pub internode_compression: InternodeCompression,
+    /// What is done with what other nodes have missed.
+    pub handoff: HandoffConfig,
 }
 
 impl Default for Config {
@@ -142,6 +145,7 @@ impl Default for Config {
             num_tokens: 0,
             internode_secret_file: None,
             internode_compression: InternodeCompression::None,
+            handoff: HandoffConfig::default(),
         };
         // The table holds the defaults; a test sees to it that each of them is a value.
         for option in OPTIONS {

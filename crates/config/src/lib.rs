@@ -8,6 +8,7 @@ mod choices;
 mod config;
 mod document;
 mod error;
+mod handoff;
 mod internode;
 mod nearest;
 mod options;
@@ -18,5 +19,6 @@ pub use choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePol
 pub use config::Config;
 pub use document::render_document;
 pub use error::{ConfigError, Place};
+pub use handoff::HandoffConfig;
 pub use internode::Seed;
 pub use options::{OPTIONS, OptionSpec};

@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn something_else_entirely_is_near_to_nothing() {
-        assert_eq!(nearest_option("hinted_handoff_enabled"), None);
+        assert_eq!(nearest_option("streaming_keep_alive_period"), None);
         assert_eq!(nearest_option(&"x".repeat(10_000)), None);
     }
 

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy};
+use crate::choices::{parse_commit_failure_policy, parse_disk_access, parse_disk_failure_policy, parse_sync};
 use crate::config::Config;
+use crate::handoff;
 use crate::internode;
 use crate::quantity::{parse_size, parse_time, show_size};
 
@@ -455,6 +456,48 @@ pub static OPTIONS: &[OptionSpec] = &[
                 network is slow or dear.",
         set: |config, text| set(&mut config.internode_compression, internode::parse_compression(text)),
     },
+    OptionSpec {
+        name: "hinted_handoff_enabled",
+        value: "true or false",
+        default: "true",
+        about: "Whether what another node misses is brought to it when it is back. Without it only reads and `nodetool \
+                repair` make nodes equal. `nodetool disablehandoff` and `enablehandoff` change it while the node runs.",
+        set: |config, text| set(&mut config.handoff.is_enabled, parse_switch(text)),
+    },
+    OptionSpec {
+        name: "hinted_handoff_disabled_datacenters",
+        value: "NAME,NAME or a list",
+        default: "",
+        about: "Data centres of whose nodes nothing is kept that they miss.",
+        set: |config, text| {
+            config.handoff.disabled_centers = handoff::parse_names(text);
+            Ok(())
+        },
+    },
+    OptionSpec {
+        name: "hinted_handoff_throttle",
+        value: "SIZE",
+        default: "0",
+        about: "How much a shard sends in a second to a node that has missed something, at most; 0 for as much as the \
+                node takes. `nodetool sethintedhandoffthrottlekb` changes it while the node runs.",
+        set: |config, text| set(&mut config.handoff.bytes_per_second, parse_size(text)),
+    },
+    OptionSpec {
+        name: "max_hint_window",
+        value: "TIME",
+        default: "3h",
+        about: "What a node has missed is sent to it from the commit log if it is back within this time. If not, its \
+                rows are compared: that reads all that has changed hands meanwhile, and takes longer.",
+        set: |config, text| set(&mut config.handoff.window, parse_time(text)),
+    },
+    OptionSpec {
+        name: "max_hints_log_size",
+        value: "SIZE",
+        default: "1GiB",
+        about: "How much of its commit log each shard keeps for nodes that are away. When it is more, or the disk is \
+                full, it is let go, and rows are compared.",
+        set: |config, text| set(&mut config.handoff.log_bytes_max, parse_size(text)),
+    },
 ];
 
 fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
@@ -519,16 +562,6 @@ fn parse_shards(text: &str) -> Result<Option<u16>, String> {
     }
 }
 
-fn parse_disk_access(text: &str) -> Result<DiskAccess, String> {
-    match text.trim() {
-        "auto" => Ok(DiskAccess::Auto),
-        "io_uring" => Ok(DiskAccess::IoUring),
-        "pread" => Ok(DiskAccess::Pread),
-        "buffered" => Ok(DiskAccess::Buffered),
-        _ => Err("neither auto, io_uring, pread nor buffered".to_owned()),
-    }
-}
-
 fn parse_path(text: &str) -> Option<PathBuf> {
     Some(text.trim()).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
@@ -544,27 +577,6 @@ fn parse_paths(text: &str) -> Result<Vec<PathBuf>, String> {
     text.split(',').map(path).collect()
 }
 
-fn parse_disk_failure_policy(text: &str) -> Result<DiskFailurePolicy, String> {
-    match text.trim() {
-        "stop" => Ok(DiskFailurePolicy::Stop),
-        "stop_paranoid" => Ok(DiskFailurePolicy::StopParanoid),
-        "best_effort" => Ok(DiskFailurePolicy::BestEffort),
-        "ignore" => Ok(DiskFailurePolicy::Ignore),
-        "die" => Ok(DiskFailurePolicy::Die),
-        _ => Err("neither stop, stop_paranoid, best_effort, ignore nor die".to_owned()),
-    }
-}
-
-fn parse_commit_failure_policy(text: &str) -> Result<CommitFailurePolicy, String> {
-    match text.trim() {
-        "stop" => Ok(CommitFailurePolicy::Stop),
-        "stop_commit" => Ok(CommitFailurePolicy::StopCommit),
-        "ignore" => Ok(CommitFailurePolicy::Ignore),
-        "die" => Ok(CommitFailurePolicy::Die),
-        _ => Err("neither stop, stop_commit, ignore nor die".to_owned()),
-    }
-}
-
 fn parse_connections(text: &str) -> Result<Option<u32>, String> {
     match text.trim() {
         "auto" => Ok(None),
@@ -572,14 +584,5 @@ fn parse_connections(text: &str) -> Result<Option<u32>, String> {
             Ok(count) if count > 0 => Ok(Some(count)),
             _ => Err("neither auto nor a whole number from 1 on".to_owned()),
         },
-    }
-}
-
-fn parse_sync(text: &str) -> Result<CommitlogSync, String> {
-    match text.trim() {
-        "group" => Ok(CommitlogSync::Group),
-        "periodic" => Ok(CommitlogSync::Periodic),
-        "batch" => Ok(CommitlogSync::Batch),
-        _ => Err("neither group, periodic nor batch".to_owned()),
     }
 }

@@ -85,7 +85,7 @@ struct Ring {
     topology: Arc<Topology>,
     nodes: Vec<(LocalShards, Replicas)>,
     /// What others have missed of each one's writes.
-    marks: Vec<Rc<Marks>>,
+    marks: Vec<Marks>,
 }
 
 impl Ring {
@@ -127,8 +127,8 @@ impl Ring {
             let here = topology.index_of(host_id(node)).expect("it is in the ring");
             let view = RingView::new(&topology, here, ways, [("ks".to_owned(), strategy.clone())]);
             let view = Rc::new(view);
-            let of_node: Rc<Marks> = Rc::default();
-            let replicas = Replicas::new(view, shards.handles()[0].clone(), Rc::clone(&of_node));
+            let of_node = Marks::new(1, Arc::default());
+            let replicas = Replicas::new(view, shards.handles()[0].clone(), of_node.clone());
             nodes.push((shards, replicas));
             marks.push(of_node);
         }

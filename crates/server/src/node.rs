@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use assembly::{AnswerOptions, AssembledNode, NodeOptions, NodeView, PreparedOptions, RingOptions, Seat};
 use cluster::membership::Known;
+use coordinator::replicas::Marks;
 use messaging::Secret;
 use runtime::{BoundListener, Latest, LatestReader, Runtime};
 use storage::{Demand, LocalShards, Shards};
@@ -235,6 +236,11 @@ impl LocalServer {
     pub fn unfinished_batches(&self) -> impl Fn() -> usize + use<> {
         let view = self.node.view().clone();
         move || view.unfinished_batch_count()
+    }
+
+    /// What other nodes of its ring have missed; `None` when it is alone.
+    pub fn marks(&self) -> Option<&Marks> {
+        self.node.view().marks()
     }
 
     /// Which ways requests took, for each shard that clients are connected to.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use assembly::RingOptions;
 use cluster::raft::Timing;
 use config::{CommitlogSync, Config, InternodeCompression};
+use coordinator::replicas::Handoff;
 use query::Timeouts;
 use read::TombstoneThresholds;
 use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode};
@@ -115,7 +116,16 @@ fn ring_options(config: &Config) -> Option<RingOptions> {
         secret: None,
         wants_compression: config.internode_compression == InternodeCompression::All,
         timing: Timing::default(),
+        handoff: Arc::new(handoff(&config.handoff)),
     })
+}
+
+fn handoff(config: &config::HandoffConfig) -> Handoff {
+    let handoff = Handoff::new(config.window, config.log_bytes_max);
+    handoff.enable(config.is_enabled);
+    handoff.set_throttle(Some(config.bytes_per_second).filter(|bytes| *bytes > 0));
+    config.disabled_centers.iter().for_each(|center| handoff.disable_for(center, true));
+    handoff
 }
 
 /// Bytes of a segment of the commit log. A record is half of one at most, and what the largest request comes to may be

@@ -74,6 +74,10 @@ pub enum Way {
     FoundingFault,
     /// A request at `EACH_QUORUM` in a ring of two data centres that was answered.
     EachQuorum,
+    /// A mutation that was sent from a log to a node which had missed it.
+    SentFromLog,
+    /// A partition that differed after a node was away, and was made equal.
+    MendedPartition,
 }
 
 impl Way {
@@ -103,7 +107,7 @@ impl Way {
     ];
 
     /// Those through a ring of nodes.
-    pub const OF_RING: [Way; 16] = [
+    pub const OF_RING: [Way; 18] = [
         Way::Page,
         Way::LoggedBatch,
         Way::UnloggedBatch,
@@ -120,6 +124,8 @@ impl Way {
         Way::TooFew,
         Way::FoundingFault,
         Way::EachQuorum,
+        Way::SentFromLog,
+        Way::MendedPartition,
     ];
 }
 

@@ -7,7 +7,7 @@ use cluster::Members;
 use cluster::membership::Known;
 use cluster::metadata::{Candidate, Member};
 use coordinator::Node;
-use coordinator::replicas::{ReadRepairs, Repairer};
+use coordinator::replicas::{Marks, ReadRepairs, Repairer};
 use query::VirtualKeyspaces;
 use runtime::{Clock, Runtime};
 use storage::NodeFacts;
@@ -46,6 +46,7 @@ pub struct NodeView {
     node: Node,
     ring: Option<Known>,
     repairer: Option<Repairer>,
+    marks: Option<Marks>,
     /// Its tokens when it is alone, ascending.
     lone_tokens: Arc<[i64]>,
     clock: Arc<dyn Clock>,
@@ -71,6 +72,7 @@ impl NodeView {
             node,
             ring: seats.map(|seats| seats.known.clone()),
             repairer: seats.map(|seats| seats.repairer.clone()),
+            marks: seats.map(|seats| seats.marks.clone()),
             host_id: facts.host_id,
             lone_tokens: tokens(facts.host_id).into(),
             started_seconds: runtime.clock.now_seconds(),
@@ -87,6 +89,11 @@ impl NodeView {
     /// Makes tables equal on the nodes of its ring; `None` when it is alone.
     pub fn repairer(&self) -> Option<&Repairer> {
         self.repairer.as_ref()
+    }
+
+    /// What other nodes of its ring have missed; `None` when it is alone.
+    pub fn marks(&self) -> Option<&Marks> {
+        self.marks.as_ref()
     }
 
     /// The members of its ring; `None` when it is alone, or not one of them yet.

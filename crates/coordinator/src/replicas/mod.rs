@@ -6,8 +6,8 @@
 //!   read ──► as many replicas as must answer ─► merge ─► what one lacks is written to it ─► the page
 //! ```
 //!
-//! What is not here yet, and what its place is: names of mutations and what a missed one is sent from (decision 0026);
-//! hashes instead of rows also of full reads.
+//! What is not here yet, and what its place is: names of mutations (decision 0026); hashes instead of rows also of full
+//! reads.
 //!
 //! | a reader asks | file |
 //! |---|---|
@@ -19,7 +19,9 @@
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
-//! | what of a write that a replica has missed? | `missed.rs`, `healing.rs` |
+//! | what of a write that a replica has missed? | `marks.rs`, `slots.rs` |
+//! | how does it come to that replica? | `healing.rs`, `logged.rs` |
+//! | what has an operator to say to that? | `handoff.rs` |
 //! | how are rows compared and made equal? | `equal.rs` |
 //! | how does somebody ask for that? | `repair.rs` |
 //! | how is a table emptied everywhere? | `truncate.rs` |
@@ -28,8 +30,10 @@
 
 mod equal;
 mod error;
+mod handoff;
 mod healing;
-mod missed;
+mod logged;
+mod marks;
 pub(crate) mod plain;
 mod read;
 mod read_repairs;
@@ -37,6 +41,7 @@ mod repair;
 pub(crate) mod requirement;
 mod seat;
 mod service;
+mod slots;
 mod speculation;
 mod truncate;
 mod view;
@@ -44,7 +49,8 @@ mod write;
 
 pub use equal::Compared;
 pub use error::{ReplicaError, TooFew};
-pub use missed::Marks;
+pub use handoff::Handoff;
+pub use marks::{Marks, Pending};
 pub use read_repairs::ReadRepairs;
 pub use repair::{Repairer, Repairs, carry_out_repairs, repairs};
 pub use seat::RingSeat;
@@ -78,8 +84,7 @@ pub struct Replicas {
     shard: ShardHandle,
     /// The epoch of the schema that all of this is planned on.
     schema_epoch: u64,
-    /// What others have missed.
-    marks: Rc<Marks>,
+    marker: Rc<Marker>,
     read_repairs: Arc<ReadRepairs>,
 }
 
@@ -103,9 +108,10 @@ impl From<AskError> for Missed {
 
 impl Replicas {
     /// The way to the replicas of a ring, as one of its nodes sees it. What others miss is marked.
-    pub fn new(view: Rc<RingView>, shard: ShardHandle, marks: Rc<Marks>) -> Replicas {
+    pub fn new(view: Rc<RingView>, shard: ShardHandle, marks: Marks) -> Replicas {
         let schema_epoch = shard.local().with_schema(Schema::epoch);
-        Replicas { view, shard, schema_epoch, marks, read_repairs: Arc::default() }
+        let marker = Rc::new(Marker { marks, shard: shard.clone() });
+        Replicas { view, shard, schema_epoch, marker, read_repairs: Arc::default() }
     }
 
     /// The same; reads are counted there.
@@ -136,8 +142,17 @@ impl Replicas {
             Some(plan.nodes.iter().copied().filter(|node| *node != self.view.here()).collect::<Vec<_>>())
         });
         for node in others.unwrap_or_default() {
-            self.marks.add(self.view.host_of(node), table, token);
+            self.marker.mark(&self.view, node, (table, token), None);
         }
+    }
+
+    /// Is the node one of the replicas of a partition?
+    fn is_replica(&self, node: NodeIndex, table: TableId, token: Token) -> bool {
+        let is_replica = |schema: &Schema| {
+            let plan = self.view.plan(&schema.keyspace_of(table)?.name, token)?;
+            Some(plan.nodes.contains(&node))
+        };
+        self.shard.local().with_schema(is_replica).unwrap_or(false)
     }
 
     /// The last token up to `last` that has the same replicas as all before it from `first` on.
@@ -214,6 +229,34 @@ impl Replicas {
             Some(shortage) => Err(shortage.unavailable(consistency)),
             None => Ok((plan, requirement)),
         }
+    }
+}
+
+/// Marks what others have missed.
+struct Marker {
+    marks: Marks,
+    shard: ShardHandle,
+}
+
+impl Marker {
+    /// A node has not acknowledged a write to a table at a token. `logged` is when it began, if this node has written
+    /// it itself.
+    fn mark(
+        &self,
+        view: &RingView,
+        node: NodeIndex,
+        (table, token): (TableId, Token),
+        logged: Option<Instant>,
+    ) {
+        if !self.marks.handoff().is_for(view.center_name_of(node)) {
+            return;
+        }
+        // Of other keyspaces the log has nothing.
+        let is_logged =
+            |schema: &Schema| schema.keyspace_of(table).is_some_and(|keyspace| keyspace.durable_writes);
+        let logged = logged.filter(|_| self.shard.local().with_schema(is_logged));
+        let owner = self.shard.shards().owner(token);
+        self.marks.of(owner).add(view.host_of(node), table, token, logged);
     }
 }
 

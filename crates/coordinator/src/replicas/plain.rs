@@ -27,6 +27,7 @@ use tokio::time::{Instant, timeout_at};
 use types::Token;
 
 use super::requirement::Requirement;
+use super::write::Term;
 use super::{ReplicaError, Replicas};
 use crate::plain::PlainOutcomes;
 use crate::{Consistency, CoordinatorError};
@@ -165,15 +166,15 @@ impl Replicas {
         consistency: Consistency,
         patience: Duration,
     ) -> PlainOutcomes {
-        let deadline = Instant::now() + patience;
+        let term = Term::of(patience);
         let first = &mutations[0];
         let Ok((plan, requirement)) = self.admit(first.table, first.key.token, consistency) else {
             // As a full write it is refused with the reason.
             return PlainOutcomes::default();
         };
-        let begun = self.begin_group(&plan, requirement, Unit::Each, &mutations, deadline);
+        let begun = self.begin_group(&plan, requirement, Unit::Each, &mutations, term);
         let mut outcomes = PlainOutcomes::default();
-        for (index, outcome) in begun.finish(consistency, deadline).await.into_iter().enumerate() {
+        for (index, outcome) in begun.finish(consistency, term.deadline).await.into_iter().enumerate() {
             match outcome {
                 Ok(()) => outcomes.done.insert(index),
                 // As a full write it is done again, or refused.

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::healing::{heal, keep_marks};
-use super::missed::Marks;
+use super::marks::{Marks, ShardMarks};
 use super::speculation::Latencies;
 use super::{ReadRepairs, Remote, ReplicaService, Replicas, RingView, Way};
 use crate::Timeouts;
@@ -37,9 +37,7 @@ pub struct RingSeat {
     shard: ShardHandle,
     node: Rc<dyn Node>,
     connections: RefCell<BTreeMap<Uuid, Connection>>,
-    marks: Rc<Marks>,
-    /// Held by who writes the file of the marks, or reads it: one after the other.
-    keeping: tokio::sync::Mutex<()>,
+    marks: Marks,
     read_repairs: Arc<ReadRepairs>,
     seen: RefCell<Option<Seen>>,
 }
@@ -89,11 +87,11 @@ impl RingSeat {
         proposer: Proposer,
         timeouts: Arc<Timeouts>,
         shard: ShardHandle,
+        marks: Marks,
     ) -> Rc<RingSeat> {
         let clock = Timestamps(Rc::clone(shard.local()));
         let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
-        let (connections, marks, seen) = (RefCell::default(), Rc::default(), RefCell::default());
-        let (keeping, read_repairs) = (tokio::sync::Mutex::default(), Arc::default());
+        let (connections, seen, read_repairs) = (RefCell::default(), RefCell::default(), Arc::default());
         let seat = Rc::new(RingSeat {
             known,
             proposer,
@@ -102,7 +100,6 @@ impl RingSeat {
             node,
             connections,
             marks,
-            keeping,
             read_repairs,
             seen,
         });
@@ -123,14 +120,14 @@ impl RingSeat {
         &self.shard
     }
 
-    /// What others have missed of this shard's writes.
+    /// What others have missed of what this node's shards own.
     pub(crate) fn marks(&self) -> &Marks {
         &self.marks
     }
 
-    /// The turn of who writes or reads the file of the marks.
-    pub(super) async fn keeping(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.keeping.lock().await
+    /// The same of what this shard owns.
+    pub(super) fn own_marks(&self) -> &ShardMarks {
+        self.marks.of(self.shard.local().index())
     }
 
     /// Where this shard's reads are counted.
@@ -179,7 +176,7 @@ impl RingSeat {
             let ways = members.list().iter().map(|member| self.way_to(member)).collect();
             Rc::new(RingView::new(members.topology(), here, ways, keyspaces))
         });
-        let replicas = Replicas::new(view, self.shard.clone(), Rc::clone(&self.marks));
+        let replicas = Replicas::new(view, self.shard.clone(), self.marks.clone());
         Some(Rc::new(replicas.counting(Arc::clone(&self.read_repairs))))
     }
 

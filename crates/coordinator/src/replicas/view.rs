@@ -22,6 +22,8 @@ pub struct RingView {
     hosts: Vec<Uuid>,
     /// Which data centre each node is in.
     center_of: Vec<usize>,
+    /// The names of these, in their order.
+    centers: Vec<String>,
     /// Those with equal strategies share what comes of it.
     keyspaces: BTreeMap<String, Rc<Replicated>>,
 }
@@ -91,7 +93,8 @@ impl RingView {
         };
         let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(strategy))).collect();
         let hosts = topology.nodes().iter().map(|node| node.host_id).collect();
-        RingView { here, ways, hosts, center_of, keyspaces }
+        let centers = centers.into_iter().map(str::to_owned).collect();
+        RingView { here, ways, hosts, center_of, centers, keyspaces }
     }
 
     /// The replicas of a token in a keyspace; `None` when the ring does not have the keyspace.
@@ -141,6 +144,18 @@ impl RingView {
     /// The node, whatever its place.
     pub(super) fn host_of(&self, node: NodeIndex) -> Uuid {
         self.hosts[node.as_usize()]
+    }
+
+    /// The place of a node; `None` when it is not in the ring.
+    pub(super) fn index_of(&self, host_id: Uuid) -> Option<NodeIndex> {
+        // In the order of the topology.
+        let index = self.hosts.binary_search(&host_id).ok()?;
+        Some(NodeIndex(index as u16))
+    }
+
+    /// The data centre that a node is in.
+    pub(super) fn center_name_of(&self, node: NodeIndex) -> &str {
+        &self.centers[self.center_of(node)]
     }
 
     /// As clients are told it.

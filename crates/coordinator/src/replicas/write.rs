@@ -17,10 +17,9 @@ use tokio::time::{Instant, timeout_at};
 use types::Token;
 
 use super::error::ReplicaError;
-use super::missed::Marks;
 use super::requirement::{Counted, Requirement};
 use super::view::{Plan, RingView};
-use super::{Missed, Replicas, failed, misanswered};
+use super::{Marker, Missed, Replicas, failed, misanswered};
 use crate::Consistency;
 
 impl Replicas {
@@ -38,9 +37,10 @@ impl Replicas {
         consistency: Consistency,
         patience: Duration,
     ) -> Result<(), ReplicaError> {
-        let deadline = Instant::now() + patience;
-        let begun = self.begin_groups(mutations, consistency, deadline)?;
-        let outcomes = join_all(begun.into_iter().map(|group| group.finish(consistency, deadline))).await;
+        let term = Term::of(patience);
+        let begun = self.begin_groups(mutations, consistency, term)?;
+        let finish = |group: GroupWrite| group.finish(consistency, term.deadline);
+        let outcomes = join_all(begun.into_iter().map(finish)).await;
         let written = together(outcomes.into_iter().flatten().collect());
         if written.is_err() && self.has_planted(Plant::SentCalledRefused) {
             return Err(ReplicaError::Unavailable { consistency, required: 1, alive: 0 });
@@ -57,9 +57,9 @@ impl Replicas {
     /// # Cancel safety
     /// Dropped, what was sent goes on.
     pub async fn deliver(&self, mutations: Vec<Mutation>, patience: Duration) -> Result<(), ReplicaError> {
-        let deadline = Instant::now() + patience;
-        let begun = self.begin_groups(mutations, Consistency::One, deadline)?;
-        let outcomes = join_all(begun.into_iter().map(|group| group.finish_all(deadline))).await;
+        let term = Term::of(patience);
+        let begun = self.begin_groups(mutations, Consistency::One, term)?;
+        let outcomes = join_all(begun.into_iter().map(|group| group.finish_all(term.deadline))).await;
         together(outcomes)
     }
 
@@ -71,7 +71,7 @@ impl Replicas {
         &self,
         mutations: Vec<Mutation>,
         consistency: Consistency,
-        deadline: Instant,
+        term: Term,
     ) -> Result<Vec<GroupWrite>, ReplicaError> {
         // None is sent before all are found to have replicas enough.
         let mut groups: Vec<(Plan<'_>, Requirement, Vec<Mutation>)> = Vec::new();
@@ -87,7 +87,7 @@ impl Replicas {
             }
         }
         let begin = |(plan, requirement, mutations): (Plan<'_>, Requirement, Vec<Mutation>)| {
-            self.begin_group(&plan, requirement, Unit::All, &mutations, deadline)
+            self.begin_group(&plan, requirement, Unit::All, &mutations, term)
         };
         Ok(groups.into_iter().map(begin).collect())
     }
@@ -113,10 +113,10 @@ impl Replicas {
         requirement: Requirement,
         unit: Unit,
         mutations: &[Mutation],
-        deadline: Instant,
+        term: Term,
     ) -> GroupWrite {
         let asked = plan.nodes.iter().map(|node| {
-            let (node, write) = (*node, self.begin_write(*node, unit, mutations, deadline));
+            let (node, write) = (*node, self.begin_write(*node, unit, mutations, term.deadline));
             async move { (node, write.await) }.boxed_local()
         });
         let asked = asked.collect();
@@ -127,12 +127,12 @@ impl Replicas {
             Unit::Each => mutations.len(),
         };
         let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token)).collect();
-        let watched = Watched::new(self, plan.nodes, unit, places);
+        let watched = Watched::new(self, plan.nodes, unit, places, term.begun);
         GroupWrite { view: Rc::clone(&self.view), asked, tallies: vec![tally; unit_count], watched }
     }
 
     /// Has one replica write; what comes of it can be waited for.
-    fn begin_write(
+    pub(super) fn begin_write(
         &self,
         node: NodeIndex,
         unit: Unit,
@@ -173,6 +173,21 @@ impl Replicas {
     }
 }
 
+/// How long something may take.
+#[derive(Clone, Copy)]
+pub(super) struct Term {
+    pub(super) begun: Instant,
+    pub(super) deadline: Instant,
+}
+
+impl Term {
+    /// So long, from now on.
+    pub(super) fn of(patience: Duration) -> Term {
+        let begun = Instant::now();
+        Term { begun, deadline: begun + patience }
+    }
+}
+
 /// A write of one group that all its replicas were asked for.
 pub(super) struct GroupWrite {
     view: Rc<RingView>,
@@ -185,34 +200,53 @@ pub(super) struct GroupWrite {
 /// Asked of replicas, by node.
 type Asked = FuturesUnordered<LocalBoxFuture<'static, (NodeIndex, Result<Written, Missed>)>>;
 
-/// Replicas that have not acknowledged a write yet, of which it is marked when they do not.
+/// Replicas that have not acknowledged a write yet. When it is dropped, those are marked that do not have it.
 struct Watched {
     view: Rc<RingView>,
-    marks: Rc<Marks>,
+    marker: Rc<Marker>,
     left: SmallVec<[NodeIndex; 4]>,
     unit: Unit,
     places: Rc<[(TableId, Token)]>,
+    begun: Instant,
+    /// Who has missed what, by its index among the places.
+    missed: Vec<(NodeIndex, usize)>,
+    /// What this node has written itself.
+    own: Option<Written>,
 }
 
 impl Watched {
     /// All of them.
-    fn new(replicas: &Replicas, nodes: &[NodeIndex], unit: Unit, places: Rc<[(TableId, Token)]>) -> Watched {
-        let (view, marks) = (Rc::clone(&replicas.view), Rc::clone(&replicas.marks));
-        Watched { view, marks, left: SmallVec::from_slice(nodes), unit, places }
+    fn new(
+        replicas: &Replicas,
+        nodes: &[NodeIndex],
+        unit: Unit,
+        places: Rc<[(TableId, Token)]>,
+        begun: Instant,
+    ) -> Watched {
+        let (view, marker) = (Rc::clone(&replicas.view), Rc::clone(&replicas.marker));
+        let (left, missed, own) = (SmallVec::from_slice(nodes), Vec::new(), None);
+        Watched { view, marker, left, unit, places, begun, missed, own }
+    }
+
+    /// The unit that a place is of.
+    fn unit_of(&self, place: usize) -> usize {
+        match self.unit {
+            Unit::All => 0,
+            Unit::Each => place,
+        }
     }
 
     /// One has answered.
     fn answered(&mut self, node: NodeIndex, written: &Result<Written, Missed>) {
         self.left.retain(|left| *left != node);
-        for (index, (table, token)) in self.places.iter().enumerate() {
-            let index_of_unit = match self.unit {
-                Unit::All => 0,
-                Unit::Each => index,
-            };
-            let said = said_of(written, index_of_unit);
+        if node == self.view.here() {
+            self.own = written.as_ref().ok().cloned();
+        }
+        for place in 0..self.places.len() {
+            let said = said_of(written, self.unit_of(place));
             // What came before its table was emptied is missed by nobody.
             if said.is_err() && !is_outdated(&said) {
-                self.marks.add(self.view.host_of(node), *table, *token);
+                self.missed.push((node, place));
             }
         }
     }
@@ -235,6 +269,10 @@ impl Drop for Watched {
     fn drop(&mut self) {
         for node in std::mem::take(&mut self.left) {
             self.answered(node, &Err(Missed::Silent { was_sent: true }));
+        }
+        for (node, place) in std::mem::take(&mut self.missed) {
+            let own = self.own.as_ref().is_some_and(|own| own.done.contains(self.unit_of(place)));
+            self.marker.mark(&self.view, node, self.places[place], own.then_some(self.begun));
         }
     }
 }
@@ -313,7 +351,7 @@ pub(super) fn said_of(written: &Result<Written, Missed>, index: usize) -> Result
 }
 
 /// Was it planned before the table was emptied there?
-fn is_outdated(said: &Result<(), Missed>) -> bool {
+pub(super) fn is_outdated(said: &Result<(), Missed>) -> bool {
     matches!(said, Err(Missed::Failed(Failure::Outdated { .. })))
 }
 

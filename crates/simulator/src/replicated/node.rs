@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::membership::Other;
-use coordinator::replicas::{Remote, ReplicaService, Replicas, RingView, Way};
+use coordinator::replicas::{Marks, Remote, ReplicaService, Replicas, RingView, Way};
 use messaging::{Handed, Node, Peer, PeerOptions, Purpose, answer, keep_gate};
 use ring::allocation::{Newcomer, found};
 use ring::{Strategy, Topology};
@@ -92,8 +92,9 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     let handles = start_storage(&world, node, &random);
     let me: Rc<dyn Node> = Rc::new(Me { node, incarnation, shard_count: handles.len() as u16 });
     let (orders, mut placed) = mpsc::unbounded_channel::<Order>();
-    let replicas =
-        Replicas::new(Rc::new(connect_all(&world, node, &me, &random)), handles[0].clone(), Rc::default());
+    let marks = Marks::new(handles.len(), Arc::default());
+    let view = connect_all(&world, node, &me, &random);
+    let replicas = Replicas::new(Rc::new(view), handles[0].clone(), marks);
     let network = world.network.host(address(node));
     let bound = network.bind(listening(node), 1).expect("nobody else lives there").remove(0);
     let services: Vec<Rc<ReplicaService>> =

@@ -40,6 +40,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use cluster::membership::Known;
+use coordinator::replicas::Marks;
 use runtime::{Failsafe, Plant};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -77,6 +78,8 @@ pub(crate) struct World {
     pub(crate) lives: RefCell<Vec<Option<Known>>>,
     /// How many logged batches each of them has that could not be finished.
     pub(crate) unfinished: RefCell<Vec<Option<CountOf>>>,
+    /// What each of them knows that others have missed.
+    pub(crate) marks: RefCell<Vec<Option<Marks>>>,
     pub(crate) failsafes: Vec<Failsafe>,
     pub(crate) definitions: RefCell<Definitions>,
     /// Tables that operators have begun to empty, and have emptied, by what stands for them in the definitions.
@@ -101,6 +104,7 @@ impl World {
             ways: Ways::default(),
             lives: RefCell::new(vec![None; count]),
             unfinished: RefCell::new((0..count).map(|_| None).collect()),
+            marks: RefCell::new(vec![None; count]),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
             definitions: RefCell::default(),
             emptied: RefCell::default(),
@@ -120,6 +124,12 @@ impl World {
     pub(crate) fn serving(&self) -> Vec<usize> {
         let lives = self.lives.borrow();
         (0..lives.len()).filter(|node| lives[*node].is_some() && self.stage.hosts.is_alive(*node)).collect()
+    }
+
+    /// Counts what a node has brought to others that had missed it.
+    fn count_handed(&self, marks: &Marks) {
+        self.ways.add(Way::SentFromLog, marks.handoff().sent_count());
+        self.ways.add(Way::MendedPartition, marks.handoff().mended_count());
     }
 
     /// A node did what it must not.
@@ -145,6 +155,7 @@ pub fn simulate_ring(seed: u64, plant: Option<Plant>) -> (Outcome, Ways) {
         let outcome = world.stage.hosts.run_beside(playing).await;
         world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
         world.unfinished.borrow_mut().iter_mut().for_each(|count| *count = None);
+        world.marks.take().iter().flatten().for_each(|marks| world.count_handed(marks));
         // What a node did after it broke a promise says less than the promise.
         let outcome = keeps_promises(&world).and(outcome);
         (world.stage.close(outcome), world.ways.clone())
@@ -168,6 +179,9 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let dies = |node: usize| {
         world.lives.borrow_mut()[node] = None;
         world.unfinished.borrow_mut()[node] = None;
+        if let Some(marks) = world.marks.borrow_mut()[node].take() {
+            world.count_handed(&marks);
+        }
         world.ways.add(Way::Crash, 1);
     };
     let note = |line: std::fmt::Arguments<'_>| world.stage.note(line);

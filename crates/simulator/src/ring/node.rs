@@ -24,6 +24,7 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     world.stage.note(format_args!("node {node} serves"));
     let known = server.ring().expect("it was told of a ring").clone();
     world.unfinished.borrow_mut()[node] = Some(Box::new(server.unfinished_batches()));
+    world.marks.borrow_mut()[node] = server.marks().cloned();
     world.lives.borrow_mut()[node] = Some(known.clone());
     let why = known.until_ended().await;
     wrong(&world, node, format_args!("leaves the ring: {why}"));

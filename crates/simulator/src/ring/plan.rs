@@ -128,6 +128,11 @@ impl Plan {
         }
     }
 
+    /// May a node forget what it has acknowledged, when its power goes?
+    pub(crate) fn may_lose_acknowledged(&self) -> bool {
+        matches!(self.sync, SyncMode::Periodic { .. })
+    }
+
     fn ring(&self, node: usize) -> RingOptions {
         RingOptions {
             listen: listening(node),
@@ -137,6 +142,7 @@ impl Plan {
             secret: None,
             wants_compression: node.is_multiple_of(2),
             timing: self.timing,
+            handoff: Arc::default(),
         }
     }
 }

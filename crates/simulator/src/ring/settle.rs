@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use cluster::membership::Known;
+use coordinator::replicas::Marks;
 use protocol::{Consistency, QueryParameters, Response};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -62,6 +64,11 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     world.stage.note(format_args!("together after {:?}", begun.elapsed()));
     let finished = timeout(BOUND, all_batches_finished(world)).await;
     finished.map_err(|_| Violation::new("logged batches are never finished".to_owned()))?;
+    let handed = timeout(BOUND, all_is_handed_on(world)).await;
+    handed.map_err(|_| Violation::new("what nodes have missed is never brought to them".to_owned()))?;
+    for client in clients.iter_mut().filter(|_| !world.plan.may_lose_acknowledged()) {
+        client.read_untouched(world).await?;
+    }
     let visitor = Visitor::new(world, 100);
     check_schema(world, &visitor).await?;
     check_emptied(world, &visitor).await?;
@@ -76,6 +83,17 @@ async fn all_batches_finished(world: &World) {
     while world.unfinished.borrow().iter().flatten().any(|count| count() > 0) {
         sleep(PAUSE).await;
     }
+}
+
+/// Waits until nobody has missed anything that another one knows of.
+async fn all_is_handed_on(world: &World) {
+    let hosts: Vec<_> = world.lives.borrow().iter().flatten().map(Known::host_id).collect();
+    let is_owed = |marks: &Marks| hosts.iter().any(|host| marks.slot_count(*host) > 0);
+    while world.marks.borrow().iter().flatten().any(is_owed) {
+        sleep(PAUSE).await;
+    }
+    // What was taken last is on its way.
+    sleep(20 * PAUSE).await;
 }
 
 async fn check_schema(world: &World, visitor: &Visitor) -> Result<(), Violation> {
@@ -115,6 +133,20 @@ async fn check_emptied(world: &World, visitor: &Visitor) -> Result<(), Violation
 }
 
 impl Client {
+    /// One replica shows what another does, before anybody has read them together.
+    async fn read_untouched(&mut self, world: &World) -> Result<(), Violation> {
+        let shown = self.read_all(0, Consistency::One).await?;
+        for node in 1..world.node_count() {
+            let other = self.read_all(node, Consistency::One).await?;
+            if let Some(place) = shown.keys().find(|place| shown[place] != other[place]) {
+                let (one, other) = (shown[place], other[place]);
+                let what = format!("{place:?} is {one:?} through node 0, and {other:?} through node {node}");
+                return Err(Violation::new(what));
+            }
+        }
+        Ok(())
+    }
+
     /// All replicas are read and so made equal; after that one alone shows the same, through any node.
     async fn read_at_last(&mut self, world: &World) -> Result<(), Violation> {
         let mut shown = self.read_all(0, Consistency::All).await?;

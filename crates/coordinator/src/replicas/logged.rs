@@ -1,0 +1,187 @@
+//! What a node has missed is sent to it from the log of the shard that has written it (decision 0031).
+//!
+//! The log is read from where the first missed write may stand, in its order, and what lies in a marked slot of the
+//! node is sent: also what it has, which changes nothing. Some messages are under way at a time, so that it goes on as
+//! fast as the node takes it, and no faster.
+//!
+//! What was emptied meanwhile is left out. A message says the epoch on which it was gathered, so a replica that has
+//! emptied the table since refuses it; it has missed nothing then.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+use replica::{Failure, Written};
+use ring::NodeIndex;
+use rows::Mutation;
+use runtime::Plant;
+use storage::{HeldLog, KEYS_TOGETHER, LogPosition, LoggedMutations, StorageError, Unit};
+use tokio::time::{Instant, sleep, timeout_at};
+use uuid::Uuid;
+
+use super::marks::Logged;
+use super::slots::{Places, slot_of};
+use super::write::{is_outdated, said_of};
+use super::{Missed, Replicas, RingSeat};
+
+/// What goes as one message: so many bytes, or as many mutations as are done in one go.
+const MESSAGE_BYTES: usize = 64 << 10;
+const MESSAGE_COUNT: usize = KEYS_TOGETHER;
+/// So many messages are under way to one node.
+const UNDER_WAY_MAX: usize = 16;
+/// How long one may take to be answered.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Records after which others have their turn, when none of them is sent.
+const TURN_COUNT: usize = 256;
+
+/// What became of it.
+#[derive(Debug, Default)]
+pub(super) struct SentLogged {
+    /// Mutations that the node has now.
+    pub(super) mutation_count: u64,
+    /// Their bytes.
+    pub(super) byte_count: u64,
+    /// The node does not answer, or has no room now: what stands from there on is to be sent later.
+    pub(super) rest_from: Option<LogPosition>,
+    /// What is not in the log any more, or was refused: it is to be compared.
+    pub(super) refused: Places,
+}
+
+/// What is sent together.
+struct Message {
+    /// Where the first of it stands.
+    first: LogPosition,
+    byte_count: usize,
+    mutations: Vec<Mutation>,
+}
+
+/// A message that was sent.
+struct UnderWay {
+    message: Message,
+    deadline: Instant,
+    answer: LocalBoxFuture<'static, Result<Written, Missed>>,
+}
+
+/// Sends a node what it has missed and this shard has logged.
+///
+/// # Errors
+/// The log can not be read. Some of it may have been sent.
+pub(super) async fn send_logged(
+    seat: &RingSeat,
+    node: Uuid,
+    owed: &Logged,
+) -> Result<SentLogged, StorageError> {
+    let mut sent = SentLogged::default();
+    let from = owed.from.unwrap_or(LogPosition::START);
+    let Some(reading) = HeldLog(seat.shard().local()).read(from).await? else {
+        sent.refused.add_all(&owed.places);
+        return Ok(sent);
+    };
+    let mut gathering = Gathering { reading, left: VecDeque::new() };
+    let (mut under_way, mut replicas) = (VecDeque::new(), None);
+    while sent.rest_from.is_none() {
+        if gathering.left.is_empty() {
+            // Before anything is read: who has emptied a table since refuses what came before.
+            replicas = seat.replicas();
+        }
+        let to = replicas.as_ref().and_then(|replicas| Some((replicas, replicas.view.index_of(node)?)));
+        // It is no member any more.
+        let Some((replicas, to)) = to else { break };
+        let is_missed = |mutation: &Mutation| {
+            let (table, token) = (mutation.table, mutation.key.token);
+            owed.places.contains(table, token) && replicas.is_replica(to, table, token)
+        };
+        let Some(mut message) = gathering.next_message(is_missed).await? else { break };
+        if replicas.has_planted(Plant::MissedUnsent) && message.mutations.len() > 1 {
+            message.mutations.pop();
+        }
+        let pause = seat.marks().handoff().time_for(message.byte_count);
+        under_way.push_back(message.send(replicas, to));
+        if under_way.len() == UNDER_WAY_MAX {
+            take_in_first(&mut under_way, &mut sent).await;
+        }
+        if let Some(pause) = pause {
+            sleep(pause).await;
+        }
+    }
+    while !under_way.is_empty() {
+        take_in_first(&mut under_way, &mut sent).await;
+    }
+    Ok(sent)
+}
+
+/// Mutations as they come out of the log.
+struct Gathering {
+    reading: LoggedMutations,
+    /// Of a record that had more than one message takes, each with its place.
+    left: VecDeque<(LogPosition, Mutation)>,
+}
+
+impl Gathering {
+    /// The next of what was missed; `None` at the end of the log.
+    ///
+    /// # Errors
+    /// The log can not be read.
+    async fn next_message(
+        &mut self,
+        is_missed: impl Fn(&Mutation) -> bool,
+    ) -> Result<Option<Message>, StorageError> {
+        let (mut record_count, is_to_be_filled) = (0, self.left.is_empty());
+        while is_to_be_filled && self.left.len() < MESSAGE_COUNT && self.byte_count() < MESSAGE_BYTES {
+            let Some(logged) = self.reading.next().await? else { break };
+            let missed = logged.mutations.into_iter().filter(&is_missed);
+            self.left.extend(missed.map(|mutation| (logged.position, mutation)));
+            record_count += 1;
+            if record_count % TURN_COUNT == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let Some((first, _)) = self.left.front() else { return Ok(None) };
+        let mut message = Message { first: *first, byte_count: 0, mutations: Vec::new() };
+        while message.mutations.len() < MESSAGE_COUNT
+            && message.byte_count < MESSAGE_BYTES
+            && let Some((_, mutation)) = self.left.pop_front()
+        {
+            message.byte_count += mutation.as_encoded().len();
+            message.mutations.push(mutation);
+        }
+        Ok(Some(message))
+    }
+
+    fn byte_count(&self) -> usize {
+        self.left.iter().map(|(_, mutation)| mutation.as_encoded().len()).sum()
+    }
+}
+
+impl Message {
+    /// Sends it, at once.
+    fn send(self, replicas: &Replicas, to: NodeIndex) -> UnderWay {
+        let deadline = Instant::now() + PATIENCE;
+        let answer = replicas.begin_write(to, Unit::Each, &self.mutations, deadline);
+        UnderWay { message: self, deadline, answer }
+    }
+}
+
+/// Waits for the answer to the message that was sent first.
+async fn take_in_first(under_way: &mut VecDeque<UnderWay>, sent: &mut SentLogged) {
+    let Some(UnderWay { message, deadline, answer }) = under_way.pop_front() else { return };
+    let written = timeout_at(deadline, answer).await.unwrap_or(Err(Missed::Silent { was_sent: true }));
+    for (index, mutation) in message.mutations.iter().enumerate() {
+        let said = said_of(&written, index);
+        match said {
+            Ok(()) => {
+                sent.mutation_count += 1;
+                sent.byte_count += mutation.as_encoded().len() as u64;
+            }
+            // There is nothing that it could have.
+            _ if is_outdated(&said) => {}
+            Err(Missed::Silent { .. } | Missed::Failed(Failure::Overloaded { .. })) => {
+                _ = sent.rest_from.get_or_insert(message.first);
+            }
+            Err(Missed::Failed(_)) => {
+                _ = sent.refused.insert(mutation.table, slot_of(mutation.key.token));
+            }
+        }
+    }
+}

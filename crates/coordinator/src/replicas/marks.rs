@@ -1,0 +1,395 @@
+//! What other replicas have missed: no rows, but where they are.
+//!
+//! A write that a replica did not acknowledge marks the slot of its partition, for that node and table. When the node
+//! is there again it is brought what it lacks, in one of two ways:
+//!
+//! ```text
+//!   this node has logged the write    it is read again in the log, and sent: logged.rs
+//!   it has not, or not any more       rows of the slot are compared and made equal: healing.rs
+//! ```
+//!
+//! So however long a node is away, and however much is written meanwhile, a mark is a bit for each of 4,096 slots and
+//! a place in a log that is there anyway. Marks stand with the shard of this node that owns the partition, whichever
+//! shard has coordinated the write: it is the one that has logged it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use schema::TableId;
+use serde::{Deserialize, Serialize};
+use storage::LogPosition;
+use tokio::time::Instant;
+use types::Token;
+use uuid::Uuid;
+
+use super::handoff::Handoff;
+use super::slots::{Places, Slots, slot_of};
+
+/// For so long it is known where the log ended when a write began. What takes longer is compared.
+const ENDS_KNOWN_FOR: Duration = Duration::from_secs(5);
+
+/// What others have missed of what this node's shards own. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Marks {
+    of_shards: Arc<[ShardMarks]>,
+    handoff: Arc<Handoff>,
+}
+
+impl Marks {
+    /// None yet, of so many shards.
+    pub fn new(shard_count: usize, handoff: Arc<Handoff>) -> Marks {
+        Marks { of_shards: (0..shard_count).map(|_| ShardMarks::default()).collect(), handoff }
+    }
+
+    /// Those of what one shard owns.
+    pub(super) fn of(&self, owner: usize) -> &ShardMarks {
+        &self.of_shards[owner]
+    }
+
+    /// Those of each shard.
+    pub(super) fn all(&self) -> &[ShardMarks] {
+        &self.of_shards
+    }
+
+    /// What is done with them.
+    pub fn handoff(&self) -> &Arc<Handoff> {
+        &self.handoff
+    }
+
+    /// What a node has missed, over all tables and shards.
+    pub fn pending(&self, node: Uuid) -> Pending {
+        let mut pending = Pending::default();
+        self.of_shards.iter().for_each(|marks| marks.add_pending(node, &mut pending));
+        pending
+    }
+
+    /// How many slots are marked for a node, over all tables and shards.
+    pub fn slot_count(&self, node: Uuid) -> usize {
+        let Pending { logged_count, compared_count, .. } = self.pending(node);
+        logged_count + compared_count
+    }
+
+    /// Forgets what a node has missed, or all nodes have: who wants it equal again repairs it.
+    pub fn forget(&self, node: Option<Uuid>) {
+        self.of_shards.iter().for_each(|marks| marks.forget(node));
+    }
+}
+
+/// What a node has missed, in slots of tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// To be sent from the log.
+    pub logged_count: usize,
+    /// To be compared.
+    pub compared_count: usize,
+    /// When the first of what is to be sent was missed.
+    pub since: Option<Instant>,
+}
+
+/// What others have missed of what one shard owns.
+#[derive(Debug, Default)]
+pub(super) struct ShardMarks {
+    state: Mutex<State>,
+    /// Held by who writes the file of these marks, or reads it: one after the other.
+    pub(super) keeping: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    of_nodes: BTreeMap<Uuid, Owed>,
+    /// What was taken to be healed, until that is over: it is kept with the others.
+    in_healing: BTreeMap<Uuid, Owed>,
+    /// Where the shard's log ended, and when; the oldest first.
+    ends: VecDeque<(Instant, LogPosition)>,
+    /// Have the marks changed since they were kept?
+    is_changed: bool,
+}
+
+/// What one node has missed.
+#[derive(Debug, Default)]
+struct Owed {
+    /// Of what is in the log.
+    logged: Logged,
+    /// Of what is to be compared.
+    compared: Places,
+}
+
+/// What a node has missed that stands in the log.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Logged {
+    pub(super) places: Places,
+    /// None of it stands before.
+    pub(super) from: Option<LogPosition>,
+    /// When the first of it was missed.
+    pub(super) since: Option<Instant>,
+}
+
+impl Logged {
+    fn add_all(&mut self, others: &Logged) {
+        self.places.add_all(&others.places);
+        self.from = [self.from, others.from].into_iter().flatten().min();
+        self.since = [self.since, others.since].into_iter().flatten().min();
+    }
+}
+
+impl Owed {
+    fn is_nothing(&self) -> bool {
+        self.logged.places.is_empty() && self.compared.is_empty()
+    }
+}
+
+/// Marks as they are kept: a state file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Kept(Vec<(Uuid, Uuid, Slots)>);
+
+impl Kept {
+    /// What is marked, and where. What is not of this grid is left out: nobody wrote it.
+    fn into_marks(self) -> impl Iterator<Item = (Uuid, TableId, Slots)> {
+        let whole = self.0.into_iter().filter(|(.., slots)| slots.are_whole());
+        whole.map(|(node, table, slots)| (node, TableId(table), slots))
+    }
+}
+
+impl ShardMarks {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // It is whole between any two of its changes.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what an earlier run has kept. Its log may have lost what it had not synced: all of it is compared.
+    pub(super) fn restore(&self, kept: Kept) {
+        let state = &mut *self.state();
+        for (node, table, slots) in kept.into_marks() {
+            slots.iter().for_each(|slot| state.compare(node, table, slot));
+        }
+    }
+
+    /// To be kept, if they have changed since they were last.
+    pub(super) fn take_changed(&self) -> Option<Kept> {
+        let state = &mut *self.state();
+        std::mem::take(&mut state.is_changed).then(|| {
+            let owed = state.of_nodes.iter().chain(&state.in_healing);
+            let places = owed.flat_map(|(node, owed)| {
+                [&owed.logged.places, &owed.compared].map(|places| (*node, places.tables()))
+            });
+            let marks = places
+                .flat_map(|(node, tables)| tables.map(move |(table, slots)| (node, table.0, slots.clone())));
+            Kept(marks.collect())
+        })
+    }
+
+    /// They are not kept as they are.
+    pub(super) fn note_change(&self) {
+        self.state().is_changed = true;
+    }
+
+    /// The shard's log ends there now.
+    pub(super) fn note_end(&self, now: Instant, end: LogPosition) {
+        let ends = &mut self.state().ends;
+        ends.push_back((now, end));
+        while ends.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) > ENDS_KNOWN_FOR) {
+            ends.pop_front();
+        }
+    }
+
+    /// A node has not acknowledged a write to the table at that token. `logged` is when it began, if the shard has
+    /// logged it.
+    pub(super) fn add(&self, node: Uuid, table: TableId, token: Token, logged: Option<Instant>) {
+        let (state, slot) = (&mut *self.state(), slot_of(token));
+        let ended_before = |begun| state.ends.iter().rev().find(|(at, _)| *at <= begun);
+        let Some((since, from)) = logged.and_then(ended_before).copied() else {
+            return state.compare(node, table, slot);
+        };
+        let owed = &mut state.of_nodes.entry(node).or_default().logged;
+        state.is_changed |= owed.places.insert(table, slot);
+        owed.from = Some(owed.from.map_or(from, |before| before.min(from)));
+        owed.since.get_or_insert(since);
+    }
+
+    /// Rows of the slot are to be compared with a node's.
+    pub(super) fn compare(&self, node: Uuid, table: TableId, slot: usize) {
+        self.state().compare(node, table, slot);
+    }
+
+    /// Nodes that have missed something.
+    pub(super) fn nodes(&self) -> Vec<Uuid> {
+        self.state().of_nodes.keys().copied().collect()
+    }
+
+    /// Takes what a node has missed that stands in the log. Who can not send all of it [owes](ShardMarks::owe) the rest
+    /// again, and says in the end that healing is over.
+    pub(super) fn take_logged(&self, node: Uuid) -> Option<Logged> {
+        let state = &mut *self.state();
+        let owed = state.of_nodes.get_mut(&node).filter(|owed| !owed.logged.places.is_empty())?;
+        let logged = std::mem::take(&mut owed.logged);
+        state.forget_if_nothing(node);
+        state.in_healing.entry(node).or_default().logged.add_all(&logged);
+        Some(logged)
+    }
+
+    /// A node has missed this, which stands in the log.
+    pub(super) fn owe(&self, node: Uuid, logged: &Logged) {
+        self.state().of_nodes.entry(node).or_default().logged.add_all(logged);
+    }
+
+    /// What stands in the log for a node is not to be had from there: it is compared.
+    pub(super) fn compare_all(&self, node: Uuid, places: &Places) {
+        let state = &mut *self.state();
+        state.of_nodes.entry(node).or_default().compared.add_all(places);
+        state.is_changed = true;
+    }
+
+    /// Nothing is kept in the log for that node any more, or for any: what it has missed is compared.
+    pub(super) fn give_up_log(&self, is_given_up: impl Fn(&Logged) -> bool) {
+        for owed in self.state().of_nodes.values_mut().filter(|owed| is_given_up(&owed.logged)) {
+            owed.compared.add_all(&std::mem::take(&mut owed.logged).places);
+        }
+    }
+
+    /// Takes a table whose rows are to be compared with a node's, and its slots in their order. Who can not make them
+    /// equal adds them again, and says in the end that healing is over.
+    pub(super) fn take_compared(&self, node: Uuid) -> Option<(TableId, Vec<usize>)> {
+        let state = &mut *self.state();
+        let (table, slots) = state.of_nodes.get_mut(&node)?.compared.pop()?;
+        state.forget_if_nothing(node);
+        let taken = slots.iter().collect();
+        // It may have been taken before, and marked again since.
+        let in_healing = &mut state.in_healing.entry(node).or_default().compared;
+        slots.iter().for_each(|slot| _ = in_healing.insert(table, slot));
+        Some((table, taken))
+    }
+
+    /// What was taken of a node it has, or it was added again.
+    pub(super) fn healing_is_over(&self, node: Uuid) {
+        let state = &mut *self.state();
+        state.is_changed |= state.in_healing.remove(&node).is_some();
+    }
+
+    fn forget(&self, node: Option<Uuid>) {
+        let state = &mut *self.state();
+        state.of_nodes.retain(|owed, _| node.is_some_and(|node| node != *owed));
+        state.is_changed = true;
+    }
+
+    /// From where on the log is needed: for what nodes have missed, and for what they may have.
+    pub(super) fn held_from(&self) -> LogPosition {
+        let state = &*self.state();
+        let owed = state.of_nodes.values().chain(state.in_healing.values());
+        let known = state.ends.front().map(|(_, end)| *end);
+        owed.filter_map(|owed| owed.logged.from).chain(known).min().unwrap_or(LogPosition::END)
+    }
+
+    fn add_pending(&self, node: Uuid, pending: &mut Pending) {
+        let state = &*self.state();
+        let Some(owed) = state.of_nodes.get(&node) else { return };
+        pending.logged_count += owed.logged.places.count();
+        pending.compared_count += owed.compared.count();
+        pending.since = [pending.since, owed.logged.since].into_iter().flatten().min();
+    }
+}
+
+impl State {
+    fn compare(&mut self, node: Uuid, table: TableId, slot: usize) {
+        self.is_changed |= self.of_nodes.entry(node).or_default().compared.insert(table, slot);
+    }
+
+    fn forget_if_nothing(&mut self, node: Uuid) {
+        if self.of_nodes.get(&node).is_some_and(Owed::is_nothing) {
+            self.of_nodes.remove(&node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: Uuid = Uuid::from_u128(1);
+    const TABLE: TableId = TableId(Uuid::from_u128(7));
+
+    fn at(offset: u32) -> LogPosition {
+        LogPosition { segment: 1, offset }
+    }
+
+    /// Slots to be sent, and to be compared.
+    fn counts(marks: &ShardMarks) -> (usize, usize) {
+        let mut pending = Pending::default();
+        marks.add_pending(NODE, &mut pending);
+        (pending.logged_count, pending.compared_count)
+    }
+
+    #[test]
+    fn a_mark_is_a_slot_of_a_table_and_survives_as_bytes() {
+        let (other, second) = (Uuid::from_u128(2), TableId(Uuid::from_u128(8)));
+        let marks = ShardMarks::default();
+        assert!(marks.take_changed().is_none());
+        for token in [0, 1, i64::MAX] {
+            marks.add(NODE, TABLE, Token(token), None);
+        }
+        marks.add(other, second, Token(-5), None);
+        let kept = serde_json::to_string(&marks.take_changed().expect("they have changed")).expect("text");
+        marks.add(NODE, TABLE, Token(2), None);
+        assert!(marks.take_changed().is_none(), "it was marked before");
+        let marks = ShardMarks::default();
+        marks.restore(serde_json::from_str(&kept).expect("marks"));
+        assert_eq!((marks.nodes(), counts(&marks)), (vec![NODE, other], (0, 2)));
+        let slots = [Token(0), Token::MAX].map(slot_of).to_vec();
+        assert_eq!(marks.take_compared(NODE), Some((TABLE, slots)));
+        assert_eq!((marks.take_compared(NODE), marks.nodes()), (None, vec![other]));
+    }
+
+    #[test]
+    fn marks_in_healing_are_kept_until_it_is_over() {
+        let marks = ShardMarks::default();
+        marks.note_end(Instant::now(), at(10));
+        for token in [0, i64::MAX] {
+            marks.add(NODE, TABLE, Token(token), None);
+            assert!(marks.take_compared(NODE).is_some(), "it is marked");
+        }
+        marks.add(NODE, TABLE, Token(i64::MIN + 1), Some(Instant::now()));
+        assert!(marks.take_logged(NODE).is_some(), "it is logged");
+        let kept = || {
+            let restored = ShardMarks::default();
+            restored.restore(marks.take_changed().expect("they have changed"));
+            counts(&restored)
+        };
+        assert_eq!((counts(&marks), kept()), ((0, 0), (0, 3)), "they were taken one after the other");
+        marks.healing_is_over(NODE);
+        assert_eq!(kept(), (0, 0));
+    }
+
+    #[test]
+    fn the_log_is_held_from_where_it_ended_when_the_first_missed_write_began() {
+        let (marks, start) = (ShardMarks::default(), Instant::now());
+        let second = |count| start + Duration::from_secs(count);
+        marks.add(NODE, TABLE, Token(0), Some(start));
+        assert!(marks.take_logged(NODE).is_none(), "nobody knows where that was");
+        for count in 1..=4 {
+            marks.note_end(second(count), at(count as u32));
+        }
+        marks.add(NODE, TABLE, Token(0), Some(second(3) + Duration::from_millis(1)));
+        marks.add(NODE, TABLE, Token(1), Some(second(4)));
+        assert_eq!(marks.held_from(), at(1), "a write that began then may still be missed");
+        for count in 5..20 {
+            marks.note_end(second(count), at(count as u32));
+        }
+        assert_eq!(marks.held_from(), at(3));
+        let logged = marks.take_logged(NODE).expect("it has missed some");
+        assert_eq!((logged.from, logged.since, marks.held_from()), (Some(at(3)), Some(second(3)), at(3)));
+        marks.owe(NODE, &Logged { from: Some(at(7)), ..logged });
+        marks.healing_is_over(NODE);
+        assert_eq!(marks.held_from(), at(7), "what was sent is not needed");
+        marks.give_up_log(|_| true);
+        assert_eq!((marks.held_from(), counts(&marks)), (at(14), (0, 1)));
+        assert!(marks.take_compared(NODE).is_some(), "it is compared instead");
+    }
+
+    #[test]
+    fn marks_of_another_grid_are_left_out() {
+        let kept = r#"[["00000000-0000-0000-0000-000000000001","00000000-0000-0000-0000-000000000007",[1]]]"#;
+        let marks = ShardMarks::default();
+        marks.restore(serde_json::from_str(kept).expect("marks"));
+        assert!(marks.nodes().is_empty());
+    }
+}
