@@ -10,6 +10,7 @@ mod compactions;
 mod end_to_end;
 mod faults;
 mod gossip;
+mod handoff;
 mod http;
 mod info;
 mod moving;
@@ -168,6 +169,8 @@ enum NodetoolCommand {
         /// The timeout type
         timeout_type: String,
     },
+    #[command(flatten)]
+    Handoff(handoff::HandoffCommand),
     /// Print node information (uptime, load, ...)
     Info {
         /// Display all tokens
@@ -435,6 +438,7 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         NodetoolCommand::Verify { names } => faults::verify(&management, &target(names), out),
         NodetoolCommand::RecompressSstables(wanted) => rewrites::recompress(&management, wanted, out),
         NodetoolCommand::Upgradesstables(wanted) => rewrites::upgrade(&management, wanted, out),
+        NodetoolCommand::Handoff(command) => handoff::run(&management, command, out),
         NodetoolCommand::Info { tokens } => info::print(&management.get("/v1/info", &[])?, *tokens, out),
         NodetoolCommand::Describecluster => cluster::describe(&management.get("/v1/cluster", &[])?, out),
         NodetoolCommand::Describering { keyspace } => {

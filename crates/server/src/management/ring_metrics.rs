@@ -1,0 +1,77 @@
+//! Metrics of a ring, as this node sees it.
+
+use std::fmt::Write as _;
+
+use assembly::NodeView;
+use messaging::MessageCounts;
+
+/// Appends them in the Prometheus text format. A node that is alone has none.
+pub(super) fn append_metrics(view: &NodeView, out: &mut String) {
+    let (Some(ring), Some(marks)) = (view.ring(), view.marks()) else { return };
+    let others: Vec<_> = view
+        .nodes()
+        .into_iter()
+        .map(|member| member.candidate)
+        .filter(|node| node.host_id != view.host_id)
+        .collect();
+    let mut by_peer = |name: &str, help: &str, figure: &dyn Fn(uuid::Uuid) -> f64| {
+        head(out, name, "gauge", help);
+        for other in &others {
+            _ = writeln!(out, "{name}{{peer=\"{}\"}} {}", other.address, figure(other.host_id));
+        }
+    };
+    by_peer("peristyle_ring_peer_up", "Is a node heard, and does it serve clients?", &|host_id| {
+        f64::from(u8::from(ring.other(host_id).is_up()))
+    });
+    by_peer(
+        "peristyle_ring_slots_to_send",
+        "Parts of tables of which a node is sent what it missed.",
+        &|host_id| marks.pending(host_id).logged_count as f64,
+    );
+    by_peer(
+        "peristyle_ring_slots_to_compare",
+        "Parts of tables that are compared with a node's.",
+        &|host_id| marks.pending(host_id).compared_count as f64,
+    );
+    let handoff = marks.handoff();
+    for (name, help, value) in [
+        ("peristyle_ring_sent_mutations_total", "Missed mutations that were sent.", handoff.sent_count()),
+        (
+            "peristyle_ring_mended_partitions_total",
+            "Partitions that were made equal.",
+            handoff.mended_count(),
+        ),
+    ] {
+        head(out, name, "counter", help);
+        _ = writeln!(out, "{name} {value}");
+    }
+    let shards = ring.shard_counts();
+    let of = |figure: fn(&MessageCounts) -> u64| {
+        let replica: u64 = shards.iter().map(|counts| figure(counts)).sum();
+        [("replica", replica), ("agreement", figure(ring.urgent_counts()))]
+    };
+    for (name, kind, help, figures) in [
+        (
+            "peristyle_ring_messages_pending",
+            "gauge",
+            "Requests to nodes without an answer.",
+            of(MessageCounts::pending),
+        ),
+        (
+            "peristyle_ring_messages_answered_total",
+            "counter",
+            "Requests that were answered.",
+            of(MessageCounts::answered),
+        ),
+        ("peristyle_ring_messages_lost_total", "counter", "Requests that were not.", of(MessageCounts::lost)),
+    ] {
+        head(out, name, kind, help);
+        for (about, value) in figures {
+            _ = writeln!(out, "{name}{{about=\"{about}\"}} {value}");
+        }
+    }
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+}
