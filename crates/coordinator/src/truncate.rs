@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use runtime::Plant;
 use schema::TableId;
-use storage::{Shard, StorageError, unless_dropped};
+use storage::{Emptying, Shard, StorageError, unless_dropped};
 use tokio::sync::oneshot;
 
 use crate::{Coordinator, CoordinatorError};
@@ -52,25 +52,28 @@ impl Coordinator {
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
         match self.seat() {
             Some(seat) if self.replicas_of(table).is_some() => seat.truncate(table).await,
-            _ => self.truncate_here(table, 0).await,
+            _ => self.truncate_here(table, Emptying::Alone).await,
         }
     }
 
-    /// Empties this node's part of a table. What was planned on an epoch of the schema before `at` is outdated from
-    /// then on.
+    /// Empties this node's part of a table.
     ///
     /// # Errors
     /// As [`Coordinator::truncate`].
     ///
     /// # Cancel safety
     /// As [`Coordinator::truncate`].
-    pub(crate) async fn truncate_here(&self, table: TableId, at: u64) -> Result<(), CoordinatorError> {
+    pub(crate) async fn truncate_here(
+        &self,
+        table: TableId,
+        wanted: Emptying,
+    ) -> Result<(), CoordinatorError> {
         // In a ring a batch says on which epoch it was planned, and its replicas may be away for long.
-        if at == 0 {
+        if wanted == Emptying::Alone {
             self.node.batches.ended(table).await;
         }
         let (asker, reported) = oneshot::channel();
-        let truncation = Truncation { coordinator: self.clone(), table, at };
+        let truncation = Truncation { coordinator: self.clone(), table, wanted };
         let work = runtime::spawn_local("truncation", Box::pin(truncation.run(Asker(Some(asker)))));
         match reported.await {
             Ok(outcome) => outcome,
@@ -94,7 +97,8 @@ impl Coordinator {
             return Ok(self.shard().local().truncation_note().forget().await?);
         }
         tracing::info!(table = %table.0, "a truncation that was cut off is finished");
-        Truncation { coordinator: self.clone(), table, at: 0 }.finish().await
+        let wanted = Emptying::Alone;
+        Truncation { coordinator: self.clone(), table, wanted }.finish().await
     }
 }
 
@@ -102,8 +106,7 @@ impl Coordinator {
 struct Truncation {
     coordinator: Coordinator,
     table: TableId,
-    /// As in [`TableStore::truncate`](table::TableStore::truncate).
-    at: u64,
+    wanted: Emptying,
 }
 
 impl Truncation {
@@ -188,14 +191,14 @@ impl Truncation {
         if shard == 0 && self.coordinator.has_planted(Plant::HalfTruncation) {
             return Ok(());
         }
-        let (table, at) = (self.table, self.at);
-        let truncate = move |shard: Rc<Shard>| async move { empty(&shard, table, at).await };
+        let (table, wanted) = (self.table, self.wanted);
+        let truncate = move |shard: Rc<Shard>| async move { empty(&shard, table, wanted).await };
         unless_dropped(self.coordinator.shard().on_when_free(shard, truncate).await?)?;
         Ok(())
     }
 }
 
 /// Empties a shard's part of a table: everything written before goes, in one step.
-async fn empty(shard: &Shard, table: TableId, at: u64) -> Result<(), StorageError> {
-    Ok(shard.table(table)?.truncate(at).await?)
+async fn empty(shard: &Shard, table: TableId, wanted: Emptying) -> Result<(), StorageError> {
+    Ok(shard.table(table)?.truncate(wanted).await?)
 }

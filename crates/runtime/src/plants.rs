@@ -88,7 +88,7 @@ plants! {
     SentCalledRefused,
     /// A node does not advance its timestamps past those that it hears.
     TimestampUnheard,
-    /// Of what a node has missed and is in a log, some is not sent to it.
+    /// Of what a node has missed and is sent to it together, only the first is sent.
     MissedUnsent,
     /// What stands in the log of a table that was emptied since is sent all the same.
     EmptiedSent,

@@ -47,8 +47,8 @@ pub use shard::{
 };
 pub use snapshots::check_snapshot_name;
 pub use table::{
-    CommitFailurePolicy, Compactor, DataDirectory, Demand, DiskFailurePolicy, FaultKind, FaultRecord,
-    FileSpan, FileVerdict, Health, PartitionBytes, PrefetchState, PrefetchStats, ScrubbedFile, SliceStats,
-    Snapshots, TableDirectories, TableError, TableStats, TableStore,
+    CommitFailurePolicy, Compactor, DataDirectory, Demand, DiskFailurePolicy, Emptying, FaultKind,
+    FaultRecord, FileSpan, FileVerdict, Health, PartitionBytes, PrefetchState, PrefetchStats, ScrubbedFile,
+    SliceStats, Snapshots, TableDirectories, TableError, TableStats, TableStore,
 };
 pub use upkeep::{ClearFilter, ImportOptions, SnapshotFacts};

@@ -11,6 +11,19 @@ use super::snapshot::{Occasion, wants_auto_snapshot};
 use super::{FileChange, TableStore};
 use crate::TableError;
 
+/// Who wants a table to be empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emptying {
+    /// This node alone: what can not be kept as a snapshot first, where that is wanted, stays.
+    Alone,
+    /// The nodes of a ring, at that epoch of the schema: what was planned on an earlier one is outdated from then on.
+    /// It is empty on the others, and no node may hold up what they agree on next: also without a snapshot.
+    Agreed {
+        /// The epoch of the schema.
+        epoch: u64,
+    },
+}
+
 impl TableStore {
     /// Takes another definition.
     pub fn redefine(self: &Rc<Self>, table: &Arc<Table>) {
@@ -61,13 +74,14 @@ impl TableStore {
         Ok(())
     }
 
-    /// Empties this shard's part of the table: everything written before goes, in one step. From that step on, what
-    /// was planned on an epoch of the schema before `at` is outdated; 0 where nobody counts epochs.
+    /// Empties this shard's part of the table: everything written before goes, in one step.
     ///
     /// # Errors
     /// The table is dropped meanwhile; or the manifest could not be written, and the table is as before, on the disk.
-    pub async fn truncate(self: &Rc<Self>, at: u64) -> Result<(), TableError> {
-        let emptied = self.shared.runtime.failsafe.guarded("a truncation", truncate_in_turn(self, at)).await;
+    /// Where this node alone wants it, also when there is no snapshot to be had.
+    pub async fn truncate(self: &Rc<Self>, wanted: Emptying) -> Result<(), TableError> {
+        let emptying = truncate_in_turn(self, wanted);
+        let emptied = self.shared.runtime.failsafe.guarded("a truncation", emptying).await;
         self.unless_dropped(emptied)
     }
 
@@ -81,14 +95,21 @@ impl TableStore {
     }
 }
 
-async fn truncate_in_turn(store: &Rc<TableStore>, at: u64) -> Result<(), TableError> {
+async fn truncate_in_turn(store: &Rc<TableStore>, wanted: Emptying) -> Result<(), TableError> {
     let shared = &store.shared;
     if wants_auto_snapshot(store) {
-        store.flush().await?;
-        store.auto_snapshot(Occasion::Truncated).await?;
+        let flushed = store.flush().await;
+        match (flushed.and(store.auto_snapshot(Occasion::Truncated).await), wanted) {
+            (Err(error), Emptying::Agreed { .. }) => {
+                tracing::error!(%error, table = store.table().name(), "a truncated table has no snapshot of all its rows");
+            }
+            (kept, _) => kept?,
+        }
     }
     let _turn = store.flush_turn.lock().await;
-    store.memtables.outdate(at);
+    if let Emptying::Agreed { epoch } = wanted {
+        store.memtables.outdate(epoch);
+    }
     store.freeze();
     let before: Vec<_> = store.memtables.frozen().iter().map(|frozen| Rc::clone(&frozen.slot)).collect();
     let end = shared.log.end();

@@ -59,6 +59,7 @@ use uuid::Uuid;
 use commit::FileChange;
 use compaction::TableCompaction;
 
+pub use define::Emptying;
 pub use directories::TableDirectories;
 pub use error::TableError;
 pub use files::{Damaged, TableFiles};

@@ -93,8 +93,8 @@ pub(super) async fn send_logged(
             owed.places.contains(table, token) && replicas.is_replica(to, table, token)
         };
         let Some(mut message) = gathering.next_message(is_missed).await? else { break };
-        if replicas.has_planted(Plant::MissedUnsent) && message.mutations.len() > 1 {
-            message.mutations.pop();
+        if replicas.has_planted(Plant::MissedUnsent) {
+            message.mutations.truncate(1);
         }
         let pause = seat.marks().handoff().time_for(message.byte_count);
         under_way.push_back(message.send(replicas, to));

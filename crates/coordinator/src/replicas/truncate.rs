@@ -15,6 +15,7 @@
 use std::time::Duration;
 
 use schema::{TableId, Transformation};
+use storage::Emptying;
 
 use super::RingSeat;
 use crate::truncate::RETRY_AFTER;
@@ -65,7 +66,7 @@ pub(crate) async fn truncate_as_agreed(
     epoch: u64,
 ) -> Result<(), CoordinatorError> {
     loop {
-        match coordinator.truncate_here(table, epoch).await {
+        match coordinator.truncate_here(table, Emptying::Agreed { epoch }).await {
             Err(error) if !error.is_final() => {
                 tracing::warn!(table = %table.0, %error, "a table can not be emptied, and it is tried again");
                 tokio::time::sleep(RETRY_AFTER).await;

@@ -8,7 +8,8 @@ use runtime::memory_disk::{Fault, Operation};
 use runtime::{Disk, MemoryDisk, OpenMode};
 use schema::ChunkLength;
 use storage::{
-    CommitFailurePolicy, Demand, DiskFailurePolicy, FaultKind, StorageError, StorageOptions, TableError,
+    CommitFailurePolicy, Demand, DiskFailurePolicy, Emptying, FaultKind, StorageError, StorageOptions,
+    TableError,
 };
 
 use crate::given::*;
@@ -271,7 +272,12 @@ fn a_truncation_that_fails_is_answered_by_the_policy_and_is_whole_or_absent_afte
                 two_files(&node).await;
                 disk.faults().fail_all(Some(operation), Fault::InputOutput);
                 assert!(
-                    node.shard(0).table(table().id()).expect("a table").truncate(0).await.is_err(),
+                    node.shard(0)
+                        .table(table().id())
+                        .expect("a table")
+                        .truncate(Emptying::Alone)
+                        .await
+                        .is_err(),
                     "{about}"
                 );
                 let expected = match policy {
@@ -352,7 +358,7 @@ fn a_table_that_is_dropped_while_it_is_truncated_or_snapshot_is_no_failure() {
             let shard = node.shard(0);
             let later = async {
                 tokio::time::sleep(Duration::from_micros(after_micros)).await;
-                shard.table(table().id())?.truncate(0).await.map_err(StorageError::from)
+                shard.table(table().id())?.truncate(Emptying::Alone).await.map_err(StorageError::from)
             };
             let shards = node.shards.handles()[0].shards();
             let snapshot = async {
@@ -596,5 +602,24 @@ fn a_flush_that_the_table_s_options_make_impossible_is_told_and_works_once_they_
         tokio::time::sleep(Duration::from_secs(1)).await;
         let stats = shard.table(table().id()).expect("the table").stats();
         assert_eq!((stats.sstable_count, stats.pending_flushes), (1, 0));
+    });
+}
+
+/// What a ring has agreed on is done on each node, and not held up by one whose disk is full.
+#[test]
+fn a_table_is_emptied_without_a_snapshot_where_that_is_agreed_on() {
+    run(async {
+        let disk = MemoryDisk::new();
+        let storage = StorageOptions { auto_snapshot: true, ..options(1) };
+        let node = Node::start(&disk, storage).expect("starts");
+        two_files(&node).await;
+        // Links are files that there is no room for, and an edit of the manifest goes to one that is there.
+        disk.faults().fail_all(Some(Operation::Create), Fault::NoSpace);
+        let store = node.shard(0).table(table().id()).expect("a table");
+        assert!(store.truncate(Emptying::Alone).await.is_err(), "it would be gone without a snapshot");
+        assert_eq!(node.all(&table(), 10).await.len(), 2);
+        store.truncate(Emptying::Agreed { epoch: 7 }).await.expect("emptied");
+        assert_eq!(node.all(&table(), 10).await.len(), 0);
+        assert_eq!(store.memtables().truncated_at(), 7);
     });
 }

@@ -12,7 +12,7 @@ use runtime::{Disk, DiskAccess, ManualClock, MemoryDisk, OsDisk, Runtime};
 use schema::{Keyspace, Replication, Schema, Table};
 use sstable::{Component, Descriptor, TableFile, table_of_header};
 use storage::{
-    ClearFilter, Directory, ImportOptions, LocalShards, RewriteFiles, RewriteRequest, StorageError,
+    ClearFilter, Directory, Emptying, ImportOptions, LocalShards, RewriteFiles, RewriteRequest, StorageError,
     StorageOptions,
 };
 
@@ -380,7 +380,13 @@ fn a_snapshot_keeps_rows_that_are_truncated_and_can_be_imported() {
         let before = all(&shards, &table).await;
         assert_eq!(before.len(), 30);
         for handle in shards.handles() {
-            handle.local().table(table.id()).expect("a table").truncate(0).await.expect("truncates");
+            handle
+                .local()
+                .table(table.id())
+                .expect("a table")
+                .truncate(Emptying::Alone)
+                .await
+                .expect("truncates");
         }
         for pk in 0..3 {
             write(pk, delete(&table, pk, 5)).await;

@@ -10,7 +10,7 @@ use rows::{
 };
 use runtime::MemoryDisk;
 use schema::{ColumnKind, Table, TableBuilder};
-use storage::{Lookups, ShardHandle, StorageError, TableError};
+use storage::{Emptying, Lookups, ShardHandle, StorageError, TableError};
 use types::CqlType;
 
 use crate::given::*;
@@ -135,7 +135,12 @@ fn truncation_and_deletion_hide_what_was_before_and_not_what_comes_after() {
             node.write(pk, insert(&table, pk, 1, "old", 7)).await.expect("writes");
         }
         for shard in 0..2 {
-            node.shard(shard).table(table.id()).expect("a table").truncate(0).await.expect("truncates");
+            node.shard(shard)
+                .table(table.id())
+                .expect("a table")
+                .truncate(Emptying::Alone)
+                .await
+                .expect("truncates");
         }
         assert_eq!(node.all(&table, 100).await, []);
         node.write(3, insert(&table, 3, 2, "new", 1)).await.expect("writes");
