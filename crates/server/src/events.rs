@@ -52,6 +52,11 @@ pub(crate) async fn follow_ring(events: Events, mut told: mpsc::UnboundedReceive
         let status = |change, node| Event::StatusChange { change, node };
         match event {
             RingEvent::Joined(node) => _ = joined.insert(node),
+            // Who never served was never told of.
+            RingEvent::Left(node) if joined.remove(&node) => {}
+            RingEvent::Left(node) => {
+                events.publish(Event::TopologyChange { change: TopologyChangeKind::RemovedNode, node });
+            }
             RingEvent::Up(node) => {
                 if joined.remove(&node) {
                     events.publish(Event::TopologyChange { change: TopologyChangeKind::NewNode, node });
@@ -99,6 +104,19 @@ mod tests {
         let down = Event::StatusChange { change: StatusChangeKind::Down, node: a };
         assert_eq!(heard(told), [up(b), new, up(a), down]);
         assert!(heard(vec![RingEvent::Joined(a)]).is_empty());
+    }
+
+    #[test]
+    fn a_node_that_is_elsewhere_now_is_removed_and_new_when_it_serves_there() {
+        let [a, b] = [1, 2].map(|number| SocketAddr::from(([127, 0, 0, number], 9042)));
+        let told = vec![RingEvent::Left(a), RingEvent::Joined(b), RingEvent::Up(b)];
+        let of = |change, node| Event::TopologyChange { change, node };
+        let (removed, new) = (of(TopologyChangeKind::RemovedNode, a), of(TopologyChangeKind::NewNode, b));
+        assert_eq!(
+            heard(told),
+            [removed, new, Event::StatusChange { change: StatusChangeKind::Up, node: b }]
+        );
+        assert!(heard(vec![RingEvent::Joined(a), RingEvent::Left(a)]).is_empty());
     }
 
     #[test]

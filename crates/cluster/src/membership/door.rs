@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::Known;
 use super::message::{Question, Reply, Said};
+use super::presence::Claims;
 use crate::metadata::{Candidate, Command, MetadataMachine, Refusal, decode_outcome};
 use crate::raft::{Agreement, Answers, FOR_AGREEMENT};
 
@@ -36,6 +37,7 @@ pub(super) struct Door {
     /// May this node found a ring?
     pub(super) may_found: bool,
     pub(super) heard: Heard,
+    pub(super) claims: Claims,
 }
 
 impl Service for Door {
@@ -49,6 +51,7 @@ impl Service for Door {
         };
         let Door { known, agreement, random, .. } = self;
         let (known, agreement, id) = (known.clone(), agreement.clone(), random.uuid_v4());
+        let claims = self.claims.clone();
         let (host_id, rival) = (from.host_id, self.may_found.then(|| self.known.host_id()));
         let patience = request.deadline.saturating_duration_since(Instant::now());
         runtime::spawn_local("membership answer", async move {
@@ -60,6 +63,10 @@ impl Service for Door {
                 Question::Join(candidate) if candidate.host_id == host_id => {
                     let_in(&known, &agreement, id, candidate, patience).await
                 }
+                Question::Present(claim) => match claims.hear(host_id, claim) {
+                    true => Reply::Present(claims.all()),
+                    false => Reply::Later("it knows of no such member".to_owned()),
+                },
                 Question::Join(_) => Reply::Later("a node asks for itself".to_owned()),
             };
             // It is short.

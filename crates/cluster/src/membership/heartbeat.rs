@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::Known;
 use super::door::Heard;
 use super::message::Said;
+use super::presence::Claims;
 use crate::metadata::MetadataMachine;
 use crate::raft::Agreement;
 
@@ -16,12 +17,12 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 pub const SILENCE: Duration = Duration::from_millis(1_000);
 
 /// Tells all others that this node lives. They learn how far it has come, too: that stands before every message.
-pub(super) fn send(known: &Known, agreement: &Agreement<MetadataMachine>) {
+pub(super) fn send(known: &Known, agreement: &Agreement<MetadataMachine>, claims: &Claims) {
     let Some(members) = known.members() else { return };
     let heartbeat = Said::Heartbeat { is_serving: known.is_serving() };
     for member in members.list() {
         if member.candidate.host_id != known.host_id() {
-            let peer = agreement.peer(member.candidate.host_id, member.candidate.address);
+            let peer = agreement.peer(member.candidate.host_id, claims.address_of(member));
             peer.notify(|out| heartbeat.put(out)).expect("it is short");
         }
     }

@@ -26,8 +26,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// So often the log says what is waited for.
 const TELL_AFTER: Duration = Duration::from_secs(5);
 
-/// Another node that is asked.
-struct Seed {
+/// Another node that is asked first.
+pub(super) struct Seed {
     address: SocketAddr,
     peer: Peer,
     task: JoinHandle<()>,
@@ -52,9 +52,8 @@ pub(super) async fn come_in(
     node: &Rc<dyn Node>,
     agreement: &Agreement<MetadataMachine>,
 ) -> Result<(), MembershipError> {
-    let (own, may_found) = (options.candidate.address, options.may_found());
-    let others = options.seeds.iter().filter(|seed| **seed != own);
-    let seeds: Vec<Seed> = others.map(|seed| Seed::connect(*seed, runtime, node)).collect();
+    let may_found = options.may_found();
+    let seeds = Seed::of(options, runtime, node);
     assert!(may_found || !seeds.is_empty(), "who may not found a ring has somebody to ask");
     let mut told = Instant::now();
     loop {
@@ -133,7 +132,9 @@ async fn ask_to_be_let_in(options: &MembershipOptions, seeds: &[Seed]) -> Result
             }
             Ok(Reply::Refused(refusal)) => return Err(MembershipError::Refused(refusal)),
             Ok(Reply::Later(why)) => waits_for = format!("{}: {why}", seed.address),
-            Ok(Reply::Ring { .. }) => waits_for = format!("{} has answered something else", seed.address),
+            Ok(Reply::Ring { .. } | Reply::Present(_)) => {
+                waits_for = format!("{} has answered something else", seed.address)
+            }
             Err(trouble) => waits_for = format!("{}: {trouble}", seed.address),
         }
     }
@@ -142,6 +143,17 @@ async fn ask_to_be_let_in(options: &MembershipOptions, seeds: &[Seed]) -> Result
 }
 
 impl Seed {
+    /// All but this node.
+    pub(super) fn of(options: &MembershipOptions, runtime: &Runtime, node: &Rc<dyn Node>) -> Vec<Seed> {
+        let others = options.seeds.iter().filter(|seed| **seed != options.candidate.address);
+        others.map(|seed| Seed::connect(*seed, runtime, node)).collect()
+    }
+
+    /// The connection to it.
+    pub(super) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
     fn connect(address: SocketAddr, runtime: &Runtime, node: &Rc<dyn Node>) -> Seed {
         let options = PeerOptions {
             address,

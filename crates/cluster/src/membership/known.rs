@@ -62,8 +62,10 @@ pub struct Other {
 /// What clients may want to hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A node became a member. Its address for clients.
+    /// A node became a member, or is elsewhere now. Its address for clients.
     Joined(SocketAddr),
+    /// No member serves there any more.
+    Left(SocketAddr),
     /// It serves.
     Up(SocketAddr),
     /// It is not heard any more, or serves no clients.
@@ -122,6 +124,20 @@ impl Other {
     pub(super) fn set_silence(&self, silence: Option<Duration>) {
         *lock(&self.silence) = silence;
     }
+}
+
+/// Members that clients found elsewhere before, or nowhere: where, and where they are now.
+fn changes_of_places(
+    before: Option<&Members>,
+    after: &Members,
+) -> Vec<(Uuid, Option<SocketAddr>, Option<SocketAddr>)> {
+    let place = |members: &Members, host_id| Some(members.get(host_id)?.candidate.cql_address);
+    let lists = before.into_iter().chain([after]).flat_map(|members| members.list());
+    let hosts: BTreeSet<Uuid> = lists.map(|member| member.candidate.host_id).collect();
+    let places = hosts
+        .into_iter()
+        .map(|host_id| (host_id, before.and_then(|before| place(before, host_id)), place(after, host_id)));
+    places.filter(|(_, was, is)| was != is).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -196,10 +212,16 @@ impl Known {
         let epoch = members.epoch();
         let before = lock(&self.0.members).replace(Arc::clone(&members));
         self.0.ring_epoch.store(epoch, Ordering::Release);
-        let is_new = |host_id| before.as_ref().is_none_or(|before| before.get(host_id).is_none());
-        for member in members.list() {
-            if member.candidate.host_id != self.host_id() && is_new(member.candidate.host_id) {
-                self.tell(Event::Joined(member.candidate.cql_address));
+        for (host_id, was, is) in changes_of_places(before.as_deref(), &members) {
+            if host_id == self.host_id() {
+                continue;
+            }
+            was.into_iter().for_each(|address| self.tell(Event::Left(address)));
+            let Some(address) = is else { continue };
+            self.tell(Event::Joined(address));
+            // Its heartbeat may have come before this entry.
+            if was.is_some() && self.other(host_id).is_up() {
+                self.tell(Event::Up(address));
             }
         }
     }
@@ -303,7 +325,7 @@ impl Known {
         self.0.news.notified().await;
     }
 
-    async fn wait_until(&self, is_so: impl Fn(&Known) -> bool) {
+    pub(super) async fn wait_until(&self, is_so: impl Fn(&Known) -> bool) {
         loop {
             let news = self.0.news.notified();
             if is_so(self) {

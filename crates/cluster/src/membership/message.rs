@@ -3,10 +3,13 @@
 //! The first byte tells it from what is for agreement, a version follows. The rest is JSON: it is said once in a node's
 //! life, but for heartbeats, which are two bytes more.
 
+use std::collections::BTreeMap;
+
 use bytes::{BufMut, BytesMut};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::presence::Claim;
 use crate::metadata::{Candidate, Refusal};
 
 /// The first byte of an urgent message that is for membership; [`crate::raft`] has another.
@@ -32,6 +35,8 @@ pub(super) enum Question {
     Ring,
     /// Let me in.
     Join(Candidate),
+    /// I am a member, and there: who else is elsewhere?
+    Present(Claim),
 }
 
 /// What is answered.
@@ -51,6 +56,8 @@ pub(super) enum Reply {
     Refused(Refusal),
     /// Not now, in words.
     Later(String),
+    /// Where this node is, and others are that have said so.
+    Present(BTreeMap<Uuid, Claim>),
 }
 
 impl Said {
@@ -95,6 +102,10 @@ mod tests {
     use super::*;
     use crate::metadata::testing::candidate;
 
+    fn claim() -> Claim {
+        Claim { incarnation: 7, presence: candidate(3).presence() }
+    }
+
     #[test]
     fn what_is_said_is_heard_and_what_makes_no_sense_is_nothing() {
         for said in [
@@ -102,6 +113,7 @@ mod tests {
             Said::Heartbeat { is_serving: false },
             Said::Question(Question::Ring),
             Said::Question(Question::Join(candidate(3))),
+            Said::Question(Question::Present(claim())),
         ] {
             let mut bytes = BytesMut::new();
             said.put(&mut bytes);
@@ -121,6 +133,7 @@ mod tests {
             Reply::Ring { cluster_id: None, rival: Some(Uuid::from_u128(4)) },
             Reply::Ring { cluster_id: Some(Uuid::from_u128(5)), rival: None },
             Reply::Admitted,
+            Reply::Present(BTreeMap::from([(Uuid::from_u128(3), claim())])),
             refused,
             later,
         ] {

@@ -17,6 +17,7 @@
 //! | what does the node know of the others? | `known.rs` |
 //! | what do nodes ask each other about membership? | `message.rs`, `door.rs` |
 //! | how does a ring begin, and how does a node come in? | `joining.rs` |
+//! | how is a member found that has other addresses than before? | `presence.rs` |
 //! | who lives? | `heartbeat.rs` |
 //! | who has the log, and who votes? | `voters.rs` |
 //! | how is something proposed from another thread? | `proposer.rs` |
@@ -29,6 +30,7 @@ mod joining;
 mod known;
 mod message;
 mod options;
+mod presence;
 mod proposer;
 mod take_part;
 #[cfg(test)]

@@ -12,11 +12,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use uuid::Uuid;
 
 use super::door::{Door, Heard};
+use super::presence::{self, Claims};
 use super::proposer::Proposal;
 use super::{Doors, Hybrid, Known, MembershipError, MembershipOptions, ProposeError, Speaker};
 use super::{heartbeat, joining, voters};
 use crate::metadata::{MetadataMachine, Refusal, check_same, decode_outcome};
-use crate::raft::{Agreement, AgreementOptions, Answers};
+use crate::raft::{Agreement, AgreementOptions, Answers, has_log};
 
 /// After so many entries agreement keeps what they made instead of them.
 const SNAPSHOT_ENTRY_COUNT: u64 = 1_000;
@@ -52,7 +53,7 @@ pub async fn take_part(
     let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
     let machine = MetadataMachine::new(Arc::clone(&options.base), entries);
     let agreement = open(&options, &runtime, &known, &node, machine).await?;
-    let heard = Heard::default();
+    let (heard, claims) = (Heard::default(), Claims::new(known.clone(), options.candidate.presence()));
     let door = Rc::new(Door {
         known: known.clone(),
         agreement: agreement.clone(),
@@ -60,16 +61,21 @@ pub async fn take_part(
         random: Arc::clone(&runtime.random),
         may_found: options.may_found(),
         heard: Rc::clone(&heard),
+        claims: claims.clone(),
     });
     let gate = gate(listener, Rc::clone(&node), Arc::clone(&runtime.random), door, hand_over);
     let _gate = Aborting(runtime::spawn_local("gate for other nodes", gate));
-    let ticking = tick(known.clone(), agreement.clone(), heard);
+    let ticking = tick(known.clone(), agreement.clone(), heard, claims.clone());
     let seeing_to = voters::see_to(known.clone(), agreement.clone());
     let _seeing_to = Aborting(runtime::spawn_local("voters", Box::pin(seeing_to)));
     let _ticking = Aborting(runtime::spawn_local("heartbeats", ticking));
     let coming_in = async {
         match known.is_member_now() {
-            true => _ = timeout(OTHERS_PATIENCE, known.is_up_to_date()).await,
+            true => {
+                _ = timeout(OTHERS_PATIENCE, known.is_up_to_date()).await;
+                // Before that clients would be told that it is up where it was.
+                known.wait_until(|_| claims.is_in_history()).await;
+            }
             false => {
                 joining::come_in(&options, &runtime, &known, &node, &agreement).await?;
                 // From then on the ring does without one of them.
@@ -77,6 +83,10 @@ pub async fn take_part(
             }
         }
         known.let_serve();
+        // It has begun.
+        std::future::pending().await
+    };
+    let proposing = async {
         while let Some(proposal) = proposals.next().await {
             let (agreement, id) = (agreement.clone(), runtime.random.uuid_v4());
             let known = known.clone();
@@ -86,6 +96,7 @@ pub async fn take_part(
         // The node has ended, and this with it.
         std::future::pending().await
     };
+    let presenting = Box::pin(presence::see_to(&options, &runtime, &known, &node, &agreement, &claims));
     tokio::select! {
         biased;
         ended = agreement.run() => {
@@ -93,6 +104,8 @@ pub async fn take_part(
             std::future::pending().await
         }
         failed = coming_in => failed,
+        failed = proposing => failed,
+        never = presenting => match never {},
     }
 }
 
@@ -111,17 +124,15 @@ async fn open(
         timing: options.timing,
         snapshot_entry_count: SNAPSHOT_ENTRY_COUNT,
     };
-    let agreement = Agreement::start(agreement_options, runtime, Rc::clone(node), machine).await?;
     let members = known.members();
-    let Some(member) = members.as_ref().and_then(|members| members.get(known.host_id())) else {
-        return Ok(agreement);
-    };
-    check_same(&member.candidate, &options.candidate).map_err(MembershipError::Changed)?;
-    let standing = agreement.standing();
-    if standing.last.is_none() {
-        return Err(MembershipError::LogGone { directory: options.directory.display().to_string() });
+    if let Some(member) = members.as_ref().and_then(|members| members.get(known.host_id())) {
+        check_same(&member.candidate, &options.candidate).map_err(MembershipError::Changed)?;
+        // One that is there and empty has promised nothing: its node was cut off before it was written to.
+        if !has_log(&options.directory, runtime).await? {
+            return Err(MembershipError::LogGone { directory: options.directory.display().to_string() });
+        }
     }
-    Ok(agreement)
+    Ok(Agreement::start(agreement_options, runtime, Rc::clone(node), machine).await?)
 }
 
 /// Lets other nodes in, for ever.
@@ -153,7 +164,7 @@ async fn gate(
 }
 
 /// Heartbeats, and what is looked at as often: at once when there is news, so that others learn of it.
-async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard) {
+async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard, claims: Claims) {
     let mut ticks = interval(heartbeat::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looked = Instant::now();
@@ -163,7 +174,7 @@ async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard)
             _ = ticks.tick() => {}
             () = known.news() => {}
         }
-        heartbeat::send(&known, &agreement);
+        heartbeat::send(&known, &agreement, &claims);
         heartbeat::look(&known, &heard, looked);
         looked = Instant::now();
     }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -66,10 +66,6 @@ impl World {
         }
     }
 
-    fn host(node: usize) -> IpAddr {
-        address(node).ip()
-    }
-
     fn start(&self, node: usize, seeds: &[usize]) -> Running {
         self.start_as(node, member(node), seeds)
     }
@@ -86,7 +82,7 @@ impl World {
         history: Vec<Transformation>,
     ) -> Running {
         let runtime = Runtime {
-            network: self.network.host(Self::host(node)),
+            network: self.network.host(candidate.address.ip()),
             io: Io::delayed(Duration::from_millis(2)),
             ..Runtime::in_memory(Arc::new(self.disks[node].clone()), node as u64)
         };
@@ -101,7 +97,7 @@ impl World {
         };
         let metadata = Rc::clone(&self.metadata[node]);
         let known = Known::new(identity, &metadata.borrow());
-        known.set_serving(true);
+        let listening = candidate.address;
         let options = MembershipOptions {
             candidate,
             seeds: seeds.iter().map(|seed| address(*seed)).collect(),
@@ -112,7 +108,7 @@ impl World {
         };
         let (entry_taker, mut entries) = unbounded_channel();
         let (proposer, proposals) = proposals();
-        let listener = runtime.network.bind(address(node), 1).expect("nobody else is there").remove(0);
+        let listener = runtime.network.bind(listening, 1).expect("nobody else is there").remove(0);
         let doors = Doors {
             known: known.clone(),
             listener,
@@ -123,15 +119,21 @@ impl World {
         let failed: Rc<RefCell<Option<MembershipError>>> = Rc::default();
         let (told, knows, lag) = (Rc::clone(&failed), known.clone(), self.lag);
         let life = async move {
+            let follows = knows.clone();
             spawn_local(async move {
                 while let Some(entry) = entries.recv().await {
                     sleep(lag).await;
                     if !metadata.borrow().has(&entry) {
                         let after = metadata.borrow().after(&entry).expect("it is the next one");
                         let before = metadata.replace(after);
-                        knows.take(&entry, &before.schema);
+                        follows.take(&entry, &before.schema);
                     }
                 }
+            });
+            let serves = knows.clone();
+            spawn_local(async move {
+                serves.may_serve().await;
+                serves.set_serving(true);
             });
             let Err(error) = take_part(options, runtime, doors).await;
             *told.borrow_mut() = Some(error);
@@ -331,12 +333,99 @@ fn nobody_joins_a_ring_that_holds_data_or_as_another() {
         let refused = third.failed.take();
         assert!(matches!(refused, Some(MembershipError::Refused(Refusal::HoldsData { .. }))), "{refused:?}");
         drop(second);
-        let elsewhere = Candidate { rack: "another".to_owned(), ..member(1) };
+        let in_another_rack = Candidate { rack: "another".to_owned(), ..member(1) };
         sleep(Duration::from_secs(1)).await;
-        let second = world.start_as(1, elsewhere, &[0]);
+        let second = world.start_as(1, in_another_rack, &[0]);
         sleep(Duration::from_secs(10)).await;
         let changed = second.failed.borrow();
         assert!(matches!(&*changed, Some(MembershipError::Changed(_))), "{changed:?}");
+    });
+}
+
+/// The node with the addresses of another place.
+fn at(node: usize, place: usize) -> Candidate {
+    let Candidate { address, cql_address, .. } = member(place);
+    Candidate { address, cql_address, ..member(node) }
+}
+
+#[test]
+fn a_member_with_other_addresses_takes_part_again_and_is_found_there() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        let mut events = nodes[0].known.events();
+        drop(nodes.remove(2));
+        sleep(Duration::from_secs(5)).await;
+        nodes.push(world.start_as(2, at(2, 7), &[]));
+        timeout(Duration::from_secs(10), nodes[2].known.may_serve()).await.expect("it is found");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.epochs(), [(0, 4); 3], "it is agreed on once");
+        let (was, is) = (member(2).cql_address, member(7).cql_address);
+        let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+        assert_eq!(told, [Event::Down(was), Event::Left(was), Event::Joined(is), Event::Up(is)]);
+        // Two are enough, and one of them is the one that is elsewhere.
+        drop(nodes.remove(1));
+        sleep(Duration::from_secs(10)).await;
+        nodes[1].change(0, keyspace("k")).await.expect("they agree");
+        nodes[0].change(1, keyspace("l")).await.expect("they agree");
+    });
+}
+
+#[test]
+fn a_whole_ring_with_other_addresses_finds_together_by_its_seeds() {
+    run(async {
+        let world = World::new(3);
+        drop(world.ring().await);
+        sleep(Duration::from_secs(1)).await;
+        // Only the first is a seed: the others find each other by what it tells them.
+        let nodes: Vec<_> = (0..3).map(|node| world.start_as(node, at(node, node + 10), &[10])).collect();
+        for node in &nodes {
+            timeout(Duration::from_secs(60), node.known.may_serve()).await.expect("it is found");
+        }
+        nodes[2].change(0, keyspace("k")).await.expect("agreed");
+        let members = nodes[0].known.members().expect("a ring");
+        let addresses = members.list().iter().map(|member| member.candidate.address);
+        assert!(addresses.eq((10..13).map(address)));
+    });
+}
+
+#[test]
+fn members_that_have_changed_their_addresses_with_each_other_are_found() {
+    run(async {
+        let world = World::new(3);
+        drop(world.ring().await);
+        sleep(Duration::from_secs(1)).await;
+        let nodes =
+            [(0, 1), (1, 2), (2, 0)].map(|(node, place)| world.start_as(node, at(node, place), &[0, 1]));
+        for node in &nodes {
+            timeout(Duration::from_secs(60), node.known.may_serve()).await.expect("it is found");
+        }
+        nodes[1].change(0, keyspace("k")).await.expect("agreed");
+        assert!(nodes.iter().all(|node| node.failed.borrow().is_none()));
+    });
+}
+
+/// What a member has claimed in a life before would hide where it is now.
+#[test]
+fn a_member_that_is_back_where_it_was_is_found_there() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        drop(nodes.remove(2));
+        drop(nodes.remove(1));
+        // Alone with another member it can not have it agreed on.
+        let elsewhere = world.start_as(2, at(2, 7), &[]);
+        sleep(Duration::from_millis(50)).await;
+        drop(elsewhere);
+        nodes.push(world.start(1, &[0]));
+        nodes.push(world.start(2, &[0]));
+        sleep(Duration::from_secs(10)).await;
+        assert!(nodes[0].known.other(member(2).host_id).is_up());
+        drop(nodes.remove(1));
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("they agree");
     });
 }
 
@@ -366,6 +455,25 @@ fn a_member_without_its_log_of_agreement_takes_no_part() {
         sleep(Duration::from_secs(1)).await;
         let failed = node.failed.borrow();
         assert!(matches!(&*failed, Some(MembershipError::LogGone { .. })), "{failed:?}");
+    });
+}
+
+/// What the others have agreed on is applied before it is in the own log: such a node was taken for one that has lost
+/// it, and never started again.
+#[test]
+fn a_node_that_is_cut_off_as_it_comes_in_takes_part_again() {
+    run(async {
+        let world = World::new(2);
+        let first = world.start(0, &[0]);
+        first.is_in().await;
+        let second = world.start(1, &[0]);
+        second.is_in().await;
+        drop(second);
+        sleep(Duration::from_secs(1)).await;
+        let second = world.start(1, &[0]);
+        sleep(Duration::from_secs(10)).await;
+        assert!(second.failed.borrow().is_none());
+        second.change(0, keyspace("k")).await.expect("agreed");
     });
 }
 

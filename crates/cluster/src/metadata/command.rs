@@ -2,12 +2,14 @@
 //!
 //! Both are JSON: they are few, and somebody who looks for what has happened can read them in the log of agreement.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use schema::Transformation;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::Candidate;
+use super::{Candidate, Presence};
 
 /// A proposal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,10 +31,15 @@ pub enum Command {
         /// How.
         change: Transformation,
     },
-    /// A node becomes a member. One that is a member with the same addresses stays one.
+    /// A node becomes a member. One that is a member stays one.
     Join {
         /// Who.
         candidate: Candidate,
+    },
+    /// Members are elsewhere since they were started. Several at a time, so that two can change their places.
+    Present {
+        /// Where, by host id.
+        presences: BTreeMap<Uuid, Presence>,
     },
 }
 

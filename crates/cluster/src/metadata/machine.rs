@@ -1,7 +1,7 @@
 //! Metadata as what an agreement makes of its log: each command is an entry of the history, or refused. The same on all
 //! nodes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::command::encode_outcome;
 use super::touched::Touched;
-use super::{Agreed, Candidate, Command, Entry, Members, Metadata, Refusal};
+use super::{Agreed, Candidate, Command, Entry, Member, Members, Metadata, Presence, Refusal};
 use crate::raft::Machine;
 
 /// Makes history.
@@ -44,6 +44,7 @@ impl MetadataMachine {
             Command::Found { cluster_id, history, founder } => self.found(cluster_id, history, founder),
             Command::ChangeSchema { based_on, change } => self.change_schema(based_on, change),
             Command::Join { candidate } => self.join(candidate),
+            Command::Present { presences } => self.present(&presences),
         }
     }
 
@@ -90,7 +91,8 @@ impl MetadataMachine {
     fn join(&mut self, candidate: Candidate) -> Result<(), Refusal> {
         let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
         if let Some(member) = members.get(candidate.host_id) {
-            return check_same(&member.candidate, &candidate);
+            check_same(&member.candidate, &candidate)?;
+            return self.present(&BTreeMap::from([(candidate.host_id, candidate.presence())]));
         }
         if let Some(there) =
             members.list().iter().find(|member| member.candidate.address == candidate.address)
@@ -108,6 +110,26 @@ impl MetadataMachine {
         }
         let members = members.joined(candidate).map_err(bad_candidate)?;
         self.take(Entry::Members { members: Box::new(members) })
+    }
+
+    fn present(&mut self, presences: &BTreeMap<Uuid, Presence>) -> Result<(), Refusal> {
+        let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
+        if let Some(stranger) = presences.keys().find(|host_id| members.get(**host_id).is_none()) {
+            return Err(Refusal::Candidate { what: format!("node {stranger} is no member of the ring") });
+        }
+        let after = members.present(presences);
+        if after.list() == members.list() {
+            return Ok(());
+        }
+        let mut addresses = BTreeMap::new();
+        for Member { candidate, .. } in after.list() {
+            if let Some(other) = addresses.insert(candidate.address, candidate.host_id) {
+                let what =
+                    format!("nodes {other} and {} are both at {}", candidate.host_id, candidate.address);
+                return Err(Refusal::Candidate { what });
+            }
+        }
+        self.take(Entry::Members { members: Box::new(after) })
     }
 
     fn take_change(&mut self, change: Transformation) -> Result<(), Refusal> {
@@ -150,21 +172,20 @@ impl Machine for MetadataMachine {
     }
 }
 
-/// Is it where it was, and what it was?
+/// Is it what it was, whatever its addresses?
 pub(crate) fn check_same(member: &Candidate, candidate: &Candidate) -> Result<(), Refusal> {
-    if member == candidate {
+    let (was, is) = (fixed(member), fixed(candidate));
+    if was == is {
         return Ok(());
     }
-    let (was, is) = (place(member), place(candidate));
-    let what = format!("node {} is a member of the ring at {was} and can not be one at {is}", member.host_id);
+    let what = format!("node {} is a member of the ring in {was} and can not be one in {is}", member.host_id);
     Err(Refusal::Candidate { what })
 }
 
-fn place(candidate: &Candidate) -> String {
-    let Candidate { address, cql_address, data_center, rack, shard_count, num_tokens, .. } = candidate;
-    format!(
-        "{address} (CQL {cql_address}, {data_center}, {rack}, {shard_count} shards, num_tokens {num_tokens})"
-    )
+/// What of a member stays, in words.
+fn fixed(candidate: &Candidate) -> String {
+    let Candidate { data_center, rack, shard_count, num_tokens, .. } = candidate;
+    format!("{data_center}, {rack}, with {shard_count} shards and num_tokens {num_tokens}")
 }
 
 fn bad_candidate(error: ring::RingError) -> Refusal {
@@ -258,9 +279,9 @@ mod tests {
         ring.change(0, keyspace()).expect("a keyspace is no data");
         assert_eq!(ring.propose(Command::Join { candidate: candidate(2) }), agreed(1, 2));
         assert_eq!(ring.propose(Command::Join { candidate: candidate(2) }), agreed(1, 2), "once");
-        let elsewhere = Candidate { address: candidate(3).address, ..candidate(2) };
+        let in_another_rack = Candidate { rack: "another".into(), ..candidate(2) };
         assert!(matches!(
-            ring.propose(Command::Join { candidate: elsewhere }),
+            ring.propose(Command::Join { candidate: in_another_rack }),
             Err(Refusal::Candidate { .. })
         ));
         let in_its_place = Candidate { host_id: Uuid::from_u128(77), ..candidate(2) };
@@ -283,6 +304,32 @@ mod tests {
             durable_writes: false,
         };
         assert_eq!(ring.change(2, same), agreed(3, 2));
+    }
+
+    #[test]
+    fn members_are_found_elsewhere_also_where_another_one_was() {
+        let mut ring = Ring::founded();
+        ring.propose(Command::Join { candidate: candidate(2) }).expect("it joins");
+        ring.propose(Command::Join { candidate: candidate(3) }).expect("it joins");
+        let at = |places: &[(u8, u8)]| {
+            let presence = |(who, place): &(u8, u8)| (candidate(*who).host_id, candidate(*place).presence());
+            Command::Present { presences: places.iter().map(presence).collect() }
+        };
+        let before = Arc::clone(ring.machine.members().expect("a ring"));
+        assert_eq!(ring.propose(at(&[(2, 9)])), agreed(0, 4));
+        assert_eq!(ring.propose(at(&[(2, 9)])), agreed(0, 4), "it is there already");
+        let taken = ring.propose(at(&[(1, 3)]));
+        assert!(matches!(taken, Err(Refusal::Candidate { .. })), "{taken:?}");
+        assert_eq!(ring.propose(at(&[(1, 3), (3, 1)])), agreed(0, 5), "they change their places");
+        let stranger = ring.propose(at(&[(7, 7)]));
+        assert!(matches!(stranger, Err(Refusal::Candidate { .. })), "{stranger:?}");
+        let after = ring.machine.members().expect("a ring");
+        assert_eq!(after.topology(), before.topology(), "nobody's tokens change");
+        let addresses = after.list().iter().map(|member| member.candidate.address);
+        assert!(addresses.eq([3, 9, 1].map(|number| candidate(number).address)));
+        // One that was let in and did not hear of it asks again, from elsewhere.
+        let again = Candidate { address: candidate(5).address, ..candidate(2) };
+        assert_eq!(ring.propose(Command::Join { candidate: again }), agreed(0, 6));
     }
 
     #[test]

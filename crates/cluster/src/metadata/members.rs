@@ -1,5 +1,6 @@
 //! Who the members of a ring are, where they are reached, and which tokens they have.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -26,6 +27,15 @@ pub struct Candidate {
     pub shard_count: u16,
     /// How many tokens it is to have: its weight beside the others.
     pub num_tokens: u16,
+}
+
+/// What of a member may be another one each time it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presence {
+    /// Where other nodes reach it.
+    pub address: SocketAddr,
+    /// Where clients reach it.
+    pub cql_address: SocketAddr,
 }
 
 /// A member of the ring.
@@ -101,6 +111,18 @@ impl Members {
         Members::chosen(self.cluster_id, self.epoch + 1, candidates)
     }
 
+    /// The ring with some members that are elsewhere now; those that it does not have are passed over.
+    pub fn present(&self, presences: &BTreeMap<Uuid, Presence>) -> Members {
+        let mut members = self.members.clone();
+        for Member { candidate, .. } in &mut members {
+            if let Some(presence) = presences.get(&candidate.host_id) {
+                candidate.set_presence(*presence);
+            }
+        }
+        let members = Members::new(self.cluster_id, self.epoch + 1, self.topology.grid(), members);
+        members.expect("their tokens are as before")
+    }
+
     fn chosen(cluster_id: Uuid, epoch: u64, candidates: Vec<Candidate>) -> Result<Members, RingError> {
         let newcomers: Vec<Newcomer> = candidates.iter().map(Candidate::newcomer).collect();
         let topology = found(&newcomers, FACTOR)?;
@@ -145,6 +167,15 @@ impl Members {
 }
 
 impl Candidate {
+    /// What of it may be another one when it starts again.
+    pub fn presence(&self) -> Presence {
+        Presence { address: self.address, cql_address: self.cql_address }
+    }
+
+    fn set_presence(&mut self, Presence { address, cql_address }: Presence) {
+        (self.address, self.cql_address) = (address, cql_address);
+    }
+
     fn newcomer(&self) -> Newcomer {
         Newcomer {
             host_id: self.host_id,

@@ -33,7 +33,7 @@ pub use command::{Agreed, Command, Refusal};
 pub use entry::{Entry, Metadata};
 pub use log::{MetadataError, MetadataLog};
 pub use machine::MetadataMachine;
-pub use members::{Candidate, Member, Members};
+pub use members::{Candidate, Member, Members, Presence};
 
 pub(crate) use command::decode_outcome;
 pub(crate) use machine::check_same;

@@ -32,6 +32,9 @@ use super::state::{Machine, State, StateMachine};
 use super::types::{Address, Command, Snapshot, Types};
 use super::writer::Writer;
 
+/// The files of a node's part.
+const LOG_NAME: &str = "raft.log";
+const SNAPSHOT_NAME: &str = "raft.snapshot";
 /// No command is longer, so that it fits a message with all around it.
 pub const COMMAND_BYTES_MAX: usize = 16 << 20;
 /// Between two tries, at first and at most. A node that is alone leads after three syncs.
@@ -103,7 +106,7 @@ impl<M: Machine> Agreement<M> {
     ) -> Result<Agreement<M>, OpenError> {
         let config = options.config().map_err(|what| OpenError::Begin { what })?;
         let AgreementOptions { node: me, address, directory, timing, .. } = options;
-        let snapshot_path = directory.join("raft.snapshot");
+        let snapshot_path = directory.join(SNAPSHOT_NAME);
         let disk = Arc::clone(&runtime.disk);
         let (Opened { file, contents, record_count }, snapshot) =
             runtime.io.run(move || open_directory(&disk, &directory)).await?;
@@ -233,8 +236,10 @@ impl<M: Machine> Agreement<M> {
         look(&self.0.state.borrow().machine)
     }
 
-    /// The urgent connection to a member.
+    /// The urgent connection to a member, which is reached there from now on: also for agreement, whose log says only
+    /// where it was when it came.
     pub(crate) fn peer(&self, member: Uuid, address: SocketAddr) -> Peer {
+        self.0.links.place(member, Address(address));
         self.0.links.to(member, Address(address))
     }
 
@@ -353,11 +358,22 @@ impl<M: Machine> Agreement<M> {
     }
 }
 
+/// Is there a log of agreement in a directory? One is made when a node takes part for the first time, before anything
+/// is promised.
+///
+/// # Errors
+/// The disk fails.
+pub(crate) async fn has_log(directory: &Path, runtime: &Runtime) -> Result<bool, OpenError> {
+    let (disk, path) = (Arc::clone(&runtime.disk), directory.join(LOG_NAME));
+    let exists = runtime.io.run(move || disk.exists(&path)).await;
+    exists.map_err(|source| OpenError::Disk { act: "look for the log of agreement", source })
+}
+
 /// Opens the log and the snapshot in a directory, which may be new. Blocks.
 fn open_directory(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(Opened, Option<Snapshot>), OpenError> {
     let fail = |source| OpenError::Disk { act: "open the directory of agreement", source };
     let damaged = |path: PathBuf, what: &str| OpenError::Damaged { path, offset: 0, what: what.to_owned() };
-    let (log_path, snapshot_path) = (directory.join("raft.log"), directory.join("raft.snapshot"));
+    let (log_path, snapshot_path) = (directory.join(LOG_NAME), directory.join(SNAPSHOT_NAME));
     disk.create_dir_all(directory).map_err(fail)?;
     let snapshot = snapshot_file::read(&**disk, &snapshot_path)?;
     // It is made before the first snapshot. With it the node's vote would be gone, and it might vote twice.

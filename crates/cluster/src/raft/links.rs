@@ -28,6 +28,8 @@ struct Inner {
     random: Arc<dyn Random>,
     node: Rc<dyn Node>,
     open: RefCell<BTreeMap<Uuid, Link>>,
+    /// Where members are reached who are elsewhere by now than the log of agreement says.
+    places: RefCell<BTreeMap<Uuid, Address>>,
 }
 
 struct Link {
@@ -55,11 +57,18 @@ pub(super) enum Miss {
 
 impl Links {
     pub(super) fn new(network: Network, random: Arc<dyn Random>, node: Rc<dyn Node>) -> Links {
-        Links(Rc::new(Inner { network, random, node, open: RefCell::default() }))
+        let (open, places) = (RefCell::default(), RefCell::default());
+        Links(Rc::new(Inner { network, random, node, open, places }))
     }
 
-    /// The connection to a member, made if there is none to that address.
+    /// From now on a member is reached there, whatever the log of agreement says.
+    pub(super) fn place(&self, member: Uuid, address: Address) {
+        self.0.places.borrow_mut().insert(member, address);
+    }
+
+    /// The connection to a member, made if there is none to where it is: at that address, if nobody knows better.
     pub(super) fn to(&self, member: Uuid, address: Address) -> Peer {
+        let address = self.0.places.borrow().get(&member).copied().unwrap_or(address);
         let open = &mut *self.0.open.borrow_mut();
         if let Some(link) = open.get(&member)
             && link.address == address
@@ -90,6 +99,7 @@ impl Links {
     /// Ends the connections to those who are no members any more.
     pub(super) fn keep(&self, is_member: impl Fn(&Uuid) -> bool) {
         self.0.open.borrow_mut().retain(|member, _| is_member(member));
+        self.0.places.borrow_mut().retain(|member, _| is_member(member));
     }
 }
 

@@ -50,6 +50,7 @@ mod tests;
 mod types;
 mod writer;
 
+pub(crate) use agreement::has_log;
 pub use agreement::{Agreement, COMMAND_BYTES_MAX, Standing};
 pub(crate) use message::FOR_AGREEMENT;
 
