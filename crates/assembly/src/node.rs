@@ -3,7 +3,7 @@
 //! 1. Lock the data directory, read the metadata log, open table files, replay the commit log.
 //! 2. Start the shards; on each, a coordinator, the system tables and a query engine.
 //! 3. Finish logged batches that an earlier run left open. Compactions begin after that.
-//! 4. In a ring: found it, come in, or go on as a member; nobody is served before.
+//! 4. In a ring: found it, come in, or go on as a member; nobody is served before, nor before it has its rows.
 //! 5. On stop: memtables flushed, logs closed, threads joined.
 
 use std::future::Future;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::MetadataLog;
-use coordinator::replicas::{RingSeat, carry_out_repairs};
+use coordinator::replicas::{RingSeat, carry_out_repairs, fill};
 use coordinator::{Coordinator, CoordinatorError, EarlierBatches, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
@@ -261,8 +261,8 @@ async fn finish_in_ring(batches: EarlierBatches) {
     tracing::info!(batch_count, "finished logged batches of an earlier run");
 }
 
-/// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, and
-/// repairs.
+/// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, repairs, and gets the
+/// rows of a node whose place this one has taken.
 fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<Timeouts>) -> Coordinator {
     let Seats { known, proposer, marks, .. } = seats;
     let index = handle.local().index();
@@ -285,6 +285,7 @@ fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<T
     if index == 0
         && let Some(repairs) = seats.take_repairs()
     {
+        runtime::spawn_local("rows of a lost node", Box::pin(fill(coordinator.clone())));
         runtime::spawn_local("repairs", Box::pin(carry_out_repairs(coordinator.clone(), repairs)));
     }
     coordinator

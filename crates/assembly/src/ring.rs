@@ -26,6 +26,8 @@ pub struct RingOptions {
     pub broadcast: SocketAddr,
     /// Nodes to ask first; this one may be among them.
     pub seeds: Vec<SocketAddr>,
+    /// Where the member was whose place the node is to take, as long as it is no member itself.
+    pub replaces: Option<SocketAddr>,
     /// How many tokens the node is to have.
     pub num_tokens: u16,
     /// What strangers do not know.
@@ -134,6 +136,7 @@ impl RingPart {
         let options = MembershipOptions {
             candidate,
             seeds: ring.seeds.clone(),
+            replaces: ring.replaces,
             directory: layout.agreement(),
             timing: ring.timing,
             base,

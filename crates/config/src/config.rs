@@ -94,6 +94,8 @@ pub struct Config {
     pub broadcast_address: Option<IpAddr>,
     /// `seeds` as they were given; see [`Config::seed_addresses`].
     pub seeds: Vec<Seed>,
+    /// `replace_address` as it was given; see [`Config::replaced_address`].
+    pub replace_address: Option<Seed>,
     /// `num_tokens`.
     pub num_tokens: u16,
     /// `internode_secret_file`.
@@ -142,6 +144,7 @@ impl Default for Config {
             storage_port: 0,
             broadcast_address: None,
             seeds: Vec::new(),
+            replace_address: None,
             num_tokens: 0,
             internode_secret_file: None,
             internode_compression: InternodeCompression::None,

@@ -36,6 +36,12 @@ impl Config {
         self.seeds.iter().map(address).collect()
     }
 
+    /// `replace_address` with its port.
+    pub fn replaced_address(&self) -> Option<SocketAddr> {
+        let replaced = self.replace_address?;
+        Some(SocketAddr::new(replaced.address, replaced.port.unwrap_or(self.storage_port)))
+    }
+
     /// Checks how the options of a ring go together.
     pub(crate) fn check_internode(&self) -> Result<(), ConfigError> {
         let Some(listen) = self.internode_listen() else { return self.check_alone() };
@@ -43,6 +49,13 @@ impl Config {
             let problem =
                 "not a loopback address, so that strangers could join: give `internode_secret_file`";
             return Err(together("listen_address", listen.ip().to_string(), problem.to_owned()));
+        }
+        let is_other = |seed: &SocketAddr| Some(*seed) != self.internode_broadcast();
+        if let Some(replaced) = self.replaced_address()
+            && !self.seed_addresses().iter().any(is_other)
+        {
+            let problem = "`seeds` names no other node, which could let this one in".to_owned();
+            return Err(together("replace_address", replaced.to_string(), problem));
         }
         for (name, other) in [("listen", self.listen), ("management", self.management)] {
             if is_same_socket(listen, other) {
@@ -62,6 +75,7 @@ impl Config {
         let given = [
             ("seeds", Some(seeds.join(",")).filter(|seeds| !seeds.is_empty())),
             ("broadcast_address", broadcast),
+            ("replace_address", self.replaced_address().map(|address| address.to_string())),
             ("internode_secret_file", secret),
         ];
         match given.into_iter().find_map(|(name, value)| Some((name, value?))) {
@@ -119,6 +133,16 @@ fn parse_seed(text: &str) -> Result<Seed, String> {
         _ => return Err("not addresses with a port or without, as in 10.0.0.1 or 10.0.0.1:7000".to_owned()),
     };
     Ok(Seed { address: reachable(address)?, port })
+}
+
+pub(crate) fn parse_replaced(text: &str) -> Result<Option<Seed>, String> {
+    match text.trim() {
+        "" => Ok(None),
+        text => parse_seed(text).map(Some).map_err(|problem| match problem.starts_with("not addresses") {
+            true => "not an address with a port or without, as in 10.0.0.1 or 10.0.0.1:7000".to_owned(),
+            false => problem,
+        }),
+    }
 }
 
 pub(crate) fn parse_token_count(text: &str) -> Result<u16, String> {
@@ -199,6 +223,17 @@ mod tests {
         check_refused("num-tokens=0", "not a whole number from 1 to 256");
         check_refused("num-tokens=257", "not a whole number from 1 to 256");
         check_refused("internode-compression=dc", "neither none nor all");
+    }
+
+    #[test]
+    fn who_takes_a_place_needs_somebody_to_ask() {
+        let ring = "listen-address=127.0.0.3 replace-address=127.0.0.3";
+        let config = checked(&format!("{ring} seeds=127.0.0.3,127.0.0.1 storage-port=7001")).unwrap();
+        assert_eq!(config.replaced_address(), Some(address("127.0.0.3:7001")));
+        check_refused(&format!("{ring} seeds=127.0.0.3"), "`seeds` names no other node");
+        check_refused("listen-address=::1 replace-address=node3", "not an address with a port or without");
+        check_refused("replace-address=127.0.0.3", "of no use without `listen_address`");
+        assert_eq!(checked("listen-address=::1 replace-address=").unwrap().replaced_address(), None);
     }
 
     #[test]

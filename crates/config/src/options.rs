@@ -430,6 +430,15 @@ pub static OPTIONS: &[OptionSpec] = &[
         set: |config, text| set(&mut config.seeds, internode::parse_seeds(text)),
     },
     OptionSpec {
+        name: "replace_address",
+        value: "ADDR or ADDR:PORT",
+        default: "",
+        about: "Where the node was that is lost and whose place this one takes when it starts for the first time, with \
+                an empty directory; a port that is missing is `storage_port`. Once it is a member, it makes no \
+                difference.",
+        set: |config, text| set(&mut config.replace_address, internode::parse_replaced(text)),
+    },
+    OptionSpec {
         name: "num_tokens",
         value: "a number",
         default: "16",

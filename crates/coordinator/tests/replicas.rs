@@ -122,6 +122,7 @@ impl Ring {
             let way = |other: usize| Way {
                 address: address(other).ip(),
                 remote: (other != node).then(|| remote(other)),
+                has_rows: true,
             };
             let ways = (0..node_count).map(way).collect();
             let here = topology.index_of(host_id(node)).expect("it is in the ring");

@@ -92,6 +92,10 @@ plants! {
     MissedUnsent,
     /// What stands in the log of a table that was emptied since is sent all the same.
     EmptiedSent,
+    /// A node that has taken the place of a lost one is read before it has its rows.
+    ReadBeforeFilled,
+    /// And says that it has them before it does.
+    UnfilledTakenForFull,
 }
 
 impl Plant {
@@ -106,6 +110,8 @@ impl Plant {
         Plant::TimestampUnheard,
         Plant::MissedUnsent,
         Plant::EmptiedSent,
+        Plant::ReadBeforeFilled,
+        Plant::UnfilledTakenForFull,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,

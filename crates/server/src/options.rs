@@ -112,6 +112,7 @@ fn ring_options(config: &Config) -> Option<RingOptions> {
         listen: config.internode_listen()?,
         broadcast: config.internode_broadcast()?,
         seeds: config.seed_addresses(),
+        replaces: config.replaced_address(),
         num_tokens: config.num_tokens,
         secret: None,
         wants_compression: config.internode_compression == InternodeCompression::All,

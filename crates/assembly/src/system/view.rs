@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cluster::Members;
 use cluster::membership::Known;
-use cluster::metadata::{Candidate, Member};
+use cluster::metadata::{Candidate, Member, MemberState};
 use coordinator::Node;
 use coordinator::replicas::{Marks, ReadRepairs, Repairer};
 use query::VirtualKeyspaces;
@@ -116,7 +116,7 @@ impl NodeView {
             shard_count: self.options.storage.shard_count,
             num_tokens: TOKEN_COUNT,
         };
-        Member { candidate, tokens: self.lone_tokens.to_vec() }
+        Member { candidate, tokens: self.lone_tokens.to_vec(), state: MemberState::Normal }
     }
 
     /// Counts of its reads that compared the answers of several replicas.

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use messaging::{Established, Purpose, Request, Service};
@@ -13,9 +12,10 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Known;
+use super::letting_in::Newcomer;
 use super::message::{Question, Reply, Said};
 use super::presence::Claims;
-use crate::metadata::{Candidate, Command, MetadataMachine, Refusal, decode_outcome};
+use crate::metadata::{MemberState, MetadataMachine};
 use crate::raft::{Agreement, Answers, FOR_AGREEMENT};
 
 /// When the others were heard last.
@@ -38,6 +38,8 @@ pub(super) struct Door {
     pub(super) may_found: bool,
     pub(super) heard: Heard,
     pub(super) claims: Claims,
+    /// Since when it listens to others.
+    pub(super) begun: Instant,
 }
 
 impl Service for Door {
@@ -49,61 +51,77 @@ impl Service for Door {
             Some(Said::Question(question)) if from.purpose == Purpose::Urgent => question,
             _ => return tracing::warn!(from = %from.host_id, "an urgent request can not be read"),
         };
-        let Door { known, agreement, random, .. } = self;
-        let (known, agreement, id) = (known.clone(), agreement.clone(), random.uuid_v4());
-        let claims = self.claims.clone();
-        let (host_id, rival) = (from.host_id, self.may_found.then(|| self.known.host_id()));
-        let patience = request.deadline.saturating_duration_since(Instant::now());
-        runtime::spawn_local("membership answer", async move {
-            let reply = match question {
-                Question::Ring => {
-                    let cluster_id = known.members().map(|members| members.cluster_id());
-                    Reply::Ring { cluster_id, rival: rival.filter(|_| cluster_id.is_none()) }
-                }
-                Question::Join(candidate) if candidate.host_id == host_id => {
-                    let_in(&known, &agreement, id, candidate, patience).await
-                }
-                Question::Present(claim) => match claims.hear(host_id, claim) {
-                    true => Reply::Present(claims.all()),
-                    false => Reply::Later("it knows of no such member".to_owned()),
-                },
-                Question::Join(_) => Reply::Later("a node asks for itself".to_owned()),
-            };
-            // It is short.
-            _ = request.answer(|out| reply.put(out));
-        });
+        match self.asked_to_let_in(from.host_id, &question) {
+            Some(newcomer) => {
+                let patience = request.deadline.saturating_duration_since(Instant::now());
+                runtime::spawn_local("membership answer", async move {
+                    let reply = newcomer.let_in(patience).await;
+                    // It is short.
+                    _ = request.answer(|out| reply.put(out));
+                });
+            }
+            None => {
+                let reply = self.reply(from.host_id, &question);
+                _ = request.answer(|out| reply.put(out));
+            }
+        }
     }
 
     fn notice(&self, from: &Established, body: Bytes) {
-        let is_member = self.known.members().is_some_and(|members| members.get(from.host_id).is_some());
-        if let (true, Some(Said::Heartbeat { is_serving })) = (is_member, Said::read(&body)) {
+        if let (true, Some(Said::Heartbeat { is_serving })) =
+            (self.is_member(from.host_id), Said::read(&body))
+        {
             let now = Heartbeat { at: Instant::now(), is_serving };
             self.heard.borrow_mut().insert(from.host_id, now);
         }
     }
 }
 
-/// Makes a node a member, and sees that it gets the log.
-async fn let_in(
-    known: &Known,
-    agreement: &Agreement<MetadataMachine>,
-    id: Uuid,
-    candidate: Candidate,
-    patience: Duration,
-) -> Reply {
-    if known.members().is_none() {
-        return Reply::Refused(Refusal::NotFounded);
+impl Door {
+    /// What of a question can be answered at once.
+    fn reply(&self, from: Uuid, question: &Question) -> Reply {
+        let known = &self.known;
+        match question {
+            Question::Ring => {
+                let cluster_id = known.members().map(|members| members.cluster_id());
+                let rival = self.may_found.then(|| known.host_id());
+                Reply::Ring { cluster_id, rival: rival.filter(|_| cluster_id.is_none()) }
+            }
+            Question::Present(claim) if self.claims.hear(from, *claim) => Reply::Present(self.claims.all()),
+            Question::Present(_) => Reply::Later("it knows of no such member".to_owned()),
+            Question::Hears(host_id) => {
+                Reply::Hears(*host_id == known.host_id() || known.other(*host_id).is_alive())
+            }
+            Question::Standing => {
+                let ring_epoch = known.members().map_or(0, |members| members.epoch());
+                Reply::Standing { ring_epoch, is_member: self.is_member(from) }
+            }
+            Question::Join(_) | Question::Replace(..) => Reply::Later("a node asks for itself".to_owned()),
+        }
     }
-    let (host_id, address) = (candidate.host_id, candidate.address);
-    let letting_in = async {
-        let agreed = agreement.propose(id, Command::Join { candidate }.encode()).await;
-        let agreed = agreed.map_err(|error| Reply::Later(error.to_string()))?;
-        decode_outcome(&agreed).map_err(Reply::Refused)?;
-        agreement.add_learner(host_id, address).await.map_err(|error| Reply::Later(error.to_string()))
-    };
-    match tokio::time::timeout(patience, letting_in).await {
-        Ok(Ok(())) => Reply::Admitted,
-        Ok(Err(reply)) => reply,
-        Err(_) => Reply::Later("it takes longer than was waited for".to_owned()),
+
+    /// Who asks to be let in for itself.
+    fn asked_to_let_in(&self, from: Uuid, question: &Question) -> Option<Newcomer> {
+        let (candidate, replaces) = match question {
+            Question::Join(candidate) => (candidate, None),
+            Question::Replace(candidate, replaced) => (candidate, Some(*replaced)),
+            _ => return None,
+        };
+        (candidate.host_id == from).then(|| Newcomer {
+            known: self.known.clone(),
+            agreement: self.agreement.clone(),
+            claims: self.claims.clone(),
+            id: self.random.uuid_v4(),
+            candidate: candidate.clone(),
+            replaces,
+            listened_for: self.begun.elapsed(),
+        })
+    }
+
+    /// Is it one to whom anybody listens?
+    fn is_member(&self, host_id: Uuid) -> bool {
+        let members = self.known.members();
+        let member = members.as_ref().and_then(|members| members.get(host_id));
+        member.is_some_and(|member| member.state != MemberState::Lost)
     }
 }

@@ -29,6 +29,27 @@ pub enum MembershipError {
     /// It would be two schemas in one ring.
     #[error("this node has made a schema of its own: it can found a ring, and not join one")]
     HasHistory,
+    /// Its rows would be lost.
+    #[error(
+        "a node that takes the place of another one starts with an empty directory, and this one has a schema of its own"
+    )]
+    NotEmpty,
+    /// There is nobody to ask.
+    #[error(
+        "a node that takes the place of another one needs a seed that lives: `seeds` names none but this node"
+    )]
+    NoSeeds,
+    /// Its place was taken while it was away.
+    #[error(
+        "this node is no member of the ring any more, as node {by} at {address} says: its place was taken, or its rows \
+         were given up. It can come back with an empty directory only"
+    )]
+    Removed {
+        /// Who says so.
+        by: uuid::Uuid,
+        /// Where that is.
+        address: std::net::SocketAddr,
+    },
     /// It can not be carried into a ring.
     #[error("the schema's history of {bytes} bytes is too long to found a ring with")]
     HistoryTooLong {

@@ -54,6 +54,12 @@ pub(super) async fn come_in(
 ) -> Result<(), MembershipError> {
     let may_found = options.may_found();
     let seeds = Seed::of(options, runtime, node);
+    if options.replaces.is_some() && !options.history.is_empty() {
+        return Err(MembershipError::NotEmpty);
+    }
+    if options.replaces.is_some() && seeds.is_empty() {
+        return Err(MembershipError::NoSeeds);
+    }
     assert!(may_found || !seeds.is_empty(), "who may not found a ring has somebody to ask");
     let mut told = Instant::now();
     loop {
@@ -125,16 +131,19 @@ async fn found(
 async fn ask_to_be_let_in(options: &MembershipOptions, seeds: &[Seed]) -> Result<String, MembershipError> {
     let mut waits_for = "another seed says whether it knows of a ring".to_owned();
     for seed in seeds {
-        match seed.ask(Question::Join(options.candidate.clone())).await {
+        let candidate = options.candidate.clone();
+        let question = match options.replaces {
+            None => Question::Join(candidate),
+            Some(replaced) => Question::Replace(candidate, replaced),
+        };
+        match seed.ask(question).await {
             Ok(Reply::Admitted) => return Ok("what was agreed on has not come yet".to_owned()),
             Ok(Reply::Refused(Refusal::NotFounded)) => {
                 waits_for = format!("{} knows of no ring", seed.address);
             }
             Ok(Reply::Refused(refusal)) => return Err(MembershipError::Refused(refusal)),
             Ok(Reply::Later(why)) => waits_for = format!("{}: {why}", seed.address),
-            Ok(Reply::Ring { .. } | Reply::Present(_)) => {
-                waits_for = format!("{} has answered something else", seed.address)
-            }
+            Ok(_) => waits_for = format!("{} has answered something else", seed.address),
             Err(trouble) => waits_for = format!("{}: {trouble}", seed.address),
         }
     }

@@ -25,6 +25,8 @@ struct Inner {
     /// Those of the metadata that are in force on all shards of this node.
     schema_epoch: AtomicU64,
     ring_epoch: AtomicU64,
+    /// [`Members::fence`].
+    fence: AtomicU64,
     others: Mutex<BTreeMap<Uuid, Arc<Other>>>,
     /// Something of all this is new.
     news: Notify,
@@ -53,6 +55,10 @@ pub struct Other {
     is_up: AtomicBool,
     /// That of the schema that is in force on it, as far as it has said.
     schema_epoch: AtomicU64,
+    /// How often the ring has changed, as far as it has come.
+    ring_epoch: AtomicU64,
+    /// It is no member any more.
+    is_gone: AtomicBool,
     /// That of its last life that was heard; 0 before.
     incarnation: AtomicU64,
     /// How old its last heartbeat was when it was looked last; `None` before the first.
@@ -111,6 +117,17 @@ impl Other {
         self.schema_epoch.load(Ordering::Acquire)
     }
 
+    /// How often the ring has changed, as far as it has said that it has come.
+    pub fn ring_epoch(&self) -> u64 {
+        self.ring_epoch.load(Ordering::Acquire)
+    }
+
+    /// Is it no member any more, as far as this node knows? Then what it acknowledges counts for nothing.
+    #[inline]
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
+    }
+
     /// When its life began that was heard last, in µs since 1970 by its clock; `None` before it was heard.
     pub fn incarnation(&self) -> Option<u64> {
         Some(self.incarnation.load(Ordering::Relaxed)).filter(|incarnation| *incarnation > 0)
@@ -152,6 +169,7 @@ impl Known {
             members: Mutex::default(),
             schema_epoch: AtomicU64::new(metadata.schema.epoch()),
             ring_epoch: AtomicU64::new(0),
+            fence: AtomicU64::new(0),
             others: Mutex::default(),
             news: Notify::new(),
             may_serve: AtomicBool::new(false),
@@ -185,6 +203,13 @@ impl Known {
         self.0.ring_epoch.load(Ordering::Acquire)
     }
 
+    /// What was asked of a replica at an earlier epoch of the ring is not answered: who asked may have counted on
+    /// somebody who is no member any more.
+    #[inline]
+    pub fn fence(&self) -> u64 {
+        self.0.fence.load(Ordering::Acquire)
+    }
+
     /// That of the schema that is in force on all shards of this node.
     pub fn schema_epoch(&self) -> u64 {
         self.0.schema_epoch.load(Ordering::Acquire)
@@ -211,7 +236,10 @@ impl Known {
     fn take_members(&self, members: Arc<Members>) {
         let epoch = members.epoch();
         let before = lock(&self.0.members).replace(Arc::clone(&members));
+        // First, so that whoever sees the epoch sees it, too.
+        self.0.fence.store(members.fence(), Ordering::Release);
         self.0.ring_epoch.store(epoch, Ordering::Release);
+        self.forget_who_is_gone(&members);
         for (host_id, was, is) in changes_of_places(before.as_deref(), &members) {
             if host_id == self.host_id() {
                 continue;
@@ -224,6 +252,18 @@ impl Known {
                 self.tell(Event::Up(address));
             }
         }
+    }
+
+    /// Nobody waits for them any more.
+    fn forget_who_is_gone(&self, members: &Members) {
+        lock(&self.0.others).retain(|host_id, other| {
+            let is_member = members.get(*host_id).is_some();
+            if !is_member {
+                other.is_gone.store(true, Ordering::Release);
+                other.is_alive.store(false, Ordering::Release);
+            }
+            is_member
+        });
     }
 
     /// Does this node serve clients from now on, or no more?
@@ -318,6 +358,13 @@ impl Known {
     /// Is this node a member?
     pub fn is_member_now(&self) -> bool {
         lock(&self.0.members).as_ref().is_some_and(|members| members.get(self.host_id()).is_some())
+    }
+
+    /// Is this node a member that has the rows of its tokens?
+    pub fn has_rows(&self) -> bool {
+        let members = self.members();
+        let member = members.as_ref().and_then(|members| members.get(self.host_id()));
+        member.is_some_and(|member| member.state.has_rows())
     }
 
     /// Waits until something is new.
@@ -419,6 +466,7 @@ impl Known {
         if other.schema_epoch.fetch_max(context.schema_epoch, Ordering::AcqRel) < context.schema_epoch {
             self.0.news.notify_waiters();
         }
+        other.ring_epoch.fetch_max(context.ring_epoch, Ordering::AcqRel);
     }
 }
 
@@ -426,7 +474,7 @@ impl Known {
 pub struct Speaker {
     known: Known,
     clock: Box<dyn Hybrid>,
-    /// Members that were heard: each frame of one is, without a lock. Nobody leaves a ring yet.
+    /// Members that were heard: each frame of one is, without a lock. Of those that are gone nobody asks any more.
     heard: RefCell<BTreeMap<Uuid, Arc<Other>>>,
     /// Of its connections to shards of other nodes.
     counts: Arc<MessageCounts>,

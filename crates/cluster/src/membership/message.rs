@@ -4,6 +4,7 @@
 //! life, but for heartbeats, which are two bytes more.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use bytes::{BufMut, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,12 @@ pub(super) enum Question {
     Join(Candidate),
     /// I am a member, and there: who else is elsewhere?
     Present(Claim),
+    /// Let me in, in the place of the member that was at that address.
+    Replace(Candidate, SocketAddr),
+    /// Do you hear that member?
+    Hears(Uuid),
+    /// Am I still a member?
+    Standing,
 }
 
 /// What is answered.
@@ -58,6 +65,14 @@ pub(super) enum Reply {
     Later(String),
     /// Where this node is, and others are that have said so.
     Present(BTreeMap<Uuid, Claim>),
+    /// Whether the member is heard.
+    Hears(bool),
+    /// Whether who asked is a member.
+    Standing {
+        /// How often the ring has changed, as far as the node that answers knows.
+        ring_epoch: u64,
+        is_member: bool,
+    },
 }
 
 impl Said {
@@ -114,6 +129,9 @@ mod tests {
             Said::Question(Question::Ring),
             Said::Question(Question::Join(candidate(3))),
             Said::Question(Question::Present(claim())),
+            Said::Question(Question::Replace(candidate(3), candidate(2).address)),
+            Said::Question(Question::Hears(Uuid::from_u128(3))),
+            Said::Question(Question::Standing),
         ] {
             let mut bytes = BytesMut::new();
             said.put(&mut bytes);
@@ -134,6 +152,8 @@ mod tests {
             Reply::Ring { cluster_id: Some(Uuid::from_u128(5)), rival: None },
             Reply::Admitted,
             Reply::Present(BTreeMap::from([(Uuid::from_u128(3), claim())])),
+            Reply::Hears(true),
+            Reply::Standing { ring_epoch: 8, is_member: false },
             refused,
             later,
         ] {

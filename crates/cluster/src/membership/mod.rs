@@ -16,7 +16,8 @@
 //! |---|---|
 //! | what does the node know of the others? | `known.rs` |
 //! | what do nodes ask each other about membership? | `message.rs`, `door.rs` |
-//! | how does a ring begin, and how does a node come in? | `joining.rs` |
+//! | how does a ring begin, and how does a node come in? | `joining.rs`, `letting_in.rs` |
+//! | how does a node hear that its place was taken? | `standing.rs` |
 //! | how is a member found that has other addresses than before? | `presence.rs` |
 //! | who lives? | `heartbeat.rs` |
 //! | who has the log, and who votes? | `voters.rs` |
@@ -28,10 +29,12 @@ mod heartbeat;
 pub mod hostile;
 mod joining;
 mod known;
+mod letting_in;
 mod message;
 mod options;
 mod presence;
 mod proposer;
+mod standing;
 mod take_part;
 #[cfg(test)]
 mod tests;

@@ -19,6 +19,8 @@ pub struct MembershipOptions {
     pub candidate: Candidate,
     /// Nodes to ask first; this one may be among them.
     pub seeds: Vec<SocketAddr>,
+    /// Where the member was whose place this node is to take, if it is no member yet.
+    pub replaces: Option<SocketAddr>,
     /// The log of agreement is here.
     pub directory: PathBuf,
     /// How long others are waited for.
@@ -30,9 +32,10 @@ pub struct MembershipOptions {
 }
 
 impl MembershipOptions {
-    /// May this node found a ring? It is told no seeds, or is the first of them.
+    /// May this node found a ring? It is told no seeds, or is the first of them, and there is none yet as far as it is
+    /// told.
     pub(super) fn may_found(&self) -> bool {
-        self.seeds.first().is_none_or(|first| *first == self.candidate.address)
+        self.replaces.is_none() && self.seeds.first().is_none_or(|first| *first == self.candidate.address)
     }
 }
 

@@ -15,7 +15,7 @@ use super::door::{Door, Heard};
 use super::presence::{self, Claims};
 use super::proposer::Proposal;
 use super::{Doors, Hybrid, Known, MembershipError, MembershipOptions, ProposeError, Speaker};
-use super::{heartbeat, joining, voters};
+use super::{heartbeat, joining, standing, voters};
 use crate::metadata::{MetadataMachine, Refusal, check_same, decode_outcome};
 use crate::raft::{Agreement, AgreementOptions, Answers, has_log};
 
@@ -62,6 +62,7 @@ pub async fn take_part(
         may_found: options.may_found(),
         heard: Rc::clone(&heard),
         claims: claims.clone(),
+        begun: Instant::now(),
     });
     let gate = gate(listener, Rc::clone(&node), Arc::clone(&runtime.random), door, hand_over);
     let _gate = Aborting(runtime::spawn_local("gate for other nodes", gate));
@@ -72,6 +73,9 @@ pub async fn take_part(
     let coming_in = async {
         match known.is_member_now() {
             true => {
+                if let Some(replaced) = options.replaces {
+                    tracing::info!(%replaced, "this node is a member already, and takes nobody's place");
+                }
                 _ = timeout(OTHERS_PATIENCE, known.is_up_to_date()).await;
                 // Before that clients would be told that it is up where it was.
                 known.wait_until(|_| claims.is_in_history()).await;
@@ -82,6 +86,8 @@ pub async fn take_part(
                 _ = timeout(OTHERS_PATIENCE, voters::are_enough(&known, &agreement)).await;
             }
         }
+        // What it shows before would be less than was acknowledged.
+        known.wait_until(Known::has_rows).await;
         known.let_serve();
         // It has begun.
         std::future::pending().await
@@ -97,6 +103,7 @@ pub async fn take_part(
         std::future::pending().await
     };
     let presenting = Box::pin(presence::see_to(&options, &runtime, &known, &node, &agreement, &claims));
+    let over = Box::pin(standing::is_over(&known, &agreement, &claims));
     tokio::select! {
         biased;
         ended = agreement.run() => {
@@ -106,6 +113,7 @@ pub async fn take_part(
         failed = coming_in => failed,
         failed = proposing => failed,
         never = presenting => match never {},
+        removed = over => Err(removed),
     }
 }
 

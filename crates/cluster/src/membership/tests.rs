@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::{Doors, Event, Known, MembershipError, MembershipOptions, ProposeError, Proposer};
 use super::{proposals, take_part};
 use crate::metadata::testing::candidate;
-use crate::metadata::{Agreed, Candidate, Command, Metadata, Refusal};
+use crate::metadata::{Agreed, Candidate, Command, MemberState, Metadata, Refusal};
 use crate::raft::Timing;
 
 /// Hosts, with what each has written down.
@@ -71,7 +71,15 @@ impl World {
     }
 
     fn start_as(&self, node: usize, candidate: Candidate, seeds: &[usize]) -> Running {
-        self.start_with(node, candidate, seeds, Vec::new())
+        self.start_with(node, candidate, seeds, (Vec::new(), None))
+    }
+
+    /// On an empty disk, in the place of the member that was there.
+    fn replace(&mut self, node: usize, id: u8, seeds: &[usize]) -> Running {
+        self.disks[node] = MemoryDisk::new();
+        *self.metadata[node].borrow_mut() = Metadata::new(Arc::new(Schema::default()));
+        let candidate = Candidate { host_id: candidate(id).host_id, ..member(node) };
+        self.start_with(node, candidate, seeds, (Vec::new(), Some(address(node))))
     }
 
     fn start_with(
@@ -79,7 +87,7 @@ impl World {
         node: usize,
         candidate: Candidate,
         seeds: &[usize],
-        history: Vec<Transformation>,
+        (history, replaces): (Vec<Transformation>, Option<SocketAddr>),
     ) -> Running {
         let runtime = Runtime {
             network: self.network.host(candidate.address.ip()),
@@ -101,6 +109,7 @@ impl World {
         let options = MembershipOptions {
             candidate,
             seeds: seeds.iter().map(|seed| address(*seed)).collect(),
+            replaces,
             directory: PathBuf::from("/node/agreement"),
             timing: Timing::default(),
             base: Arc::new(Schema::default()),
@@ -406,6 +415,86 @@ fn members_that_have_changed_their_addresses_with_each_other_are_found() {
     });
 }
 
+#[test]
+fn an_empty_node_takes_the_place_of_a_dead_member_and_serves_when_it_has_its_rows() {
+    run(async {
+        let mut world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
+        nodes[0].change(1, table("k")).await.expect("agreed");
+        let mut events = nodes[0].known.events();
+        drop(nodes.remove(2));
+        sleep(Duration::from_secs(5)).await;
+        let ghost = world.disks[2].clone();
+        let ghost_metadata = world.metadata[2].borrow().clone();
+        nodes.push(world.replace(2, 33, &[0, 2]));
+        nodes[2].is_in().await;
+        sleep(Duration::from_secs(20)).await;
+        let id = candidate(33).host_id;
+        let state =
+            |nodes: &[Running]| nodes[0].known.members().expect("a ring").get(id).map(|member| member.state);
+        assert_eq!(state(&nodes), Some(MemberState::Joining));
+        assert!(!nodes[0].known.other(id).is_up(), "nobody is served by it");
+        assert_eq!(nodes[0].known.fence(), 4);
+        nodes[2].proposer.propose(Command::Filled { host_id: id }).await.expect("agreed");
+        timeout(Duration::from_secs(1), nodes[2].known.may_serve()).await.expect("it has its rows");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!((state(&nodes), world.epochs()), (Some(MemberState::Normal), vec![(2, 5); 3]));
+        let address = member(2).cql_address;
+        let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+        assert_eq!(
+            told,
+            [Event::Down(address), Event::Left(address), Event::Joined(address), Event::Up(address)]
+        );
+        // It votes, and who had its place does not.
+        drop(nodes.remove(1));
+        sleep(Duration::from_secs(10)).await;
+        nodes[1].change(2, keyspace("l")).await.expect("they agree");
+        // That one comes back, elsewhere.
+        world.disks[1] = ghost;
+        *world.metadata[1].borrow_mut() = ghost_metadata;
+        let ghost = world.start_as(1, at(2, 8), &[0]);
+        sleep(Duration::from_secs(20)).await;
+        let ended = ghost.failed.borrow();
+        assert!(matches!(&*ended, Some(MembershipError::Removed { .. })), "{ended:?}");
+        assert!(!ghost.known.is_serving());
+    });
+}
+
+#[test]
+fn who_lives_keeps_its_place_and_nobody_takes_one_that_is_not_there() {
+    run(async {
+        let world = World::new(4);
+        let nodes: Vec<_> = (0..3).map(|node| world.start(node, &[0])).collect();
+        for node in &nodes {
+            node.is_in().await;
+        }
+        sleep(Duration::from_secs(5)).await;
+        let newcomer = Candidate { host_id: candidate(44).host_id, ..member(3) };
+        let refused = async |replaces: usize, history: Vec<Transformation>, seeds: &[usize]| {
+            let options = (history, Some(address(replaces)));
+            let node = world.start_with(3, newcomer.clone(), seeds, options);
+            sleep(Duration::from_secs(20)).await;
+            let failed = node.failed.take();
+            drop(node);
+            sleep(Duration::from_secs(1)).await;
+            failed.expect("it fails").to_string()
+        };
+        let why = refused(1, Vec::new(), &[0]).await;
+        assert!(why.contains("is alive, and keeps its place"), "{why}");
+        let why = refused(0, Vec::new(), &[0]).await;
+        assert!(why.contains("is alive, and keeps its place"), "{why}");
+        let why = refused(7, Vec::new(), &[0]).await;
+        assert!(why.contains("no member of the ring is at 127.0.0.8:7000"), "{why}");
+        let why = refused(1, vec![keyspace("own")], &[0]).await;
+        assert!(why.contains("empty directory"), "{why}");
+        let why = refused(1, Vec::new(), &[3]).await;
+        assert!(why.contains("needs a seed"), "{why}");
+        assert_eq!(nodes[0].known.members().expect("a ring").epoch(), 3, "nothing has changed");
+    });
+}
+
 /// What a member has claimed in a life before would hide where it is now.
 #[test]
 fn a_member_that_is_back_where_it_was_is_found_there() {
@@ -433,11 +522,11 @@ fn a_member_that_is_back_where_it_was_is_found_there() {
 fn who_has_a_schema_of_its_own_founds_a_ring_with_it_and_joins_none() {
     run(async {
         let world = World::new(2);
-        let first = world.start_with(0, member(0), &[0], vec![keyspace("k"), table("k")]);
+        let first = world.start_with(0, member(0), &[0], (vec![keyspace("k"), table("k")], None));
         first.is_in().await;
         sleep(Duration::from_secs(1)).await;
         assert_eq!(world.epochs()[0], (2, 1));
-        let second = world.start_with(1, member(1), &[0], vec![keyspace("other")]);
+        let second = world.start_with(1, member(1), &[0], (vec![keyspace("other")], None));
         sleep(Duration::from_secs(5)).await;
         let refused = second.failed.take();
         assert!(matches!(refused, Some(MembershipError::HasHistory)), "{refused:?}");

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::Known;
-use crate::metadata::{Candidate, Member, Members, MetadataMachine};
+use crate::metadata::{Candidate, Member, MemberState, Members, MetadataMachine};
 use crate::raft::{Agreement, Standing};
 
 /// So often it is looked whether there are too few.
@@ -29,6 +29,16 @@ pub(super) async fn see_to(known: Known, agreement: Agreement<MetadataMachine>) 
 }
 
 async fn see_to_next(members: &Members, standing: &Standing, agreement: &Agreement<MetadataMachine>) {
+    // By what is agreed on, and not by what is written down: a learner may be a member only since a moment ago.
+    let leaver =
+        agreement.look(|machine| machine.members().and_then(|members| next_leaver(members, standing)));
+    if let Some(leaver) = leaver {
+        match agreement.remove(leaver).await {
+            Ok(()) => tracing::info!(%leaver, "a node that is no member any more does not get the log"),
+            Err(error) => tracing::debug!(%leaver, %error, "it gets the log yet"),
+        }
+        return;
+    }
     if let Some(member) = next_learner(members, standing) {
         let Candidate { host_id, address, .. } = member.candidate;
         if let Err(error) = agreement.add_learner(host_id, address).await {
@@ -45,10 +55,8 @@ async fn see_to_next(members: &Members, standing: &Standing, agreement: &Agreeme
 
 /// Waits until there are as many as there are to be.
 pub(super) async fn are_enough(known: &Known, agreement: &Agreement<MetadataMachine>) {
-    let are_missing = || {
-        let member_count = known.members().map_or(0, |members| members.list().len());
-        agreement.standing().voters.len() < wanted(member_count)
-    };
+    let are_missing =
+        || known.members().is_some_and(|members| agreement.standing().voters.len() < wanted(&members));
     while are_missing() {
         sleep(INTERVAL).await;
     }
@@ -58,13 +66,20 @@ pub(super) async fn are_enough(known: &Known, agreement: &Agreement<MetadataMach
 /// not ask again.
 fn next_learner<'m>(members: &'m Members, standing: &Standing) -> Option<&'m Member> {
     let has_log = |id: &Uuid| standing.voters.contains(id) || standing.learners.contains(id);
-    members.list().iter().find(|member| !has_log(&member.candidate.host_id))
+    let mut counting = members.list().iter().filter(|member| member.state != MemberState::Lost);
+    counting.find(|member| !has_log(&member.candidate.host_id))
 }
 
-/// How many are to vote of so many members: more survive more losses, and make each decision dearer.
-fn wanted(member_count: usize) -> usize {
-    match member_count {
-        0..=2 => member_count,
+/// Somebody who gets the log and is no member any more.
+fn next_leaver(members: &Members, standing: &Standing) -> Option<Uuid> {
+    let is_over = |id: &Uuid| members.get(*id).is_none_or(|member| member.state == MemberState::Lost);
+    standing.voters.iter().chain(&standing.learners).copied().find(is_over)
+}
+
+/// How many are to vote of these: more survive more losses, and make each decision dearer.
+fn wanted(members: &Members) -> usize {
+    match members.list().iter().filter(|member| member.state != MemberState::Lost).count() {
+        count @ 0..=2 => count,
         3..=4 => 3,
         5..=6 => 5,
         _ => 7,
@@ -73,7 +88,7 @@ fn wanted(member_count: usize) -> usize {
 
 /// The learner in the rack that has the fewest voters.
 fn next_voter(members: &Members, standing: &Standing) -> Option<Uuid> {
-    if standing.voters.len() >= wanted(members.list().len()) {
+    if standing.voters.len() >= wanted(members) {
         return None;
     }
     let rack = |host_id: &Uuid| {
@@ -119,6 +134,23 @@ mod tests {
         check(&["a", "a", "b", "c"], &[1], &[2, 3, 4], Some(3));
         check(&["a", "a", "b", "c"], &[1, 3], &[2, 4], Some(4));
         check(&["a", "a", "b", "c"], &[1, 3, 4], &[2], None);
+    }
+
+    #[test]
+    fn who_is_no_member_any_more_leaves_and_who_was_given_up() {
+        let ids =
+            |numbers: &[u128]| -> BTreeSet<Uuid> { numbers.iter().copied().map(Uuid::from_u128).collect() };
+        let standing = Standing { voters: ids(&[1, 2, 3]), learners: ids(&[4]), ..Standing::default() };
+        let members = members(&["a"; 4]);
+        assert_eq!(next_leaver(&members, &standing), None);
+        let replaced = members.replaced(Uuid::from_u128(2), &candidate(9));
+        assert_eq!(next_leaver(&replaced, &standing), Some(Uuid::from_u128(2)));
+        assert_eq!(
+            next_learner(&replaced, &standing).map(|member| member.candidate.host_id),
+            Some(Uuid::from_u128(9))
+        );
+        let without = members.without(&ids(&[3, 4]));
+        assert_eq!((next_leaver(&without, &standing), wanted(&without)), (Some(Uuid::from_u128(3)), 2));
     }
 
     #[test]

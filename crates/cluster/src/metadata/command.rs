@@ -3,6 +3,7 @@
 //! Both are JSON: they are few, and somebody who looks for what has happened can read them in the log of agreement.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use schema::Transformation;
@@ -40,6 +41,18 @@ pub enum Command {
     Present {
         /// Where, by host id.
         presences: BTreeMap<Uuid, Presence>,
+    },
+    /// A node takes the place of a member, which is one no more.
+    Replace {
+        /// Who.
+        candidate: Candidate,
+        /// Where other nodes reached the one whose place it is.
+        replaced: SocketAddr,
+    },
+    /// A member has got the rows of the place that it took.
+    Filled {
+        /// Which.
+        host_id: Uuid,
     },
 }
 

@@ -2,6 +2,7 @@
 //! nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,8 +11,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
 use super::command::encode_outcome;
+use super::replacement::replace;
 use super::touched::Touched;
-use super::{Agreed, Candidate, Command, Entry, Member, Members, Metadata, Presence, Refusal};
+use super::{Agreed, Candidate, Command, Entry, Member, MemberState, Members, Metadata, Presence, Refusal};
 use crate::raft::Machine;
 
 /// Makes history.
@@ -45,6 +47,8 @@ impl MetadataMachine {
             Command::ChangeSchema { based_on, change } => self.change_schema(based_on, change),
             Command::Join { candidate } => self.join(candidate),
             Command::Present { presences } => self.present(&presences),
+            Command::Replace { candidate, replaced } => self.replace(candidate, replaced),
+            Command::Filled { host_id } => self.filled(host_id),
         }
     }
 
@@ -90,9 +94,8 @@ impl MetadataMachine {
 
     fn join(&mut self, candidate: Candidate) -> Result<(), Refusal> {
         let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
-        if let Some(member) = members.get(candidate.host_id) {
-            check_same(&member.candidate, &candidate)?;
-            return self.present(&BTreeMap::from([(candidate.host_id, candidate.presence())]));
+        if members.get(candidate.host_id).is_some() {
+            return self.join_again(&candidate);
         }
         if let Some(there) =
             members.list().iter().find(|member| member.candidate.address == candidate.address)
@@ -110,6 +113,38 @@ impl MetadataMachine {
         }
         let members = members.joined(candidate).map_err(bad_candidate)?;
         self.take(Entry::Members { members: Box::new(members) })
+    }
+
+    /// A member asks to be one: it was let in and did not hear of it, and may be elsewhere by now.
+    fn join_again(&mut self, candidate: &Candidate) -> Result<(), Refusal> {
+        let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
+        if let Some(member) = members.get(candidate.host_id) {
+            check_same(&member.candidate, candidate)?;
+        }
+        self.present(&BTreeMap::from([(candidate.host_id, candidate.presence())]))
+    }
+
+    fn replace(&mut self, candidate: Candidate, replaced: SocketAddr) -> Result<(), Refusal> {
+        let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
+        if members.get(candidate.host_id).is_some() {
+            return self.join_again(&candidate);
+        }
+        let after = replace(members, &self.metadata.schema, &candidate, replaced)?;
+        self.take(Entry::Members { members: Box::new(after) })
+    }
+
+    fn filled(&mut self, host_id: Uuid) -> Result<(), Refusal> {
+        let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
+        match members.get(host_id).map(|member| member.state) {
+            Some(MemberState::Joining) => {
+                let after = members.filled(host_id);
+                self.take(Entry::Members { members: Box::new(after) })
+            }
+            Some(MemberState::Normal) => Ok(()),
+            Some(MemberState::Lost) | None => {
+                Err(Refusal::Candidate { what: format!("node {host_id} is no member of the ring any more") })
+            }
+        }
     }
 
     fn present(&mut self, presences: &BTreeMap<Uuid, Presence>) -> Result<(), Refusal> {
@@ -304,6 +339,37 @@ mod tests {
             durable_writes: false,
         };
         assert_eq!(ring.change(2, same), agreed(3, 2));
+    }
+
+    #[test]
+    fn a_node_takes_the_place_of_a_member_also_in_a_ring_that_holds_data() {
+        let mut ring = Ring::founded();
+        for number in 2..=4 {
+            ring.propose(Command::Join { candidate: candidate(number) }).expect("it joins");
+        }
+        ring.change(0, keyspace()).expect("a keyspace");
+        ring.change(1, table("t")).expect("a table");
+        let replace = |newcomer: Candidate, place: u8| {
+            let candidate = Candidate { address: candidate(place).address, ..newcomer };
+            Command::Replace { candidate, replaced: self::candidate(place).address }
+        };
+        let unknown = ring.propose(replace(candidate(12), 7));
+        assert!(matches!(unknown, Err(Refusal::Candidate { .. })), "{unknown:?}");
+        let heavier = ring.propose(replace(Candidate { num_tokens: 32, ..candidate(12) }, 2));
+        assert!(matches!(heavier, Err(Refusal::Candidate { .. })), "{heavier:?}");
+        assert_eq!(ring.propose(replace(candidate(12), 2)), agreed(2, 5));
+        assert_eq!(ring.propose(replace(candidate(12), 2)), agreed(2, 5), "once");
+        // Of some range, two of three replicas would be unreadable.
+        let second = ring.propose(replace(candidate(13), 3));
+        let Err(Refusal::Candidate { what }) = second else { panic!("{second:?}") };
+        assert!(what.contains("is getting its rows"), "{what}");
+        // The one that is joining has lost its disk, too.
+        assert_eq!(ring.propose(replace(candidate(22), 2)), agreed(2, 6));
+        let gone = ring.propose(Command::Filled { host_id: candidate(12).host_id });
+        assert!(matches!(gone, Err(Refusal::Candidate { .. })), "{gone:?}");
+        assert_eq!(ring.propose(Command::Filled { host_id: candidate(22).host_id }), agreed(2, 7));
+        assert_eq!(ring.propose(Command::Filled { host_id: candidate(22).host_id }), agreed(2, 7), "once");
+        assert_eq!(ring.propose(replace(candidate(13), 3)), agreed(2, 8));
     }
 
     #[test]

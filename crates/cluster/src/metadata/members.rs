@@ -1,6 +1,6 @@
 //! Who the members of a ring are, where they are reached, and which tokens they have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -46,6 +46,31 @@ pub struct Member {
     pub candidate: Candidate,
     /// Where its vnodes end, in the order of the ring.
     pub tokens: Vec<i64>,
+    /// How it stands.
+    #[serde(default, skip_serializing_if = "MemberState::has_rows")]
+    pub state: MemberState,
+}
+
+/// How a member stands with the rows of its tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberState {
+    /// It has them.
+    #[default]
+    Normal,
+    /// It has taken the place of another one and is getting them. Until it has, it is written to, and counts as one
+    /// that is away: it is not read, and what it acknowledges is as if it had not.
+    Joining,
+    /// It was given up with its rows when most voters were lost. It is asked for nothing and not listened to; another
+    /// node may take its place.
+    Lost,
+}
+
+impl MemberState {
+    /// Does it count as a replica?
+    pub fn has_rows(&self) -> bool {
+        *self == MemberState::Normal
+    }
 }
 
 /// All members of a ring between two changes. Immutable; a change makes another one, of the next epoch.
@@ -57,6 +82,8 @@ pub struct Members {
     /// Invariant: in the order of the topology's nodes.
     members: Vec<Member>,
     topology: Arc<Topology>,
+    /// The epoch since which somebody is no member any more: what was asked before that of a replica is not answered.
+    fence: u64,
 }
 
 /// Members as they stand in the history.
@@ -66,21 +93,28 @@ struct Written {
     epoch: u64,
     slot_bits: u8,
     members: Vec<Member>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    fence: u64,
+}
+
+fn is_zero(fence: &u64) -> bool {
+    *fence == 0
 }
 
 impl TryFrom<Written> for Members {
     type Error = RingError;
 
     fn try_from(written: Written) -> Result<Members, RingError> {
-        let Written { cluster_id, epoch, slot_bits, members } = written;
-        Members::new(cluster_id, epoch, Grid::new(slot_bits)?, members)
+        let Written { cluster_id, epoch, slot_bits, members, fence } = written;
+        let members = Members::new(cluster_id, epoch, Grid::new(slot_bits)?, members)?;
+        Ok(Members { fence, ..members })
     }
 }
 
 impl From<Members> for Written {
     fn from(members: Members) -> Written {
-        let Members { cluster_id, epoch, members, topology } = members;
-        Written { cluster_id, epoch, slot_bits: topology.grid().slot_bits(), members }
+        let Members { cluster_id, epoch, members, topology, fence } = members;
+        Written { cluster_id, epoch, slot_bits: topology.grid().slot_bits(), members, fence }
     }
 }
 
@@ -88,7 +122,7 @@ impl Members {
     fn new(cluster_id: Uuid, epoch: u64, grid: Grid, mut members: Vec<Member>) -> Result<Members, RingError> {
         members.sort_by_key(|member| member.candidate.host_id);
         let topology = Arc::new(Topology::new(grid, members.iter().map(Member::node).collect())?);
-        Ok(Members { cluster_id, epoch, members, topology })
+        Ok(Members { cluster_id, epoch, members, topology, fence: 0 })
     }
 
     /// A ring of one node.
@@ -108,19 +142,58 @@ impl Members {
         let mut candidates: Vec<Candidate> =
             self.members.iter().map(|member| member.candidate.clone()).collect();
         candidates.push(candidate);
-        Members::chosen(self.cluster_id, self.epoch + 1, candidates)
+        let mut joined = Members::chosen(self.cluster_id, self.epoch + 1, candidates)?;
+        for member in &mut joined.members {
+            member.state =
+                self.get(member.candidate.host_id).map_or(MemberState::Normal, |before| before.state);
+        }
+        Ok(Members { fence: self.fence, ..joined })
     }
 
     /// The ring with some members that are elsewhere now; those that it does not have are passed over.
     pub fn present(&self, presences: &BTreeMap<Uuid, Presence>) -> Members {
-        let mut members = self.members.clone();
-        for Member { candidate, .. } in &mut members {
+        self.with_each(|Member { candidate, .. }| {
             if let Some(presence) = presences.get(&candidate.host_id) {
                 candidate.set_presence(*presence);
             }
-        }
+        })
+    }
+
+    /// The ring with another node in the place of a member, with that one's tokens. It has no rows yet.
+    pub fn replaced(&self, replaced: Uuid, candidate: &Candidate) -> Members {
+        let after = self.with_each(|member| {
+            if member.candidate.host_id == replaced {
+                (member.candidate, member.state) = (candidate.clone(), MemberState::Joining);
+            }
+        });
+        Members { fence: after.epoch, ..after }
+    }
+
+    /// The ring once a member has the rows of its tokens.
+    pub fn filled(&self, host_id: Uuid) -> Members {
+        self.with_each(|member| {
+            if member.candidate.host_id == host_id {
+                member.state = MemberState::Normal;
+            }
+        })
+    }
+
+    /// The ring without what some members have.
+    pub fn without(&self, lost: &BTreeSet<Uuid>) -> Members {
+        let after = self.with_each(|member| {
+            if lost.contains(&member.candidate.host_id) {
+                member.state = MemberState::Lost;
+            }
+        });
+        Members { fence: after.epoch, ..after }
+    }
+
+    /// The next epoch, in which all tokens are taken as before.
+    fn with_each(&self, change: impl FnMut(&mut Member)) -> Members {
+        let mut members = self.members.clone();
+        members.iter_mut().for_each(change);
         let members = Members::new(self.cluster_id, self.epoch + 1, self.topology.grid(), members);
-        members.expect("their tokens are as before")
+        Members { fence: self.fence, ..members.expect("their tokens are as before") }
     }
 
     fn chosen(cluster_id: Uuid, epoch: u64, candidates: Vec<Candidate>) -> Result<Members, RingError> {
@@ -130,7 +203,11 @@ impl Members {
             let index = topology.index_of(candidate.host_id).expect("it was among those that got tokens");
             topology.node(index).tokens.iter().map(|token| token.0).collect()
         };
-        let member = |candidate: Candidate| Member { tokens: tokens_of(&candidate), candidate };
+        let member = |candidate: Candidate| Member {
+            tokens: tokens_of(&candidate),
+            candidate,
+            state: MemberState::Normal,
+        };
         let members = candidates.into_iter().map(member).collect();
         Members::new(cluster_id, epoch, topology.grid(), members)
     }
@@ -158,6 +235,11 @@ impl Members {
     /// The one at that place of the topology.
     pub fn at(&self, index: NodeIndex) -> &Member {
         &self.members[index.as_usize()]
+    }
+
+    /// The epoch since which somebody is no member any more, or what it has is given up; 0 as long as that never was.
+    pub fn fence(&self) -> u64 {
+        self.fence
     }
 
     /// Their tokens as a ring.
@@ -231,6 +313,28 @@ mod tests {
         assert_eq!(**members.topology(), found(&newcomers, FACTOR).expect("a ring"));
         assert!(members.joined(candidate(3)).is_err(), "it is there already");
         assert_eq!(members.get(Uuid::from_u128(3)).map(|member| &member.candidate), Some(&candidate(3)));
+    }
+
+    #[test]
+    fn who_takes_a_place_takes_its_tokens_and_counts_when_it_has_its_rows() {
+        let cluster_id = Uuid::from_u128(99);
+        let founded = Members::founded(cluster_id, candidate(1)).expect("a ring");
+        let before = founded.joined(candidate(2)).expect("it joins");
+        let id = |number: u8| candidate(number).host_id;
+        let joining = before.replaced(id(1), &candidate(9));
+        assert_eq!((joining.epoch(), joining.fence(), joining.list().len()), (3, 3, 2));
+        let tokens = |members: &Members, number| members.get(id(number)).map(|member| member.tokens.clone());
+        assert_eq!((tokens(&joining, 1), tokens(&joining, 9)), (None, tokens(&before, 1)));
+        let text = serde_json::to_string(&joining).expect("text");
+        assert_eq!(serde_json::from_str::<Members>(&text).expect("members"), joining);
+        let states = |members: &Members| members.list().iter().map(|member| member.state).collect::<Vec<_>>();
+        let joined = joining.joined(candidate(4)).expect("it joins");
+        let (normal, joins) = (MemberState::Normal, MemberState::Joining);
+        assert_eq!((states(&joined), joined.fence()), (vec![normal, normal, joins], 3));
+        let filled = joining.filled(id(9));
+        assert_eq!((states(&filled), filled.fence(), filled.epoch()), (vec![normal; 2], 3, 4));
+        let without = filled.without(&[id(2)].into());
+        assert_eq!((states(&without), without.fence()), (vec![MemberState::Lost, normal], 5));
     }
 
     #[test]

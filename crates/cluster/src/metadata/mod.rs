@@ -17,6 +17,7 @@
 //! | what does an entry change? | `entry.rs` |
 //! | how is history kept on a node? | `log.rs` |
 //! | what can be proposed, and what is refused? | `command.rs` |
+//! | whose place may be taken by another node? | `replacement.rs` |
 //! | which changes contradict each other? | `touched.rs` |
 //! | how does an agreement make history? | `machine.rs` |
 //! | what of bytes that make no sense? | `hostile.rs` |
@@ -27,13 +28,14 @@ pub mod hostile;
 mod log;
 mod machine;
 mod members;
+mod replacement;
 mod touched;
 
 pub use command::{Agreed, Command, Refusal};
 pub use entry::{Entry, Metadata};
 pub use log::{MetadataError, MetadataLog};
 pub use machine::MetadataMachine;
-pub use members::{Candidate, Member, Members, Presence};
+pub use members::{Candidate, Member, MemberState, Members, Presence};
 
 pub(crate) use command::decode_outcome;
 pub(crate) use machine::check_same;

@@ -27,7 +27,7 @@ use crate::Consistency;
 const PAGE_ROWS: u32 = 2_000;
 const PAGE_BYTES: usize = 1 << 20;
 /// How long one may take to be compared.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What became of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Compared {
     pub differing_count: u64,
     /// Partitions that were written to a replica which lacked something of them.
     pub mended_count: u64,
-    /// Stretches of which a replica did not live: it may have what the others lack.
+    /// Stretches of which a replica that counts did not live: it may have what the others lack.
     pub partial_count: u64,
 }
 
@@ -74,9 +74,20 @@ impl Replicas {
     pub async fn make_range_equal(
         &self,
         table: &Arc<Table>,
-        (mut first, last): (Token, Token),
+        range: (Token, Token),
         wanted: Option<Uuid>,
         patience: Duration,
+    ) -> Result<Compared, ReplicaError> {
+        self.make_range_equal_telling(table, range, (wanted, patience), &mut |_, _| {}).await
+    }
+
+    /// The same, which tells up to which token it has come, and whether all replicas that count were compared there.
+    pub(super) async fn make_range_equal_telling(
+        &self,
+        table: &Arc<Table>,
+        (mut first, last): (Token, Token),
+        (wanted, patience): (Option<Uuid>, Duration),
+        tell: &mut dyn FnMut(Token, bool),
     ) -> Result<Compared, ReplicaError> {
         let mut compared = Compared::default();
         loop {
@@ -91,10 +102,15 @@ impl Replicas {
             loop {
                 let page = self.compare_page(&nodes, &command, patience, &mut compared).await?;
                 match page.next {
-                    Some(next) => command.resume = Some(next),
+                    Some(next) => {
+                        // The partition in which a page ends may go on.
+                        tell(Token(next.key.token.0.saturating_sub(1)), are_all);
+                        command.resume = Some(next);
+                    }
                     None => break,
                 }
             }
+            tell(end, are_all);
             if end >= last {
                 return Ok(compared);
             }
@@ -122,7 +138,8 @@ impl Replicas {
                 Err(ReplicaError::Unavailable { consistency, required, alive: 1 })
             }
             false => {
-                let are_all = nodes.len() == plan.nodes.len();
+                let counts = |node: &&NodeIndex| self.view.has_rows(**node);
+                let are_all = plan.nodes.iter().filter(counts).all(|node| nodes.contains(node));
                 Ok((nodes, are_all))
             }
         }

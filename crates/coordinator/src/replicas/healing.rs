@@ -90,6 +90,7 @@ pub(super) async fn heal(seat: Weak<RingSeat>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(seat) = seat.upgrade() else { return };
+        forget_who_is_gone(&seat);
         if seat.marks().handoff().is_paused() {
             continue;
         }
@@ -113,10 +114,18 @@ fn is_alive(known: &Known, node: Uuid) -> bool {
     node == known.host_id() || known.other(node).is_alive()
 }
 
+/// Of those that count.
 fn are_all_alive(known: &Known) -> bool {
-    let members = known.members();
-    members
-        .is_some_and(|members| members.list().iter().all(|member| is_alive(known, member.candidate.host_id)))
+    let Some(members) = known.members() else { return false };
+    let mut counting = members.list().iter().filter(|member| member.state.has_rows());
+    counting.all(|member| is_alive(known, member.candidate.host_id))
+}
+
+/// Who has their places is given everything.
+fn forget_who_is_gone(seat: &RingSeat) {
+    let Some(members) = seat.known().members() else { return };
+    let gone = seat.own_marks().nodes().into_iter().filter(|node| members.get(*node).is_none());
+    gone.for_each(|node| seat.own_marks().forget(Some(node)));
 }
 
 /// A run that was cut off may have sent its last writes to some of their replicas only, and marked nothing. What it had

@@ -266,9 +266,12 @@ impl ShardMarks {
         state.is_changed |= state.in_healing.remove(&node).is_some();
     }
 
-    fn forget(&self, node: Option<Uuid>) {
+    /// Forgets what a node has missed, or all have.
+    pub(super) fn forget(&self, node: Option<Uuid>) {
         let state = &mut *self.state();
-        state.of_nodes.retain(|owed, _| node.is_some_and(|node| node != *owed));
+        for owed in [&mut state.of_nodes, &mut state.in_healing] {
+            owed.retain(|owed, _| node.is_some_and(|node| node != *owed));
+        }
         state.is_changed = true;
     }
 
@@ -383,6 +386,18 @@ mod tests {
         marks.give_up_log(|_| true);
         assert_eq!((marks.held_from(), counts(&marks)), (at(14), (0, 1)));
         assert!(marks.take_compared(NODE).is_some(), "it is compared instead");
+    }
+
+    #[test]
+    fn what_a_node_has_missed_that_is_gone_is_forgotten() {
+        let marks = ShardMarks::default();
+        marks.add(NODE, TABLE, Token(0), None);
+        assert!(marks.take_compared(NODE).is_some());
+        marks.add(NODE, TABLE, Token(1), None);
+        marks.forget(Some(NODE));
+        let restored = ShardMarks::default();
+        restored.restore(marks.take_changed().expect("they have changed"));
+        assert_eq!((marks.nodes(), restored.nodes()), (Vec::new(), Vec::new()));
     }
 
     #[test]

@@ -23,6 +23,7 @@
 //! | how does it come to that replica? | `healing.rs`, `logged.rs` |
 //! | what has an operator to say to that? | `handoff.rs` |
 //! | how are rows compared and made equal? | `equal.rs` |
+//! | how does a node get its rows that has taken the place of a lost one? | `filling.rs` |
 //! | how does somebody ask for that? | `repair.rs` |
 //! | how is a table emptied everywhere? | `truncate.rs` |
 //! | how does a node answer another one? | `service.rs` |
@@ -30,6 +31,7 @@
 
 mod equal;
 mod error;
+mod filling;
 mod handoff;
 mod healing;
 mod logged;
@@ -49,6 +51,7 @@ mod write;
 
 pub use equal::Compared;
 pub use error::{ReplicaError, TooFew};
+pub use filling::fill;
 pub use handoff::Handoff;
 pub use marks::{Marks, Pending};
 pub use read_repairs::ReadRepairs;

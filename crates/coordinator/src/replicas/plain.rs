@@ -47,12 +47,14 @@ impl Replicas {
         let (plan, requirement) = self.admit(table, token, consistency).ok()?;
         let wanted = requirement.plain_count()? as usize;
         let here = self.view.here();
-        let others = plan.nodes.iter().filter(|node| **node != here && self.view.is_alive(**node));
+        let is_other = |node: &&NodeIndex| **node != here && self.view.has_rows(**node);
+        let others = plan.nodes.iter().filter(is_other).filter(|node| self.view.is_alive(**node));
         let is_near = |node: &&NodeIndex| self.view.center_of(**node) == self.view.center_of(here);
         let (near, far) = (others.clone().filter(is_near), others.filter(|node| !is_near(node)));
         let far_count = if requirement.is_local() { 0 } else { usize::MAX };
         let chosen: Others = near.chain(far.take(far_count)).take(wanted.checked_sub(1)?).copied().collect();
-        (plan.nodes.contains(&here) && chosen.len() + 1 == wanted).then_some((chosen, requirement))
+        let is_here = plan.nodes.contains(&here) && self.view.has_rows(here);
+        (is_here && chosen.len() + 1 == wanted).then_some((chosen, requirement))
     }
 
     /// The rows of some keys of one shard, each where this node and the others have it in common; up to so many as are

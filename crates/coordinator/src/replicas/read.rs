@@ -130,9 +130,9 @@ impl Replicas {
         requirement: &Requirement,
         deadline: Instant,
     ) -> Result<Vec<Held>, ReplicaError> {
-        let mut candidates = self.view.nearest_first(plan);
+        let mut candidates = self.view.readers(plan);
         let (mut asked, mut expected) = (FuturesUnordered::new(), Counted::none(plan.factors));
-        let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
+        let centers = candidates.iter().map(|node| self.view.center_of(*node));
         let mut tally = Tally::new(requirement.clone(), Counted::none(plan.factors), centers);
         let mut held = Vec::new();
         let ask = |node: NodeIndex| async move { (node, self.read_from(node, command, deadline).await) };

@@ -16,7 +16,7 @@ use crate::{Consistency, Coordinator, CoordinatorError};
 /// So many tables wait for their turn; whoever asks for more waits for room.
 const WAITING_MAX: usize = 16;
 /// The least token belongs to nobody.
-const FIRST_TOKEN: Token = Token(i64::MIN + 1);
+pub(super) const FIRST_TOKEN: Token = Token(i64::MIN + 1);
 
 /// Asks for repairs. Cheap to clone.
 #[derive(Clone, Debug)]

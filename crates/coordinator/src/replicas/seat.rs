@@ -190,8 +190,9 @@ impl RingSeat {
 
     fn way_to(&self, member: &Member) -> Way {
         let (address, host_id) = (member.candidate.address, member.candidate.host_id);
+        let has_rows = member.state.has_rows() || self.has_planted(Plant::ReadBeforeFilled);
         if host_id == self.known.host_id() {
-            return Way { address: address.ip(), remote: None };
+            return Way { address: address.ip(), remote: None, has_rows };
         }
         let open = &mut *self.connections.borrow_mut();
         if open.get(&host_id).is_none_or(|connection| connection.address != address) {
@@ -200,7 +201,11 @@ impl RingSeat {
         let connection = &open[&host_id];
         let (peer, latencies) = (connection.peer.clone(), Rc::clone(&connection.latencies));
         let remote = Remote { peer, other: self.known.other(host_id), latencies };
-        Way { address: address.ip(), remote: Some(remote) }
+        Way { address: address.ip(), remote: Some(remote), has_rows }
+    }
+
+    pub(super) fn has_planted(&self, plant: Plant) -> bool {
+        self.shard.local().runtime().plants.has(plant)
     }
 
     fn connect(&self, member: &Member) -> Connection {

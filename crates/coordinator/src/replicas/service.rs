@@ -60,7 +60,7 @@ impl Service for ReplicaService {
             // It is declined: there is nothing to say to who wrote it.
             Err(error) => return tracing::warn!(%host, %error, "a request of another node makes no sense"),
         };
-        let shard = self.shard.clone();
+        let (shard, known, ring_epoch) = (self.shard.clone(), self.known.clone(), request.context.ring_epoch);
         let waits = match self.has_to_wait(asked.truncated_at) {
             Ok(waits) => waits,
             // It is declined.
@@ -76,6 +76,11 @@ impl Service for ReplicaService {
             };
             // Nobody waits for it after that. A write that has begun goes on.
             let Ok(answer) = timeout_at(request.deadline, doing).await else { return };
+            // Behind the work and not before it: who gets its rows from here waits until this node knows of its fence,
+            // and then finds all that was acknowledged without it. It is declined: who asked comes so far by itself.
+            if known.is_some_and(|known| ring_epoch < known.fence()) {
+                return tracing::debug!(%host, ring_epoch, "a request of an earlier ring is not answered");
+            }
             if let Err(error) = request.answer(|out| answer.put(out)) {
                 tracing::warn!(%host, %error, "an answer to another node is too long");
             }

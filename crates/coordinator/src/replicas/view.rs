@@ -34,6 +34,8 @@ pub struct Way {
     pub address: IpAddr,
     /// How it is asked; `None` for this node.
     pub remote: Option<Remote>,
+    /// Does it have the rows of its tokens? If not, it is written to and counts as one that is away.
+    pub has_rows: bool,
 }
 
 /// A node that is asked by messages.
@@ -135,6 +137,23 @@ impl RingView {
         self.ways[node.as_usize()].remote.as_ref().map(|remote| &remote.latencies)
     }
 
+    /// Does it count as a replica? One that is getting its rows does not.
+    #[inline]
+    pub(super) fn has_rows(&self, node: NodeIndex) -> bool {
+        self.ways[node.as_usize()].has_rows
+    }
+
+    /// Is it no member of the ring any more, as far as this node knows by now?
+    #[inline]
+    pub(super) fn is_gone(&self, node: NodeIndex) -> bool {
+        self.ways[node.as_usize()].remote.as_ref().is_some_and(|remote| remote.other.is_gone())
+    }
+
+    /// How often the ring has changed, as far as another node has come.
+    pub(super) fn ring_epoch(&self, node: NodeIndex) -> Option<u64> {
+        self.ways[node.as_usize()].remote.as_ref().map(|remote| remote.other.ring_epoch())
+    }
+
     /// Does it live, and would something that is asked of it now be sent?
     pub(super) fn is_alive(&self, node: NodeIndex) -> bool {
         let remote = self.ways[node.as_usize()].remote.as_ref();
@@ -167,15 +186,22 @@ impl RingView {
         self.center_of[node.as_usize()]
     }
 
-    /// Those of some replicas that could be asked now.
+    /// Those of some replicas that could be asked now, and count.
     pub(super) fn alive(&self, plan: &Plan<'_>) -> Counted {
         let mut alive = Counted::none(plan.factors);
-        let nodes = plan.nodes.iter().filter(|node| self.is_alive(**node));
+        let nodes = plan.nodes.iter().filter(|node| self.is_alive(**node) && self.has_rows(**node));
         nodes.for_each(|node| alive.add(self.center_of(*node)));
         alive
     }
 
-    /// Replicas in the order in which a read asks them: this node, those of its data centre, the others; each time
+    /// Replicas that count, in the order in which a read asks them.
+    pub(super) fn readers(&self, plan: &Plan<'_>) -> Vec<NodeIndex> {
+        let mut nodes = self.nearest_first(plan);
+        nodes.retain(|node| self.has_rows(*node));
+        nodes
+    }
+
+    /// Replicas in the order in which they are asked: this node, those of its data centre, the others; each time
     /// those first that can be reached.
     pub(super) fn nearest_first(&self, plan: &Plan<'_>) -> Vec<NodeIndex> {
         let mut nodes = plan.nodes.to_vec();

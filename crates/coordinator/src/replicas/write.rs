@@ -120,7 +120,8 @@ impl Replicas {
             async move { (node, write.await) }.boxed_local()
         });
         let asked = asked.collect();
-        let centers = plan.nodes.iter().map(|node| self.view.center_of(*node));
+        let counting = plan.nodes.iter().filter(|node| self.view.has_rows(**node));
+        let centers = counting.map(|node| self.view.center_of(*node));
         let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
         let unit_count = match unit {
             Unit::All => 1,
@@ -386,6 +387,16 @@ impl Tally {
 
     pub(super) fn take_in(&mut self, view: &RingView, node: NodeIndex, said: Result<(), Missed>) {
         let center = view.center_of(node);
+        let said = match said {
+            // One that is getting its rows has the write then, but nobody reads it there yet.
+            said if !view.has_rows(node) => {
+                self.was_sent |= !matches!(said, Err(Missed::Silent { was_sent: false }));
+                return;
+            }
+            // Who is no replica any more has it, and nobody reads it there.
+            Ok(()) if view.is_gone(node) => Err(Missed::Silent { was_sent: true }),
+            said => said,
+        };
         match said {
             Ok(()) => {
                 self.was_sent = true;

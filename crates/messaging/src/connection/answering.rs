@@ -12,7 +12,7 @@ use super::wire::{Wire, WireError};
 use super::{Met, Node};
 use crate::encoder::BodyTooLong;
 use crate::handshake::Established;
-use crate::message::Kind;
+use crate::message::{Context, Kind};
 
 /// While so many bytes of answers are not sent, no request is taken: who asks and does not listen waits.
 const UNSENT_BYTES_MAX: usize = 4 << 20;
@@ -33,14 +33,16 @@ pub struct Request {
     pub body: Bytes,
     /// After this nobody waits for the answer.
     pub deadline: Instant,
+    /// What who asks knew then.
+    pub context: Context,
     id: u32,
     /// `None` once it is answered.
     outbox: Option<Outbox>,
 }
 
 impl Request {
-    fn new(id: u32, patience: Duration, body: Bytes, outbox: &Outbox) -> Request {
-        Request { body, deadline: Instant::now() + patience, id, outbox: Some(outbox.clone()) }
+    fn new((id, patience): (u32, Duration), body: Bytes, context: Context, outbox: &Outbox) -> Request {
+        Request { body, deadline: Instant::now() + patience, context, id, outbox: Some(outbox.clone()) }
     }
 
     /// Answers. When the connection has ended the answer is dropped: who asked was told.
@@ -115,10 +117,11 @@ fn take(
     outbox: &Outbox,
     service: &dyn Service,
 ) -> Result<(), WireError> {
+    let context = frame.context;
     while let Some(message) = frame.next_message()? {
         match message.kind {
             Kind::Request { id, patience } => {
-                service.request(from, Request::new(id, patience, message.body, outbox));
+                service.request(from, Request::new((id, patience), message.body, context, outbox));
             }
             Kind::Notice => service.notice(from, message.body),
             Kind::Answer { .. } | Kind::Declined { .. } => return Err(WireError::Misplaced),

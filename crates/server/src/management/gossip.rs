@@ -29,7 +29,7 @@ async fn gossip(State(state): State<ManagementState>) -> Answer<Gossip> {
     }))
 }
 
-fn known(state: &ManagementState, schema: &Schema, Member { candidate, tokens }: Member) -> KnownNode {
+fn known(state: &ManagementState, schema: &Schema, Member { candidate, tokens, .. }: Member) -> KnownNode {
     let view = &state.view;
     let is_self = candidate.host_id == view.host_id;
     let other = view.ring().filter(|_| !is_self).map(|ring| ring.other(candidate.host_id));

@@ -2,7 +2,7 @@
 
 use assembly::Placed;
 use axum::Json;
-use cluster::metadata::Member;
+use cluster::metadata::{Member, MemberState};
 use management::{Node, Status};
 use ring::Strategy;
 use schema::{Keyspace, Schema};
@@ -35,13 +35,13 @@ pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answe
         // Then it is told how much of the ring is a node's alone.
         None => Placed::by(view, &Strategy::Simple { factor: 1 }),
     };
-    let node = |(Member { candidate, tokens }, share): (Member, f64)| Node {
+    let node = |(Member { candidate, tokens, state }, share): (Member, f64)| Node {
         data_center: candidate.data_center,
         rack: candidate.rack,
         address: candidate.address.ip().to_string(),
         host_id: candidate.host_id.to_string(),
         is_up: view.hears(candidate.host_id),
-        state: "normal".into(),
+        state: if state == MemberState::Joining { "joining" } else { "normal" }.into(),
         // Nodes do not tell each other yet.
         load_bytes: (candidate.host_id == view.host_id).then_some(load_bytes),
         token_count: tokens.len() as u64,

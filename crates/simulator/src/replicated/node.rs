@@ -152,7 +152,11 @@ fn connect_all(world: &Rc<World>, node: usize, me: &Rc<dyn Node>, random: &Arc<S
         spawn_local(peer.clone().run(network, random.clone(), me.clone(), |_| {}));
         Remote { peer, other: Other::unwatched(), latencies: Rc::default() }
     };
-    let way = |other: usize| Way { address: address(other), remote: (other != node).then(|| connect(other)) };
+    let way = |other: usize| Way {
+        address: address(other),
+        remote: (other != node).then(|| connect(other)),
+        has_rows: true,
+    };
     let ways = (0..world.members.count()).map(way).collect();
     let here = topology.index_of(host_id(node)).expect("it is a member");
     let keyspaces = [(KEYSPACE.to_owned(), Strategy::Simple { factor: 3 })];

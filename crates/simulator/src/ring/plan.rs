@@ -138,6 +138,7 @@ impl Plan {
             listen: listening(node),
             broadcast: listening(node),
             seeds: (0..self.seed_count).map(listening).collect(),
+            replaces: None,
             num_tokens: 16,
             secret: None,
             wants_compression: node.is_multiple_of(2),

@@ -1,0 +1,105 @@
+//! How a node is let in: as one more, or in the place of a member that is gone.
+//!
+//! Who is alive keeps its place: neither the node that is asked nor any other that lives may hear it. What a node that
+//! lived all the same has acknowledged since is not lost: `Members::fence`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::Known;
+use super::heartbeat::SILENCE;
+use super::message::{Question, Reply, Said};
+use super::presence::Claims;
+use crate::metadata::{Candidate, Command, Members, MetadataMachine, Refusal, decode_outcome};
+use crate::raft::Agreement;
+
+/// A node that has started a moment ago has not heard everybody yet who lives.
+const LISTENING: Duration = SILENCE.saturating_mul(3);
+/// How long others may take to say whom they hear.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A node that asks to be let in, and who was asked.
+pub(super) struct Newcomer {
+    pub(super) known: Known,
+    pub(super) agreement: Agreement<MetadataMachine>,
+    pub(super) claims: Claims,
+    /// Of the command.
+    pub(super) id: Uuid,
+    pub(super) candidate: Candidate,
+    /// Where the member was whose place it is to take.
+    pub(super) replaces: Option<SocketAddr>,
+    /// How long this node has listened to others.
+    pub(super) listened_for: Duration,
+}
+
+impl Newcomer {
+    /// Makes it a member, and sees that it gets the log.
+    pub(super) async fn let_in(self, patience: Duration) -> Reply {
+        let letting_in = async {
+            let members = self.known.members().ok_or(Reply::Refused(Refusal::NotFounded))?;
+            let command = match self.replaces {
+                None => Command::Join { candidate: self.candidate.clone() },
+                Some(replaced) => {
+                    self.check_gone(&members, replaced).await?;
+                    Command::Replace { candidate: self.candidate.clone(), replaced }
+                }
+            };
+            let agreed = self.agreement.propose(self.id, command.encode()).await;
+            let agreed = agreed.map_err(|error| Reply::Later(error.to_string()))?;
+            decode_outcome(&agreed).map_err(Reply::Refused)?;
+            let Candidate { host_id, address, .. } = self.candidate;
+            self.agreement
+                .add_learner(host_id, address)
+                .await
+                .map_err(|error| Reply::Later(error.to_string()))
+        };
+        match timeout(patience, letting_in).await {
+            Ok(Ok(())) => Reply::Admitted,
+            Ok(Err(reply)) => reply,
+            Err(_) => Reply::Later("it takes longer than was waited for".to_owned()),
+        }
+    }
+
+    /// Does nobody hear the member at that address?
+    async fn check_gone(&self, members: &Members, replaced: SocketAddr) -> Result<(), Reply> {
+        let there = members.list().iter().find(|member| member.candidate.address == replaced);
+        // Nobody, or this very node, which has not heard that it is let in: the machine will say so.
+        let Some(there) = there.filter(|there| there.candidate.host_id != self.candidate.host_id) else {
+            return Ok(());
+        };
+        if self.listened_for < LISTENING {
+            return Err(Reply::Later("it does not know yet who lives".to_owned()));
+        }
+        let host_id = there.candidate.host_id;
+        if host_id == self.known.host_id()
+            || self.known.other(host_id).is_alive()
+            || self.do_others_hear(members, host_id).await
+        {
+            let what = format!("node {host_id} at {replaced} is alive, and keeps its place");
+            return Err(Reply::Refused(Refusal::Candidate { what }));
+        }
+        Ok(())
+    }
+
+    async fn do_others_hear(&self, members: &Members, host_id: Uuid) -> bool {
+        let said = Said::Question(Question::Hears(host_id));
+        let others = members.list().iter().filter(|member| {
+            let other = member.candidate.host_id;
+            other != self.known.host_id() && other != host_id && self.known.other(other).is_alive()
+        });
+        let asked = others.map(|member| {
+            let peer = self.agreement.peer(member.candidate.host_id, self.claims.address_of(member));
+            let said = &said;
+            async move {
+                let asked = peer.ask(PATIENCE, |out| said.put(out)).expect("it is short");
+                let body = timeout(PATIENCE, asked).await.ok()?.ok()?;
+                Reply::read(&body)
+            }
+        });
+        join_all(asked).await.contains(&Some(Reply::Hears(true)))
+    }
+}

@@ -1,0 +1,255 @@
+//! A node that has taken the place of a lost one gets its rows, before it counts as a replica.
+//!
+//! ```text
+//!   the ring has agreed on it ──► it is written to from then on, and counts as one that is away
+//!   range by range: all its other replicas live, and know of it ──► their rows are compared and made equal
+//!   all ranges of all tables ──► it proposes that it has its rows ──► it is read and serves
+//! ```
+//!
+//! What was acknowledged by the lost node and others before is on one of these others, so all of them are asked; one
+//! that was given up, or is joining itself, is not waited for. What is acknowledged meanwhile is on a majority of those
+//! that are read, without this node. In between lies what was planned before they knew and is acknowledged later: none
+//! of them answers to that once it knows (`ReplicaService`), so each of them must, before it is read.
+//!
+//! How far it has come is kept in `ring/filling.json`, so that a start goes on from there.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::metadata::{Command, MemberState};
+use runtime::Plant;
+use schema::{Table, TableId};
+use serde::{Deserialize, Serialize};
+use storage::StateError;
+use storage::state_file::{read_state, write_state_below};
+use tokio::time::{Instant, sleep};
+use types::Token;
+use uuid::Uuid;
+
+use super::equal::PATIENCE;
+use super::repair::FIRST_TOKEN;
+use super::{Compared, ReplicaError, RingSeat};
+use crate::Coordinator;
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(200);
+/// So often the log says how far it has come, and what it waits for.
+const TELL_AFTER: Duration = Duration::from_secs(5);
+/// So often it is kept how far it has come.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// How far it has come: a state file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Progress {
+    /// Whose; another node's is of no use.
+    host_id: Uuid,
+    /// By table: all rows up to that token are equal.
+    upto: BTreeMap<Uuid, i64>,
+}
+
+/// What goes on.
+struct Filling<'s> {
+    seat: &'s RingSeat,
+    progress: RefCell<Progress>,
+    compared: RefCell<Compared>,
+    waits_for: RefCell<Option<String>>,
+}
+
+/// Gets the rows of this node, if it has taken the place of another one, and says so to the ring.
+pub async fn fill(coordinator: Coordinator) {
+    let Some(seat) = coordinator.seat().map(Rc::clone) else { return };
+    seat.known().is_member().await;
+    if state(&seat) != Some(MemberState::Joining) {
+        return;
+    }
+    let progress = restore(&seat).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "which rows this node has got is not known: it begins again");
+        Progress { host_id: seat.known().host_id(), upto: BTreeMap::new() }
+    });
+    let filling = Filling {
+        seat: &seat,
+        progress: RefCell::new(progress),
+        compared: RefCell::default(),
+        waits_for: RefCell::default(),
+    };
+    tracing::info!("this node gets the rows of the place that it has taken, and serves when it has them");
+    let working = async {
+        while state(&seat) == Some(MemberState::Joining) {
+            if filling.is_full().await {
+                let host_id = seat.known().host_id();
+                if let Err(error) = seat.proposer().propose(Command::Filled { host_id }).await {
+                    tracing::warn!(%error, "that this node has its rows is not agreed on yet");
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = working => {}
+        () = filling.keep() => {}
+        () = filling.tell() => {}
+    }
+    let Compared { page_count, mended_count, .. } = *filling.compared.borrow();
+    tracing::info!(page_count, mended_count, "this node has the rows of the place that it has taken");
+}
+
+/// How this node stands in the ring.
+fn state(seat: &RingSeat) -> Option<MemberState> {
+    Some(seat.known().members()?.get(seat.known().host_id())?.state)
+}
+
+fn path(seat: &RingSeat) -> PathBuf {
+    seat.shard().local().layout().agreement().join("filling.json")
+}
+
+async fn restore(seat: &RingSeat) -> Result<Progress, StateError> {
+    let (path, runtime) = (path(seat), seat.shard().local().runtime().clone());
+    let disk = Arc::clone(&runtime.disk);
+    let kept: Option<Progress> = runtime.io.run(move || read_state(&*disk, &path)).await?;
+    let host_id = seat.known().host_id();
+    let own = kept.filter(|kept| kept.host_id == host_id);
+    Ok(own.unwrap_or(Progress { host_id, upto: BTreeMap::new() }))
+}
+
+impl Filling<'_> {
+    /// Does this node have all rows of all tables now? Returns after what could be done.
+    async fn is_full(&self) -> bool {
+        if self.seat.has_planted(Plant::UnfilledTakenForFull) {
+            return true;
+        }
+        let mut is_full = true;
+        for table in self.tables() {
+            is_full &= self.is_table_full(&table).await;
+        }
+        // A table may have been made meanwhile.
+        is_full && self.tables().iter().all(|table| self.next_token(table.id()).is_none())
+    }
+
+    /// Tables that are on the ring.
+    fn tables(&self) -> Vec<Arc<Table>> {
+        let Some(replicas) = self.seat.replicas() else { return Vec::new() };
+        let tables: Vec<Arc<Table>> = self.seat.shard().local().with_schema(|schema| {
+            let keyspaces = schema.keyspaces().values();
+            keyspaces.flat_map(|keyspace| keyspace.tables.values()).map(Arc::clone).collect()
+        });
+        tables.into_iter().filter(|table| replicas.has(table.id())).collect()
+    }
+
+    /// Where it goes on in a table; `None` when it is through.
+    fn next_token(&self, table: TableId) -> Option<Token> {
+        match self.progress.borrow().upto.get(&table.0) {
+            None => Some(FIRST_TOKEN),
+            Some(upto) => upto.checked_add(1).map(Token),
+        }
+    }
+
+    fn note(&self, table: TableId, upto: Token) {
+        self.progress.borrow_mut().upto.insert(table.0, upto.0);
+    }
+
+    async fn is_table_full(&self, table: &Arc<Table>) -> bool {
+        while let Some(first) = self.next_token(table.id()) {
+            match self.fill_range(table, first).await {
+                Ok(last) => self.note(table.id(), last),
+                // It is gone, or the ring is.
+                Err(ReplicaError::NoTable) => return true,
+                Err(error) => {
+                    tracing::debug!(table = table.name(), %error, "some rows of this node could not be compared yet");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Makes equal what begins with that token and has one set of replicas; its last token.
+    async fn fill_range(&self, table: &Arc<Table>, first: Token) -> Result<Token, ReplicaError> {
+        let replicas = self.seat.replicas().ok_or(ReplicaError::NoTable)?;
+        let last = replicas.end_of_replicas(table.id(), first, Token::MAX)?;
+        let plan = replicas.view.plan(table.keyspace(), last).ok_or(ReplicaError::NoTable)?;
+        let here = replicas.view.here();
+        let others = plan.nodes.iter().filter(|node| **node != here && replicas.view.has_rows(**node));
+        let others: Vec<_> = others.copied().collect();
+        if !plan.nodes.contains(&here) {
+            return Ok(last);
+        }
+        if others.is_empty() {
+            let keyspace = table.keyspace();
+            tracing::warn!(keyspace, table = table.name(), "rows that only the lost node had are lost");
+            return Ok(last);
+        }
+        let fence = self.seat.known().fence();
+        let is_ready = |node: &ring::NodeIndex| {
+            replicas.view.is_alive(*node)
+                && replicas.view.ring_epoch(*node).is_some_and(|epoch| epoch >= fence)
+        };
+        if let Some(absent) = others.iter().find(|node| !is_ready(node)) {
+            *self.waits_for.borrow_mut() = Some(replicas.view.address_of(*absent).to_string());
+            let required = u32::try_from(others.len()).unwrap_or(u32::MAX);
+            let consistency = crate::Consistency::All;
+            return Err(ReplicaError::Unavailable { consistency, required, alive: required - 1 });
+        }
+        let mut tell = |upto: Token, are_all: bool| {
+            *self.waits_for.borrow_mut() = None;
+            if are_all && upto >= first {
+                self.note(table.id(), upto);
+            }
+        };
+        let options = (Some(self.seat.known().host_id()), PATIENCE);
+        let compared = replicas.make_range_equal_telling(table, (first, last), options, &mut tell).await?;
+        *self.compared.borrow_mut() += compared;
+        match compared.partial_count {
+            0 => Ok(last),
+            _ => {
+                let (consistency, required) = (crate::Consistency::All, 2);
+                Err(ReplicaError::Unavailable { consistency, required, alive: 1 })
+            }
+        }
+    }
+
+    /// Keeps how far it has come, for as long as it goes on.
+    async fn keep(&self) {
+        let mut kept = self.progress.borrow().clone();
+        loop {
+            sleep(KEEP_EVERY).await;
+            let now = self.progress.borrow().clone();
+            if now == kept {
+                continue;
+            }
+            let (path, runtime) = (path(self.seat), self.seat.shard().local().runtime().clone());
+            let (disk, written) = (Arc::clone(&runtime.disk), now.clone());
+            match runtime.io.run(move || write_state_below(&*disk, &path, &written)).await {
+                Ok(()) => kept = now,
+                Err(error) => tracing::warn!(%error, "which rows this node has got can not be kept"),
+            }
+        }
+    }
+
+    /// Tells how far it has come, for as long as it goes on.
+    async fn tell(&self) {
+        let begun = Instant::now();
+        loop {
+            sleep(TELL_AFTER).await;
+            let table_count = self.tables().len();
+            let full_count =
+                self.tables().iter().filter(|table| self.next_token(table.id()).is_none()).count();
+            let Compared { page_count, mended_count, .. } = *self.compared.borrow();
+            let waits_for = self.waits_for.borrow().clone().unwrap_or_else(|| "nobody".to_owned());
+            let elapsed = begun.elapsed().as_secs();
+            tracing::info!(
+                full_count,
+                table_count,
+                page_count,
+                mended_count,
+                waits_for,
+                elapsed,
+                "this node gets its rows, and does not serve yet"
+            );
+        }
+    }
+}
