@@ -25,6 +25,10 @@ use crate::ways::Way;
 
 /// Keys of each client in each table.
 const KEYS_PER_CLIENT: i32 = 3;
+/// And where rows are written once; more than it writes.
+const ONCE_KEYS_PER_CLIENT: i32 = 100_000;
+/// The stream of such a write, beside those of a burst.
+const ONCE_STREAM: i16 = 7;
 /// Pages after which a read is taken to go round in circles.
 const PAGES_MAX: usize = 1_000;
 
@@ -35,6 +39,8 @@ pub(crate) struct Client {
     pub(super) model: Model,
     /// Of what it writes, the last one.
     last: i64,
+    /// Rows that it has written once, by the node that was asked, and when.
+    once: Vec<(usize, Instant)>,
     /// The data centre of the node that it asks.
     center: usize,
 }
@@ -78,7 +84,7 @@ impl Client {
     pub(crate) fn new(world: &Rc<World>, number: u8) -> Client {
         let visitor = Visitor::new(world, number);
         let model = Model::new(world.plan.factors);
-        Client { world: Rc::clone(world), number, visitor, model, last: 0, center: 0 }
+        Client { world: Rc::clone(world), number, visitor, model, last: 0, once: Vec::new(), center: 0 }
     }
 
     pub(super) fn center_of(&self, node: usize) -> usize {
@@ -89,6 +95,17 @@ impl Client {
     pub(super) fn keys(&self) -> Vec<i32> {
         let first = i32::from(self.number) * KEYS_PER_CLIENT;
         (first..first + KEYS_PER_CLIENT).collect()
+    }
+
+    /// The keys of rows that it has written once, through nodes that lived on.
+    pub(super) fn once_keys(&self) -> Vec<i32> {
+        let keyed = (self.first_once_key()..).zip(&self.once);
+        let kept = keyed.filter(|(_, (node, sent))| !self.world.died_after(*node, *sent));
+        kept.map(|(key, _)| key).collect()
+    }
+
+    fn first_once_key(&self) -> i32 {
+        (i32::from(self.number) + 1) * ONCE_KEYS_PER_CLIENT
     }
 
     /// Works while there are faults.
@@ -117,7 +134,7 @@ impl Client {
     async fn burst(&mut self) -> Result<(), Ended> {
         let (node, mut connection) = self.visitor.enter().await?;
         self.center = self.center_of(node);
-        let mut asked = self.put_burst(&mut connection).await?;
+        let mut asked = self.put_burst(node, &mut connection).await?;
         let sent = Instant::now();
         self.note(format_args!("{} requests to {node}", asked.len()));
         connection.send(*self.visitor.dice.pick(&[100, usize::MAX, usize::MAX])).await?;
@@ -145,10 +162,14 @@ impl Client {
     }
 
     /// No two requests of a burst are for the same partition.
-    async fn put_burst(&mut self, connection: &mut Connection) -> Result<BTreeMap<i16, Asked>, Ended> {
+    async fn put_burst(
+        &mut self,
+        node: usize,
+        connection: &mut Connection,
+    ) -> Result<BTreeMap<i16, Asked>, Ended> {
         let mut asked = BTreeMap::new();
         if self.visitor.dice.one_in(6) {
-            let table = *self.visitor.dice.pick(&Table::ALL);
+            let table = *self.visitor.dice.pick(&Table::WORKED_ON);
             let several: Vec<i32> = self.keys().into_iter().filter(|_| self.visitor.dice.one_in(2)).collect();
             let read = match several.is_empty() || self.visitor.dice.one_in(2) {
                 true => Read::whole(table, self.keys()),
@@ -158,12 +179,19 @@ impl Client {
             asked.insert(0, self.put_read(connection, 0, read).await?);
             return Ok(asked);
         }
-        let mut partitions: Vec<(Table, i32)> = Table::ALL
+        let mut partitions: Vec<(Table, i32)> = Table::WORKED_ON
             .into_iter()
             .flat_map(|table| self.keys().into_iter().map(move |key| (table, key)))
             .collect();
         if self.visitor.dice.one_in(4) {
             asked.insert(0, self.put_batch(connection, 0, &mut partitions).await?);
+        }
+        if self.visitor.dice.one_in(2) {
+            let number = self.next_number();
+            let key = self.first_once_key() + self.once.len() as i32;
+            self.once.push((node, Instant::now()));
+            let change = Change::once(key, number);
+            asked.insert(ONCE_STREAM, self.put_change(connection, ONCE_STREAM, change, number).await?);
         }
         for stream in 1..=*self.visitor.dice.pick(&[1, 1, 2, 6]) {
             let partition = partitions.remove(self.visitor.dice.below(partitions.len()));
@@ -207,10 +235,22 @@ impl Client {
         stream: i16,
         partition: (Table, i32),
     ) -> Result<Asked, Ended> {
-        let (number, at) = (self.next_number(), self.roll_level());
+        let number = self.next_number();
         let change = Change::roll(&self.visitor.dice, partition, number);
+        self.put_change(connection, stream, change, number).await
+    }
+
+    async fn put_change(
+        &mut self,
+        connection: &mut Connection,
+        stream: i16,
+        change: Change,
+        number: i64,
+    ) -> Result<Asked, Ended> {
+        let at = self.roll_level();
         self.world.ways.add(Way::Deletion, u64::from(change.is_deletion()));
-        let timestamp = (partition.0 != Table::Stamped).then_some(number);
+        let is_stamped = change.effects.iter().any(|(place, _)| place.table == Table::Stamped);
+        let timestamp = (!is_stamped).then_some(number);
         let (in_text, beside) =
             if self.visitor.dice.one_in(3) { (timestamp, None) } else { (None, timestamp) };
         let form = self.form(connection, &change.text(in_text), &change.values).await?;

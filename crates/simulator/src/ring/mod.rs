@@ -43,7 +43,7 @@ use cluster::membership::Known;
 use coordinator::replicas::Marks;
 use runtime::{Failsafe, Plant};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::dice::Dice;
 use crate::panics;
@@ -64,6 +64,10 @@ const OPERATOR_COUNT: u8 = 2;
 const FAULTS_AT_ONCE: u64 = 8;
 const STORM_COUNT: u64 = 5;
 
+/// By then a node has marked, durably, what another one has missed of a write: the longest timeout of a write, and time
+/// on a disk that is about to lose its power.
+const MARKED_AFTER: Duration = Duration::from_secs(10);
+
 /// Tells how many there are whenever it is asked.
 type CountOf = Box<dyn Fn() -> usize>;
 
@@ -80,6 +84,8 @@ pub(crate) struct World {
     pub(crate) unfinished: RefCell<Vec<Option<CountOf>>>,
     /// What each of them knows that others have missed.
     pub(crate) marks: RefCell<Vec<Option<Marks>>>,
+    /// Which nodes have died, and when.
+    pub(crate) deaths: RefCell<Vec<(usize, Instant)>>,
     pub(crate) failsafes: Vec<Failsafe>,
     pub(crate) definitions: RefCell<Definitions>,
     /// Tables that operators have begun to empty, and have emptied, by what stands for them in the definitions.
@@ -105,6 +111,7 @@ impl World {
             lives: RefCell::new(vec![None; count]),
             unfinished: RefCell::new((0..count).map(|_| None).collect()),
             marks: RefCell::new(vec![None; count]),
+            deaths: RefCell::default(),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
             definitions: RefCell::default(),
             emptied: RefCell::default(),
@@ -124,6 +131,12 @@ impl World {
     pub(crate) fn serving(&self) -> Vec<usize> {
         let lives = self.lives.borrow();
         (0..lives.len()).filter(|node| lives[*node].is_some() && self.stage.hosts.is_alive(*node)).collect()
+    }
+
+    /// Did a node die soon after that? What others had missed then it may not have marked.
+    pub(crate) fn died_after(&self, node: usize, sent: Instant) -> bool {
+        let died = |(dead, at): &(usize, Instant)| *dead == node && (sent..sent + MARKED_AFTER).contains(at);
+        self.deaths.borrow().iter().any(died)
     }
 
     /// Counts what a node has brought to others that had missed it.
@@ -182,6 +195,7 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
         if let Some(marks) = world.marks.borrow_mut()[node].take() {
             world.count_handed(&marks);
         }
+        world.deaths.borrow_mut().push((node, Instant::now()));
         world.ways.add(Way::Crash, 1);
     };
     let note = |line: std::fmt::Arguments<'_>| world.stage.note(line);

@@ -35,6 +35,11 @@ impl Change {
         }
     }
 
+    /// A row that is written once.
+    pub(crate) fn once(key: i32, number: i64) -> Change {
+        Maker { table: Table::Once, key, number }.insert()
+    }
+
     /// The text, with a timestamp or without.
     pub(crate) fn text(&self, timestamp: Option<i64>) -> String {
         let using = timestamp.map(|timestamp| format!(" USING TIMESTAMP {timestamp}"));

@@ -19,15 +19,20 @@ pub(crate) enum Table {
     Wide,
     /// A row for each key, with the nodes' timestamps instead of clients'.
     Stamped,
+    /// A row for each key, which is written once and read by nobody before the end: no later write and no read brings a
+    /// replica what it has missed.
+    Once,
 }
 
 impl Table {
-    pub(crate) const ALL: [Table; 4] = [Table::Flat, Table::Single, Table::Wide, Table::Stamped];
+    pub(crate) const ALL: [Table; 5] = [Table::Flat, Table::Single, Table::Wide, Table::Stamped, Table::Once];
+    /// Those with few keys, which are written and read again and again.
+    pub(crate) const WORKED_ON: [Table; 4] = [Table::Flat, Table::Single, Table::Wide, Table::Stamped];
 
     /// What makes it, after its name.
     pub(crate) fn definition(self) -> &'static str {
         match self {
-            Table::Flat | Table::Single | Table::Stamped => "(k int PRIMARY KEY, v int)",
+            Table::Flat | Table::Single | Table::Stamped | Table::Once => "(k int PRIMARY KEY, v int)",
             Table::Wide => "(k int, c int, s int static, v int, PRIMARY KEY (k, c))",
         }
     }
@@ -65,6 +70,7 @@ impl fmt::Display for Table {
             Table::Single => "one.flat",
             Table::Wide => "several.wide",
             Table::Stamped => "several.stamped",
+            Table::Once => "several.once",
         })
     }
 }
