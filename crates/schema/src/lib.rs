@@ -8,6 +8,7 @@
 //! mutations in the commit log name it by its [`ColumnId`], which is never used again in the
 //! same table, so that a replayed write can not land in a later column of the same name.
 
+mod changes;
 mod column;
 mod keyspace;
 mod options;
@@ -17,6 +18,7 @@ mod transformation;
 mod user_type;
 mod value;
 
+pub use changes::Changes;
 pub use column::{ClusteringOrder, Column, ColumnId, ColumnKind};
 pub use keyspace::{Keyspace, Replication};
 pub use options::{

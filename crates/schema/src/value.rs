@@ -39,6 +39,7 @@ impl Schema {
         mut truncated: BTreeMap<TableId, u64>,
     ) -> Self {
         let mut by_id = IdMap::default();
+        by_id.reserve(keyspaces.values().map(|keyspace| keyspace.tables.len()).sum());
         for keyspace in keyspaces.values() {
             let replication_factor = keyspace.replication.factor();
             for table in keyspace.tables.values() {

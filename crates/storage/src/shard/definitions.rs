@@ -1,9 +1,8 @@
 //! How the shard learns of a new schema.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use schema::Schema;
+use schema::{Changes, Schema};
 use table::TableStore;
 
 use super::Shard;
@@ -20,7 +19,9 @@ impl Shard {
             return Ok(());
         }
         let failsafe = &self.shared.runtime.failsafe;
-        for table in schema.keyspaces().values().flat_map(|keyspace| keyspace.tables.values()) {
+        let before = Arc::clone(&self.schema.borrow());
+        let Changes { put, gone } = schema.changes_since(&before);
+        for table in &put {
             match self.tables.get(table.id()) {
                 None => {
                     let store = TableStore::new(
@@ -34,11 +35,12 @@ impl Shard {
                 Some(store) => failsafe.guard("a new definition of a table", || store.redefine(table)),
             }
         }
-        self.periods_changed.notify_one();
+        if put.iter().any(|table| table.options().memtable_flush_period_in_ms > 0) {
+            self.periods_changed.notify_one();
+        }
         *self.schema.borrow_mut() = Arc::clone(&schema);
-        let is_gone = |store: &Rc<TableStore>| schema.table_by_id(store.id()).is_none();
         let mut result = Ok(());
-        for store in self.tables.all().into_iter().filter(is_gone) {
+        for store in gone.into_iter().filter_map(|id| self.tables.get(id)) {
             let dropped = failsafe.guarded("a drop of a table", store.drop_all()).await;
             result = result.and(dropped);
         }
