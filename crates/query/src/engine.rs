@@ -36,6 +36,8 @@ struct Inner {
     prepends: Arc<PrependClock>,
     answers: Rc<AnswerMemory>,
     timeouts: Arc<Timeouts>,
+    /// Where changes of the schema wait for each other: see `schema_change.rs`.
+    schema_changes: tokio::sync::RwLock<()>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -56,7 +58,9 @@ impl Engine {
     ) -> Self {
         let plans = RefCell::new(PlanCache::new(Arc::clone(&texts)));
         let prepends = Arc::default();
-        let inner = Inner { coordinator, virtual_tables, texts, plans, prepends, answers, timeouts };
+        let schema_changes = tokio::sync::RwLock::default();
+        let inner =
+            Inner { coordinator, virtual_tables, texts, plans, prepends, answers, timeouts, schema_changes };
         Engine { inner: Rc::new(inner) }
     }
 

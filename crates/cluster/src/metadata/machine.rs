@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::command::encode_outcome;
 use super::replacement::replace;
-use super::touched::Touched;
+use super::touched::{Part, Touched};
 use super::{Agreed, Candidate, Command, Entry, Member, MemberState, Members, Metadata, Presence, Refusal};
 use crate::raft::Machine;
 
@@ -76,7 +76,7 @@ impl MetadataMachine {
     fn change_schema(&mut self, based_on: u64, change: Transformation) -> Result<(), Refusal> {
         let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
         let current = self.metadata.schema.epoch();
-        if based_on > current || self.touched.contradicts(&change, based_on) {
+        if based_on > current || self.is_contradicted(&change, based_on) {
             return Err(Refusal::Moved { based_on, current });
         }
         if let Transformation::AlterKeyspace { name, replication, .. } = &change
@@ -90,6 +90,10 @@ impl MetadataMachine {
             return Err(Refusal::HoldsData { keyspace: name.clone(), what });
         }
         self.take_change(change)
+    }
+
+    fn is_contradicted(&self, change: &Transformation, based_on: u64) -> bool {
+        self.touched.contradicts(&Part::of(change, &self.metadata.schema), based_on)
     }
 
     fn join(&mut self, candidate: Candidate) -> Result<(), Refusal> {
@@ -172,10 +176,11 @@ impl MetadataMachine {
     }
 
     fn take(&mut self, entry: Entry) -> Result<(), Refusal> {
-        self.metadata = self.metadata.after(&entry).map_err(bad_schema)?;
+        let after = self.metadata.after(&entry).map_err(bad_schema)?;
         if let Entry::Schema { epoch, change } = &entry {
-            self.touched.note(change, *epoch);
+            self.touched.note(&Part::of(change, &self.metadata.schema), *epoch);
         }
+        self.metadata = after;
         self.history.push(entry.clone());
         // Nobody takes entries of a node that ends.
         _ = self.taker.send(entry);
@@ -237,7 +242,7 @@ mod tests {
 
     use schema::{ColumnKind, Replication, TableBuilder, TableId};
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-    use types::CqlType;
+    use types::{CqlType, UserType};
 
     use super::super::command::decode_outcome;
     use super::super::members::testing::candidate;
@@ -408,6 +413,28 @@ mod tests {
         let drop = Transformation::DropKeyspace { name: "k".into() };
         assert_eq!(ring.change(2, drop), Err(Refusal::Moved { based_on: 2, current: 3 }));
         assert_eq!(ring.change(9, table("x")), Err(Refusal::Moved { based_on: 9, current: 3 }));
+    }
+
+    #[test]
+    fn a_new_type_is_in_nobodys_way_and_one_that_is_there_is_in_all_tables_way() {
+        let put = |name: &str, field: &str| {
+            let fields = vec![(field.to_owned(), CqlType::Int)];
+            let definition = UserType { keyspace: "k".into(), name: name.into(), fields };
+            Transformation::PutType {
+                cql_type: CqlType::UserDefined { definition: definition.into(), frozen: false },
+            }
+        };
+        let moved = |current| Err(Refusal::Moved { based_on: 1, current });
+        let mut ring = Ring::founded();
+        assert_eq!(ring.change(0, keyspace()), agreed(1, 1));
+        assert_eq!(ring.change(1, table("one")), agreed(2, 1));
+        assert_eq!(ring.change(1, put("a", "x")), agreed(3, 1), "a table came first");
+        assert_eq!(ring.change(1, put("b", "x")), agreed(4, 1), "another type came first");
+        assert_eq!(ring.change(1, table("two")), agreed(5, 1), "types came first");
+        assert_eq!(ring.change(1, put("a", "y")), moved(5), "it is there");
+        assert_eq!(ring.change(5, put("a", "y")), agreed(6, 1));
+        assert_eq!(ring.change(1, put("c", "x")), moved(6), "it may have the changed one in it");
+        assert_eq!(ring.change(1, table("three")), moved(6), "likewise");
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Statements about the schema, and those that empty or describe it.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use coordinator::{Consistency, CoordinatorError, TimeoutKind};
 use cql::ast::{Describe, StatementKind, Truncate};
 use schema::TableId;
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
+use tokio::time::Instant;
 
 use super::Inner;
 use crate::catalog::{Home, keyspace_of};
@@ -14,8 +17,16 @@ use crate::response::{Response, ResponseKind};
 use crate::timeouts::{Deadline, TimedOut};
 use crate::{QueryError, ddl, describe};
 
-/// How often a change is planned again because another came first.
-const ATTEMPTS_MAX: usize = 20;
+/// How long a change is planned again because others came first: long enough for hundreds of clients in line.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Changes are planned beside each other; one that has lost to another waits in line and then has the shard for
+/// itself. So however many clients change one table at once, only one of each shard competes, and nobody loses for
+/// ever.
+enum Turn<'l> {
+    First(RwLockReadGuard<'l, ()>),
+    Alone(#[expect(dead_code, reason = "held, and not looked at")] RwLockWriteGuard<'l, ()>),
+}
 
 impl Inner {
     /// Plans and commits a change of the schema; again, when another one came first.
@@ -25,7 +36,9 @@ impl Inner {
         keyspace: Option<&str>,
     ) -> Result<Response, QueryError> {
         let facts = self.virtual_tables.cluster_facts();
-        for _ in 0..ATTEMPTS_MAX {
+        let began = Instant::now();
+        let mut turn = Turn::First(self.schema_changes.read().await);
+        while began.elapsed() < PATIENCE {
             let schema = self.coordinator.schema();
             let planned = ddl::plan(
                 statement,
@@ -40,7 +53,12 @@ impl Inner {
             };
             match self.coordinator.change_schema(change, schema.epoch()).await {
                 Ok(_) => return Ok(Response { warnings: planned.warnings, ..planned.response.into() }),
-                Err(CoordinatorError::SchemaMoved { .. } | CoordinatorError::Schema(_)) => {}
+                Err(CoordinatorError::SchemaMoved { .. } | CoordinatorError::Schema(_)) => {
+                    if let Turn::First(of_all) = turn {
+                        drop(of_all);
+                        turn = Turn::Alone(self.schema_changes.write().await);
+                    }
+                }
                 Err(error @ (CoordinatorError::Storage(_) | CoordinatorError::Table(_))) => {
                     return Err(QueryError::Server(error.to_string()));
                 }
