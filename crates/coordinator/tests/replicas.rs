@@ -458,6 +458,33 @@ fn what_a_replica_lacks_is_written_to_it_before_the_answer() {
     });
 }
 
+/// A read at a quorum failed, though two replicas were well, when the one that lacked something was lost between its
+/// answer and what it was sent.
+#[test]
+fn another_replica_is_read_when_one_does_not_take_what_it_lacks() {
+    run(async {
+        let ring = Ring::start(3, &["dc1"], None).await;
+        for (pk, lost) in (0..40).flat_map(|moment| [(2 * moment, 1), (2 * moment + 1, 2)]) {
+            ring.write(0, pk, "v", Consistency::All).await.expect("all have it");
+            let alone = ring.nodes[0].0.handles()[0].local();
+            alone.write(&[insert(pk, "newer", 5)]).await.expect("writes");
+            let begun = tokio::time::Instant::now();
+            let is_lost = async {
+                sleep(Duration::from_micros(50 * pk as u64)).await;
+                for other in [0, 3 - lost] {
+                    ring.network.cut(address(lost).ip(), address(other).ip());
+                    ring.network.cut(address(other).ip(), address(lost).ip());
+                }
+            };
+            let (read, ()) = tokio::join!(ring.read(0, pk, Consistency::Quorum), is_lost);
+            assert_eq!(read.expect("two are well").as_deref(), Some("newer"), "{pk}");
+            assert!(begun.elapsed() < Duration::from_millis(500), "{pk}: {:?}", begun.elapsed());
+            assert!(ring.holders(pk, "newer").await.len() >= 2, "{pk}");
+            ring.find(lost).await;
+        }
+    });
+}
+
 #[test]
 fn local_levels_wait_for_their_data_centre_alone() {
     run(async {

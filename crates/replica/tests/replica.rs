@@ -18,7 +18,7 @@ use schema::{
     ClusteringOrder, ColumnId, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId,
 };
 use stdx::index_set::IndexSet;
-use storage::{Directory, LocalShards, StorageOptions, Unit};
+use storage::{Emptying, Directory, LocalShards, StorageOptions, Unit};
 use types::{CqlType, Token};
 use uuid::Uuid;
 
@@ -343,8 +343,10 @@ fn what_was_planned_before_a_truncation_is_refused() {
     for unit in [Unit::All, Unit::Each] {
         run(async move {
             let node = filled(1).await;
-            let truncate =
-                async |at| node.handles()[0].local().table(table().id()).expect("a table").truncate(at).await;
+            let truncate = async |epoch| {
+                let store = node.handles()[0].local().table(table().id()).expect("a table");
+                store.truncate(Emptying::Agreed { epoch }).await
+            };
             let range = ReadCommand::new(table(), ReadTarget::Range(RingRange::ALL), NOW);
             let read = |out: &mut BytesMut| Request::put_read(Wanted::Rows, &range, out);
             let later = async |body: BytesMut| {

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use futures_util::future::join_all;
 use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{StreamExt, TryStreamExt};
 use read::{
@@ -28,6 +27,24 @@ use crate::assemble::{Order, assemble};
 use crate::range::Stretches;
 use crate::read::rest;
 use crate::{Consistency, CoordinatorError};
+
+/// What is read, from whom, until when.
+struct Reading<'r> {
+    command: &'r ReadCommand,
+    plan: Plan<'r>,
+    requirement: Requirement,
+    deadline: Instant,
+    /// Those that did not take what they lacked: they are not asked again.
+    without: Vec<NodeIndex>,
+}
+
+/// Replicas that were to be made equal.
+enum Equal {
+    /// They are, and have this.
+    All(UnfilteredPage),
+    /// Not these, and there are others.
+    Not(Vec<NodeIndex>),
+}
 
 /// What one replica has.
 pub(super) struct Held {
@@ -116,21 +133,24 @@ impl Replicas {
     ) -> Result<ReadPage, ReplicaError> {
         let (plan, requirement) = self.admit(command.table.id(), token, consistency)?;
         let command = &bounded(command);
-        let held = self.gather(command, &plan, &requirement, deadline).await?;
-        let whole = self.make_equal(command, held, &requirement, deadline).await?;
+        let mut reading = Reading { command, plan, requirement, deadline, without: Vec::new() };
+        let whole = loop {
+            let held = self.gather(&reading).await?;
+            match self.make_equal(&reading, held).await? {
+                Equal::All(whole) => break whole,
+                Equal::Not(nodes) => reading.without.extend(nodes),
+            }
+        };
         let page = LivePage::new(command, self.shard.local().tombstone_thresholds(&command.table));
         Ok(merge_answers(command, [whole], page).map_err(merging_failed)?)
     }
 
     /// Asks as many replicas as must answer, the nearest first, and another one for each that does not.
-    async fn gather(
-        &self,
-        command: &ReadCommand,
-        plan: &Plan<'_>,
-        requirement: &Requirement,
-        deadline: Instant,
-    ) -> Result<Vec<Held>, ReplicaError> {
+    async fn gather(&self, reading: &Reading<'_>) -> Result<Vec<Held>, ReplicaError> {
+        let Reading { command, plan, requirement, deadline, without } = reading;
+        let (command, deadline) = (*command, *deadline);
         let mut candidates = self.view.readers(plan);
+        candidates.retain(|node| !without.contains(node));
         let (mut asked, mut expected) = (FuturesUnordered::new(), Counted::none(plan.factors));
         let centers = candidates.iter().map(|node| self.view.center_of(*node));
         let mut tally = Tally::new(requirement.clone(), Counted::none(plan.factors), centers);
@@ -208,31 +228,60 @@ impl Replicas {
         }
     }
 
-    /// What all of them have together, once each of them has it.
-    async fn make_equal(
-        &self,
-        command: &ReadCommand,
-        held: Vec<Held>,
-        requirement: &Requirement,
-        deadline: Instant,
-    ) -> Result<UnfilteredPage, ReplicaError> {
+    /// What all of them have together, once each of them has it. One that does not take what it lacks, or not soon, is
+    /// not waited for when others can be asked in its place.
+    async fn make_equal(&self, reading: &Reading<'_>, held: Vec<Held>) -> Result<Equal, ReplicaError> {
+        let Reading { command, requirement, deadline, .. } = reading;
         let held = match <[Held; 1]>::try_from(held) {
-            Ok([only]) => return Ok(only.page),
+            Ok([only]) => return Ok(Equal::All(only.page)),
             Err(held) => held,
         };
         let (whole, lacking) = lacking(command, &held)?;
         self.read_repairs.note(!lacking.is_empty());
         let lacking = if self.has_planted(Plant::UnrepairedRead) { Vec::new() } else { lacking };
-        let repairs = lacking.iter().map(|(node, mutations)| self.repair(*node, mutations, deadline));
-        let repaired = join_all(repairs).await;
-        let failed_count = repaired.iter().filter(|repaired| repaired.is_err()).count();
-        match u32::try_from(failed_count).unwrap_or(u32::MAX) {
-            0 => Ok(whole),
-            failed => {
-                let required = requirement.count();
-                Err(ReplicaError::ReadTimeout { received: required.saturating_sub(failed), required })
+        let mut behind: Vec<NodeIndex> = lacking.iter().map(|(node, _)| *node).collect();
+        let repair = |(node, mutations): &'_ (NodeIndex, Vec<Mutation>)| {
+            let (node, mutations) = (*node, mutations.clone());
+            async move { (node, self.repair(node, &mutations, *deadline).await) }
+        };
+        let mut repairs: FuturesUnordered<_> = lacking.iter().map(repair).collect();
+        let mut late_at =
+            self.lateness(&command.table, &behind).map(|late| Instant::now() + late.max(REPAIR_LATE));
+        loop {
+            let (node, outcome) =
+                match timeout_at(late_at.unwrap_or(*deadline).min(*deadline), repairs.next()).await {
+                    Ok(Some(repaired)) => repaired,
+                    Ok(None) if behind.is_empty() => return Ok(Equal::All(whole)),
+                    Err(_) if late_at.is_some_and(|late_at| late_at < *deadline) => {
+                        if self.can_do_without(reading, &behind) {
+                            return Ok(Equal::Not(behind));
+                        }
+                        late_at = None;
+                        continue;
+                    }
+                    Ok(None) | Err(_) => {
+                        let (required, failed) = (requirement.count(), behind.len() as u32);
+                        let received = required.saturating_sub(failed);
+                        return Err(ReplicaError::ReadTimeout { received, required });
+                    }
+                };
+            match outcome {
+                Ok(()) => behind.retain(|of| *of != node),
+                Err(_) if self.can_do_without(reading, &[node]) => return Ok(Equal::Not(vec![node])),
+                Err(_) => {}
             }
         }
+    }
+
+    /// Are there enough replicas that live without these, and without those that are left out already?
+    fn can_do_without(&self, reading: &Reading<'_>, nodes: &[NodeIndex]) -> bool {
+        let Reading { plan, requirement, without, .. } = reading;
+        let mut left = Counted::none(plan.factors);
+        let is_left = |node: &&NodeIndex| {
+            self.view.is_alive(**node) && !nodes.contains(node) && !without.contains(node)
+        };
+        plan.nodes.iter().filter(is_left).for_each(|node| left.add(self.view.center_of(*node)));
+        requirement.shortage(&left).is_none()
     }
 }
 
@@ -259,6 +308,9 @@ pub(super) fn lacking(
     }
     Ok((whole, lacking))
 }
+
+/// A replica that takes what it lacks is not late before, however fast it reads: it may have to sync its log.
+const REPAIR_LATE: Duration = Duration::from_millis(50);
 
 /// So many keys of one statement are read at the same time.
 const KEYS_AT_ONCE: usize = 16;
