@@ -10,12 +10,17 @@ use tokio::time::Instant;
 use super::outbox::Outbox;
 use super::wire::{Wire, WireError};
 use super::{Met, Node};
+use crate::Frame;
 use crate::encoder::BodyTooLong;
 use crate::handshake::Established;
 use crate::message::{Context, Kind};
 
 /// While so many bytes of answers are not sent, no request is taken: who asks and does not listen waits.
 const UNSENT_BYTES_MAX: usize = 4 << 20;
+/// While so many requests are under way, or so many bytes of them, no more are taken, be they in one frame: each may be
+/// a task, and holds what was asked.
+const UNDER_WAY_MAX: usize = 2048;
+const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
 /// So many frames are taken in a turn; then others have theirs.
 const FRAMES_PER_TURN_MAX: usize = 16;
 
@@ -36,13 +41,18 @@ pub struct Request {
     /// What who asks knew then.
     pub context: Context,
     id: u32,
+    /// Of the body, which may be taken out.
+    body_bytes: usize,
     /// `None` once it is answered.
     outbox: Option<Outbox>,
 }
 
 impl Request {
     fn new((id, patience): (u32, Duration), body: Bytes, context: Context, outbox: &Outbox) -> Request {
-        Request { body, deadline: Instant::now() + patience, context, id, outbox: Some(outbox.clone()) }
+        let body_bytes = body.len();
+        outbox.note_begun(body_bytes);
+        let (deadline, outbox) = (Instant::now() + patience, Some(outbox.clone()));
+        Request { body, deadline, context, id, body_bytes, outbox }
     }
 
     /// Answers. When the connection has ended the answer is dropped: who asked was told.
@@ -52,6 +62,7 @@ impl Request {
     pub fn answer(mut self, write: impl FnOnce(&mut BytesMut)) -> Result<(), BodyTooLong> {
         let outbox = self.outbox.clone().expect("it is answered once");
         outbox.push(Kind::Answer { id: self.id }, write)?;
+        outbox.note_ended(self.body_bytes);
         self.outbox = None;
         Ok(())
     }
@@ -61,6 +72,7 @@ impl Drop for Request {
     fn drop(&mut self) {
         if let Some(outbox) = self.outbox.take() {
             outbox.push(Kind::Declined { id: self.id }, |_| {}).expect("a message without a body fits");
+            outbox.note_ended(self.body_bytes);
         }
     }
 }
@@ -74,26 +86,33 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
     // Requests that are still under way hold it, and would go on filling it.
     let _closes = Closes(outbox.clone());
     let mut wire = Wire::new(met);
+    // A frame of which not all requests could be taken at once.
+    let mut left: Option<Frame> = None;
     std::future::poll_fn(|task| {
         for _ in 0..FRAMES_PER_TURN_MAX {
             if let Err(error) = wire.send(&outbox, task) {
                 return Poll::Ready(error);
             }
-            // Sending goes on when the stream has room, and with it this.
-            if outbox.unsent_bytes() >= UNSENT_BYTES_MAX {
+            // Sending goes on when the stream has room or a request has ended, and with it this.
+            if outbox.unsent_bytes() >= UNSENT_BYTES_MAX || !has_room(&outbox) {
                 return Poll::Pending;
             }
-            let frame = match wire.receive(task) {
-                Poll::Ready(Ok(frame)) => frame,
-                Poll::Ready(Err(error)) => return Poll::Ready(error),
-                Poll::Pending => return Poll::Pending,
+            let mut frame = match left.take() {
+                Some(frame) => frame,
+                None => match wire.receive(task) {
+                    Poll::Ready(Ok(frame)) => frame,
+                    Poll::Ready(Err(error)) => return Poll::Ready(error),
+                    Poll::Pending => return Poll::Pending,
+                },
             };
             if node.is_cut_off(wire.established.host_id) {
                 return Poll::Ready(WireError::CutOff);
             }
             node.heard(&wire.established, frame.context);
-            if let Err(error) = take(frame, &wire.established, &outbox, &*service) {
-                return Poll::Ready(error);
+            match take(&mut frame, &wire.established, &outbox, &*service) {
+                Ok(true) => {}
+                Ok(false) => left = Some(frame),
+                Err(error) => return Poll::Ready(error),
             }
         }
         task.waker().wake_by_ref();
@@ -111,14 +130,21 @@ impl Drop for Closes {
     }
 }
 
+fn has_room(outbox: &Outbox) -> bool {
+    let (count, bytes) = outbox.under_way();
+    count < UNDER_WAY_MAX && bytes < UNDER_WAY_BYTES_MAX
+}
+
+/// Takes the messages of a frame as long as there is room for requests; are those all?
 fn take(
-    mut frame: crate::Frame,
+    frame: &mut Frame,
     from: &Established,
     outbox: &Outbox,
     service: &dyn Service,
-) -> Result<(), WireError> {
+) -> Result<bool, WireError> {
     let context = frame.context;
-    while let Some(message) = frame.next_message()? {
+    while has_room(outbox) {
+        let Some(message) = frame.next_message()? else { return Ok(true) };
         match message.kind {
             Kind::Request { id, patience } => {
                 service.request(from, Request::new((id, patience), message.body, context, outbox));
@@ -127,5 +153,5 @@ fn take(
             Kind::Answer { .. } | Kind::Declined { .. } => return Err(WireError::Misplaced),
         }
     }
-    Ok(())
+    Ok(false)
 }

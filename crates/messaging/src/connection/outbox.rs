@@ -23,6 +23,8 @@ struct State {
     sealed_bytes: usize,
     /// So many frames were begun to be handed over: what is in them may have arrived.
     begun: u64,
+    /// Requests that came on this connection and are not answered, and their bytes.
+    under_way: (usize, usize),
     /// Wakes the connection's task when there is something to send.
     waker: Option<Waker>,
     /// The connection has ended: nothing is kept any more.
@@ -38,6 +40,7 @@ impl Outbox {
             sealed: VecDeque::new(),
             sealed_bytes: 0,
             begun: 0,
+            under_way: (0, 0),
             waker: None,
             is_closed: false,
         })))
@@ -77,6 +80,23 @@ impl Outbox {
     pub(super) fn unsent_bytes(&self) -> usize {
         let state = self.0.borrow();
         state.sealed_bytes + state.encoder.open_bytes()
+    }
+
+    /// How many requests came and are not answered, and their bytes.
+    pub(super) fn under_way(&self) -> (usize, usize) {
+        self.0.borrow().under_way
+    }
+
+    /// A request came.
+    pub(super) fn note_begun(&self, bytes: usize) {
+        let (count, all_bytes) = &mut self.0.borrow_mut().under_way;
+        (*count, *all_bytes) = (*count + 1, *all_bytes + bytes);
+    }
+
+    /// A request has its answer, or will have none. Its end is pushed before, which wakes the connection's task.
+    pub(super) fn note_ended(&self, bytes: usize) {
+        let (count, all_bytes) = &mut self.0.borrow_mut().under_way;
+        (*count, *all_bytes) = (*count - 1, *all_bytes - bytes);
     }
 
     /// May a message of the frame with this number have arrived?

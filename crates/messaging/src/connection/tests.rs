@@ -386,6 +386,31 @@ fn who_does_not_take_answers_is_asked_no_more() {
     });
 }
 
+/// A frame has room for more than a million requests, each of which may be a task of who answers.
+#[test]
+fn what_is_under_way_is_bounded_and_the_rest_of_a_frame_comes_later() {
+    run(async {
+        let pair = Pair::new(PeerOptions { asked_count_max: 5_000, unsent_bytes_max: 16 << 20, ..options() });
+        pair.listen();
+        pair.ask("echo").await.expect("they talk");
+        let asked: Vec<Asked> = (0..3_000).map(|_| pair.asked("hold")).collect();
+        let under_way = || pair.service.held.borrow().len();
+        for expected in [2_048, 952] {
+            sleep(Duration::from_millis(100)).await;
+            assert_eq!(under_way(), expected);
+            pair.service.held.take().into_iter().for_each(|held| held.answer(|_| {}).expect("short"));
+        }
+        for asked in asked {
+            asked.await.expect("each is answered");
+        }
+        // Of long ones that is fewer.
+        let long = format!("hold{}", "x".repeat(1 << 20));
+        let _asked: Vec<Asked> = (0..10).map(|_| pair.asked(&long)).collect();
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(under_way(), 4);
+    });
+}
+
 #[test]
 fn a_node_of_another_cluster_is_not_talked_to() {
     run(async {
