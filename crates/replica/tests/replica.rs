@@ -18,7 +18,7 @@ use schema::{
     ClusteringOrder, ColumnId, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId,
 };
 use stdx::index_set::IndexSet;
-use storage::{Emptying, Directory, LocalShards, StorageOptions, Unit};
+use storage::{Directory, Emptying, LocalShards, StorageOptions, Unit};
 use types::{CqlType, Token};
 use uuid::Uuid;
 

@@ -15,6 +15,7 @@ use super::Known;
 use super::letting_in::Newcomer;
 use super::message::{Question, Reply, Said};
 use super::presence::Claims;
+use super::seldom::Seldom;
 use crate::metadata::{MemberState, MetadataMachine};
 use crate::raft::{Agreement, Answers, FOR_AGREEMENT};
 
@@ -40,6 +41,8 @@ pub(super) struct Door {
     pub(super) claims: Claims,
     /// Since when it listens to others.
     pub(super) begun: Instant,
+    /// Requests that could not be read.
+    pub(super) unreadable: Seldom,
 }
 
 impl Service for Door {
@@ -49,7 +52,12 @@ impl Service for Door {
         }
         let question = match Said::read(&request.body) {
             Some(Said::Question(question)) if from.purpose == Purpose::Urgent => question,
-            _ => return tracing::warn!(from = %from.host_id, "an urgent request can not be read"),
+            _ => {
+                if let Some(count) = self.unreadable.note() {
+                    tracing::warn!(from = %from.host_id, count, "urgent requests can not be read");
+                }
+                return;
+            }
         };
         match self.asked_to_let_in(from.host_id, &question) {
             Some(newcomer) => {

@@ -34,6 +34,7 @@ mod message;
 mod options;
 mod presence;
 mod proposer;
+mod seldom;
 mod standing;
 mod take_part;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::door::{Door, Heard};
 use super::presence::{self, Claims};
 use super::proposer::Proposal;
+use super::seldom::Seldom;
 use super::{Doors, Hybrid, Known, MembershipError, MembershipOptions, ProposeError, Speaker};
 use super::{heartbeat, joining, standing, voters};
 use crate::metadata::{MetadataMachine, Refusal, check_same, decode_outcome};
@@ -63,6 +64,7 @@ pub async fn take_part(
         heard: Rc::clone(&heard),
         claims: claims.clone(),
         begun: Instant::now(),
+        unreadable: Seldom::default(),
     });
     let gate = gate(listener, Rc::clone(&node), Arc::clone(&runtime.random), door, hand_over);
     let _gate = Aborting(runtime::spawn_local("gate for other nodes", gate));
@@ -165,8 +167,11 @@ async fn gate(
             Err(error) => tracing::warn!(%error, "an urgent connection can not be taken"),
         },
     };
-    let refused = |address, error: MeetError| {
-        tracing::warn!(?address, %error, "somebody who says to be a node is not let in");
+    let seldom = Seldom::default();
+    let refused = move |address, error: MeetError| {
+        if let Some(count) = seldom.note() {
+            tracing::warn!(?address, %error, count, "somebody who says to be a node is not let in");
+        }
     };
     keep_gate(listener, node, random, sort, refused).await;
 }
