@@ -92,15 +92,15 @@ fn judged(name: &str, outcome: Result<String, Failure>) -> Tally {
 }
 
 /// A tmpfs of a size with a node's directory and room for what takes its space, gone when dropped.
-struct SmallDisk {
-    mount: PathBuf,
+pub(crate) struct SmallDisk {
+    pub(crate) mount: PathBuf,
     /// Where the node has its files.
     data: PathBuf,
 }
 
 impl SmallDisk {
     /// `None`, and a line that says why, where mounting is refused.
-    fn mount(folder: &Path, mebibytes: u64) -> Result<Option<SmallDisk>, Failure> {
+    pub(crate) fn mount(folder: &Path, mebibytes: u64) -> Result<Option<SmallDisk>, Failure> {
         let mount = folder.join("disk");
         std::fs::create_dir_all(&mount)?;
         let size = format!("size={mebibytes}m");
@@ -124,11 +124,11 @@ impl SmallDisk {
     }
 
     /// Takes space away.
-    fn put_ballast(&self, mebibytes: usize) -> Result<(), Failure> {
+    pub(crate) fn put_ballast(&self, mebibytes: usize) -> Result<(), Failure> {
         Ok(std::fs::write(self.mount.join("ballast"), vec![7u8; mebibytes << 20])?)
     }
 
-    fn remove_ballast(&self) -> Result<(), Failure> {
+    pub(crate) fn remove_ballast(&self) -> Result<(), Failure> {
         Ok(std::fs::remove_file(self.mount.join("ballast"))?)
     }
 }

@@ -110,6 +110,18 @@ const COMMANDS: &[Command] = &[
         run: ring::loss::run,
     },
     Command {
+        name: "ring-faults",
+        options: "[ycsb] [datacenters] [disk] [--minutes N] [--rest SECONDS] [--rows N] [--seed S] [--short] [--out FILE]",
+        about: "YCSB and writers who keep count while nodes are killed, paused, cut off: every replica is checked by itself",
+        run: ring::faults::run,
+    },
+    Command {
+        name: "ring-ddl",
+        options: "[--tables N] [--count N] [--changes N] [--short] [--out FILE]",
+        about: "CREATE TABLE with few and many tables, and changes of the schema from all nodes at once",
+        run: ring::ddl::run,
+    },
+    Command {
         name: "ring-cost",
         options: "[--short] [--only beside,alone] [--without-cassandra] [--rounds N] [--seconds N] [--warmup N] [--jvm-seconds N] [--rows N] [--in-flight N] [--memory SIZE] [--heap SIZE] [--profile latest|default] [--out FILE]",
         about: "server CPU of a ring for each operation, beside Cassandra's ring, and by levels beside a lone node",

@@ -34,6 +34,8 @@ const STEPS: &[Step] = &[
     Step { name: "drivers", run: || drivers::run(&Arguments::default()) },
     Step { name: "ring", run: || ring::harm::run(&Arguments::default()) },
     Step { name: "ring-drivers", run: || ring::loss::run(&Arguments::default()) },
+    Step { name: "ring-faults", run: || ring::faults::run(&words("--short")?) },
+    Step { name: "ring-ddl", run: || ring::ddl::run(&words("--short")?) },
     Step { name: "formats", run: || formats::run(&Arguments::default()) },
     Step { name: "crash-group", run: || crash::run(&words("--rounds 6 --sync group")?) },
     Step { name: "crash-shards", run: || crash::run(&words("--rounds 4 --sync group --shards 1,2,3,2")?) },

@@ -1,14 +1,18 @@
-//! Three nodes as real processes, hurt while stock drivers work (`tests/cluster/README.md` says what is judged), and
-//! what they cost (`docs/internals/measuring.md`).
+//! Nodes as real processes, hurt while stock drivers work (`tests/cluster/README.md` says what is judged), and what
+//! they cost (`docs/internals/measuring.md`).
 //!
 //! ```text
 //!   harm      cargo xtask ring: every kind of harm to every node, under one driver
 //!   loss      cargo xtask ring-drivers: a node is lost, under the driver of each language
+//!   faults    cargo xtask ring-faults: clients who know what they were promised, while nodes are hurt
+//!   ddl       cargo xtask ring-ddl: how long a table takes, and many changes of the schema from all nodes at once
 //!   places    where we say that tokens and rows are, for drivers to hold theirs against
 //!   cost      cargo xtask ring-cost: server CPU for an operation, beside Cassandra's ring and beside a lone node
 //! ```
 
 pub(crate) mod cost;
+pub(crate) mod ddl;
+pub(crate) mod faults;
 pub(crate) mod harm;
 pub(crate) mod loss;
 mod places;
@@ -25,28 +29,38 @@ const HOSTS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
 
 /// All nodes have the same ones, each on its address; no other judge has them.
 #[derive(Clone, Copy)]
-struct Ports {
-    cql: u16,
-    storage: u16,
-    management: u16,
+pub(crate) struct Ports {
+    pub(crate) cql: u16,
+    pub(crate) storage: u16,
+    pub(crate) management: u16,
+}
+
+/// One of a ring's nodes.
+#[derive(Clone, Debug)]
+struct Host {
+    /// From 1, as `peristyle cluster` counts them.
+    number: usize,
+    /// Where it answers CQL.
+    cql: String,
 }
 
 /// A ring that is stopped when it is dropped.
-struct Ring {
+pub(crate) struct Ring {
     binary: PathBuf,
     data: PathBuf,
     ports: Ports,
+    node_count: usize,
 }
 
 impl Ring {
     /// Starts one of three nodes; `words` are further ones for `cluster up`.
-    fn start(data: &Path, ports: Ports, words: &[&str]) -> Result<Ring, Failure> {
+    pub(crate) fn start(data: &Path, ports: Ports, words: &[&str]) -> Result<Ring, Failure> {
         Ring::of(HOSTS.len(), data, ports, words)
     }
 
     /// Starts one of so many nodes.
-    fn of(node_count: usize, data: &Path, ports: Ports, words: &[&str]) -> Result<Ring, Failure> {
-        let ring = Ring { binary: binary()?, data: data.to_owned(), ports };
+    pub(crate) fn of(node_count: usize, data: &Path, ports: Ports, words: &[&str]) -> Result<Ring, Failure> {
+        let ring = Ring { binary: binary()?, data: data.to_owned(), ports, node_count };
         let mut up = ring.command();
         up.args(["up", "--nodes", &node_count.to_string()]).args(words);
         let Ports { cql, storage, management } = ports;
@@ -71,8 +85,19 @@ impl Ring {
         format!("'{}' cluster --data-dir '{}'", self.binary.display(), self.data.display())
     }
 
+    /// Does something to it: `peristyle cluster WORDS…`, which says what it did to nobody.
+    pub(crate) fn order(&self, words: &[&str]) -> Result<(), Failure> {
+        output(self.command().args(words)).map(|_| ())
+    }
+
+    /// All nodes.
+    fn hosts(&self) -> Vec<Host> {
+        let host = |number: usize| Host { number, cql: self.address(&format!("127.0.0.{number}")) };
+        (1..=self.node_count).map(host).collect()
+    }
+
     /// The nodes' processes, of which none has ended.
-    fn process_ids(&self) -> Result<Vec<u32>, Failure> {
+    pub(crate) fn process_ids(&self) -> Result<Vec<u32>, Failure> {
         let table = output(self.command().arg("status"))?;
         let process_id = |line: &str| {
             let word = line.split_whitespace().nth(2).unwrap_or_default();
@@ -82,7 +107,7 @@ impl Ring {
     }
 
     /// Where a node answers CQL.
-    fn address(&self, host: &str) -> String {
+    pub(crate) fn address(&self, host: &str) -> String {
         format!("{host}:{}", self.ports.cql)
     }
 

@@ -59,9 +59,14 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to `address` and speaks protocol `version` (3, 4 or 5).
     pub(crate) fn open(address: &str, version: u8) -> Result<Connection, WireError> {
+        Connection::open_within(address, version, ANSWER_TIMEOUT)
+    }
+
+    /// As [`Connection::open`]; neither the handshake nor a later answer may take longer than `time`.
+    pub(crate) fn open_within(address: &str, version: u8, time: Duration) -> Result<Connection, WireError> {
         let connect = TcpStream::connect(address);
         let socket = connect.map_err(|source| WireError::Connect { address: address.to_owned(), source })?;
-        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        socket.set_read_timeout(Some(time))?;
         socket.set_nodelay(true)?;
         let mut connection = Connection { socket, version, segmented: false, received: Vec::new() };
         let mut body = Vec::new();
@@ -187,6 +192,19 @@ impl Connection {
             true => self.socket.write_all(&segment::wrap(&frame))?,
         }
         Ok(())
+    }
+
+    /// Has the server closed it, while nobody waited for an answer?
+    pub(crate) fn is_closed(&self) -> bool {
+        if self.socket.set_nonblocking(true).is_err() {
+            return true;
+        }
+        let peeked = self.socket.peek(&mut [0]);
+        let is_open = match peeked {
+            Ok(count) => count > 0,
+            Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+        };
+        self.socket.set_nonblocking(false).is_err() || !is_open
     }
 
     /// How long the socket may neither take nor give anything.

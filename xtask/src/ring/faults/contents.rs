@@ -1,0 +1,104 @@
+//! What each node has by itself, row by row.
+//!
+//! A node is asked at `ONE` while it is cut off from all others, so that nobody else can answer for it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::super::{Host, Ring};
+use crate::report::Failure;
+use crate::wire::{Answer, Connection, Request};
+
+const ONE: u16 = 1;
+const PAGE_ROWS: i32 = 500;
+const POLL: Duration = Duration::from_millis(200);
+
+/// Rows by their first column; the others as they came.
+pub(super) type Contents = BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>;
+
+/// All rows that a statement selects, of which the first column is the key.
+pub(super) fn contents(host: &Host, select: &str) -> Result<Contents, Failure> {
+    let mut connection = Connection::open(&host.cql, 4)?;
+    let mut request = Request { consistency: ONE, page_size: Some(PAGE_ROWS), ..Request::default() };
+    let mut contents = Contents::new();
+    loop {
+        let Answer::Rows(page) = connection.query(select, &request)?.answer else {
+            return Err(Failure::new(format!("node {} does not answer {select}", host.number)));
+        };
+        for row in page.rows {
+            let mut cells = row.into_iter();
+            contents.insert(cells.next().flatten().unwrap_or_default(), cells.collect());
+        }
+        request.paging_state = page.metadata.paging_state;
+        if request.paging_state.is_none() {
+            return Ok(contents);
+        }
+    }
+}
+
+/// Of each node.
+pub(super) fn of_all(ring: &Ring, select: &str) -> Result<Vec<Contents>, Failure> {
+    ring.hosts().iter().map(|host| contents(host, select)).collect()
+}
+
+/// Does that while no node hears another one.
+pub(super) fn while_alone<T>(ring: &Ring, look: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    for one in 1..=ring.node_count {
+        for other in one + 1..=ring.node_count {
+            ring.order(&["cut", &one.to_string(), &other.to_string()])?;
+        }
+    }
+    let seen = look();
+    ring.order(&["heal"])?;
+    seen
+}
+
+/// The rows of which nodes have different ones.
+pub(super) fn differing(contents: &[Contents]) -> Vec<Vec<u8>> {
+    let Some((first, others)) = contents.split_first() else { return Vec::new() };
+    let is_other = |key: &&Vec<u8>| others.iter().any(|other| other.get(*key) != first.get(*key));
+    let mut keys: Vec<Vec<u8>> = contents.iter().flat_map(Contents::keys).filter(is_other).cloned().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// Waits until no nodes differ in a row but those that `is_excused`; how long that took.
+pub(super) fn until_equal(
+    ring: &Ring,
+    select: &str,
+    within: Duration,
+    is_excused: impl Fn(&[u8]) -> bool,
+) -> Result<Duration, Failure> {
+    let began = Instant::now();
+    loop {
+        let mut keys = differing(&of_all(ring, select)?);
+        keys.retain(|key| !is_excused(key));
+        if keys.is_empty() {
+            return Ok(began.elapsed());
+        }
+        if began.elapsed() > within {
+            let such = keys.first();
+            return Err(Failure::new(format!(
+                "nodes differ in {} rows {within:?} after the harm, such as {such:?}: {select}",
+                keys.len()
+            )));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_one_node_lacks_or_has_otherwise_differs() {
+        let node = |rows: &[(u8, u8)]| -> Contents {
+            rows.iter().map(|(key, cell)| (vec![*key], vec![Some(vec![*cell])])).collect()
+        };
+        let nodes = [node(&[(1, 1), (2, 2)]), node(&[(1, 1), (2, 3)]), node(&[(1, 1), (2, 2), (4, 4)])];
+        assert_eq!(differing(&nodes), [vec![2], vec![4]]);
+        assert!(differing(&nodes[..1]).is_empty());
+    }
+}
