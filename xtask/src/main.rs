@@ -147,7 +147,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "attack",
-        options: "[--memory 64MiB,…] [--shards 1,…] [--only SCENARIO,…] [--seconds N] [--minutes N] [--seed S] [--short]",
+        options: "[--memory 64MiB,…] [--shards 1,…] [--only SCENARIO,…] [--seconds N] [--minutes N] [--seed S] [--short] [--ring]",
         about: "hostile clients beside one who asks for a row at a time: resident memory, waits, turns, nothing lost",
         run: attack::run,
     },

@@ -252,7 +252,12 @@ pub(crate) fn statements(address: &str, texts: &[String]) -> Result<(), Failure>
 
 /// A keyspace on one node.
 pub(crate) fn keyspace(name: &str) -> String {
-    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    replicated_keyspace(name, 1)
+}
+
+/// A keyspace with so many replicas of each row.
+pub(crate) fn replicated_keyspace(name: &str, replicas: u64) -> String {
+    let replication = format!("{{'class': 'SimpleStrategy', 'replication_factor': {replicas}}}");
     format!("CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = {replication}")
 }
 

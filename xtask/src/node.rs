@@ -114,11 +114,7 @@ impl Node {
 
     /// What it tells collectors of metrics.
     pub(crate) fn metrics(&self) -> Result<String, Failure> {
-        let mut socket = TcpStream::connect(("127.0.0.1", self.management_port))?;
-        socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        socket.read_to_string(&mut text)?;
-        Ok(text)
+        metrics_of(&format!("127.0.0.1:{}", self.management_port))
     }
 
     /// The code that the process ends with by itself, if it does in time.
@@ -165,6 +161,15 @@ impl Drop for Node {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What the node with this management address tells collectors of metrics.
+pub(crate) fn metrics_of(address: &str) -> Result<String, Failure> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    socket.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// A figure of [`Node::metrics`].

@@ -45,6 +45,10 @@ const STEPS: &[Step] = &[
     // Their tests are part of `check`.
     Step { name: "faults", run: || faults::run(&words("--rounds 1 --no-tests")?) },
     Step { name: "attack", run: || attack::run(&words("--short")?) },
+    Step {
+        name: "attack-ring",
+        run: || attack::run(&words("--short --ring --only untaken,strangers,silent,impostors")?),
+    },
     Step { name: "load", run: test_load },
     Step { name: "limits", run: || limits::run(&words("--short")?) },
     Step { name: "startup", run: || startup::run(&words("--short")?) },

@@ -1,28 +1,36 @@
-//! One node, its bystander, and those who attack it for a while.
+//! The node that is attacked, its bystanders, and those who attack it for a while.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::bystander::{Bystander, Waits};
+use super::place::{Figures, Place, Plan};
 use super::scenarios::Scenario;
 use crate::crash::Dice;
-use crate::measure::{high_water_bytes, labelled_metrics, size_bytes};
-use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::measure::{replicated_keyspace, size_bytes};
+use crate::node::fresh_folder;
 use crate::report::Failure;
 
 /// An attacker that was sent away comes back after this.
 const COMES_BACK_AFTER: Duration = Duration::from_millis(20);
 /// What is wrong is told so many times.
 const WRONG_MAX: usize = 5;
+/// Who asks another node of a ring goes on for so long when the one that was attacked has ended.
+const AFTER: Duration = Duration::from_secs(1);
 
 /// Where an attack takes place.
 pub(super) struct Arena {
-    node: Mutex<Node>,
+    place: Mutex<Place>,
+    /// Where the node that is attacked speaks CQL, and is managed.
     pub(super) address: String,
+    pub(super) port: u16,
     pub(super) management_port: u16,
+    pub(super) process_id: u32,
     pub(super) memory_bytes: u64,
-    options: NodeOptions,
+    /// How many replicas its rows have.
+    pub(super) replicas: u64,
+    other_address: Option<String>,
     /// Was the node told to end, or killed? Then it need not answer any more.
     is_ending: AtomicBool,
     is_over: AtomicBool,
@@ -30,34 +38,45 @@ pub(super) struct Arena {
     wrong: Mutex<Vec<String>>,
 }
 
+/// What a node came to, and how long who asked it waited.
+pub(super) struct Effect {
+    pub(super) figures: Figures,
+    pub(super) waits: Waits,
+}
+
 /// What came of it.
 pub(super) struct Outcome {
     pub(super) memory_bytes: u64,
-    pub(super) resident_bytes: u64,
-    pub(super) waits: Waits,
-    pub(super) turn_ms: f64,
-    pub(super) queued_ms: f64,
+    pub(super) attacked: Effect,
+    /// The worst of the other nodes of a ring.
+    pub(super) others: Option<Effect>,
     pub(super) stop_seconds: f64,
     pub(super) attack_count: u64,
     pub(super) wrong: Vec<String>,
-    /// What the node's log says of turns that were long.
+    /// What the nodes' logs say of turns that were long.
     pub(super) long_turns: Vec<String>,
 }
 
 impl Arena {
-    /// Starts a node and fills it with what the scenario is about.
-    pub(super) fn start(scenario: &Scenario, memory: &str, shards: &str) -> Result<Arena, Failure> {
-        let data = fresh_folder("attack")?.join("data");
-        let mut words = vec!["--memory", memory, "--shards", shards];
-        words.extend(scenario.words);
-        let options = NodeOptions::new(data, &words);
-        let node = Node::start(&options)?;
+    /// Starts what is attacked and fills it with what the scenario is about.
+    pub(super) fn start(
+        scenario: &Scenario,
+        memory: &str,
+        shards: &str,
+        is_ring: bool,
+    ) -> Result<Arena, Failure> {
+        let has_secret = scenario.has_secret;
+        let plan = Plan { memory, shards, words: scenario.words, is_ring, has_secret };
+        let place = Place::start(&fresh_folder("attack")?, &plan)?;
         let arena = Arena {
-            address: node.address(),
-            management_port: node.management_port,
+            address: format!("127.0.0.1:{}", place.port()),
+            port: place.port(),
+            management_port: place.management_port(),
+            process_id: place.process_ids()?.first().copied().unwrap_or_default(),
             memory_bytes: size_bytes(memory)?,
-            node: Mutex::new(node),
-            options,
+            replicas: place.replicas(),
+            other_address: place.other_address(),
+            place: Mutex::new(place),
             is_ending: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             attack_count: AtomicU64::new(0),
@@ -67,23 +86,14 @@ impl Arena {
         Ok(arena)
     }
 
+    /// A statement that makes a keyspace with a replica of each row on each node.
+    pub(super) fn keyspace(&self, name: &str) -> String {
+        replicated_keyspace(name, self.replicas)
+    }
+
     /// Is it time to go home?
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
-    }
-
-    /// Where it speaks CQL.
-    pub(super) fn port(&self) -> u16 {
-        self.node().port
-    }
-
-    /// The node's process.
-    pub(super) fn process_id(&self) -> u32 {
-        self.node().process_id()
-    }
-
-    fn node(&self) -> MutexGuard<'_, Node> {
-        self.node.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Must every request be answered?
@@ -112,38 +122,44 @@ impl Arena {
 
     /// Has the attack go on for a while, stops the node in the midst of it, and looks at what is left.
     pub(super) fn fight(self, scenario: &Scenario, time: Duration, seed: u64) -> Result<Outcome, Failure> {
-        let mut bystander = Bystander::open(&self.address)?;
-        let figures = std::thread::scope(|scope| {
+        let mut bystander = Bystander::open(&self.address, "attacked", self.replicas)?;
+        let other = self.other_address.as_ref();
+        let mut other = other.map(|address| Bystander::open(address, "other", self.replicas)).transpose()?;
+        let (figures, stop_seconds) = std::thread::scope(|scope| -> Result<_, Failure> {
             for worker in 0..scenario.worker_count {
                 let mut dice = Dice(seed.wrapping_add(worker));
                 let arena = &self;
                 scope.spawn(move || arena.attack(scenario, &mut dice));
             }
+            // A node of a ring is lost at the end of the attack, which who asks another one must not notice.
+            let others = other.as_mut().map(|other| scope.spawn(move || other.ask_for(time + AFTER)));
             let asked = bystander.ask_for(time);
-            let figures = self.figures();
+            let figures = self.place.lock().unwrap_or_else(PoisonError::into_inner).figures();
             self.is_ending.store(true, Ordering::SeqCst);
             let stopped = self.end(seed);
+            let others = others.map_or(Ok(()), |others| {
+                others.join().unwrap_or_else(|_| Err(Failure::new("the other bystander panicked")))
+            });
             self.is_over.store(true, Ordering::Relaxed);
-            asked.and(figures).and_then(|figures| Ok((figures, stopped?)))
-        });
-        let ((resident_bytes, turn_ms, queued_ms), stop_seconds) = figures?;
+            asked.and(others).and(figures).and_then(|figures| Ok((figures, stopped?)))
+        })?;
+        let place = self.place.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut wrong = self.wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let log = std::fs::read(self.options.data.with_extension("log"))?;
-        let log = String::from_utf8_lossy(&log);
+        let log = place.log()?;
         let lines_with = |words| log.lines().filter(move |line| line.contains(words)).map(str::to_owned);
         wrong.extend(lines_with("panicked at").take(1));
         let long_turns = lines_with("a turn kept its shard").collect();
-        // The files are what it left; another node serves them.
-        drop(self.node);
-        let again = Node::start(&NodeOptions { port: 0, ..self.options })?;
-        wrong.extend(bystander.missing(&again.address())?);
-        again.stop()?;
+        // The files are what it left; they are served again.
+        let (place, address) = place.serve_again()?;
+        for bystander in std::iter::once(&bystander).chain(&other) {
+            wrong.extend(bystander.missing(&address)?);
+        }
+        place.stop()?;
+        let (attacked, worst) = attacked_and_worst_other(&figures);
         Ok(Outcome {
             memory_bytes: self.memory_bytes,
-            resident_bytes,
-            waits: bystander.waits(),
-            turn_ms,
-            queued_ms,
+            attacked: Effect { figures: attacked, waits: bystander.waits() },
+            others: other.map(|other| Effect { figures: worst, waits: other.waits() }),
             stop_seconds,
             attack_count: self.attack_count.into_inner(),
             wrong,
@@ -161,22 +177,23 @@ impl Arena {
         }
     }
 
-    /// Resident memory at its most, the longest own and queued turn in milliseconds.
-    fn figures(&self) -> Result<(u64, f64, f64), Failure> {
-        let resident_bytes = high_water_bytes(self.process_id())?;
-        let metrics = self.node().metrics()?;
-        let longest = |name: &str| {
-            let seconds = labelled_metrics(&metrics, &format!("peristyle_shard_turn_longest_{name}_seconds"));
-            1000.0 * seconds.into_iter().fold(0.0, f64::max)
-        };
-        Ok((resident_bytes, longest("own"), longest("queued")))
-    }
-
     /// Ends the node while it is attacked: by SIGTERM, within the time that is returned, or by SIGKILL.
     fn end(&self, seed: u64) -> Result<f64, Failure> {
         let began = Instant::now();
         let is_killed = seed.is_multiple_of(2);
-        self.node().end(if is_killed { "KILL" } else { "TERM" })?;
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.end(if is_killed { "KILL" } else { "TERM" })?;
         Ok(if is_killed { 0.0 } else { began.elapsed().as_secs_f64() })
     }
+}
+
+/// Of the first node, and of the others the largest figure of each kind.
+fn attacked_and_worst_other(all: &[Figures]) -> (Figures, Figures) {
+    let worst = |worst: Figures, other: &Figures| Figures {
+        resident_bytes: worst.resident_bytes.max(other.resident_bytes),
+        turn_ms: worst.turn_ms.max(other.turn_ms),
+        queued_ms: worst.queued_ms.max(other.queued_ms),
+    };
+    let others = all.iter().skip(1).fold(Figures::default(), worst);
+    (all.first().copied().unwrap_or_default(), others)
 }

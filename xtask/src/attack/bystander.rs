@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::measure::{keyspace, statements};
+use crate::measure::{replicated_keyspace, statements};
 use crate::report::Failure;
 use crate::wire::{Answer, BoundValue, Connection, Request};
 
@@ -15,9 +15,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The protocol's code for `Overloaded`: an answer, though not the one that was asked for.
 const OVERLOADED: u32 = 0x1001;
 const UNPREPARED: u32 = 0x2500;
-/// What it prepares.
-const SELECT: &str = "SELECT version, v FROM bystander.rows WHERE k = ?";
-const INSERT: &str = "INSERT INTO bystander.rows (k, version, v) VALUES (?, ?, 'a text')";
+const ONE: u16 = 1;
+const QUORUM: u16 = 4;
 
 /// How long the bystander waited.
 pub(super) struct Waits {
@@ -28,6 +27,8 @@ pub(super) struct Waits {
 
 pub(super) struct Bystander {
     connections: Vec<Client>,
+    table: String,
+    replicas: u64,
     /// The version that was acknowledged last, by key, and the last one that may have come in beside it.
     rows: Vec<(i64, i64)>,
     asked_count: u64,
@@ -36,18 +37,28 @@ pub(super) struct Bystander {
 
 struct Client {
     connection: Connection,
-    select: Vec<u8>,
-    insert: Vec<u8>,
+    /// On a ring a quorum, so that what was acknowledged is seen.
+    consistency: u16,
+    select: Prepared,
+    insert: Prepared,
+}
+
+struct Prepared {
+    text: String,
+    id: Vec<u8>,
 }
 
 impl Bystander {
-    /// Writes the rows that are asked for.
-    pub(super) fn open(address: &str) -> Result<Bystander, Failure> {
-        let table = "CREATE TABLE IF NOT EXISTS bystander.rows (k int PRIMARY KEY, version bigint, v text)";
-        statements(address, &[keyspace("bystander"), table.to_owned()])?;
-        let connections = (0..CONNECTIONS).map(|_| Client::open(address)).collect::<Result<_, _>>()?;
+    /// Writes the rows that are asked for, into a table of that name.
+    pub(super) fn open(address: &str, name: &str, replicas: u64) -> Result<Bystander, Failure> {
+        let table = format!("bystander.{name}");
+        let make = format!("CREATE TABLE IF NOT EXISTS {table} (k int PRIMARY KEY, version bigint, v text)");
+        statements(address, &[replicated_keyspace("bystander", replicas), make])?;
+        let open = |_| Client::open(address, &table, replicas);
+        let connections = (0..CONNECTIONS).map(open).collect::<Result<_, _>>()?;
         let rows = vec![(0, 0); ROWS as usize];
-        let mut bystander = Bystander { connections, rows, asked_count: 0, waits: Vec::new() };
+        let mut bystander =
+            Bystander { connections, table, replicas, rows, asked_count: 0, waits: Vec::new() };
         (0..ROWS).try_for_each(|key| bystander.write(key))?;
         Ok(bystander)
     }
@@ -83,7 +94,7 @@ impl Bystander {
 
     /// What a node there does not have of what was acknowledged, or has though nobody wrote it.
     pub(super) fn missing(&self, address: &str) -> Result<Vec<String>, Failure> {
-        let mut client = Client::open(address)?;
+        let mut client = Client::open(address, &self.table, self.replicas)?;
         let mut wrong = Vec::new();
         for (key, (acknowledged, written)) in self.rows.iter().enumerate() {
             let found = client.version(key as i32)?;
@@ -121,29 +132,18 @@ impl Bystander {
 }
 
 impl Client {
-    fn open(address: &str) -> Result<Client, Failure> {
+    fn open(address: &str, table: &str, replicas: u64) -> Result<Client, Failure> {
         let mut connection = Connection::open(address, 4)?;
-        let select = prepared(&mut connection, SELECT)?;
-        let insert = prepared(&mut connection, INSERT)?;
-        Ok(Client { connection, select, insert })
-    }
-
-    /// Executes a statement; prepares it again if the node has made room for others, as drivers do without a word.
-    fn execute(&mut self, text: &str, values: Vec<Vec<u8>>) -> Result<Answer, Failure> {
-        let request = request(values);
-        let id = if text == SELECT { &mut self.select } else { &mut self.insert };
-        match self.connection.execute(id, &[], &request)?.answer {
-            Answer::Error { code: UNPREPARED, .. } => {
-                *id = prepared(&mut self.connection, text)?;
-                Ok(self.connection.execute(id, &[], &request)?.answer)
-            }
-            answer => Ok(answer),
-        }
+        let select = Prepared::on(&mut connection, format!("SELECT version, v FROM {table} WHERE k = ?"))?;
+        let insert = format!("INSERT INTO {table} (k, version, v) VALUES (?, ?, 'a text')");
+        let insert = Prepared::on(&mut connection, insert)?;
+        Ok(Client { connection, consistency: if replicas > 1 { QUORUM } else { ONE }, select, insert })
     }
 
     /// The version of a row.
     fn version(&mut self, key: i32) -> Result<Option<i64>, Failure> {
-        match self.execute(SELECT, vec![key.to_be_bytes().to_vec()])? {
+        let request = self.request(vec![key.to_be_bytes().to_vec()]);
+        match self.select.execute(&mut self.connection, &request)? {
             Answer::Rows(rows) => {
                 let cell = rows.rows.first().and_then(|row| row.first()?.as_deref());
                 Ok(cell.and_then(|cell| cell.try_into().ok()).map(i64::from_be_bytes))
@@ -154,22 +154,36 @@ impl Client {
 
     /// Was the write acknowledged? If not, it may or may not be there.
     fn write(&mut self, key: i32, version: i64) -> Result<bool, Failure> {
-        match self.execute(INSERT, vec![key.to_be_bytes().to_vec(), version.to_be_bytes().to_vec()])? {
+        let request = self.request(vec![key.to_be_bytes().to_vec(), version.to_be_bytes().to_vec()]);
+        match self.insert.execute(&mut self.connection, &request)? {
             Answer::Void => Ok(true),
             Answer::Error { code: OVERLOADED, .. } => Ok(false),
             other => Err(Failure::new(format!("the bystander's write of row {key}: {other:?}"))),
         }
     }
-}
 
-fn prepared(connection: &mut Connection, text: &str) -> Result<Vec<u8>, Failure> {
-    match connection.prepare(text, None)?.answer {
-        Answer::Prepared(prepared) => Ok(prepared.id),
-        other => Err(Failure::new(format!("{text}: {other:?}"))),
+    fn request(&self, values: Vec<Vec<u8>>) -> Request {
+        let values = values.into_iter().map(|bytes| (None, BoundValue::Bytes(bytes))).collect();
+        Request { values, consistency: self.consistency, ..Request::default() }
     }
 }
 
-fn request(values: Vec<Vec<u8>>) -> Request {
-    let values = values.into_iter().map(|bytes| (None, BoundValue::Bytes(bytes))).collect();
-    Request { values, ..Request::default() }
+impl Prepared {
+    fn on(connection: &mut Connection, text: String) -> Result<Prepared, Failure> {
+        match connection.prepare(&text, None)?.answer {
+            Answer::Prepared(prepared) => Ok(Prepared { text, id: prepared.id }),
+            other => Err(Failure::new(format!("{text}: {other:?}"))),
+        }
+    }
+
+    /// Executes it; prepares it again if the node has made room for others, as drivers do without a word.
+    fn execute(&mut self, connection: &mut Connection, request: &Request) -> Result<Answer, Failure> {
+        match connection.execute(&self.id, &[], request)?.answer {
+            Answer::Error { code: UNPREPARED, .. } => {
+                *self = Prepared::on(connection, std::mem::take(&mut self.text))?;
+                Ok(connection.execute(&self.id, &[], request)?.answer)
+            }
+            answer => Ok(answer),
+        }
+    }
 }

@@ -24,7 +24,7 @@ fn connections(arena: &Arena) -> u64 {
 fn words(arena: &Arena, command: &str) -> Vec<String> {
     vec![
         command.to_owned(),
-        format!("port={}", arena.port()),
+        format!("port={}", arena.port),
         "statement=read".to_owned(),
         format!("rows={ROWS}"),
     ]
@@ -33,14 +33,16 @@ fn words(arena: &Arena, command: &str) -> Vec<String> {
 /// Writes the rows that the crowd reads.
 pub(super) fn fill(arena: &Arena) -> Result<(), Failure> {
     build_load()?;
-    loaded(&words(arena, "fill").iter().map(String::as_str).collect::<Vec<_>>()).map(|_| ())
+    let mut words = words(arena, "fill");
+    words.push(format!("replicas={}", arena.replicas));
+    loaded(&words.iter().map(String::as_str).collect::<Vec<_>>()).map(|_| ())
 }
 
 /// Has the crowd ask until the attack is over.
 pub(super) fn act(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
     let mut command: Command = load(&[]);
     command.args(words(arena, "drive"));
-    command.arg(format!("server={}", arena.process_id()));
+    command.arg(format!("server={}", arena.process_id));
     command.args([format!("connections={}", connections(arena)), format!("window={WINDOW}")]);
     command.args([
         "seconds=600",

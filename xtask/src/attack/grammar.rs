@@ -5,7 +5,6 @@
 use super::arena::Arena;
 use super::scenarios::connect;
 use crate::crash::Dice;
-use crate::measure::keyspace;
 use crate::report::Failure;
 use crate::wire::{Answer, Request};
 
@@ -151,7 +150,7 @@ pub(super) fn tables(arena: &Arena) -> Result<(), Failure> {
                    dt date, ts timestamp, tm time, du duration, u uuid, tu timeuuid, ip inet, l list<int>, \
                    st set<text>, m map<text, int>, tp tuple<int, text>, vec vector<float, 3>";
     let mut texts = vec![
-        keyspace("g"),
+        arena.keyspace("g"),
         format!(
             "CREATE TABLE g.t ({columns}, PRIMARY KEY (p, c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC)"
         ),

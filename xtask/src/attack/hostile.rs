@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::arena::Arena;
 use super::scenarios::{connect, largest_request_bytes, page_of};
 use crate::crash::Dice;
-use crate::measure::{keyspace, statements};
+use crate::measure::statements;
 use crate::report::Failure;
 use crate::wire::{Answer, Request};
 
@@ -23,11 +23,11 @@ const MANAGEMENT: &[u8] =
 pub(super) fn stall(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
     let (port, bytes) = match dice.between(0, 5) {
         0 => (arena.management_port, MANAGEMENT.to_vec()),
-        1 => (arena.port(), [STARTUP, LARGE].concat()),
-        2 => (arena.port(), [STARTUP, QUERY, QUERY, QUERY].concat()),
+        1 => (arena.port, [STARTUP, LARGE].concat()),
+        2 => (arena.port, [STARTUP, QUERY, QUERY, QUERY].concat()),
         // As version 5 does, up to the middle of a segment.
-        3 => (arena.port(), [b"\x05".as_slice(), &STARTUP[1..], b"\xff\xff\x02"].concat()),
-        _ => (arena.port(), (0..64).map(|_| dice.next().to_le_bytes()[0]).collect()),
+        3 => (arena.port, [b"\x05".as_slice(), &STARTUP[1..], b"\xff\xff\x02"].concat()),
+        _ => (arena.port, (0..64).map(|_| dice.next().to_le_bytes()[0]).collect()),
     };
     let mut socket = TcpStream::connect(("127.0.0.1", port))?;
     socket.write_all(&bytes[..dice.between(0, bytes.len() as u64 + 1) as usize])?;
@@ -70,7 +70,7 @@ pub(super) fn numbered_rows(arena: &Arena) -> Result<(), Failure> {
     let table = "CREATE TABLE a.d (p int, c decimal, PRIMARY KEY (p, c))".to_owned();
     let row = |exponent| format!("INSERT INTO a.d (p, c) VALUES (1, 1e{exponent})");
     let rows = EXPONENTS.into_iter().map(row);
-    statements(&arena.address, &[keyspace("a"), table].into_iter().chain(rows).collect::<Vec<_>>())
+    statements(&arena.address, &[arena.keyspace("a"), table].into_iter().chain(rows).collect::<Vec<_>>())
 }
 
 /// Hands back paging states that nobody gave: places of numbers with millions of digits, flipped bytes, noise.

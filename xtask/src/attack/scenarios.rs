@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::arena::Arena;
-use super::{crowd, grammar, hostile};
+use super::{crowd, grammar, hostile, internode};
 use crate::crash::Dice;
-use crate::measure::{keyspace, size_bytes, statements};
+use crate::measure::{size_bytes, statements};
 use crate::report::Failure;
 use crate::wire::{Answer, Connection, Request};
 
@@ -17,6 +17,10 @@ pub(super) struct Scenario {
     /// Further words for `peristyle serve`.
     pub(super) words: &'static [&'static str],
     pub(super) is_crowd: bool,
+    /// It is about where nodes listen for each other, so that it takes a ring.
+    pub(super) is_internode: bool,
+    /// Whether the nodes of a ring share a secret.
+    pub(super) has_secret: bool,
     /// Fills the node with what the attack is about.
     pub(super) prepare: fn(&Arena) -> Result<(), Failure>,
     /// Attacks once, and gives how many requests that were.
@@ -28,6 +32,8 @@ const PLAIN: Scenario = Scenario {
     worker_count: 1,
     words: &[],
     is_crowd: false,
+    is_internode: false,
+    has_secret: false,
     prepare: |_| Ok(()),
     act: |_, _| Ok(0),
 };
@@ -78,6 +84,16 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         act: crowd::act,
         ..PLAIN
     },
+    Scenario {
+        name: "strangers",
+        worker_count: 16,
+        is_internode: true,
+        has_secret: true,
+        act: internode::stranger,
+        ..PLAIN
+    },
+    Scenario { name: "silent", worker_count: 8, is_internode: true, act: internode::silent, ..PLAIN },
+    Scenario { name: "impostors", worker_count: 16, is_internode: true, act: internode::impostor, ..PLAIN },
 ];
 
 /// How long an attacker waits for a server that neither takes nor gives.
@@ -98,7 +114,7 @@ pub(super) fn page_of(rows: i32) -> Request {
 fn large_partition(arena: &Arena) -> Result<(), Failure> {
     let value = "x".repeat(100_000);
     let mut texts = vec![
-        keyspace("a"),
+        arena.keyspace("a"),
         "CREATE TABLE a.t (p int, c int, v text, PRIMARY KEY (p, c))".to_owned(),
         "CREATE TABLE a.small (p int PRIMARY KEY, v int)".to_owned(),
     ];
@@ -162,8 +178,10 @@ fn markers(count: usize) -> String {
 
 /// Numbers that take years to spell out.
 fn extreme_numbers(arena: &Arena) -> Result<(), Failure> {
-    let mut texts =
-        vec![keyspace("a"), "CREATE TABLE a.n (k int PRIMARY KEY, dc decimal, v varint, t text)".to_owned()];
+    let mut texts = vec![
+        arena.keyspace("a"),
+        "CREATE TABLE a.n (k int PRIMARY KEY, dc decimal, v varint, t text)".to_owned(),
+    ];
     let decimals =
         ["1e999999999", "1e-999999999", "1e2147483647", "-7.5e-2147483640", "123456789e1000000", "0.1"];
     texts.extend(decimals.iter().enumerate().map(|(k, decimal)| {
@@ -259,7 +277,7 @@ pub(super) fn largest_request_bytes(connection: &mut Connection) -> Result<u64, 
 /// 6,000 rows of 4 KB.
 fn wide_rows(arena: &Arena) -> Result<(), Failure> {
     let value = "x".repeat(4_000);
-    let mut texts = vec![keyspace("a"), "CREATE TABLE a.w (p int PRIMARY KEY, v text)".to_owned()];
+    let mut texts = vec![arena.keyspace("a"), "CREATE TABLE a.w (p int PRIMARY KEY, v text)".to_owned()];
     texts.extend((0..6_000).map(|p| format!("INSERT INTO a.w (p, v) VALUES ({p}, '{value}')")));
     statements(&arena.address, &texts)
 }
@@ -311,7 +329,10 @@ fn insert_pipelined(arena: &Arena, dice: &mut Dice) -> Result<u64, Failure> {
 
 /// Twice as much as the node may have in memory, in rows of 10 KB.
 fn more_than_memory(arena: &Arena) -> Result<(), Failure> {
-    statements(&arena.address, &[keyspace("a"), "CREATE TABLE a.c (p int PRIMARY KEY, v blob)".to_owned()])?;
+    statements(
+        &arena.address,
+        &[arena.keyspace("a"), "CREATE TABLE a.c (p int PRIMARY KEY, v blob)".to_owned()],
+    )?;
     let mut connection = Connection::open(&arena.address, 4)?;
     let value = "5a".repeat(10_000);
     for p in 0..cold_rows(arena) {
