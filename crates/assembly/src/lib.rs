@@ -12,6 +12,7 @@
 //! |---|---|
 //! | how does a node start and stop? | `node.rs` |
 //! | how does it take part in a ring? | `ring.rs` |
+//! | what does a node know of its ring that is stopped? | `stopped.rs` |
 //! | what do drivers and people find in `system`? | `system/` |
 //! | what do all shards together know? | `stats.rs`, `compactions.rs` |
 //! | what has how much of the memory? | `memory.rs` |
@@ -24,6 +25,7 @@ mod node;
 mod options;
 mod ring;
 mod stats;
+mod stopped;
 mod system;
 
 pub use clients::{ClientFacts, Clients, NoClients};
@@ -34,4 +36,5 @@ pub use node::{AssembledNode, Seat, start, start_local};
 pub use options::{AnswerOptions, NodeOptions, PreparedOptions};
 pub use ring::RingOptions;
 pub use stats::NodeStats;
+pub use stopped::StoppedNode;
 pub use system::{NodeView, PARTITIONER, Placed, RELEASE_VERSION, base_schema, schema_versions};

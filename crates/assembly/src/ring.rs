@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::MetadataLog;
 use cluster::membership::{Doors, Known, MembershipOptions, Proposals, Proposer, proposals, take_part};
-use cluster::metadata::{Candidate, Entry};
+use cluster::metadata::{Candidate, Entry, HISTORY_VERSION};
 use cluster::raft::Timing;
 use coordinator::replicas::{Handoff, Marks, Repairer, Repairs, repairs};
 use messaging::{Handed, Identity, Secret};
@@ -118,6 +118,7 @@ impl RingPart {
             rack: node.rack.clone(),
             shard_count,
             num_tokens: ring.num_tokens,
+            history_version: HISTORY_VERSION,
         };
         let identity = Identity {
             cluster_name: node.cluster_name.clone(),

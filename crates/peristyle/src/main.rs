@@ -7,6 +7,7 @@
 //!   nodetool   looking after a node
 //!   sstable    table files, offline
 //!   cluster    a ring of nodes on this machine, to try it out
+//!   ring       what a stopped node knows of its ring; a ring that has lost most voters goes on
 //! ```
 //!
 //! Nothing is decided here: arguments go in, exit codes come out.
@@ -20,6 +21,7 @@ mod csv;
 mod demo;
 mod memory_watch;
 mod nodetool;
+mod ring;
 mod serve;
 mod sstable;
 mod values;
@@ -54,6 +56,8 @@ enum Command {
     Sstable(sstable::SstableArguments),
     /// Run several nodes on this machine, to try out a ring and what it bears
     Cluster(cluster::ClusterArguments),
+    /// Look at the ring of a node that is stopped, and let one go on that has lost most voters
+    Ring(ring::RingArguments),
 }
 
 fn main() -> ExitCode {
@@ -71,5 +75,6 @@ fn main() -> ExitCode {
         Command::Nodetool(arguments) => nodetool::run(&arguments),
         Command::Sstable(arguments) => sstable::run(&arguments),
         Command::Cluster(arguments) => cluster::run(&arguments),
+        Command::Ring(arguments) => ring::run(&arguments),
     }
 }

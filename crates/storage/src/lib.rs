@@ -37,7 +37,7 @@ pub use import::ImportSummary;
 pub use layout::{Layout, NodeFacts};
 pub use manifest::{StateError, state_file};
 pub use memtable::KEYS_TOGETHER;
-pub use node::{Directory, LocalShards, Recovered, RunningShards};
+pub use node::{Directory, LocalShards, Recovered, RunningShards, lock_directory};
 pub use options::StorageOptions;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;

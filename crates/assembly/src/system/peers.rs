@@ -106,6 +106,7 @@ mod tests {
             rack: "r1".into(),
             shard_count: 1,
             num_tokens: 2,
+            history_version: 1,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cluster::Members;
 use cluster::membership::Known;
-use cluster::metadata::{Candidate, Member, MemberState};
+use cluster::metadata::{Candidate, HISTORY_VERSION, Member, MemberState};
 use coordinator::Node;
 use coordinator::replicas::{Marks, ReadRepairs, Repairer};
 use query::VirtualKeyspaces;
@@ -115,6 +115,7 @@ impl NodeView {
             rack: self.options.rack.clone(),
             shard_count: self.options.storage.shard_count,
             num_tokens: TOKEN_COUNT,
+            history_version: HISTORY_VERSION,
         };
         Member { candidate, tokens: self.lone_tokens.to_vec(), state: MemberState::Normal }
     }

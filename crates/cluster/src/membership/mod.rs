@@ -21,6 +21,7 @@
 //! | how is a member found that has other addresses than before? | `presence.rs` |
 //! | who lives? | `heartbeat.rs` |
 //! | who has the log, and who votes? | `voters.rs` |
+//! | how does a ring go on that has lost most of its voters? | `recovery.rs` |
 //! | how is something proposed from another thread? | `proposer.rs` |
 
 mod door;
@@ -34,6 +35,7 @@ mod message;
 mod options;
 mod presence;
 mod proposer;
+mod recovery;
 mod seldom;
 mod standing;
 mod take_part;
@@ -46,4 +48,5 @@ pub use heartbeat::SILENCE;
 pub use known::{Event, Hybrid, Known, Other, Speaker};
 pub use options::{Doors, MembershipOptions};
 pub use proposer::{Proposals, Proposer, proposals};
+pub use recovery::{RecoveryError, StoppedMember};
 pub use take_part::take_part;

@@ -117,9 +117,15 @@ impl Claims {
         others.chain([(self.known.host_id(), self.own)]).collect()
     }
 
-    /// Does the history say where this node is?
-    pub(super) fn is_in_history(&self) -> bool {
+    /// Does the history say of this node where it is, and what it knows?
+    fn is_in_history(&self) -> bool {
         self.in_history(self.known.host_id()) == Some(self.own.presence)
+    }
+
+    /// Does it say where this node is?
+    pub(super) fn is_found(&self) -> bool {
+        let places = |presence: Presence| (presence.address, presence.cql_address);
+        self.in_history(self.known.host_id()).map(places) == Some(places(self.own.presence))
     }
 }
 

@@ -80,7 +80,7 @@ pub async fn take_part(
                 }
                 _ = timeout(OTHERS_PATIENCE, known.is_up_to_date()).await;
                 // Before that clients would be told that it is up where it was.
-                known.wait_until(|_| claims.is_in_history()).await;
+                known.wait_until(|_| claims.is_found()).await;
             }
             false => {
                 joining::come_in(&options, &runtime, &known, &node, &agreement).await?;

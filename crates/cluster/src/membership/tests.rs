@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use messaging::Identity;
 use runtime::network::memory::MemoryNetworkOptions;
-use runtime::{Io, MemoryDisk, MemoryNetwork, Runtime};
+use runtime::{Disk, Io, MemoryDisk, MemoryNetwork, Runtime};
 use schema::{ColumnKind, Replication, Schema, TableBuilder, TableId, Transformation};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use types::CqlType;
 use uuid::Uuid;
 
-use super::{Doors, Event, Known, MembershipError, MembershipOptions, ProposeError, Proposer};
+use super::{Doors, Event, Known, MembershipError, MembershipOptions, ProposeError, Proposer, StoppedMember};
 use super::{proposals, take_part};
 use crate::metadata::testing::candidate;
 use crate::metadata::{Agreed, Candidate, Command, MemberState, Metadata, Refusal};
@@ -459,6 +459,92 @@ fn an_empty_node_takes_the_place_of_a_dead_member_and_serves_when_it_has_its_row
         let ended = ghost.failed.borrow();
         assert!(matches!(&*ended, Some(MembershipError::Removed { .. })), "{ended:?}");
         assert!(!ghost.known.is_serving());
+    });
+}
+
+#[test]
+fn a_ring_that_has_lost_most_voters_goes_on_by_force_and_others_take_the_places_of_the_lost() {
+    run(async {
+        let mut world = World::new(3);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
+        nodes[0].change(1, table("k")).await.expect("agreed");
+        drop(nodes);
+        sleep(Duration::from_secs(1)).await;
+        let stopped = |world: &World| {
+            let disk: Arc<dyn Disk> = Arc::new(world.disks[1].clone());
+            StoppedMember::read(&disk, Path::new("/node/agreement"), member(1).host_id, Arc::default())
+        };
+        let found = stopped(&world).expect("a member");
+        assert_eq!((found.voters().len(), found.members().epoch()), (3, 3));
+        let refused = |survivors: &[usize]| {
+            let survivors: Vec<SocketAddr> = survivors.iter().copied().map(address).collect();
+            found.lost(&survivors).map(|lost| lost.len()).map_err(|error| error.to_string())
+        };
+        assert!(refused(&[0, 1]).expect_err("two of three").contains("they are a majority"));
+        assert!(refused(&[0]).expect_err("another").contains("is not among the survivors"));
+        assert!(
+            refused(&[1, 9]).expect_err("nobody").contains("no member of the ring is at 127.0.0.10:7000")
+        );
+        assert_eq!(refused(&[1]), Ok(2));
+        let random = runtime::SeededRandom::new(3);
+        found.recover(&[address(1)], &random).expect("written");
+        let survivor = world.start(1, &[0]);
+        timeout(Duration::from_secs(10), survivor.known.may_serve()).await.expect("it serves");
+        survivor.change(2, keyspace("l")).await.expect("it is a majority of itself");
+        // Both places can be taken, though no majority of their rows is left: that was lost before.
+        let nodes = [(0, 31), (2, 33)].map(|(node, id)| world.replace(node, id, &[1]));
+        for node in &nodes {
+            node.is_in().await;
+        }
+        let ids = [31, 33].map(|id| candidate(id).host_id);
+        for host_id in ids {
+            survivor.proposer.propose(Command::Filled { host_id }).await.expect("agreed");
+        }
+        for node in &nodes {
+            timeout(Duration::from_secs(10), node.known.may_serve()).await.expect("it has its rows");
+        }
+        sleep(Duration::from_secs(5)).await;
+        drop(survivor);
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(3, keyspace("m")).await.expect("two of three agree");
+        assert_eq!(nodes[1].known.schema_epoch(), 4);
+    });
+}
+
+#[test]
+fn a_lost_member_that_comes_back_ends_and_another_survivor_takes_part() {
+    run(async {
+        let world = World::new(5);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
+        drop(nodes);
+        sleep(Duration::from_secs(1)).await;
+        let read = |node: usize| {
+            let disk: Arc<dyn Disk> = Arc::new(world.disks[node].clone());
+            let read = StoppedMember::read(
+                &disk,
+                Path::new("/node/agreement"),
+                member(node).host_id,
+                Arc::default(),
+            );
+            read.expect("a member")
+        };
+        let best = if read(3).last() >= read(4).last() { 3 } else { 4 };
+        let survivors = [address(3), address(4)];
+        read(best).recover(&survivors, &runtime::SeededRandom::new(3)).expect("written");
+        let nodes = [3, 4].map(|node| world.start(node, &[0]));
+        for node in &nodes {
+            timeout(Duration::from_secs(30), node.known.may_serve()).await.expect("it serves");
+        }
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(1, keyspace("l")).await.expect("both agree");
+        let lost = world.start(1, &[0]);
+        sleep(Duration::from_secs(20)).await;
+        assert!(matches!(&*lost.failed.borrow(), Some(MembershipError::Removed { .. })));
+        assert_eq!(nodes[1].known.schema_epoch(), 2);
     });
 }
 

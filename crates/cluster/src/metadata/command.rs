@@ -2,7 +2,7 @@
 //!
 //! Both are JSON: they are few, and somebody who looks for what has happened can read them in the log of agreement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -10,7 +10,11 @@ use schema::Transformation;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Candidate, Presence};
+use super::{Candidate, Members, Presence};
+
+/// Which forms of the history this program knows. Greater with each new command, and with each change of one, of an
+/// entry or of [`Transformation`] that an earlier program can not read or would read as something else.
+pub const HISTORY_VERSION: u16 = 1;
 
 /// A proposal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +57,12 @@ pub enum Command {
     Filled {
         /// Which.
         host_id: Uuid,
+    },
+    /// Most voters are lost for good, and the ring goes on without what these members have. Nobody proposes it: it is
+    /// written by force.
+    GiveUp {
+        /// Which.
+        lost: BTreeSet<Uuid>,
     },
 }
 
@@ -117,8 +127,40 @@ impl Command {
         encode(self)
     }
 
+    /// Since which version of the history there is such a command.
+    fn since(&self) -> u16 {
+        match self {
+            Command::Found { .. }
+            | Command::ChangeSchema { .. }
+            | Command::Join { .. }
+            | Command::Present { .. }
+            | Command::Replace { .. }
+            | Command::Filled { .. }
+            | Command::GiveUp { .. } => 1,
+        }
+    }
+
+    /// Do all members know it?
+    ///
+    /// # Errors
+    /// One does not, in words: it would have to end, or become something else than the others.
+    pub(super) fn check_known(&self, members: &Members) -> Result<(), String> {
+        check_version(self.since(), members)
+    }
+
     pub(super) fn decode(bytes: &[u8]) -> Result<Command, Refusal> {
         serde_json::from_slice(bytes).map_err(|error| Refusal::Unknown { what: error.to_string() })
+    }
+}
+
+/// Do all members know that version of the history?
+pub(super) fn check_version(since: u16, members: &Members) -> Result<(), String> {
+    match members.oldest().filter(|oldest| oldest.history_version < since) {
+        None => Ok(()),
+        Some(oldest) => Err(format!(
+            "node {} at {} runs a program that does not know it: version {} of the history, and it takes {since}",
+            oldest.host_id, oldest.address, oldest.history_version
+        )),
     }
 }
 

@@ -10,7 +10,7 @@ use schema::{Schema, Transformation};
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
-use super::command::encode_outcome;
+use super::command::{HISTORY_VERSION, encode_outcome};
 use super::replacement::replace;
 use super::touched::{Part, Touched};
 use super::{Agreed, Candidate, Command, Entry, Member, MemberState, Members, Metadata, Presence, Refusal};
@@ -49,6 +49,7 @@ impl MetadataMachine {
             Command::Present { presences } => self.present(&presences),
             Command::Replace { candidate, replaced } => self.replace(candidate, replaced),
             Command::Filled { host_id } => self.filled(host_id),
+            Command::GiveUp { lost } => self.give_up(&lost),
         }
     }
 
@@ -108,6 +109,7 @@ impl MetadataMachine {
             let what = format!("at {address} there is node {host_id} already, a member of the ring");
             return Err(Refusal::Candidate { what });
         }
+        check_not_older(members, &candidate)?;
         let mut keyspaces = self.metadata.schema.keyspaces().values();
         let holds_data = keyspaces
             .find(|keyspace| !keyspace.tables.is_empty() && !self.born_with.contains(&keyspace.name));
@@ -133,6 +135,7 @@ impl MetadataMachine {
         if members.get(candidate.host_id).is_some() {
             return self.join_again(&candidate);
         }
+        check_not_older(members, &candidate)?;
         let after = replace(members, &self.metadata.schema, &candidate, replaced)?;
         self.take(Entry::Members { members: Box::new(after) })
     }
@@ -149,6 +152,12 @@ impl MetadataMachine {
                 Err(Refusal::Candidate { what: format!("node {host_id} is no member of the ring any more") })
             }
         }
+    }
+
+    fn give_up(&mut self, lost: &BTreeSet<Uuid>) -> Result<(), Refusal> {
+        let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
+        let after = members.without(lost);
+        self.take(Entry::Members { members: Box::new(after) })
     }
 
     fn present(&mut self, presences: &BTreeMap<Uuid, Presence>) -> Result<(), Refusal> {
@@ -189,13 +198,23 @@ impl MetadataMachine {
 }
 
 impl Machine for MetadataMachine {
-    fn apply(&mut self, _index: u64, command: &[u8]) -> Bytes {
-        let outcome = Command::decode(command).and_then(|command| self.carry_out(command));
-        let agreed = outcome.map(|()| Agreed {
+    fn apply(&mut self, index: u64, command: &[u8]) -> Result<Bytes, String> {
+        let command = Command::decode(command).map_err(|refusal| {
+            format!(
+                "entry {index} of what was agreed on is unknown to this program, which knows version {HISTORY_VERSION} \
+                 of the history: start a later one ({refusal})"
+            )
+        })?;
+        let agreed = self.carry_out(command).map(|()| Agreed {
             schema_epoch: self.metadata.schema.epoch(),
             ring_epoch: self.metadata.ring_epoch(),
         });
-        encode_outcome(&agreed)
+        Ok(encode_outcome(&agreed))
+    }
+
+    fn may_be_proposed(&self, command: &[u8]) -> Result<(), String> {
+        let command = Command::decode(command).map_err(|refusal| refusal.to_string())?;
+        self.members().map_or(Ok(()), |members| command.check_known(members))
     }
 
     fn snapshot(&self) -> Bytes {
@@ -209,6 +228,19 @@ impl Machine for MetadataMachine {
             self.take(entry.clone()).map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+}
+
+/// Nobody comes in who knows less than all others.
+fn check_not_older(members: &Members, candidate: &Candidate) -> Result<(), Refusal> {
+    match members.oldest().filter(|oldest| candidate.history_version < oldest.history_version) {
+        None => Ok(()),
+        Some(oldest) => Err(Refusal::Candidate {
+            what: format!(
+                "its program knows version {} of the history, and all members' version {} at least",
+                candidate.history_version, oldest.history_version
+            ),
+        }),
     }
 }
 
@@ -244,7 +276,7 @@ mod tests {
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
     use types::{CqlType, UserType};
 
-    use super::super::command::decode_outcome;
+    use super::super::command::{check_version, decode_outcome};
     use super::super::members::testing::candidate;
     use super::*;
 
@@ -268,7 +300,9 @@ mod tests {
         }
 
         fn propose(&mut self, command: Command) -> Result<Agreed, Refusal> {
-            decode_outcome(&self.machine.apply(1, &command.encode()))
+            let command = command.encode();
+            self.machine.may_be_proposed(&command).expect("all know it");
+            decode_outcome(&self.machine.apply(1, &command).expect("it is known"))
         }
 
         fn change(&mut self, based_on: u64, change: Transformation) -> Result<Agreed, Refusal> {
@@ -453,11 +487,30 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_is_refused_and_changes_nothing() {
+    fn who_can_not_read_a_command_ends_and_proposes_none_that_others_can_not_read() {
         let mut ring = Ring::founded();
         ring.entries();
-        let outcome = decode_outcome(&ring.machine.apply(2, b"{\"promote\":1}"));
-        assert!(matches!(outcome, Err(Refusal::Unknown { .. })), "{outcome:?}");
+        let unknown = b"{\"promote\":1}";
+        assert!(ring.machine.may_be_proposed(unknown).is_err());
+        let ends = ring.machine.apply(2, unknown).expect_err("it is not known");
+        assert!(ends.contains("entry 2") && ends.contains("start a later one"), "{ends}");
         assert_eq!(ring.entries(), []);
+    }
+
+    #[test]
+    fn what_one_member_does_not_know_is_not_proposed() {
+        let mut ring = Ring::founded();
+        let later = Candidate { history_version: 2, ..candidate(2) };
+        ring.propose(Command::Join { candidate: later.clone() }).expect("it joins");
+        let members = |ring: &Ring| Arc::clone(ring.machine.members().expect("a ring"));
+        let refused = check_version(2, &members(&ring)).expect_err("the first does not know it");
+        assert!(refused.contains("127.0.0.1:7000"), "{refused}");
+        // It is started with a later program.
+        let presence = Presence { history_version: 2, ..candidate(1).presence() };
+        let presences = BTreeMap::from([(candidate(1).host_id, presence)]);
+        assert_eq!(ring.propose(Command::Present { presences }), agreed(0, 3));
+        assert_eq!(check_version(2, &members(&ring)), Ok(()));
+        let earlier = ring.propose(Command::Join { candidate: candidate(3) });
+        assert!(matches!(earlier, Err(Refusal::Candidate { .. })), "{earlier:?}");
     }
 }

@@ -27,6 +27,14 @@ pub struct Candidate {
     pub shard_count: u16,
     /// How many tokens it is to have: its weight beside the others.
     pub num_tokens: u16,
+    /// Which forms of the history its program knows: [`super::HISTORY_VERSION`].
+    #[serde(default = "first_version")]
+    pub history_version: u16,
+}
+
+/// Of a program that does not say it.
+fn first_version() -> u16 {
+    1
 }
 
 /// What of a member may be another one each time it starts.
@@ -36,6 +44,9 @@ pub struct Presence {
     pub address: SocketAddr,
     /// Where clients reach it.
     pub cql_address: SocketAddr,
+    /// Which forms of the history its program knows.
+    #[serde(default = "first_version")]
+    pub history_version: u16,
 }
 
 /// A member of the ring.
@@ -242,6 +253,12 @@ impl Members {
         self.fence
     }
 
+    /// The member that knows the fewest forms of the history.
+    pub fn oldest(&self) -> Option<&Candidate> {
+        let counting = self.members.iter().filter(|member| member.state != MemberState::Lost);
+        counting.map(|member| &member.candidate).min_by_key(|candidate| candidate.history_version)
+    }
+
     /// Their tokens as a ring.
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
@@ -251,11 +268,12 @@ impl Members {
 impl Candidate {
     /// What of it may be another one when it starts again.
     pub fn presence(&self) -> Presence {
-        Presence { address: self.address, cql_address: self.cql_address }
+        let Candidate { address, cql_address, history_version, .. } = *self;
+        Presence { address, cql_address, history_version }
     }
 
-    fn set_presence(&mut self, Presence { address, cql_address }: Presence) {
-        (self.address, self.cql_address) = (address, cql_address);
+    fn set_presence(&mut self, Presence { address, cql_address, history_version }: Presence) {
+        (self.address, self.cql_address, self.history_version) = (address, cql_address, history_version);
     }
 
     fn newcomer(&self) -> Newcomer {
@@ -291,6 +309,7 @@ pub(crate) mod testing {
             rack: "r1".to_owned(),
             shard_count: 1,
             num_tokens: 16,
+            history_version: 1,
         }
     }
 }

@@ -31,7 +31,7 @@ mod members;
 mod replacement;
 mod touched;
 
-pub use command::{Agreed, Command, Refusal};
+pub use command::{Agreed, Command, HISTORY_VERSION, Refusal};
 pub use entry::{Entry, Metadata};
 pub use log::{MetadataError, MetadataLog};
 pub use machine::MetadataMachine;

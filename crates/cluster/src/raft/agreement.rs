@@ -33,7 +33,7 @@ use super::types::{Address, Command, Snapshot, Types};
 use super::writer::Writer;
 
 /// The files of a node's part.
-const LOG_NAME: &str = "raft.log";
+pub(super) const LOG_NAME: &str = "raft.log";
 const SNAPSHOT_NAME: &str = "raft.snapshot";
 /// No command is longer, so that it fits a message with all around it.
 pub const COMMAND_BYTES_MAX: usize = 16 << 20;
@@ -340,6 +340,8 @@ impl<M: Machine> Agreement<M> {
 
     /// As [`Agreement::propose`], of the leader alone.
     pub(super) async fn propose_here(&self, command: Command) -> Result<Bytes, AgreementError> {
+        let may_be = self.0.state.borrow().machine.may_be_proposed(&command.body);
+        may_be.map_err(|what| AgreementError::Refused { what })?;
         match self.0.raft.client_write(command).await {
             Ok(written) => Ok(written.data.answer),
             Err(error) => Err(of_write(error)),
@@ -370,7 +372,10 @@ pub(crate) async fn has_log(directory: &Path, runtime: &Runtime) -> Result<bool,
 }
 
 /// Opens the log and the snapshot in a directory, which may be new. Blocks.
-fn open_directory(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(Opened, Option<Snapshot>), OpenError> {
+pub(super) fn open_directory(
+    disk: &Arc<dyn Disk>,
+    directory: &Path,
+) -> Result<(Opened, Option<Snapshot>), OpenError> {
     let fail = |source| OpenError::Disk { act: "open the directory of agreement", source };
     let damaged = |path: PathBuf, what: &str| OpenError::Damaged { path, offset: 0, what: what.to_owned() };
     let (log_path, snapshot_path) = (directory.join(LOG_NAME), directory.join(SNAPSHOT_NAME));

@@ -22,6 +22,7 @@
 //! | what do nodes say to each other about it? | `message.rs`, `network.rs`, `links.rs`, `service.rs` |
 //! | how is something agreed on? | `agreement.rs`, [`Agreement`] |
 //! | who agrees? | `members.rs` |
+//! | what when most of them are lost? | `remains.rs` |
 
 mod agreement;
 mod async_runtime;
@@ -40,6 +41,7 @@ mod message;
 mod message_tests;
 mod network;
 mod options;
+mod remains;
 mod remembered;
 
 mod service;
@@ -53,6 +55,7 @@ mod writer;
 pub(crate) use agreement::has_log;
 pub use agreement::{Agreement, COMMAND_BYTES_MAX, Standing};
 pub(crate) use message::FOR_AGREEMENT;
+pub(crate) use remains::Remains;
 
 pub use error::{AgreementError, Ended, OpenError};
 pub use options::{AgreementOptions, Timing};

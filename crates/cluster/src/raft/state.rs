@@ -22,7 +22,15 @@ use super::writer::Writer;
 pub trait Machine: 'static {
     /// Carries out the command of this index of the log, and answers in a few bytes, which are remembered. It is never
     /// asked to do one twice.
-    fn apply(&mut self, index: u64, command: &[u8]) -> Bytes;
+    ///
+    /// # Errors
+    /// It can not be read, in words; then the node stops, before it becomes something else than the others.
+    fn apply(&mut self, index: u64, command: &[u8]) -> Result<Bytes, String>;
+    /// May a command be put into the log by this node, which leads?
+    ///
+    /// # Errors
+    /// It can not be read here, or on some other node, in words: nothing is done then.
+    fn may_be_proposed(&self, command: &[u8]) -> Result<(), String>;
     /// All that it is, as bytes. In one turn of the shard: it is meant to be small.
     fn snapshot(&self) -> Bytes;
     /// Becomes what those bytes say.
@@ -41,29 +49,36 @@ pub(super) struct State<M> {
 }
 
 impl<M: Machine> State<M> {
-    fn apply(&mut self, entry: Entry) -> Outcome {
+    /// Before the first entry.
+    pub(super) fn new(machine: M) -> State<M> {
+        let (membership, remembered) = (StoredMembership::default(), Remembered::default());
+        State { machine, applied: None, membership, remembered }
+    }
+
+    pub(super) fn apply(&mut self, entry: Entry) -> io::Result<Outcome> {
         let Entry { log_id, payload } = entry;
         let next = self.applied.map_or(0, |applied| applied.index + 1);
         assert_eq!(log_id.index, next, "entries are applied one after the other");
         self.applied = Some(log_id);
         let answer = match payload {
             Payload::Blank => Bytes::new(),
-            Payload::Normal(command) => self.carry_out(log_id.index, command),
+            Payload::Normal(command) => self.carry_out(log_id.index, command)?,
             Payload::Membership(membership) => {
                 self.membership = StoredMembership::new(Some(log_id), membership);
                 Bytes::new()
             }
         };
-        Outcome { answer }
+        Ok(Outcome { answer })
     }
 
-    fn carry_out(&mut self, index: u64, Command { id, body }: Command) -> Bytes {
+    fn carry_out(&mut self, index: u64, Command { id, body }: Command) -> io::Result<Bytes> {
         if let Some(answer) = self.remembered.answer(id) {
-            return answer.clone();
+            return Ok(answer.clone());
         }
-        let answer = self.machine.apply(index, &body);
+        let applied = self.machine.apply(index, &body);
+        let answer = applied.map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
         self.remembered.add(id, answer.clone());
-        answer
+        Ok(answer)
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -74,7 +89,7 @@ impl<M: Machine> State<M> {
         Snapshot { meta, snapshot: bytes.freeze() }
     }
 
-    fn restore(&mut self, meta: &SnapshotMeta, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn restore(&mut self, meta: &SnapshotMeta, bytes: &[u8]) -> io::Result<()> {
         let bad = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         let read = |reader: &mut Reader<'_>| -> Result<(Remembered, Bytes), BadBytes> {
             let read = (Remembered::read(reader)?, reader.bytes()?);
@@ -100,14 +115,8 @@ pub(super) struct StateMachine<M> {
 
 impl<M: Machine> StateMachine<M> {
     pub(super) fn new(machine: M, snapshot: Option<Snapshot>, writer: Writer) -> StateMachine<M> {
-        let state = State {
-            machine,
-            applied: None,
-            membership: StoredMembership::default(),
-            remembered: Remembered::default(),
-        };
         StateMachine {
-            state: Rc::new(RefCell::new(state)),
+            state: Rc::new(RefCell::new(State::new(machine))),
             snapshot: Rc::new(RefCell::new(snapshot)),
             writer,
         }
@@ -145,7 +154,7 @@ impl<M: Machine> RaftStateMachine<Types> for StateMachine<M> {
     {
         while let Some(next) = entries.next().await {
             let (entry, responder) = next?;
-            let outcome = self.state.borrow_mut().apply(entry);
+            let outcome = self.state.borrow_mut().apply(entry)?;
             if let Some(responder) = responder {
                 responder.send(outcome);
             }

@@ -20,14 +20,24 @@ use super::{
     Agreement, AgreementError, AgreementOptions, Answers, Ended, Machine, OpenError, Standing, Timing,
 };
 
-/// Keeps all commands, each with its index.
+/// Keeps all commands, each with its index; also that of a later version, if it is of that version.
 #[derive(Default)]
-struct Notes(Vec<(u64, Vec<u8>)>);
+struct Notes(Vec<(u64, Vec<u8>)>, bool);
 
 impl Machine for Notes {
-    fn apply(&mut self, index: u64, command: &[u8]) -> Bytes {
+    fn apply(&mut self, index: u64, command: &[u8]) -> Result<Bytes, String> {
+        if command == b"of a later version" && !self.1 {
+            return Err("it is of a later version".to_owned());
+        }
         self.0.push((index, command.to_vec()));
-        Bytes::from(format!("note {}", self.0.len()))
+        Ok(Bytes::from(format!("note {}", self.0.len())))
+    }
+
+    fn may_be_proposed(&self, command: &[u8]) -> Result<(), String> {
+        match command {
+            b"unknown" => Err("nobody knows it".to_owned()),
+            _ => Ok(()),
+        }
     }
 
     fn snapshot(&self) -> Bytes {

@@ -38,7 +38,11 @@ impl Register {
 }
 
 impl Machine for Register {
-    fn apply(&mut self, index: u64, command: &[u8]) -> Bytes {
+    fn may_be_proposed(&self, _command: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn apply(&mut self, index: u64, command: &[u8]) -> Result<Bytes, String> {
         let numbers: Vec<u64> =
             command.chunks(8).filter_map(|chunk| chunk.try_into().ok()).map(u64::from_be_bytes).collect();
         let [client, number] = numbers[..] else { unreachable!("the log gives back what it was given") };
@@ -53,7 +57,7 @@ impl Machine for Register {
         let Register { world, node, history, .. } = self;
         world.note(format_args!("{node} applies {client}/{number} at {index}, {history:016x}"));
         world.checker.borrow_mut().applied(*node, index, self.history, (client, number));
-        Bytes::copy_from_slice(&index.to_be_bytes())
+        Ok(Bytes::copy_from_slice(&index.to_be_bytes()))
     }
 
     fn snapshot(&self) -> Bytes {

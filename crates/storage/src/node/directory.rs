@@ -135,6 +135,14 @@ pub(crate) fn take_directory(runtime: &Runtime, path: &Path) -> Result<Directory
     })
 }
 
+/// Locks a node's directory without starting it.
+///
+/// # Errors
+/// A node runs there, or the disk fails.
+pub fn lock_directory(runtime: &Runtime, path: &Path) -> Result<DirectoryLock, StorageError> {
+    Ok(take_directory(runtime, path)?)
+}
+
 /// Begins a node in an empty directory. `node.json` comes last: where it is, everything is that a start
 /// relies on; where it is not but anything else is, it was lost, and beginning anew would lose the rest.
 fn begin(runtime: &Runtime, layout: &Layout, sharding: Sharding) -> Result<NodeFacts, StorageError> {

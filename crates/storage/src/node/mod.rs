@@ -12,7 +12,7 @@ mod directory;
 mod recovered;
 mod running;
 
-pub use directory::Directory;
 pub(crate) use directory::take_directory;
+pub use directory::{Directory, lock_directory};
 pub use recovered::Recovered;
 pub use running::{LocalShards, RunningShards};
