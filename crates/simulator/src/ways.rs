@@ -72,6 +72,10 @@ pub enum Way {
     LostName,
     /// A fault before all nodes were in the ring.
     FoundingFault,
+    /// A node that started elsewhere than it was.
+    OtherAddress,
+    /// A node that lost its disk, and whose place an empty one took.
+    LostDisk,
     /// A request at `EACH_QUORUM` in a ring of two data centres that was answered.
     EachQuorum,
     /// A mutation that was sent from a log to a node which had missed it.
@@ -107,7 +111,7 @@ impl Way {
     ];
 
     /// Those through a ring of nodes.
-    pub const OF_RING: [Way; 18] = [
+    pub const OF_RING: [Way; 20] = [
         Way::Page,
         Way::LoggedBatch,
         Way::UnloggedBatch,
@@ -123,6 +127,8 @@ impl Way {
         Way::Unavailable,
         Way::TooFew,
         Way::FoundingFault,
+        Way::OtherAddress,
+        Way::LostDisk,
         Way::EachQuorum,
         Way::SentFromLog,
         Way::MendedPartition,

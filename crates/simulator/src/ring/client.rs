@@ -43,6 +43,8 @@ pub(crate) struct Client {
     once: Vec<(usize, Instant)>,
     /// The data centre of the node that it asks.
     center: usize,
+    /// How many disks were lost before what it has asked was sent.
+    loss_count: u64,
 }
 
 /// What waits for its answer.
@@ -84,11 +86,19 @@ impl Client {
     pub(crate) fn new(world: &Rc<World>, number: u8) -> Client {
         let visitor = Visitor::new(world, number);
         let model = Model::new(world.plan.factors);
-        Client { world: Rc::clone(world), number, visitor, model, last: 0, once: Vec::new(), center: 0 }
+        let world = Rc::clone(world);
+        Client { world, number, visitor, model, last: 0, once: Vec::new(), center: 0, loss_count: 0 }
     }
 
     pub(super) fn center_of(&self, node: usize) -> usize {
         self.world.plan.center_of(node)
+    }
+
+    /// What was sent before a disk was lost may have been on that one alone, also when it is acknowledged behind that.
+    pub(super) fn heed_losses(&mut self) {
+        if self.world.places.loss_count() != self.loss_count {
+            self.model.lose_what_one_had();
+        }
     }
 
     /// The keys that are nobody else's.
@@ -97,10 +107,10 @@ impl Client {
         (first..first + KEYS_PER_CLIENT).collect()
     }
 
-    /// The keys of rows that it has written once, through nodes that lived on.
+    /// The keys of rows that it has written once, through nodes that know of them.
     pub(super) fn once_keys(&self) -> Vec<i32> {
         let keyed = (self.first_once_key()..).zip(&self.once);
-        let kept = keyed.filter(|(_, (node, sent))| !self.world.died_after(*node, *sent));
+        let kept = keyed.filter(|(_, (node, sent))| !self.world.may_have_forgotten(*node, *sent));
         kept.map(|(key, _)| key).collect()
     }
 
@@ -134,6 +144,8 @@ impl Client {
     async fn burst(&mut self) -> Result<(), Ended> {
         let (node, mut connection) = self.visitor.enter().await?;
         self.center = self.center_of(node);
+        self.heed_losses();
+        self.loss_count = self.world.places.loss_count();
         let mut asked = self.put_burst(node, &mut connection).await?;
         let sent = Instant::now();
         self.note(format_args!("{} requests to {node}", asked.len()));
@@ -309,6 +321,7 @@ impl Client {
         asked: Asked,
         response: Response,
     ) -> Result<Option<Asked>, Ended> {
+        self.heed_losses();
         match (asked, response) {
             (Asked::Write { number, effects, at }, Response::Void) => {
                 let factors = self.world.plan.factors;
@@ -320,6 +333,7 @@ impl Client {
                 self.note(format_args!("write {number} at {at:?} of {effects:?}"));
                 self.world.ways.add(Way::EachQuorum, u64::from(at.level == Consistency::EachQuorum));
                 self.model.acknowledge(number, &effects, reach);
+                self.heed_losses();
                 Ok(None)
             }
             (Asked::Read { read, at, page_size, form, mut seen, page_count }, Response::Rows(page)) => {

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  127.0.1.n  clients, operators ── frames ──► 127.0.0.n  nodes ◄── messages ──► nodes
-//!                     │                           killed, without power, cut off, slow, with wrong clocks
+//!                     │                           killed, without power, cut off, slow, with wrong clocks,
+//!                     │                           on other ports, without their disk
 //!                     ▼
 //!              models: what a read may show (`model.rs`), which schema there may be (`definitions.rs`)
 //! ```
@@ -17,6 +18,7 @@
 //! |---|---|
 //! | what does a seed decide? | `plan.rs` |
 //! | how does a node live? | `node.rs`, `../turmoil.rs` |
+//! | which nodes are elsewhere, or have lost their disk? | `places.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `table.rs`, `level.rs`, `visitor.rs` |
 //! | what may they see? | `model.rs` |
 //! | what is done to the schema? | `operator.rs`, `definitions.rs` |
@@ -28,6 +30,7 @@ mod level;
 mod model;
 mod node;
 mod operator;
+mod places;
 mod plan;
 mod settle;
 mod statement;
@@ -36,6 +39,7 @@ mod visitor;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -54,6 +58,7 @@ use crate::ways::{Way, Ways};
 use client::Client;
 use definitions::Definitions;
 use operator::Operator;
+use places::Places;
 use plan::Plan;
 
 /// Where nodes serve clients.
@@ -84,9 +89,10 @@ pub(crate) struct World {
     pub(crate) unfinished: RefCell<Vec<Option<CountOf>>>,
     /// What each of them knows that others have missed.
     pub(crate) marks: RefCell<Vec<Option<Marks>>>,
-    /// Which nodes have died, and when.
-    pub(crate) deaths: RefCell<Vec<(usize, Instant)>>,
+    /// Nodes that may have forgotten what others had missed, and from when to when.
+    forgotten: RefCell<Vec<(usize, Range<Instant>)>>,
     pub(crate) failsafes: Vec<Failsafe>,
+    pub(crate) places: Places,
     pub(crate) definitions: RefCell<Definitions>,
     /// Tables that operators have begun to empty, and have emptied, by what stands for them in the definitions.
     pub(crate) emptied: RefCell<BTreeSet<String>>,
@@ -111,8 +117,9 @@ impl World {
             lives: RefCell::new(vec![None; count]),
             unfinished: RefCell::new((0..count).map(|_| None).collect()),
             marks: RefCell::new(vec![None; count]),
-            deaths: RefCell::default(),
+            forgotten: RefCell::default(),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
+            places: Places::new(count),
             definitions: RefCell::default(),
             emptied: RefCell::default(),
             emptied_for_sure: RefCell::default(),
@@ -133,10 +140,14 @@ impl World {
         (0..lives.len()).filter(|node| lives[*node].is_some() && self.stage.hosts.is_alive(*node)).collect()
     }
 
-    /// Did a node die soon after that? What others had missed then it may not have marked.
-    pub(crate) fn died_after(&self, node: usize, sent: Instant) -> bool {
-        let died = |(dead, at): &(usize, Instant)| *dead == node && (sent..sent + MARKED_AFTER).contains(at);
-        self.deaths.borrow().iter().any(died)
+    /// What others have missed, by what a node has written since then, it may not know any more.
+    pub(crate) fn forgets(&self, node: usize, since: Instant) {
+        self.forgotten.borrow_mut().push((node, since..Instant::now()));
+    }
+
+    /// May it know no more what others have missed of that?
+    pub(crate) fn may_have_forgotten(&self, node: usize, sent: Instant) -> bool {
+        self.forgotten.borrow().iter().any(|(who, when)| *who == node && when.contains(&sent))
     }
 
     /// Counts what a node has brought to others that had missed it.
@@ -187,15 +198,17 @@ fn keeps_promises(world: &World) -> Result<(), Violation> {
 }
 
 async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
-    let start =
-        |node, incarnation| world.stage.hosts.start(node, node::live(Rc::clone(world), node, incarnation));
+    let start = |node, incarnation| {
+        world.befall(node, incarnation);
+        world.stage.hosts.start(node, node::live(Rc::clone(world), node, incarnation));
+    };
     let dies = |node: usize| {
         world.lives.borrow_mut()[node] = None;
         world.unfinished.borrow_mut()[node] = None;
         if let Some(marks) = world.marks.borrow_mut()[node].take() {
             world.count_handed(&marks);
         }
-        world.deaths.borrow_mut().push((node, Instant::now()));
+        world.forgets(node, Instant::now() - MARKED_AFTER);
         world.ways.add(Way::Crash, 1);
     };
     let note = |line: std::fmt::Arguments<'_>| world.stage.note(line);

@@ -74,6 +74,14 @@ impl Model {
         }
     }
 
+    /// A node has lost its disk, and with it what it alone had acknowledged, or a batch of which only it knew.
+    pub(crate) fn lose_what_one_had(&mut self) {
+        for register in self.registers.values_mut() {
+            register.held.retain(|reach, _| reach.is_of_several());
+        }
+        self.batches.clear();
+    }
+
     /// Nothing was done.
     pub(crate) fn refuse(&mut self, number: i64, effects: &[Effect]) {
         self.batches.remove(&number);

@@ -6,20 +6,30 @@ use std::time::Duration;
 
 use runtime::{Background, Io, ManualClock, Plants, Random, Runtime, SeededRandom, VirtualClock};
 use server::LocalServer;
+use tokio::time::sleep;
 
 use super::World;
 use crate::dice::Dice;
 use crate::peers::identity::address;
 
+/// Between two tries of a node that is to take a place.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// How far somebody sets a clock between two lives.
 const CLOCK_STEP_MAX_MICROS: u64 = 2_000_000;
 
 /// Lives until it is killed.
 pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     let runtime = runtime_of(&world, node, incarnation);
-    let server = match LocalServer::start(&runtime, world.plan.options(node)).await {
-        Ok(server) => server,
-        Err(error) => return wrong(&world, node, format_args!("does not start: {error}")),
+    let server = loop {
+        match LocalServer::start(&runtime, world.plan.options(node, &world.places)).await {
+            Ok(server) => break server,
+            // Others have not noticed yet that it was lost, or somebody else is joining: whoever runs it tries again.
+            Err(error) if may_pass(&error.to_string()) => {
+                world.stage.note(format_args!("node {node} waits for its place: {error}"));
+                sleep(RETRY_AFTER).await;
+            }
+            Err(error) => return wrong(&world, node, format_args!("does not start: {error}")),
+        }
     };
     world.stage.note(format_args!("node {node} serves"));
     let known = server.ring().expect("it was told of a ring").clone();
@@ -28,6 +38,11 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     world.lives.borrow_mut()[node] = Some(known.clone());
     let why = known.until_ended().await;
     wrong(&world, node, format_args!("leaves the ring: {why}"));
+}
+
+/// Why a place can not be taken yet.
+fn may_pass(why: &str) -> bool {
+    ["is alive, and keeps its place", "is getting its rows"].iter().any(|part| why.contains(part))
 }
 
 /// A node has ended: it may when its disk has no power.

@@ -1,6 +1,5 @@
 //! What a seed decided for the whole of a run: how many nodes, of what size, how slow, how wrong their clocks.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +9,10 @@ use runtime::network::memory::MemoryNetworkOptions;
 use server::{Limits, RingOptions, ServerOptions};
 use storage::{StorageOptions, SyncMode};
 
-use super::PORT;
 use super::level::Factors;
+use super::places::Places;
 use crate::dice::Dice;
-use crate::peers::identity::{address, listening};
+use crate::peers::identity::listening;
 
 /// Where a node keeps its data on its disk.
 const DIRECTORY: &str = "/peristyle";
@@ -99,7 +98,7 @@ impl Plan {
     }
 
     /// What a node is started with.
-    pub(crate) fn options(&self, node: usize) -> ServerOptions {
+    pub(crate) fn options(&self, node: usize, places: &Places) -> ServerOptions {
         let storage = StorageOptions {
             sync: self.sync,
             segment_bytes: self.segment_bytes,
@@ -109,7 +108,7 @@ impl Plan {
         };
         ServerOptions {
             storage,
-            listen: SocketAddr::new(address(node), PORT),
+            listen: places.cql(node),
             management: None,
             management_token_file: None,
             memory_bytes: 64 << 20,
@@ -121,7 +120,7 @@ impl Plan {
             } else {
                 "rack1".into()
             },
-            ring: Some(self.ring(node)),
+            ring: Some(self.ring(node, places)),
             internode_secret_file: None,
             timeouts: Arc::new(Timeouts::new(self.timeouts)),
             limits: Limits::default(),
@@ -133,12 +132,15 @@ impl Plan {
         matches!(self.sync, SyncMode::Periodic { .. })
     }
 
-    fn ring(&self, node: usize) -> RingOptions {
+    /// Who starts is told of all places that are others by now, if it is elsewhere itself or has lost its disk.
+    fn ring(&self, node: usize, places: &Places) -> RingOptions {
+        let is_new = places.internode(node) != listening(node) || places.replaced(node).is_some();
+        let seed_count = if is_new { self.nodes.len() } else { self.seed_count };
         RingOptions {
-            listen: listening(node),
-            broadcast: listening(node),
-            seeds: (0..self.seed_count).map(listening).collect(),
-            replaces: None,
+            listen: places.internode(node),
+            broadcast: places.internode(node),
+            seeds: (0..seed_count).map(|seed| places.internode(seed)).collect(),
+            replaces: places.replaced(node),
             num_tokens: 16,
             secret: None,
             wants_compression: node.is_multiple_of(2),

@@ -152,6 +152,7 @@ impl Client {
 
     /// All replicas are read and so made equal; after that one alone shows the same, through any node.
     async fn read_at_last(&mut self, world: &World) -> Result<(), Violation> {
+        self.heed_losses();
         let mut shown = self.read_all(0, Consistency::All).await?;
         let mut tries = 0;
         // A replica that was away is given its part when it is back.

@@ -1,16 +1,15 @@
 //! How clients reach the nodes: a connection to any that serves, kept while it is good.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::time::Duration;
 
 use protocol::{Consistency, Query, QueryParameters, Request, Response, Text, Version};
 use tokio::time::timeout;
 
-use super::{PORT, World};
+use super::World;
 use crate::dice::Dice;
-use crate::peers::identity::address;
 use crate::served::{Connection, PreparedIds};
 use crate::ways::Way;
 
@@ -64,7 +63,7 @@ impl Visitor {
         let (network, version) =
             (self.world.stage.network.host(self.address), *self.dice.pick(&[Version::V4, Version::V5]));
         let prepared = Rc::clone(&self.prepared[node]);
-        Connection::open(&network, SocketAddr::new(address(node), PORT), version, prepared).await
+        Connection::open(&network, self.world.places.cql(node), version, prepared).await
     }
 
     /// Asks one node, on a connection of its own.
