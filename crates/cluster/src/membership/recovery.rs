@@ -1,9 +1,9 @@
-//! A ring whose voters are lost for good, most of them, goes on with those that are left: by force, on one of them while
-//! it is stopped.
+//! A ring whose voters are lost for good, most of them, goes on with those that are left: by force, on one of them
+//! while it is stopped.
 //!
-//! What may be lost: changes of the schema and of the members that this node had not heard of; and writes that only lost
-//! nodes had. The lost members keep their places, so that others can take them, and are given up: they are asked for
-//! nothing and listened to by nobody. If most of them came back they would be a ring of their own.
+//! What may be lost: changes of the schema and of the members that this node had not heard of; and writes that only
+//! lost nodes had. The lost members keep their places, so that others can take them, and are given up: they are asked
+//! for nothing and listened to by nobody. If most of them came back they would be a ring of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! Whose place a node may take.
 //!
-//! The place is taken as it is: with its tokens, data centre, rack and `num_tokens`, so that nothing else moves. Two may
-//! be joining at the same time, as long as of no range fewer than a majority of the replicas can be read then; what
-//! was lost before that, or given up, does not make it worse.
+//! The place is taken as it is: with its tokens, data centre, rack and `num_tokens`, so that nothing else moves. Two
+//! may be joining at the same time, as long as of no range fewer than a majority of the replicas can be read then;
+//! what was lost before that, or given up, does not make it worse.
 
 use std::net::SocketAddr;
 
@@ -53,8 +53,8 @@ fn place(candidate: &Candidate) -> String {
     format!("{data_center}, {rack}, with num_tokens {num_tokens}")
 }
 
-/// A keyspace of which a range would be left without a majority that can be read, because somebody else is joining, too;
-/// and who that is.
+/// A keyspace of which a range would be left without a majority that can be read, because somebody else is joining,
+/// too; and who that is.
 fn unreadable_keyspace<'s>(
     before: &Members,
     after: &Members,

@@ -28,8 +28,8 @@ pub(crate) struct Remains<M> {
 }
 
 impl<M: Machine> Remains<M> {
-    /// Reads the log and the snapshot of a node, and makes of the machine what all of its entries make of it; also those
-    /// of which it is not known whether they were agreed on. Blocks.
+    /// Reads the log and the snapshot of a node, and makes of the machine what all of its entries make of it; also
+    /// those of which it is not known whether they were agreed on. Blocks.
     ///
     /// # Errors
     /// There is no log, the disk fails, or what is there is damaged.

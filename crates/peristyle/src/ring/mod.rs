@@ -1,5 +1,5 @@
-//! `peristyle ring`: what a node knows of its ring, while it is stopped; and how a ring goes on that has lost most of its
-//! voters. `docs/ring/operating.md` says step by step how that is done.
+//! `peristyle ring`: what a node knows of its ring, while it is stopped; and how a ring goes on that has lost most of
+//! its voters. `docs/ring/operating.md` says step by step how that is done.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -129,11 +129,11 @@ fn recover(
     writeln!(
         out,
         "\nWARNING: what may be lost for good:\n  \
-         - changes of the schema and of the members that this node has not heard of: of all survivors, this must be\n    \
-           the one with the greatest term, and of these the greatest index, of its last entry;\n  \
+         - changes of the schema and of the members that this node has not heard of: of all survivors,\n    \
+           this must be the one with the greatest term, and of these the greatest index, of its last entry;\n  \
          - writes that only nodes had which are given up; also such that were acknowledged at QUORUM.\n\
-         WARNING: none of the nodes that are given up may ever be started again with its data: if most of them were,\n  \
-         there would be two rings."
+         WARNING: none of the nodes that are given up may ever be started again with its data: if most of them\n  \
+         were, there would be two rings."
     )?;
     if !accept_loss {
         writeln!(out, "\nNothing was done. With --accept-loss it is.")?;

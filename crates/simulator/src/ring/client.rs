@@ -15,9 +15,11 @@ use tokio::time::{Instant, sleep, timeout};
 use super::World;
 use super::level::At;
 use super::model::{Effect, Model};
+use super::once::Once;
 use super::statement::{Change, Read, Seen};
 use super::table::{Place, Table};
 use super::visitor::{PATIENCE, Visitor};
+use crate::dice::Dice;
 use crate::peers::identity::address;
 use crate::scenario::Violation;
 use crate::served::{Connection, Ended, packed, spelled};
@@ -25,8 +27,6 @@ use crate::ways::Way;
 
 /// Keys of each client in each table.
 const KEYS_PER_CLIENT: i32 = 3;
-/// And where rows are written once; more than it writes.
-const ONCE_KEYS_PER_CLIENT: i32 = 100_000;
 /// The stream of such a write, beside those of a burst.
 const ONCE_STREAM: i16 = 7;
 /// Pages after which a read is taken to go round in circles.
@@ -39,8 +39,8 @@ pub(crate) struct Client {
     pub(super) model: Model,
     /// Of what it writes, the last one.
     last: i64,
-    /// Rows that it has written once, by the node that was asked, and when.
-    once: Vec<(usize, Instant)>,
+    /// Rows that it has written once.
+    pub(super) once: Once,
     /// The data centre of the node that it asks.
     center: usize,
     /// How many disks were lost before what it has asked was sent.
@@ -78,6 +78,19 @@ impl Form {
     }
 }
 
+async fn form(
+    dice: &Dice,
+    connection: &mut Connection,
+    text: &str,
+    values: &[crate::served::Bound],
+) -> io::Result<Form> {
+    Ok(match dice.below(4) {
+        0 => Form::Spelled(spelled(text, values)),
+        1 => Form::Bound(Text::from(text)),
+        _ => Form::Prepared(connection.prepare(text).await?),
+    })
+}
+
 fn wrong(what: impl Into<String>) -> Ended {
     Ended::Violation(Violation::new(what))
 }
@@ -87,7 +100,7 @@ impl Client {
         let visitor = Visitor::new(world, number);
         let model = Model::new(world.plan.factors);
         let world = Rc::clone(world);
-        Client { world, number, visitor, model, last: 0, once: Vec::new(), center: 0, loss_count: 0 }
+        Client { world, number, visitor, model, last: 0, once: Once::of(number), center: 0, loss_count: 0 }
     }
 
     pub(super) fn center_of(&self, node: usize) -> usize {
@@ -105,17 +118,6 @@ impl Client {
     pub(super) fn keys(&self) -> Vec<i32> {
         let first = i32::from(self.number) * KEYS_PER_CLIENT;
         (first..first + KEYS_PER_CLIENT).collect()
-    }
-
-    /// The keys of rows that it has written once, through nodes that know of them.
-    pub(super) fn once_keys(&self) -> Vec<i32> {
-        let keyed = (self.first_once_key()..).zip(&self.once);
-        let kept = keyed.filter(|(_, (node, sent))| !self.world.may_have_forgotten(*node, *sent));
-        kept.map(|(key, _)| key).collect()
-    }
-
-    fn first_once_key(&self) -> i32 {
-        (i32::from(self.number) + 1) * ONCE_KEYS_PER_CLIENT
     }
 
     /// Works while there are faults.
@@ -200,8 +202,7 @@ impl Client {
         }
         if self.visitor.dice.one_in(2) {
             let number = self.next_number();
-            let key = self.first_once_key() + self.once.len() as i32;
-            self.once.push((node, Instant::now()));
+            let key = self.once.next_key(node);
             let change = Change::once(key, number);
             asked.insert(ONCE_STREAM, self.put_change(connection, ONCE_STREAM, change, number).await?);
         }
@@ -217,19 +218,6 @@ impl Client {
             asked.insert(stream, one);
         }
         Ok(asked)
-    }
-
-    async fn form(
-        &self,
-        connection: &mut Connection,
-        text: &str,
-        values: &[crate::served::Bound],
-    ) -> io::Result<Form> {
-        Ok(match self.visitor.dice.below(4) {
-            0 => Form::Spelled(spelled(text, values)),
-            1 => Form::Bound(Text::from(text)),
-            _ => Form::Prepared(connection.prepare(text).await?),
-        })
     }
 
     fn roll_level(&self) -> At {
@@ -265,7 +253,7 @@ impl Client {
         let timestamp = (!is_stamped).then_some(number);
         let (in_text, beside) =
             if self.visitor.dice.one_in(3) { (timestamp, None) } else { (None, timestamp) };
-        let form = self.form(connection, &change.text(in_text), &change.values).await?;
+        let form = form(&self.visitor.dice, connection, &change.text(in_text), &change.values).await?;
         let parameters = QueryParameters { timestamp: beside, ..QueryParameters::at(at.level) };
         connection.put(stream, form.request(parameters, packed(&change.values)));
         self.model.send(number, &change.effects);
@@ -307,7 +295,7 @@ impl Client {
     async fn put_read(&self, connection: &mut Connection, stream: i16, read: Read) -> Result<Asked, Ended> {
         let at = self.roll_level();
         let page_size = *self.visitor.dice.pick(&[None, None, Some(1), Some(3), Some(5_000)]);
-        let form = self.form(connection, &read.text, &read.values).await?;
+        let form = form(&self.visitor.dice, connection, &read.text, &read.values).await?;
         let parameters = QueryParameters { page_size, ..QueryParameters::at(at.level) };
         connection.put(stream, form.clone().request(parameters, packed(&read.values)));
         Ok(Asked::Read { read, at, page_size, form, seen: Seen::default(), page_count: 0 })

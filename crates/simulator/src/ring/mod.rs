@@ -20,6 +20,7 @@
 //! | how does a node live? | `node.rs`, `../turmoil.rs` |
 //! | which nodes are elsewhere, or have lost their disk? | `places.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `table.rs`, `level.rs`, `visitor.rs` |
+//! | what do they write that only the nodes bring to each other? | `once.rs` |
 //! | what may they see? | `model.rs` |
 //! | what is done to the schema? | `operator.rs`, `definitions.rs` |
 //! | what must be in the end? | `settle.rs` |
@@ -29,6 +30,7 @@ mod definitions;
 mod level;
 mod model;
 mod node;
+mod once;
 mod operator;
 mod places;
 mod plan;

@@ -1,4 +1,5 @@
-//! Nodes that start elsewhere than they were, and nodes that have lost their disk, whose places are taken by empty ones.
+//! Nodes that start elsewhere than they were, and nodes that have lost their disk, whose places are taken by empty
+//! ones.
 //!
 //! One at a time: the next one when the ring has agreed on where the last one is, and it has its rows. More could be
 //! more than any ring can bear: all seeds elsewhere, or all replicas lost.

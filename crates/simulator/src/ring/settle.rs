@@ -67,7 +67,7 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     let handed = timeout(BOUND, all_is_handed_on(world)).await;
     handed.map_err(|_| Violation::new("what nodes have missed is never brought to them".to_owned()))?;
     for client in clients.iter_mut().filter(|_| !world.plan.may_lose_acknowledged()) {
-        client.read_untouched(world).await?;
+        read_untouched(client, world).await?;
     }
     let visitor = Visitor::new(world, 100);
     check_schema(world, &visitor).await?;
@@ -132,24 +132,24 @@ async fn check_emptied(world: &World, visitor: &Visitor) -> Result<(), Violation
     Ok(())
 }
 
-impl Client {
-    /// One replica shows what another does, before anybody has read them together.
-    async fn read_untouched(&mut self, world: &World) -> Result<(), Violation> {
-        let mut shown = self.read_all(0, Consistency::One).await?;
-        let once = Read::whole(Table::Once, self.once_keys());
-        shown.extend(self.read(0, Consistency::One, &once).await?);
-        for node in 1..world.node_count() {
-            let mut other = self.read_all(node, Consistency::One).await?;
-            other.extend(self.read(node, Consistency::One, &once).await?);
-            if let Some(place) = shown.keys().find(|place| shown[place] != other[place]) {
-                let (one, other) = (shown[place], other[place]);
-                let what = format!("{place:?} is {one:?} through node 0, and {other:?} through node {node}");
-                return Err(Violation::new(what));
-            }
+/// One replica shows what another does, before anybody has read them together.
+async fn read_untouched(client: &mut Client, world: &World) -> Result<(), Violation> {
+    let mut shown = client.read_all(0, Consistency::One).await?;
+    let once = Read::whole(Table::Once, client.once.known_keys(world));
+    shown.extend(client.read(0, Consistency::One, &once).await?);
+    for node in 1..world.node_count() {
+        let mut other = client.read_all(node, Consistency::One).await?;
+        other.extend(client.read(node, Consistency::One, &once).await?);
+        if let Some(place) = shown.keys().find(|place| shown[place] != other[place]) {
+            let (one, other) = (shown[place], other[place]);
+            let what = format!("{place:?} is {one:?} through node 0, and {other:?} through node {node}");
+            return Err(Violation::new(what));
         }
-        Ok(())
     }
+    Ok(())
+}
 
+impl Client {
     /// All replicas are read and so made equal; after that one alone shows the same, through any node.
     async fn read_at_last(&mut self, world: &World) -> Result<(), Violation> {
         self.heed_losses();

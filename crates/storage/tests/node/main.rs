@@ -19,6 +19,7 @@
 //! | `failing.rs` | what when the disk fails? |
 //! | `broken.rs` | what when our own code is at fault? |
 //! | `directories.rs` | what are several data directories good for? |
+//! | `emptied.rs` | what when a table can not be kept before it is emptied? |
 //! | `compacting.rs` | do files become fewer, and stay what they were? |
 //! | `replaying.rs` | what when the log is larger than the memory it is replayed into? |
 //! | `housekeeping.rs` | what does a node do as time goes by? |
@@ -37,6 +38,7 @@ mod chunk_lengths;
 mod cold;
 mod compacting;
 mod directories;
+mod emptied;
 mod errands;
 mod failing;
 mod given;

@@ -1,0 +1,256 @@
+//! Members that are elsewhere than they were, and nodes that take the places of others.
+
+use super::*;
+
+/// The node with the addresses of another place.
+fn at(node: usize, place: usize) -> Candidate {
+    let Candidate { address, cql_address, .. } = member(place);
+    Candidate { address, cql_address, ..member(node) }
+}
+
+#[test]
+fn a_member_with_other_addresses_takes_part_again_and_is_found_there() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        let mut events = nodes[0].known.events();
+        drop(nodes.remove(2));
+        sleep(Duration::from_secs(5)).await;
+        nodes.push(world.start_as(2, at(2, 7), &[]));
+        timeout(Duration::from_secs(10), nodes[2].known.may_serve()).await.expect("it is found");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.epochs(), [(0, 4); 3], "it is agreed on once");
+        let (was, is) = (member(2).cql_address, member(7).cql_address);
+        let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+        assert_eq!(told, [Event::Down(was), Event::Left(was), Event::Joined(is), Event::Up(is)]);
+        // Two are enough, and one of them is the one that is elsewhere.
+        drop(nodes.remove(1));
+        sleep(Duration::from_secs(10)).await;
+        nodes[1].change(0, keyspace("k")).await.expect("they agree");
+        nodes[0].change(1, keyspace("l")).await.expect("they agree");
+    });
+}
+
+#[test]
+fn a_whole_ring_with_other_addresses_finds_together_by_its_seeds() {
+    run(async {
+        let world = World::new(3);
+        drop(world.ring().await);
+        sleep(Duration::from_secs(1)).await;
+        // Only the first is a seed: the others find each other by what it tells them.
+        let nodes: Vec<_> = (0..3).map(|node| world.start_as(node, at(node, node + 10), &[10])).collect();
+        for node in &nodes {
+            timeout(Duration::from_secs(60), node.known.may_serve()).await.expect("it is found");
+        }
+        nodes[2].change(0, keyspace("k")).await.expect("agreed");
+        let members = nodes[0].known.members().expect("a ring");
+        let addresses = members.list().iter().map(|member| member.candidate.address);
+        assert!(addresses.eq((10..13).map(address)));
+    });
+}
+
+#[test]
+fn members_that_have_changed_their_addresses_with_each_other_are_found() {
+    run(async {
+        let world = World::new(3);
+        drop(world.ring().await);
+        sleep(Duration::from_secs(1)).await;
+        let nodes =
+            [(0, 1), (1, 2), (2, 0)].map(|(node, place)| world.start_as(node, at(node, place), &[0, 1]));
+        for node in &nodes {
+            timeout(Duration::from_secs(60), node.known.may_serve()).await.expect("it is found");
+        }
+        nodes[1].change(0, keyspace("k")).await.expect("agreed");
+        assert!(nodes.iter().all(|node| node.failed.borrow().is_none()));
+    });
+}
+
+#[test]
+fn an_empty_node_takes_the_place_of_a_dead_member_and_serves_when_it_has_its_rows() {
+    run(async {
+        let mut world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
+        nodes[0].change(1, table("k")).await.expect("agreed");
+        let mut events = nodes[0].known.events();
+        drop(nodes.remove(2));
+        sleep(Duration::from_secs(5)).await;
+        let ghost = world.disks[2].clone();
+        let ghost_metadata = world.metadata[2].borrow().clone();
+        nodes.push(world.replace(2, 33, &[0, 2]));
+        nodes[2].is_in().await;
+        sleep(Duration::from_secs(20)).await;
+        let id = candidate(33).host_id;
+        let state =
+            |nodes: &[Running]| nodes[0].known.members().expect("a ring").get(id).map(|member| member.state);
+        assert_eq!(state(&nodes), Some(MemberState::Joining));
+        assert!(!nodes[0].known.other(id).is_up(), "nobody is served by it");
+        assert_eq!(nodes[0].known.fence(), 4);
+        nodes[2].proposer.propose(Command::Filled { host_id: id }).await.expect("agreed");
+        timeout(Duration::from_secs(1), nodes[2].known.may_serve()).await.expect("it has its rows");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!((state(&nodes), world.epochs()), (Some(MemberState::Normal), vec![(2, 5); 3]));
+        let address = member(2).cql_address;
+        let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+        assert_eq!(
+            told,
+            [Event::Down(address), Event::Left(address), Event::Joined(address), Event::Up(address)]
+        );
+        // It votes, and who had its place does not.
+        drop(nodes.remove(1));
+        sleep(Duration::from_secs(10)).await;
+        nodes[1].change(2, keyspace("l")).await.expect("they agree");
+        // That one comes back, elsewhere.
+        world.disks[1] = ghost;
+        *world.metadata[1].borrow_mut() = ghost_metadata;
+        let ghost = world.start_as(1, at(2, 8), &[0]);
+        sleep(Duration::from_secs(20)).await;
+        let ended = ghost.failed.borrow();
+        assert!(matches!(&*ended, Some(MembershipError::Removed { .. })), "{ended:?}");
+        assert!(!ghost.known.is_serving());
+    });
+}
+
+#[test]
+fn a_ring_that_has_lost_most_voters_goes_on_by_force_and_others_take_the_places_of_the_lost() {
+    run(async {
+        let mut world = World::new(3);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
+        nodes[0].change(1, table("k")).await.expect("agreed");
+        drop(nodes);
+        sleep(Duration::from_secs(1)).await;
+        let stopped = |world: &World| {
+            let disk: Arc<dyn Disk> = Arc::new(world.disks[1].clone());
+            StoppedMember::read(&disk, Path::new("/node/agreement"), member(1).host_id, Arc::default())
+        };
+        let found = stopped(&world).expect("a member");
+        assert_eq!((found.voters().len(), found.members().epoch()), (3, 3));
+        let refused = |survivors: &[usize]| {
+            let survivors: Vec<SocketAddr> = survivors.iter().copied().map(address).collect();
+            found.lost(&survivors).map(|lost| lost.len()).map_err(|error| error.to_string())
+        };
+        assert!(refused(&[0, 1]).expect_err("two of three").contains("they are a majority"));
+        assert!(refused(&[0]).expect_err("another").contains("is not among the survivors"));
+        assert!(
+            refused(&[1, 9]).expect_err("nobody").contains("no member of the ring is at 127.0.0.10:7000")
+        );
+        assert_eq!(refused(&[1]), Ok(2));
+        let random = runtime::SeededRandom::new(3);
+        found.recover(&[address(1)], &random).expect("written");
+        let survivor = world.start(1, &[0]);
+        timeout(Duration::from_secs(10), survivor.known.may_serve()).await.expect("it serves");
+        survivor.change(2, keyspace("l")).await.expect("it is a majority of itself");
+        // Both places can be taken, though no majority of their rows is left: that was lost before.
+        let nodes = [(0, 31), (2, 33)].map(|(node, id)| world.replace(node, id, &[1]));
+        for node in &nodes {
+            node.is_in().await;
+        }
+        let ids = [31, 33].map(|id| candidate(id).host_id);
+        for host_id in ids {
+            survivor.proposer.propose(Command::Filled { host_id }).await.expect("agreed");
+        }
+        for node in &nodes {
+            timeout(Duration::from_secs(10), node.known.may_serve()).await.expect("it has its rows");
+        }
+        sleep(Duration::from_secs(5)).await;
+        drop(survivor);
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(3, keyspace("m")).await.expect("two of three agree");
+        assert_eq!(nodes[1].known.schema_epoch(), 4);
+    });
+}
+
+#[test]
+fn a_lost_member_that_comes_back_ends_and_another_survivor_takes_part() {
+    run(async {
+        let world = World::new(5);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
+        drop(nodes);
+        sleep(Duration::from_secs(1)).await;
+        let read = |node: usize| {
+            let disk: Arc<dyn Disk> = Arc::new(world.disks[node].clone());
+            let read = StoppedMember::read(
+                &disk,
+                Path::new("/node/agreement"),
+                member(node).host_id,
+                Arc::default(),
+            );
+            read.expect("a member")
+        };
+        let best = if read(3).last() >= read(4).last() { 3 } else { 4 };
+        let survivors = [address(3), address(4)];
+        read(best).recover(&survivors, &runtime::SeededRandom::new(3)).expect("written");
+        let nodes = [3, 4].map(|node| world.start(node, &[0]));
+        for node in &nodes {
+            timeout(Duration::from_secs(30), node.known.may_serve()).await.expect("it serves");
+        }
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(1, keyspace("l")).await.expect("both agree");
+        let lost = world.start(1, &[0]);
+        sleep(Duration::from_secs(20)).await;
+        assert!(matches!(&*lost.failed.borrow(), Some(MembershipError::Removed { .. })));
+        assert_eq!(nodes[1].known.schema_epoch(), 2);
+    });
+}
+
+#[test]
+fn who_lives_keeps_its_place_and_nobody_takes_one_that_is_not_there() {
+    run(async {
+        let world = World::new(4);
+        let nodes: Vec<_> = (0..3).map(|node| world.start(node, &[0])).collect();
+        for node in &nodes {
+            node.is_in().await;
+        }
+        sleep(Duration::from_secs(5)).await;
+        let newcomer = Candidate { host_id: candidate(44).host_id, ..member(3) };
+        let refused = async |replaces: usize, history: Vec<Transformation>, seeds: &[usize]| {
+            let options = (history, Some(address(replaces)));
+            let node = world.start_with(3, newcomer.clone(), seeds, options);
+            sleep(Duration::from_secs(20)).await;
+            let failed = node.failed.take();
+            drop(node);
+            sleep(Duration::from_secs(1)).await;
+            failed.expect("it fails").to_string()
+        };
+        let why = refused(1, Vec::new(), &[0]).await;
+        assert!(why.contains("is alive, and keeps its place"), "{why}");
+        let why = refused(0, Vec::new(), &[0]).await;
+        assert!(why.contains("is alive, and keeps its place"), "{why}");
+        let why = refused(7, Vec::new(), &[0]).await;
+        assert!(why.contains("no member of the ring is at 127.0.0.8:7000"), "{why}");
+        let why = refused(1, vec![keyspace("own")], &[0]).await;
+        assert!(why.contains("empty directory"), "{why}");
+        let why = refused(1, Vec::new(), &[3]).await;
+        assert!(why.contains("needs a seed"), "{why}");
+        assert_eq!(nodes[0].known.members().expect("a ring").epoch(), 3, "nothing has changed");
+    });
+}
+
+/// What a member has claimed in a life before would hide where it is now.
+#[test]
+fn a_member_that_is_back_where_it_was_is_found_there() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        drop(nodes.remove(2));
+        drop(nodes.remove(1));
+        // Alone with another member it can not have it agreed on.
+        let elsewhere = world.start_as(2, at(2, 7), &[]);
+        sleep(Duration::from_millis(50)).await;
+        drop(elsewhere);
+        nodes.push(world.start(1, &[0]));
+        nodes.push(world.start(2, &[0]));
+        sleep(Duration::from_secs(10)).await;
+        assert!(nodes[0].known.other(member(2).host_id).is_up());
+        drop(nodes.remove(1));
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("they agree");
+    });
+}

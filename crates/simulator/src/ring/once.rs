@@ -1,0 +1,36 @@
+//! Rows that a client writes once each, and that nobody reads before the end.
+
+use tokio::time::Instant;
+
+use super::World;
+
+/// Keys of a client; more than it writes.
+const KEYS_PER_CLIENT: i32 = 100_000;
+
+/// The rows of one client.
+pub(crate) struct Once {
+    first_key: i32,
+    /// Which node was asked to write it, and when; by key.
+    asked: Vec<(usize, Instant)>,
+}
+
+impl Once {
+    /// None yet.
+    pub(crate) fn of(client: u8) -> Once {
+        Once { first_key: (i32::from(client) + 1) * KEYS_PER_CLIENT, asked: Vec::new() }
+    }
+
+    /// The key of one that a node is asked to write now.
+    pub(crate) fn next_key(&mut self, node: usize) -> i32 {
+        let key = self.first_key + self.asked.len() as i32;
+        self.asked.push((node, Instant::now()));
+        key
+    }
+
+    /// The keys of those of which the node that was asked knows who has missed them.
+    pub(crate) fn known_keys(&self, world: &World) -> Vec<i32> {
+        let keyed = (self.first_key..).zip(&self.asked);
+        let known = keyed.filter(|(_, (node, sent))| !world.may_have_forgotten(*node, *sent));
+        known.map(|(key, _)| key).collect()
+    }
+}
