@@ -13,6 +13,8 @@ pub enum AssemblyError {
     /// Where other nodes would come in.
     #[error("listen for other nodes on {address} (options `listen_address` and `storage_port`): {source}")]
     Internode { address: std::net::SocketAddr, source: std::io::Error },
+    #[error("certificates for talks with other nodes (options `internode_…_file`): {0}")]
+    Certificates(tls::TlsError),
     #[error("this directory is that of a member of a ring: `listen_address` says where others reach it")]
     NotAlone,
     #[error("start the thread of the ring: {0}")]

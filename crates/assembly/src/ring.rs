@@ -1,18 +1,22 @@
 //! A node's part in a ring, put together: a thread for it, and a seat on each shard.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::MetadataLog;
-use cluster::membership::{Doors, Known, MembershipOptions, Proposals, Proposer, proposals, take_part};
+use cluster::membership::{
+    Doors, Encryption, Known, MembershipOptions, Proposals, Proposer, Protection, proposals, take_part,
+};
 use cluster::metadata::{Candidate, Entry, HISTORY_VERSION};
 use cluster::raft::Timing;
 use coordinator::replicas::{Handoff, Marks, Repairer, Repairs, repairs};
 use messaging::{Handed, Identity, Secret};
-use runtime::{BoundListener, Runtime};
+use runtime::{BoundListener, Io, Runtime};
 use schema::Schema;
 use storage::{Layout, NodeFacts};
+use tls::{Certificates, NameCheck, TlsFiles};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{AssemblyError, NodeOptions};
@@ -32,12 +36,34 @@ pub struct RingOptions {
     pub num_tokens: u16,
     /// What strangers do not know.
     pub secret: Option<Secret>,
+    /// How what is said to other nodes is encrypted; `None` when it is not.
+    pub tls: Option<RingTls>,
     /// Are long messages to other nodes compressed?
     pub wants_compression: bool,
     /// How long others are waited for.
     pub timing: Timing,
     /// What is done with what others have missed.
     pub handoff: Arc<Handoff>,
+}
+
+/// How what is said to other nodes is encrypted.
+#[derive(Clone, Debug)]
+pub struct RingTls {
+    /// Which talks must be under TLS; others may be.
+    pub encryption: Encryption,
+    /// Where the node's certificate stands, and the CAs that it believes.
+    pub files: TlsFiles,
+    /// Must a certificate name the address that was connected to?
+    pub names: NameCheck,
+}
+
+impl RingTls {
+    fn open(&self, runtime: &Runtime) -> Result<Protection, AssemblyError> {
+        let (disk, clock) = (Arc::clone(&runtime.disk), Arc::clone(&runtime.clock));
+        let certificates = Certificates::open(self.files.clone(), self.names, disk, clock);
+        let certificates = certificates.map_err(AssemblyError::Certificates)?;
+        Ok(Protection { encryption: self.encryption, certificates })
+    }
 }
 
 /// What the shards' threads need for their seats in the ring.
@@ -77,6 +103,7 @@ impl Seats {
 pub(crate) struct RingPart {
     pub(crate) seats: Seats,
     options: MembershipOptions,
+    certificates: Option<Certificates>,
     listener: BoundListener,
     entries: mpsc::UnboundedSender<Entry>,
     proposals: Proposals,
@@ -101,7 +128,7 @@ impl RingPart {
     /// The part of a node with that identity and history.
     ///
     /// # Errors
-    /// Its address is taken, or its history can not be read again.
+    /// Its address is taken, its certificates are no good, or its history can not be read again.
     pub(crate) fn prepare(
         ring: &RingOptions,
         node: &NodeOptions,
@@ -143,6 +170,8 @@ impl RingPart {
             base,
             history,
         };
+        let protection = ring.tls.as_ref().map(|tls| tls.open(runtime)).transpose()?;
+        let certificates = protection.as_ref().map(|protection| protection.certificates.clone());
         let listener = bind(ring.listen, runtime)?;
         let (proposer, proposals) = proposals();
         let (repairer, repairs) = repairs();
@@ -150,7 +179,7 @@ impl RingPart {
         let (to_shards, handed) =
             (0..shard_count).map(|_| mpsc::unbounded_channel()).unzip::<_, _, Vec<_>, Vec<_>>();
         let seats = Seats {
-            known: Known::new(identity, metadata.metadata()),
+            known: Known::protected(identity, metadata.metadata(), protection),
             proposer,
             repairer,
             marks: Marks::new(usize::from(shard_count), Arc::clone(&ring.handoff)),
@@ -158,7 +187,7 @@ impl RingPart {
             handed: Arc::new(Mutex::new(handed.into_iter().map(Some).collect())),
             entries: Arc::new(Mutex::new(Some(taken))),
         };
-        Ok(RingPart { seats, options, listener, entries, proposals, to_shards })
+        Ok(RingPart { seats, options, certificates, listener, entries, proposals, to_shards })
     }
 
     /// Begins, on a thread of its own.
@@ -179,7 +208,7 @@ impl RingPart {
     }
 
     async fn run(self, runtime: Runtime, stopped: oneshot::Receiver<()>) {
-        let RingPart { seats, options, listener, entries, proposals, to_shards } = self;
+        let RingPart { seats, options, certificates, listener, entries, proposals, to_shards } = self;
         let known = seats.known;
         let _tells_end = TellsEnd(known.clone());
         let hand_over = move |shard: u16, handed: Handed| match to_shards.get(usize::from(shard)) {
@@ -193,12 +222,21 @@ impl RingPart {
             biased;
             // Also when it was dropped.
             _ = stopped => known.end("the node stops".to_owned()),
-            failed = take_part(options, runtime, doors) => {
+            never = follow(certificates, runtime.io.clone()) => match never {},
+            failed = take_part(options, runtime.clone(), doors) => {
                 let Err(error) = failed;
                 tracing::error!(%error, "this node takes no part in its ring");
                 known.end(error.to_string());
             }
         }
+    }
+}
+
+/// Looks whether certificates change, if there are any.
+async fn follow(certificates: Option<Certificates>, io: Io) -> Infallible {
+    match certificates {
+        Some(certificates) => certificates.follow(io).await,
+        None => std::future::pending().await,
     }
 }
 

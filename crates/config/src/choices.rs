@@ -52,6 +52,19 @@ pub enum CommitFailurePolicy {
     Die,
 }
 
+/// Between which nodes of a ring what is said is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InternodeEncryption {
+    /// None that do not have to for the other one's sake.
+    None,
+    /// Those of different racks or data centres.
+    Rack,
+    /// Those of different data centres.
+    Dc,
+    /// All.
+    All,
+}
+
 /// What nodes compress of what they send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InternodeCompression {

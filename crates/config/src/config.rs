@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::choices::{
     CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy, InternodeCompression,
+    InternodeEncryption,
 };
 use crate::error::{ConfigError, Place};
 use crate::handoff::HandoffConfig;
@@ -100,6 +101,16 @@ pub struct Config {
     pub num_tokens: u16,
     /// `internode_secret_file`.
     pub internode_secret_file: Option<PathBuf>,
+    /// `internode_encryption`.
+    pub internode_encryption: InternodeEncryption,
+    /// `internode_certificate_file`.
+    pub internode_certificate_file: Option<PathBuf>,
+    /// `internode_key_file`.
+    pub internode_key_file: Option<PathBuf>,
+    /// `internode_ca_file`.
+    pub internode_ca_file: Option<PathBuf>,
+    /// `internode_endpoint_verification`.
+    pub internode_endpoint_verification: bool,
     /// `internode_compression`.
     pub internode_compression: InternodeCompression,
     /// What is done with what other nodes have missed.
@@ -147,6 +158,11 @@ impl Default for Config {
             replace_address: None,
             num_tokens: 0,
             internode_secret_file: None,
+            internode_encryption: InternodeEncryption::None,
+            internode_certificate_file: None,
+            internode_key_file: None,
+            internode_ca_file: None,
+            internode_endpoint_verification: true,
             internode_compression: InternodeCompression::None,
             handoff: HandoffConfig::default(),
         };

@@ -1,8 +1,9 @@
 //! Options of a node in a ring: where other nodes reach it, and whom it asks first.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 
-use crate::choices::InternodeCompression;
+use crate::choices::{InternodeCompression, InternodeEncryption};
 use crate::config::{Config, together};
 use crate::error::ConfigError;
 
@@ -45,9 +46,12 @@ impl Config {
     /// Checks how the options of a ring go together.
     pub(crate) fn check_internode(&self) -> Result<(), ConfigError> {
         let Some(listen) = self.internode_listen() else { return self.check_alone() };
-        if !listen.ip().is_loopback() && self.internode_secret_file.is_none() {
-            let problem =
-                "not a loopback address, so that strangers could join: give `internode_secret_file`";
+        // Who must show a certificate to say anything is no stranger.
+        let keeps_strangers_out =
+            self.internode_secret_file.is_some() || self.internode_encryption == InternodeEncryption::All;
+        if !listen.ip().is_loopback() && !keeps_strangers_out {
+            let problem = "not a loopback address, so that strangers could join: give `internode_secret_file`, or \
+                           certificates and `internode_encryption` all";
             return Err(together("listen_address", listen.ip().to_string(), problem.to_owned()));
         }
         let is_other = |seed: &SocketAddr| Some(*seed) != self.internode_broadcast();
@@ -57,6 +61,7 @@ impl Config {
             let problem = "`seeds` names no other node, which could let this one in".to_owned();
             return Err(together("replace_address", replaced.to_string(), problem));
         }
+        self.check_certificates()?;
         for (name, other) in [("listen", self.listen), ("management", self.management)] {
             if is_same_socket(listen, other) {
                 let problem =
@@ -65,6 +70,41 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Where certificate, key and CAs for talks with other nodes stand, if they are given.
+    pub fn internode_tls_files(&self) -> Option<[&Path; 3]> {
+        Some([
+            self.internode_certificate_file.as_deref()?,
+            self.internode_key_file.as_deref()?,
+            self.internode_ca_file.as_deref()?,
+        ])
+    }
+
+    /// All three files or none, and all three where something must be encrypted.
+    fn check_certificates(&self) -> Result<(), ConfigError> {
+        if self.internode_tls_files().is_some() {
+            return Ok(());
+        }
+        let missing =
+            "give `internode_certificate_file`, `internode_key_file` and `internode_ca_file` together";
+        if self.internode_encryption != InternodeEncryption::None {
+            let word = self.internode_encryption.word();
+            return Err(together("internode_encryption", word.to_owned(), missing.to_owned()));
+        }
+        match self.certificate_files().into_iter().find_map(|(name, path)| Some((name, path?))) {
+            Some((name, path)) => Err(together(name, path, missing.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn certificate_files(&self) -> [(&'static str, Option<String>); 3] {
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        [
+            ("internode_certificate_file", text(&self.internode_certificate_file)),
+            ("internode_key_file", text(&self.internode_key_file)),
+            ("internode_ca_file", text(&self.internode_ca_file)),
+        ]
     }
 
     /// A node that no other can reach has no use for what is said of others.
@@ -78,7 +118,8 @@ impl Config {
             ("replace_address", self.replaced_address().map(|address| address.to_string())),
             ("internode_secret_file", secret),
         ];
-        match given.into_iter().find_map(|(name, value)| Some((name, value?))) {
+        match given.into_iter().chain(self.certificate_files()).find_map(|(name, value)| Some((name, value?)))
+        {
             Some((name, value)) => {
                 let problem = "of no use without `listen_address`, where other nodes reach this one";
                 Err(together(name, value, problem.to_owned()))
@@ -150,6 +191,26 @@ pub(crate) fn parse_token_count(text: &str) -> Result<u16, String> {
         Ok(count @ 1..=TOKEN_COUNT_MAX) => Ok(count),
         _ => Err(format!("not a whole number from 1 to {TOKEN_COUNT_MAX}")),
     }
+}
+
+impl InternodeEncryption {
+    /// As it is written.
+    fn word(self) -> &'static str {
+        match self {
+            InternodeEncryption::None => "none",
+            InternodeEncryption::Rack => "rack",
+            InternodeEncryption::Dc => "dc",
+            InternodeEncryption::All => "all",
+        }
+    }
+}
+
+pub(crate) fn parse_encryption(text: &str) -> Result<InternodeEncryption, String> {
+    use InternodeEncryption as Encryption;
+    [Encryption::None, Encryption::Rack, Encryption::Dc, Encryption::All]
+        .into_iter()
+        .find(|encryption| encryption.word() == text.trim())
+        .ok_or_else(|| "neither none, rack, dc nor all".to_owned())
 }
 
 pub(crate) fn parse_compression(text: &str) -> Result<InternodeCompression, String> {
@@ -249,10 +310,49 @@ mod tests {
         check_refused(
             "listen-address=10.0.0.1",
             "`listen_address` = 10.0.0.1: not a loopback address, so that strangers could join: \
-             give `internode_secret_file`",
+             give `internode_secret_file`, or certificates and `internode_encryption` all",
         );
         let config = checked("listen-address=10.0.0.1 internode-secret-file=/etc/secret").unwrap();
         assert_eq!(config.internode_secret_file, Some("/etc/secret".into()));
+        let files = "internode-certificate-file=/c internode-key-file=/k internode-ca-file=/a";
+        checked(&format!("listen-address=10.0.0.1 internode-encryption=all {files}")).unwrap();
+        // In the clear anybody can say to be a node of this rack.
+        check_refused(
+            &format!("listen-address=10.0.0.1 internode-encryption=rack {files}"),
+            "strangers could join",
+        );
+    }
+
+    #[test]
+    fn what_is_encrypted_needs_certificates_and_they_come_together() {
+        let config = checked("listen-address=::1").unwrap();
+        assert_eq!(
+            (config.internode_encryption, config.internode_tls_files()),
+            (InternodeEncryption::None, None)
+        );
+        let files = "internode-certificate-file=/c internode-key-file=/k internode-ca-file=/a";
+        for (word, encryption) in [
+            ("none", InternodeEncryption::None),
+            ("rack", InternodeEncryption::Rack),
+            ("dc", InternodeEncryption::Dc),
+            ("all", InternodeEncryption::All),
+        ] {
+            let config = checked(&format!("listen-address=::1 internode-encryption={word} {files}")).unwrap();
+            assert_eq!(config.internode_encryption, encryption);
+            assert_eq!(config.internode_tls_files(), Some(["/c", "/k", "/a"].map(Path::new)));
+        }
+        let together =
+            "give `internode_certificate_file`, `internode_key_file` and `internode_ca_file` together";
+        check_refused(
+            "listen-address=::1 internode-encryption=dc",
+            &format!("`internode_encryption` = dc: {together}"),
+        );
+        check_refused(
+            "listen-address=::1 internode-key-file=/k",
+            &format!("`internode_key_file` = /k: {together}"),
+        );
+        check_refused("internode-ca-file=/a", "`internode_ca_file` = /a: of no use without `listen_address`");
+        check_refused("internode-encryption=yes", "neither none, rack, dc nor all");
     }
 
     #[test]

@@ -14,8 +14,12 @@ mod nearest;
 mod options;
 mod quantity;
 mod rackdc;
+mod words;
 
-pub use choices::{CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy, InternodeCompression};
+pub use choices::{
+    CommitFailurePolicy, CommitlogSync, DiskAccess, DiskFailurePolicy, InternodeCompression,
+    InternodeEncryption,
+};
 pub use config::Config;
 pub use document::render_document;
 pub use error::{ConfigError, Place};

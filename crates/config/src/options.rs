@@ -1,14 +1,16 @@
 //! The table of options.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::choices::{parse_commit_failure_policy, parse_disk_access, parse_disk_failure_policy, parse_sync};
 use crate::config::Config;
 use crate::handoff;
 use crate::internode;
-use crate::quantity::{parse_size, parse_time, show_size};
+use crate::quantity::{parse_size, parse_time};
+use crate::words::{
+    at_least, at_most, not_empty, parse_address, parse_connections, parse_count, parse_limit, parse_path,
+    parse_paths, parse_shards, parse_switch,
+};
 
 /// One option.
 #[derive(Debug)]
@@ -63,13 +65,6 @@ pub(crate) const FRAME_BYTES_MIN: u64 = 16 << 10;
 pub(crate) const CONNECTION_BYTES: u64 = 8 << 10;
 /// As many connections as need no other reason than to be held at all.
 pub(crate) const CONNECTIONS_USUAL: u64 = 10_000;
-
-/// More shards than any machine has cores.
-const SHARDS_MAX: u16 = 1024;
-
-fn parse_switch(text: &str) -> Result<bool, String> {
-    text.trim().parse().map_err(|_| "neither true nor false".to_owned())
-}
 
 /// Every option, in the order of the documentation.
 pub static OPTIONS: &[OptionSpec] = &[
@@ -403,7 +398,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "ADDR",
         default: "",
         about: "Address of this machine where other nodes reach this one, which makes it one of a ring. Without it the \
-                node is alone. Another address than one of loopback needs `internode_secret_file`.",
+                node is alone. Another address than one of loopback needs `internode_secret_file`, or certificates and \
+                `internode_encryption` all.",
         set: |config, text| set(&mut config.listen_address, internode::parse_address(text)),
     },
     OptionSpec {
@@ -451,11 +447,60 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "PATH",
         default: "",
         about: "A file with the secret that all nodes of a ring share; whoever does not know it is let into no talk \
-                between nodes. What they say is not encrypted.",
+                between nodes. By itself it encrypts nothing.",
         set: |config, text| {
             config.internode_secret_file = parse_path(text);
             Ok(())
         },
+    },
+    OptionSpec {
+        name: "internode_encryption",
+        value: "none, rack, dc or all",
+        default: "none",
+        about: "Which talks between nodes must be under TLS: none, those between racks, those between data centres, or \
+                all. A node with certificates takes TLS from others whatever stands here.",
+        set: |config, text| set(&mut config.internode_encryption, internode::parse_encryption(text)),
+    },
+    OptionSpec {
+        name: "internode_certificate_file",
+        value: "PATH",
+        default: "",
+        about: "The node's certificate for TLS between nodes, in PEM, and behind it those that lead to the CA. It is \
+                shown to who connects and to whom this node connects. This file and the next two are looked at every \
+                five seconds: new connections take what is new.",
+        set: |config, text| {
+            config.internode_certificate_file = parse_path(text);
+            Ok(())
+        },
+    },
+    OptionSpec {
+        name: "internode_key_file",
+        value: "PATH",
+        default: "",
+        about: "The private key of `internode_certificate_file`, in PEM, without a password.",
+        set: |config, text| {
+            config.internode_key_file = parse_path(text);
+            Ok(())
+        },
+    },
+    OptionSpec {
+        name: "internode_ca_file",
+        value: "PATH",
+        default: "",
+        about: "The CAs whose certificates are believed of other nodes, in PEM, one or more: best a CA for the nodes \
+                of this ring alone.",
+        set: |config, text| {
+            config.internode_ca_file = parse_path(text);
+            Ok(())
+        },
+    },
+    OptionSpec {
+        name: "internode_endpoint_verification",
+        value: "true or false",
+        default: "true",
+        about: "Must the certificate of a node name, as IP in its subject alternative names, the address at which this \
+                node connects to it? Without that any certificate of the CAs does for any node.",
+        set: |config, text| set(&mut config.internode_endpoint_verification, parse_switch(text)),
     },
     OptionSpec {
         name: "internode_compression",
@@ -512,86 +557,4 @@ pub static OPTIONS: &[OptionSpec] = &[
 fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
     *field = value?;
     Ok(())
-}
-
-fn not_empty(text: &str) -> Result<&str, String> {
-    match text.trim().is_empty() {
-        true => Err("must not be empty".to_owned()),
-        false => Ok(text),
-    }
-}
-
-fn at_least(bytes: u64, minimum: u64) -> Result<u64, String> {
-    match bytes < minimum {
-        true => Err(format!("must be at least {}", show_size(minimum))),
-        false => Ok(bytes),
-    }
-}
-
-fn at_most(bytes: u64, maximum: u64) -> Result<u64, String> {
-    match bytes > maximum {
-        true => Err(format!("must be at most {}", show_size(maximum))),
-        false => Ok(bytes),
-    }
-}
-
-/// A time that is not nothing.
-fn parse_limit(text: &str) -> Result<Duration, String> {
-    parse_time(text).and_then(|time| match time.is_zero() {
-        true => Err("must be longer than nothing".to_owned()),
-        false => Ok(time),
-    })
-}
-
-fn parse_count(text: &str) -> Result<u64, String> {
-    let number = text.trim().parse::<u32>().map(u64::from);
-    number.map_err(|_| format!("not a whole number from 0 to {}", u32::MAX))
-}
-
-/// An address of this machine; `localhost` is looked up nowhere.
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let problem = "not an address and a port, as in 127.0.0.1:9042 or [::1]:9042";
-    let text = text.trim();
-    match text.strip_prefix("localhost:") {
-        Some(port) => match port.parse::<u16>() {
-            Ok(port) => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
-            Err(_) => Err(problem.to_owned()),
-        },
-        None => text.parse().map_err(|_| problem.to_owned()),
-    }
-}
-
-fn parse_shards(text: &str) -> Result<Option<u16>, String> {
-    match text.trim() {
-        "auto" => Ok(None),
-        number => match number.parse::<u16>() {
-            Ok(number @ 1..=SHARDS_MAX) => Ok(Some(number)),
-            _ => Err(format!("neither auto nor a whole number from 1 to {SHARDS_MAX}")),
-        },
-    }
-}
-
-fn parse_path(text: &str) -> Option<PathBuf> {
-    Some(text.trim()).filter(|path| !path.is_empty()).map(PathBuf::from)
-}
-
-fn parse_paths(text: &str) -> Result<Vec<PathBuf>, String> {
-    if text.trim().is_empty() {
-        return Ok(Vec::new());
-    }
-    let path = |path: &str| match path.trim() {
-        "" => Err("a path is empty".to_owned()),
-        path => Ok(PathBuf::from(path)),
-    };
-    text.split(',').map(path).collect()
-}
-
-fn parse_connections(text: &str) -> Result<Option<u32>, String> {
-    match text.trim() {
-        "auto" => Ok(None),
-        text => match text.parse::<u32>() {
-            Ok(count) if count > 0 => Ok(Some(count)),
-            _ => Err("neither auto nor a whole number from 1 on".to_owned()),
-        },
-    }
 }

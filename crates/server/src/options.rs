@@ -1,17 +1,19 @@
 //! What a server is started with.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assembly::RingOptions;
+use assembly::{RingOptions, RingTls};
+use cluster::membership::Encryption;
 use cluster::raft::Timing;
-use config::{CommitlogSync, Config, InternodeCompression};
+use config::{CommitlogSync, Config, InternodeCompression, InternodeEncryption};
 use coordinator::replicas::Handoff;
 use query::Timeouts;
 use read::TombstoneThresholds;
 use storage::{CommitFailurePolicy, DiskFailurePolicy, StorageOptions, SyncMode};
+use tls::{NameCheck, TlsFiles};
 
 /// Cassandra's `commitlog_segment_size`.
 const SEGMENT_BYTES_USUAL: u32 = 32 << 20;
@@ -115,6 +117,7 @@ fn ring_options(config: &Config) -> Option<RingOptions> {
         replaces: config.replaced_address(),
         num_tokens: config.num_tokens,
         secret: None,
+        tls: ring_tls(config),
         wants_compression: config.internode_compression == InternodeCompression::All,
         timing: Timing::default(),
         handoff: Arc::new(handoff(&config.handoff)),
@@ -127,6 +130,24 @@ fn handoff(config: &config::HandoffConfig) -> Handoff {
     handoff.set_throttle(Some(config.bytes_per_second).filter(|bytes| *bytes > 0));
     config.disabled_centers.iter().for_each(|center| handoff.disable_for(center, true));
     handoff
+}
+
+/// Files are read when the node starts, and looked at from then on.
+fn ring_tls(config: &Config) -> Option<RingTls> {
+    let [certificate, key, authorities] = config.internode_tls_files()?.map(Path::to_owned);
+    Some(RingTls {
+        encryption: match config.internode_encryption {
+            InternodeEncryption::None => Encryption::None,
+            InternodeEncryption::Rack => Encryption::Rack,
+            InternodeEncryption::Dc => Encryption::Dc,
+            InternodeEncryption::All => Encryption::All,
+        },
+        files: TlsFiles { certificate, key, authorities },
+        names: match config.internode_endpoint_verification {
+            true => NameCheck::Address,
+            false => NameCheck::None,
+        },
+    })
 }
 
 /// Bytes of a segment of the commit log. A record is half of one at most, and what the largest request comes to may be

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use messaging::{Context, Established, Identity, MessageCounts, Node, Purpose};
 use schema::{Schema, Transformation};
+use tls::Credentials;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
+use super::Protection;
 use crate::metadata::{Entry, Member, Members, Metadata};
 
 /// What a node knows of its ring. Cheap to clone.
@@ -21,6 +23,8 @@ pub struct Known(Arc<Inner>);
 
 struct Inner {
     identity: Identity,
+    /// `None` when it has no certificates.
+    protection: Option<Protection>,
     members: Mutex<Option<Arc<Members>>>,
     /// Those of the metadata that are in force on all shards of this node.
     schema_epoch: AtomicU64,
@@ -162,10 +166,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Known {
-    /// A node that says this of itself and has come so far; the id of its cluster is taken from there.
+    /// A node that says this of itself and has come so far; the id of its cluster is taken from there. It has no
+    /// certificates.
     pub fn new(identity: Identity, metadata: &Metadata) -> Known {
+        Known::protected(identity, metadata, None)
+    }
+
+    /// As [`Known::new`], with its talks protected so.
+    pub fn protected(identity: Identity, metadata: &Metadata, protection: Option<Protection>) -> Known {
         let known = Known(Arc::new(Inner {
             identity,
+            protection,
             members: Mutex::default(),
             schema_epoch: AtomicU64::new(metadata.schema.epoch()),
             ring_epoch: AtomicU64::new(0),
@@ -448,6 +459,11 @@ impl Known {
         Identity { cluster_id, ..self.0.identity.clone() }
     }
 
+    fn must_encrypt(&self, there: Option<Uuid>) -> bool {
+        let Some(protection) = &self.0.protection else { return false };
+        protection.encryption.is_needed(self.members().as_deref(), self.host_id(), there)
+    }
+
     fn is_cut_off(&self, host_id: Uuid) -> bool {
         self.0.is_any_cut_off.load(Ordering::Acquire) && lock(&self.0.cut_off).contains(&host_id)
     }
@@ -517,6 +533,14 @@ impl Node for Speaker {
 
     fn is_cut_off(&self, host_id: Uuid) -> bool {
         self.known.is_cut_off(host_id)
+    }
+
+    fn credentials(&self) -> Option<Arc<Credentials>> {
+        self.known.0.protection.as_ref().map(|protection| protection.certificates.current())
+    }
+
+    fn must_encrypt(&self, host_id: Option<Uuid>) -> bool {
+        self.known.must_encrypt(host_id)
     }
 
     fn counts(&self, purpose: &Purpose) -> Arc<MessageCounts> {

@@ -20,6 +20,7 @@
 //! | how does a node hear that its place was taken? | `standing.rs` |
 //! | how is a member found that has other addresses than before? | `presence.rs` |
 //! | who lives? | `heartbeat.rs` |
+//! | which talks must be under TLS? | `protection.rs` |
 //! | who has the log, and who votes? | `voters.rs` |
 //! | how does a ring go on that has lost most of its voters? | `recovery.rs` |
 //! | how is something proposed from another thread? | `proposer.rs` |
@@ -35,6 +36,7 @@ mod message;
 mod options;
 mod presence;
 mod proposer;
+mod protection;
 mod recovery;
 mod seldom;
 mod standing;
@@ -48,5 +50,6 @@ pub use heartbeat::SILENCE;
 pub use known::{Event, Hybrid, Known, Other, Speaker};
 pub use options::{Doors, MembershipOptions};
 pub use proposer::{Proposals, Proposer, proposals};
+pub use protection::{Encryption, Protection};
 pub use recovery::{RecoveryError, StoppedMember};
 pub use take_part::take_part;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use messaging::{AskError, Node, Peer, PeerOptions, Purpose};
+use messaging::{AskError, Node, Peer, PeerError, PeerOptions, Purpose};
 use runtime::{Network, Random};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -91,7 +91,8 @@ impl Links {
             asked_count_max: ASKED_COUNT_MAX,
         };
         let peer = Peer::new(options, Rc::clone(node));
-        let ended = move |error| tracing::debug!(%member, %error, "an urgent connection has ended");
+        let mut told = None;
+        let ended = move |error: PeerError| tell(member, address, &error, &mut told);
         let run = peer.clone().run(network.clone(), Arc::clone(random), Rc::clone(node), ended);
         Link { address, peer, task: runtime::spawn_local("urgent connection", run) }
     }
@@ -100,6 +101,23 @@ impl Links {
     pub(super) fn keep(&self, is_member: impl Fn(&Uuid) -> bool) {
         self.0.open.borrow_mut().retain(|member, _| is_member(member));
         self.0.places.borrow_mut().retain(|member, _| is_member(member));
+    }
+}
+
+/// That one of the two refuses the other one is told once, until it is for another reason or they talk again: it is
+/// tried again every moment.
+fn tell(member: Uuid, address: Address, error: &PeerError, told: &mut Option<String>) {
+    if !error.is_refusal() {
+        tracing::debug!(%member, %error, "an urgent connection has ended");
+        if matches!(error, PeerError::Wire(_)) {
+            *told = None;
+        }
+        return;
+    }
+    let text = error.to_string();
+    if told.as_ref() != Some(&text) {
+        tracing::warn!(%member, address = %address.0, error = text, "this node and another one do not talk");
+        *told = Some(text);
     }
 }
 

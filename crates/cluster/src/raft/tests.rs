@@ -179,7 +179,7 @@ async fn listen(network: Network, address: SocketAddr, me: Rc<dyn Node>, service
         network.bind(address, 1).expect("nobody else is there").remove(0).open().expect("it listens");
     let random = runtime::SeededRandom::new(7);
     while let Ok((stream, _)) = listener.accept().await {
-        if let Ok(met) = accept(stream, me.identity(), &random).await {
+        if let Ok(met) = accept(stream, &*me, &random).await {
             spawn_local(answer(met, Rc::clone(&me), service.clone()));
         }
     }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use runtime::{DetachedStream, Listener, Random};
+use runtime::{Listener, Random};
 use tokio::task::JoinSet;
 
 use super::Node;
+use super::channel::DetachedChannel;
 use super::meeting::{MeetError, Met, accept};
 use crate::handshake::{Established, Purpose};
 
@@ -25,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Handed {
     established: Established,
-    stream: DetachedStream,
+    channel: DetachedChannel,
     input: BytesMut,
 }
 
@@ -43,8 +44,8 @@ impl Handed {
     /// # Errors
     /// The thread's runtime can not take the socket.
     pub fn take(self) -> io::Result<Met> {
-        let Handed { established, stream, input } = self;
-        Ok(Met { established, stream: stream.attach()?, input })
+        let Handed { established, channel, input } = self;
+        Ok(Met { established, channel: channel.attach()?, input })
     }
 }
 
@@ -74,9 +75,9 @@ pub async fn keep_gate(
             },
             accepted = listener.accept(), if meetings.len() < MEETING_COUNT_MAX => match accepted {
                 Ok((stream, address)) => {
-                    let (identity, random) = (node.identity(), Arc::clone(&random));
+                    let (node, random) = (Rc::clone(&node), Arc::clone(&random));
                     meetings.spawn_local(async move {
-                        let met = accept(stream, identity, &*random).await;
+                        let met = accept(stream, &*node, &*random).await;
                         (address, met.and_then(handed))
                     });
                 }
@@ -90,6 +91,6 @@ pub async fn keep_gate(
 }
 
 fn handed(met: Met) -> Result<Handed, MeetError> {
-    let Met { established, stream, input } = met;
-    Ok(Handed { established, stream: stream.detach()?, input })
+    let Met { established, channel, input } = met;
+    Ok(Handed { established, channel: channel.detach()?, input })
 }

@@ -1,29 +1,41 @@
-//! Two ends of a new stream meet: the handshake, with a stream under it.
+//! Two ends of a new stream meet: TLS, where it is to be, and the handshake, with a stream under them.
+//!
+//! Who has connected talks in the clear or begins with TLS, as its first byte tells ([`tls::HANDSHAKE_BYTE`]); so one
+//! port does for both. Who has certificates takes TLS from everybody, whatever it has to use itself. What comes in the
+//! clear is refused once the hello has said from whom, if a talk with that node must be under TLS: the other side is
+//! told ([`Reason::Encryption`]), and comes again under TLS if it can. So nodes need not be told at one moment that
+//! they have to encrypt.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use runtime::{ByteStream, Random};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tls::{HANDSHAKE_BYTE, REFUSAL, TlsError, TlsStream};
+use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
+use super::Node;
+use super::channel::Channel;
 use crate::handshake::{
-    Accepting, Acceptor, Established, HandshakeError, INPUT_BYTES_MAX, Identity, Initiator, Purpose,
+    Accepting, Acceptor, Established, HandshakeError, INPUT_BYTES_MAX, Initiator, Purpose, Reason,
 };
 
 /// How long a handshake may take: longer than any network does, and short enough for who waits to be asked.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So many bytes are read at once: no message of a handshake that is usual has more.
+const READ_BYTES: usize = 4 << 10;
 
 /// An end of a connection on which both talk.
 #[derive(Debug)]
 pub struct Met {
     /// What both know of each other.
     pub established: Established,
-    /// The stream, behind the handshake.
-    pub stream: ByteStream,
+    /// What frames go over, behind the handshake.
+    pub(super) channel: Channel,
     /// What came behind the handshake already.
-    pub input: BytesMut,
+    pub(super) input: BytesMut,
 }
 
 /// Why two nodes do not talk.
@@ -35,12 +47,41 @@ pub enum MeetError {
     /// The stream ended, or there was none.
     #[error("the connection broke during the handshake: {0}")]
     Stream(#[from] io::Error),
+    /// They do not come to talk under TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The other side begins with TLS, and this node has no certificates.
+    #[error("the other side talks TLS, and this node was given no certificates")]
+    TlsUnknown,
+    /// The other side is to be talked with under TLS, and this node has no certificates.
+    #[error("the other side must be talked with under TLS, and this node was given no certificates")]
+    NoCertificates,
     /// This node is told not to talk to the other one.
     #[error("the nodes are cut off from each other")]
     CutOff,
     /// The other side said nothing for too long.
     #[error("no answer to the handshake within {PATIENCE:?}")]
     Silence,
+}
+
+impl MeetError {
+    /// Has one of the two refused the other one, so that somebody has to put something right?
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            MeetError::Handshake(_) | MeetError::TlsUnknown | MeetError::NoCertificates => true,
+            MeetError::Tls(error) => !matches!(error, TlsError::Stream(_)),
+            // An answer that says why, where bytes of a talk were waited for.
+            MeetError::Stream(error) => error.kind() == io::ErrorKind::InvalidData,
+            MeetError::CutOff | MeetError::Silence => false,
+        }
+    }
+}
+
+impl Met {
+    /// Can nobody on the way read what is said?
+    pub fn is_encrypted(&self) -> bool {
+        self.channel.is_encrypted()
+    }
 }
 
 /// Meets whoever connected.
@@ -50,14 +91,21 @@ pub enum MeetError {
 ///
 /// # Cancel safety
 /// Dropped, the stream is closed.
-pub async fn accept(stream: ByteStream, identity: Identity, random: &dyn Random) -> Result<Met, MeetError> {
+pub async fn accept(stream: ByteStream, node: &dyn Node, random: &dyn Random) -> Result<Met, MeetError> {
     within_patience(async move {
-        let mut meeting = Meeting::on(stream)?;
-        let mut acceptor = Acceptor::new(identity, random);
+        stream.set_nodelay()?;
+        let mut meeting = Meeting::of(Channel::Plain(stream));
+        meeting.receive().await?;
+        if meeting.input.first() == Some(&HANDSHAKE_BYTE) {
+            meeting = meeting.go_under_tls(node).await?;
+        }
+        let is_plain = !meeting.channel.is_encrypted();
+        let refuses = |host_id| is_plain && node.must_encrypt(Some(host_id));
+        let mut acceptor = Acceptor::new(node.identity(), random).refusing(&refuses);
         loop {
             match acceptor.read(&mut meeting.input) {
                 Ok(Accepting::Wait) => meeting.receive().await?,
-                Ok(Accepting::Send(bytes)) => meeting.stream.write_all(&bytes).await?,
+                Ok(Accepting::Send(bytes)) => meeting.channel.write_all(&bytes).await?,
                 Ok(Accepting::Established(established)) => return Ok(meeting.over(established)),
                 Err(error) => return Err(meeting.refuse(error).await),
             }
@@ -66,23 +114,44 @@ pub async fn accept(stream: ByteStream, identity: Identity, random: &dyn Random)
     .await
 }
 
+/// Whom a node connects to, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// Where it is.
+    pub(super) address: IpAddr,
+    /// Who it must be, if that is known.
+    pub(super) host_id: Option<Uuid>,
+    pub(super) purpose: Purpose,
+    /// Whoever it is, it is talked with under TLS.
+    pub(super) must_encrypt: bool,
+}
+
 /// Meets whom it connected to.
 pub(super) async fn connect(
     stream: ByteStream,
-    identity: Identity,
-    purpose: Purpose,
-    wanted: Option<Uuid>,
+    node: &dyn Node,
+    wanted: Wanted,
     random: &dyn Random,
 ) -> Result<Met, MeetError> {
     within_patience(async move {
-        let mut meeting = Meeting::on(stream)?;
-        let (initiator, hello) = Initiator::begin(identity, purpose, wanted, random);
-        meeting.stream.write_all(&hello).await?;
+        stream.set_nodelay()?;
+        let must_encrypt = wanted.must_encrypt || node.must_encrypt(wanted.host_id);
+        let channel = match (must_encrypt, node.credentials()) {
+            (false, _) => Channel::Plain(stream),
+            (true, None) => return Err(MeetError::NoCertificates),
+            (true, Some(credentials)) => {
+                let stream = TlsStream::connect(stream, &credentials, wanted.address).await?;
+                Channel::Tls(Box::new(stream))
+            }
+        };
+        let mut meeting = Meeting::of(channel);
+        let (initiator, hello) = Initiator::begin(node.identity(), wanted.purpose, wanted.host_id, random);
+        meeting.channel.write_all(&hello).await?;
         loop {
             match initiator.read(&mut meeting.input) {
                 Ok(None) => meeting.receive().await?,
                 Ok(Some((established, proof))) => {
-                    meeting.stream.write_all(&proof).await?;
+                    meeting.channel.write_all(&proof).await?;
                     return Ok(meeting.over(established));
                 }
                 Err(error) => return Err(meeting.refuse(error).await),
@@ -97,21 +166,35 @@ async fn within_patience(meeting: impl Future<Output = Result<Met, MeetError>>) 
 }
 
 struct Meeting {
-    stream: ByteStream,
+    channel: Channel,
     input: BytesMut,
 }
 
 impl Meeting {
-    fn on(stream: ByteStream) -> io::Result<Meeting> {
-        stream.set_nodelay()?;
-        Ok(Meeting { stream, input: BytesMut::new() })
+    fn of(channel: Channel) -> Meeting {
+        Meeting { channel, input: BytesMut::new() }
+    }
+
+    /// What came is the beginning of TLS: the meeting goes on under it.
+    async fn go_under_tls(self, node: &dyn Node) -> Result<Meeting, MeetError> {
+        let Meeting { channel: Channel::Plain(mut stream), input } = self else {
+            unreachable!("a talk begins in the clear");
+        };
+        let Some(credentials) = node.credentials() else {
+            // It may be gone.
+            _ = stream.write_all(&REFUSAL).await;
+            _ = stream.shutdown().await;
+            return Err(MeetError::TlsUnknown);
+        };
+        let stream = TlsStream::accept(stream, input, &credentials).await?;
+        Ok(Meeting::of(Channel::Tls(Box::new(stream))))
     }
 
     /// Waits until something more has come.
     async fn receive(&mut self) -> io::Result<()> {
         // Nothing longer than a message of the handshake is waited for.
         assert!(self.input.len() < INPUT_BYTES_MAX, "a whole message would have been taken");
-        match self.stream.read_buf(&mut self.input).await? {
+        match self.channel.read_some(&mut self.input, READ_BYTES).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
@@ -121,14 +204,19 @@ impl Meeting {
     async fn refuse(&mut self, error: HandshakeError) -> MeetError {
         if let Some(refusal) = error.refusal() {
             // It may be gone, and the first error is the one that matters.
-            if self.stream.write_all(&refusal).await.is_ok() {
-                _ = self.stream.shutdown().await;
+            if self.channel.write_all(&refusal).await.is_ok() {
+                _ = self.channel.shutdown().await;
             }
         }
         error.into()
     }
 
     fn over(self, established: Established) -> Met {
-        Met { established, stream: self.stream, input: self.input }
+        Met { established, channel: self.channel, input: self.input }
     }
+}
+
+/// Does the other side want to be talked with under TLS only?
+pub(super) fn wants_tls(error: &MeetError) -> bool {
+    matches!(error, MeetError::Handshake(HandshakeError::Refused { reason: Reason::Encryption, .. }))
 }

@@ -12,7 +12,8 @@
 //! | a reader asks | file |
 //! |---|---|
 //! | who is let in, and to which shard? | `gate.rs` |
-//! | who are we talking to? | `meeting.rs` |
+//! | who are we talking to, and may others listen? | `meeting.rs` |
+//! | what do bytes go over? | `channel.rs` |
 //! | what waits to be sent? | `outbox.rs` |
 //! | how do frames get on a stream and off it? | `wire.rs` |
 //! | who waits for which answer, and what if none comes? | `asked.rs` |
@@ -22,6 +23,7 @@
 
 mod answering;
 mod asked;
+mod channel;
 mod counts;
 mod gate;
 mod meeting;
@@ -29,10 +31,13 @@ mod outbox;
 mod peer;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tls_tests;
 mod wire;
 
 use std::sync::Arc;
 
+use tls::Credentials;
 use uuid::Uuid;
 
 use crate::handshake::{Established, Identity, Purpose};
@@ -56,6 +61,14 @@ pub trait Node {
     fn heard(&self, from: &Established, context: Context);
     /// Is this node to hear and tell that one nothing? A drill: as if the network between them were cut.
     fn is_cut_off(&self, _host_id: Uuid) -> bool {
+        false
+    }
+    /// Its certificates, as they are now; `None` when it talks without TLS only.
+    fn credentials(&self) -> Option<Arc<Credentials>> {
+        None
+    }
+    /// Must a talk with that node be under TLS? `None` when it is not known yet who it is.
+    fn must_encrypt(&self, _host_id: Option<Uuid>) -> bool {
         false
     }
     /// Where the requests of its connections for that purpose are counted.

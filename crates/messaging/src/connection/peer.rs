@@ -12,7 +12,7 @@ use runtime::{Network, Random};
 use uuid::Uuid;
 
 use super::asked::{AskError, Asked, Waiters};
-use super::meeting::{self, MeetError};
+use super::meeting::{self, MeetError, Wanted};
 use super::outbox::Outbox;
 use super::wire::{Wire, WireError};
 use super::{Met, Node};
@@ -145,10 +145,13 @@ impl Peer {
         random: &dyn Random,
         node: &Rc<dyn Node>,
     ) -> Result<Met, MeetError> {
-        let PeerOptions { address, host_id, purpose, .. } = self.0.options;
-        let connected = tokio::time::timeout(CONNECT_PATIENCE, network.connect(address)).await;
-        let stream = connected.map_err(|_| MeetError::Silence)??;
-        let met = meeting::connect(stream, node.identity(), purpose, host_id, random).await?;
+        let met = match self.meet(network, random, node, false).await {
+            // It is told by the other side: this one may not know yet who that is, or has to encrypt later than it.
+            Err(error) if meeting::wants_tls(&error) && node.credentials().is_some() => {
+                self.meet(network, random, node, true).await
+            }
+            met => met,
+        }?;
         if node.is_cut_off(met.established.host_id) {
             return Err(MeetError::CutOff);
         }
@@ -156,6 +159,20 @@ impl Peer {
         let outbox = outbox.get_or_insert_with(|| Outbox::new(node.clone(), false));
         outbox.compress(met.established.is_compressing);
         Ok(met)
+    }
+
+    async fn meet(
+        &self,
+        network: &Network,
+        random: &dyn Random,
+        node: &Rc<dyn Node>,
+        must_encrypt: bool,
+    ) -> Result<Met, MeetError> {
+        let PeerOptions { address, host_id, purpose, .. } = self.0.options;
+        let connected = tokio::time::timeout(CONNECT_PATIENCE, network.connect(address)).await;
+        let stream = connected.map_err(|_| MeetError::Silence)??;
+        let wanted = Wanted { address: address.ip(), host_id, purpose, must_encrypt };
+        meeting::connect(stream, &**node, wanted, random).await
     }
 
     /// Sends and receives until the connection ends.
@@ -195,6 +212,16 @@ impl Peer {
             }
         }
         Ok(())
+    }
+}
+
+impl PeerError {
+    /// Has one of the two nodes refused the other one, so that somebody has to put something right?
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            PeerError::Meet(error) => error.is_refusal(),
+            PeerError::Wire(_) => false,
+        }
     }
 }
 

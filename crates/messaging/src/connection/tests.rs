@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use runtime::network::memory::MemoryNetworkOptions;
 use runtime::{MemoryNetwork, SeededRandom};
-use tokio::io::AsyncWriteExt;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
@@ -147,7 +146,7 @@ impl Pair {
         tokio::task::spawn_local(async move {
             let random = SeededRandom::new(2);
             while let Ok((stream, _)) = listener.accept().await {
-                if let Ok(met) = accept(stream, node.identity(), &random).await {
+                if let Ok(met) = accept(stream, &*node, &random).await {
                     tokio::task::spawn_local(answer(met, node.clone(), service.clone()));
                 }
             }
@@ -445,12 +444,11 @@ fn an_answer_to_what_nobody_asked_ends_the_connection() {
         let listener =
             pair.network.host(ANSWERS).bind(PORT, 1).expect("free").remove(0).open().expect("listens");
         let (stream, _) = listener.accept().await.expect("a connection");
-        let mut met =
-            accept(stream, pair.answering.identity(), &SeededRandom::new(2)).await.expect("they meet");
+        let mut met = accept(stream, &*pair.answering, &SeededRandom::new(2)).await.expect("they meet");
         let mut encoder = Encoder::new(false);
         encoder.push(Kind::Answer { id: 9 }, |_| {}).expect("short");
         let frame = encoder.seal(pair.answering.context()).expect("a message");
-        met.stream.write_all(&frame).await.expect("it listens");
+        met.channel.write_all(&frame).await.expect("it listens");
         sleep(Duration::from_millis(100)).await;
         assert!(matches!(pair.ended.borrow()[..], [PeerError::Wire(WireError::NotAsked { id: 9 })]));
     });

@@ -1,12 +1,9 @@
 //! A stream that carries frames both ways, turn by turn.
 
 use std::io;
-use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll, ready};
 
-use runtime::ByteStream;
-use tokio::io::AsyncWrite;
-
+use super::channel::Channel;
 use super::meeting::Met;
 use super::outbox::Outbox;
 use crate::decoder::{Decoder, Frame};
@@ -47,25 +44,29 @@ pub enum WireError {
 /// One end's stream, and the frames that come from it.
 pub(super) struct Wire {
     pub(super) established: Established,
-    stream: ByteStream,
+    channel: Channel,
     decoder: Decoder,
 }
 
 impl Wire {
     pub(super) fn new(met: Met) -> Wire {
-        Wire { established: met.established, stream: met.stream, decoder: Decoder::new(met.input) }
+        Wire { established: met.established, channel: met.channel, decoder: Decoder::new(met.input) }
     }
 
     /// Hands over what the outbox has, as far as the stream takes it. The task is woken when there is more, or room.
     pub(super) fn send(&mut self, outbox: &Outbox, task: &mut TaskContext<'_>) -> Result<(), WireError> {
         while let Some(bytes) = outbox.next(task) {
-            match Pin::new(&mut self.stream).poll_write(task, &bytes)? {
+            match self.channel.poll_write(&bytes, task)? {
                 Poll::Ready(0) => return Err(WireError::Closed),
                 Poll::Ready(count) => outbox.advance(count),
                 Poll::Pending => break,
             }
         }
-        Ok(())
+        // What TLS has taken and the stream below has not yet: the task is woken when it does.
+        match self.channel.poll_flush(task) {
+            Poll::Ready(Err(error)) => Err(error.into()),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+        }
     }
 
     /// The next frame, once it is there.
@@ -77,8 +78,7 @@ impl Wire {
             let most = self.decoder.wanted_bytes().clamp(READ_BYTES_MIN, READ_BYTES_MAX);
             let input = self.decoder.input();
             input.reserve(most);
-            let (mut reader, _) = self.stream.split();
-            if ready!(reader.poll_read_some(input, most, task))? == 0 {
+            if ready!(self.channel.poll_read_some(input, most, task))? == 0 {
                 return Poll::Ready(Err(WireError::Closed));
             }
         }

@@ -86,18 +86,21 @@ pub enum Reason {
     Secret,
     /// There is no such shard.
     Shard,
+    /// What they say must be encrypted, and was not.
+    Encryption,
     /// Another than those above, of a later version: the text says it.
     Other,
 }
 
 impl Reason {
-    const ALL: [Reason; 6] = [
+    const ALL: [Reason; 7] = [
         Reason::Version,
         Reason::ClusterName,
         Reason::ClusterId,
         Reason::Itself,
         Reason::Secret,
         Reason::Shard,
+        Reason::Encryption,
     ];
 
     fn code(self) -> u8 {

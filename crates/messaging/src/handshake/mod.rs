@@ -9,7 +9,8 @@
 //! ```
 //!
 //! What must hold before a frame is read: both know a version; the names of their clusters are the same, and the ids,
-//! unless one of them has not joined yet; they are two nodes; both have the same secret, or none.
+//! unless one of them has not joined yet; they are two nodes; what they say is encrypted, if it must be; both have the
+//! same secret, or none.
 
 mod hello;
 mod secret;
@@ -184,9 +185,10 @@ impl Initiator {
 }
 
 /// The side that was connected to.
-#[derive(Debug)]
-pub struct Acceptor {
+pub struct Acceptor<'a> {
     identity: Identity,
+    /// Is a node refused since what it says is not encrypted?
+    refuses: &'a dyn Fn(Uuid) -> bool,
     nonce: [u8; NONCE_BYTES],
     /// What was agreed and waits for the proof, and what the proof is about.
     welcomed: Option<(Established, [Bytes; 2])>,
@@ -203,10 +205,16 @@ pub enum Accepting {
     Established(Established),
 }
 
-impl Acceptor {
+impl<'a> Acceptor<'a> {
     /// Waits for a hello.
-    pub fn new(identity: Identity, random: &dyn Random) -> Acceptor {
-        Acceptor { identity, nonce: nonce(random), welcomed: None }
+    pub fn new(identity: Identity, random: &dyn Random) -> Acceptor<'a> {
+        Acceptor { identity, refuses: &|_| false, nonce: nonce(random), welcomed: None }
+    }
+
+    /// Refuses those nodes: what they say is not encrypted, and must be.
+    #[must_use]
+    pub fn refusing(self, refuses: &'a dyn Fn(Uuid) -> bool) -> Acceptor<'a> {
+        Acceptor { refuses, ..self }
     }
 
     /// Reads what came; again until it has to wait, or both talk.
@@ -273,6 +281,12 @@ impl Acceptor {
         check_cluster_id(identity.cluster_id, hello.cluster_id)?;
         if hello.host_id == identity.host_id {
             return refusing(Reason::Itself, format!("node {} is this node", hello.host_id));
+        }
+        if (self.refuses)(hello.host_id) {
+            return refusing(
+                Reason::Encryption,
+                "what the two nodes say must be encrypted (internode_encryption)",
+            );
         }
         if hello.has_secret != identity.secret.is_some() {
             return refusing(Reason::Secret, "one of the two nodes has a secret and the other has none");

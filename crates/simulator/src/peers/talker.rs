@@ -51,7 +51,7 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     while let Ok((stream, _)) = listener.accept().await {
         let (me, service, random) = (me.clone(), service.clone(), random.clone());
         spawn_local(async move {
-            if let Ok(met) = accept(stream, me.identity(), &*random).await {
+            if let Ok(met) = accept(stream, &*me, &*random).await {
                 answer(met, me, service).await;
             }
         });

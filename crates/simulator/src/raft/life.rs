@@ -96,7 +96,7 @@ async fn listen(network: Network, node: usize, me: Rc<Me>, agreement: Node) {
     let random = SeededRandom::new(node as u64);
     while let Ok((stream, _)) = listener.accept().await {
         // A shake of hands that hangs keeps others for its patience at most; they try again.
-        if let Ok(met) = accept(stream, me.identity(), &random).await {
+        if let Ok(met) = accept(stream, &*me, &random).await {
             spawn_local(answer(met, me.clone(), service.clone()));
         }
     }

@@ -143,6 +143,7 @@ impl Plan {
             replaces: places.replaced(node),
             num_tokens: 16,
             secret: None,
+            tls: None,
             wants_compression: node.is_multiple_of(2),
             timing: self.timing,
             handoff: Arc::default(),
