@@ -1,0 +1,66 @@
+//! Nodes as processes, which end with their test.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use client::{ConnectOptions, Connection};
+
+/// How long anything may take before the test has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A node that ends with the test.
+pub(crate) struct Node {
+    number: u8,
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl Node {
+    pub(crate) fn run(number: u8, mut command: Command) -> Node {
+        let mut process =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let (said, lines) = channel();
+        let outputs: [Box<dyn Read + Send>; 2] = [
+            Box::new(process.stdout.take().expect("it is piped")),
+            Box::new(process.stderr.take().expect("it is piped")),
+        ];
+        for output in outputs {
+            let said = said.clone();
+            std::thread::spawn(move || {
+                BufReader::new(output).lines().map_while(Result::ok).for_each(|line| _ = said.send(line));
+            });
+        }
+        Node { number, process, lines }
+    }
+
+    /// Waits until the node says that.
+    #[track_caller]
+    pub(crate) fn says(&self, what: &str) -> String {
+        let (end, mut said) = (Instant::now() + PATIENCE, Vec::new());
+        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            if line.contains(what) {
+                return line;
+            }
+            said.push(line);
+        }
+        panic!("node {} does not say `{what}`, but:\n{}", self.number, said.join("\n"));
+    }
+
+    /// Waits until it serves clients, and connects to it.
+    #[track_caller]
+    pub(crate) fn connect(&self) -> Connection {
+        let ready = self.says("ready: CQL on ");
+        let options = ConnectOptions { answer_timeout: Some(PATIENCE), ..ConnectOptions::default() };
+        Connection::open(ready.trim().rsplit(' ').next().expect("a word"), &options).expect("it listens")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // One that has ended already is no failure.
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
