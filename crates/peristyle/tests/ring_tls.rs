@@ -2,6 +2,7 @@
 //! all certificates are replaced by those of another CA, as `docs/ring/operating.md` says.
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
+#![allow(clippy::disallowed_methods, reason = "processes and their clients live in real time")]
 
 mod processes;
 
