@@ -131,7 +131,6 @@ fn certificates_let_nodes_in_and_are_replaced_while_clients_write() {
     nodes[0].says("TLS: it does not believe the CA of the certificate shown to it");
     drop(stranger);
     assert!(told_in_the_clear(SocketAddr::new(address(1), ring.storage_port)).is_empty());
-    nodes[0].says("the other side is no Peristyle node");
 
     let ends = AtomicBool::new(false);
     let written_count = std::thread::scope(|scope| {

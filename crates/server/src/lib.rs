@@ -18,6 +18,7 @@ mod budget;
 mod clients;
 mod connection;
 mod convert;
+mod entrance;
 mod error;
 mod events;
 mod listener;

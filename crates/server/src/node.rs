@@ -8,19 +8,21 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use assembly::{AnswerOptions, AssembledNode, NodeOptions, NodeView, PreparedOptions, RingOptions, Seat};
 use cluster::membership::Known;
 use coordinator::replicas::Marks;
 use messaging::Secret;
-use runtime::{BoundListener, Latest, LatestReader, Runtime};
+use runtime::{BoundListener, Runtime};
 use storage::{Demand, LocalShards, Shards};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::budget::{Budget, Figures};
 use crate::clients::Clients;
 use crate::connection::{ShardServer, Tracer};
+use crate::entrance::{Entrance, GRACE, Listeners, Welcome};
 use crate::events::{Events, follow_ring};
 use crate::listener::{ConnectionCount, ConnectionTasks, accept};
 use crate::management::{self, Guard, ManagementState, RequestMemory};
@@ -33,8 +35,8 @@ pub struct Server {
     listen: SocketAddr,
     management: Option<SocketAddr>,
     stop_requested: watch::Receiver<bool>,
-    /// Kept so that the listeners do not take a lost sender for a drain.
-    _open: Latest<bool>,
+    /// Kept so that the shards do not take a lost sender for an end.
+    _entrance: Entrance,
 }
 
 /// What each shard's thread needs to serve clients.
@@ -47,48 +49,32 @@ struct Door {
     figures: Arc<[Arc<Figures>]>,
     /// Which ways each shard's requests took.
     ways: Arc<[Arc<RequestWays>]>,
-    /// One listener for each shard, taken by it.
-    listeners: Arc<Mutex<Vec<Option<BoundListener>>>>,
+    listeners: Listeners,
     connections: Arc<ConnectionCount>,
-    /// Set once connections may be accepted.
-    is_open: LatestReader<bool>,
 }
 
-/// A node's way in, before there is a node behind it.
-struct Entrance {
+/// A node's way in, and what is known of who came in, before there is a node behind it.
+struct Front {
     door: Door,
-    listen: SocketAddr,
-    open: Latest<bool>,
+    entrance: Entrance,
 }
 
-impl Entrance {
+impl Front {
     /// Takes the address for clients.
     fn take(runtime: &Runtime, options: &ServerOptions) -> Result<Self, ServerError> {
         let shard_count = usize::from(options.storage.shard_count);
-        let cql = |source| not_listening(("CQL", "listen"), options.listen, source);
-        let listeners = runtime.network.bind(options.listen, shard_count).map_err(cql)?;
-        let listen =
-            listeners.first().map_or(Ok(options.listen), BoundListener::local_address).map_err(cql)?;
-        let open = Latest::new(false);
+        let entrance = Entrance::take(runtime.network.clone(), options.listen, shard_count)
+            .map_err(|source| not_listening(("CQL", "listen"), options.listen, source))?;
         let door = Door {
             events: Events::new(options.ring.is_some()),
             clients: Clients::default(),
             limits: options.limits,
             figures: (0..shard_count).map(|_| Arc::default()).collect(),
             ways: (0..shard_count).map(|_| Arc::default()).collect(),
-            listeners: Arc::new(Mutex::new(listeners.into_iter().map(Some).collect())),
+            listeners: entrance.listeners(),
             connections: Arc::default(),
-            is_open: open.reader(),
         };
-        Ok(Entrance { door, listen, open })
-    }
-
-    /// Lets clients in, and has other nodes know.
-    fn open_for(&self, view: &NodeView) {
-        self.open.set(true);
-        if let Some(known) = view.ring() {
-            known.set_serving(true);
-        }
+        Ok(Front { door, entrance })
     }
 
     /// What the management port of the node behind it knows.
@@ -101,7 +87,7 @@ impl Entrance {
             clients,
             RequestMemory { figures, limit_bytes: limits.in_flight_bytes },
             stop,
-            self.open.clone(),
+            self.entrance.clone(),
         )
     }
 }
@@ -114,23 +100,24 @@ impl Server {
     /// others.
     pub fn start(runtime: &Runtime, options: ServerOptions) -> Result<Server, ServerError> {
         // Addresses first: a node that can not be reached has no business with the data.
-        let entrance = Entrance::take(runtime, &options)?;
+        let front = Front::take(runtime, &options)?;
         let management = bind_management(runtime, &options)?;
-        let (door, clients) = (entrance.door.clone(), Arc::new(entrance.door.clients.clone()));
-        let options = node_options(options, entrance.listen)?;
+        let (door, clients) = (front.door.clone(), Arc::new(front.door.clients.clone()));
+        let listen = front.entrance.address();
+        let options = node_options(options, listen)?;
         let node = assembly::start(runtime, options, clients, move |seat| serve_shard(door.clone(), seat))?;
-        entrance.open_for(node.view());
+        front.entrance.open(node.view().ring());
         let (request_stop, stop_requested) = watch::channel(false);
         let management = match management {
             None => None,
             Some((listener, guard)) => {
                 let address = listener.local_address().ok();
-                let state = entrance.management(node.view(), node.shards(), request_stop);
+                let state = front.management(node.view(), node.shards(), request_stop);
                 management::start(listener, guard, state).map_err(ServerError::Thread)?;
                 address
             }
         };
-        Ok(Server { node, listen: entrance.listen, management, stop_requested, _open: entrance.open })
+        Ok(Server { node, listen, management, stop_requested, _entrance: front.entrance })
     }
 
     /// Where CQL is spoken.
@@ -192,7 +179,7 @@ pub struct LocalServer {
     /// The management port is served until it is gone.
     _stop_requested: watch::Receiver<bool>,
     /// As for [`Server`].
-    _open: Latest<bool>,
+    _entrance: Entrance,
 }
 
 impl LocalServer {
@@ -201,20 +188,27 @@ impl LocalServer {
     /// # Errors
     /// As for [`Server::start`].
     pub async fn start(runtime: &Runtime, options: ServerOptions) -> Result<LocalServer, ServerError> {
-        let entrance = Entrance::take(runtime, &options)?;
+        let front = Front::take(runtime, &options)?;
         let management = bind_management(runtime, &options)?;
-        let (door, clients) = (entrance.door.clone(), Arc::new(entrance.door.clients.clone()));
-        let options = node_options(options, entrance.listen)?;
+        let (door, clients) = (front.door.clone(), Arc::new(front.door.clients.clone()));
+        let listen = front.entrance.address();
+        let options = node_options(options, listen)?;
         let serve = move |seat| serve_shard(door.clone(), seat);
         let node = assembly::start_local(runtime, options, clients, serve).await?;
-        entrance.open_for(node.view());
+        front.entrance.open(node.view().ring());
         let (request_stop, stop_requested) = watch::channel(false);
         if let Some((listener, guard)) = management {
-            let state = entrance.management(node.view(), node.shards(), request_stop);
+            let state = front.management(node.view(), node.shards(), request_stop);
             runtime::spawn_local("management", management::serve(listener, guard, state));
         }
-        let Entrance { door, listen, open } = entrance;
-        Ok(LocalServer { node, listen, ways: door.ways, _stop_requested: stop_requested, _open: open })
+        let Front { door, entrance } = front;
+        Ok(LocalServer {
+            node,
+            listen,
+            ways: door.ways,
+            _stop_requested: stop_requested,
+            _entrance: entrance,
+        })
     }
 
     /// Where CQL is spoken.
@@ -337,24 +331,45 @@ async fn serve_shard(door: Door, seat: Seat) {
     let ways = Arc::clone(&door.ways[index]);
     let server: Rc<ShardServer> =
         ShardServer::new(engine, door.events, door.clients, tracer, door.limits, budget, ways);
-    let listener = door.listeners.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
-    let is_open = door.is_open;
-    if is_open.wait_for(|open| open).await.is_err() {
-        return;
+    let (listeners, connections, known) = (door.listeners, door.connections, view.ring());
+    while listeners.welcome.wait_for(|welcome| welcome == Welcome::On).await.is_ok() {
+        // Where there is none, clients were to be let go just now, and it is not `On` any more.
+        let Some((listener, _busy)) = listeners.take(index) else { continue };
+        let tasks = ConnectionTasks::default();
+        tokio::select! {
+            biased;
+            () = accept(listener, Rc::clone(&server), Arc::clone(&connections), Rc::clone(&tasks)) => {}
+            _ = listeners.welcome.wait_for(|welcome| welcome != Welcome::On) => {}
+            _ = demand.wait_for(|demand| demand > Demand::Serve) => {}
+        }
+        if let Some(known) = known {
+            known.set_serving(false);
+        }
+        tokio::select! {
+            biased;
+            // A failing disk ends connections, too. The sender is gone only with the node.
+            _ = demand.wait_for(|demand| demand > Demand::Serve) => return tasks.borrow_mut().abort_all(),
+            // Until then whoever is connected is served on.
+            off = listeners.welcome.wait_for(|welcome| welcome == Welcome::Off) => {
+                if off.is_err() {
+                    return;
+                }
+            }
+        }
+        let_go(&server, tasks.take()).await;
     }
-    let Some(listener) = listener else { return };
-    let tasks = ConnectionTasks::default();
-    tokio::select! {
-        biased;
-        () = accept(listener, server, door.connections, Rc::clone(&tasks)) => {}
-        // Closed again by a drain: whoever is connected is served on.
-        _ = is_open.wait_for(|open| !open) => {}
-        _ = demand.wait_for(|demand| demand > Demand::Serve) => {}
+}
+
+/// Ends connections once their requests in flight have ended, or the time for that is over.
+async fn let_go(server: &ShardServer, mut tasks: JoinSet<()>) {
+    server.leaving.set(true);
+    let ending = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, ending).await.is_err() {
+        tracing::warn!(
+            connection_count = tasks.len(),
+            "connections end in the midst of requests that take too long"
+        );
+        tasks.shutdown().await;
     }
-    if let Some(known) = view.ring() {
-        known.set_serving(false);
-    }
-    // A failing disk ends connections, too. The sender is gone only with the node.
-    _ = demand.wait_for(|demand| demand > Demand::Serve).await;
-    tasks.borrow_mut().abort_all();
+    server.leaving.set(false);
 }

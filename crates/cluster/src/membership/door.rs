@@ -76,11 +76,20 @@ impl Service for Door {
     }
 
     fn notice(&self, from: &Established, body: Bytes) {
-        if let (true, Some(Said::Heartbeat { is_serving })) =
-            (self.is_member(from.host_id), Said::read(&body))
-        {
-            let now = Heartbeat { at: Instant::now(), is_serving };
-            self.heard.borrow_mut().insert(from.host_id, now);
+        if !self.is_member(from.host_id) {
+            return;
+        }
+        match Said::read(&body) {
+            Some(Said::Heartbeat { is_serving }) => {
+                let now = Heartbeat { at: Instant::now(), is_serving };
+                self.heard.borrow_mut().insert(from.host_id, now);
+            }
+            Some(Said::Farewell) => {
+                if self.heard.borrow_mut().remove(&from.host_id).is_some() {
+                    self.known.look_again();
+                }
+            }
+            Some(Said::Question(_)) | None => {}
         }
     }
 }

@@ -16,14 +16,20 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 /// Who was not heard for so long is asked for nothing: five heartbeats. Requests protect themselves against less.
 pub const SILENCE: Duration = Duration::from_millis(1_000);
 
+/// So long after a farewell all others have heard it, unless they can not be reached.
+pub const FAREWELL: Duration = Duration::from_millis(400);
+
 /// Tells all others that this node lives. They learn how far it has come, too: that stands before every message.
 pub(super) fn send(known: &Known, agreement: &Agreement<MetadataMachine>, claims: &Claims) {
     let Some(members) = known.members() else { return };
-    let heartbeat = Said::Heartbeat { is_serving: known.is_serving() };
+    let said = match known.is_withdrawn() {
+        true => Said::Farewell,
+        false => Said::Heartbeat { is_serving: known.is_serving() },
+    };
     for member in members.list() {
         if member.candidate.host_id != known.host_id() {
             let peer = agreement.peer(member.candidate.host_id, claims.address_of(member));
-            peer.notify(|out| heartbeat.put(out)).expect("it is short");
+            peer.notify(|out| said.put(out)).expect("it is short");
         }
     }
 }

@@ -38,6 +38,8 @@ struct Inner {
     may_serve: AtomicBool,
     /// Does it?
     is_serving: AtomicBool,
+    /// Is it to be taken for a node that does not live?
+    is_withdrawn: AtomicBool,
     listeners: Mutex<Vec<mpsc::UnboundedSender<Event>>>,
     /// Nodes that this one is told not to talk to.
     cut_off: Mutex<BTreeSet<Uuid>>,
@@ -185,6 +187,7 @@ impl Known {
             news: Notify::new(),
             may_serve: AtomicBool::new(false),
             is_serving: AtomicBool::new(false),
+            is_withdrawn: AtomicBool::new(false),
             listeners: Mutex::default(),
             cut_off: Mutex::default(),
             is_any_cut_off: AtomicBool::new(false),
@@ -286,6 +289,23 @@ impl Known {
     /// Does this node serve clients?
     pub fn is_serving(&self) -> bool {
         self.0.is_serving.load(Ordering::Acquire)
+    }
+
+    /// From now on the others are told to take this node for one that does not live, or no more. It goes on to have its
+    /// part in the agreement, and to hear the others.
+    pub fn withdraw(&self, is_withdrawn: bool) {
+        self.0.is_withdrawn.store(is_withdrawn, Ordering::Release);
+        self.0.news.notify_waiters();
+    }
+
+    /// Are the others told so?
+    pub fn is_withdrawn(&self) -> bool {
+        self.0.is_withdrawn.load(Ordering::Acquire)
+    }
+
+    /// Has who looks after the others look at once.
+    pub(super) fn look_again(&self) {
+        self.0.news.notify_waiters();
     }
 
     /// How another member is from now on.

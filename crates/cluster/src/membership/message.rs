@@ -18,12 +18,15 @@ pub(super) const FOR_MEMBERSHIP: u8 = 2;
 const VERSION: u8 = 1;
 const HEARTBEAT: u8 = 1;
 const QUESTION: u8 = 2;
+const FAREWELL: u8 = 3;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// This node lives.
     Heartbeat { is_serving: bool },
+    /// It lives, and is to be taken for a node that does not.
+    Farewell,
     /// It wants to know something.
     Question(Question),
 }
@@ -80,6 +83,7 @@ impl Said {
         out.put_slice(&[FOR_MEMBERSHIP, VERSION]);
         match self {
             Said::Heartbeat { is_serving } => out.put_slice(&[HEARTBEAT, u8::from(*is_serving)]),
+            Said::Farewell => out.put_u8(FAREWELL),
             Said::Question(question) => {
                 out.put_u8(QUESTION);
                 put_json(question, out);
@@ -91,6 +95,7 @@ impl Said {
     pub(super) fn read(bytes: &[u8]) -> Option<Said> {
         match bytes.strip_prefix(&[FOR_MEMBERSHIP, VERSION])? {
             [HEARTBEAT, is_serving] => Some(Said::Heartbeat { is_serving: *is_serving == 1 }),
+            [FAREWELL] => Some(Said::Farewell),
             [QUESTION, question @ ..] => serde_json::from_slice(question).ok().map(Said::Question),
             _ => None,
         }
@@ -126,6 +131,7 @@ mod tests {
         for said in [
             Said::Heartbeat { is_serving: true },
             Said::Heartbeat { is_serving: false },
+            Said::Farewell,
             Said::Question(Question::Ring),
             Said::Question(Question::Join(candidate(3))),
             Said::Question(Question::Present(claim())),

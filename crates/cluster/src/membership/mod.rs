@@ -46,7 +46,7 @@ mod tests;
 mod voters;
 
 pub use error::{MembershipError, ProposeError};
-pub use heartbeat::SILENCE;
+pub use heartbeat::{FAREWELL, SILENCE};
 pub use known::{Event, Hybrid, Known, Other, Speaker};
 pub use options::{Doors, MembershipOptions};
 pub use proposer::{Proposals, Proposer, proposals};

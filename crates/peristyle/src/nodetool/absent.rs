@@ -6,9 +6,9 @@
 const ABSENT: &[&str] = &[
     "assassinate", "autorepairstatus", "bootstrap", "checktokenmetadata", "cidrfilteringstats", "cleanup",
     "clientstats", "datapaths", "decommission", "disableauditlog",
-    "disablebinary", "disablefullquerylog", "disablegossip",
-    "disableoldprotocolversions", "dropcidrgroup", "enableauditlog", "enablebinary", "enablefullquerylog",
-    "enablegossip", "enableoldprotocolversions",
+    "disablefullquerylog",
+    "disableoldprotocolversions", "dropcidrgroup", "enableauditlog", "enablefullquerylog",
+    "enableoldprotocolversions",
     "forcecompact", "garbagecollect", "gcstats", "getauditlog", "getauthcacheconfig",
     "getautorepairconfig", "getbatchlogreplaythrottle", "getcidrgroupsofip", "getcolumnindexsize",
     "getcompactionthreshold", "getconcurrency", "getconcurrentcompactors", "getconcurrentviewbuilders",
@@ -27,7 +27,7 @@ const ABSENT: &[&str] = &[
     "setconcurrentcompactors", "setconcurrentviewbuilders", "setdefaultrf", "setguardrailsconfig",
     "setinterdcstreamthroughput", "setlogginglevel", "setmaxhintwindow",
     "setsnapshotthrottle", "setstreamthroughput", "settraceprobability", "sjk",
-    "sstablerepairedset", "statusautocompaction", "statusbinary", "statusgossip",
+    "sstablerepairedset", "statusautocompaction",
     "stopdaemon", "tablehistograms", "toppartitions", "updatecidrgroup",
     "viewbuildstatus",
 ];

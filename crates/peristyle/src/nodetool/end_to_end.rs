@@ -164,3 +164,21 @@ fn a_lone_node_is_a_ring_of_one() {
     let none = "Seed node list does not contain any remote node IPs\n";
     assert_eq!(node.nodetool("getseeds"), none);
 }
+
+#[test]
+fn clients_are_let_go_and_let_in_again() {
+    let mut node = Node::start();
+    assert_eq!(node.nodetool("statusbinary"), "running\n");
+    assert_eq!(node.nodetool("disablebinary"), "");
+    assert_eq!(node.nodetool("statusbinary"), "not running\n");
+    assert!(node.client.query("SELECT key FROM system.local").is_err(), "the connection has ended");
+    assert_eq!(node.nodetool("enablebinary"), "");
+    assert_eq!(node.nodetool("statusbinary"), "running\n");
+    let listen = node.server.as_ref().unwrap().listen();
+    node.client = Connection::open(listen, &ConnectOptions::default()).unwrap();
+    node.cql("SELECT key FROM system.local");
+    // A lone node tells nobody anything.
+    assert_eq!(node.nodetool("statusgossip"), "not running\n");
+    let refused = node.try_nodetool("disablegossip").unwrap_err();
+    assert!(refused.to_string().contains("this node is in no ring"), "{refused}");
+}

@@ -19,6 +19,7 @@ mod numbers;
 mod repair;
 mod rewrites;
 mod ring;
+mod services;
 mod status;
 mod tablestats;
 mod timeouts;
@@ -107,8 +108,16 @@ enum NodetoolCommand {
     Clearsnapshot(moving::ClearArguments),
     /// Disable incremental backup
     Disablebackup,
+    /// Disable native transport (binary protocol)
+    Disablebinary,
+    /// Disable gossip (effectively marking the node down)
+    Disablegossip,
     /// Enable incremental backup
     Enablebackup,
+    /// Reenable native transport (binary protocol)
+    Enablebinary,
+    /// Reenable gossip
+    Enablegossip,
     /// Import new SSTables to the system
     Import(moving::ImportArguments),
     /// Lists all the snapshots along with the size on disk and true size
@@ -124,6 +133,10 @@ enum NodetoolCommand {
     Snapshot(moving::SnapshotArguments),
     /// Status of incremental backup
     Statusbackup,
+    /// Status of native transport (binary protocol)
+    Statusbinary,
+    /// Status of gossip
+    Statusgossip,
     /// Drain the node (stop accepting writes and flush all tables)
     Drain,
     /// Enable autocompaction for the given keyspace and table
@@ -426,6 +439,14 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         NodetoolCommand::Clearsnapshot(wanted) => moving::clear(&management, wanted, out),
         NodetoolCommand::Disablebackup => moving::set_backups(&management, false),
         NodetoolCommand::Enablebackup => moving::set_backups(&management, true),
+        NodetoolCommand::Disablebinary => services::set(&management, services::NATIVE_TRANSPORT, false),
+        NodetoolCommand::Enablebinary => services::set(&management, services::NATIVE_TRANSPORT, true),
+        NodetoolCommand::Disablegossip => services::set(&management, services::GOSSIP, false),
+        NodetoolCommand::Enablegossip => services::set(&management, services::GOSSIP, true),
+        NodetoolCommand::Statusbinary => {
+            services::print(&management, |info| info.native_transport_active, out)
+        }
+        NodetoolCommand::Statusgossip => services::print(&management, |info| info.gossip_active, out),
         NodetoolCommand::Import(wanted) => moving::import(&management, wanted, out),
         NodetoolCommand::Listsnapshots => moving::list(&management, out),
         NodetoolCommand::Refresh { keyspace, table } => moving::refresh(&management, keyspace, table),

@@ -64,12 +64,16 @@ enum Woken {
     /// What was left over of the turn before.
     Again,
     Stalled,
+    /// The node lets its clients go.
+    Leaving,
 }
 
 /// Serves a client until it goes away or breaks the protocol.
 pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>, id: u32) -> io::Result<()> {
     stream.set_nodelay()?;
     let peer = stream.peer_address()?;
+    let leaves = Rc::clone(&server);
+    let _left = leaves.leaving.enter().await;
     let mut connection = Connection {
         decoder: Decoder::server(server.limits.frame_bytes).with_connection_id(id),
         stage: Stage::default(),
@@ -139,6 +143,7 @@ impl Connection {
         }
         let holds_little = self.decoder.held_bytes() < READ_BYTES_MIN && self.output.bytes() == 0;
         self.intake.owes_nothing(!has_pending && holds_little);
+        let is_closing = self.is_closing;
         let Connection { server, stream, decoder, pending, subscription, intake, progress, .. } = self;
         let (mut reader, writer) = stream.split();
         tokio::select! {
@@ -150,6 +155,7 @@ impl Connection {
                 received.map(Woken::Received)
             }
             () = progress.stalled(server.limits.stall), if is_holding => Ok(Woken::Stalled),
+            () = server.leaving.wait(), if !is_closing => Ok(Woken::Leaving),
         }
     }
 
@@ -172,6 +178,8 @@ impl Connection {
                 ));
             }
             Woken::Stalled => self.progress.forgive(),
+            // What is in flight ends, and nothing more is taken.
+            Woken::Leaving => self.is_closing = true,
             Woken::Again => {}
         }
         self.write()?;

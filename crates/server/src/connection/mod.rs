@@ -38,6 +38,7 @@ use runtime::Clock;
 use crate::Limits;
 use crate::budget::Budget;
 use crate::clients::Clients;
+use crate::entrance::Leaving;
 use crate::events::Events;
 use crate::long_turns::LongTurns;
 use crate::ways::RequestWays;
@@ -66,6 +67,8 @@ pub(crate) struct ShardServer {
     late_writes: Rc<LateWrites>,
     /// Which ways their requests took.
     ways: Arc<RequestWays>,
+    /// Whether they are to end.
+    pub(crate) leaving: Leaving,
     /// Whose turn it is of those that have much to do.
     long_turns: Rc<LongTurns>,
     /// What they read into.
@@ -108,6 +111,7 @@ impl ShardServer {
             workspace: RefCell::default(),
             budget,
             ways,
+            leaving: Leaving::default(),
             long_turns: Rc::default(),
             no_room: overloaded("too many bytes of requests in flight"),
             too_late: overloaded("the request has waited for too long"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Json;
+use cluster::membership::FAREWELL;
 use management::{Done, TablesDone};
 use schema::{Schema, Table, TableId};
 use serde::Deserialize;
@@ -77,13 +78,18 @@ where
     Ok(Json(TablesDone { table_count }))
 }
 
-/// Stops accepting writes and connections, and writes all tables out.
+/// Stops accepting writes and connections, and writes all tables out. In a ring the others are told first.
 pub(super) async fn drain(state: &ManagementState) -> Answer<Done> {
     let was_draining = state.is_draining.swap(true, Ordering::SeqCst);
     if !was_draining {
         tracing::info!("draining");
     }
-    state.open.set(false);
+    state.entrance.close();
+    if let Some(known) = state.view.ring().filter(|_| !was_draining) {
+        // Others ask it for nothing any more before it refuses anything; what they have asked ends meanwhile.
+        known.withdraw(true);
+        tokio::time::sleep(FAREWELL).await;
+    }
     // All shards refuse writes before the first is drained to its end.
     let count = state.shards.count();
     let draining = (0..count).map(|shard| state.shards.on(shard, |shard| async move { shard.drain().await }));

@@ -11,7 +11,7 @@ pub(super) async fn answer(state: &ManagementState) -> Answer<Info> {
     let view = &state.view;
     Ok(Json(Info {
         host_id: view.host_id.to_string(),
-        gossip_active: view.ring().is_some(),
+        gossip_active: view.ring().is_some_and(|known| !known.is_withdrawn()),
         native_transport_active: state.serves_clients(),
         load_bytes: stats.load_bytes(),
         uncompressed_load_bytes: stats.uncompressed_load_bytes(),

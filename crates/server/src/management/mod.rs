@@ -36,6 +36,7 @@ mod rewrites;
 mod ring;
 mod ring_metrics;
 mod routes;
+mod services;
 mod status;
 mod table_stats;
 mod timeouts;
@@ -47,7 +48,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use assembly::{NodeCompactions, NodeStats, NodeView};
-use runtime::{BoundListener, Latest};
+use runtime::BoundListener;
 use schema::Schema;
 use storage::{Demand, Shards, StorageError};
 use tokio::sync::watch;
@@ -57,6 +58,7 @@ pub(crate) use self::guard::Guard;
 pub use self::token::ManagementToken;
 use crate::budget::Figures;
 use crate::clients::Clients;
+use crate::entrance::Entrance;
 use crate::listener::ConnectionCount;
 
 /// What requests hold of the memory, and how much they may.
@@ -77,8 +79,7 @@ pub(crate) struct ManagementState {
     requests: RequestMemory,
     /// Where a stop of the node is asked for.
     stop: watch::Sender<bool>,
-    /// Are new connections of clients accepted?
-    open: Latest<bool>,
+    entrance: Entrance,
     /// Set by the first drain, and never taken back.
     is_draining: Arc<AtomicBool>,
 }
@@ -92,7 +93,7 @@ impl ManagementState {
         clients: Clients,
         requests: RequestMemory,
         stop: watch::Sender<bool>,
-        open: Latest<bool>,
+        entrance: Entrance,
     ) -> Self {
         ManagementState {
             view,
@@ -101,7 +102,7 @@ impl ManagementState {
             clients,
             requests,
             stop,
-            open,
+            entrance,
             is_draining: Arc::default(),
         }
     }
@@ -113,7 +114,7 @@ impl ManagementState {
 
     /// May clients connect?
     fn serves_clients(&self) -> bool {
-        self.open.get() && self.shards.health().demand().get() == Demand::Serve
+        self.entrance.is_on() && self.shards.health().demand().get() == Demand::Serve
     }
 
     fn is_draining(&self) -> bool {

@@ -45,6 +45,7 @@ pub(super) fn router(state: ManagementState) -> Router {
         .merge(super::timeouts::routes())
         .merge(super::gossip::routes())
         .merge(super::handoff::routes())
+        .merge(super::services::routes())
         .route_layer(map_request(refuse_parameters))
         .merge(super::ring::routes())
         .route("/v1/status", get(status_of))

@@ -11,6 +11,7 @@ mod moving;
 mod overload;
 mod pipelined;
 mod refused;
+mod services;
 mod support;
 mod system_tables;
 mod tombstones;

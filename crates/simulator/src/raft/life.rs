@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::raft::{Agreement, AgreementOptions, Answers, OpenError};
-use messaging::{Node as _, accept, answer};
+use messaging::{accept, answer};
 use runtime::{Background, Failsafe, Io, Network, Plants, Random, Runtime, SeededRandom, VirtualClock};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;

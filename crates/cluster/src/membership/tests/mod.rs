@@ -21,7 +21,7 @@ use types::CqlType;
 use uuid::Uuid;
 
 use super::{Doors, Event, Known, MembershipError, MembershipOptions, ProposeError, Proposer, StoppedMember};
-use super::{proposals, take_part};
+use super::{FAREWELL, SILENCE, proposals, take_part};
 use crate::metadata::testing::candidate;
 use crate::metadata::{Agreed, Candidate, Command, MemberState, Metadata, Refusal};
 use crate::raft::Timing;
@@ -295,6 +295,33 @@ fn a_node_that_was_away_learns_what_it_missed() {
         let changed = Event::SchemaChanged { change: Box::new(keyspace("k")), creates: true };
         assert_eq!(told, [Event::Down(cql_address), changed, Event::Up(cql_address)]);
         nodes[2].change(1, keyspace("l")).await.expect("it takes part again");
+    });
+}
+
+#[test]
+fn a_node_that_withdraws_is_down_at_once_and_has_its_part_in_the_agreement() {
+    run(async {
+        let world = World::new(3);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        let host_id = member(2).host_id;
+        let is_alive = |node: &Running| node.known.other(host_id).is_alive();
+        let mut events = nodes[0].known.events();
+        nodes[2].known.withdraw(true);
+        // Long before its silence would tell.
+        sleep(FAREWELL).await;
+        assert!(FAREWELL < SILENCE && !is_alive(&nodes[0]) && !is_alive(&nodes[1]));
+        assert_eq!(events.try_recv().ok(), Some(Event::Down(member(2).cql_address)));
+        // It hears the others, and agrees with them: on whatever node something is proposed.
+        assert!(nodes[2].known.other(member(0).host_id).is_up());
+        nodes[2].change(0, keyspace("k")).await.expect("agreed");
+        nodes[0].change(1, keyspace("l")).await.expect("agreed");
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(world.epochs(), [(2, 3); 3]);
+        assert!(!is_alive(&nodes[0]), "whatever it says about agreement is no sign of life");
+        nodes[2].known.withdraw(false);
+        sleep(FAREWELL).await;
+        assert!(is_alive(&nodes[0]) && nodes[0].known.other(host_id).is_up());
     });
 }
 

@@ -1,0 +1,74 @@
+//! What a node does for clients and says to others, switched off and on while it runs: `nodetool disablebinary`,
+//! `enablebinary`, `disablegossip`, `enablegossip`. Whether it is on stands in `/v1/info`.
+
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use management::Done;
+use serde::Deserialize;
+use storage::Demand;
+
+use super::ManagementState;
+use super::answer::{Answer, Refusal};
+use super::request::Body;
+
+pub(super) fn routes() -> Router<ManagementState> {
+    Router::new()
+        .route("/v1/native_transport", post(set_native_transport))
+        .route("/v1/gossip", post(set_gossip))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    enabled: bool,
+}
+
+/// In Cassandra's words: a node that was drained is only to be stopped.
+fn check_not_drained(state: &ManagementState, service: &str) -> Result<(), Refusal> {
+    match state.is_draining() {
+        true => Err(Refusal::conflict(format!("Unable to start {service} because the node was drained."))),
+        false => Ok(()),
+    }
+}
+
+async fn set_native_transport(
+    State(state): State<ManagementState>,
+    Body(Wanted { enabled }): Body<Wanted>,
+) -> Answer<Done> {
+    if !enabled {
+        tracing::info!("clients are let go");
+        state.entrance.disable().await;
+        return Ok(Json(Done {}));
+    }
+    check_not_drained(&state, "native transport")?;
+    if state.shards.health().demand().get() > Demand::Serve {
+        return Err(Refusal::conflict("Unable to start native transport because a disk has failed."));
+    }
+    state.entrance.enable(state.view.ring()).await.map_err(|error| {
+        let address = state.entrance.address();
+        Refusal::conflict(format!(
+            "Unable to start native transport: {address} can not be listened on: {error}"
+        ))
+    })?;
+    tracing::info!("clients are let in");
+    Ok(Json(Done {}))
+}
+
+async fn set_gossip(
+    State(state): State<ManagementState>,
+    Body(Wanted { enabled }): Body<Wanted>,
+) -> Answer<Done> {
+    let known = state.view.ring().ok_or_else(|| Refusal::conflict("this node is in no ring"))?;
+    if enabled {
+        check_not_drained(&state, "gossip")?;
+        tracing::info!("this node tells the others that it lives");
+    } else {
+        tracing::warn!("this node tells the others nothing any more: they take it to be down");
+        if state.serves_clients() {
+            tracing::warn!("clients still connect to it; disablebinary ends that");
+        }
+    }
+    known.withdraw(!enabled);
+    Ok(Json(Done {}))
+}
