@@ -141,6 +141,14 @@ impl Ring {
         &self.nodes[node].1
     }
 
+    /// Cuts a node off from all others; its connections stay, and nothing comes.
+    fn cut_off(&self, node: usize) {
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            self.network.cut(address(node).ip(), address(other).ip());
+            self.network.cut(address(other).ip(), address(node).ip());
+        }
+    }
+
     /// Cuts a node off from all others, and all its connections.
     async fn lose(&self, node: usize) {
         for other in (0..self.nodes.len()).filter(|other| *other != node) {
@@ -406,11 +414,7 @@ fn a_read_asks_somebody_else_when_an_answer_is_late() {
         for pk in 0..20 {
             ring.write(0, pk, "v", Consistency::All).await.expect("all have it");
         }
-        // Its connections stay, and nothing comes.
-        for other in [0, 2] {
-            ring.network.cut(address(1).ip(), address(other).ip());
-            ring.network.cut(address(other).ip(), address(1).ip());
-        }
+        ring.cut_off(1);
         for pk in 0..20 {
             let begun = tokio::time::Instant::now();
             let read = ring.read(0, pk, Consistency::Quorum).await.expect("two answer");
@@ -471,10 +475,7 @@ fn another_replica_is_read_when_one_does_not_take_what_it_lacks() {
             let begun = tokio::time::Instant::now();
             let is_lost = async {
                 sleep(Duration::from_micros(50 * pk as u64)).await;
-                for other in [0, 3 - lost] {
-                    ring.network.cut(address(lost).ip(), address(other).ip());
-                    ring.network.cut(address(other).ip(), address(lost).ip());
-                }
+                ring.cut_off(lost);
             };
             let (read, ()) = tokio::join!(ring.read(0, pk, Consistency::Quorum), is_lost);
             assert_eq!(read.expect("two are well").as_deref(), Some("newer"), "{pk}");

@@ -34,16 +34,20 @@ struct Reading<'r> {
     plan: Plan<'r>,
     requirement: Requirement,
     deadline: Instant,
-    /// Those that did not take what they lacked: they are not asked again.
-    without: Vec<NodeIndex>,
+    /// Those that could not take what they lacked: they are not asked again.
+    failed: Vec<NodeIndex>,
+    /// Those that took long to take it: others are asked before them.
+    late: Vec<NodeIndex>,
 }
 
 /// Replicas that were to be made equal.
 enum Equal {
     /// They are, and have this.
     All(UnfilteredPage),
-    /// Not these, and there are others.
-    Not(Vec<NodeIndex>),
+    /// This one can not be, and there are others.
+    Failed(NodeIndex),
+    /// These are not soon, and there are others.
+    Late(Vec<NodeIndex>),
 }
 
 /// What one replica has.
@@ -133,12 +137,14 @@ impl Replicas {
     ) -> Result<ReadPage, ReplicaError> {
         let (plan, requirement) = self.admit(command.table.id(), token, consistency)?;
         let command = &bounded(command);
-        let mut reading = Reading { command, plan, requirement, deadline, without: Vec::new() };
+        let (failed, late) = (Vec::new(), Vec::new());
+        let mut reading = Reading { command, plan, requirement, deadline, failed, late };
         let whole = loop {
             let held = self.gather(&reading).await?;
             match self.make_equal(&reading, held).await? {
                 Equal::All(whole) => break whole,
-                Equal::Not(nodes) => reading.without.extend(nodes),
+                Equal::Failed(node) => reading.failed.push(node),
+                Equal::Late(nodes) => reading.late.extend(nodes),
             }
         };
         let page = LivePage::new(command, self.shard.local().tombstone_thresholds(&command.table));
@@ -147,10 +153,11 @@ impl Replicas {
 
     /// Asks as many replicas as must answer, the nearest first, and another one for each that does not.
     async fn gather(&self, reading: &Reading<'_>) -> Result<Vec<Held>, ReplicaError> {
-        let Reading { command, plan, requirement, deadline, without } = reading;
+        let Reading { command, plan, requirement, deadline, failed, late: slow } = reading;
         let (command, deadline) = (*command, *deadline);
         let mut candidates = self.view.readers(plan);
-        candidates.retain(|node| !without.contains(node));
+        candidates.retain(|node| !failed.contains(node));
+        candidates.sort_by_key(|node| slow.contains(node));
         let (mut asked, mut expected) = (FuturesUnordered::new(), Counted::none(plan.factors));
         let centers = candidates.iter().map(|node| self.view.center_of(*node));
         let mut tally = Tally::new(requirement.clone(), Counted::none(plan.factors), centers);
@@ -245,8 +252,11 @@ impl Replicas {
             async move { (node, self.repair(node, &mutations, *deadline).await) }
         };
         let mut repairs: FuturesUnordered<_> = lacking.iter().map(repair).collect();
-        let mut late_at =
-            self.lateness(&command.table, &behind).map(|late| Instant::now() + late.max(REPAIR_LATE));
+        // Each time they are given longer, so that nobody is read over and over.
+        let times = 1 + u32::try_from(reading.late.len()).unwrap_or(u32::MAX);
+        let late = self.lateness(&command.table, &behind);
+        let late = late.map(|late| late.max(REPAIR_LATE).saturating_mul(times));
+        let mut late_at = late.map(|late| Instant::now() + late);
         loop {
             let (node, outcome) =
                 match timeout_at(late_at.unwrap_or(*deadline).min(*deadline), repairs.next()).await {
@@ -254,9 +264,9 @@ impl Replicas {
                     Ok(None) if behind.is_empty() => return Ok(Equal::All(whole)),
                     Err(_) if late_at.is_some_and(|late_at| late_at < *deadline) => {
                         if self.can_do_without(reading, &behind) {
-                            return Ok(Equal::Not(behind));
+                            return Ok(Equal::Late(behind));
                         }
-                        late_at = None;
+                        late_at = late.map(|late| Instant::now() + late);
                         continue;
                     }
                     Ok(None) | Err(_) => {
@@ -267,20 +277,20 @@ impl Replicas {
                 };
             match outcome {
                 Ok(()) => behind.retain(|of| *of != node),
-                Err(_) if self.can_do_without(reading, &[node]) => return Ok(Equal::Not(vec![node])),
+                Err(_) if self.can_do_without(reading, &[node]) => return Ok(Equal::Failed(node)),
                 Err(_) => {}
             }
         }
     }
 
-    /// Are there enough replicas that live without these, and without those that are left out already?
+    /// Are there enough replicas that live without these, and without those that failed?
     fn can_do_without(&self, reading: &Reading<'_>, nodes: &[NodeIndex]) -> bool {
-        let Reading { plan, requirement, without, .. } = reading;
+        let Reading { plan, requirement, failed, .. } = reading;
         let mut left = Counted::none(plan.factors);
-        let is_left = |node: &&NodeIndex| {
-            self.view.is_alive(**node) && !nodes.contains(node) && !without.contains(node)
-        };
-        plan.nodes.iter().filter(is_left).for_each(|node| left.add(self.view.center_of(*node)));
+        let is_left =
+            |node: &&NodeIndex| self.view.is_alive(**node) && !nodes.contains(node) && !failed.contains(node);
+        let readers = self.view.readers(plan);
+        readers.iter().filter(is_left).for_each(|node| left.add(self.view.center_of(*node)));
         requirement.shortage(&left).is_none()
     }
 }
