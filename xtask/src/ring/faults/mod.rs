@@ -56,7 +56,7 @@ impl Plan {
         let seconds = |minutes: f64| Duration::from_secs_f64(60.0 * minutes);
         Ok(Plan {
             time: seconds(arguments.value("minutes", if short { 0.0 } else { 10.0 })?),
-            rest: Duration::from_secs_f64(arguments.value("rest", if short { 1.0 } else { 5.0 })?),
+            rest: Duration::from_secs_f64(arguments.value("rest", if short { 1.5 } else { 5.0 })?),
             ycsb_rows: arguments.value("rows", if short { 2_000 } else { 20_000 })?,
             seed: arguments.value("seed", 1)?,
         })

@@ -21,7 +21,7 @@ const WRITERS: u64 = 6;
 const WRITER_PAUSE: Duration = Duration::from_millis(2);
 const THREADS: &str = "16";
 /// YCSB ends so long after the last harm, for certain.
-const OVERTIME: Duration = Duration::from_secs(5);
+const OVERTIME: Duration = Duration::from_secs(10);
 const ROWS: &str = "counted.rows";
 
 pub(super) fn run(plan: &Plan, folder: &Path) -> Result<Verdict, Failure> {
