@@ -14,7 +14,7 @@
 //! How far it has come is kept in `ring/filling.json`, so that a start goes on from there.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -57,6 +57,8 @@ struct Filling<'s> {
     progress: RefCell<Progress>,
     compared: RefCell<Compared>,
     waits_for: RefCell<Option<String>>,
+    /// Keyspaces of which something had no other replica.
+    lost: RefCell<BTreeSet<String>>,
 }
 
 /// Gets the rows of this node, if it has taken the place of another one, and says so to the ring.
@@ -75,6 +77,7 @@ pub async fn fill(coordinator: Coordinator) {
         progress: RefCell::new(progress),
         compared: RefCell::default(),
         waits_for: RefCell::default(),
+        lost: RefCell::default(),
     };
     tracing::info!("this node gets the rows of the place that it has taken, and serves when it has them");
     let working = async {
@@ -180,7 +183,9 @@ impl Filling<'_> {
         }
         if others.is_empty() {
             let keyspace = table.keyspace();
-            tracing::warn!(keyspace, table = table.name(), "rows that only the lost node had are lost");
+            if self.lost.borrow_mut().insert(keyspace.to_owned()) {
+                tracing::warn!(keyspace, "rows of which the lost node had the only replica are lost");
+            }
             return Ok(last);
         }
         let fence = self.seat.known().fence();

@@ -190,7 +190,7 @@ impl RingSeat {
 
     fn way_to(&self, member: &Member) -> Way {
         let (address, host_id) = (member.candidate.address, member.candidate.host_id);
-        let has_rows = member.state.has_rows() || self.has_planted(Plant::ReadBeforeFilled);
+        let has_rows = member.state.has_rows();
         if host_id == self.known.host_id() {
             return Way { address: address.ip(), remote: None, has_rows };
         }

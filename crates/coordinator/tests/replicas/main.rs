@@ -1,5 +1,7 @@
 //! Nodes of a ring on a network in memory: writes and reads at all levels, replicas that are gone, behind, or differ.
 
+mod joining;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -91,10 +93,20 @@ struct Ring {
 impl Ring {
     /// A ring of so many nodes in these data centres, in turns, with three replicas; `lacking` does not know the table.
     async fn start(node_count: usize, centers: &[&str], lacking: Option<usize>) -> Ring {
-        Ring::start_with(node_count, centers, lacking, SyncMode::Batch).await
+        Ring::start_with(node_count, centers, (lacking, None), SyncMode::Batch).await
     }
 
-    async fn start_with(node_count: usize, centers: &[&str], lacking: Option<usize>, sync: SyncMode) -> Ring {
+    /// Three nodes, of which one has no rows yet.
+    async fn start_joining(joining: usize) -> Ring {
+        Ring::start_with(3, &["dc1"], (None, Some(joining)), SyncMode::Batch).await
+    }
+
+    async fn start_with(
+        node_count: usize,
+        centers: &[&str],
+        (lacking, joining): (Option<usize>, Option<usize>),
+        sync: SyncMode,
+    ) -> Ring {
         let network = MemoryNetwork::new(5, MemoryNetworkOptions::default());
         let newcomer = |node: usize| Newcomer {
             host_id: host_id(node),
@@ -122,7 +134,7 @@ impl Ring {
             let way = |other: usize| Way {
                 address: address(other).ip(),
                 remote: (other != node).then(|| remote(other)),
-                has_rows: true,
+                has_rows: joining != Some(other),
             };
             let ways = (0..node_count).map(way).collect();
             let here = topology.index_of(host_id(node)).expect("it is in the ring");
@@ -529,7 +541,7 @@ fn mutations_of_several_sets_of_replicas_go_to_each() {
 fn what_is_written_at_one_comes_to_all_replicas() {
     run(async {
         let periodic = SyncMode::Periodic { period: Duration::from_secs(10) };
-        let ring = Ring::start_with(3, &["dc1"], None, periodic).await;
+        let ring = Ring::start_with(3, &["dc1"], (None, None), periodic).await;
         ring.write(0, 1, "one", Consistency::One).await.expect("itself");
         sleep(Duration::from_secs(1)).await;
         assert_eq!(ring.holders(1, "one").await, [0, 1, 2]);
