@@ -89,11 +89,14 @@ impl<M: Machine> Remains<M> {
         let membership = Membership::new(vec![voters.keys().copied().collect::<BTreeSet<Uuid>>()], nodes);
         let membership = membership.map_err(|error| OpenError::Begin { what: error.to_string() })?;
         let entry = |index, payload| Entry { log_id: LogId::new_term_index(term, index), payload };
-        let records = [
+        // A snapshot that came may reach beyond the log, when the node was stopped before it gave up what is below.
+        let purged = last.filter(|_| self.contents.last_log_id() < self.state.applied).map(Record::Purged);
+        let mut records: Vec<Record> = purged.into_iter().collect();
+        records.extend([
             Record::Vote(Vote::new(term, me)),
             Record::Entry(entry(index, Payload::Membership(membership))),
             Record::Entry(entry(index + 1, Payload::Normal(Command { id, body }))),
-        ];
+        ]);
         let write = |source| OpenError::Disk { act: "write the log of agreement", source };
         self.file.append(&records).map_err(write)?;
         // Twice: the mark of the first sync is durable with the second.
