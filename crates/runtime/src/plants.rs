@@ -93,9 +93,9 @@ plants! {
     /// What stands in the log of a table that was emptied since is sent all the same.
     EmptiedSent,
     /// A node that has taken the place of a lost one is read before it has its rows.
-    ReadBeforeFilled,
-    /// And says that it has them before it does.
     UnfilledTakenForFull,
+    /// A node that is elsewhere now does not tell the others.
+    ElsewhereUntold,
 }
 
 impl Plant {
@@ -110,8 +110,8 @@ impl Plant {
         Plant::TimestampUnheard,
         Plant::MissedUnsent,
         Plant::EmptiedSent,
-        Plant::ReadBeforeFilled,
         Plant::UnfilledTakenForFull,
+        Plant::ElsewhereUntold,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use messaging::{Node, Peer};
-use runtime::Runtime;
+use runtime::{Plant, Runtime};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
@@ -141,6 +141,9 @@ pub(super) async fn see_to(
     loop {
         let is_elsewhere = known.wait_until(|known| known.is_member_now() && !claims.is_in_history());
         is_elsewhere.await;
+        if runtime.plants.has(Plant::ElsewhereUntold) {
+            return std::future::pending().await;
+        }
         let seeds = Seed::of(options, runtime, node);
         let finding = async {
             tokio::join!(tell_all(known, agreement, claims, &seeds), propose(runtime, agreement, claims));
