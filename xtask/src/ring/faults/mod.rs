@@ -4,6 +4,7 @@
 //!   ycsb          YCSB A at QUORUM on three replicas, while nodes are killed, paused and cut off in turn
 //!   datacenters   two data centres of two racks: each goes on at LOCAL_QUORUM while the other is cut off
 //!   disk          a node's disk is full: the others go on, and it has what it missed once there is room
+//!   away          a node is away while others are written to, and is sent what it missed from their logs
 //!   client        a request goes to one node; which one lost it is known
 //!   work          writers who know what each of their rows may hold
 //!   harm          what was done to which node when, and which lost requests that excuses
@@ -12,6 +13,7 @@
 //!
 //! A verdict for each part, and its figures as one line of JSON (`--out FILE` keeps them).
 
+mod away;
 mod client;
 mod contents;
 mod datacenters;
@@ -67,6 +69,11 @@ impl Plan {
         3 * self.rest
     }
 
+    /// How long a node is away, at least.
+    fn away(&self) -> Duration {
+        (self.time / 10).max(3 * self.rest)
+    }
+
     /// How long the harms of [`harm::hurt_all`] last at most.
     fn harm_time(&self) -> Duration {
         let turn = 9 * (2 * self.rest + Duration::from_secs(HARM_SECONDS));
@@ -107,6 +114,7 @@ const PARTS: &[Part] = &[
     Part { name: "ycsb", run: ycsb::run },
     Part { name: "datacenters", run: datacenters::run },
     Part { name: "disk", run: disk::run },
+    Part { name: "away", run: away::run },
 ];
 
 /// Runs the parts named, or all.
