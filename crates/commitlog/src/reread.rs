@@ -30,6 +30,13 @@ impl CommitLog {
         self.shared.state.borrow_mut().held_from = position;
     }
 
+    /// The first place that can be read again, as far as segments are there.
+    pub fn begins(&self) -> LogPosition {
+        let state = self.shared.state.borrow();
+        let first = state.segments.first_key_value().map_or(state.next.segment, |(id, _)| *id);
+        LogPosition { segment: first.min(state.next.segment), offset: 0 }
+    }
+
     /// Lets go of segments that nobody needs and that are not held any more; gives how many.
     ///
     /// # Errors

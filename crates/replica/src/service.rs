@@ -133,7 +133,12 @@ impl Gathered {
         part.done.iter().for_each(|index| self.written.done.insert(at(index)));
         part.doubtful.iter().for_each(|index| self.written.doubtful.insert(at(index)));
         self.is_lacking |= part.done.len() < unit.count(indexes.len());
-        self.written.failure = self.written.failure.take().or(part.failure);
+        // Who was outdated has missed nothing; who had no room has.
+        let is_less = |failure: &Failure| matches!(failure, Failure::Outdated { .. });
+        self.written.failure = match (self.written.failure.take(), part.failure) {
+            (Some(failure), Some(other)) if is_less(&failure) => Some(other),
+            (failure, other) => failure.or(other),
+        };
     }
 
     /// What it comes to. A unit of which one shard has a part and another has not is in doubt.

@@ -47,6 +47,7 @@ impl AddAssign for Compared {
         self.page_count += more.page_count;
         self.differing_count += more.differing_count;
         self.mended_count += more.mended_count;
+        self.partial_count += more.partial_count;
     }
 }
 

@@ -24,8 +24,8 @@ use cluster::metadata::{Command, MemberState};
 use runtime::Plant;
 use schema::{Table, TableId};
 use serde::{Deserialize, Serialize};
-use storage::StateError;
 use storage::state_file::{read_state, write_state_below};
+use storage::{StateError, StorageError};
 use tokio::time::{Instant, sleep};
 use types::Token;
 use uuid::Uuid;
@@ -82,7 +82,7 @@ pub async fn fill(coordinator: Coordinator) {
     tracing::info!("this node gets the rows of the place that it has taken, and serves when it has them");
     let working = async {
         while state(&seat) == Some(MemberState::Joining) {
-            if filling.is_full().await {
+            if filling.is_full().await && filling.settle().await.is_ok() {
                 let host_id = seat.known().host_id();
                 if let Err(error) = seat.proposer().propose(Command::Filled { host_id }).await {
                     tracing::warn!(%error, "that this node has its rows is not agreed on yet");
@@ -217,6 +217,15 @@ impl Filling<'_> {
         }
     }
 
+    /// Returns when the rows that it has got are on the disk, whatever the sync mode.
+    async fn settle(&self) -> Result<(), StorageError> {
+        let shards = self.seat.shard();
+        for owner in 0..shards.shards().count() {
+            shards.on_when_free(owner, |shard| async move { shard.settle().await }).await??;
+        }
+        Ok(())
+    }
+
     /// Keeps how far it has come, for as long as it goes on.
     async fn keep(&self) {
         let mut kept = self.progress.borrow().clone();
@@ -224,6 +233,10 @@ impl Filling<'_> {
             sleep(KEEP_EVERY).await;
             let now = self.progress.borrow().clone();
             if now == kept {
+                continue;
+            }
+            if let Err(error) = self.settle().await {
+                tracing::warn!(%error, "which rows this node has got is not kept yet");
                 continue;
             }
             let (path, runtime) = (path(self.seat), self.seat.shard().local().runtime().clone());

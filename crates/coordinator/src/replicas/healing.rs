@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::membership::Known;
-use schema::TableId;
+use schema::{Schema, TableId};
 use storage::state_file::{read_state, write_state_below};
-use storage::{HeldLog, StateError};
-use tokio::time::Instant;
+use storage::{HeldLog, Shard, StateError};
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::logged::send_logged;
+use super::logged::{SentLogged, send_logged};
 use super::marks::{Kept, Logged};
 use super::slots::tokens_of;
 use super::{Compared, ReplicaError, RingSeat};
@@ -28,97 +28,145 @@ fn path(seat: &RingSeat, owner: usize) -> PathBuf {
     seat.shard().local().layout().agreement().join(format!("missed-{owner}.json"))
 }
 
-/// Reads the marks that an earlier run of the shard has kept.
+/// Reads the marks that an earlier run of the shard has kept; the first one reads also those of shards that are no more,
+/// and gives their files.
 ///
 /// # Errors
-/// The disk fails, or the file is damaged: then nobody knows what others have missed.
-async fn restore(seat: &RingSeat) -> Result<(), StateError> {
-    let shard = seat.shard().local();
-    let (path, runtime) = (path(seat, shard.index()), shard.runtime());
-    let disk = Arc::clone(&runtime.disk);
-    let kept: Option<Kept> = runtime.io.run(move || read_state(&*disk, &path)).await?;
-    seat.own_marks().restore(kept.unwrap_or_default());
-    Ok(())
+/// The disk fails, or a file is damaged: then nobody knows what others have missed.
+async fn restore(seat: &RingSeat) -> Result<Vec<PathBuf>, StateError> {
+    let (index, shard_count) = (seat.shard().local().index(), seat.marks().all().len());
+    let (gone, mut files) = ((shard_count..).take_while(|_| index == 0), Vec::new());
+    for owner in std::iter::once(index).chain(gone) {
+        let (file, runtime) = (path(seat, owner), seat.shard().local().runtime());
+        let (disk, read) = (Arc::clone(&runtime.disk), file.clone());
+        let kept: Option<Kept> = runtime.io.run(move || read_state(&*disk, &read)).await?;
+        match kept {
+            Some(kept) => {
+                seat.own_marks().restore(kept);
+                files.extend((owner != index).then_some(file));
+            }
+            None if owner == index => {}
+            // Shards are numbered without a gap.
+            None => break,
+        }
+    }
+    Ok(files)
 }
 
-/// Keeps marks that have changed, and of the log what they may need, for as long as the seat is taken; and marks once
-/// more when the node stops.
+/// Removes files of shards that are no more: their marks are kept with those of the first one.
+async fn remove_read(seat: &RingSeat, files: Vec<PathBuf>) {
+    if files.is_empty() || !seat.keep(seat.shard().local().index()).await.is_ok_and(|is_kept| is_kept) {
+        return;
+    }
+    let runtime = seat.shard().local().runtime();
+    let disk = Arc::clone(&runtime.disk);
+    let remove = move || files.iter().try_for_each(|file| disk.remove_file(file));
+    if let Err(error) = runtime.io.run(remove).await {
+        tracing::warn!(%error, "marks of shards that are no more are still there");
+    }
+}
+
+/// Keeps marks that have changed, and of the log what they may need, for as long as the seat is taken: also while the
+/// node stops, and writes what it has in memory.
 pub(super) async fn keep_marks(seat: Weak<RingSeat>, known: Known) {
-    let mut is_ending = false;
-    while !is_ending {
+    loop {
         if let Some(seat) = seat.upgrade() {
             hold_log(&seat).await;
         }
-        is_ending = tokio::time::timeout(KEEP_EVERY, known.until_ended()).await.is_ok();
+        if known.ended().is_some() {
+            sleep(KEEP_EVERY).await;
+        } else {
+            _ = tokio::time::timeout(KEEP_EVERY, known.until_ended()).await;
+        }
         let Some(seat) = seat.upgrade() else { return };
-        if let Err(error) = seat.keep_marks().await {
+        if let Err(error) = seat.keep(seat.shard().local().index()).await {
             tracing::warn!(%error, "what other nodes have missed can not be kept");
         }
     }
 }
 
-/// Holds of the log what marks may need, as long as it is not too much.
+/// Holds of the log what marks may need, as long as it is there, not too much and not too old.
 async fn hold_log(seat: &RingSeat) {
-    let (log, marks, handoff) = (HeldLog(seat.shard().local()), seat.own_marks(), seat.marks().handoff());
+    let shard = seat.shard().local();
+    let (log, marks, handoff) = (HeldLog(shard), seat.own_marks(), seat.marks().handoff());
     let now = Instant::now();
     marks.note_end(now, log.end());
-    let is_too_long = log.held_bytes() > handoff.log_bytes_max;
-    let is_late = |logged: &Logged| {
-        logged.since.is_some_and(|since| now.saturating_duration_since(since) > handoff.window)
-    };
-    marks.give_up_log(|logged| is_too_long || is_late(logged));
+    let (is_too_long, begins) = (log.held_bytes() > handoff.log_bytes_max, log.begins());
+    let given_up = marks.give_up_log(|table, from, since| {
+        let age = now.saturating_duration_since(since);
+        is_too_long || from < begins || age > handoff.window || age > gc_grace(shard, table)
+    });
+    given_up.iter().for_each(|(node, places)| seat.marks().compare_all(*node, places));
     log.hold_from(marks.held_from());
     if let Err(error) = log.discard().await {
         tracing::debug!(%error, "log segments that are not held any more were not deleted");
     }
 }
 
+/// What was written longer ago may be deleted by now, and the deletion forgotten.
+fn gc_grace(shard: &Shard, table: TableId) -> Duration {
+    let seconds = |schema: &Schema| {
+        let table = schema.table_by_id(table)?;
+        Some(table.options().gc_grace_seconds)
+    };
+    Duration::from_secs(shard.with_schema(seconds).unwrap_or(0).into())
+}
+
 /// Heals, for as long as the seat is taken.
 pub(super) async fn heal(seat: Weak<RingSeat>) {
     if let Some(seat) = seat.upgrade() {
-        mark_unflushed(&seat);
         // Nothing is written over what is not read yet.
-        let _keeping = seat.own_marks().keeping.lock().await;
-        if let Err(error) = restore(&seat).await {
+        let mut is_read = seat.own_marks().keeping.lock().await;
+        let files = restore(&seat).await.unwrap_or_else(|error| {
             tracing::error!(
                 %error, "what other nodes have missed before is not known: repair the keyspaces of this node"
             );
-        }
+            Vec::new()
+        });
+        *is_read = true;
+        drop(is_read);
+        mark_unflushed(&seat);
+        remove_read(&seat, files).await;
     }
-    // Those that were compared with some of the replicas only. With the others they are when all live.
-    let mut partial = BTreeSet::new();
+    let mut alive = BTreeSet::new();
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        sleep(LOOK_EVERY).await;
         let Some(seat) = seat.upgrade() else { return };
         forget_who_is_gone(&seat);
-        if seat.marks().handoff().is_paused() {
-            continue;
+        let (living, are_all) = who_lives(seat.known());
+        let before = std::mem::replace(&mut alive, living);
+        if are_all || !alive.is_subset(&before) {
+            seat.own_marks().stop_waiting();
         }
-        let are_all_alive = are_all_alive(seat.known());
-        for node in seat.own_marks().nodes() {
-            if !is_alive(seat.known(), node) {
-                partial.remove(&node);
-                continue;
-            }
-            hand_logged(&seat, node).await;
-            if are_all_alive || !partial.contains(&node) {
-                heal_node(&seat, node).await;
-                partial.insert(node);
-            }
-            seat.own_marks().healing_is_over(node);
+        let mut missing = seat.own_marks().nodes();
+        missing.retain(|node| is_alive(seat.known(), *node));
+        // That is soon done, and comparing may take long.
+        for node in &missing {
+            hand_logged(&seat, *node).await;
+        }
+        for node in missing {
+            heal_node(&seat, node).await;
         }
     }
+}
+
+/// May anything be handed to a node now?
+fn may_hand(seat: &RingSeat, node: Uuid) -> bool {
+    is_alive(seat.known(), node) && !seat.marks().handoff().is_paused()
 }
 
 fn is_alive(known: &Known, node: Uuid) -> bool {
     node == known.host_id() || known.other(node).is_alive()
 }
 
-/// Of those that count.
-fn are_all_alive(known: &Known) -> bool {
-    let Some(members) = known.members() else { return false };
-    let mut counting = members.list().iter().filter(|member| member.state.has_rows());
-    counting.all(|member| is_alive(known, member.candidate.host_id))
+/// Of those that count; and are they all?
+fn who_lives(known: &Known) -> (BTreeSet<Uuid>, bool) {
+    let Some(members) = known.members() else { return (BTreeSet::new(), false) };
+    let counting = members.list().iter().filter(|member| member.state.has_rows());
+    let nodes: BTreeSet<Uuid> = counting.map(|member| member.candidate.host_id).collect();
+    let alive: BTreeSet<Uuid> = nodes.iter().copied().filter(|node| is_alive(known, *node)).collect();
+    let are_all = alive == nodes;
+    (alive, are_all)
 }
 
 /// Who has their places is given everything.
@@ -145,41 +193,56 @@ fn mark_unflushed(seat: &RingSeat) {
 }
 
 impl RingSeat {
-    /// Returns when all that was marked until now is on the disk.
+    /// Returns when all that was marked until now is on the disk, for all shards.
     ///
     /// # Errors
     /// The disk fails.
     pub(crate) async fn keep_marks(&self) -> Result<(), StateError> {
-        for (owner, marks) in self.marks().all().iter().enumerate() {
-            let _keeping = marks.keeping.lock().await;
-            let Some(kept) = marks.take_changed() else { continue };
-            let (path, runtime) = (path(self, owner), self.shard().local().runtime());
-            let disk = Arc::clone(&runtime.disk);
-            let written = runtime.io.run(move || write_state_below(&*disk, &path, &kept)).await;
-            written.inspect_err(|_| marks.note_change())?;
+        for owner in 0..self.marks().all().len() {
+            // One that has just started reads what it had first.
+            while !self.keep(owner).await? {
+                sleep(KEEP_EVERY).await;
+            }
         }
         Ok(())
+    }
+
+    /// Keeps the marks of a shard that have changed, if those of its earlier run were read.
+    async fn keep(&self, owner: usize) -> Result<bool, StateError> {
+        let marks = self.marks().of(owner);
+        let is_read = marks.keeping.lock().await;
+        if !*is_read {
+            return Ok(false);
+        }
+        let Some(kept) = marks.take_changed() else { return Ok(true) };
+        let (path, runtime) = (path(self, owner), self.shard().local().runtime());
+        let disk = Arc::clone(&runtime.disk);
+        let written = runtime.io.run(move || write_state_below(&*disk, &path, &kept)).await;
+        written.inspect_err(|_| marks.note_change())?;
+        Ok(true)
     }
 }
 
 /// Sends a node what it has missed and is in this shard's log. What can not be had from there is compared.
 async fn hand_logged(seat: &RingSeat, node: Uuid) {
+    if !may_hand(seat, node) {
+        return;
+    }
     let Some(owed) = seat.own_marks().take_logged(node) else { return };
-    let sent = match send_logged(seat, node, &owed).await {
-        Ok(sent) => sent,
-        Err(error) => {
-            tracing::warn!(%node, %error, "what a node has missed can not be read in the log, and is compared");
-            return seat.own_marks().compare_all(node, &owed.places);
-        }
-    };
+    let sent = send_logged(seat, node, &owed).await.unwrap_or_else(|error| {
+        tracing::warn!(%node, %error, "what a node has missed can not be read in the log, and is compared");
+        SentLogged { refused: owed.places.clone(), ..SentLogged::default() }
+    });
     if !sent.refused.is_empty() {
         let slot_count = sent.refused.count();
         tracing::info!(%node, slot_count, "what a node has missed is compared: it can not be sent from the log");
-        seat.own_marks().compare_all(node, &sent.refused);
+        seat.marks().compare_all(node, &sent.refused);
     }
     if sent.rest_from.is_some() {
         seat.own_marks().owe(node, &Logged { from: sent.rest_from, ..owed });
     }
+    // Added again before: what is taken is kept at every moment.
+    seat.own_marks().sending_is_over(node);
     if sent.mutation_count > 0 {
         let (mutation_count, byte_count) = (sent.mutation_count, sent.byte_count);
         seat.marks().handoff().count_sent(mutation_count);
@@ -188,20 +251,25 @@ async fn hand_logged(seat: &RingSeat, node: Uuid) {
 }
 
 /// Makes equal what a node has missed, slot by slot. A slot that could not be compared on all of its replicas stays
-/// marked.
+/// marked, and waits for others to be there.
 async fn heal_node(seat: &RingSeat, node: Uuid) {
+    let marks = seat.own_marks();
     let (mut mended_count, mut failed_count, mut left) = (0, 0, Vec::new());
-    while let Some((table, slots)) = seat.own_marks().take_compared(node) {
+    while may_hand(seat, node)
+        && let Some((table, slots)) = marks.take_compared(node)
+    {
         for slot in slots {
             // When it is away again, what is left of its slots would fail one by one.
-            let healed = match is_alive(seat.known(), node) {
-                true => heal_slot(seat, (node, table), slot).await,
-                false => Ok(Compared { partial_count: 1, ..Compared::default() }),
-            };
-            match healed {
+            if !may_hand(seat, node) {
+                left.push((table, slot));
+                continue;
+            }
+            match heal_slot(seat, (node, table), slot).await {
                 Ok(compared) => {
                     mended_count += compared.mended_count;
-                    left.extend((compared.partial_count > 0).then_some((table, slot)));
+                    if compared.partial_count > 0 {
+                        marks.wait(node, table, slot);
+                    }
                 }
                 Err(ReplicaError::NoTable) => {}
                 Err(error) => {
@@ -212,7 +280,8 @@ async fn heal_node(seat: &RingSeat, node: Uuid) {
             }
         }
     }
-    left.into_iter().for_each(|(table, slot)| seat.own_marks().compare(node, table, slot));
+    left.into_iter().for_each(|(table, slot)| marks.compare(node, table, slot));
+    marks.healing_is_over(node);
     if mended_count > 0 {
         seat.marks().handoff().count_mended(mended_count);
         tracing::info!(%node, mended_count, "partitions that differed after a node was away are equal again");

@@ -29,6 +29,8 @@ const MESSAGE_BYTES: usize = 64 << 10;
 const MESSAGE_COUNT: usize = KEYS_TOGETHER;
 /// So many messages are under way to one node.
 const UNDER_WAY_MAX: usize = 16;
+/// And so many bytes, or one message: the connection is that of clients' requests, too.
+const UNDER_WAY_BYTES_MAX: usize = 1 << 20;
 /// How long one may take to be answered.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -93,12 +95,18 @@ pub(super) async fn send_logged(
             owed.places.contains(table, token) && replicas.is_replica(to, table, token)
         };
         let Some(mut message) = gathering.next_message(is_missed).await? else { break };
+        if seat.marks().handoff().is_paused() {
+            sent.rest_from = Some(message.first);
+            break;
+        }
         if replicas.has_planted(Plant::MissedUnsent) {
             message.mutations.truncate(1);
         }
         let pause = seat.marks().handoff().time_for(message.byte_count);
         under_way.push_back(message.send(replicas, to));
-        if under_way.len() == UNDER_WAY_MAX {
+        while under_way.len() >= UNDER_WAY_MAX
+            || under_way.len() > 1 && byte_count_of(&under_way) > UNDER_WAY_BYTES_MAX
+        {
             take_in_first(&mut under_way, &mut sent).await;
         }
         if let Some(pause) = pause {
@@ -163,10 +171,15 @@ impl Message {
     }
 }
 
+fn byte_count_of(under_way: &VecDeque<UnderWay>) -> usize {
+    under_way.iter().map(|one| one.message.byte_count).sum()
+}
+
 /// Waits for the answer to the message that was sent first.
 async fn take_in_first(under_way: &mut VecDeque<UnderWay>, sent: &mut SentLogged) {
     let Some(UnderWay { message, deadline, answer }) = under_way.pop_front() else { return };
     let written = timeout_at(deadline, answer).await.unwrap_or(Err(Missed::Silent { was_sent: true }));
+    let is_of_one_table = message.mutations.windows(2).all(|pair| pair[0].table == pair[1].table);
     for (index, mutation) in message.mutations.iter().enumerate() {
         let said = said_of(&written, index);
         match said {
@@ -175,7 +188,9 @@ async fn take_in_first(under_way: &mut VecDeque<UnderWay>, sent: &mut SentLogged
                 sent.byte_count += mutation.as_encoded().len() as u64;
             }
             // There is nothing that it could have.
-            _ if is_outdated(&said) => {}
+            _ if is_of_one_table && is_outdated(&said) => {}
+            // Of another table it could, and it goes again when this node has emptied its own, too.
+            _ if is_outdated(&said) => _ = sent.rest_from.get_or_insert(message.first),
             Err(Missed::Silent { .. } | Missed::Failed(Failure::Overloaded { .. })) => {
                 _ = sent.rest_from.get_or_insert(message.first);
             }

@@ -52,6 +52,19 @@ impl Marks {
         &self.of_shards
     }
 
+    /// Rows there are to be compared with a node's. Each slot stands with one shard: comparing it is comparing what all
+    /// shards have of it.
+    pub(super) fn compare_all(&self, node: Uuid, places: &Places) {
+        for (table, slots) in places.tables() {
+            slots.iter().for_each(|slot| self.compare(node, *table, slot));
+        }
+    }
+
+    /// Rows of the slot are to be compared with a node's.
+    pub(super) fn compare(&self, node: Uuid, table: TableId, slot: usize) {
+        self.of_shards[slot % self.of_shards.len()].compare(node, table, slot);
+    }
+
     /// What is done with them.
     pub fn handoff(&self) -> &Arc<Handoff> {
         &self.handoff
@@ -91,8 +104,8 @@ pub struct Pending {
 #[derive(Debug, Default)]
 pub(super) struct ShardMarks {
     state: Mutex<State>,
-    /// Held by who writes the file of these marks, or reads it: one after the other.
-    pub(super) keeping: tokio::sync::Mutex<()>,
+    /// Held by who writes the file of these marks, or reads it: one after the other. Was it read?
+    pub(super) keeping: tokio::sync::Mutex<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +126,8 @@ struct Owed {
     logged: Logged,
     /// Of what is to be compared.
     compared: Places,
+    /// And of what was compared with some of its replicas: it is again when others are there.
+    waiting: Places,
 }
 
 /// What a node has missed that stands in the log.
@@ -135,7 +150,11 @@ impl Logged {
 
 impl Owed {
     fn is_nothing(&self) -> bool {
-        self.logged.places.is_empty() && self.compared.is_empty()
+        self.places().into_iter().all(Places::is_empty)
+    }
+
+    fn places(&self) -> [&Places; 3] {
+        [&self.logged.places, &self.compared, &self.waiting]
     }
 }
 
@@ -170,9 +189,7 @@ impl ShardMarks {
         let state = &mut *self.state();
         std::mem::take(&mut state.is_changed).then(|| {
             let owed = state.of_nodes.iter().chain(&state.in_healing);
-            let places = owed.flat_map(|(node, owed)| {
-                [&owed.logged.places, &owed.compared].map(|places| (*node, places.tables()))
-            });
+            let places = owed.flat_map(|(node, owed)| owed.places().map(|places| (*node, places.tables())));
             let marks = places
                 .flat_map(|(node, tables)| tables.map(move |(table, slots)| (node, table.0, slots.clone())));
             Kept(marks.collect())
@@ -193,18 +210,18 @@ impl ShardMarks {
         }
     }
 
-    /// A node has not acknowledged a write to the table at that token. `logged` is when it began, if the shard has
-    /// logged it.
-    pub(super) fn add(&self, node: Uuid, table: TableId, token: Token, logged: Option<Instant>) {
-        let (state, slot) = (&mut *self.state(), slot_of(token));
-        let ended_before = |begun| state.ends.iter().rev().find(|(at, _)| *at <= begun);
-        let Some((since, from)) = logged.and_then(ended_before).copied() else {
-            return state.compare(node, table, slot);
-        };
+    /// A node has not acknowledged a write to the table at that token, which began then and which the shard has logged.
+    /// Is it known where? If not, nothing is marked.
+    #[must_use]
+    pub(super) fn add_logged(&self, node: Uuid, table: TableId, token: Token, begun: Instant) -> bool {
+        let state = &mut *self.state();
+        let ended_before = state.ends.iter().rev().find(|(at, _)| *at < begun);
+        let Some((since, from)) = ended_before.copied() else { return false };
         let owed = &mut state.of_nodes.entry(node).or_default().logged;
-        state.is_changed |= owed.places.insert(table, slot);
+        state.is_changed |= owed.places.insert(table, slot_of(token));
         owed.from = Some(owed.from.map_or(from, |before| before.min(from)));
         owed.since.get_or_insert(since);
+        true
     }
 
     /// Rows of the slot are to be compared with a node's.
@@ -233,18 +250,48 @@ impl ShardMarks {
         self.state().of_nodes.entry(node).or_default().logged.add_all(logged);
     }
 
-    /// What stands in the log for a node is not to be had from there: it is compared.
-    pub(super) fn compare_all(&self, node: Uuid, places: &Places) {
+    /// Of what stands in the log from some place on and was missed since some time, the tables that are given up are
+    /// taken out: who wants them equal compares them. Gives them by their nodes.
+    #[must_use]
+    pub(super) fn give_up_log(
+        &self,
+        is_given_up: impl Fn(TableId, LogPosition, Instant) -> bool,
+    ) -> Vec<(Uuid, Places)> {
         let state = &mut *self.state();
-        state.of_nodes.entry(node).or_default().compared.add_all(places);
-        state.is_changed = true;
+        let mut given_up = Vec::new();
+        for (node, owed) in state.of_nodes.iter_mut().chain(&mut state.in_healing) {
+            let (Some(from), Some(since)) = (owed.logged.from, owed.logged.since) else { continue };
+            let places = owed.logged.places.take_tables(|table| is_given_up(table, from, since));
+            if owed.logged.places.is_empty() {
+                owed.logged = Logged::default();
+            }
+            if !places.is_empty() {
+                given_up.push((*node, places));
+            }
+        }
+        given_up
     }
 
-    /// Nothing is kept in the log for that node any more, or for any: what it has missed is compared.
-    pub(super) fn give_up_log(&self, is_given_up: impl Fn(&Logged) -> bool) {
-        for owed in self.state().of_nodes.values_mut().filter(|owed| is_given_up(&owed.logged)) {
-            owed.compared.add_all(&std::mem::take(&mut owed.logged).places);
+    /// What stands in the log and was taken for a node was sent, or was added again.
+    pub(super) fn sending_is_over(&self, node: Uuid) {
+        let state = &mut *self.state();
+        if let Some(owed) = state.in_healing.get_mut(&node) {
+            owed.logged = Logged::default();
+            state.is_changed = true;
         }
+    }
+
+    /// Others than before live: what was compared with some of its replicas only is to be compared again.
+    pub(super) fn stop_waiting(&self) {
+        for owed in self.state().of_nodes.values_mut() {
+            owed.compared.add_all(&std::mem::take(&mut owed.waiting));
+        }
+    }
+
+    /// Some replicas of the slot were away when it was compared with a node's.
+    pub(super) fn wait(&self, node: Uuid, table: TableId, slot: usize) {
+        let state = &mut *self.state();
+        state.is_changed |= state.of_nodes.entry(node).or_default().waiting.insert(table, slot);
     }
 
     /// Takes a table whose rows are to be compared with a node's, and its slots in their order. Who can not make them
@@ -285,10 +332,12 @@ impl ShardMarks {
 
     fn add_pending(&self, node: Uuid, pending: &mut Pending) {
         let state = &*self.state();
-        let Some(owed) = state.of_nodes.get(&node) else { return };
-        pending.logged_count += owed.logged.places.count();
-        pending.compared_count += owed.compared.count();
-        pending.since = [pending.since, owed.logged.since].into_iter().flatten().min();
+        // Also what is being healed.
+        for owed in [&state.of_nodes, &state.in_healing].into_iter().filter_map(|owed| owed.get(&node)) {
+            pending.logged_count += owed.logged.places.count();
+            pending.compared_count += owed.compared.count() + owed.waiting.count();
+            pending.since = [pending.since, owed.logged.since].into_iter().flatten().min();
+        }
     }
 }
 
@@ -328,11 +377,11 @@ mod tests {
         let marks = ShardMarks::default();
         assert!(marks.take_changed().is_none());
         for token in [0, 1, i64::MAX] {
-            marks.add(NODE, TABLE, Token(token), None);
+            marks.compare(NODE, TABLE, slot_of(Token(token)));
         }
-        marks.add(other, second, Token(-5), None);
+        marks.compare(other, second, slot_of(Token(-5)));
         let kept = serde_json::to_string(&marks.take_changed().expect("they have changed")).expect("text");
-        marks.add(NODE, TABLE, Token(2), None);
+        marks.compare(NODE, TABLE, slot_of(Token(2)));
         assert!(marks.take_changed().is_none(), "it was marked before");
         let marks = ShardMarks::default();
         marks.restore(serde_json::from_str(&kept).expect("marks"));
@@ -345,19 +394,20 @@ mod tests {
     #[test]
     fn marks_in_healing_are_kept_until_it_is_over() {
         let marks = ShardMarks::default();
-        marks.note_end(Instant::now(), at(10));
+        let start = Instant::now();
+        marks.note_end(start, at(10));
         for token in [0, i64::MAX] {
-            marks.add(NODE, TABLE, Token(token), None);
+            marks.compare(NODE, TABLE, slot_of(Token(token)));
             assert!(marks.take_compared(NODE).is_some(), "it is marked");
         }
-        marks.add(NODE, TABLE, Token(i64::MIN + 1), Some(Instant::now()));
+        assert!(marks.add_logged(NODE, TABLE, Token(i64::MIN + 1), start + Duration::from_millis(1)));
         assert!(marks.take_logged(NODE).is_some(), "it is logged");
         let kept = || {
             let restored = ShardMarks::default();
             restored.restore(marks.take_changed().expect("they have changed"));
             counts(&restored)
         };
-        assert_eq!((counts(&marks), kept()), ((0, 0), (0, 3)), "they were taken one after the other");
+        assert_eq!((counts(&marks), kept()), ((1, 2), (0, 3)), "they were taken one after the other");
         marks.healing_is_over(NODE);
         assert_eq!(kept(), (0, 0));
     }
@@ -366,13 +416,12 @@ mod tests {
     fn the_log_is_held_from_where_it_ended_when_the_first_missed_write_began() {
         let (marks, start) = (ShardMarks::default(), Instant::now());
         let second = |count| start + Duration::from_secs(count);
-        marks.add(NODE, TABLE, Token(0), Some(start));
-        assert!(marks.take_logged(NODE).is_none(), "nobody knows where that was");
+        assert!(!marks.add_logged(NODE, TABLE, Token(0), start), "nobody knows where that was");
         for count in 1..=4 {
             marks.note_end(second(count), at(count as u32));
         }
-        marks.add(NODE, TABLE, Token(0), Some(second(3) + Duration::from_millis(1)));
-        marks.add(NODE, TABLE, Token(1), Some(second(4)));
+        assert!(marks.add_logged(NODE, TABLE, Token(0), second(3) + Duration::from_millis(1)));
+        assert!(marks.add_logged(NODE, TABLE, Token(1), second(4)));
         assert_eq!(marks.held_from(), at(1), "a write that began then may still be missed");
         for count in 5..20 {
             marks.note_end(second(count), at(count as u32));
@@ -383,21 +432,36 @@ mod tests {
         marks.owe(NODE, &Logged { from: Some(at(7)), ..logged });
         marks.healing_is_over(NODE);
         assert_eq!(marks.held_from(), at(7), "what was sent is not needed");
-        marks.give_up_log(|_| true);
-        assert_eq!((marks.held_from(), counts(&marks)), (at(14), (0, 1)));
-        assert!(marks.take_compared(NODE).is_some(), "it is compared instead");
+        assert!(marks.give_up_log(|_, from, _| from < at(7)).is_empty(), "it begins there");
+        let [(node, places)] = &marks.give_up_log(|_, _, since| since == second(3))[..] else {
+            panic!("one")
+        };
+        assert_eq!((*node, places.count()), (NODE, 1));
+        assert_eq!((marks.held_from(), counts(&marks)), (at(14), (0, 0)));
     }
 
     #[test]
     fn what_a_node_has_missed_that_is_gone_is_forgotten() {
         let marks = ShardMarks::default();
-        marks.add(NODE, TABLE, Token(0), None);
+        marks.compare(NODE, TABLE, slot_of(Token(0)));
         assert!(marks.take_compared(NODE).is_some());
-        marks.add(NODE, TABLE, Token(1), None);
+        marks.compare(NODE, TABLE, slot_of(Token(1)));
         marks.forget(Some(NODE));
         let restored = ShardMarks::default();
         restored.restore(marks.take_changed().expect("they have changed"));
         assert_eq!((marks.nodes(), restored.nodes()), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn what_waits_is_kept_and_compared_when_it_need_not_wait_any_more() {
+        let marks = ShardMarks::default();
+        marks.wait(NODE, TABLE, 7);
+        let restored = ShardMarks::default();
+        restored.restore(marks.take_changed().expect("they have changed"));
+        assert_eq!((counts(&marks), counts(&restored)), ((0, 1), (0, 1)));
+        assert!(marks.take_compared(NODE).is_none());
+        marks.stop_waiting();
+        assert_eq!(marks.take_compared(NODE), Some((TABLE, vec![7])));
     }
 
     #[test]

@@ -78,6 +78,7 @@ use types::Token;
 
 use crate::Consistency;
 use requirement::Requirement;
+use slots::slot_of;
 use view::Plan;
 
 /// Carries reads and writes to the replicas of a ring. Belongs to one shard; clone it freely there.
@@ -258,8 +259,16 @@ impl Marker {
         let is_logged =
             |schema: &Schema| schema.keyspace_of(table).is_some_and(|keyspace| keyspace.durable_writes);
         let logged = logged.filter(|_| self.shard.local().with_schema(is_logged));
-        let owner = self.shard.shards().owner(token);
-        self.marks.of(owner).add(view.host_of(node), table, token, logged);
+        let node = view.host_of(node);
+        match logged {
+            Some(begun) => {
+                let owner = self.shard.shards().owner(token);
+                if !self.marks.of(owner).add_logged(node, table, token, begun) {
+                    self.marks.compare(node, table, slot_of(token));
+                }
+            }
+            None => self.marks.compare(node, table, slot_of(token)),
+        }
     }
 }
 

@@ -43,6 +43,10 @@ impl Slots {
         (0..64 * WORDS).filter(|slot| self.contains(*slot))
     }
 
+    fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// As they were read from a file: are they of this grid?
     pub(super) fn are_whole(&self) -> bool {
         self.0.len() == WORDS
@@ -85,6 +89,13 @@ impl Places {
         self.0.is_empty()
     }
 
+    /// Takes those of some tables out.
+    pub(super) fn take_tables(&mut self, is_taken: impl Fn(TableId) -> bool) -> Places {
+        let (taken, left) = std::mem::take(&mut self.0).into_iter().partition(|(table, _)| is_taken(*table));
+        self.0 = left;
+        Places(taken)
+    }
+
     /// Takes a table out, with its slots.
     pub(super) fn pop(&mut self) -> Option<(TableId, Slots)> {
         self.0.pop_first()
@@ -96,6 +107,6 @@ impl Places {
 
     /// How many slots there are, over all tables.
     pub(super) fn count(&self) -> usize {
-        self.0.values().map(|slots| slots.iter().count()).sum()
+        self.0.values().map(Slots::count).sum()
     }
 }

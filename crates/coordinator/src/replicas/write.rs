@@ -243,10 +243,12 @@ impl Watched {
         if node == self.view.here() {
             self.own = written.as_ref().ok().cloned();
         }
+        let is_of_one_table = self.places.iter().all(|(table, _)| *table == self.places[0].0);
         for place in 0..self.places.len() {
             let said = said_of(written, self.unit_of(place));
-            // What came before its table was emptied is missed by nobody.
-            if said.is_err() && !is_outdated(&said) {
+            // What came before its table was emptied is missed by nobody; beside what was to another one nothing of
+            // that was written either.
+            if said.is_err() && !(is_of_one_table && is_outdated(&said)) {
                 self.missed.push((node, place));
             }
         }
@@ -347,7 +349,10 @@ pub(super) fn said_of(written: &Result<Written, Missed>, index: usize) -> Result
         Err(missed) => Err(missed.clone()),
         Ok(written) if written.done.contains(index) => Ok(()),
         Ok(Written { failure: Some(failure), .. }) => Err(Missed::Failed(failure.clone())),
-        Ok(_) => Err(failed("nothing was written".to_owned())),
+        // It took as many as there was room for.
+        Ok(_) => {
+            Err(Missed::Failed(Failure::Overloaded { what: "there was no room for all of it".to_owned() }))
+        }
     }
 }
 

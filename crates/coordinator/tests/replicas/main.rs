@@ -40,13 +40,22 @@ fn table() -> Arc<Table> {
     Arc::new(table.build().expect("a sound table"))
 }
 
+/// One beside it, of the same shape.
+fn other_table() -> Arc<Table> {
+    let table = TableBuilder::new(TableId(Uuid::from_u128(8)), "ks", "other")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("v", ColumnKind::Regular, CqlType::Text);
+    Arc::new(table.build().expect("a sound table"))
+}
+
 fn schema(has_table: bool) -> Arc<Schema> {
+    let tables = [("t".to_owned(), table()), ("other".to_owned(), other_table())];
     let options = BTreeMap::from([("replication_factor".into(), "3".into())]);
     let keyspace = Keyspace {
         name: "ks".into(),
         replication: Replication { class: "SimpleStrategy".into(), options },
         durable_writes: true,
-        tables: has_table.then(|| ("t".to_owned(), table())).into_iter().collect(),
+        tables: tables.into_iter().filter(|_| has_table).collect(),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))
@@ -253,9 +262,13 @@ fn key(pk: i32) -> PartitionKey {
 }
 
 fn insert(pk: i32, v: &str, timestamp: i64) -> Mutation {
+    insert_into(&table(), pk, v, timestamp)
+}
+
+fn insert_into(table: &Table, pk: i32, v: &str, timestamp: i64) -> Mutation {
     let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(timestamp), DeletionTime::LIVE);
-    row.cell(table().column("v").expect("v").id, CellRef::live(timestamp, v.as_bytes()));
-    let mut mutation = MutationBuilder::new(table().id(), key(pk));
+    row.cell(table.column("v").expect("v").id, CellRef::live(timestamp, v.as_bytes()));
+    let mut mutation = MutationBuilder::new(table.id(), key(pk));
     mutation.row(row.finish());
     mutation.finish()
 }
@@ -381,6 +394,24 @@ fn what_no_replica_has_is_not_delivered() {
             matches!(refused, Err(ReplicaError::Unavailable { required: 1, alive: 0, .. })),
             "{refused:?}"
         );
+    });
+}
+
+/// A replica that has emptied one of its tables takes nothing of a message that was planned before.
+#[test]
+fn what_came_with_something_outdated_is_missed() {
+    run(async {
+        let ring = Ring::start(3, &["dc1"], None).await;
+        let store = ring.nodes[2].0.handles()[0].local().table(table().id()).expect("a table");
+        store.truncate(storage::Emptying::Agreed { epoch: 9 }).await.expect("emptied");
+        let missed = async |mutations: Vec<Mutation>| {
+            ring.replicas(0).write(mutations, Consistency::Quorum, PATIENCE).await.expect("two have it");
+            sleep(2 * PATIENCE).await;
+            ring.marks[0].slot_count(host_id(2))
+        };
+        assert_eq!(missed(vec![insert(1, "v", 1)]).await, 0, "it would have been emptied");
+        let beside = insert_into(&other_table(), 1, "v", 1);
+        assert_eq!(missed(vec![insert(1, "v", 1), beside]).await, 2);
     });
 }
 

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 use cluster::membership::Known;
 use runtime::MemoryDisk;
+use uuid::Uuid;
 
 use super::{PORT, World};
 use crate::dice::Dice;
@@ -21,13 +22,20 @@ pub(crate) struct Places {
     moves: RefCell<Vec<u16>>,
     /// Where it was when it lost its disk.
     lost: RefCell<Vec<Option<SocketAddr>>>,
+    /// Who had been there.
+    lost_ids: RefCell<Vec<Uuid>>,
     loss_count: Cell<u64>,
 }
 
 impl Places {
     pub(crate) fn new(node_count: usize) -> Places {
         let (moves, lost) = (vec![0; node_count], vec![None; node_count]);
-        Places { moves: RefCell::new(moves), lost: RefCell::new(lost), loss_count: Cell::default() }
+        Places {
+            moves: RefCell::new(moves),
+            lost: RefCell::new(lost),
+            lost_ids: RefCell::default(),
+            loss_count: Cell::default(),
+        }
     }
 
     /// Where others reach a node.
@@ -73,6 +81,13 @@ impl World {
         }
         if loses {
             self.stage.note(format_args!("node {node} has lost its disk"));
+            let members = self.lives.borrow().iter().flatten().find_map(Known::members);
+            let place = self.places.internode(node);
+            let had = members.and_then(|members| {
+                let member = members.list().iter().find(|member| member.candidate.address == place)?;
+                Some(member.candidate.host_id)
+            });
+            self.places.lost_ids.borrow_mut().extend(had);
             self.places.lose(node);
             self.forgets(node, self.stage.begun);
             self.stage.hosts.put_disk(node, MemoryDisk::new());
@@ -95,6 +110,7 @@ impl World {
             members.list().iter().any(|member| member.candidate.address == place)
         };
         let are_all_agreed = (0..self.node_count()).all(is_at);
-        are_all_agreed && members.list().iter().all(|member| member.state.has_rows())
+        let are_replaced = self.places.lost_ids.borrow().iter().all(|lost| members.get(*lost).is_none());
+        are_all_agreed && are_replaced && members.list().iter().all(|member| member.state.has_rows())
     }
 }

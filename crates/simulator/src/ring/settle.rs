@@ -92,8 +92,6 @@ async fn all_is_handed_on(world: &World) {
     while world.marks.borrow().iter().flatten().any(is_owed) {
         sleep(PAUSE).await;
     }
-    // What was taken last is on its way.
-    sleep(20 * PAUSE).await;
 }
 
 async fn check_schema(world: &World, visitor: &Visitor) -> Result<(), Violation> {

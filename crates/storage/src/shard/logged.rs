@@ -20,6 +20,11 @@ impl HeldLog<'_> {
         self.0.shared.log.end()
     }
 
+    /// What is logged before that is not there any more.
+    pub fn begins(&self) -> LogPosition {
+        self.0.shared.log.begins()
+    }
+
     /// Keeps what was logged from there on until another place is given, though tables need it no more. A node that
     /// stops keeps nothing.
     pub fn hold_from(&self, position: LogPosition) {

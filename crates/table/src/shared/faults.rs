@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use commitlog::{LogEvent, LogPosition};
+use commitlog::{CommitLogError, LogEvent, LogPosition};
 use sstable::{SstableError, TableFile};
 use tokio::sync::Notify;
 
@@ -107,13 +107,16 @@ impl Shared {
     /// The disk is full: what the log keeps to be written again, or to be read again, is room.
     async fn give_up_spares(&self) {
         self.log.hold_from(LogPosition::END);
-        // They become spares.
-        let given_up = match self.log.discard_unheld().await {
-            Ok(_) => self.log.give_up_spares().await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = given_up {
-            tracing::warn!(%error, "log segments that are kept and not needed were not deleted");
+        // Spares first: that needs no room. What is let go then becomes spares.
+        for given_up in [self.log.give_up_spares().await, self.let_go_of_held().await] {
+            if let Err(error) = given_up {
+                tracing::warn!(%error, "log segments that are kept and not needed were not deleted");
+            }
         }
+    }
+
+    async fn let_go_of_held(&self) -> Result<(), CommitLogError> {
+        self.log.discard_unheld().await?;
+        self.log.give_up_spares().await
     }
 }
