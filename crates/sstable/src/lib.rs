@@ -53,6 +53,8 @@ pub use table_file::TableFile;
 pub use table_writer::TableWriter;
 
 #[cfg(test)]
+mod border_tests;
+#[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
 mod damage_tests;

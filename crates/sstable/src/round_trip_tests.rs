@@ -390,3 +390,10 @@ proptest! {
 fn a_static_row_is_read_whatever_its_chunks_push_out() {
     check(17_202_575_869_392_039_945);
 }
+
+/// There the last partition has nothing but the byte that says it is not deleted and six that follow, and a chunk ends
+/// before them: no deletion of more bytes may be looked for there.
+#[test]
+fn a_last_partition_is_read_though_a_chunk_ends_behind_its_key() {
+    check(17_554_214_917_757_490_232);
+}

@@ -64,12 +64,6 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
-    /// The next byte, without reading it.
-    #[inline]
-    pub fn peek(&self) -> Option<u8> {
-        self.rest.first().copied()
-    }
-
     /// The next `count` bytes.
     ///
     /// # Errors

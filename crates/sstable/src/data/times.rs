@@ -90,10 +90,14 @@ pub(crate) fn write_whole_deletion(deletion: DeletionTime, out: &mut Vec<u8>) {
     out.extend_from_slice(&deletion.local_deletion_time.to_be_bytes());
 }
 
-/// Reads what [`write_whole_deletion`] wrote; `Ok(None)` when it is none of it.
+/// Reads what [`write_whole_deletion`] wrote; `Ok(None)` when it is none of it. Without the first byte that one is
+/// all that is asked for: it may be the last of the file.
 pub(crate) fn read_whole_deletion(input: &mut Cursor<'_>) -> Result<Option<DeletionTime>, EndOfInput> {
-    if input.peek().is_some_and(|first| first & LIVE != 0) {
-        return Ok((input.u8()? == LIVE).then_some(DeletionTime::LIVE));
+    let mut behind_first = *input;
+    let first = behind_first.u8()?;
+    if first & LIVE != 0 {
+        *input = behind_first;
+        return Ok((first == LIVE).then_some(DeletionTime::LIVE));
     }
     let timestamp = input.i64()?;
     Ok(Some(DeletionTime { timestamp, local_deletion_time: input.u32()? }))
@@ -147,6 +151,19 @@ mod tests {
             let mut input = Cursor::new(&out);
             assert_eq!(stats.read_deletion(&mut input), Ok(deletion));
             assert_eq!(stats.read_ttl(&mut input), Ok(deletion.local_deletion_time));
+        }
+    }
+
+    /// Who fetches what is asked for must not be sent beyond the end of the file.
+    #[test]
+    fn a_whole_deletion_cut_off_asks_for_no_more_than_it_has() {
+        for deletion in [DeletionTime::LIVE, DeletionTime { timestamp: 5, local_deletion_time: 6 }] {
+            let mut out = Vec::new();
+            write_whole_deletion(deletion, &mut out);
+            for at_hand in 0..out.len() {
+                let end = read_whole_deletion(&mut Cursor::new(&out[..at_hand])).expect_err("it is cut off");
+                assert!(end.offset + end.wanted_bytes <= out.len(), "{deletion:?}, {at_hand} at hand: {end}");
+            }
         }
     }
 
