@@ -9,7 +9,7 @@ use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
@@ -46,7 +46,7 @@ impl Credentials {
     ) -> Result<Credentials, TlsError> {
         let chain = certificates(&files.certificate, "certificate", &contents.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&contents.key)
-            .map_err(|error| not_pem(&files.key, "private key", error.to_string()))?;
+            .map_err(|error| not_pem(&files.key, "private key", &error))?;
         let mut roots = RootCertStore::empty();
         for authority in certificates(&files.authorities, "CA's certificate", &contents.authorities)? {
             roots.add(authority).map_err(|error| unfit(&files.authorities, &error))?;
@@ -70,13 +70,13 @@ fn certificates(
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(not_pem(path, what, "there is no CERTIFICATE in it".to_owned())),
-        Err(error) => Err(not_pem(path, what, error.to_string())),
+        Ok(_) => Err(not_pem(path, what, &pem::Error::NoItemsFound)),
+        Err(error) => Err(not_pem(path, what, &error)),
     }
 }
 
-fn not_pem(path: &Path, what: &'static str, problem: String) -> TlsError {
-    TlsError::Pem { path: path.to_owned(), what, problem }
+fn not_pem(path: &Path, what: &'static str, error: &pem::Error) -> TlsError {
+    TlsError::Pem { path: path.to_owned(), what, problem: reasons::of_pem(error) }
 }
 
 fn unfit(path: &Path, error: &Error) -> TlsError {

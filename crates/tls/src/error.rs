@@ -32,8 +32,8 @@ pub enum TlsError {
         path: PathBuf,
         /// What it should hold.
         what: &'static str,
-        /// What is wrong.
-        problem: String,
+        /// What is wrong, without a word of the file.
+        problem: &'static str,
     },
     /// Certificate, key and CAs do not belong together, or can not be used now.
     #[error("{path}: {problem}")]

@@ -1,5 +1,6 @@
 //! Why two ends do not talk, in the words of who has to put it right.
 
+use rustls::pki_types::pem;
 use rustls::{AlertDescription, CertificateError, Error};
 
 /// What an error of the library comes to; it is about the other side, which is not named.
@@ -36,6 +37,19 @@ pub(crate) fn of_certificate(problem: &CertificateError) -> String {
         Problem::BadSignature => "is not signed by the CA that it names".to_owned(),
         Problem::BadEncoding => "can not be read".to_owned(),
         other => format!("is refused: {other}"),
+    }
+}
+
+/// What is wrong with a file that should be PEM. Nothing of the library's text: that holds bytes of the file, which may
+/// be those of a key.
+pub(crate) fn of_pem(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::NoItemsFound => "no section of it is one",
+        pem::Error::IllegalSectionStart { .. } => "the line that begins a section is not whole",
+        pem::Error::MissingSectionEnd { .. } => "a section has no line that ends it",
+        pem::Error::Base64Decode(_) => "a section is not base64",
+        pem::Error::SectionTooLarge => "a section is too long",
+        _ => "it can not be read",
     }
 }
 

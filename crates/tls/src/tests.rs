@@ -302,6 +302,18 @@ fn files_that_are_no_good_are_refused_with_their_name() {
         let error = refused(&shown, believed);
         assert!(error.contains(said), "{error}, not {said}");
     }
+    // Nothing of a key is told, as text or as numbers: here it lost its line ends, then its last line, or a letter.
+    let (one_line, without_end) =
+        (good.key.replace('\n', ""), good.key.rsplit_once("-----END").expect("PEM").0);
+    for (key, said) in [
+        (one_line.trim_end_matches('-').to_owned(), "the line that begins a section is not whole"),
+        (one_line, "a section has no line that ends it"),
+        (without_end.to_owned(), "a section has no line that ends it"),
+        (good.key.replacen('M', "\u{7f}", 1), "a section is not base64"),
+    ] {
+        let error = refused(&with(&good.certificate, &key), &pem);
+        assert_eq!(error, format!("/tls/node.key holds no private key in PEM: {said}"));
+    }
     let empty: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let missing = Certificates::open(files(), NameCheck::Address, empty, clock()).err();
     assert!(missing.expect("no file").to_string().contains("read /tls/node.crt"));
