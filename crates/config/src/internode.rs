@@ -112,11 +112,13 @@ impl Config {
         let seeds: Vec<String> = self.seed_addresses().iter().map(SocketAddr::to_string).collect();
         let broadcast = self.broadcast_address.map(|address| address.to_string());
         let secret = self.internode_secret_file.as_ref().map(|path| path.display().to_string());
+        let encrypts = self.internode_encryption != InternodeEncryption::None;
         let given = [
             ("seeds", Some(seeds.join(",")).filter(|seeds| !seeds.is_empty())),
             ("broadcast_address", broadcast),
             ("replace_address", self.replaced_address().map(|address| address.to_string())),
             ("internode_secret_file", secret),
+            ("internode_encryption", encrypts.then(|| self.internode_encryption.word().to_owned())),
         ];
         match given.into_iter().chain(self.certificate_files()).find_map(|(name, value)| Some((name, value?)))
         {
@@ -303,6 +305,7 @@ mod tests {
         check_refused("seeds=10.0.0.1,10.0.0.2", &format!("`seeds` = 10.0.0.1:7000,10.0.0.2:7000: {alone}"));
         check_refused("broadcast-address=10.0.0.1", &format!("`broadcast_address` = 10.0.0.1: {alone}"));
         check_refused("internode-secret-file=/s", &format!("`internode_secret_file` = /s: {alone}"));
+        check_refused("internode-encryption=all", &format!("`internode_encryption` = all: {alone}"));
     }
 
     #[test]
