@@ -131,6 +131,10 @@ impl Connection {
 
     /// Waits for something to do.
     async fn wait(&mut self) -> io::Result<Woken> {
+        // First: a client that always has more to ask would never leave.
+        if !self.is_closing && self.server.leaving.is_leaving() {
+            return Ok(Woken::Leaving);
+        }
         if self.has_left_over() {
             return Ok(Woken::Again);
         }
