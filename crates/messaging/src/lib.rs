@@ -17,6 +17,7 @@ mod frame;
 mod handshake;
 pub mod hostile;
 mod message;
+mod seldom;
 
 pub use connection::{
     AskError, Asked, Handed, MeetError, MessageCounts, Met, Node, Peer, PeerError, PeerOptions, Request,
@@ -30,6 +31,7 @@ pub use handshake::{
     INPUT_BYTES_MAX, Identity, Initiator, Purpose, Reason, Secret,
 };
 pub use message::{BODY_BYTES_MAX, Context, Kind, Message, PATIENCE_MAX};
+pub use seldom::Seldom;
 
 #[cfg(test)]
 mod tests;

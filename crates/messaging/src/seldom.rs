@@ -9,14 +9,14 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Says when something that happens is to be told: at once, and then once a second with how often it was.
 #[derive(Debug, Default)]
-pub(super) struct Seldom {
+pub struct Seldom {
     told_at: Cell<Option<Instant>>,
     untold_count: Cell<u64>,
 }
 
 impl Seldom {
     /// It happened: how often since it was told, if it is to be told now.
-    pub(super) fn note(&self) -> Option<u64> {
+    pub fn note(&self) -> Option<u64> {
         let count = self.untold_count.replace(self.untold_count.get() + 1) + 1;
         let now = Instant::now();
         if self.told_at.get().is_some_and(|told_at| now < told_at + EVERY) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use messaging::{Established, Purpose, Request, Service};
+use messaging::{Established, Purpose, Request, Seldom, Service};
 use runtime::Random;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -15,7 +15,6 @@ use super::Known;
 use super::letting_in::Newcomer;
 use super::message::{Question, Reply, Said};
 use super::presence::Claims;
-use super::seldom::Seldom;
 use crate::metadata::{MemberState, MetadataMachine};
 use crate::raft::{Agreement, Answers, FOR_AGREEMENT};
 
@@ -48,7 +47,13 @@ pub(super) struct Door {
 impl Service for Door {
     fn request(&self, from: &Established, request: Request) {
         if request.body.first() == Some(&FOR_AGREEMENT) {
-            return self.answers.request(from, request);
+            // Most of those that were given up may have started again, and lead each other: declined, they can not put
+            // their log in the place of this one.
+            let members = self.known.members();
+            if !members.is_some_and(|members| members.has_given_up(from.host_id)) {
+                self.answers.request(from, request);
+            }
+            return;
         }
         let question = match Said::read(&request.body) {
             Some(Said::Question(question)) if from.purpose == Purpose::Urgent => question,
@@ -107,7 +112,8 @@ impl Door {
             Question::Present(claim) if self.claims.hear(from, *claim) => Reply::Present(self.claims.all()),
             Question::Present(_) => Reply::Later("it knows of no such member".to_owned()),
             Question::Hears(host_id) => {
-                Reply::Hears(*host_id == known.host_id() || known.other(*host_id).is_alive())
+                let is_heard = || known.other_member(*host_id).is_some_and(|other| other.is_alive());
+                Reply::Hears(*host_id == known.host_id() || is_heard())
             }
             Question::Standing => {
                 let ring_epoch = known.members().map_or(0, |members| members.epoch());

@@ -50,6 +50,12 @@ pub enum MembershipError {
         /// Where that is.
         address: std::net::SocketAddr,
     },
+    /// The same, as it has heard itself of what was agreed on.
+    #[error(
+        "this node is no member of the ring any more: its place was taken, or its rows were given up. It can come back \
+         with an empty directory only"
+    )]
+    LeftOut,
     /// It can not be carried into a ring.
     #[error("the schema's history of {bytes} bytes is too long to found a ring with")]
     HistoryTooLong {

@@ -250,10 +250,10 @@ impl Known {
     fn take_members(&self, members: Arc<Members>) {
         let epoch = members.epoch();
         let before = lock(&self.0.members).replace(Arc::clone(&members));
-        // First, so that whoever sees the epoch sees it, too.
+        // First, so that whoever sees the epoch sees them, too.
         self.0.fence.store(members.fence(), Ordering::Release);
-        self.0.ring_epoch.store(epoch, Ordering::Release);
         self.forget_who_is_gone(&members);
+        self.0.ring_epoch.store(epoch, Ordering::Release);
         for (host_id, was, is) in changes_of_places(before.as_deref(), &members) {
             if host_id == self.host_id() {
                 continue;
@@ -489,7 +489,7 @@ impl Known {
     }
 
     /// How this node stands with another member; `None` with a stranger.
-    fn other_member(&self, host_id: Uuid) -> Option<Arc<Other>> {
+    pub(super) fn other_member(&self, host_id: Uuid) -> Option<Arc<Other>> {
         lock(&self.0.members).as_ref()?.get(host_id)?;
         Some(self.other(host_id))
     }

@@ -38,7 +38,6 @@ mod presence;
 mod proposer;
 mod protection;
 mod recovery;
-mod seldom;
 mod standing;
 mod take_part;
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //!
 //! What may be lost: changes of the schema and of the members that this node had not heard of; and writes that only
 //! lost nodes had. The lost members keep their places, so that others can take them, and are given up: they are asked
-//! for nothing and listened to by nobody. If most of them came back they would be a ring of their own.
+//! for nothing, and what they ask about agreement is declined. If most of them came back they would be a ring of
+//! their own, beside that of the survivors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! A member that is one no more learns it, though nobody sends it the log: it hears of no leader, asks the others, and
-//! ends. Its data would else be shown by whoever asks it alone.
+//! A member that is one no more learns it, and ends: by its own log, or though nobody sends it that, for it hears of no
+//! leader and asks the others. Its data would else be shown by whoever asks it alone.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::message::{Question, Reply, Said};
 use super::presence::Claims;
 use super::{Known, MembershipError};
-use crate::metadata::{Candidate, MetadataMachine};
+use crate::metadata::{Candidate, MemberState, MetadataMachine};
 use crate::raft::Agreement;
 
 /// So often it is looked whether there is a leader.
@@ -19,6 +19,27 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns when this node was a member and is one no more.
 pub(super) async fn is_over(
+    known: &Known,
+    agreement: &Agreement<MetadataMachine>,
+    claims: &Claims,
+) -> MembershipError {
+    // Before that it is one that comes in.
+    known.is_member().await;
+    tokio::select! {
+        biased;
+        () = known.wait_until(is_left_out) => MembershipError::LeftOut,
+        removed = others_say_so(known, agreement, claims) => removed,
+    }
+}
+
+/// Does what this node knows of the ring say so?
+fn is_left_out(known: &Known) -> bool {
+    let Some(members) = known.members() else { return false };
+    members.get(known.host_id()).is_none_or(|member| member.state == MemberState::Lost)
+}
+
+/// Returns when another member says so.
+async fn others_say_so(
     known: &Known,
     agreement: &Agreement<MetadataMachine>,
     claims: &Claims,
@@ -40,7 +61,6 @@ async fn who_knows_better(
     claims: &Claims,
 ) -> Option<Candidate> {
     let members = known.members()?;
-    members.get(known.host_id())?;
     let own_epoch = members.epoch();
     let others = members.list().iter().filter(|member| member.candidate.host_id != known.host_id());
     let asked = others.map(|member| {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use messaging::{Handed, MeetError, Node, answer, keep_gate};
+use messaging::{Handed, MeetError, Node, Seldom, answer, keep_gate};
 use runtime::{Clock, Listener, Random, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -14,7 +14,6 @@ use uuid::Uuid;
 use super::door::{Door, Heard};
 use super::presence::{self, Claims};
 use super::proposer::Proposal;
-use super::seldom::Seldom;
 use super::{Doors, Hybrid, Known, MembershipError, MembershipOptions, ProposeError, Speaker};
 use super::{heartbeat, joining, standing, voters};
 use crate::metadata::{MetadataMachine, Refusal, check_same, decode_outcome};

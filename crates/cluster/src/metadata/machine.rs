@@ -212,9 +212,18 @@ impl Machine for MetadataMachine {
         Ok(encode_outcome(&agreed))
     }
 
+    fn listens_to(&self, node: Uuid) -> bool {
+        let member = self.members().and_then(|members| members.get(node));
+        member.is_some_and(|member| member.state != MemberState::Lost)
+    }
+
     fn may_be_proposed(&self, command: &[u8]) -> Result<(), String> {
         let command = Command::decode(command).map_err(|refusal| refusal.to_string())?;
-        self.members().map_or(Ok(()), |members| command.check_known(members))
+        match (&command, self.members()) {
+            (Command::GiveUp { .. }, _) => Err("members are given up by force only".to_owned()),
+            (Command::Found { .. }, Some(_)) => Err(Refusal::Founded.to_string()),
+            (_, members) => members.map_or(Ok(()), |members| command.check_known(members)),
+        }
     }
 
     fn snapshot(&self) -> Bytes {
@@ -300,9 +309,14 @@ mod tests {
         }
 
         fn propose(&mut self, command: Command) -> Result<Agreed, Refusal> {
-            let command = command.encode();
-            self.machine.may_be_proposed(&command).expect("all know it");
-            decode_outcome(&self.machine.apply(1, &command).expect("it is known"))
+            let encoded = command.encode();
+            self.machine.may_be_proposed(&encoded).expect("all know it");
+            self.apply(&command)
+        }
+
+        /// As one that is in the log.
+        fn apply(&mut self, command: &Command) -> Result<Agreed, Refusal> {
+            decode_outcome(&self.machine.apply(1, &command.encode()).expect("it is known"))
         }
 
         fn change(&mut self, based_on: u64, change: Transformation) -> Result<Agreed, Refusal> {
@@ -343,8 +357,25 @@ mod tests {
         assert!(matches!(ring.propose(found(vec![table("t")])), Err(Refusal::Schema { .. })));
         assert_eq!(ring.entries(), [], "nothing of it was taken");
         assert_eq!(ring.propose(found(vec![keyspace(), table("t")])), agreed(2, 1));
-        assert_eq!(ring.propose(found(Vec::new())), Err(Refusal::Founded));
+        // It is proposed no more, and changes nothing if it was before.
+        assert!(ring.machine.may_be_proposed(&found(Vec::new()).encode()).is_err());
+        assert_eq!(ring.apply(&found(Vec::new())), Err(Refusal::Founded));
         assert_eq!(ring.entries().len(), 3);
+    }
+
+    #[test]
+    fn members_are_listened_to_and_nobody_proposes_to_give_one_up() {
+        let mut ring = Ring::new();
+        let [first, second] = [1, 2].map(|number| candidate(number).host_id);
+        assert!(!ring.machine.listens_to(first), "there is no ring");
+        ring = Ring::founded();
+        ring.propose(Command::Join { candidate: candidate(2) }).expect("it joins");
+        assert!(ring.machine.listens_to(first) && ring.machine.listens_to(second));
+        assert!(!ring.machine.listens_to(candidate(3).host_id), "a stranger");
+        let give_up = Command::GiveUp { lost: BTreeSet::from([second]) };
+        assert!(ring.machine.may_be_proposed(&give_up.encode()).is_err());
+        ring.apply(&give_up).expect("it is written by force");
+        assert!(ring.machine.listens_to(first) && !ring.machine.listens_to(second));
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub struct Members {
     topology: Arc<Topology>,
     /// The epoch since which somebody is no member any more: what was asked before that of a replica is not answered.
     fence: u64,
+    /// All that were ever given up, also those whose places others have by now: they may start again with what they
+    /// had, and are not to have a say.
+    given_up: BTreeSet<Uuid>,
 }
 
 /// Members as they stand in the history.
@@ -106,6 +109,8 @@ struct Written {
     members: Vec<Member>,
     #[serde(default, skip_serializing_if = "is_zero")]
     fence: u64,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    given_up: BTreeSet<Uuid>,
 }
 
 fn is_zero(fence: &u64) -> bool {
@@ -116,16 +121,16 @@ impl TryFrom<Written> for Members {
     type Error = RingError;
 
     fn try_from(written: Written) -> Result<Members, RingError> {
-        let Written { cluster_id, epoch, slot_bits, members, fence } = written;
+        let Written { cluster_id, epoch, slot_bits, members, fence, given_up } = written;
         let members = Members::new(cluster_id, epoch, Grid::new(slot_bits)?, members)?;
-        Ok(Members { fence, ..members })
+        Ok(Members { fence, given_up, ..members })
     }
 }
 
 impl From<Members> for Written {
     fn from(members: Members) -> Written {
-        let Members { cluster_id, epoch, members, topology, fence } = members;
-        Written { cluster_id, epoch, slot_bits: topology.grid().slot_bits(), members, fence }
+        let Members { cluster_id, epoch, members, topology, fence, given_up } = members;
+        Written { cluster_id, epoch, slot_bits: topology.grid().slot_bits(), members, fence, given_up }
     }
 }
 
@@ -133,7 +138,7 @@ impl Members {
     fn new(cluster_id: Uuid, epoch: u64, grid: Grid, mut members: Vec<Member>) -> Result<Members, RingError> {
         members.sort_by_key(|member| member.candidate.host_id);
         let topology = Arc::new(Topology::new(grid, members.iter().map(Member::node).collect())?);
-        Ok(Members { cluster_id, epoch, members, topology, fence: 0 })
+        Ok(Members { cluster_id, epoch, members, topology, fence: 0, given_up: BTreeSet::new() })
     }
 
     /// A ring of one node.
@@ -158,7 +163,7 @@ impl Members {
             member.state =
                 self.get(member.candidate.host_id).map_or(MemberState::Normal, |before| before.state);
         }
-        Ok(Members { fence: self.fence, ..joined })
+        Ok(Members { fence: self.fence, given_up: self.given_up.clone(), ..joined })
     }
 
     /// The ring with some members that are elsewhere now; those that it does not have are passed over.
@@ -196,7 +201,8 @@ impl Members {
                 member.state = MemberState::Lost;
             }
         });
-        Members { fence: after.epoch, ..after }
+        let given_up = &self.given_up | lost;
+        Members { fence: after.epoch, given_up, ..after }
     }
 
     /// The next epoch, in which all tokens are taken as before.
@@ -204,7 +210,8 @@ impl Members {
         let mut members = self.members.clone();
         members.iter_mut().for_each(change);
         let members = Members::new(self.cluster_id, self.epoch + 1, self.topology.grid(), members);
-        Members { fence: self.fence, ..members.expect("their tokens are as before") }
+        let given_up = self.given_up.clone();
+        Members { fence: self.fence, given_up, ..members.expect("their tokens are as before") }
     }
 
     fn chosen(cluster_id: Uuid, epoch: u64, candidates: Vec<Candidate>) -> Result<Members, RingError> {
@@ -251,6 +258,13 @@ impl Members {
     /// The epoch since which somebody is no member any more, or what it has is given up; 0 as long as that never was.
     pub fn fence(&self) -> u64 {
         self.fence
+    }
+
+    /// Was it a member that was given up? What an earlier program wrote down does not tell it of those whose places
+    /// others have.
+    pub fn has_given_up(&self, host_id: Uuid) -> bool {
+        let is_lost = |member: &Member| member.state == MemberState::Lost;
+        self.given_up.contains(&host_id) || self.get(host_id).is_some_and(is_lost)
     }
 
     /// The member that knows the fewest forms of the history.
@@ -354,6 +368,12 @@ mod tests {
         assert_eq!((states(&filled), filled.fence(), filled.epoch()), (vec![normal; 2], 3, 4));
         let without = filled.without(&[id(2)].into());
         assert_eq!((states(&without), without.fence()), (vec![MemberState::Lost, normal], 5));
+        let again = without.replaced(id(2), &candidate(3)).joined(candidate(4)).expect("it joins");
+        let text = serde_json::to_string(&again).expect("text");
+        assert_eq!(serde_json::from_str::<Members>(&text).expect("members"), again);
+        let given_up = |members: &Members| [1, 2, 3, 9].map(|number| members.has_given_up(id(number)));
+        assert_eq!(given_up(&without), [false, true, false, false]);
+        assert_eq!(given_up(&again), [false, true, false, false], "though another has its place");
     }
 
     #[test]

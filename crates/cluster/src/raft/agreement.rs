@@ -338,6 +338,11 @@ impl<M: Machine> Agreement<M> {
         }
     }
 
+    /// Is it one whose proposals and changes this node carries out?
+    pub(super) fn listens_to(&self, node: Uuid) -> bool {
+        self.0.state.borrow().machine.listens_to(node)
+    }
+
     /// As [`Agreement::propose`], of the leader alone.
     pub(super) async fn propose_here(&self, command: Command) -> Result<Bytes, AgreementError> {
         let may_be = self.0.state.borrow().machine.may_be_proposed(&command.body);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use messaging::{Established, Purpose, Request, Service};
+use messaging::{Established, Purpose, Request, Seldom, Service};
 use uuid::Uuid;
 
 use super::agreement::Agreement;
@@ -22,6 +22,8 @@ const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
 pub struct Answers<M: Machine> {
     agreement: Agreement<M>,
     coming: Rc<RefCell<Option<Coming>>>,
+    /// Requests that could not be read.
+    unreadable: Seldom,
 }
 
 /// A snapshot of which not all pieces have come. There is one leader, and so one snapshot.
@@ -34,7 +36,7 @@ struct Coming {
 impl<M: Machine> Answers<M> {
     /// Answers for this agreement.
     pub fn new(agreement: Agreement<M>) -> Answers<M> {
-        Answers { agreement, coming: Rc::default() }
+        Answers { agreement, coming: Rc::default(), unreadable: Seldom::default() }
     }
 }
 
@@ -44,7 +46,11 @@ impl<M: Machine> Service for Answers<M> {
             Ok(ask) if from.purpose == Purpose::Urgent => ask,
             Ok(_) => return,
             Err(BadBytes(what)) => {
-                return tracing::warn!(from = %from.host_id, what, "a request about agreement can not be read");
+                if let Some(count) = self.unreadable.note() {
+                    let from = from.host_id;
+                    tracing::warn!(%from, what, count, "requests about agreement can not be read");
+                }
+                return;
             }
         };
         let (agreement, coming, from) = (self.agreement.clone(), Rc::clone(&self.coming), from.host_id);
@@ -81,6 +87,10 @@ async fn carry_out<M: Machine>(
         Ask::TakeOver(request) => {
             let taken = raft.handle_transfer_leader(request).await.ok()?;
             Some(Answer::TakesOver(taken.is_ok()))
+        }
+        // Of one that became a member just now this node may not know it yet: it tries again.
+        Ask::Propose(_) | Ask::Change(_) if !agreement.listens_to(from) => {
+            Some(Answer::Refused(AgreementError::NoLeader))
         }
         Ask::Propose(command) => {
             Some(or_refused(agreement.propose_here(command).await.map(Answer::Proposed)))

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use openraft::RaftSnapshotBuilder;
 use openraft::storage::{EntryResponder, RaftStateMachine};
+use uuid::Uuid;
 
 use super::bytes_of::{BadBytes, Reader, put_bytes};
 use super::remembered::Remembered;
@@ -26,6 +27,9 @@ pub trait Machine: 'static {
     /// # Errors
     /// It can not be read, in words; then the node stops, before it becomes something else than the others.
     fn apply(&mut self, index: u64, command: &[u8]) -> Result<Bytes, String>;
+    /// Does this node carry out, as leader, what another one wants to be put into the log? Those that are no members
+    /// have nothing to say; one that is says it again, as the leader may not have heard yet that it is.
+    fn listens_to(&self, node: Uuid) -> bool;
     /// May a command be put into the log by this node, which leads?
     ///
     /// # Errors

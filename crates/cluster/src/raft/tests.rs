@@ -33,6 +33,10 @@ impl Machine for Notes {
         Ok(Bytes::from(format!("note {}", self.0.len())))
     }
 
+    fn listens_to(&self, node: Uuid) -> bool {
+        node != STRANGER
+    }
+
     fn may_be_proposed(&self, command: &[u8]) -> Result<(), String> {
         match command {
             b"unknown" => Err("nobody knows it".to_owned()),
@@ -55,6 +59,9 @@ impl Machine for Notes {
         Ok(())
     }
 }
+
+/// Nobody listens to the tenth node.
+const STRANGER: Uuid = Uuid::from_u128(10);
 
 struct Me(Uuid);
 
@@ -243,6 +250,21 @@ fn three_nodes_agree_through_any_of_them() {
         for node in &nodes {
             assert_eq!(node.notes().await, ["0", "1", "2"]);
         }
+    });
+}
+
+#[test]
+fn what_somebody_proposes_to_whom_nobody_listens_is_not_done() {
+    run(async {
+        let ring = Ring::new(10);
+        let (founder, stranger) = (ring.start(0).await, ring.start(9).await);
+        founder.agreement.found().await.expect("founded");
+        founder.agreement.add_learner(STRANGER, address(9)).await.expect("it hears who leads");
+        assert_eq!(ring.propose(&stranger, "mine").await, Err(AgreementError::NoLeader));
+        let added = stranger.agreement.add_learner(id(5), address(5)).await;
+        assert_eq!(added, Err(AgreementError::NoLeader));
+        assert_eq!(founder.standing().learners, [STRANGER].into());
+        assert!(stranger.notes().await.is_empty(), "it may read");
     });
 }
 

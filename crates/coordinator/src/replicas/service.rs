@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::membership::Known;
-use messaging::{Established, Service};
+use messaging::{Established, Seldom, Service};
 use replica::Asked;
 use runtime::Plant;
 use storage::ShardHandle;
@@ -18,6 +18,8 @@ pub struct ReplicaService {
     known: Option<Known>,
     /// Has a permit for each request that may wait for the schema.
     waiting: Arc<Semaphore>,
+    /// Requests that could not be read.
+    unreadable: Seldom,
 }
 
 /// So many requests wait at the same time until this node has emptied their table; others are declined.
@@ -43,12 +45,17 @@ impl ReplicaService {
 
     /// That of a shard, for its replicas alone.
     pub fn new(shard: ShardHandle) -> ReplicaService {
-        ReplicaService { shard, known: None, waiting: Arc::new(Semaphore::new(WAITING_MAX)) }
+        ReplicaService::answering(shard, None)
     }
 
     /// That of a shard of a node in a ring.
     pub(crate) fn of_node(shard: ShardHandle, known: Known) -> ReplicaService {
-        ReplicaService { shard, known: Some(known), waiting: Arc::new(Semaphore::new(WAITING_MAX)) }
+        ReplicaService::answering(shard, Some(known))
+    }
+
+    fn answering(shard: ShardHandle, known: Option<Known>) -> ReplicaService {
+        let waiting = Arc::new(Semaphore::new(WAITING_MAX));
+        ReplicaService { shard, known, waiting, unreadable: Seldom::default() }
     }
 }
 
@@ -58,7 +65,12 @@ impl Service for ReplicaService {
         let asked = match Asked::read(request.body.clone()) {
             Ok(asked) => asked,
             // It is declined: there is nothing to say to who wrote it.
-            Err(error) => return tracing::warn!(%host, %error, "a request of another node makes no sense"),
+            Err(error) => {
+                if let Some(count) = self.unreadable.note() {
+                    tracing::warn!(%host, %error, count, "requests of other nodes make no sense");
+                }
+                return;
+            }
         };
         let (shard, known, ring_epoch) = (self.shard.clone(), self.known.clone(), request.context.ring_epoch);
         let waits = match self.has_to_wait(asked.truncated_at) {

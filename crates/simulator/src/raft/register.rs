@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cluster::raft::Machine;
+use uuid::Uuid;
 
 use super::World;
 
@@ -38,6 +39,10 @@ impl Register {
 }
 
 impl Machine for Register {
+    fn listens_to(&self, _node: Uuid) -> bool {
+        true
+    }
+
     fn may_be_proposed(&self, _command: &[u8]) -> Result<(), String> {
         Ok(())
     }

@@ -113,6 +113,28 @@ fn an_empty_node_takes_the_place_of_a_dead_member_and_serves_when_it_has_its_row
     });
 }
 
+/// It hears its leader, and learns by its own log that its place was taken: it went on as if it were alone.
+#[test]
+fn a_withdrawn_member_whose_place_is_taken_ends() {
+    run(async {
+        let world = World::new(4);
+        let nodes = [0, 1, 2].map(|node| world.start(node, &[0]));
+        for node in &nodes {
+            node.is_in().await;
+        }
+        sleep(Duration::from_secs(5)).await;
+        nodes[2].known.withdraw(true);
+        sleep(FAREWELL).await;
+        let newcomer = Candidate { host_id: candidate(44).host_id, ..member(3) };
+        let newcomer = world.start_with(3, newcomer, &[0], (Vec::new(), Some(address(2))));
+        newcomer.is_in().await;
+        sleep(Duration::from_secs(5)).await;
+        let ended = nodes[2].failed.borrow();
+        assert!(matches!(&*ended, Some(MembershipError::LeftOut)), "{ended:?}");
+        assert!(nodes[..2].iter().all(|node| node.failed.borrow().is_none()));
+    });
+}
+
 #[test]
 fn a_ring_that_has_lost_most_voters_goes_on_by_force_and_others_take_the_places_of_the_lost() {
     run(async {
@@ -196,6 +218,48 @@ fn a_lost_member_that_comes_back_ends_and_another_survivor_takes_part() {
         sleep(Duration::from_secs(20)).await;
         assert!(matches!(&*lost.failed.borrow(), Some(MembershipError::Removed { .. })));
         assert_eq!(nodes[1].known.schema_epoch(), 2);
+    });
+}
+
+/// They were the majority, and took the survivors over when they came back.
+#[test]
+fn those_that_were_given_up_come_back_all_together_and_change_nothing_at_the_survivors() {
+    run(async {
+        let mut world = World::new(5);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(10)).await;
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
+        drop(nodes);
+        sleep(Duration::from_secs(1)).await;
+        let read = |node: usize| {
+            let disk: Arc<dyn Disk> = Arc::new(world.disks[node].clone());
+            let (directory, host_id) = (Path::new("/node/agreement"), member(node).host_id);
+            StoppedMember::read(&disk, directory, host_id, Arc::default()).expect("a member")
+        };
+        let best = if read(3).last() >= read(4).last() { 3 } else { 4 };
+        let survivors = [address(3), address(4)];
+        read(best).recover(&survivors, &runtime::SeededRandom::new(3)).expect("written");
+        let survivors = [3, 4].map(|node| world.start(node, &[3]));
+        for node in &survivors {
+            timeout(Duration::from_secs(30), node.known.may_serve()).await.expect("it serves");
+        }
+        survivors[0].change(1, keyspace("l")).await.expect("both agree");
+        // One has its place taken before.
+        let (disk, metadata) = (world.disks[0].clone(), world.metadata[0].borrow().clone());
+        let newcomer = world.replace(0, 44, &[3]);
+        newcomer.is_in().await;
+        drop(newcomer);
+        sleep(Duration::from_secs(1)).await;
+        world.disks[0] = disk;
+        *world.metadata[0].borrow_mut() = metadata;
+        let epoch = survivors[0].known.ring_epoch();
+        let _lost = [0, 1, 2].map(|node| world.start(node, &[0]));
+        sleep(Duration::from_secs(60)).await;
+        for node in &survivors {
+            assert!(node.failed.borrow().is_none(), "{:?}", node.failed.borrow());
+            assert_eq!((node.known.schema_epoch(), node.known.ring_epoch()), (2, epoch));
+        }
+        survivors[1].change(2, keyspace("m")).await.expect("they agree as before");
     });
 }
 
