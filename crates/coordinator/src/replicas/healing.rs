@@ -28,8 +28,8 @@ fn path(seat: &RingSeat, owner: usize) -> PathBuf {
     seat.shard().local().layout().agreement().join(format!("missed-{owner}.json"))
 }
 
-/// Reads the marks that an earlier run of the shard has kept; the first one reads also those of shards that are no more,
-/// and gives their files.
+/// Reads the marks that an earlier run of the shard has kept; the first one reads also those of shards that are no
+/// more, and gives their files.
 ///
 /// # Errors
 /// The disk fails, or a file is damaged: then nobody knows what others have missed.
