@@ -8,6 +8,7 @@
 //! emptied the table since refuses it; it has missed nothing then.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
@@ -21,7 +22,7 @@ use uuid::Uuid;
 
 use super::marks::Logged;
 use super::slots::{Places, slot_of};
-use super::write::{is_outdated, said_of};
+use super::write::{are_of_one_table, is_outdated, said_of};
 use super::{Missed, Replicas, RingSeat};
 
 /// What goes as one message: so many bytes, or as many mutations as are done in one go.
@@ -61,6 +62,9 @@ struct Message {
 /// A message that was sent.
 struct UnderWay {
     message: Message,
+    /// How it was sent, and to whom.
+    replicas: Rc<Replicas>,
+    to: NodeIndex,
     deadline: Instant,
     answer: LocalBoxFuture<'static, Result<Written, Missed>>,
 }
@@ -164,10 +168,10 @@ impl Gathering {
 
 impl Message {
     /// Sends it, at once.
-    fn send(self, replicas: &Replicas, to: NodeIndex) -> UnderWay {
+    fn send(self, replicas: &Rc<Replicas>, to: NodeIndex) -> UnderWay {
         let deadline = Instant::now() + PATIENCE;
         let answer = replicas.begin_write(to, Unit::Each, &self.mutations, deadline);
-        UnderWay { message: self, deadline, answer }
+        UnderWay { message: self, replicas: Rc::clone(replicas), to, deadline, answer }
     }
 }
 
@@ -175,22 +179,29 @@ fn byte_count_of(under_way: &VecDeque<UnderWay>) -> usize {
     under_way.iter().map(|one| one.message.byte_count).sum()
 }
 
-/// Waits for the answer to the message that was sent first.
+/// Waits for the answer to the message that was sent first. If the node had room for some of it, the rest goes at once,
+/// on the same epoch: it makes room before it answers.
 async fn take_in_first(under_way: &mut VecDeque<UnderWay>, sent: &mut SentLogged) {
-    let Some(UnderWay { message, deadline, answer }) = under_way.pop_front() else { return };
+    let Some(UnderWay { message, replicas, to, deadline, answer }) = under_way.pop_front() else { return };
     let written = timeout_at(deadline, answer).await.unwrap_or(Err(Missed::Silent { was_sent: true }));
-    let is_of_one_table = message.mutations.windows(2).all(|pair| pair[0].table == pair[1].table);
-    for (index, mutation) in message.mutations.iter().enumerate() {
-        let said = said_of(&written, index);
+    let is_some_done = written.as_ref().is_ok_and(|written| !written.done.is_empty());
+    let is_of_one_table = are_of_one_table(message.mutations.iter().map(|mutation| mutation.table));
+    let mut rest = Message { first: message.first, byte_count: 0, mutations: Vec::new() };
+    for (index, mutation) in message.mutations.into_iter().enumerate() {
+        let (said, byte_count) = (said_of(&written, index), mutation.as_encoded().len());
         match said {
             Ok(()) => {
                 sent.mutation_count += 1;
-                sent.byte_count += mutation.as_encoded().len() as u64;
+                sent.byte_count += byte_count as u64;
             }
             // There is nothing that it could have.
             _ if is_of_one_table && is_outdated(&said) => {}
             // Of another table it could, and it goes again when this node has emptied its own, too.
             _ if is_outdated(&said) => _ = sent.rest_from.get_or_insert(message.first),
+            Err(Missed::Failed(Failure::Overloaded { .. })) if is_some_done => {
+                rest.byte_count += byte_count;
+                rest.mutations.push(mutation);
+            }
             Err(Missed::Silent { .. } | Missed::Failed(Failure::Overloaded { .. })) => {
                 _ = sent.rest_from.get_or_insert(message.first);
             }
@@ -198,5 +209,8 @@ async fn take_in_first(under_way: &mut VecDeque<UnderWay>, sent: &mut SentLogged
                 _ = sent.refused.insert(mutation.table, slot_of(mutation.key.token));
             }
         }
+    }
+    if !rest.mutations.is_empty() {
+        under_way.push_front(rest.send(&replicas, to));
     }
 }

@@ -243,7 +243,7 @@ impl Watched {
         if node == self.view.here() {
             self.own = written.as_ref().ok().cloned();
         }
-        let is_of_one_table = self.places.iter().all(|(table, _)| *table == self.places[0].0);
+        let is_of_one_table = are_of_one_table(self.places.iter().map(|(table, _)| *table));
         for place in 0..self.places.len() {
             let said = said_of(written, self.unit_of(place));
             // What came before its table was emptied is missed by nobody; beside what was to another one nothing of
@@ -354,6 +354,12 @@ pub(super) fn said_of(written: &Result<Written, Missed>, index: usize) -> Result
             Err(Missed::Failed(Failure::Overloaded { what: "there was no room for all of it".to_owned() }))
         }
     }
+}
+
+/// Are they all the same one? Of a message that is outdated for one table nothing is written, of no table.
+pub(super) fn are_of_one_table(mut tables: impl Iterator<Item = TableId>) -> bool {
+    let first = tables.next();
+    tables.all(|table| Some(table) == first)
 }
 
 /// Was it planned before the table was emptied there?
