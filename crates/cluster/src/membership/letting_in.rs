@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::Known;
 use super::heartbeat::SILENCE;
-use super::message::{Question, Reply, Said};
+use super::message::{Question, Reply, Said, ask};
 use super::presence::Claims;
 use crate::metadata::{Candidate, Command, Members, MetadataMachine, Refusal, decode_outcome};
 use crate::raft::Agreement;
@@ -94,11 +94,7 @@ impl Newcomer {
         let asked = others.map(|member| {
             let peer = self.agreement.peer(member.candidate.host_id, self.claims.address_of(member));
             let said = &said;
-            async move {
-                let asked = peer.ask(PATIENCE, |out| said.put(out)).expect("it is short");
-                let body = timeout(PATIENCE, asked).await.ok()?.ok()?;
-                Reply::read(&body)
-            }
+            async move { ask(&peer, said, PATIENCE).await }
         });
         join_all(asked).await.contains(&Some(Reply::Hears(true)))
     }

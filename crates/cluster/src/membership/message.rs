@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
+use messaging::Peer;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::presence::Claim;
@@ -76,6 +79,12 @@ pub(super) enum Reply {
         ring_epoch: u64,
         is_member: bool,
     },
+}
+
+/// Asks another node, and waits so long; `None` when it does not answer, or with something that is no reply.
+pub(super) async fn ask(peer: &Peer, question: &Said, patience: Duration) -> Option<Reply> {
+    let asked = peer.ask(patience, |out| question.put(out)).expect("it is short");
+    Reply::read(&timeout(patience, asked).await.ok()?.ok()?)
 }
 
 impl Said {

@@ -17,11 +17,11 @@ use futures_util::future::join_all;
 use messaging::{Node, Peer};
 use runtime::{Plant, Runtime};
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::joining::Seed;
-use super::message::{Question, Reply, Said};
+use super::message::{Question, Reply, Said, ask};
 use super::{Known, MembershipOptions};
 use crate::metadata::{Command, Member, MetadataMachine, Presence, decode_outcome};
 use crate::raft::Agreement;
@@ -169,7 +169,7 @@ async fn tell_all(known: &Known, agreement: &Agreement<MetadataMachine>, claims:
             .chain(seeds.iter().map(|seed| seed.peer().clone()))
             .collect();
         let said = Said::Question(Question::Present(claims.own));
-        let answers = join_all(peers.iter().map(|peer| ask(peer, &said))).await;
+        let answers = join_all(peers.iter().map(|peer| tell(peer, &said))).await;
         let heard_count = answers.iter().flatten().count();
         answers.iter().flatten().for_each(|heard| claims.take_over(heard));
         if told.elapsed() >= TELL_AFTER {
@@ -181,10 +181,8 @@ async fn tell_all(known: &Known, agreement: &Agreement<MetadataMachine>, claims:
     }
 }
 
-async fn ask(peer: &Peer, said: &Said) -> Option<BTreeMap<Uuid, Claim>> {
-    let asked = peer.ask(PATIENCE, |out| said.put(out)).expect("it is short");
-    let body = timeout(PATIENCE, asked).await.ok()?.ok()?;
-    match Reply::read(&body)? {
+async fn tell(peer: &Peer, said: &Said) -> Option<BTreeMap<Uuid, Claim>> {
+    match ask(peer, said, PATIENCE).await? {
         Reply::Present(claims) => Some(claims),
         _ => None,
     }

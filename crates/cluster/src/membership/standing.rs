@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::message::{Question, Reply, Said};
+use super::message::{Question, Reply, Said, ask};
 use super::presence::Claims;
 use super::{Known, MembershipError};
 use crate::metadata::{Candidate, MemberState, MetadataMachine};
@@ -66,9 +66,7 @@ async fn who_knows_better(
     let asked = others.map(|member| {
         let peer = agreement.peer(member.candidate.host_id, claims.address_of(member));
         async move {
-            let asked = peer.ask(PATIENCE, |out| Said::Question(Question::Standing).put(out));
-            let body = timeout(PATIENCE, asked.expect("it is short")).await.ok()?.ok()?;
-            match Reply::read(&body)? {
+            match ask(&peer, &Said::Question(Question::Standing), PATIENCE).await? {
                 // One that is behind may not know yet that this node is a member.
                 Reply::Standing { ring_epoch, is_member: false } if ring_epoch > own_epoch => {
                     Some(member.candidate.clone())
