@@ -12,6 +12,7 @@ use rows::Mutation;
 use runtime::Plant;
 use schema::TableId;
 use smallvec::SmallVec;
+use stdx::index_set::IndexSet;
 use storage::Unit;
 use tokio::time::{Instant, timeout_at};
 use types::Token;
@@ -211,8 +212,8 @@ struct Watched {
     begun: Instant,
     /// Who has missed what, by its index among the places.
     missed: Vec<(NodeIndex, usize)>,
-    /// What this node has written itself.
-    own: Option<Written>,
+    /// The units that this node has written itself.
+    own: IndexSet,
 }
 
 impl Watched {
@@ -225,7 +226,7 @@ impl Watched {
         begun: Instant,
     ) -> Watched {
         let (view, marker) = (Rc::clone(&replicas.view), Rc::clone(&replicas.marker));
-        let (left, missed, own) = (SmallVec::from_slice(nodes), Vec::new(), None);
+        let (left, missed, own) = (SmallVec::from_slice(nodes), Vec::new(), IndexSet::EMPTY);
         Watched { view, marker, left, unit, places, begun, missed, own }
     }
 
@@ -241,14 +242,15 @@ impl Watched {
     fn answered(&mut self, node: NodeIndex, written: &Result<Written, Missed>) {
         self.left.retain(|left| *left != node);
         if node == self.view.here() {
-            self.own = written.as_ref().ok().cloned();
+            self.own = written.as_ref().map(|written| written.done).unwrap_or_default();
         }
-        let is_of_one_table = are_of_one_table(self.places.iter().map(|(table, _)| *table));
         for place in 0..self.places.len() {
             let said = said_of(written, self.unit_of(place));
             // What came before its table was emptied is missed by nobody; beside what was to another one nothing of
             // that was written either.
-            if said.is_err() && !(is_of_one_table && is_outdated(&said)) {
+            let has_nothing_to_miss =
+                || is_outdated(&said) && are_of_one_table(self.places.iter().map(|(table, _)| *table));
+            if said.is_err() && !has_nothing_to_miss() {
                 self.missed.push((node, place));
             }
         }
@@ -274,8 +276,8 @@ impl Drop for Watched {
             self.answered(node, &Err(Missed::Silent { was_sent: true }));
         }
         for (node, place) in std::mem::take(&mut self.missed) {
-            let own = self.own.as_ref().is_some_and(|own| own.done.contains(self.unit_of(place)));
-            self.marker.mark(&self.view, node, self.places[place], own.then_some(self.begun));
+            let logged = self.own.contains(self.unit_of(place)).then_some(self.begun);
+            self.marker.mark(&self.view, node, self.places[place], logged);
         }
     }
 }
