@@ -15,7 +15,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +23,6 @@ use cluster::metadata::{Command, MemberState};
 use runtime::Plant;
 use schema::{Table, TableId};
 use serde::{Deserialize, Serialize};
-use storage::state_file::{read_state, write_state_below};
 use storage::{StateError, StorageError};
 use tokio::time::{Instant, sleep};
 use types::Token;
@@ -35,6 +33,8 @@ use super::repair::FIRST_TOKEN;
 use super::{Compared, ReplicaError, RingSeat};
 use crate::Coordinator;
 
+/// How far it has come is kept there.
+const FILE: &str = "filling.json";
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 /// So often the log says how far it has come, and what it waits for.
@@ -106,14 +106,8 @@ fn state(seat: &RingSeat) -> Option<MemberState> {
     Some(seat.known().members()?.get(seat.known().host_id())?.state)
 }
 
-fn path(seat: &RingSeat) -> PathBuf {
-    seat.shard().local().layout().agreement().join("filling.json")
-}
-
 async fn restore(seat: &RingSeat) -> Result<Progress, StateError> {
-    let (path, runtime) = (path(seat), seat.shard().local().runtime().clone());
-    let disk = Arc::clone(&runtime.disk);
-    let kept: Option<Progress> = runtime.io.run(move || read_state(&*disk, &path)).await?;
+    let kept: Option<Progress> = seat.read_kept(FILE).await?;
     let host_id = seat.known().host_id();
     let own = kept.filter(|kept| kept.host_id == host_id);
     Ok(own.unwrap_or(Progress { host_id, upto: BTreeMap::new() }))
@@ -135,12 +129,7 @@ impl Filling<'_> {
 
     /// Tables that are on the ring.
     fn tables(&self) -> Vec<Arc<Table>> {
-        let Some(replicas) = self.seat.replicas() else { return Vec::new() };
-        let tables: Vec<Arc<Table>> = self.seat.shard().local().with_schema(|schema| {
-            let keyspaces = schema.keyspaces().values();
-            keyspaces.flat_map(|keyspace| keyspace.tables.values()).map(Arc::clone).collect()
-        });
-        tables.into_iter().filter(|table| replicas.has(table.id())).collect()
+        self.seat.replicas().map(|replicas| replicas.tables()).unwrap_or_default()
     }
 
     /// Where it goes on in a table; `None` when it is through.
@@ -239,9 +228,7 @@ impl Filling<'_> {
                 tracing::warn!(%error, "which rows this node has got is not kept yet");
                 continue;
             }
-            let (path, runtime) = (path(self.seat), self.seat.shard().local().runtime().clone());
-            let (disk, written) = (Arc::clone(&runtime.disk), now.clone());
-            match runtime.io.run(move || write_state_below(&*disk, &path, &written)).await {
+            match self.seat.write_kept(FILE, now.clone()).await {
                 Ok(()) => kept = now,
                 Err(error) => tracing::warn!(%error, "which rows this node has got can not be kept"),
             }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use cluster::membership::Known;
 use schema::{Schema, TableId};
-use storage::state_file::{read_state, write_state_below};
 use storage::{HeldLog, Shard, StateError};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -24,8 +23,8 @@ const KEEP_EVERY: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the marks of a shard of the node are kept.
-fn path(seat: &RingSeat, owner: usize) -> PathBuf {
-    seat.shard().local().layout().agreement().join(format!("missed-{owner}.json"))
+fn file_of(owner: usize) -> String {
+    format!("missed-{owner}.json")
 }
 
 /// Reads the marks that an earlier run of the shard has kept; the first one reads also those of shards that are no
@@ -34,16 +33,15 @@ fn path(seat: &RingSeat, owner: usize) -> PathBuf {
 /// # Errors
 /// The disk fails, or a file is damaged: then nobody knows what others have missed.
 async fn restore(seat: &RingSeat) -> Result<Vec<PathBuf>, StateError> {
-    let (index, shard_count) = (seat.shard().local().index(), seat.marks().all().len());
+    let (index, shard_count) = (seat.shard().local().index(), seat.marks().shard_count());
     let (gone, mut files) = ((shard_count..).take_while(|_| index == 0), Vec::new());
     for owner in std::iter::once(index).chain(gone) {
-        let (file, runtime) = (path(seat, owner), seat.shard().local().runtime());
-        let (disk, read) = (Arc::clone(&runtime.disk), file.clone());
-        let kept: Option<Kept> = runtime.io.run(move || read_state(&*disk, &read)).await?;
+        let file = file_of(owner);
+        let kept: Option<Kept> = seat.read_kept(&file).await?;
         match kept {
             Some(kept) => {
                 seat.own_marks().restore(kept);
-                files.extend((owner != index).then_some(file));
+                files.extend((owner != index).then(|| seat.path_of_kept(&file)));
             }
             None if owner == index => {}
             // Shards are numbered without a gap.
@@ -181,11 +179,7 @@ fn forget_who_is_gone(seat: &RingSeat) {
 fn mark_unflushed(seat: &RingSeat) {
     let Some(replicas) = seat.replicas() else { return };
     let shard = seat.shard().local();
-    let tables: Vec<TableId> = shard.with_schema(|schema| {
-        let keyspaces = schema.keyspaces().values();
-        keyspaces.flat_map(|keyspace| keyspace.tables.values()).map(|table| table.id()).collect()
-    });
-    for table in tables.into_iter().filter(|table| replicas.has(*table)) {
+    for table in replicas.tables().iter().map(|table| table.id()) {
         // One that is not there has nothing in memory.
         let tokens = shard.table(table).map(|store| store.memtables().tokens()).unwrap_or_default();
         tokens.into_iter().for_each(|token| replicas.mark_others(table, token));
@@ -198,7 +192,7 @@ impl RingSeat {
     /// # Errors
     /// The disk fails.
     pub(crate) async fn keep_marks(&self) -> Result<(), StateError> {
-        for owner in 0..self.marks().all().len() {
+        for owner in 0..self.marks().shard_count() {
             // One that has just started reads what it had first.
             while !self.keep(owner).await? {
                 sleep(KEEP_EVERY).await;
@@ -215,9 +209,7 @@ impl RingSeat {
             return Ok(false);
         }
         let Some(kept) = marks.take_changed() else { return Ok(true) };
-        let (path, runtime) = (path(self, owner), self.shard().local().runtime());
-        let disk = Arc::clone(&runtime.disk);
-        let written = runtime.io.run(move || write_state_below(&*disk, &path, &kept)).await;
+        let written = self.write_kept(&file_of(owner), kept).await;
         written.inspect_err(|_| marks.note_change())?;
         Ok(true)
     }

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! So however long a node is away, and however much is written meanwhile, a mark is a bit for each of 4,096 slots and
-//! a place in a log that is there anyway. Marks stand with the shard of this node that owns the partition, whichever
-//! shard has coordinated the write: it is the one that has logged it.
+//! a place in a log that is there anyway. Marks of what is logged stand with the shard of this node that owns the
+//! partition, whichever shard has coordinated the write: it is the one that has logged it. Those of what is compared
+//! stand with one shard for each slot.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,14 +43,14 @@ impl Marks {
         Marks { of_shards: (0..shard_count).map(|_| ShardMarks::default()).collect(), handoff }
     }
 
-    /// Those of what one shard owns.
+    /// Those of one shard.
     pub(super) fn of(&self, owner: usize) -> &ShardMarks {
         &self.of_shards[owner]
     }
 
-    /// Those of each shard.
-    pub(super) fn all(&self) -> &[ShardMarks] {
-        &self.of_shards
+    /// How many shards there are.
+    pub(super) fn shard_count(&self) -> usize {
+        self.of_shards.len()
     }
 
     /// Rows there are to be compared with a node's. Each slot stands with one shard: comparing it is comparing what all
@@ -62,7 +63,7 @@ impl Marks {
 
     /// Rows of the slot are to be compared with a node's.
     pub(super) fn compare(&self, node: Uuid, table: TableId, slot: usize) {
-        self.of_shards[slot % self.of_shards.len()].compare(node, table, slot);
+        self.of(slot % self.shard_count()).compare(node, table, slot);
     }
 
     /// What is done with them.
@@ -100,7 +101,7 @@ pub struct Pending {
     pub since: Option<Instant>,
 }
 
-/// What others have missed of what one shard owns.
+/// What others have missed, as far as one shard brings it to them.
 #[derive(Debug, Default)]
 pub(super) struct ShardMarks {
     state: Mutex<State>,

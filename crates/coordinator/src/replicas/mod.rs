@@ -22,6 +22,7 @@
 //! | what of a write that a replica has missed? | `marks.rs`, `slots.rs` |
 //! | how does it come to that replica? | `healing.rs`, `logged.rs` |
 //! | what has an operator to say to that? | `handoff.rs` |
+//! | what does a seat keep on the disk? | `kept.rs` |
 //! | how are rows compared and made equal? | `equal.rs` |
 //! | how does a node get its rows that has taken the place of a lost one? | `filling.rs` |
 //! | how does somebody ask for that? | `repair.rs` |
@@ -34,6 +35,7 @@ mod error;
 mod filling;
 mod handoff;
 mod healing;
+mod kept;
 mod logged;
 mod marks;
 pub(crate) mod plain;
@@ -137,6 +139,15 @@ impl Replicas {
         let in_ring =
             |schema: &Schema| schema.keyspace_of(table).map(|keyspace| self.view.has(&keyspace.name));
         self.shard.local().with_schema(in_ring).unwrap_or(false)
+    }
+
+    /// All tables that are on the ring.
+    fn tables(&self) -> Vec<Arc<Table>> {
+        let on_ring = |schema: &Schema| {
+            let keyspaces = schema.keyspaces().values().filter(|keyspace| self.view.has(&keyspace.name));
+            keyspaces.flat_map(|keyspace| keyspace.tables.values()).map(Arc::clone).collect()
+        };
+        self.shard.local().with_schema(on_ring)
     }
 
     /// The other replicas of a partition may have missed a write.
