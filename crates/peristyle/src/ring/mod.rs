@@ -12,9 +12,6 @@ use cluster::membership::{RecoveryError, StoppedMember};
 use cluster::metadata::{Member, MemberState};
 use runtime::{Runtime, RuntimeOptions};
 
-/// Where nodes listen to each other, if they are not told otherwise.
-const STORAGE_PORT: u16 = 7000;
-
 #[derive(Args, Debug)]
 pub(crate) struct RingArguments {
     #[command(subcommand)]
@@ -84,7 +81,9 @@ pub(crate) fn run(arguments: &RingArguments) -> ExitCode {
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, STORAGE_PORT));
+    let address = text
+        .parse::<IpAddr>()
+        .map(|address| SocketAddr::new(address, config::Config::default().storage_port));
     address
         .or_else(|_| text.parse())
         .map_err(|_| "not an address, as in 10.0.0.1 or 10.0.0.1:7000".to_owned())
