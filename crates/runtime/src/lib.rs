@@ -21,6 +21,7 @@
 //! | [`Failsafe`] a node that broke a promise stops | the process ends | further calls are refused |
 //! | [`Plants`] faults to be found | none | what a test plants |
 
+mod alarm;
 mod background;
 mod block_on;
 mod clock;
@@ -48,6 +49,7 @@ mod turns;
 
 use std::sync::Arc;
 
+pub use alarm::{Alarm, Late};
 pub use background::{Background, JobError, Stopped};
 pub use block_on::block_on;
 pub use clock::{Clock, ManualClock, SystemClock, VirtualClock};
