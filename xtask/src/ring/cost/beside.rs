@@ -37,7 +37,7 @@ pub(super) fn measure(plan: &Plan) -> Result<Vec<Line>, Failure> {
         let keyspace = format!("round{round}");
         for (index, (name, statement, _)) in WORKLOADS.iter().enumerate() {
             for (nodes, found) in all.iter().zip(&mut found) {
-                let work = Work { keyspace: &keyspace, statement, level: "QUORUM" };
+                let work = Work { keyspace: &keyspace, statement, level: "QUORUM", rows: plan.rows };
                 let measured = match *name {
                     "load" => fill(*nodes, plan, work, REPLICAS)?,
                     _ => drive(*nodes, plan, work)?,

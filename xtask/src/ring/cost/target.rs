@@ -111,6 +111,8 @@ pub(super) struct Work<'a> {
     pub(super) keyspace: &'a str,
     pub(super) statement: &'a str,
     pub(super) level: &'a str,
+    /// How many it has.
+    pub(super) rows: u64,
 }
 
 /// One run of the client.
@@ -172,7 +174,7 @@ pub(super) fn drive(nodes: &dyn Nodes, plan: &Plan, work: Work<'_>) -> Result<Me
 
 /// Fills a keyspace and has the client read and write there, before anything counts.
 pub(super) fn warm(nodes: &dyn Nodes, plan: &Plan, replicas: usize) -> Result<(), Failure> {
-    let work = |statement| Work { keyspace: "warm", statement, level: "QUORUM" };
+    let work = |statement| Work { keyspace: "warm", statement, level: "QUORUM", rows: plan.rows };
     fill(nodes, plan, work("insert"), replicas)?;
     let seconds = if nodes.is_ours() { plan.seconds } else { plan.jvm_seconds };
     drive_for(seconds, nodes, plan, work("mixed")).map(|_| ())
@@ -199,7 +201,7 @@ fn client(
         format!("keyspace={}", work.keyspace),
         format!("statement={}", work.statement),
         format!("consistency={}", work.level),
-        format!("rows={}", plan.rows),
+        format!("rows={}", work.rows),
         format!("connections={}", CONNECTIONS * hosts.len() as u64),
         format!("window={}", plan.in_flight.div_ceil(CONNECTIONS)),
     ];
