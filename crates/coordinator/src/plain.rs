@@ -83,6 +83,11 @@ impl fmt::Debug for InRing {
 }
 
 impl InRing {
+    /// `None` when no other node has a say.
+    fn of(replicas: Rc<Replicas>, nodes: Others, requirement: Requirement) -> Option<Box<InRing>> {
+        (!nodes.is_empty()).then(|| Box::new(InRing { replicas, nodes, requirement }))
+    }
+
     /// Do the same nodes have a say, seen at the same moment, and as many of them?
     fn is_same(one: &Option<Box<InRing>>, other: &Option<Box<InRing>>) -> bool {
         match (one, other) {
@@ -169,9 +174,7 @@ impl Coordinator {
             None => (self.admit(table, consistency).ok()?, None),
             Some(replicas) => {
                 let (nodes, requirement) = replicas.others_to_read(table, key.token, consistency)?;
-                let is_alone = nodes.is_empty();
-                let ring = (!is_alone).then(|| Box::new(InRing { replicas, nodes, requirement }));
-                (Admitted::by_ring(), ring)
+                (Admitted::by_ring(), InRing::of(replicas, nodes, requirement))
             }
         };
         let owner = self.owners().of(key.token);
@@ -186,7 +189,7 @@ impl Coordinator {
             None => (self.admit(table, consistency).ok()?, None),
             Some(replicas) => {
                 let (nodes, requirement) = replicas.nodes_to_write(table, token, consistency)?;
-                (Admitted::by_ring(), Some(Box::new(InRing { replicas, nodes, requirement })))
+                (Admitted::by_ring(), InRing::of(replicas, nodes, requirement))
             }
         };
         let owner = self.owners().of(token);
@@ -262,10 +265,10 @@ impl Coordinator {
             return Ok(shards.send_lookups(owner, asked, seen, show).await?);
         };
         // What is not shown becomes a full read each, which asks somebody else and mends what differs.
-        let (keys, patience) = (asked.keys.clone(), self.patience(TimeoutKind::Read));
-        let rows = ring.replicas.plain_rows(owner, asked, &ring.nodes, patience).await?;
+        let (asked, patience) = (Arc::new(asked), self.patience(TimeoutKind::Read));
+        let rows = ring.replicas.plain_rows(owner, Arc::clone(&asked), &ring.nodes, patience).await?;
         let mut seen = seen;
-        for (index, (key, common)) in keys.iter().zip(&rows).enumerate() {
+        for (index, (key, common)) in asked.keys.iter().zip(&rows).enumerate() {
             let Common::Row(row) = common else { continue };
             let row = row.as_ref().filter(|row| !row.is_empty()).map(RowInPlace::Encoded);
             if show(&mut seen, index, ShownRow { key: &key.bytes, row, view: &view }).is_break() {

@@ -20,7 +20,10 @@ pub fn read_body(bytes: &[u8]) {
         Asked::begin(schema_epoch, truncated_at, &mut again);
         match request {
             Request::Write { unit, mutations } => Request::put_write(unit, &mutations, &mut again),
-            Request::Compare { table, rows } => Request::put_compare(table, &rows, &mut again),
+            Request::Compare { table, rows } => {
+                let rows: Vec<_> = rows.iter().map(|(key, hash)| (key, *hash)).collect();
+                Request::put_compare(table, &rows, &mut again);
+            }
             Request::Read { .. } => return,
         }
         assert_eq!(again, body, "it is written as it was read");

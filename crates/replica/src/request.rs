@@ -116,7 +116,7 @@ impl Request {
     ///
     /// # Panics
     /// When there are none, or more than are done in one go.
-    pub fn put_compare(table: TableId, rows: &[(PartitionKey, u128)], out: &mut BytesMut) {
+    pub fn put_compare(table: TableId, rows: &[(&PartitionKey, u128)], out: &mut BytesMut) {
         assert!((1..=KEYS_TOGETHER).contains(&rows.len()), "some rows, and no more than a replica takes");
         out.put_u8(COMPARE);
         out.put_slice(table.0.as_bytes());

@@ -55,21 +55,31 @@ async fn compare(shard: &ShardHandle, table: TableId, rows: Vec<(PartitionKey, u
         return Answer::Failed(Failure::NoTable { table });
     };
     let mut compared = vec![Told::Unknown; rows.len()];
-    let mut by_owner: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (index, (key, _)) in rows.iter().enumerate() {
-        by_owner.entry(shard.shards().owner(key.token)).or_default().push(index);
+    let mut by_owner: BTreeMap<usize, ToCompare> = BTreeMap::new();
+    for (index, (key, hash)) in rows.into_iter().enumerate() {
+        let part = by_owner.entry(shard.shards().owner(key.token)).or_default();
+        part.indexes.push(index);
+        part.keys.push(key);
+        part.hashes.push(hash);
     }
-    for (owner, indexes) in by_owner {
-        let keys = indexes.iter().map(|index| rows[*index].0.clone()).collect();
+    for (owner, ToCompare { indexes, keys, hashes }) in by_owner {
         // What expires is not told, so the moment makes no difference.
-        let lookups = LookupsSent { table: Arc::clone(&table), keys, now: 0 };
+        let lookups = Arc::new(LookupsSent { table: Arc::clone(&table), keys, now: 0 });
         // A shard that is busy tells nothing: who asks finds out why.
         let Ok(here) = shard.send_hashed_lookups(owner, lookups).await else { continue };
-        for (index, here) in indexes.into_iter().zip(here) {
-            compared[index] = told(here, rows[index].1);
+        for ((index, here), hash) in indexes.into_iter().zip(here).zip(hashes) {
+            compared[index] = told(here, hash);
         }
     }
     Answer::Compared(compared)
+}
+
+/// What one shard is to compare: the indexes of some rows, their keys and their hashes.
+#[derive(Default)]
+struct ToCompare {
+    indexes: Vec<usize>,
+    keys: Vec<PartitionKey>,
+    hashes: Vec<u128>,
 }
 
 fn told(here: Option<HashedRow>, hash: u128) -> Told {

@@ -89,6 +89,7 @@ async fn node_with(shard_count: u16, mutations: &[Mutation]) -> LocalShards {
 /// What a node says of rows with these keys and hashes.
 async fn compare(node: &LocalShards, rows: &[(i32, u128)]) -> Vec<Told> {
     let rows: Vec<(PartitionKey, u128)> = rows.iter().map(|(pk, hash)| (key(*pk), *hash)).collect();
+    let rows: Vec<(&PartitionKey, u128)> = rows.iter().map(|(key, hash)| (key, *hash)).collect();
     match ask(node, |out| Request::put_compare(table().id(), &rows, out)).await {
         Answer::Compared(told) => told,
         other => panic!("{other:?}"),
@@ -100,7 +101,7 @@ async fn hashes(node: &LocalShards, pks: &[i32]) -> Vec<Option<u128>> {
     let mut hashes = Vec::new();
     for pk in pks {
         let owner = node.handles()[0].shards().owner(key(*pk).token);
-        let lookups = LookupsSent { table: table(), keys: vec![key(*pk)], now: 0 };
+        let lookups = Arc::new(LookupsSent { table: table(), keys: vec![key(*pk)], now: 0 });
         let rows = node.handles()[0].send_hashed_lookups(owner, lookups).await.expect("it looks");
         hashes.push(rows[0].as_ref().map(|row| row.hash));
     }
@@ -155,7 +156,7 @@ fn a_table_that_is_not_known_or_has_many_rows_of_a_key_is_told() {
     run(async {
         let node = start(1);
         let other = TableId(Uuid::from_u128(8));
-        let answer = ask(&node, |out| Request::put_compare(other, &[(key(1), 0)], out)).await;
+        let answer = ask(&node, |out| Request::put_compare(other, &[(&key(1), 0)], out)).await;
         assert_eq!(answer, Answer::Failed(Failure::NoTable { table: other }));
     });
 }
@@ -165,7 +166,7 @@ fn no_rows_and_too_many_are_no_request() {
     run(async {
         let mut body = BytesMut::new();
         Asked::begin(0, 0, &mut body);
-        Request::put_compare(table().id(), &[(key(1), 0)], &mut body);
+        Request::put_compare(table().id(), &[(&key(1), 0)], &mut body);
         assert!(Asked::read(body.clone().freeze()).is_ok());
         // The count behind the epochs, the kind and the table's id.
         for count in [0u8, 17] {

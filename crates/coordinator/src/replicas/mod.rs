@@ -64,6 +64,7 @@ pub use speculation::Latencies;
 pub(crate) use truncate::truncate_as_agreed;
 pub use view::{Remote, RingView, Way};
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +73,7 @@ use ::replica::{Answer, Asked, Failure};
 use bytes::BytesMut;
 use messaging::{AskError, Peer};
 use ring::NodeIndex;
-use runtime::Plant;
+use runtime::{Alarm, Plant};
 use schema::{Schema, Table, TableId};
 use storage::ShardHandle;
 use tokio::time::Instant;
@@ -92,6 +93,9 @@ pub struct Replicas {
     schema_epoch: u64,
     marker: Rc<Marker>,
     read_repairs: Arc<ReadRepairs>,
+    turns: Rc<Turns>,
+    /// For waits that most answers end soon.
+    alarm: Alarm,
 }
 
 /// Why a replica did not do its part.
@@ -117,7 +121,8 @@ impl Replicas {
     pub fn new(view: Rc<RingView>, shard: ShardHandle, marks: Marks) -> Replicas {
         let schema_epoch = shard.local().with_schema(Schema::epoch);
         let marker = Rc::new(Marker { marks, shard: shard.clone() });
-        Replicas { view, shard, schema_epoch, marker, read_repairs: Arc::default() }
+        let (read_repairs, turns, alarm) = (Arc::default(), Rc::default(), Alarm::default());
+        Replicas { view, shard, schema_epoch, marker, read_repairs, turns, alarm }
     }
 
     /// The same; reads are counted there.
@@ -244,6 +249,22 @@ impl Replicas {
             Some(shortage) => Err(shortage.unavailable(consistency)),
             None => Ok((plan, requirement)),
         }
+    }
+}
+
+/// Whose turn it is of nodes that can all be asked: each for a while, so that what comes together is asked of one.
+#[derive(Default)]
+struct Turns(Cell<usize>);
+
+impl Turns {
+    /// So many are asked before the next node has its turn.
+    const LENGTH: usize = 256;
+
+    /// The index of the node, of so many.
+    fn next(&self, node_count: usize) -> usize {
+        let asked = self.0.get();
+        self.0.set(asked.wrapping_add(1));
+        (asked / Turns::LENGTH).checked_rem(node_count).unwrap_or(0)
     }
 }
 

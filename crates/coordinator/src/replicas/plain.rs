@@ -23,7 +23,7 @@ use runtime::Plant;
 use schema::{Table, TableId};
 use smallvec::SmallVec;
 use storage::{HashedRow, LookupsSent, StorageError, Unit};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use types::Token;
 
 use super::requirement::Requirement;
@@ -47,12 +47,19 @@ impl Replicas {
         let (plan, requirement) = self.admit(table, token, consistency).ok()?;
         let wanted = requirement.plain_count()? as usize;
         let here = self.view.here();
-        let is_other = |node: &&NodeIndex| **node != here && self.view.has_rows(**node);
-        let others = plan.nodes.iter().filter(is_other).filter(|node| self.view.is_alive(**node));
-        let is_near = |node: &&NodeIndex| self.view.center_of(**node) == self.view.center_of(here);
-        let (near, far) = (others.clone().filter(is_near), others.filter(|node| !is_near(node)));
-        let far_count = if requirement.is_local() { 0 } else { usize::MAX };
-        let chosen: Others = near.chain(far.take(far_count)).take(wanted.checked_sub(1)?).copied().collect();
+        let can_be_asked =
+            |node: &&NodeIndex| **node != here && self.view.has_rows(**node) && self.view.is_alive(**node);
+        let others = plan.nodes.iter().filter(can_be_asked);
+        let mut others: Others = others.copied().collect();
+        // Those of the same replicas go together, whoever is the first; and each has its turns.
+        others.sort_unstable();
+        let turn = self.turns.next(others.len());
+        others.rotate_left(turn);
+        others.sort_by_key(|node| self.view.center_of(*node) != self.view.center_of(here));
+        if requirement.is_local() {
+            others.retain(|node| self.view.center_of(*node) == self.view.center_of(here));
+        }
+        let chosen: Others = others.into_iter().take(wanted.checked_sub(1)?).collect();
         let is_here = plan.nodes.contains(&here) && self.view.has_rows(here);
         (is_here && chosen.len() + 1 == wanted).then_some((chosen, requirement))
     }
@@ -65,31 +72,31 @@ impl Replicas {
     pub(crate) async fn plain_rows(
         &self,
         owner: usize,
-        lookups: LookupsSent,
+        lookups: Arc<LookupsSent>,
         others: &[NodeIndex],
         patience: Duration,
     ) -> Result<Vec<Common>, StorageError> {
-        let own = self.shard.send_hashed_lookups(owner, lookups.clone()).await?;
+        let own = self.shard.send_hashed_lookups(owner, Arc::clone(&lookups)).await?;
         let mut common = vec![Common::Unknown; own.len()];
-        let known: Vec<usize> = (0..own.len()).filter(|index| own[*index].is_some()).collect();
-        let hashed = own.into_iter().zip(&lookups.keys);
-        let (own, asked): (Vec<Option<Row>>, Vec<(PartitionKey, u128)>) =
-            hashed.filter_map(|(own, key)| own.map(|own| (own.row, (key.clone(), own.hash)))).unzip();
-        if known.is_empty() {
+        let hashes = own.iter().zip(&lookups.keys);
+        let asked: Vec<(&PartitionKey, u128)> =
+            hashes.filter_map(|(own, key)| own.as_ref().map(|own| (key, own.hash))).collect();
+        if asked.is_empty() {
             return Ok(common);
         }
         let Some(told) = self.compare(others, &lookups.table, &asked, patience).await else {
             return Ok(common);
         };
+        let known = own.into_iter().enumerate().filter_map(|(index, own)| Some((index, own?.row)));
         let mut later = Vec::new();
-        for (place, (index, own)) in known.into_iter().zip(own).enumerate() {
+        for (place, (index, own)) in known.enumerate() {
             match agreed(own, told.iter().map(|of_node| &of_node[place]), &lookups.table) {
                 Agreed::Own(row) => common[index] = Common::Row(row),
                 Agreed::Later(row) => later.push((index, row)),
                 Agreed::Not => {}
             }
         }
-        for (index, row) in self.here_by_now(owner, lookups, later).await? {
+        for (index, row) in self.here_by_now(owner, &lookups, later).await? {
             common[index] = Common::Row(Some(row));
         }
         // The full reads of the others will be counted.
@@ -102,18 +109,18 @@ impl Replicas {
     async fn here_by_now(
         &self,
         owner: usize,
-        lookups: LookupsSent,
+        lookups: &LookupsSent,
         rows: Vec<(usize, Row)>,
     ) -> Result<Vec<(usize, Row)>, StorageError> {
         if rows.is_empty() {
             return Ok(rows);
         }
         let keys = rows.iter().map(|(index, _)| lookups.keys[*index].clone()).collect();
-        let lookups = LookupsSent { keys, ..lookups };
-        let table = Arc::clone(&lookups.table);
-        let now = self.shard.send_hashed_lookups(owner, lookups).await?;
+        let table = &lookups.table;
+        let again = Arc::new(LookupsSent { table: Arc::clone(table), keys, now: lookups.now });
+        let now = self.shard.send_hashed_lookups(owner, again).await?;
         let is_here = |((_, row), now): &(&(usize, Row), Option<HashedRow>)| {
-            now.as_ref().and_then(|now| now.row.as_ref()).is_some_and(|now| takes_in(now, row, &table))
+            now.as_ref().and_then(|now| now.row.as_ref()).is_some_and(|now| takes_in(now, row, table))
         };
         Ok(rows.iter().zip(now).filter(is_here).map(|(row, _)| row.clone()).collect())
     }
@@ -123,7 +130,7 @@ impl Replicas {
         &self,
         others: &[NodeIndex],
         table: &Table,
-        rows: &[(PartitionKey, u128)],
+        rows: &[(&PartitionKey, u128)],
         patience: Duration,
     ) -> Option<Vec<Vec<Told>>> {
         // When one is late, each becomes a full read, which asks somebody else, too.
@@ -132,7 +139,7 @@ impl Replicas {
         let asked = others.iter().map(|node| {
             self.ask_to_read(*node, table.id(), deadline, |out| Request::put_compare(table.id(), rows, out))
         });
-        let answers = timeout_at(deadline, join_all(asked)).await.ok()?;
+        let answers = self.alarm.timeout_at(deadline, join_all(asked)).await.ok()?;
         let told = answers.into_iter().map(|answer| match answer {
             Ok(Answer::Compared(told)) if told.len() == rows.len() => Some(told),
             _ => None,
@@ -143,7 +150,7 @@ impl Replicas {
         told.collect()
     }
 
-    /// All replicas of a plain write. `None` when too few live.
+    /// All replicas of a plain write; none when this node alone is one. `None` when too few live.
     pub(crate) fn nodes_to_write(
         &self,
         table: TableId,
@@ -151,6 +158,9 @@ impl Replicas {
         consistency: Consistency,
     ) -> Option<(Others, Requirement)> {
         let (plan, requirement) = self.admit(table, token, consistency).ok()?;
+        if plan.nodes == [self.view.here()] {
+            return Some((Others::new(), requirement));
+        }
         let mut nodes = Others::from_slice(plan.nodes);
         // Those of the same nodes go together, whoever is the first.
         nodes.sort_unstable();

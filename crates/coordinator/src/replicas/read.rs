@@ -15,7 +15,7 @@ use ring::NodeIndex;
 use rows::{Mutation, PartitionKey, RingRange};
 use runtime::Plant;
 use storage::StorageError;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use types::Token;
 
 use super::error::ReplicaError;
@@ -181,7 +181,7 @@ impl Replicas {
                 return Err(tally.read_error());
             }
             let (node, answer) =
-                match timeout_at(late_at.unwrap_or(deadline).min(deadline), asked.next()).await {
+                match self.alarm.timeout_at(late_at.unwrap_or(deadline).min(deadline), asked.next()).await {
                     Ok(Some(answered)) => answered,
                     // Somebody is late: one more is asked, as long as there are any.
                     Err(_) if late_at.is_some_and(|late_at| late_at < deadline) => {
@@ -258,23 +258,26 @@ impl Replicas {
         let late = late.map(|late| late.max(REPAIR_LATE).saturating_mul(times));
         let mut late_at = late.map(|late| Instant::now() + late);
         loop {
-            let (node, outcome) =
-                match timeout_at(late_at.unwrap_or(*deadline).min(*deadline), repairs.next()).await {
-                    Ok(Some(repaired)) => repaired,
-                    Ok(None) if behind.is_empty() => return Ok(Equal::All(whole)),
-                    Err(_) if late_at.is_some_and(|late_at| late_at < *deadline) => {
-                        if self.can_do_without(reading, &behind) {
-                            return Ok(Equal::Late(behind));
-                        }
-                        late_at = late.map(|late| Instant::now() + late);
-                        continue;
+            let (node, outcome) = match self
+                .alarm
+                .timeout_at(late_at.unwrap_or(*deadline).min(*deadline), repairs.next())
+                .await
+            {
+                Ok(Some(repaired)) => repaired,
+                Ok(None) if behind.is_empty() => return Ok(Equal::All(whole)),
+                Err(_) if late_at.is_some_and(|late_at| late_at < *deadline) => {
+                    if self.can_do_without(reading, &behind) {
+                        return Ok(Equal::Late(behind));
                     }
-                    Ok(None) | Err(_) => {
-                        let (required, failed) = (requirement.count(), behind.len() as u32);
-                        let received = required.saturating_sub(failed);
-                        return Err(ReplicaError::ReadTimeout { received, required });
-                    }
-                };
+                    late_at = late.map(|late| Instant::now() + late);
+                    continue;
+                }
+                Ok(None) | Err(_) => {
+                    let (required, failed) = (requirement.count(), behind.len() as u32);
+                    let received = required.saturating_sub(failed);
+                    return Err(ReplicaError::ReadTimeout { received, required });
+                }
+            };
             match outcome {
                 Ok(()) => behind.retain(|of| *of != node),
                 Err(_) if self.can_do_without(reading, &[node]) => return Ok(Equal::Failed(node)),

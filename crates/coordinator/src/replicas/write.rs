@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
+use futures_util::future::{FutureExt, LocalBoxFuture, join_all, ready};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use replica::{Answer, Failure, Request, Written};
 use ring::NodeIndex;
@@ -144,9 +144,14 @@ impl Replicas {
         let Some(peer) = self.view.peer(node) else {
             let (shard, planned_on) = (self.shard.clone(), self.schema_epoch);
             let mutations = mutations.to_vec();
-            let write = async move { replica::write(&shard, planned_on, unit, mutations).await };
+            let mut write =
+                Box::pin(async move { replica::write(&shard, planned_on, unit, mutations).await });
+            // Most are over at once.
+            if let Some(written) = write.as_mut().now_or_never() {
+                return ready(Ok(written)).boxed_local();
+            }
             // A task, so that it goes on when the others were enough.
-            let write = runtime::spawn_local("a replica's own write", Box::pin(write));
+            let write = runtime::spawn_local("a replica's own write", write);
             return async move { write.await.map_err(|error| failed(error.to_string())) }.boxed_local();
         };
         let tables = mutations.iter().map(|mutation| mutation.table);

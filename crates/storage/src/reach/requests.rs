@@ -6,6 +6,7 @@
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rows::{Mutation, PartitionKey, RowInPlace};
 use runtime::Plant;
@@ -88,7 +89,7 @@ impl ShardHandle {
     pub async fn send_hashed_lookups(
         &self,
         owner: usize,
-        lookups: LookupsSent,
+        lookups: Arc<LookupsSent>,
     ) -> Result<Vec<Option<HashedRow>>, StorageError> {
         self.ask(owner, move |shard: Rc<Shard>| async move { lookups.look_up_hashed(&shard) }).await
     }

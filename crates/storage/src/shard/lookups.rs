@@ -71,7 +71,7 @@ impl LookupsSent {
             if row.is_none() && !is_absent {
                 return ControlFlow::Continue(());
             }
-            let hash = row.as_ref().map_or(0, |row| plain_row_hash(row, table));
+            let hash = row.as_ref().map_or(0, plain_row_hash);
             hashed[index] = Some(HashedRow { row, hash });
             ControlFlow::Continue(())
         });
