@@ -121,7 +121,8 @@ impl<M: Machine> Agreement<M> {
             random: Arc::clone(&random),
             patience: timing.message_patience(),
         };
-        let log = Log::new(contents, record_count, writer);
+        let applied = Rc::clone(&state);
+        let log = Log::new(contents, record_count, writer, Box::new(move || applied.borrow().applied));
         let raft = Raft::new(me, config, ways, log, state_machine).await;
         let raft = raft.map_err(|error| OpenError::Begin { what: error.to_string() })?;
         let address = Address(address);

@@ -25,14 +25,19 @@ struct Shared {
     /// Records in the file, or on their way.
     record_count: Cell<usize>,
     writer: Writer,
+    applied: LastApplied,
 }
 
+/// Tells the last entry of which something was made.
+pub(super) type LastApplied = Box<dyn Fn() -> Option<LogId>>;
+
 impl Log {
-    pub(super) fn new(contents: Contents, record_count: usize, writer: Writer) -> Log {
+    pub(super) fn new(contents: Contents, record_count: usize, writer: Writer, applied: LastApplied) -> Log {
         Log(Rc::new(Shared {
             contents: RefCell::new(contents),
             record_count: Cell::new(record_count),
             writer,
+            applied,
         }))
     }
 
@@ -111,7 +116,18 @@ impl RaftLogStorage<Types> for Log {
         self.0.writer.append(records, flushed)
     }
 
+    /// What was made of an entry is not taken back. Another ring's leader may want it, which has another history, so
+    /// this is an error and no broken promise: this node's part ends.
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
+        let index = |log_id: Option<LogId>| log_id.map(|log_id| log_id.index);
+        let (last_index, applied_index) = (index(last), index((self.0.applied)()));
+        if last_index < applied_index {
+            let what = format!(
+                "cut the log of agreement behind entry {last_index:?}: entry {applied_index:?} was applied, and whoever \
+                 leads has another one in its place"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
         let record = Record::Truncated(last);
         self.take(&record);
         self.0.writer.write(record)
@@ -122,5 +138,59 @@ impl RaftLogStorage<Types> for Log {
         self.take(&record);
         self.0.writer.write(record)?;
         self.tidy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use openraft::storage::RaftLogStorage;
+    use runtime::{Disk, Io, MemoryDisk, Random, SeededRandom};
+
+    use super::super::async_runtime::of_node;
+    use super::super::log_file::LogFile;
+    use super::super::types::Payload;
+    use super::*;
+
+    /// A log of five entries, of which so many were applied.
+    fn log(applied_count: u64) -> Log {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        disk.create_dir_all("/node".as_ref()).expect("a directory");
+        let file = LogFile::open(&disk, "/node/raft.log".as_ref()).expect("a new one").file;
+        let writer = Writer::start(file, "/node/raft.snapshot".into(), disk, Io::inline());
+        let id = |index| LogId::new_term_index(1, index);
+        let mut contents = Contents::default();
+        for index in 0..5 {
+            let entry = Entry { log_id: id(index), payload: Payload::Blank };
+            contents.take(&Record::Entry(entry)).expect("it is the next one");
+        }
+        let applied = applied_count.checked_sub(1).map(id);
+        Log::new(contents, 5, writer, Box::new(move || applied))
+    }
+
+    async fn left_after_cut(applied_count: u64, last: Option<u64>) -> Result<usize, String> {
+        let mut log = log(applied_count);
+        let last = last.map(|index| LogId::new_term_index(1, index));
+        let cut = log.truncate_after(last).await;
+        let left = log.0.contents.borrow().entries.len();
+        assert!(cut.is_ok() || left == 5, "nothing was cut");
+        cut.map(|()| left).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_log_is_not_cut_below_what_was_applied() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let random: Arc<dyn Random> = Arc::new(SeededRandom::new(1));
+        let cuts = async {
+            assert_eq!(left_after_cut(3, Some(3)).await, Ok(4));
+            assert_eq!(left_after_cut(3, Some(2)).await, Ok(3), "what was applied stays");
+            assert_eq!(left_after_cut(0, None).await, Ok(0));
+            for last in [None, Some(1)] {
+                let refused = left_after_cut(3, last).await.expect_err("the third entry was applied");
+                assert!(refused.contains("entry Some(2) was applied"), "{refused}");
+            }
+        };
+        tokio::task::LocalSet::new().block_on(&runtime, of_node(&random, cuts));
     }
 }
