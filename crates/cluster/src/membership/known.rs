@@ -242,7 +242,10 @@ impl Known {
                 let creates = change.creates(before);
                 self.tell(Event::SchemaChanged { change: Box::new(change.clone()), creates });
             }
-            Entry::Members { members } => self.take_members(Arc::new((**members).clone())),
+            Entry::Members { members } => {
+                let before = self.members();
+                self.take_members(Arc::new(members.remembering(before.as_deref())));
+            }
         }
         self.0.news.notify_waiters();
     }

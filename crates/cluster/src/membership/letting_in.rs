@@ -44,8 +44,11 @@ impl Newcomer {
             let command = match self.replaces {
                 None => Command::Join { candidate: self.candidate.clone() },
                 Some(replaced) => {
-                    self.check_gone(&members, replaced).await?;
-                    Command::Replace { candidate: self.candidate.clone(), replaced }
+                    let found_dead = self.check_gone(&members, replaced).await?;
+                    // Members that would not look at it would take the place all the same.
+                    let oldest = members.oldest().map_or(0, |oldest| oldest.history_version);
+                    let found_dead = found_dead.filter(|_| oldest >= Command::REPLACE_NAMES_THE_DEAD);
+                    Command::Replace { candidate: self.candidate.clone(), replaced, found_dead }
                 }
             };
             let agreed = self.agreement.propose(self.id, command.encode()).await;
@@ -64,12 +67,12 @@ impl Newcomer {
         }
     }
 
-    /// Does nobody hear the member at that address?
-    async fn check_gone(&self, members: &Members, replaced: SocketAddr) -> Result<(), Reply> {
+    /// The member at that address, which nobody hears; `None` when there is none.
+    async fn check_gone(&self, members: &Members, replaced: SocketAddr) -> Result<Option<Uuid>, Reply> {
         let there = members.list().iter().find(|member| member.candidate.address == replaced);
         // Nobody, or this very node, which has not heard that it is let in: the machine will say so.
         let Some(there) = there.filter(|there| there.candidate.host_id != self.candidate.host_id) else {
-            return Ok(());
+            return Ok(None);
         };
         if self.listened_for < LISTENING {
             return Err(Reply::Later("it does not know yet who lives".to_owned()));
@@ -82,7 +85,7 @@ impl Newcomer {
             let what = format!("node {host_id} at {replaced} is alive, and keeps its place");
             return Err(Reply::Refused(Refusal::Candidate { what }));
         }
-        Ok(())
+        Ok(Some(host_id))
     }
 
     async fn do_others_hear(&self, members: &Members, host_id: Uuid) -> bool {

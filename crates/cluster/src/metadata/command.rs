@@ -14,7 +14,7 @@ use super::{Candidate, Members, Presence};
 
 /// Which forms of the history this program knows. Greater with each new command, and with each change of one, of an
 /// entry or of [`Transformation`] that an earlier program can not read or would read as something else.
-pub const HISTORY_VERSION: u16 = 1;
+pub const HISTORY_VERSION: u16 = 2;
 
 /// A proposal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,10 @@ pub enum Command {
         candidate: Candidate,
         /// Where other nodes reached the one whose place it is.
         replaced: SocketAddr,
+        /// Which one that was, when it was found dead: by now another one may be there, or it elsewhere, alive. `None`
+        /// in a ring with members whose program would not look at it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        found_dead: Option<Uuid>,
     },
     /// A member has got the rows of the place that it took.
     Filled {
@@ -122,6 +126,9 @@ pub enum Refusal {
 }
 
 impl Command {
+    /// Since that version of the history a replacement says who was found dead.
+    pub(crate) const REPLACE_NAMES_THE_DEAD: u16 = 2;
+
     /// As bytes.
     pub fn encode(&self) -> Bytes {
         encode(self)
@@ -134,9 +141,10 @@ impl Command {
             | Command::ChangeSchema { .. }
             | Command::Join { .. }
             | Command::Present { .. }
-            | Command::Replace { .. }
+            | Command::Replace { found_dead: None, .. }
             | Command::Filled { .. }
             | Command::GiveUp { .. } => 1,
+            Command::Replace { found_dead: Some(_), .. } => Command::REPLACE_NAMES_THE_DEAD,
         }
     }
 

@@ -66,7 +66,7 @@ impl Metadata {
                 (*epoch, after.schema.epoch())
             }
             Entry::Members { members } => {
-                after.members = Some(Arc::new((**members).clone()));
+                after.members = Some(Arc::new(members.remembering(self.members.as_deref())));
                 (members.epoch(), self.ring_epoch() + 1)
             }
         };

@@ -47,7 +47,9 @@ impl MetadataMachine {
             Command::ChangeSchema { based_on, change } => self.change_schema(based_on, change),
             Command::Join { candidate } => self.join(candidate),
             Command::Present { presences } => self.present(&presences),
-            Command::Replace { candidate, replaced } => self.replace(candidate, replaced),
+            Command::Replace { candidate, replaced, found_dead } => {
+                self.replace(candidate, replaced, found_dead)
+            }
             Command::Filled { host_id } => self.filled(host_id),
             Command::GiveUp { lost } => self.give_up(&lost),
         }
@@ -130,13 +132,18 @@ impl MetadataMachine {
         self.present(&BTreeMap::from([(candidate.host_id, candidate.presence())]))
     }
 
-    fn replace(&mut self, candidate: Candidate, replaced: SocketAddr) -> Result<(), Refusal> {
+    fn replace(
+        &mut self,
+        candidate: Candidate,
+        replaced: SocketAddr,
+        found_dead: Option<Uuid>,
+    ) -> Result<(), Refusal> {
         let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
         if members.get(candidate.host_id).is_some() {
             return self.join_again(&candidate);
         }
         check_not_older(members, &candidate)?;
-        let after = replace(members, &self.metadata.schema, &candidate, replaced)?;
+        let after = replace(members, &self.metadata.schema, &candidate, (replaced, found_dead))?;
         self.take(Entry::Members { members: Box::new(after) })
     }
 
@@ -421,7 +428,7 @@ mod tests {
         ring.change(1, table("t")).expect("a table");
         let replace = |newcomer: Candidate, place: u8| {
             let candidate = Candidate { address: candidate(place).address, ..newcomer };
-            Command::Replace { candidate, replaced: self::candidate(place).address }
+            Command::Replace { candidate, replaced: self::candidate(place).address, found_dead: None }
         };
         let unknown = ring.propose(replace(candidate(12), 7));
         assert!(matches!(unknown, Err(Refusal::Candidate { .. })), "{unknown:?}");
@@ -440,6 +447,72 @@ mod tests {
         assert_eq!(ring.propose(Command::Filled { host_id: candidate(22).host_id }), agreed(2, 7));
         assert_eq!(ring.propose(Command::Filled { host_id: candidate(22).host_id }), agreed(2, 7), "once");
         assert_eq!(ring.propose(replace(candidate(13), 3)), agreed(2, 8));
+    }
+
+    /// It was found dead, and by the time that this is agreed on somebody else is where it was: it lives.
+    #[test]
+    fn the_place_of_another_one_than_was_found_dead_is_not_taken() {
+        let mut ring = Ring::founded();
+        for number in 2..=4 {
+            ring.propose(Command::Join { candidate: candidate(number) }).expect("it joins");
+        }
+        let [second, third] = [2, 3].map(candidate);
+        let replace = |found_dead: &Candidate| Command::Replace {
+            candidate: Candidate { address: candidate(12).address, ..candidate(12) },
+            replaced: candidate(2).address,
+            found_dead: Some(found_dead.host_id),
+        };
+        let presences = [(&second, candidate(9)), (&third, candidate(2))];
+        let presences = presences.map(|(member, place)| (member.host_id, place.presence())).into();
+        ring.propose(Command::Present { presences }).expect("they are elsewhere");
+        let refused = ring.propose(replace(&second));
+        let Err(Refusal::Candidate { what }) = refused else { panic!("{refused:?}") };
+        assert!(what.contains("was found dead"), "{what}");
+        assert_eq!(ring.propose(replace(&third)), agreed(0, 6));
+    }
+
+    #[test]
+    fn a_replacement_says_who_was_found_dead_only_where_all_look_at_it() {
+        let mut ring = Ring::founded();
+        let earlier = Candidate { history_version: 1, ..candidate(1) };
+        let presences = [(earlier.host_id, earlier.presence())].into();
+        ring.apply(&Command::Present { presences }).expect("it runs an earlier program");
+        let replace = |found_dead| {
+            let command =
+                Command::Replace { candidate: candidate(12), replaced: candidate(1).address, found_dead };
+            command.encode()
+        };
+        assert!(ring.machine.may_be_proposed(&replace(Some(earlier.host_id))).is_err());
+        assert_eq!(ring.machine.may_be_proposed(&replace(None)), Ok(()));
+        let text = String::from_utf8(replace(None).to_vec()).expect("text");
+        assert!(!text.contains("found_dead"), "{text}");
+    }
+
+    #[test]
+    fn who_was_given_up_is_known_also_of_what_an_earlier_program_has_written() {
+        let mut ring = Ring::founded();
+        for number in 2..=3 {
+            ring.propose(Command::Join { candidate: candidate(number) }).expect("it joins");
+        }
+        let lost = candidate(2);
+        ring.apply(&Command::GiveUp { lost: BTreeSet::from([lost.host_id]) }).expect("by force");
+        let replaced = lost.address;
+        let replace = Command::Replace { candidate: candidate(12), replaced, found_dead: None };
+        ring.propose(replace).expect("its place is taken");
+        let history = String::from_utf8(ring.machine.snapshot().to_vec()).expect("text");
+        let given_up = format!(r#","given_up":["{}"]"#, lost.host_id);
+        assert_eq!(history.matches(&given_up).count(), 2);
+        let (taker, mut taken) = unbounded_channel();
+        let mut machine = MetadataMachine::new(Arc::default(), taker);
+        machine.restore(history.replace(&given_up, "").as_bytes()).expect("it is later");
+        assert!(machine.members().expect("a ring").has_given_up(lost.host_id));
+        // And so does what a node knows that is told of it entry by entry.
+        let told = std::iter::from_fn(|| taken.try_recv().ok());
+        let members = told.fold(None, |before: Option<Arc<Members>>, entry| match entry {
+            Entry::Members { members } => Some(Arc::new(members.remembering(before.as_deref()))),
+            Entry::Schema { .. } => before,
+        });
+        assert!(members.expect("a ring").has_given_up(lost.host_id));
     }
 
     #[test]
@@ -531,16 +604,17 @@ mod tests {
     #[test]
     fn what_one_member_does_not_know_is_not_proposed() {
         let mut ring = Ring::founded();
-        let later = Candidate { history_version: 2, ..candidate(2) };
+        let next = HISTORY_VERSION + 1;
+        let later = Candidate { history_version: next, ..candidate(2) };
         ring.propose(Command::Join { candidate: later.clone() }).expect("it joins");
         let members = |ring: &Ring| Arc::clone(ring.machine.members().expect("a ring"));
-        let refused = check_version(2, &members(&ring)).expect_err("the first does not know it");
+        let refused = check_version(next, &members(&ring)).expect_err("the first does not know it");
         assert!(refused.contains("127.0.0.1:7000"), "{refused}");
         // It is started with a later program.
-        let presence = Presence { history_version: 2, ..candidate(1).presence() };
+        let presence = Presence { history_version: next, ..candidate(1).presence() };
         let presences = BTreeMap::from([(candidate(1).host_id, presence)]);
         assert_eq!(ring.propose(Command::Present { presences }), agreed(0, 3));
-        assert_eq!(check_version(2, &members(&ring)), Ok(()));
+        assert_eq!(check_version(next, &members(&ring)), Ok(()));
         let earlier = ring.propose(Command::Join { candidate: candidate(3) });
         assert!(matches!(earlier, Err(Refusal::Candidate { .. })), "{earlier:?}");
     }

@@ -260,8 +260,18 @@ impl Members {
         self.fence
     }
 
-    /// Was it a member that was given up? What an earlier program wrote down does not tell it of those whose places
-    /// others have.
+    /// As they were written down, with those that had been given up before: an earlier program did not say it of those
+    /// whose places others have.
+    pub fn remembering(&self, before: Option<&Members>) -> Members {
+        let lost = |members: &Members| {
+            let lost = members.members.iter().filter(|member| member.state == MemberState::Lost);
+            lost.map(|member| member.candidate.host_id).collect::<BTreeSet<Uuid>>()
+        };
+        let before = before.map(|before| &before.given_up | &lost(before)).unwrap_or_default();
+        Members { given_up: &self.given_up | &before, ..self.clone() }
+    }
+
+    /// Was it a member that was given up?
     pub fn has_given_up(&self, host_id: Uuid) -> bool {
         let is_lost = |member: &Member| member.state == MemberState::Lost;
         self.given_up.contains(&host_id) || self.get(host_id).is_some_and(is_lost)
@@ -323,7 +333,7 @@ pub(crate) mod testing {
             rack: "r1".to_owned(),
             shard_count: 1,
             num_tokens: 16,
-            history_version: 1,
+            history_version: super::super::HISTORY_VERSION,
         }
     }
 }

@@ -12,21 +12,27 @@ use uuid::Uuid;
 
 use super::{Candidate, Member, MemberState, Members, Refusal};
 
-/// The ring with a node in the place of the member at an address.
+/// The ring with a node in the place of the member at an address: the one that was found dead, if that is known.
 ///
 /// # Errors
-/// There is none, or its place can not be taken by that node, or not now.
+/// There is none, or another one, or its place can not be taken by that node, or not now.
 pub(super) fn replace(
     members: &Members,
     schema: &Schema,
     candidate: &Candidate,
-    address: SocketAddr,
+    (address, found_dead): (SocketAddr, Option<Uuid>),
 ) -> Result<Members, Refusal> {
     let refuse = |what: String| Err(Refusal::Candidate { what });
     let is_at = |address: SocketAddr| move |member: &&Member| member.candidate.address == address;
     let Some(Member { candidate: replaced, .. }) = members.list().iter().find(is_at(address)) else {
         return refuse(format!("no member of the ring is at {address}, so that nobody can take its place"));
     };
+    if let Some(found_dead) = found_dead.filter(|found_dead| *found_dead != replaced.host_id) {
+        return refuse(format!(
+            "node {found_dead} was found dead, and at {address} there is node {} by now",
+            replaced.host_id
+        ));
+    }
     let (was, is) = (place(replaced), place(candidate));
     if was != is {
         return refuse(format!("the place of node {} is in {was}, and not in {is}", replaced.host_id));
