@@ -93,8 +93,9 @@ impl StoppedMember {
         &self.members
     }
 
-    /// Who votes, as far as it has heard.
-    pub fn voters(&self) -> BTreeSet<Uuid> {
+    /// Who votes, as far as it has heard: one set of nodes; or two when their change was begun and is not over, and then
+    /// a majority of each has to agree.
+    pub fn voters(&self) -> &[BTreeSet<Uuid>] {
         self.remains.voters()
     }
 
@@ -119,11 +120,10 @@ impl StoppedMember {
         if !survives(&own) {
             return Err(RecoveryError::NotAmong { address: own.candidate.address });
         }
-        let voters = self.voters();
-        let surviving =
-            all.iter().filter(survives).filter(|member| voters.contains(&member.candidate.host_id));
-        let (survivor_count, voter_count) = (surviving.count(), voters.len());
-        if 2 * survivor_count > voter_count {
+        let surviving = all.iter().filter(survives).map(|member| member.candidate.host_id).collect();
+        if are_majority(&surviving, self.voters()) {
+            let voters: BTreeSet<Uuid> = self.voters().iter().flatten().copied().collect();
+            let (survivor_count, voter_count) = ((&surviving & &voters).len(), voters.len());
             return Err(RecoveryError::Majority { survivor_count, voter_count });
         }
         Ok(all.iter().filter(|member| !survives(member)).collect())
@@ -142,5 +142,30 @@ impl StoppedMember {
             left.map(|member| (member.candidate.host_id, member.candidate.address)).collect();
         let command = Command::GiveUp { lost }.encode();
         Ok(self.remains.force(self.host_id, &voters, (random.uuid_v4(), command))?)
+    }
+}
+
+/// Can these nodes agree? They must be a majority of each set of voters.
+fn are_majority(nodes: &BTreeSet<Uuid>, voters: &[BTreeSet<Uuid>]) -> bool {
+    voters.iter().all(|voters| 2 * (nodes & voters).len() > voters.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(numbers: &[u128]) -> BTreeSet<Uuid> {
+        numbers.iter().copied().map(Uuid::from_u128).collect()
+    }
+
+    #[test]
+    fn survivors_must_be_a_majority_of_the_voters_before_and_behind_a_change() {
+        let three = [ids(&[1, 2, 3])];
+        assert!(are_majority(&ids(&[1, 2]), &three) && !are_majority(&ids(&[1, 4]), &three));
+        let changing = [ids(&[1, 2, 3]), ids(&[1, 4, 5])];
+        assert!(are_majority(&ids(&[1, 2, 4]), &changing));
+        // Of all five they are most.
+        assert!(!are_majority(&ids(&[2, 3, 4]), &changing), "of the second set it is one");
+        assert!(!are_majority(&ids(&[1, 4, 5]), &changing), "of the first set it is one");
     }
 }

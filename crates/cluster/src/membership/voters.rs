@@ -29,6 +29,13 @@ pub(super) async fn see_to(known: Known, agreement: Agreement<MetadataMachine>) 
 }
 
 async fn see_to_next(members: &Members, standing: &Standing, agreement: &Agreement<MetadataMachine>) {
+    if standing.next_voters.is_some() {
+        match agreement.finish_change().await {
+            Ok(()) => tracing::info!("a change of voters that was begun is finished"),
+            Err(error) => tracing::debug!(%error, "a change of voters is not finished yet"),
+        }
+        return;
+    }
     // By what is agreed on, and not by what is written down: a learner may be a member only since a moment ago.
     let leaver =
         agreement.look(|machine| machine.members().and_then(|members| next_leaver(members, standing)));

@@ -79,6 +79,8 @@ pub struct Standing {
     pub voters: BTreeSet<Uuid>,
     /// Who has the log and does not vote.
     pub learners: BTreeSet<Uuid>,
+    /// While voters change, both those that were and those that will be must agree: those that will be.
+    pub next_voters: Option<BTreeSet<Uuid>>,
 }
 
 impl<M: Machine> Agreement<M> {
@@ -255,6 +257,10 @@ impl<M: Machine> Agreement<M> {
             last: metrics.last_log_index,
             voters: members.voter_ids().collect(),
             learners: members.learner_ids().collect(),
+            next_voters: match &members.get_joint_config()[..] {
+                [_, .., next] => Some(next.clone()),
+                _ => None,
+            },
         }
     }
 

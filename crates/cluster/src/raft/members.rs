@@ -43,6 +43,17 @@ impl<M: Machine> Agreement<M> {
         self.change(Change::Remove { node }).await
     }
 
+    /// Ends a change of voters that was begun, as the leader: who began it has died since, or gave up waiting. Until
+    /// then both the voters before and those behind it must agree to everything.
+    ///
+    /// # Errors
+    /// As [`Agreement::make_voter`]; `NoLeader` when this node does not lead.
+    pub async fn finish_change(&self) -> Result<(), AgreementError> {
+        let Some(voters) = self.standing().next_voters else { return Ok(()) };
+        let change = self.raft().change_membership(ChangeMembers::ReplaceAllVoters(voters), false);
+        self.as_node(change).await.map(drop).map_err(of_write)
+    }
+
     /// Makes another voter the leader.
     ///
     /// # Errors

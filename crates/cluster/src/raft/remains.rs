@@ -61,8 +61,10 @@ impl<M: Machine> Remains<M> {
         self.last_log_id().map(|last| (last.leader_id.term, last.index))
     }
 
-    pub(crate) fn voters(&self) -> BTreeSet<Uuid> {
-        self.state.membership.membership().voter_ids().collect()
+    /// Who votes. While voters change these are two sets, of which each must agree: those that were, and those that will
+    /// be.
+    pub(crate) fn voters(&self) -> &[BTreeSet<Uuid>] {
+        self.state.membership.membership().get_joint_config()
     }
 
     fn last_log_id(&self) -> Option<LogId> {

@@ -1,6 +1,7 @@
 //! A few nodes that agree, on disks and a network in memory, in paused time.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -378,6 +379,36 @@ fn leadership_goes_to_another_voter_only() {
         assert_eq!(nodes[0].standing().leader, Some(id(1)));
         ring.propose(&nodes[0], "under the other").await.expect("agreed");
         assert_eq!(nodes[1].notes().await, ["it leads still", "under the other"]);
+    });
+}
+
+#[test]
+fn a_change_of_voters_that_its_leader_did_not_finish_is_finished_by_the_next_one() {
+    run(async {
+        let ring = Ring::new(4);
+        let mut nodes = ring.of_voters().await;
+        nodes[0].agreement.remove(id(3)).await.expect("removed");
+        let all: BTreeSet<Uuid> = (0..4).map(id).collect();
+        nodes[0].agreement.add_learner(id(3), address(3)).await.expect("added");
+        let leader = nodes[0].agreement.clone();
+        let changing = spawn_local(async move {
+            while leader.make_voter(id(3)).await.is_err() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        });
+        while nodes[1].standing().next_voters.is_none() {
+            sleep(Duration::from_micros(100)).await;
+        }
+        changing.abort();
+        nodes.remove(0).stop().await;
+        ring.propose(&nodes[0], "both sets have a majority").await.expect("agreed");
+        let leader = nodes[0].standing().leader.expect("somebody leads");
+        let leader = nodes.iter().find(|node| node.agreement.me() == leader).expect("it lives");
+        let next = leader.standing().next_voters;
+        assert_eq!(next, Some(all.clone()), "nobody has finished it by himself");
+        leader.agreement.finish_change().await.expect("it leads");
+        assert_eq!((leader.standing().next_voters, leader.standing().voters), (None, all));
+        leader.agreement.finish_change().await.expect("there is nothing to finish");
     });
 }
 

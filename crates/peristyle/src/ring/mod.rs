@@ -1,6 +1,7 @@
 //! `peristyle ring`: what a node knows of its ring, while it is stopped; and how a ring goes on that has lost most of
 //! its voters. `docs/ring/operating.md` says step by step how that is done.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{Args, Subcommand};
 use cluster::membership::{RecoveryError, StoppedMember};
 use cluster::metadata::{Member, MemberState};
 use runtime::{Runtime, RuntimeOptions};
+use uuid::Uuid;
 
 #[derive(Args, Debug)]
 pub(crate) struct RingArguments {
@@ -98,7 +100,7 @@ fn show(member: &StoppedMember, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Ring epoch:  {}", members.epoch())?;
     writeln!(out, "Members:")?;
     for Member { candidate, state, .. } in members.list() {
-        let votes = if voters.contains(&candidate.host_id) { "votes" } else { "     " };
+        let votes = vote_of(candidate.host_id, voters);
         let state = match state {
             MemberState::Normal => "",
             MemberState::Joining => "gets its rows",
@@ -110,6 +112,17 @@ fn show(member: &StoppedMember, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
+}
+
+/// How a member votes: in one set, or in two while their change is not over.
+fn vote_of(host_id: Uuid, voters: &[BTreeSet<Uuid>]) -> &'static str {
+    let votes = |voters: Option<&BTreeSet<Uuid>>| voters.is_some_and(|voters| voters.contains(&host_id));
+    match (votes(voters.first()), votes(voters.last())) {
+        (true, true) => "votes",
+        (true, false) => "votes until others do",
+        (false, true) => "is becoming a voter",
+        (false, false) => "     ",
+    }
 }
 
 /// Is it done?
