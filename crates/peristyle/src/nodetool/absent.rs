@@ -4,7 +4,7 @@
 /// Their names, sorted.
 #[rustfmt::skip]
 const ABSENT: &[&str] = &[
-    "assassinate", "autorepairstatus", "bootstrap", "checktokenmetadata", "cidrfilteringstats", "cleanup",
+    "autorepairstatus", "bootstrap", "checktokenmetadata", "cidrfilteringstats", "cleanup",
     "clientstats", "datapaths", "decommission", "disableauditlog",
     "disablefullquerylog",
     "disableoldprotocolversions", "dropcidrgroup", "enableauditlog", "enablefullquerylog",
@@ -20,7 +20,7 @@ const ABSENT: &[&str] = &[
     "invalidatepermissionscache", "invalidaterolescache", "invalidaterowcache", "join",
     "move", "profileload", "proxyhistograms", "rangekeysample", "rebuild",
     "rebuild_index", "refreshsizeestimates", "reloadcidrgroupscache",
-    "reloadlocalschema", "reloadseeds", "reloadtriggers", "relocatesstables", "removenode",
+    "reloadlocalschema", "reloadseeds", "reloadtriggers", "relocatesstables",
     "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema",
     "setauthcacheconfig", "setautorepairconfig", "setbatchlogreplaythrottle", "setcachecapacity",
     "setcachekeystosave", "setcolumnindexsize", "setcompactionthreshold", "setconcurrency",

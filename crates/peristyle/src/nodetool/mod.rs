@@ -16,6 +16,7 @@ mod info;
 mod moving;
 mod netstats;
 mod numbers;
+mod removal;
 mod repair;
 mod rewrites;
 mod ring;
@@ -103,6 +104,11 @@ enum NodetoolCommand {
     Disableautocompaction {
         /// The keyspace followed by one or many tables
         names: Vec<String>,
+    },
+    /// Forcefully remove a dead node without re-replicating any data: refused, with what to do instead
+    Assassinate {
+        /// IP address of the endpoint to assassinate
+        ip_address: String,
     },
     /// Remove the snapshot with the given name from the given keyspaces
     Clearsnapshot(moving::ClearArguments),
@@ -199,6 +205,13 @@ enum NodetoolCommand {
     /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
     #[command(name = "recompress_sstables")]
     RecompressSstables(rewrites::RecompressArguments),
+    /// Show status of current node removal, force completion of pending removal or remove provided ID: no node is removed
+    /// yet, and the answer says what to do instead
+    Removenode {
+        /// Show status of current node removal, force completion of pending removal, or remove provided ID
+        #[arg(value_name = "status|force|ID")]
+        operation: String,
+    },
     /// Repair one or more tables: their rows are compared on all replicas, and made equal
     Repair(repair::RepairArguments),
     /// Print information about the token ring
@@ -436,6 +449,8 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
             timeouts::set(&management, timeout_type, *timeout_in_ms)
         }
         NodetoolCommand::Stop { id, kind } => compactions::stop(&management, id.as_deref(), kind),
+        NodetoolCommand::Assassinate { ip_address } => removal::assassinate(&management, ip_address),
+        NodetoolCommand::Removenode { operation } => removal::remove(&management, operation, out),
         NodetoolCommand::Clearsnapshot(wanted) => moving::clear(&management, wanted, out),
         NodetoolCommand::Disablebackup => moving::set_backups(&management, false),
         NodetoolCommand::Enablebackup => moving::set_backups(&management, true),
