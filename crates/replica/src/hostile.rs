@@ -16,8 +16,8 @@ pub fn read_body(bytes: &[u8]) {
     let body = Bytes::copy_from_slice(body);
     if which & 1 == 0 {
         let mut again = BytesMut::new();
-        let Ok(Asked { schema_epoch, truncated_at, request }) = Asked::read(body.clone()) else { return };
-        Asked::begin(schema_epoch, truncated_at, &mut again);
+        let Ok(Asked { planned_on, request }) = Asked::read(body.clone()) else { return };
+        Asked::begin(planned_on, &mut again);
         match request {
             Request::Write { unit, mutations } => Request::put_write(unit, &mutations, &mut again),
             Request::Compare { table, rows } => {

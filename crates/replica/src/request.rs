@@ -20,14 +20,24 @@ const COMPARE: u8 = 5;
 /// A request of another node, and what it was made on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// The epoch of the schema that the sender's shard had. What is asked of a table that was emptied since is refused:
-    /// whoever asks comes so far, and asks again.
-    pub schema_epoch: u64,
-    /// The epoch at which, as the sender knows, a table of the request was emptied last. A replica that is behind comes
-    /// so far first.
-    pub truncated_at: u64,
+    /// What it was planned on.
+    pub planned_on: PlannedOn,
     /// What is asked for.
     pub request: Request,
+}
+
+/// What whoever asks knew when it chose the replicas: epochs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlannedOn {
+    /// That of the schema that the sender's shard had. What is asked of a table that was emptied since is refused: whoever
+    /// asks comes so far, and asks again.
+    pub schema_epoch: u64,
+    /// That at which, as the sender knows, a table of the request was emptied last. A replica that is behind comes so far
+    /// first.
+    pub truncated_at: u64,
+    /// How often the ring had changed. The frame says that, too, but of when it was sealed: members may have changed in
+    /// between.
+    pub ring_epoch: u64,
 }
 
 /// What another node asks for.
@@ -67,9 +77,9 @@ pub enum Wanted {
 
 impl Asked {
     /// Begins a body; a request follows.
-    pub fn begin(schema_epoch: u64, truncated_at: u64, out: &mut BytesMut) {
-        out.put_u64_le(schema_epoch);
-        out.put_u64_le(truncated_at);
+    pub fn begin(planned_on: PlannedOn, out: &mut BytesMut) {
+        let PlannedOn { schema_epoch, truncated_at, ring_epoch } = planned_on;
+        [schema_epoch, truncated_at, ring_epoch].into_iter().for_each(|epoch| out.put_u64_le(epoch));
     }
 
     /// Reads a body.
@@ -79,7 +89,8 @@ impl Asked {
     pub fn read(body: Bytes) -> Result<Asked, BodyError> {
         let reader = &mut Reader::new(body);
         let (schema_epoch, truncated_at) = (reader.u64("epoch")?, reader.u64("epoch")?);
-        let asked = Asked { schema_epoch, truncated_at, request: Request::read(reader)? };
+        let planned_on = PlannedOn { schema_epoch, truncated_at, ring_epoch: reader.u64("epoch")? };
+        let asked = Asked { planned_on, request: Request::read(reader)? };
         reader.end()?;
         Ok(asked)
     }

@@ -26,12 +26,12 @@ use crate::request::{Asked, Request, Wanted};
 pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
     match asked.request {
         Request::Write { unit, mutations } => Answer::Written(match check(shard, &mutations) {
-            Ok(()) => write(shard, asked.schema_epoch, unit, mutations).await,
+            Ok(()) => write(shard, asked.planned_on.schema_epoch, unit, mutations).await,
             // None of them: who sent one that does not fit is behind, or wrong in all.
             Err(failure) => Written { failure: Some(failure), ..Written::default() },
         }),
         Request::Read { wanted, read } => {
-            if let Some(error) = outdated(shard.local(), read.table, asked.schema_epoch) {
+            if let Some(error) = outdated(shard.local(), read.table, asked.planned_on.schema_epoch) {
                 return Answer::Failed(Failure::from(&error));
             }
             let table = shard.local().with_schema(|schema| schema.table_by_id(read.table).cloned());
@@ -41,10 +41,12 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
                 None => Answer::Failed(Failure::NoTable { table: read.table }),
             }
         }
-        Request::Compare { table, rows } => match outdated(shard.local(), table, asked.schema_epoch) {
-            Some(error) => Answer::Failed(Failure::from(&error)),
-            None => compare(shard, table, rows).await,
-        },
+        Request::Compare { table, rows } => {
+            match outdated(shard.local(), table, asked.planned_on.schema_epoch) {
+                Some(error) => Answer::Failed(Failure::from(&error)),
+                None => compare(shard, table, rows).await,
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use replica::{Answer, Asked, Failure, Request, Told, carry_out};
+use replica::{Answer, Asked, Failure, PlannedOn, Request, Told, carry_out};
 use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RowBuilder,
 };
@@ -70,7 +70,7 @@ fn deletion(pk: i32, timestamp: i64) -> Mutation {
 
 async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
     let mut body = BytesMut::new();
-    Asked::begin(0, 0, &mut body);
+    Asked::begin(PlannedOn::default(), &mut body);
     put(&mut body);
     carry_out(&node.handles()[0], Asked::read(body.freeze()).expect("it makes sense")).await
 }
@@ -165,7 +165,7 @@ fn a_table_that_is_not_known_or_has_many_rows_of_a_key_is_told() {
 fn no_rows_and_too_many_are_no_request() {
     run(async {
         let mut body = BytesMut::new();
-        Asked::begin(0, 0, &mut body);
+        Asked::begin(PlannedOn::default(), &mut body);
         Request::put_compare(table().id(), &[(&key(1), 0)], &mut body);
         assert!(Asked::read(body.clone().freeze()).is_ok());
         // The count behind the epochs, the kind and the table's id.

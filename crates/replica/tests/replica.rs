@@ -8,7 +8,7 @@ use read::{
     Digester, LivePage, ReadColumns, ReadCommand, ReadPosition, ReadTarget, TombstoneThresholds,
     UnfilteredPage, merge_answers,
 };
-use replica::{Answer, Asked, Failure, Request, Wanted, carry_out, is_in_order};
+use replica::{Answer, Asked, Failure, PlannedOn, Request, Wanted, carry_out, is_in_order};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
     Mutation, MutationBuilder, PartitionKey, RangeTombstone, RingPlace, RingRange, RowBuilder, Slice, Slices,
@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 /// That of the schema on which all is planned here.
 const EPOCH: u64 = 7;
+const PLANNED_ON: PlannedOn = PlannedOn { schema_epoch: EPOCH, truncated_at: 0, ring_epoch: 0 };
 const NOW: u32 = 1_704_067_300;
 const KEYS: i32 = 40;
 
@@ -111,7 +112,7 @@ fn changes() -> Vec<Mutation> {
 /// A request as another node would send it.
 fn asked(put: impl FnOnce(&mut BytesMut)) -> BytesMut {
     let mut body = BytesMut::new();
-    Asked::begin(EPOCH, 0, &mut body);
+    Asked::begin(PLANNED_ON, &mut body);
     put(&mut body);
     body
 }
@@ -351,7 +352,11 @@ fn what_was_planned_before_a_truncation_is_refused() {
             let read = |out: &mut BytesMut| Request::put_read(Wanted::Rows, &range, out);
             let later = async |body: BytesMut| {
                 let asked = Asked::read(body.freeze()).expect("it makes sense");
-                carry_out(&node.handles()[0], Asked { schema_epoch: EPOCH + 1, ..asked }).await
+                carry_out(
+                    &node.handles()[0],
+                    Asked { planned_on: PlannedOn { schema_epoch: EPOCH + 1, ..PLANNED_ON }, ..asked },
+                )
+                .await
             };
             let outdated = Failure::Outdated { epoch: EPOCH + 1 };
             truncate(EPOCH + 1).await.expect("empties");
@@ -425,7 +430,7 @@ fn bodies_are_what_they_were() {
         for (name, which, put) in cases {
             let mut bytes = BytesMut::from(&[which][..]);
             if which == 0 {
-                Asked::begin(EPOCH, 0, &mut bytes);
+                Asked::begin(PLANNED_ON, &mut bytes);
             }
             put(&mut bytes);
             let kept = std::fs::read(folder.join(name)).expect("it was kept");

@@ -69,7 +69,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::replica::{Answer, Asked, Failure};
+use ::replica::{Answer, Asked, Failure, PlannedOn};
 use bytes::BytesMut;
 use messaging::{AskError, Peer};
 use ring::NodeIndex;
@@ -91,6 +91,8 @@ pub struct Replicas {
     shard: ShardHandle,
     /// The epoch of the schema that all of this is planned on.
     schema_epoch: u64,
+    /// And that of the ring: whose replicas these are.
+    ring_epoch: u64,
     marker: Rc<Marker>,
     read_repairs: Arc<ReadRepairs>,
     turns: Rc<Turns>,
@@ -122,7 +124,12 @@ impl Replicas {
         let schema_epoch = shard.local().with_schema(Schema::epoch);
         let marker = Rc::new(Marker { marks, shard: shard.clone() });
         let (read_repairs, turns, alarm) = (Arc::default(), Rc::default(), Alarm::default());
-        Replicas { view, shard, schema_epoch, marker, read_repairs, turns, alarm }
+        Replicas { view, shard, schema_epoch, ring_epoch: 0, marker, read_repairs, turns, alarm }
+    }
+
+    /// The same; that is how often the ring had changed when it was seen so.
+    pub fn at_ring_epoch(self, ring_epoch: u64) -> Replicas {
+        Replicas { ring_epoch, ..self }
     }
 
     /// The same; reads are counted there.
@@ -195,7 +202,8 @@ impl Replicas {
         let of_table = |schema: &Schema| tables.into_iter().map(|table| schema.truncated_at(table)).max();
         let truncated_at = self.shard.local().with_schema(of_table).unwrap_or(0);
         let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), |out| {
-            Asked::begin(self.schema_epoch, truncated_at, out);
+            let (schema_epoch, ring_epoch) = (self.schema_epoch, self.ring_epoch);
+            Asked::begin(PlannedOn { schema_epoch, truncated_at, ring_epoch }, out);
             put(out);
         });
         async move {

@@ -176,7 +176,7 @@ impl RingSeat {
             let ways = members.list().iter().map(|member| self.way_to(member)).collect();
             Rc::new(RingView::new(members.topology(), here, ways, keyspaces))
         });
-        let replicas = Replicas::new(view, self.shard.clone(), self.marks.clone());
+        let replicas = Replicas::new(view, self.shard.clone(), self.marks.clone()).at_ring_epoch(ring_epoch);
         Some(Rc::new(replicas.counting(Arc::clone(&self.read_repairs))))
     }
 

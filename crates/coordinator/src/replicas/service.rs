@@ -48,8 +48,8 @@ impl ReplicaService {
         ReplicaService::answering(shard, None)
     }
 
-    /// That of a shard of a node in a ring.
-    pub(crate) fn of_node(shard: ShardHandle, known: Known) -> ReplicaService {
+    /// That of a shard of a node that knows so much of its ring.
+    pub fn of_node(shard: ShardHandle, known: Known) -> ReplicaService {
         ReplicaService::answering(shard, Some(known))
     }
 
@@ -72,8 +72,8 @@ impl Service for ReplicaService {
                 return;
             }
         };
-        let (shard, known, ring_epoch) = (self.shard.clone(), self.known.clone(), request.context.ring_epoch);
-        let waits = match self.has_to_wait(asked.truncated_at) {
+        let (shard, known, planned_on) = (self.shard.clone(), self.known.clone(), asked.planned_on);
+        let waits = match self.has_to_wait(planned_on.truncated_at) {
             Ok(waits) => waits,
             // It is declined.
             Err(TooManyWait) => return,
@@ -81,7 +81,7 @@ impl Service for ReplicaService {
         let work = async move {
             let doing = async {
                 if let Some((known, turn)) = waits {
-                    known.schema_is_here(asked.truncated_at).await;
+                    known.schema_is_here(planned_on.truncated_at).await;
                     drop(turn);
                 }
                 replica::carry_out(&shard, asked).await
@@ -89,9 +89,10 @@ impl Service for ReplicaService {
             // Nobody waits for it after that. A write that has begun goes on.
             let Ok(answer) = timeout_at(request.deadline, doing).await else { return };
             // Behind the work and not before it: who gets its rows from here waits until this node knows of its fence,
-            // and then finds all that was acknowledged without it. It is declined: who asked comes so far by itself.
-            if known.is_some_and(|known| ring_epoch < known.fence()) {
-                return tracing::debug!(%host, ring_epoch, "a request of an earlier ring is not answered");
+            // and then finds all that was acknowledged without it. It is declined: who asked comes so far by itself. What
+            // counts is what it had planned on, and not how far it had come when the frame was sealed.
+            if known.is_some_and(|known| planned_on.ring_epoch < known.fence()) {
+                return tracing::debug!(%host, ?planned_on, "a request of an earlier ring is not answered");
             }
             if let Err(error) = request.answer(|out| answer.put(out)) {
                 tracing::warn!(%host, %error, "an answer to another node is too long");

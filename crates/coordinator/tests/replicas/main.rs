@@ -1,5 +1,6 @@
 //! Nodes of a ring on a network in memory: writes and reads at all levels, replicas that are gone, behind, or differ.
 
+mod fenced;
 mod joining;
 mod outdated;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cluster::membership::Other;
+use cluster::metadata::Members;
 use coordinator::Consistency;
 use coordinator::replicas::{Marks, Remote, ReplicaError, ReplicaService, Replicas, RingView, Way};
 use messaging::{Context, Established, Identity, Node, Peer, PeerOptions, Purpose, answer, keep_gate};
@@ -86,7 +88,7 @@ impl Node for Me {
     }
 
     fn context(&self) -> Context {
-        Context { clock_micros: 0, schema_epoch: 1, ring_epoch: 1 }
+        Context { clock_micros: 0, schema_epoch: 1, ring_epoch: 9 }
     }
 
     fn heard(&self, _from: &Established, _context: Context) {}
@@ -103,19 +105,24 @@ struct Ring {
 impl Ring {
     /// A ring of so many nodes in these data centres, in turns, with three replicas; `lacking` does not know the table.
     async fn start(node_count: usize, centers: &[&str], lacking: Option<usize>) -> Ring {
-        Ring::start_with(node_count, centers, (lacking, None), SyncMode::Batch).await
+        Ring::start_with(node_count, centers, (lacking, None), (SyncMode::Batch, None)).await
+    }
+
+    /// Three nodes of a ring of which somebody has left.
+    async fn start_fenced(members: &Arc<Members>) -> Ring {
+        Ring::start_with(3, &["dc1"], (None, None), (SyncMode::Batch, Some(members))).await
     }
 
     /// Three nodes, of which one has no rows yet.
     async fn start_joining(joining: usize) -> Ring {
-        Ring::start_with(3, &["dc1"], (None, Some(joining)), SyncMode::Batch).await
+        Ring::start_with(3, &["dc1"], (None, Some(joining)), (SyncMode::Batch, None)).await
     }
 
     async fn start_with(
         node_count: usize,
         centers: &[&str],
         (lacking, joining): (Option<usize>, Option<usize>),
-        sync: SyncMode,
+        (sync, members): (SyncMode, Option<&Arc<Members>>),
     ) -> Ring {
         let network = MemoryNetwork::new(5, MemoryNetworkOptions::default());
         let newcomer = |node: usize| Newcomer {
@@ -136,7 +143,12 @@ impl Ring {
         for node in 0..node_count {
             let shards = start_storage(lacking != Some(node), node, sync);
             let me: Rc<dyn Node> = Rc::new(Me(node));
-            keep_open(&network, node, me.clone(), &shards);
+            let shard = shards.handles()[0].clone();
+            let service = match members {
+                None => ReplicaService::new(shard),
+                Some(members) => ReplicaService::of_node(shard, fenced::known(node, members)),
+            };
+            keep_open(&network, node, me.clone(), service);
             let remote = |other: usize| {
                 let peer = connect(&network, node, other, me.clone());
                 Remote { peer, other: Other::unwatched(), latencies: Rc::default() }
@@ -230,10 +242,10 @@ fn start_storage(has_table: bool, node: usize, sync: SyncMode) -> LocalShards {
     directory.recover(&schema).expect("recovers").start_local(&schema).expect("starts")
 }
 
-fn keep_open(network: &MemoryNetwork, node: usize, me: Rc<dyn Node>, shards: &LocalShards) {
+fn keep_open(network: &MemoryNetwork, node: usize, me: Rc<dyn Node>, service: ReplicaService) {
     let bound = network.host(address(node).ip()).bind(address(node), 1).expect("free").remove(0);
     let listener = bound.open().expect("listens");
-    let service = Rc::new(ReplicaService::new(shards.handles()[0].clone()));
+    let service = Rc::new(service);
     let of_node = me.clone();
     let hand_over = move |handed: messaging::Handed| {
         let met = handed.take().expect("it is in memory");
@@ -555,7 +567,7 @@ fn mutations_of_several_sets_of_replicas_go_to_each() {
 fn what_is_written_at_one_comes_to_all_replicas() {
     run(async {
         let periodic = SyncMode::Periodic { period: Duration::from_secs(10) };
-        let ring = Ring::start_with(3, &["dc1"], (None, None), periodic).await;
+        let ring = Ring::start_with(3, &["dc1"], (None, None), (periodic, None)).await;
         ring.write(0, 1, "one", Consistency::One).await.expect("itself");
         sleep(Duration::from_secs(1)).await;
         assert_eq!(ring.holders(1, "one").await, [0, 1, 2]);
