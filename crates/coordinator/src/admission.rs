@@ -37,7 +37,13 @@ impl Coordinator {
     ) -> Result<Admitted, CoordinatorError> {
         // Of a local keyspace there is one replica.
         let of_table = |schema: &Schema| schema.replication_factor(table).unwrap_or(1);
-        consistency.check(|| self.shard().local().with_schema(of_table))?;
+        let factor = || self.shard().local().with_schema(of_table);
+        if self.seat().is_some_and(|seat| seat.is_left_out() && seat.is_on_ring(table)) {
+            // What it has is nobody's replica any more, and it has no way to those that are.
+            let (consistency, required) = (consistency.name(), consistency.required(factor));
+            return Err(CoordinatorError::Unavailable { consistency, required, alive: 0 });
+        }
+        consistency.check(factor)?;
         Ok(Admitted(()))
     }
 

@@ -21,7 +21,7 @@ use schema::TableId;
 use storage::{Emptying, Shard, StorageError, unless_dropped};
 use tokio::sync::oneshot;
 
-use crate::{Coordinator, CoordinatorError};
+use crate::{Consistency, Coordinator, CoordinatorError};
 
 /// How long a truncation that could not be finished rests before the next try.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -52,7 +52,12 @@ impl Coordinator {
     pub async fn truncate(&self, table: TableId) -> Result<(), CoordinatorError> {
         match self.seat() {
             Some(seat) if self.replicas_of(table).is_some() => seat.truncate(table).await,
-            _ => self.truncate_here(table, Emptying::Alone).await,
+            Some(_) => {
+                // A node that is left out empties nothing by itself.
+                self.admit(table, Consistency::One)?;
+                self.truncate_here(table, Emptying::Alone).await
+            }
+            None => self.truncate_here(table, Emptying::Alone).await,
         }
     }
 

@@ -12,7 +12,7 @@ use cluster::metadata::Member;
 use messaging::{Handed, Node, Peer, PeerOptions, Purpose, answer};
 use ring::Strategy;
 use runtime::Plant;
-use schema::Schema;
+use schema::{Schema, TableId};
 use storage::{Shard, ShardHandle};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
@@ -46,8 +46,10 @@ pub struct RingSeat {
 struct Seen {
     ring_epoch: u64,
     schema_epoch: u64,
-    /// `None` when this node is the only one.
+    /// `None` when this node has no others.
     replicas: Option<Rc<Replicas>>,
+    /// Has it none because it is no member of the ring that it knows?
+    is_left_out: bool,
 }
 
 /// A connection of this shard to one of another node.
@@ -150,7 +152,23 @@ impl RingSeat {
         &self.timeouts
     }
 
-    /// The way to the replicas of the ring as it is now; `None` when this node is the only one.
+    /// Is this node no member of the ring that it knows? Then it is not alone either: others have what it had. So it is
+    /// for a moment when its place was taken, until it ends.
+    pub(crate) fn is_left_out(&self) -> bool {
+        self.replicas().is_none() && self.seen.borrow().as_ref().is_some_and(|seen| seen.is_left_out)
+    }
+
+    /// Is the table one of those that the ring has?
+    pub(crate) fn is_on_ring(&self, table: TableId) -> bool {
+        let is_on_ring = |schema: &Schema| {
+            let keyspace = schema.keyspace_of(table)?;
+            Some(!matches!(Strategy::of(&keyspace.replication), Ok(Strategy::Local) | Err(_)))
+        };
+        self.shard.local().with_schema(is_on_ring).unwrap_or(false)
+    }
+
+    /// The way to the replicas of the ring as it is now; `None` when this node has no others: it is the only one, or
+    /// [left out](RingSeat::is_left_out).
     pub(crate) fn replicas(&self) -> Option<Rc<Replicas>> {
         let ring_epoch = self.known.ring_epoch();
         let schema_epoch = self.shard.local().with_schema(Schema::epoch);
@@ -159,8 +177,12 @@ impl RingSeat {
         {
             return seen.replicas.clone();
         }
-        let replicas = self.known.members().and_then(|members| self.look(&members, ring_epoch));
-        *self.seen.borrow_mut() = Some(Seen { ring_epoch, schema_epoch, replicas: replicas.clone() });
+        let members = self.known.members();
+        let replicas = members.as_ref().and_then(|members| self.look(members, ring_epoch));
+        // Before it is let in it knows of none.
+        let is_left_out = members.is_some_and(|members| members.get(self.known.host_id()).is_none());
+        *self.seen.borrow_mut() =
+            Some(Seen { ring_epoch, schema_epoch, replicas: replicas.clone(), is_left_out });
         replicas
     }
 

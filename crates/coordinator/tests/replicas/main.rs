@@ -2,6 +2,7 @@
 
 mod fenced;
 mod joining;
+mod left_out;
 mod outdated;
 
 use std::cell::Cell;
