@@ -29,11 +29,11 @@ pub struct Asked {
 /// What whoever asks knew when it chose the replicas: epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlannedOn {
-    /// That of the schema that the sender's shard had. What is asked of a table that was emptied since is refused: whoever
-    /// asks comes so far, and asks again.
+    /// That of the schema that the sender's shard had. What is asked of a table that was emptied since is refused:
+    /// whoever asks comes so far, and asks again.
     pub schema_epoch: u64,
-    /// That at which, as the sender knows, a table of the request was emptied last. A replica that is behind comes so far
-    /// first.
+    /// That at which, as the sender knows, a table of the request was emptied last. A replica that is behind comes so
+    /// far first.
     pub truncated_at: u64,
     /// How often the ring had changed. The frame says that, too, but of when it was sealed: members may have changed in
     /// between.

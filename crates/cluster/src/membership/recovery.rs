@@ -93,8 +93,8 @@ impl StoppedMember {
         &self.members
     }
 
-    /// Who votes, as far as it has heard: one set of nodes; or two when their change was begun and is not over, and then
-    /// a majority of each has to agree.
+    /// Who votes, as far as it has heard: one set of nodes; or two when their change was begun and is not over, and
+    /// then a majority of each has to agree.
     pub fn voters(&self) -> &[BTreeSet<Uuid>] {
         self.remains.voters()
     }

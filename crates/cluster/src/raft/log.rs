@@ -123,8 +123,8 @@ impl RaftLogStorage<Types> for Log {
         let (last_index, applied_index) = (index(last), index((self.0.applied)()));
         if last_index < applied_index {
             let what = format!(
-                "cut the log of agreement behind entry {last_index:?}: entry {applied_index:?} was applied, and whoever \
-                 leads has another one in its place"
+                "cut the log of agreement behind entry {last_index:?}: entry {applied_index:?} was applied, and \
+                 whoever leads has another one in its place"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }

@@ -61,8 +61,8 @@ impl<M: Machine> Remains<M> {
         self.last_log_id().map(|last| (last.leader_id.term, last.index))
     }
 
-    /// Who votes. While voters change these are two sets, of which each must agree: those that were, and those that will
-    /// be.
+    /// Who votes. While voters change these are two sets, of which each must agree: those that were, and those that
+    /// will be.
     pub(crate) fn voters(&self) -> &[BTreeSet<Uuid>] {
         self.state.membership.membership().get_joint_config()
     }

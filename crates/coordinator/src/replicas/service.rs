@@ -89,8 +89,8 @@ impl Service for ReplicaService {
             // Nobody waits for it after that. A write that has begun goes on.
             let Ok(answer) = timeout_at(request.deadline, doing).await else { return };
             // Behind the work and not before it: who gets its rows from here waits until this node knows of its fence,
-            // and then finds all that was acknowledged without it. It is declined: who asked comes so far by itself. What
-            // counts is what it had planned on, and not how far it had come when the frame was sealed.
+            // and then finds all that was acknowledged without it. It is declined: who asked comes so far by itself.
+            // What counts is what it had planned on, and not how far it had come when the frame was sealed.
             if known.is_some_and(|known| planned_on.ring_epoch < known.fence()) {
                 return tracing::debug!(%host, ?planned_on, "a request of an earlier ring is not answered");
             }

@@ -205,8 +205,8 @@ enum NodetoolCommand {
     /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
     #[command(name = "recompress_sstables")]
     RecompressSstables(rewrites::RecompressArguments),
-    /// Show status of current node removal, force completion of pending removal or remove provided ID: no node is removed
-    /// yet, and the answer says what to do instead
+    /// Show status of current node removal, force completion of pending removal or remove provided ID: no node is
+    /// removed yet, and the answer says what to do instead
     Removenode {
         /// Show status of current node removal, force completion of pending removal, or remove provided ID
         #[arg(value_name = "status|force|ID")]

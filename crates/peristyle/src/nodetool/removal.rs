@@ -1,8 +1,8 @@
 //! `removenode` and `assassinate`: what is refused of them, and what is done instead.
 //!
-//! Both take a member out of the ring for good. Its part of the data would have to come to others, which is not built yet
-//! (`removenode`), or would be missing on them (`assassinate`): each replica less is one loss less that the ring bears.
-//! So a lost member keeps its place, as down, until an empty node takes it.
+//! Both take a member out of the ring for good. Its part of the data would have to come to others, which is not built
+//! yet (`removenode`), or would be missing on them (`assassinate`): each replica less is one loss less that the ring
+//! bears. So a lost member keeps its place, as down, until an empty node takes it.
 
 use std::io::Write;
 
