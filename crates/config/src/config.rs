@@ -14,13 +14,7 @@ use crate::error::{ConfigError, Place};
 use crate::handoff::HandoffConfig;
 use crate::internode::Seed;
 use crate::nearest::nearest_option;
-use crate::options::{
-    CONNECTION_BYTES, CONNECTIONS_USUAL, FRAME_BYTES_MIN, FRAME_BYTES_USUAL, MEMORY_BYTES_MIN, OPTIONS,
-    OptionSpec, PROGRAM_BYTES, SHARD_BYTES, SHARED_BYTES_MIN,
-};
-
-/// The default where the system does not tell how much the machine has.
-const MEMORY_BYTES_UNTOLD: u64 = 1 << 30;
+use crate::options::{OPTIONS, OptionSpec};
 
 /// What a node is told. The options' effects are in [`OPTIONS`](crate::OPTIONS).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,61 +223,6 @@ impl Config {
         })
     }
 
-    /// The budget of the whole process in bytes: as given, or a quarter of what the machine can give.
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory_limit.unwrap_or_else(|| {
-            self.machine_bytes.map_or(MEMORY_BYTES_UNTOLD, |bytes| (bytes / 4).max(MEMORY_BYTES_MIN))
-        })
-    }
-
-    /// What of the budget is for data, caches and requests, when the program and so many shards have theirs.
-    pub fn shared_bytes(&self, shard_count: u16) -> u64 {
-        self.memory_bytes().saturating_sub(PROGRAM_BYTES + u64::from(shard_count) * SHARD_BYTES)
-    }
-
-    /// How many clients may be connected: as given, or as many as a sixth of what is shared has room for.
-    pub fn connections_max(&self, shard_count: u16) -> u32 {
-        let count = (self.shared_bytes(shard_count) / 6 / CONNECTION_BYTES).clamp(1, CONNECTIONS_USUAL);
-        self.connections_limit.unwrap_or(u32::try_from(count).unwrap_or(u32::MAX))
-    }
-
-    /// How many of them may come from one address: as given, or all but one in sixteen.
-    pub fn connections_max_per_address(&self, shard_count: u16) -> u32 {
-        let all = self.connections_max(shard_count);
-        self.connections_limit_per_address.unwrap_or(all - all / 16)
-    }
-
-    /// The largest request: as given, or Cassandra's 16 MiB where that is no more than a 24th of what is shared.
-    pub fn frame_bytes_max(&self, shard_count: u16) -> u64 {
-        let part = self.shared_bytes(shard_count) / 24;
-        self.frame_bytes_limit.unwrap_or_else(|| part.clamp(FRAME_BYTES_MIN, FRAME_BYTES_USUAL))
-    }
-
-    /// How many bytes connections may hold for their clients: as given, or an eighth of what is shared.
-    pub fn in_flight_bytes_max(&self, shard_count: u16) -> u64 {
-        let part = self.shared_bytes(shard_count) / 8;
-        self.in_flight_bytes_limit.unwrap_or_else(|| part.max(self.frame_bytes_max(shard_count)))
-    }
-
-    /// The least budget of a node with so many shards.
-    pub fn memory_bytes_min(shard_count: u16) -> u64 {
-        let least = PROGRAM_BYTES + u64::from(shard_count) * SHARD_BYTES + SHARED_BYTES_MIN;
-        least.max(MEMORY_BYTES_MIN)
-    }
-
-    /// Checks that the memory is enough for so many shards.
-    ///
-    /// # Errors
-    /// It is not.
-    pub fn check_shards(&self, shard_count: u16) -> Result<(), ConfigError> {
-        let least = Config::memory_bytes_min(shard_count);
-        if self.memory_bytes() >= least {
-            return Ok(());
-        }
-        let problem = format!("less than the {}MiB that a node of {shard_count} shards needs", least >> 20);
-        Err(together("memory", crate::quantity::show_size(self.memory_bytes()), problem))
-    }
-
     /// Checks what only shows when everything is known.
     ///
     /// # Errors
@@ -469,25 +408,6 @@ mod tests {
         assert!(error.contains("`memory` = 64MiB: more than the 50MiB"), "{error}");
         let told = Config { memory_limit: Some(2 << 30), ..on(Some(24 << 30)) };
         assert_eq!(told.memory_bytes(), 2 << 30);
-    }
-
-    #[test]
-    fn the_program_and_its_shards_have_theirs_before_anything_is_shared() {
-        let with = |bytes| Config { memory_limit: Some(bytes), ..Config::default() };
-        let least = with(64 << 20);
-        assert_eq!((least.shared_bytes(1), least.shared_bytes(4)), (37 << 20, 22 << 20));
-        assert_eq!(least.check_shards(5), Ok(()));
-        assert_eq!(
-            least.check_shards(6).unwrap_err().to_string(),
-            "configuration: `memory` = 64MiB: less than the 68MiB that a node of 6 shards needs"
-        );
-        assert_eq!((least.connections_max(2), least.connections_max_per_address(2)), (682, 640));
-        assert_eq!((least.frame_bytes_max(1), least.frame_bytes_max(4)), ((37 << 20) / 24, (22 << 20) / 24));
-        assert_eq!(least.in_flight_bytes_max(2), (32 << 20) / 8);
-        let large = with(4 << 30);
-        assert_eq!((large.connections_max(2), large.connections_max_per_address(2)), (10_000, 9_375));
-        assert_eq!((large.frame_bytes_max(2), large.in_flight_bytes_max(2)), (16 << 20, (4064 << 20) / 8));
-        assert_eq!(with(64 << 30).shared_bytes(0), (64 << 30) - (22 << 20));
     }
 
     #[test]

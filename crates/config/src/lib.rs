@@ -10,6 +10,7 @@ mod document;
 mod error;
 mod handoff;
 mod internode;
+mod memory;
 mod nearest;
 mod options;
 mod quantity;

@@ -6,6 +6,7 @@ use crate::choices::{parse_commit_failure_policy, parse_disk_access, parse_disk_
 use crate::config::Config;
 use crate::handoff;
 use crate::internode;
+use crate::memory::{FRAME_BYTES_LIMIT, FRAME_BYTES_MIN, MEMORY_BYTES_MIN};
 use crate::quantity::{parse_size, parse_time};
 use crate::words::{
     at_least, at_most, not_empty, parse_address, parse_connections, parse_count, parse_limit, parse_path,
@@ -41,30 +42,6 @@ impl OptionSpec {
 
 /// Options whose value is a list.
 const LISTS: [&str; 2] = ["data_file_directories", "seeds"];
-
-/// Less than this does not hold the program and a memtable per shard.
-pub(crate) const MEMORY_BYTES_MIN: u64 = 64 << 20;
-
-/// What a node has in memory beside what is shared: the program with what its allocator keeps, and so much for each
-/// shard.
-pub(crate) const PROGRAM_BYTES: u64 = 22 << 20;
-pub(crate) const SHARD_BYTES: u64 = 5 << 20;
-/// With less than this beside it nothing could be held.
-pub(crate) const SHARED_BYTES_MIN: u64 = 16 << 20;
-
-/// The largest message of Cassandra as it comes.
-pub(crate) const FRAME_BYTES_USUAL: u64 = 16 << 20;
-
-/// Cassandra's largest message, and more than an `int` can count.
-const FRAME_BYTES_LIMIT: u64 = 256 << 20;
-
-/// A frame smaller than this does not hold the STARTUP of today's drivers.
-pub(crate) const FRAME_BYTES_MIN: u64 = 16 << 10;
-
-/// What is counted for a connection that waits for its client.
-pub(crate) const CONNECTION_BYTES: u64 = 8 << 10;
-/// As many connections as need no other reason than to be held at all.
-pub(crate) const CONNECTIONS_USUAL: u64 = 10_000;
 
 /// Every option, in the order of the documentation.
 pub static OPTIONS: &[OptionSpec] = &[
@@ -120,9 +97,9 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "memory",
         value: "auto or SIZE",
         default: "auto",
-        about: "Memory budget of the whole process, at least 64MiB, and with many shards more (22MiB, 5MiB for each \
-                shard, and 16MiB); `auto` is a quarter of what the machine or the control group can give. The program \
-                and each shard have theirs first. Of the rest a quarter is for memtables, three eighths for the \
+        about: "Memory budget of the whole process, at least 64MiB, and with many shards or in a ring more \
+                (22MiB, 32MiB in a ring, 5MiB for each shard, and 16MiB); `auto` is a quarter of what the machine or \
+                the control group can give. The program and each shard have theirs first. Of the rest a quarter is for memtables, three eighths for the \
                 cache (and what memtables do not use, for as long as they do not), an eighth for requests and \
                 answers (`in_flight_bytes_max`), an eighth for what reads and compactions work in; prepared \
                 statements and connections have theirs, too. It is held, not aimed at: while the process has nearly \

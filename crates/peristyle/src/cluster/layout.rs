@@ -1,6 +1,6 @@
 //! What a new cluster consists of: nodes dealt to data centres and racks, cores and memory shared out.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use config::Config;
 
@@ -112,7 +112,8 @@ impl Wanted {
     /// What each node has of the budget, in whole MiB. One that nobody asked for is made to be enough.
     fn share(&self, budget: u64, node_count: usize, shard_count: u16) -> Result<u64, ClusterError> {
         let share = ((budget / node_count as u64) >> 20) << 20;
-        let least = Config::memory_bytes_min(shard_count);
+        let of_a_ring = Config { listen_address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), ..Config::default() };
+        let least = of_a_ring.memory_bytes_min(shard_count);
         match &self.memory {
             Some(given) if share < least => {
                 let least_bytes = least * node_count as u64;
@@ -230,9 +231,9 @@ mod tests {
         let one_shard = Wanted { nodes: Some(1), shards: Some(1), ..Wanted::default() };
         assert_eq!(one_shard.lay_out(MACHINE).unwrap().nodes[0].shards, 1);
         let small = Machine { core_count: 24, memory_bytes: Some(300 << 20) };
-        assert_eq!(shares(2, None, small).unwrap(), (75, 12, 98), "not less than 12 shards need");
+        assert_eq!(shares(2, None, small).unwrap(), (75, 12, 130), "not less than 12 shards need");
         let error = shares(2, Some("150MiB"), small).unwrap_err().to_string();
-        assert_eq!(error, "--memory 150MiB: 2 nodes need 196MiB or more");
+        assert_eq!(error, "--memory 150MiB: 2 nodes need 260MiB or more");
         let error = shares(2, Some("64GiB"), MACHINE).unwrap_err().to_string();
         assert!(error.starts_with("configuration: `memory` = 64GiB: more than the 16384MiB"), "{error}");
     }
