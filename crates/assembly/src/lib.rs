@@ -34,7 +34,7 @@ pub use error::AssemblyError;
 pub use memory::{ClientMemory, MemoryUse};
 pub use node::{AssembledNode, Seat, start, start_local};
 pub use options::{AnswerOptions, NodeOptions, PreparedOptions};
-pub use ring::{RingOptions, RingTls};
+pub use ring::{RingLimits, RingOptions, RingTls};
 pub use stats::NodeStats;
 pub use stopped::StoppedNode;
 pub use system::{NodeView, PARTITIONER, Placed, RELEASE_VERSION, base_schema, schema_versions};

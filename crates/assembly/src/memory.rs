@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use messaging::Room;
 use query::{PreparedFigures, PreparedTexts};
 
 use crate::{NodeOptions, NodeStats};
@@ -74,6 +75,7 @@ impl ClientMemory {
         &self,
         options: &NodeOptions,
         stats: &NodeStats,
+        room: Option<&Room>,
         process: ProcessMemory,
     ) -> Vec<MemoryUse> {
         let prepared = self.prepared.figures();
@@ -91,6 +93,7 @@ impl ClientMemory {
             counted("answers", self.answers.sum(), options.answers.bytes),
             counted("prepared statements", prepared.text_bytes + prepared.plan_bytes, options.prepared.bytes),
         ];
+        uses.extend(room.map(|room| counted("messages of the ring", room.held_bytes(), room.bytes_max())));
         let told: u64 = uses.iter().map(|memory_use| memory_use.held_bytes).sum();
         let rest = process.resident_bytes.saturating_sub(told + process.program_bytes);
         let uncounted = |name, held_bytes| MemoryUse { name, held_bytes, share_bytes: None };

@@ -12,7 +12,7 @@ use cluster::membership::{
 use cluster::metadata::{Candidate, Entry, HISTORY_VERSION};
 use cluster::raft::Timing;
 use coordinator::replicas::{Handoff, Marks, Repairer, Repairs, repairs};
-use messaging::{Handed, Identity, Secret};
+use messaging::{Bounds, Guests, Handed, Identity, Room, Secret};
 use runtime::{BoundListener, Io, Runtime};
 use schema::Schema;
 use storage::{Layout, NodeFacts};
@@ -40,10 +40,30 @@ pub struct RingOptions {
     pub tls: Option<RingTls>,
     /// Are long messages to other nodes compressed?
     pub wants_compression: bool,
+    /// What connections with other nodes may come to.
+    pub limits: RingLimits,
     /// How long others are waited for.
     pub timing: Timing,
     /// What is done with what others have missed.
     pub handoff: Arc<Handoff>,
+}
+
+/// What connections with other nodes may come to.
+#[derive(Clone, Copy, Debug)]
+pub struct RingLimits {
+    /// What they hold in memory together, in bytes.
+    pub message_bytes: usize,
+    /// How many others may have to this node.
+    pub connection_count: usize,
+    /// And how many from one address.
+    pub connection_count_per_address: usize,
+}
+
+impl RingLimits {
+    fn bounds(self) -> Bounds {
+        let guests = Guests::new(self.connection_count, self.connection_count_per_address);
+        Bounds { room: Room::new(self.message_bytes), guests }
+    }
 }
 
 /// How what is said to other nodes is encrypted.
@@ -179,7 +199,7 @@ impl RingPart {
         let (to_shards, handed) =
             (0..shard_count).map(|_| mpsc::unbounded_channel()).unzip::<_, _, Vec<_>, Vec<_>>();
         let seats = Seats {
-            known: Known::protected(identity, metadata.metadata(), protection),
+            known: Known::protected(identity, metadata.metadata(), protection, ring.limits.bounds()),
             proposer,
             repairer,
             marks: Marks::new(usize::from(shard_count), Arc::clone(&ring.handoff)),

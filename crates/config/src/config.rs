@@ -89,6 +89,11 @@ pub struct Config {
     pub broadcast_address: Option<IpAddr>,
     /// `seeds` as they were given; see [`Config::seed_addresses`].
     pub seeds: Vec<Seed>,
+    /// `internode_connections_max` as it was given; see [`Config::internode_connections_max`].
+    pub internode_connections_limit: Option<u32>,
+    /// `internode_connections_max_per_address` as it was given; see
+    /// [`Config::internode_connections_max_per_address`].
+    pub internode_connections_limit_per_address: Option<u32>,
     /// `replace_address` as it was given; see [`Config::replaced_address`].
     pub replace_address: Option<Seed>,
     /// `num_tokens`.
@@ -149,6 +154,8 @@ impl Default for Config {
             storage_port: 0,
             broadcast_address: None,
             seeds: Vec::new(),
+            internode_connections_limit: None,
+            internode_connections_limit_per_address: None,
             replace_address: None,
             num_tokens: 0,
             internode_secret_file: None,

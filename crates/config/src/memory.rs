@@ -31,6 +31,8 @@ pub(crate) const FRAME_BYTES_MIN: u64 = 16 << 10;
 
 /// What is counted for a connection that waits for its client.
 const CONNECTION_BYTES: u64 = 8 << 10;
+/// And for a connection of another node.
+const INTERNODE_CONNECTION_BYTES: u64 = 16 << 10;
 /// As many connections as need no other reason than to be held at all.
 const CONNECTIONS_USUAL: u64 = 10_000;
 
@@ -75,6 +77,24 @@ impl Config {
     pub fn in_flight_bytes_max(&self, shard_count: u16) -> u64 {
         let part = self.shared_bytes(shard_count) / 8;
         self.in_flight_bytes_limit.unwrap_or_else(|| part.max(self.frame_bytes_max(shard_count)))
+    }
+
+    /// How many connections other nodes may have: as given, or as many as a sixteenth of what is shared has room for.
+    pub fn internode_connections_max(&self, shard_count: u16) -> u32 {
+        let count = self.shared_bytes(shard_count) / 16 / INTERNODE_CONNECTION_BYTES;
+        let count = u32::try_from(count.clamp(1, CONNECTIONS_USUAL)).unwrap_or(u32::MAX);
+        self.internode_connections_limit.unwrap_or(count)
+    }
+
+    /// How many of them may come from one address: as given, or half of them.
+    pub fn internode_connections_max_per_address(&self, shard_count: u16) -> u32 {
+        let all = self.internode_connections_max(shard_count);
+        self.internode_connections_limit_per_address.unwrap_or(all.div_ceil(2))
+    }
+
+    /// How many bytes connections with other nodes may hold: an eighth of what is shared.
+    pub fn internode_bytes_max(&self, shard_count: u16) -> u64 {
+        self.shared_bytes(shard_count) / 8
     }
 
     /// The least budget of such a node with so many shards.
@@ -131,6 +151,12 @@ mod tests {
             ..Config::default()
         };
         assert_eq!(in_ring(128 << 20).shared_bytes(2), (128 - 22 - 32 - 10) << 20);
+        let usual = in_ring(128 << 20);
+        assert_eq!(
+            (usual.internode_connections_max(2), usual.internode_connections_max_per_address(2)),
+            (256, 128)
+        );
+        assert_eq!(usual.internode_bytes_max(2), 8 << 20);
         assert_eq!(in_ring(75 << 20).check_shards(1), Ok(()));
         assert_eq!(
             in_ring(64 << 20).check_shards(1).unwrap_err().to_string(),

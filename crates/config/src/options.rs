@@ -99,7 +99,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         default: "auto",
         about: "Memory budget of the whole process, at least 64MiB, and with many shards or in a ring more \
                 (22MiB, 32MiB in a ring, 5MiB for each shard, and 16MiB); `auto` is a quarter of what the machine or \
-                the control group can give. The program and each shard have theirs first. Of the rest a quarter is for memtables, three eighths for the \
+                the control group can give. The program and each shard have theirs first. Of the rest a \
+                quarter is for memtables, three eighths for the \
                 cache (and what memtables do not use, for as long as they do not), an eighth for requests and \
                 answers (`in_flight_bytes_max`), an eighth for what reads and compactions work in; prepared \
                 statements and connections have theirs, too. It is held, not aimed at: while the process has nearly \
@@ -418,6 +419,23 @@ pub static OPTIONS: &[OptionSpec] = &[
         about: "How many tokens this node takes when it joins a ring, from 1 to 256: a node with twice as many has \
                 about twice as much data.",
         set: |config, text| set(&mut config.num_tokens, internode::parse_token_count(text)),
+    },
+    OptionSpec {
+        name: "internode_connections_max",
+        value: "auto or a number",
+        default: "auto",
+        about: "How many connections other nodes may have to this one; one more is closed at once. Each node has one \
+                from each of its shards and two more. `auto` is 10000, or as many as a sixteenth of what is shared of \
+                `memory` has room for, at 16KiB each, if that is less.",
+        set: |config, text| set(&mut config.internode_connections_limit, parse_connections(text)),
+    },
+    OptionSpec {
+        name: "internode_connections_max_per_address",
+        value: "auto or a number",
+        default: "auto",
+        about: "How many of these may come from one address. `auto` is half of them, so that a stranger leaves room for \
+                the others.",
+        set: |config, text| set(&mut config.internode_connections_limit_per_address, parse_connections(text)),
     },
     OptionSpec {
         name: "internode_secret_file",

@@ -20,8 +20,8 @@ mod message;
 mod seldom;
 
 pub use connection::{
-    AskError, Asked, Handed, MeetError, MessageCounts, Met, Node, Peer, PeerError, PeerOptions, Request,
-    Service, WireError, accept, answer, keep_gate,
+    AskError, Asked, Bounds, Guests, Handed, MeetError, MessageCounts, Met, Node, Peer, PeerError,
+    PeerOptions, Request, Room, Service, WireError, accept, answer, keep_gate,
 };
 pub use decoder::{Decoder, Frame};
 pub use encoder::{BodyTooLong, Encoder};

@@ -5,21 +5,32 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-const EVERY: Duration = Duration::from_secs(1);
-
-/// Says when something that happens is to be told: at once, and then once a second with how often it was.
-#[derive(Debug, Default)]
+/// Says when something that happens is to be told: at once, and then once in a while with how often it was.
+#[derive(Debug)]
 pub struct Seldom {
+    every: Duration,
     told_at: Cell<Option<Instant>>,
     untold_count: Cell<u64>,
 }
 
+/// Once a second.
+impl Default for Seldom {
+    fn default() -> Self {
+        Seldom::every(Duration::from_secs(1))
+    }
+}
+
 impl Seldom {
+    /// No oftener than that.
+    pub fn every(every: Duration) -> Seldom {
+        Seldom { every, told_at: Cell::default(), untold_count: Cell::default() }
+    }
+
     /// It happened: how often since it was told, if it is to be told now.
     pub fn note(&self) -> Option<u64> {
         let count = self.untold_count.replace(self.untold_count.get() + 1) + 1;
         let now = Instant::now();
-        if self.told_at.get().is_some_and(|told_at| now < told_at + EVERY) {
+        if self.told_at.get().is_some_and(|told_at| now < told_at + self.every) {
             return None;
         }
         self.told_at.set(Some(now));
@@ -37,7 +48,7 @@ mod tests {
         let seldom = Seldom::default();
         let told: Vec<Option<u64>> = (0..100).map(|_| seldom.note()).collect();
         assert_eq!((told[0], &told[1..]), (Some(1), &[None; 99][..]));
-        tokio::time::advance(EVERY).await;
+        tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!((seldom.note(), seldom.note()), (Some(100), None));
     }
 }

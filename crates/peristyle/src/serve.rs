@@ -170,7 +170,9 @@ fn serve(
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Threads)?;
     let options = ServerOptions::from_config(config, cores);
     config.check_shards(options.storage.shard_count)?;
-    if let Err(error) = runtime::expect_descriptors(options.limits.connection_count as u64 + FILES_EXPECTED) {
+    let others_count = options.ring.as_ref().map_or(0, |ring| ring.limits.connection_count);
+    let connection_count = options.limits.connection_count + others_count;
+    if let Err(error) = runtime::expect_descriptors(connection_count as u64 + FILES_EXPECTED) {
         tracing::warn!(%error, "shards wait while the system makes room for descriptors");
     }
     log_start(arguments, &options);

@@ -28,7 +28,7 @@ mod node;
 mod options;
 mod ways;
 
-pub use assembly::RingOptions;
+pub use assembly::{RingLimits, RingOptions};
 pub use error::ServerError;
 pub use management::ManagementToken;
 pub use node::{LocalServer, Server};

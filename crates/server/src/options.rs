@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assembly::{RingOptions, RingTls};
+use assembly::{RingLimits, RingOptions, RingTls};
 use cluster::membership::Encryption;
 use cluster::raft::Timing;
 use config::{CommitlogSync, Config, InternodeCompression, InternodeEncryption};
@@ -93,7 +93,7 @@ impl ServerOptions {
             cluster_name: config.cluster_name.clone(),
             data_center: config.datacenter.clone(),
             rack: config.rack.clone(),
-            ring: ring_options(config),
+            ring: ring_options(config, shard_count),
             internode_secret_file: config.internode_secret_file.clone(),
             timeouts: Arc::new(Timeouts::new(config.request_timeouts)),
             limits: Limits {
@@ -109,7 +109,7 @@ impl ServerOptions {
 }
 
 /// The secret is read when the node starts.
-fn ring_options(config: &Config) -> Option<RingOptions> {
+fn ring_options(config: &Config, shard_count: u16) -> Option<RingOptions> {
     Some(RingOptions {
         listen: config.internode_listen()?,
         broadcast: config.internode_broadcast()?,
@@ -119,6 +119,11 @@ fn ring_options(config: &Config) -> Option<RingOptions> {
         secret: None,
         tls: ring_tls(config),
         wants_compression: config.internode_compression == InternodeCompression::All,
+        limits: RingLimits {
+            message_bytes: usize::try_from(config.internode_bytes_max(shard_count)).unwrap_or(usize::MAX),
+            connection_count: config.internode_connections_max(shard_count) as usize,
+            connection_count_per_address: config.internode_connections_max_per_address(shard_count) as usize,
+        },
         timing: Timing::default(),
         handoff: Arc::new(handoff(&config.handoff)),
     })

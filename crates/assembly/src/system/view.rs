@@ -162,7 +162,8 @@ impl NodeView {
 
     /// What the process has in memory, by use; the sum is what the kernel tells of it.
     pub fn memory_uses(&self, stats: &NodeStats) -> Vec<MemoryUse> {
-        self.client_memory.uses(&self.options, stats, ProcessMemory::now())
+        let room = self.ring.as_ref().map(|ring| &ring.bounds().room);
+        self.client_memory.uses(&self.options, stats, room, ProcessMemory::now())
     }
 
     /// How many logged batches are recorded, or may be, and could not be finished or taken back yet.

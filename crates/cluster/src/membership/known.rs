@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use messaging::{Context, Established, Identity, MessageCounts, Node, Purpose};
+use messaging::{Bounds, Context, Established, Identity, MessageCounts, Node, Purpose};
 use schema::{Schema, Transformation};
 use tls::Credentials;
 use tokio::sync::{Notify, mpsc};
@@ -25,6 +25,7 @@ struct Inner {
     identity: Identity,
     /// `None` when it has no certificates.
     protection: Option<Protection>,
+    bounds: Bounds,
     members: Mutex<Option<Arc<Members>>>,
     /// Those of the metadata that are in force on all shards of this node.
     schema_epoch: AtomicU64,
@@ -169,16 +170,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Known {
     /// A node that says this of itself and has come so far; the id of its cluster is taken from there. It has no
-    /// certificates.
+    /// certificates, and its connections no bounds.
     pub fn new(identity: Identity, metadata: &Metadata) -> Known {
-        Known::protected(identity, metadata, None)
+        Known::protected(identity, metadata, None, Bounds::default())
     }
 
-    /// As [`Known::new`], with its talks protected so.
-    pub fn protected(identity: Identity, metadata: &Metadata, protection: Option<Protection>) -> Known {
+    /// As [`Known::new`], with its talks protected so, and its connections bounded.
+    pub fn protected(
+        identity: Identity,
+        metadata: &Metadata,
+        protection: Option<Protection>,
+        bounds: Bounds,
+    ) -> Known {
         let known = Known(Arc::new(Inner {
             identity,
             protection,
+            bounds,
             members: Mutex::default(),
             schema_epoch: AtomicU64::new(metadata.schema.epoch()),
             ring_epoch: AtomicU64::new(0),
@@ -204,6 +211,11 @@ impl Known {
     /// This node.
     pub fn host_id(&self) -> Uuid {
         self.0.identity.host_id
+    }
+
+    /// What its connections with other nodes may come to.
+    pub fn bounds(&self) -> &Bounds {
+        &self.0.bounds
     }
 
     /// Who the members are; `None` before this node is one.
@@ -564,6 +576,10 @@ impl Node for Speaker {
 
     fn must_encrypt(&self, host_id: Option<Uuid>) -> bool {
         self.known.must_encrypt(host_id)
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.known.0.bounds.clone()
     }
 
     fn counts(&self, purpose: &Purpose) -> Arc<MessageCounts> {

@@ -24,6 +24,9 @@ const SNAPSHOT_ENTRY_COUNT: u64 = 1_000;
 /// How long a node that is behind waits for what the others have: without that it serves as well as it can.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How often it is told at most that there are too many connections.
+const CROWDED_EVERY: Duration = Duration::from_secs(60);
+
 /// The wall clock: this thread gives no timestamps.
 struct WallClock(Arc<dyn Clock>);
 
@@ -166,9 +169,13 @@ async fn gate(
             Err(error) => tracing::warn!(%error, "an urgent connection can not be taken"),
         },
     };
-    let seldom = Seldom::default();
+    let (seldom, seldom_crowded) = (Seldom::default(), Seldom::every(CROWDED_EVERY));
     let refused = move |address, error: MeetError| {
-        if let Some(count) = seldom.note() {
+        if error.is_for_want_of_room() {
+            if let Some(count) = seldom_crowded.note() {
+                tracing::warn!(?address, %error, count, "there are too many connections of other nodes");
+            }
+        } else if let Some(count) = seldom.note() {
             tracing::warn!(?address, %error, count, "somebody who says to be a node is not let in");
         }
     };

@@ -79,7 +79,7 @@ use storage::ShardHandle;
 use tokio::time::Instant;
 use types::Token;
 
-use crate::Consistency;
+use crate::{Consistency, CoordinatorError};
 use requirement::Requirement;
 use slots::slot_of;
 use view::Plan;
@@ -240,7 +240,7 @@ impl Replicas {
     /// The replicas of a partition, and how many must answer.
     ///
     /// # Errors
-    /// `Unavailable` when fewer live, or `NoTable`.
+    /// `Unavailable` when fewer live, `Overloaded` when too much waits to be sent to them, or `NoTable`.
     fn admit(
         &self,
         table: TableId,
@@ -254,8 +254,9 @@ impl Replicas {
         let consistency = if self.has_planted(Plant::OneIsEnough) { Consistency::One } else { consistency };
         let requirement = Requirement::of(consistency, plan.factors);
         match requirement.shortage(&self.view.alive(&plan)) {
-            Some(shortage) => Err(shortage.unavailable(consistency)),
             None => Ok((plan, requirement)),
+            Some(_) if requirement.shortage(&self.view.alive_or_crowded(&plan)).is_none() => Err(crowded()),
+            Some(shortage) => Err(shortage.unavailable(consistency)),
         }
     }
 }
@@ -328,6 +329,12 @@ impl Drop for Timing {
 /// It has answered something that is no answer to that.
 fn misanswered() -> Missed {
     failed("an answer to something else".to_owned())
+}
+
+/// They live, and take too little.
+fn crowded() -> ReplicaError {
+    let what = "too much waits to be sent to other nodes".to_owned();
+    CoordinatorError::Overloaded { what }.into()
 }
 
 fn failed(what: String) -> Missed {

@@ -186,12 +186,27 @@ impl RingView {
         self.center_of[node.as_usize()]
     }
 
+    /// Does it live, and so much waits to be sent to it that nothing more is taken?
+    fn is_crowded(&self, node: NodeIndex) -> bool {
+        let remote = self.ways[node.as_usize()].remote.as_ref();
+        remote.is_some_and(|remote| remote.other.is_alive() && remote.peer.is_crowded())
+    }
+
     /// Those of some replicas that could be asked now, and count.
     pub(super) fn alive(&self, plan: &Plan<'_>) -> Counted {
-        let mut alive = Counted::none(plan.factors);
-        let nodes = plan.nodes.iter().filter(|node| self.is_alive(**node) && self.has_rows(**node));
-        nodes.for_each(|node| alive.add(self.center_of(*node)));
-        alive
+        self.counted(plan, |node| self.is_alive(node))
+    }
+
+    /// And those that could be if less waited to be sent.
+    pub(super) fn alive_or_crowded(&self, plan: &Plan<'_>) -> Counted {
+        self.counted(plan, |node| self.is_alive(node) || self.is_crowded(node))
+    }
+
+    fn counted(&self, plan: &Plan<'_>, is_counted: impl Fn(NodeIndex) -> bool) -> Counted {
+        let mut counted = Counted::none(plan.factors);
+        let nodes = plan.nodes.iter().filter(|node| is_counted(**node) && self.has_rows(**node));
+        nodes.for_each(|node| counted.add(self.center_of(*node)));
+        counted
     }
 
     /// Replicas that count, in the order in which a read asks them.

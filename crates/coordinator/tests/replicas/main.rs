@@ -1,5 +1,6 @@
 //! Nodes of a ring on a network in memory: writes and reads at all levels, replicas that are gone, behind, or differ.
 
+mod crowded;
 mod fenced;
 mod joining;
 mod left_out;

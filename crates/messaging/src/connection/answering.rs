@@ -85,7 +85,7 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
     let outbox = Outbox::new(node.clone(), met.established.is_compressing);
     // Requests that are still under way hold it, and would go on filling it.
     let _closes = Closes(outbox.clone());
-    let mut wire = Wire::new(met);
+    let mut wire = Wire::new(met, &node.bounds().room);
     // A frame of which not all requests could be taken at once.
     let mut left: Option<Frame> = None;
     std::future::poll_fn(|task| {
@@ -94,7 +94,7 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
                 return Poll::Ready(error);
             }
             // Sending goes on when the stream has room or a request has ended, and with it this.
-            if outbox.unsent_bytes() >= UNSENT_BYTES_MAX || !has_room(&outbox) {
+            if !has_room(&outbox) {
                 return Poll::Pending;
             }
             let mut frame = match left.take() {
@@ -130,9 +130,12 @@ impl Drop for Closes {
     }
 }
 
+/// May more be asked on this connection? If not, then because of what it holds itself: its task is woken when that
+/// becomes less.
 fn has_room(outbox: &Outbox) -> bool {
     let (count, bytes) = outbox.under_way();
-    count < UNDER_WAY_MAX && bytes < UNDER_WAY_BYTES_MAX
+    let is_behind = count >= UNDER_WAY_MAX || bytes >= UNDER_WAY_BYTES_MAX;
+    !is_behind && outbox.unsent_bytes() < UNSENT_BYTES_MAX && outbox.has_room()
 }
 
 /// Takes the messages of a frame as long as there is room for requests; are those all?

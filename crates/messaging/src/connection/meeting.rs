@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::Node;
 use super::channel::Channel;
+use super::guests::Guest;
 use crate::handshake::{
     Accepting, Acceptor, Established, HandshakeError, INPUT_BYTES_MAX, Initiator, Purpose, Reason,
 };
@@ -36,6 +37,8 @@ pub struct Met {
     pub(super) channel: Channel,
     /// What came behind the handshake already.
     pub(super) input: BytesMut,
+    /// The place of a connection that was let in; `None` of one that this node has made.
+    pub(super) guest: Option<Guest>,
 }
 
 /// Why two nodes do not talk.
@@ -59,12 +62,28 @@ pub enum MeetError {
     /// This node is told not to talk to the other one.
     #[error("the nodes are cut off from each other")]
     CutOff,
+    /// There are as many connections as there may be, or of that address.
+    #[error("there are {count} connections already, {of_address} of that address")]
+    Crowded {
+        /// In all.
+        count: usize,
+        /// Of that address.
+        of_address: usize,
+    },
+    /// It was long at its handshake, and others came.
+    #[error("it was at its handshake when too many others came")]
+    SentAway,
     /// The other side said nothing for too long.
     #[error("no answer to the handshake within {PATIENCE:?}")]
     Silence,
 }
 
 impl MeetError {
+    /// Was there no room for one more?
+    pub fn is_for_want_of_room(&self) -> bool {
+        matches!(self, MeetError::Crowded { .. } | MeetError::SentAway)
+    }
+
     /// Has one of the two refused the other one, so that somebody has to put something right?
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -72,7 +91,7 @@ impl MeetError {
             MeetError::Tls(error) => !matches!(error, TlsError::Stream(_)),
             // An answer that says why, where bytes of a talk were waited for.
             MeetError::Stream(error) => error.kind() == io::ErrorKind::InvalidData,
-            MeetError::CutOff | MeetError::Silence => false,
+            MeetError::CutOff | MeetError::Crowded { .. } | MeetError::SentAway | MeetError::Silence => false,
         }
     }
 }
@@ -212,7 +231,7 @@ impl Meeting {
     }
 
     fn over(self, established: Established) -> Met {
-        Met { established, channel: self.channel, input: self.input }
+        Met { established, channel: self.channel, input: self.input, guest: None }
     }
 }
 

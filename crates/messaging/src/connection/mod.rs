@@ -12,6 +12,8 @@
 //! | a reader asks | file |
 //! |---|---|
 //! | who is let in, and to which shard? | `gate.rs` |
+//! | how many are let in? | `guests.rs` |
+//! | how much may all of them hold? | `room.rs` |
 //! | who are we talking to, and may others listen? | `meeting.rs` |
 //! | what do bytes go over? | `channel.rs` |
 //! | what waits to be sent? | `outbox.rs` |
@@ -26,9 +28,13 @@ mod asked;
 mod channel;
 mod counts;
 mod gate;
+#[cfg(test)]
+mod gate_tests;
+mod guests;
 mod meeting;
 mod outbox;
 mod peer;
+mod room;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -47,9 +53,20 @@ pub use answering::{Request, Service, answer};
 pub use asked::{AskError, Asked};
 pub use counts::MessageCounts;
 pub use gate::{Handed, keep_gate};
+pub use guests::Guests;
 pub use meeting::{MeetError, Met, accept};
 pub use peer::{Peer, PeerError, PeerOptions};
+pub use room::Room;
 pub use wire::WireError;
+
+/// What connections with other nodes may come to. Cheap to clone; by default there is no bound.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    /// What they hold in memory, those that this node makes and those that others make.
+    pub room: Room,
+    /// How many others may have to this one.
+    pub guests: Guests,
+}
 
 /// The node, as its connections see it.
 pub trait Node {
@@ -70,6 +87,10 @@ pub trait Node {
     /// Must a talk with that node be under TLS? `None` when it is not known yet who it is.
     fn must_encrypt(&self, _host_id: Option<Uuid>) -> bool {
         false
+    }
+    /// What its connections may come to.
+    fn bounds(&self) -> Bounds {
+        Bounds::default()
     }
     /// Where the requests of its connections for that purpose are counted.
     fn counts(&self, _purpose: &Purpose) -> Arc<MessageCounts> {

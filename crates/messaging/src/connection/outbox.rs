@@ -8,8 +8,12 @@ use std::task::{Context as TaskContext, Waker};
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::Node;
+use super::room::{Part, Room};
 use crate::encoder::{BodyTooLong, Encoder};
 use crate::message::Kind;
+
+/// What is counted for a request that came and is not answered, beside its bytes: its task, and what it reads first.
+const REQUEST_BYTES: usize = 1 << 10;
 
 /// Messages on their way into a stream. Cheap to clone; of one thread.
 #[derive(Clone)]
@@ -25,6 +29,8 @@ struct State {
     begun: u64,
     /// Requests that came on this connection and are not answered, and their bytes.
     under_way: (usize, usize),
+    /// What all of that comes to.
+    part: Part,
     /// Wakes the connection's task when there is something to send.
     waker: Option<Waker>,
     /// The connection has ended: nothing is kept any more.
@@ -33,7 +39,7 @@ struct State {
 
 impl Outbox {
     pub(super) fn new(node: Rc<dyn Node>, is_compressing: bool) -> Outbox {
-        let encoder = Encoder::new(is_compressing);
+        let (encoder, part) = (Encoder::new(is_compressing), node.bounds().room.part());
         Outbox(Rc::new(RefCell::new(State {
             node,
             encoder,
@@ -41,6 +47,7 @@ impl Outbox {
             sealed_bytes: 0,
             begun: 0,
             under_way: (0, 0),
+            part,
             waker: None,
             is_closed: false,
         })))
@@ -61,6 +68,7 @@ impl Outbox {
             state.seal();
         }
         state.encoder.push(kind, write)?;
+        state.count();
         if let Some(waker) = state.waker.take() {
             waker.wake();
         }
@@ -74,12 +82,23 @@ impl Outbox {
         state.seal();
         state.sealed.clear();
         state.sealed_bytes = 0;
+        state.count();
     }
 
     /// Bytes that were not handed over.
     pub(super) fn unsent_bytes(&self) -> usize {
         let state = self.0.borrow();
         state.sealed_bytes + state.encoder.open_bytes()
+    }
+
+    /// May this connection hold more than it does?
+    pub(super) fn has_room(&self) -> bool {
+        self.0.borrow().part.has_room()
+    }
+
+    /// What all connections hold together.
+    pub(super) fn room(&self) -> Room {
+        self.0.borrow().part.room().clone()
     }
 
     /// How many requests came and are not answered, and their bytes.
@@ -89,14 +108,18 @@ impl Outbox {
 
     /// A request came.
     pub(super) fn note_begun(&self, bytes: usize) {
-        let (count, all_bytes) = &mut self.0.borrow_mut().under_way;
-        (*count, *all_bytes) = (*count + 1, *all_bytes + bytes);
+        let state = &mut *self.0.borrow_mut();
+        let (count, all_bytes) = state.under_way;
+        state.under_way = (count + 1, all_bytes + bytes);
+        state.count();
     }
 
     /// A request has its answer, or will have none. Its end is pushed before, which wakes the connection's task.
     pub(super) fn note_ended(&self, bytes: usize) {
-        let (count, all_bytes) = &mut self.0.borrow_mut().under_way;
-        (*count, *all_bytes) = (*count - 1, *all_bytes - bytes);
+        let state = &mut *self.0.borrow_mut();
+        let (count, all_bytes) = state.under_way;
+        state.under_way = (count - 1, all_bytes - bytes);
+        state.count();
     }
 
     /// May a message of the frame with this number have arrived?
@@ -128,6 +151,7 @@ impl Outbox {
             state.sealed.pop_front();
         }
         state.sealed_bytes -= bytes;
+        state.count();
     }
 }
 
@@ -136,6 +160,12 @@ impl State {
         if let Some(frame) = self.encoder.seal(self.node.context()) {
             self.sealed_bytes += frame.len();
             self.sealed.push_back(frame);
+            self.count();
         }
+    }
+
+    fn count(&mut self) {
+        let (count, bytes) = self.under_way;
+        self.part.hold(self.sealed_bytes + self.encoder.open_bytes() + bytes + count * REQUEST_BYTES);
     }
 }

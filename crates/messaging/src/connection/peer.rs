@@ -69,7 +69,10 @@ impl Peer {
     /// The body is longer than any message may be.
     pub fn ask(&self, patience: Duration, write: impl FnOnce(&mut BytesMut)) -> Result<Asked, BodyTooLong> {
         let waiters = &self.0.waiters;
-        let Some(outbox) = self.outbox_with_room() else { return Ok(waiters.over(AskError::NotSent)) };
+        let Some(outbox) = self.outbox_with_room() else {
+            self.note_turned_away();
+            return Ok(waiters.over(AskError::NotSent));
+        };
         let id = waiters.begin();
         match outbox.push(Kind::Request { id, patience }, write) {
             Ok(frame) => Ok(waiters.sent_in(id, frame)),
@@ -87,13 +90,21 @@ impl Peer {
     pub fn notify(&self, write: impl FnOnce(&mut BytesMut)) -> Result<(), BodyTooLong> {
         match self.outbox_with_room() {
             Some(outbox) => outbox.push(Kind::Notice, write).map(|_| ()),
-            None => Ok(()),
+            None => {
+                self.note_turned_away();
+                Ok(())
+            }
         }
     }
 
     /// Would what is asked now be sent?
     pub fn is_reachable(&self) -> bool {
         self.outbox_with_room().is_some()
+    }
+
+    /// Is there a connection, or was none tried yet, and nothing more is taken since too much waits?
+    pub fn is_crowded(&self) -> bool {
+        self.0.outbox.borrow().is_some() && !self.is_reachable()
     }
 
     /// How many requests were asked and have no answer, or one that nobody has taken yet.
@@ -104,9 +115,18 @@ impl Peer {
     fn outbox_with_room(&self) -> Option<Outbox> {
         let Inner { options, waiters, outbox } = &*self.0;
         let has_room = |outbox: &&Outbox| {
-            outbox.unsent_bytes() < options.unsent_bytes_max && waiters.count() < options.asked_count_max
+            outbox.unsent_bytes() < options.unsent_bytes_max
+                && waiters.count() < options.asked_count_max
+                && outbox.has_room()
         };
         outbox.borrow().as_ref().filter(has_room).cloned()
+    }
+
+    /// A message was not sent: is that for want of room?
+    fn note_turned_away(&self) {
+        if let Some(outbox) = &*self.0.outbox.borrow() {
+            outbox.room().note_turned_away();
+        }
     }
 
     /// Keeps a connection, for ever: makes it, sends and receives, and makes it again. What ended one is told to
@@ -178,7 +198,7 @@ impl Peer {
     /// Sends and receives until the connection ends.
     async fn converse(&self, met: Met, node: &Rc<dyn Node>) -> WireError {
         let outbox = self.0.outbox.borrow().clone().expect("there is one while there is a connection");
-        let mut wire = Wire::new(met);
+        let mut wire = Wire::new(met, &node.bounds().room);
         std::future::poll_fn(|task| {
             if let Err(error) = wire.send(&outbox, task) {
                 return Poll::Ready(error);

@@ -16,29 +16,31 @@ use uuid::Uuid;
 use super::*;
 use crate::{Encoder, HandshakeError, Kind, Purpose, Reason};
 
-const ASKS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-const ANSWERS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-const PORT: SocketAddr = SocketAddr::new(ANSWERS, 7000);
+pub(super) const ASKS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+pub(super) const ANSWERS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+pub(super) const PORT: SocketAddr = SocketAddr::new(ANSWERS, 7000);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A node that says who it is, and keeps what it heard.
-struct TestNode {
+pub(super) struct TestNode {
     host: u128,
     cluster: &'static str,
     clock: Cell<i64>,
     /// Bodies that repeat themselves would take no room.
-    is_compressing: Cell<bool>,
+    pub(super) is_compressing: Cell<bool>,
+    pub(super) bounds: RefCell<Bounds>,
     heard: RefCell<Vec<(Uuid, i64)>>,
     counts: Arc<MessageCounts>,
 }
 
 impl TestNode {
-    fn new(host: u128, cluster: &'static str) -> Rc<TestNode> {
+    pub(super) fn new(host: u128, cluster: &'static str) -> Rc<TestNode> {
         Rc::new(TestNode {
             host,
             cluster,
             clock: Cell::new(0),
             is_compressing: Cell::new(true),
+            bounds: RefCell::default(),
             heard: RefCell::default(),
             counts: Arc::default(),
         })
@@ -71,6 +73,10 @@ impl Node for TestNode {
         self.heard.borrow_mut().push((from.host_id, context.clock_micros));
     }
 
+    fn bounds(&self) -> Bounds {
+        self.bounds.borrow().clone()
+    }
+
     fn counts(&self, _purpose: &Purpose) -> Arc<MessageCounts> {
         Arc::clone(&self.counts)
     }
@@ -78,9 +84,9 @@ impl Node for TestNode {
 
 /// Answers by what the request says: `echo …` at once, `later …` after 100 ms, `drop` not at all, `hold` when told to.
 #[derive(Default)]
-struct TestService {
-    held: RefCell<Vec<Request>>,
-    came: Cell<usize>,
+pub(super) struct TestService {
+    pub(super) held: RefCell<Vec<Request>>,
+    pub(super) came: Cell<usize>,
     notices: RefCell<Vec<Bytes>>,
 }
 
@@ -108,22 +114,27 @@ impl Service for TestService {
 }
 
 /// Two hosts: one asks, and the other answers once [`Pair::listen`] was called.
-struct Pair {
-    network: MemoryNetwork,
-    asking: Rc<TestNode>,
-    answering: Rc<TestNode>,
-    service: Rc<TestService>,
-    peer: Peer,
-    ended: Rc<RefCell<Vec<PeerError>>>,
+pub(super) struct Pair {
+    pub(super) network: MemoryNetwork,
+    pub(super) asking: Rc<TestNode>,
+    pub(super) answering: Rc<TestNode>,
+    pub(super) service: Rc<TestService>,
+    pub(super) peer: Peer,
+    pub(super) ended: Rc<RefCell<Vec<PeerError>>>,
 }
 
 impl Pair {
-    fn new(options: PeerOptions) -> Pair {
+    pub(super) fn new(options: PeerOptions) -> Pair {
         Pair::new_on(&MemoryNetwork::new(3, MemoryNetworkOptions::default()), options)
     }
 
-    fn new_on(network: &MemoryNetwork, options: PeerOptions) -> Pair {
-        let asking = TestNode::new(1, "Test Cluster");
+    pub(super) fn new_on(network: &MemoryNetwork, options: PeerOptions) -> Pair {
+        Pair::of(network, &TestNode::new(1, "Test Cluster"), options)
+    }
+
+    /// With that one to ask.
+    pub(super) fn of(network: &MemoryNetwork, asking: &Rc<TestNode>, options: PeerOptions) -> Pair {
+        let asking = Rc::clone(asking);
         let peer = Peer::new(options, asking.clone());
         let ended: Rc<RefCell<Vec<PeerError>>> = Rc::default();
         let (told, random) = (ended.clone(), Arc::new(SeededRandom::new(1)));
@@ -135,7 +146,7 @@ impl Pair {
         Pair { network: network.clone(), asking, answering, service: Rc::default(), peer, ended }
     }
 
-    fn listen(&self) {
+    pub(super) fn listen(&self) {
         self.listen_as(&self.answering);
     }
 
@@ -153,23 +164,23 @@ impl Pair {
         });
     }
 
-    async fn ask(&self, body: &str) -> Result<Bytes, AskError> {
+    pub(super) async fn ask(&self, body: &str) -> Result<Bytes, AskError> {
         self.asked(body).await
     }
 
-    fn asked(&self, body: &str) -> Asked {
+    pub(super) fn asked(&self, body: &str) -> Asked {
         self.peer.ask(PATIENCE, |out| out.extend_from_slice(body.as_bytes())).expect("short enough")
     }
 
     /// Waits until the other side has got so many requests.
-    async fn came(&self, count: usize) {
+    pub(super) async fn came(&self, count: usize) {
         while self.service.came.get() < count {
             sleep(Duration::from_millis(1)).await;
         }
     }
 }
 
-fn options() -> PeerOptions {
+pub(super) fn options() -> PeerOptions {
     PeerOptions {
         address: PORT,
         host_id: Some(Uuid::from_u128(2)),
@@ -180,13 +191,13 @@ fn options() -> PeerOptions {
 }
 
 /// Runs on one thread with paused time, as the simulator does.
-fn run(test: impl Future<Output = ()>) {
+pub(super) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let bounded = async { timeout(Duration::from_secs(3600), test).await.expect("it ends") };
     LocalSet::new().block_on(&runtime.expect("a runtime"), bounded);
 }
 
-fn ok(body: &'static str) -> Result<Bytes, AskError> {
+pub(super) fn ok(body: &'static str) -> Result<Bytes, AskError> {
     Ok(Bytes::from_static(body.as_bytes()))
 }
 
@@ -451,66 +462,5 @@ fn an_answer_to_what_nobody_asked_ends_the_connection() {
         met.channel.write_all(&frame).await.expect("it listens");
         sleep(Duration::from_millis(100)).await;
         assert!(matches!(pair.ended.borrow()[..], [PeerError::Wire(WireError::NotAsked { id: 9 })]));
-    });
-}
-
-/// What the gate did: connections by shard, and who was refused.
-#[derive(Default)]
-struct Gate {
-    handed: RefCell<Vec<Option<u16>>>,
-    refused: RefCell<Vec<MeetError>>,
-}
-
-impl Pair {
-    fn keep_gate(&self) -> Rc<Gate> {
-        let listener =
-            self.network.host(ANSWERS).bind(PORT, 1).expect("free").remove(0).open().expect("listens");
-        let gate: Rc<Gate> = Rc::default();
-        let (node, service) = (self.answering.clone(), self.service.clone());
-        let (handed, refused) = (gate.clone(), gate.clone());
-        let hand_over = move |connection: Handed| {
-            handed.handed.borrow_mut().push(connection.shard());
-            let met = connection.take().expect("it is in memory");
-            tokio::task::spawn_local(answer(met, node.clone(), service.clone()));
-        };
-        let told = move |_, error| refused.refused.borrow_mut().push(error);
-        let random = Arc::new(SeededRandom::new(2));
-        tokio::task::spawn_local(keep_gate(listener, self.answering.clone(), random, hand_over, told));
-        gate
-    }
-}
-
-#[test]
-fn the_gate_hands_each_connection_to_its_shard() {
-    run(async {
-        let pair = Pair::new(options());
-        let gate = pair.keep_gate();
-        assert_eq!(pair.ask("echo").await, ok("echo"));
-        assert_eq!(*gate.handed.borrow(), [Some(0)]);
-        let urgent = Pair::new_on(&pair.network, PeerOptions { purpose: Purpose::Urgent, ..options() });
-        assert_eq!(urgent.ask("echo").await, ok("echo"));
-        assert_eq!(*gate.handed.borrow(), [Some(0), None]);
-    });
-}
-
-#[test]
-fn strangers_who_say_nothing_keep_nobody_out_for_long() {
-    run(async {
-        let pair = Pair::new(PeerOptions { address: SocketAddr::new(ANSWERS, 1), ..options() });
-        let gate = pair.keep_gate();
-        let strangers = pair.network.host(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)));
-        let mut silent = Vec::new();
-        for _ in 0..1000 {
-            silent.push(strangers.connect(PORT).await.expect("in the queue"));
-        }
-        let other = Pair::new_on(&pair.network, options());
-        let start = tokio::time::Instant::now();
-        while other.ask("echo").await != ok("echo") {
-            assert!(start.elapsed() < Duration::from_secs(20), "it is kept out");
-            sleep(Duration::from_millis(10)).await;
-        }
-        let silent_count =
-            gate.refused.borrow().iter().filter(|error| matches!(error, MeetError::Silence)).count();
-        assert!(silent_count > 256, "{silent_count} said nothing: more than meet at a time");
     });
 }

@@ -45,6 +45,36 @@ pub(super) fn append_metrics(view: &NodeView, out: &mut String) {
         head(out, name, "counter", help);
         _ = writeln!(out, "{name} {value}");
     }
+    let bounds = ring.bounds();
+    for (name, kind, help, value) in [
+        (
+            "peristyle_ring_connections",
+            "gauge",
+            "Connections that other nodes have to this one.",
+            bounds.guests.count() as u64,
+        ),
+        (
+            "peristyle_ring_connections_refused_total",
+            "counter",
+            "Connections that were closed since there were too many.",
+            bounds.guests.refused(),
+        ),
+        (
+            "peristyle_ring_message_bytes",
+            "gauge",
+            "What connections with other nodes hold in memory.",
+            bounds.room.held_bytes() as u64,
+        ),
+        (
+            "peristyle_ring_messages_turned_away_total",
+            "counter",
+            "Messages that were not sent since there was no room for them.",
+            bounds.room.turned_away(),
+        ),
+    ] {
+        head(out, name, kind, help);
+        _ = writeln!(out, "{name} {value}");
+    }
     let shards = ring.shard_counts();
     let of = |figure: fn(&MessageCounts) -> u64| {
         let replica: u64 = shards.iter().map(|counts| figure(counts)).sum();

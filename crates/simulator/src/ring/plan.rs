@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster::raft::Timing;
 use coordinator::Timeouts;
 use runtime::network::memory::MemoryNetworkOptions;
-use server::{Limits, RingOptions, ServerOptions};
+use server::{Limits, RingLimits, RingOptions, ServerOptions};
 use storage::{StorageOptions, SyncMode};
 
 use super::level::Factors;
@@ -145,6 +145,11 @@ impl Plan {
             secret: None,
             tls: None,
             wants_compression: node.is_multiple_of(2),
+            limits: RingLimits {
+                message_bytes: 8 << 20,
+                connection_count: 200,
+                connection_count_per_address: 100,
+            },
             timing: self.timing,
             handoff: Arc::default(),
         }
