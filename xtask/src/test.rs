@@ -47,7 +47,7 @@ const STEPS: &[Step] = &[
     Step { name: "attack", run: || attack::run(&words("--short")?) },
     Step {
         name: "attack-ring",
-        run: || attack::run(&words("--short --ring --only untaken,strangers,silent")?),
+        run: || attack::run(&words("--short --ring --only untaken,strangers,silent,impostors")?),
     },
     Step { name: "load", run: test_load },
     Step { name: "limits", run: || limits::run(&words("--short")?) },

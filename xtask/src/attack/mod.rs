@@ -51,12 +51,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         given if given.is_empty() => usual.iter().map(|word| (*word).to_owned()).collect(),
         given => given,
     };
-    let budgets = listed("memory", if short { &["128MiB"] } else { &["64MiB", "128MiB", "512MiB"] });
+    let is_ring = arguments.flag("ring");
+    // A node of a ring needs more than 64 MiB.
+    let usual: &[&str] = match (short, is_ring) {
+        (true, _) => &["128MiB"],
+        (false, true) => &["128MiB", "512MiB"],
+        (false, false) => &["64MiB", "128MiB", "512MiB"],
+    };
+    let budgets = listed("memory", usual);
     let shard_counts = listed("shards", if short { &["2"] } else { &["1", "2", "4"] });
     let time = Duration::from_secs(arguments.value("seconds", if short { 3 } else { 10 })?);
     let minutes: u64 = arguments.value("minutes", 0)?;
     let mut dice = Dice(arguments.value("seed", 1)?);
-    let is_ring = arguments.flag("ring");
     let only = arguments.list("only");
     if let Some(name) = only.iter().find(|name| !SCENARIOS.iter().any(|scenario| scenario.name == **name)) {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
