@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use cluster::membership::Known;
 use runtime::{BoundListener, Latest, LatestReader, Network};
+use tokio::sync::MutexGuard;
 
 /// How long requests in flight may take when clients are let go: as long as the longest that is usual, a range read.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -67,7 +68,7 @@ pub(crate) struct Entrance {
     shard_count: usize,
     listeners: Listeners,
     welcome: Latest<Welcome>,
-    /// Held by who changes it: one after the other.
+    /// Held by whose turn it is to change it, or what else drivers and other nodes are told.
     changing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -108,34 +109,48 @@ impl Entrance {
         }
     }
 
+    /// Waits for one's turn to change what the node does for others: until it is dropped, nobody else does.
+    pub(crate) async fn turn(&self) -> Turn<'_> {
+        Turn { entrance: self, _held: self.changing.lock().await }
+    }
+}
+
+/// Somebody's turn.
+pub(crate) struct Turn<'a> {
+    entrance: &'a Entrance,
+    _held: MutexGuard<'a, ()>,
+}
+
+impl Turn<'_> {
     /// Lets nobody in any more; who is connected is served on.
     pub(crate) fn close(&self) {
-        self.welcome.set(Welcome::NoMore);
+        let was_on = |welcome| (welcome == Welcome::On).then_some(Welcome::NoMore);
+        self.entrance.welcome.change(was_on);
     }
 
     /// Takes the address anew and lets clients in, unless they are.
     ///
     /// # Errors
     /// The address can not be had any more.
-    pub(crate) async fn enable(&self, known: Option<&Known>) -> io::Result<()> {
-        let _changing = self.changing.lock().await;
-        if self.is_on() {
+    pub(crate) fn enable(&self, known: Option<&Known>) -> io::Result<()> {
+        let Entrance { network, address, shard_count, listeners, .. } = self.entrance;
+        if self.entrance.is_on() {
             return Ok(());
         }
-        let bound = self.network.bind(self.address, self.shard_count)?;
-        *self.listeners.bound.lock().unwrap_or_else(PoisonError::into_inner) =
+        let bound = network.bind(*address, *shard_count)?;
+        *listeners.bound.lock().unwrap_or_else(PoisonError::into_inner) =
             bound.into_iter().map(Some).collect();
-        self.open(known);
+        self.entrance.open(known);
         Ok(())
     }
 
     /// Lets nobody in and lets all go, once their requests in flight have ended; returns when that is done.
     pub(crate) async fn disable(&self) {
-        let _changing = self.changing.lock().await;
-        self.welcome.set(Welcome::Off);
+        let Entrance { listeners, welcome, .. } = self.entrance;
+        welcome.set(Welcome::Off);
         // What a shard has not taken yet, nobody listens on.
-        self.listeners.bound.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let busy = self.listeners.busy_count.reader();
+        listeners.bound.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let busy = listeners.busy_count.reader();
         busy.wait_for(|count| count == 0).await.expect("the count lives as long as its entrance");
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use protocol::{
@@ -12,6 +13,7 @@ use protocol::{
     ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
 };
 use runtime::{ByteStream, Piece};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::ShardServer;
 use super::answer::Answer;
@@ -27,6 +29,8 @@ use super::session::Session;
 use super::subscription::Subscription;
 use crate::budget::{Held, READ_BYTES_MIN};
 
+/// How long a client that is let go has to close its end.
+const PARTING: Duration = Duration::from_secs(1);
 /// While a write waits, its values are in its frame, in its plan and in its mutation.
 const FRAME_COPIES: usize = 3;
 
@@ -94,7 +98,23 @@ pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>
     let outcome = connection.drive().await;
     connection.pending.put_away().await;
     connection.output.put_away().await;
+    if outcome.is_ok() && connection.server.leaving.is_leaving() {
+        part(&mut connection.stream).await;
+    }
     outcome
+}
+
+/// Has the client take what it was answered: a socket that is closed with something in it that nobody has read forgets
+/// what it has still to send.
+async fn part(stream: &mut ByteStream) {
+    let parting = async {
+        stream.shutdown().await?;
+        let mut unread = vec![0; READ_BYTES_MIN];
+        while stream.read(&mut unread).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // A client that has gone has what it wanted.
+    _ = tokio::time::timeout(PARTING, parting).await;
 }
 
 impl Connection {

@@ -80,16 +80,19 @@ where
 
 /// Stops accepting writes and connections, and writes all tables out. In a ring the others are told first.
 pub(super) async fn drain(state: &ManagementState) -> Answer<Done> {
+    let turn = state.entrance.turn().await;
     let was_draining = state.is_draining.swap(true, Ordering::SeqCst);
     if !was_draining {
         tracing::info!("draining");
     }
-    state.entrance.close();
+    turn.close();
     if let Some(known) = state.view.ring().filter(|_| !was_draining) {
-        // Others ask it for nothing any more before it refuses anything; what they have asked ends meanwhile.
+        // Others ask it for nothing any more before it refuses anything; what they have asked ends meanwhile. Who
+        // drains it, too, waits for that.
         known.withdraw(true);
         tokio::time::sleep(FAREWELL).await;
     }
+    drop(turn);
     // All shards refuse writes before the first is drained to its end.
     let count = state.shards.count();
     let draining = (0..count).map(|shard| state.shards.on(shard, |shard| async move { shard.drain().await }));

@@ -36,16 +36,17 @@ async fn set_native_transport(
     State(state): State<ManagementState>,
     Body(Wanted { enabled }): Body<Wanted>,
 ) -> Answer<Done> {
+    let turn = state.entrance.turn().await;
     if !enabled {
         tracing::info!("clients are let go");
-        state.entrance.disable().await;
+        turn.disable().await;
         return Ok(Json(Done {}));
     }
     check_not_drained(&state, "native transport")?;
     if state.shards.health().demand().get() > Demand::Serve {
         return Err(Refusal::conflict("Unable to start native transport because a disk has failed."));
     }
-    state.entrance.enable(state.view.ring()).await.map_err(|error| {
+    turn.enable(state.view.ring()).map_err(|error| {
         let address = state.entrance.address();
         Refusal::conflict(format!(
             "Unable to start native transport: {address} can not be listened on: {error}"
@@ -60,6 +61,7 @@ async fn set_gossip(
     Body(Wanted { enabled }): Body<Wanted>,
 ) -> Answer<Done> {
     let known = state.view.ring().ok_or_else(|| Refusal::conflict("this node is in no ring"))?;
+    let _turn = state.entrance.turn().await;
     if enabled {
         check_not_drained(&state, "gossip")?;
         tracing::info!("this node tells the others that it lives");

@@ -1,12 +1,14 @@
 //! Clients that are let go while the node runs, and let in again.
 
+use std::io::Write as _;
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use protocol::Response;
 use storage::SyncMode;
 
-use crate::support::{Node, request};
+use crate::support::{Client, Node, request};
 
 /// Each write is under way for so long.
 const WINDOW: Duration = Duration::from_millis(300);
@@ -38,6 +40,61 @@ fn clients_are_let_go_when_their_requests_have_ended_and_are_let_in_again() {
     assert_eq!(node.server().listen(), listen);
     assert_eq!(node.client().rows("SELECT id FROM k.t").len(), 1);
     assert_eq!(node.get("/v1/info").1["native_transport_active"], true);
+}
+
+/// Always has requests in flight, until the node closes the connection; those of its writes that were answered.
+fn writes_until_let_go(mut client: Client, first: i32, answered_count: &AtomicUsize) -> Vec<i32> {
+    const IN_FLIGHT: i32 = 50;
+    let mut socket = client.socket();
+    let mut in_flight: Vec<Option<i32>> = vec![None; IN_FLIGHT as usize];
+    let mut answered = Vec::new();
+    let mut is_open = true;
+    for id in first..first + 1_000_000 {
+        let stream = (id % IN_FLIGHT) as usize;
+        while in_flight[stream].is_some() {
+            let Some((stream, answer)) = client.receive_or_end() else { return answered };
+            assert!(matches!(answer.response, Response::Void), "no request fails: {answer:?}");
+            answered.extend(in_flight[stream as usize].take());
+            answered_count.store(answered.len(), Ordering::Relaxed);
+        }
+        // A node that goes may have closed already; what it answered before is still to come.
+        let text = format!("INSERT INTO k.t (id) VALUES ({id})");
+        let bytes = client.encoded(stream as i16, request(&text).into());
+        is_open = is_open && socket.write_all(&bytes).is_ok();
+        in_flight[stream] = Some(id);
+    }
+    panic!("the node lets nobody go");
+}
+
+#[test]
+fn clients_with_much_in_flight_are_answered_what_was_begun_and_let_go() {
+    let node = Node::start();
+    let mut first = node.client();
+    first.query("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    first.query("CREATE TABLE k.t (id int PRIMARY KEY)");
+    let counts = [const { AtomicUsize::new(0) }; 4];
+    let answered: Vec<Vec<i32>> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..)
+            .zip(&counts)
+            .map(|(writer, count)| {
+                let client = node.client();
+                scope.spawn(move || writes_until_let_go(client, writer * 1_000_000, count))
+            })
+            .collect();
+        while counts.iter().any(|count| count.load(Ordering::Relaxed) < 100) {
+            std::thread::yield_now();
+        }
+        assert_eq!(node.post("/v1/native_transport", r#"{"enabled": false}"#).0, 200);
+        writers.into_iter().map(|writer| writer.join().expect("it was let go")).collect()
+    });
+    assert_eq!(node.post("/v1/native_transport", r#"{"enabled": true}"#).0, 200);
+    let mut again = node.client();
+    // What was carried out was answered, and nothing else was.
+    let count = again.rows("SELECT COUNT(*) FROM k.t")[0].parse::<usize>().expect("a count");
+    assert_eq!(count, answered.iter().map(Vec::len).sum::<usize>());
+    for id in answered.iter().flat_map(|answered| answered.last()) {
+        assert_eq!(again.rows(&format!("SELECT id FROM k.t WHERE id = {id}")), [id.to_string()]);
+    }
 }
 
 #[test]

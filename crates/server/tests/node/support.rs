@@ -243,17 +243,24 @@ impl Client {
 
     /// The next answer, and its stream.
     pub(crate) fn receive(&mut self) -> (i16, ResponseEnvelope) {
+        self.receive_or_end().expect("the node closed the connection")
+    }
+
+    /// The same, or the end of the connection in order.
+    pub(crate) fn receive_or_end(&mut self) -> Option<(i16, ResponseEnvelope)> {
         loop {
             if let Some(frame) = self.decoder.next_frame() {
                 let frame = frame.expect("a frame");
-                return (frame.header.stream, ResponseEnvelope::decode(&frame).expect("an answer"));
+                return Some((frame.header.stream, ResponseEnvelope::decode(&frame).expect("an answer")));
             }
             let buffer = self.decoder.read_buffer(4096);
             let start = buffer.len();
             buffer.resize(start + 4096, 0);
             let count = self.socket.read(&mut buffer[start..]).expect("read");
             buffer.truncate(start + count);
-            assert!(count > 0, "the node closed the connection");
+            if count == 0 {
+                return None;
+            }
         }
     }
 
