@@ -223,10 +223,11 @@ impl Replicas {
         let peer = self.view.peer(node).expect("it is another node");
         let ask = self.ask(peer, [table], deadline, put);
         let latencies = self.view.latencies(node).map(Rc::clone).unwrap_or_default();
-        let timing = Timing { latencies, begun: Instant::now() };
+        latencies.ask();
+        let mut timing = Timing { latencies, begun: Instant::now(), is_answered: false };
         async move {
             let answer = ask.await;
-            drop(timing);
+            timing.note(&answer);
             answer
         }
     }
@@ -313,16 +314,25 @@ impl Marker {
     }
 }
 
-/// Notes how long an answer took when it is dropped; also of one that nobody waits for any more, which took longer: a
-/// replica that became slow would else seem as fast as it was.
+/// Notes how long an answer took when it is dropped, or that it was given up.
 struct Timing {
     latencies: Rc<Latencies>,
     begun: Instant,
+    is_answered: bool,
+}
+
+impl Timing {
+    fn note(&mut self, answer: &Result<Answer, Missed>) {
+        self.is_answered = !matches!(answer, Err(Missed::Silent { .. }));
+    }
 }
 
 impl Drop for Timing {
     fn drop(&mut self) {
-        self.latencies.note(self.begun.elapsed());
+        match self.is_answered {
+            true => self.latencies.note(self.begun.elapsed()),
+            false => self.latencies.give_up(self.begun.elapsed()),
+        }
     }
 }
 

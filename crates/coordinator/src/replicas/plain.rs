@@ -55,7 +55,8 @@ impl Replicas {
         others.sort_unstable();
         let turn = self.turns.next(others.len());
         others.rotate_left(turn);
-        others.sort_by_key(|node| self.view.center_of(*node) != self.view.center_of(here));
+        let is_far = |node: NodeIndex| self.view.center_of(node) != self.view.center_of(here);
+        others.sort_by_key(|node| (self.view.is_avoided(*node), is_far(*node)));
         if requirement.is_local() {
             others.retain(|node| self.view.center_of(*node) == self.view.center_of(here));
         }

@@ -1,11 +1,15 @@
 //! When one more replica is asked because an answer is late: by how fast each replica has answered so far.
 //!
 //! By the replica's time and not the request's: a request that waits for a slow replica is slow itself, and what is fed
-//! by that waits longer and longer (CASSANDRA-8783, scylladb#7342). `speculative_retry` of the table says how late is
+//! by that waits longer and longer (CASSANDRA-8783, scylladb#7342). So an answer that nobody waits for any more says
+//! nothing of how long it would have taken. But it says that the replica is to be avoided for a moment: others are
+//! asked before it, and once in a while one read asks it again. `speculative_retry` of the table says how late is
 //! late: a percentile of that time, a time, the lesser or greater of two, always, or never.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Buckets of latencies: each is a quarter longer than the one before, from 10 µs to some 20 minutes.
 const BUCKET_COUNT: usize = 84;
@@ -20,22 +24,53 @@ const UNKNOWN: Duration = Duration::from_millis(50);
 /// Not earlier: below it, asking somebody else costs more than it saves.
 const SHORTEST: Duration = Duration::from_millis(1);
 
+/// A replica that was late is avoided for so long, and then asked again by one read. By then the ring knows if it does
+/// not live; one that was late only once answers others of its requests meanwhile, and is not avoided any more.
+const AVOIDED_FOR: Duration = Duration::from_secs(1);
+
 /// How fast a replica has answered.
 #[derive(Debug)]
 pub struct Latencies {
     counts: RefCell<[u32; BUCKET_COUNT]>,
     count: Cell<u32>,
+    /// Until when it is avoided; `None` when it has answered since it was late.
+    avoided_until: Cell<Option<Instant>>,
 }
 
 impl Default for Latencies {
     fn default() -> Latencies {
-        Latencies { counts: RefCell::new([0; BUCKET_COUNT]), count: Cell::new(0) }
+        let (counts, count) = (RefCell::new([0; BUCKET_COUNT]), Cell::new(0));
+        Latencies { counts, count, avoided_until: Cell::new(None) }
     }
 }
 
 impl Latencies {
-    /// It took so long.
+    /// It is asked. If it was late before, others avoid it until this one has its answer.
+    pub(super) fn ask(&self) {
+        if self.avoided_until.get().is_some() {
+            self.avoid();
+        }
+    }
+
+    /// Nobody waits for its answer any more, which was waited for so long.
+    pub(super) fn give_up(&self, waited: Duration) {
+        if waited >= self.percentile(99.0).unwrap_or(UNKNOWN) {
+            self.avoid();
+        }
+    }
+
+    fn avoid(&self) {
+        self.avoided_until.set(Some(Instant::now() + AVOIDED_FOR));
+    }
+
+    /// Is it better to ask somebody else first?
+    pub(super) fn is_avoided(&self) -> bool {
+        self.avoided_until.get().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// It has answered, and took so long.
     pub(super) fn note(&self, latency: Duration) {
+        self.avoided_until.set(None);
         let micros = latency.as_secs_f64() * 1e6;
         let bucket = (micros / SHORTEST_MICROS).max(1.0).log(GROWTH) as usize;
         let counts = &mut *self.counts.borrow_mut();
@@ -135,6 +170,24 @@ mod tests {
         check("99p", &[of(&[2; 100]), of(&[30; 100])], Some((30, 38)));
         check("99p", &[of(&[2; 3])], Some((50, 50)));
         check("99p", &[of(&[0; 100])], Some((1, 1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_late_is_avoided_and_asked_again_by_one() {
+        let latencies = of(&[2; 100]);
+        latencies.give_up(Duration::from_millis(1));
+        assert!(!latencies.is_avoided(), "others were quicker, and it was not late");
+        latencies.give_up(Duration::from_millis(10));
+        assert!(latencies.is_avoided());
+        tokio::time::advance(AVOIDED_FOR).await;
+        assert!(!latencies.is_avoided());
+        latencies.ask();
+        assert!(latencies.is_avoided(), "one asks it");
+        check("99p", &[of(&[2; 100])], Some((2, 3)));
+        latencies.note(Duration::from_millis(40));
+        assert!(!latencies.is_avoided(), "it has answered");
+        latencies.ask();
+        assert!(!latencies.is_avoided());
     }
 
     #[test]

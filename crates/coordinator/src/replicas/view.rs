@@ -137,6 +137,12 @@ impl RingView {
         self.ways[node.as_usize()].remote.as_ref().map(|remote| &remote.latencies)
     }
 
+    /// Was it late just now?
+    #[inline]
+    pub(super) fn is_avoided(&self, node: NodeIndex) -> bool {
+        self.latencies(node).is_some_and(|latencies| latencies.is_avoided())
+    }
+
     /// Does it count as a replica? One that is getting its rows does not.
     #[inline]
     pub(super) fn has_rows(&self, node: NodeIndex) -> bool {
@@ -217,11 +223,14 @@ impl RingView {
     }
 
     /// Replicas in the order in which they are asked: this node, those of its data centre, the others; each time
-    /// those first that can be reached.
+    /// those first that can be reached, and were not late just now.
     pub(super) fn nearest_first(&self, plan: &Plan<'_>) -> Vec<NodeIndex> {
         let mut nodes = plan.nodes.to_vec();
         let here = self.center_of(self.here);
-        nodes.sort_by_key(|node| (!self.is_alive(*node), *node != self.here, self.center_of(*node) != here));
+        nodes.sort_by_key(|node| {
+            let is_avoided = self.is_avoided(*node);
+            (!self.is_alive(*node), is_avoided, *node != self.here, self.center_of(*node) != here)
+        });
         nodes
     }
 }
