@@ -1,8 +1,8 @@
 //! What a node has missed is sent to it from the log of the shard that has written it (decision 0031).
 //!
 //! The log is read from where the first missed write may stand, in its order, and what lies in a marked slot of the
-//! node is sent: also what it has, which changes nothing. Some messages are under way at a time, so that it goes on as
-//! fast as the node takes it, and no faster.
+//! node is sent: also what it has, which changes nothing. As many messages are under way at a time as the node takes
+//! without being slower than with one: clients wait behind them.
 //!
 //! What was emptied meanwhile is left out. A message says the epoch on which it was gathered, so a replica that has
 //! emptied the table since refuses it; it has missed nothing then.
@@ -28,8 +28,10 @@ use super::{Missed, Replicas, RingSeat};
 /// What goes as one message: so many bytes, or as many mutations as are done in one go.
 const MESSAGE_BYTES: usize = 64 << 10;
 const MESSAGE_COUNT: usize = KEYS_TOGETHER;
-/// So many messages are under way to one node.
+/// So many messages are under way to one node at most.
 const UNDER_WAY_MAX: usize = 16;
+/// An answer that takes half as long again as the quickest one, and so much more, has waited behind others.
+const SLOWER_BY: Duration = Duration::from_millis(1);
 /// And so many bytes, or one message: the connection is that of clients' requests, too.
 const UNDER_WAY_BYTES_MAX: usize = 1 << 20;
 /// How long one may take to be answered.
@@ -85,7 +87,7 @@ pub(super) async fn send_logged(
         return Ok(sent);
     };
     let mut gathering = Gathering { reading, left: VecDeque::new() };
-    let (mut under_way, mut replicas) = (VecDeque::new(), None);
+    let (mut under_way, mut replicas, mut pace) = (VecDeque::new(), None, Pace::default());
     while sent.rest_from.is_none() {
         if gathering.left.is_empty() {
             // Before anything is read: who has emptied a table since refuses what came before.
@@ -108,19 +110,48 @@ pub(super) async fn send_logged(
         }
         let pause = seat.marks().handoff().time_for(message.byte_count);
         under_way.push_back(message.send(replicas, to));
-        while under_way.len() >= UNDER_WAY_MAX
+        while under_way.len() >= pace.under_way_max
             || under_way.len() > 1 && byte_count_of(&under_way) > UNDER_WAY_BYTES_MAX
         {
-            take_in_first(&mut under_way, &mut sent).await;
+            take_in_first(&mut under_way, &mut sent, &mut pace).await;
         }
         if let Some(pause) = pause {
             sleep(pause).await;
         }
     }
     while !under_way.is_empty() {
-        take_in_first(&mut under_way, &mut sent).await;
+        take_in_first(&mut under_way, &mut sent, &mut pace).await;
     }
     Ok(sent)
+}
+
+/// How many messages the node takes at a time.
+struct Pace {
+    under_way_max: usize,
+    /// Answers since it was changed.
+    answer_count: usize,
+    /// How long the quickest answer took.
+    quickest: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { under_way_max: 1, answer_count: 0, quickest: Duration::MAX }
+    }
+}
+
+impl Pace {
+    /// An answer took so long. When all that were under way were quick, it is one message more; half of them when one
+    /// was not.
+    fn note(&mut self, took: Duration) {
+        self.quickest = self.quickest.min(took);
+        self.answer_count += 1;
+        if took > self.quickest * 3 / 2 + SLOWER_BY {
+            (self.under_way_max, self.answer_count) = ((self.under_way_max / 2).max(1), 0);
+        } else if self.answer_count >= self.under_way_max {
+            (self.under_way_max, self.answer_count) = ((self.under_way_max + 1).min(UNDER_WAY_MAX), 0);
+        }
+    }
 }
 
 /// Mutations as they come out of the log.
@@ -181,9 +212,10 @@ fn byte_count_of(under_way: &VecDeque<UnderWay>) -> usize {
 
 /// Waits for the answer to the message that was sent first. If the node had room for some of it, the rest goes at once,
 /// on the same epoch: it makes room before it answers.
-async fn take_in_first(under_way: &mut VecDeque<UnderWay>, sent: &mut SentLogged) {
+async fn take_in_first(under_way: &mut VecDeque<UnderWay>, sent: &mut SentLogged, pace: &mut Pace) {
     let Some(UnderWay { message, replicas, to, deadline, answer }) = under_way.pop_front() else { return };
     let written = timeout_at(deadline, answer).await.unwrap_or(Err(Missed::Silent { was_sent: true }));
+    pace.note(PATIENCE.saturating_sub(deadline.saturating_duration_since(Instant::now())));
     let is_some_done = written.as_ref().is_ok_and(|written| !written.done.is_empty());
     let is_of_one_table = are_of_one_table(message.mutations.iter().map(|mutation| mutation.table));
     let mut rest = Message { first: message.first, byte_count: 0, mutations: Vec::new() };
@@ -212,5 +244,25 @@ async fn take_in_first(under_way: &mut VecDeque<UnderWay>, sent: &mut SentLogged
     }
     if !rest.mutations.is_empty() {
         under_way.push_front(rest.send(&replicas, to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_is_under_way_as_long_as_answers_are_quick() {
+        let mut pace = Pace::default();
+        let mut note = |millis: u64, count: usize| {
+            (0..count).for_each(|_| pace.note(Duration::from_millis(millis)));
+            pace.under_way_max
+        };
+        assert_eq!(note(10, 1), 2);
+        assert_eq!(note(12, 2), 3, "after as many answers as were under way");
+        assert_eq!(note(12, 2), 3);
+        assert_eq!(note(10, 1_000), UNDER_WAY_MAX);
+        assert_eq!(note(40, 1), UNDER_WAY_MAX / 2);
+        assert_eq!(note(40, 100), 1, "one is always under way");
     }
 }
