@@ -89,19 +89,27 @@ fn ticks() -> Duration {
 pub struct VirtualClock {
     start: tokio::time::Instant,
     start_micros: i64,
+    /// How many µs the wall gains in a second.
+    drift: i64,
 }
 
 impl VirtualClock {
     /// The wall shows `start_micros` now.
     pub fn new(start_micros: i64) -> VirtualClock {
-        VirtualClock { start: tokio::time::Instant::now(), start_micros }
+        VirtualClock::drifting(start_micros, 0)
+    }
+
+    /// The same, and the wall gains so many µs in each second, or loses them.
+    pub fn drifting(start_micros: i64, drift: i64) -> VirtualClock {
+        VirtualClock { start: tokio::time::Instant::now(), start_micros, drift }
     }
 }
 
 impl Clock for VirtualClock {
     fn now_micros(&self) -> i64 {
         let micros = i64::try_from(self.elapsed().as_micros()).unwrap_or(i64::MAX);
-        self.start_micros.saturating_add(micros)
+        let gained = micros / 1_000 * self.drift / 1_000;
+        self.start_micros.saturating_add(micros).saturating_add(gained)
     }
 
     fn elapsed(&self) -> Duration {
@@ -173,6 +181,13 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert_eq!(clock.now_seconds(), 3605);
         assert_eq!(clock.elapsed().as_secs(), 3600);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_drifts_shows_more_than_has_passed() {
+        let clock = VirtualClock::drifting(0, 50);
+        tokio::time::sleep(Duration::from_secs(1_000)).await;
+        assert_eq!((clock.now_micros(), clock.elapsed().as_secs()), (1_000_050_000, 1_000));
     }
 
     #[test]

@@ -16,11 +16,15 @@
 //! | how do bytes travel one way? | `wire.rs` |
 //! | what does a connection look like from its end? | `stream.rs` |
 //! | who waits to be accepted? | `queue.rs` |
+//! | did two runs send the same? | `digest.rs` |
+//! | how long is a host busy with what comes? | `toll.rs` |
 
+mod digest;
 mod queue;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod toll;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,8 +38,11 @@ use crate::{Random, SeededRandom};
 
 pub use queue::Queue;
 pub use stream::{Reader, Stream, Writer};
+pub use toll::Toll;
 
+use digest::Digest;
 use queue::Waiting;
+use toll::Tolls;
 use wire::Wire;
 
 /// A host that hears nothing from the other asks again after so long, as Linux does at first.
@@ -77,6 +84,8 @@ pub struct MemoryNetwork(Arc<Shared>);
 struct Shared {
     options: MemoryNetworkOptions,
     random: SeededRandom,
+    digest: Digest,
+    tolls: Tolls,
     state: Mutex<State>,
 }
 
@@ -97,12 +106,18 @@ impl MemoryNetwork {
         assert!(options.latency_min <= options.latency_max, "a shortest latency is not above the longest");
         assert!(options.window_bytes > 0, "bytes need room to travel");
         let state = Mutex::new(State { next_port: PORT_FIRST, ..State::default() });
-        MemoryNetwork(Arc::new(Shared { options, random: SeededRandom::new(seed), state }))
+        let (random, digest) = (SeededRandom::new(seed), Digest::new());
+        MemoryNetwork(Arc::new(Shared { options, random, digest, tolls: Tolls::default(), state }))
     }
 
     /// The network as a host with that address sees it.
     pub fn host(&self, address: IpAddr) -> super::Network {
         super::Network::Memory(Host { network: self.clone(), address })
+    }
+
+    /// From now on a host is busy with what comes to it, over all of its connections.
+    pub fn charge(&self, host: IpAddr, toll: Toll) {
+        self.0.tolls.charge(host, toll);
     }
 
     /// From now on nothing that one host sends arrives at the other: no error, only silence.
@@ -122,6 +137,11 @@ impl MemoryNetwork {
         for wire in self.wires(one, other).into_iter().chain(self.wires(other, one)) {
             wire.reset();
         }
+    }
+
+    /// All bytes that were sent so far, in their order, and when each arrives, in one number.
+    pub fn digest(&self) -> u64 {
+        self.0.digest.value()
     }
 
     /// How many directions of connections there are that have not ended.

@@ -95,9 +95,13 @@ impl Wire {
         if taken == 0 {
             return if offered == 0 { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
         }
-        let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).take(taken).collect();
+        let mut bytes = Vec::with_capacity(taken);
+        for piece in pieces {
+            bytes.extend_from_slice(&piece[..piece.len().min(taken - bytes.len())]);
+        }
         let arrives = self.next_arrival(&mut flow, taken);
-        flow.parcels.push_back(Parcel { arrives, bytes });
+        self.network.0.digest.add(arrives, &bytes);
+        flow.parcels.push_back(Parcel { arrives, bytes: bytes.into() });
         flow.byte_count += taken;
         flow.wake_reader();
         Ok(taken)
@@ -205,6 +209,7 @@ impl Wire {
     fn next_arrival(&self, flow: &mut Flow, byte_count: usize) -> Instant {
         let nanos = byte_count as u64 * 1_000_000_000 / self.network.0.options.bytes_per_second.max(1);
         let arrives = Instant::now() + self.network.latency() + Duration::from_nanos(nanos);
+        let arrives = self.network.0.tolls.taken_in(self.to, arrives, byte_count);
         flow.last_arrival = flow.last_arrival.max(arrives);
         flow.last_arrival
     }
