@@ -226,6 +226,10 @@ impl LoggedBatch {
         let page = coordinator.read(&command, Consistency::One).await?;
         let recorded = page.partitions.first().map(|batch| self.log.recorded(batch)).transpose()?;
         let schema = coordinator.schema();
-        self.finish_again(recorded.map(|recorded| recorded.into_current(&schema)).unwrap_or_default()).await
+        let mutations = match coordinator.has_planted(Plant::DroppedStaysInBatch) {
+            true => recorded.map(|recorded| recorded.mutations().to_vec()),
+            false => recorded.map(|recorded| recorded.into_current(&schema)),
+        };
+        self.finish_again(mutations.unwrap_or_default()).await
     }
 }

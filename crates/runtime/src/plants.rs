@@ -96,6 +96,28 @@ plants! {
     UnfilledTakenForFull,
     /// A node that is elsewhere now does not tell the others.
     ElsewhereUntold,
+    /// A node that does not reach its seeds founds a ring of its own.
+    FoundsAlone,
+    /// Entries of the history are said to be durable before they are.
+    EntryUnsynced,
+    /// What a node has missed that is gone for good is kept for it.
+    GoneRemembered,
+    /// A batch that is tried again holds what it writes to a table that was dropped.
+    DroppedStaysInBatch,
+    /// A replica that lacks a deletion of several rows is not given it when a read finds that out.
+    DeletionUnrepaired,
+    /// Cells that have expired are compared as they were written, whatever has become of them on some replicas.
+    ExpiredCompared,
+    /// An answer of a replica that was cut off by its limits is taken for all that it has.
+    CutTakenForWhole,
+    /// A part of the ring is read from the replicas of its end.
+    OneSetOfReplicas,
+    /// Timestamps of other nodes are believed, however far ahead they are.
+    SkewBelieved,
+    /// A node that is elsewhere is asked where it was.
+    GhostAddressKept,
+    /// A shard goes on with the ring as it was, whatever has become of that.
+    StaleRingKept,
 }
 
 impl Plant {
@@ -112,6 +134,17 @@ impl Plant {
         Plant::EmptiedSent,
         Plant::UnfilledTakenForFull,
         Plant::ElsewhereUntold,
+        Plant::FoundsAlone,
+        Plant::EntryUnsynced,
+        Plant::GoneRemembered,
+        Plant::DroppedStaysInBatch,
+        Plant::DeletionUnrepaired,
+        Plant::ExpiredCompared,
+        Plant::CutTakenForWhole,
+        Plant::OneSetOfReplicas,
+        Plant::SkewBelieved,
+        Plant::GhostAddressKept,
+        Plant::StaleRingKept,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,

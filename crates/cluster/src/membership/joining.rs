@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use messaging::{Node, Peer, PeerOptions, Purpose};
-use runtime::Runtime;
+use runtime::{Plant, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -52,7 +52,7 @@ pub(super) async fn come_in(
     node: &Rc<dyn Node>,
     agreement: &Agreement<MetadataMachine>,
 ) -> Result<(), MembershipError> {
-    let may_found = options.may_found();
+    let may_found = options.may_found() || runtime.plants.has(Plant::FoundsAlone);
     let seeds = Seed::of(options, runtime, node);
     if options.replaces.is_some() && !options.history.is_empty() {
         return Err(MembershipError::NotEmpty);
@@ -63,7 +63,7 @@ pub(super) async fn come_in(
     assert!(may_found || !seeds.is_empty(), "who may not found a ring has somebody to ask");
     let mut told = Instant::now();
     loop {
-        let waits_for = match may_found && nobody_has_a_ring(&seeds, known).await? {
+        let waits_for = match may_found && nobody_has_a_ring(&seeds, runtime, known).await? {
             true => found(options, runtime, agreement).await?,
             false if options.history.is_empty() => ask_to_be_let_in(options, &seeds).await?,
             false if may_found => {
@@ -83,7 +83,11 @@ pub(super) async fn come_in(
 }
 
 /// Does every other seed say so?
-async fn nobody_has_a_ring(seeds: &[Seed], known: &Known) -> Result<bool, MembershipError> {
+async fn nobody_has_a_ring(
+    seeds: &[Seed],
+    runtime: &Runtime,
+    known: &Known,
+) -> Result<bool, MembershipError> {
     for seed in seeds {
         if known.members().is_some() {
             return Ok(false);
@@ -91,6 +95,7 @@ async fn nobody_has_a_ring(seeds: &[Seed], known: &Known) -> Result<bool, Member
         match seed.ask(Question::Ring).await {
             Ok(Reply::Ring { cluster_id: None, rival })
                 if rival.is_none_or(|rival| rival > known.host_id()) => {}
+            Err(_) if runtime.plants.has(Plant::FoundsAlone) => {}
             _ => return Ok(false),
         }
     }

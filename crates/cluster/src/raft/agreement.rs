@@ -112,8 +112,8 @@ impl<M: Machine> Agreement<M> {
         let disk = Arc::clone(&runtime.disk);
         let (Opened { file, contents, record_count }, snapshot) =
             runtime.io.run(move || open_directory(&disk, &directory)).await?;
-        let Runtime { disk, io, random, network, .. } = runtime;
-        let writer = Writer::start(file, snapshot_path, disk, io);
+        let writer = Writer::start(file, snapshot_path, &runtime);
+        let Runtime { random, network, .. } = runtime;
         let state_machine = StateMachine::new(machine, snapshot, writer.clone());
         let state = state_machine.state();
         let links = Links::new(network, Arc::clone(&random), node);

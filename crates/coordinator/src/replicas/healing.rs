@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::membership::Known;
+use runtime::Plant;
 use schema::{Schema, TableId};
 use storage::{HeldLog, Shard, StateError};
 use tokio::time::{Instant, sleep};
@@ -170,7 +171,8 @@ fn who_lives(known: &Known) -> (BTreeSet<Uuid>, bool) {
 /// Who has their places is given everything.
 fn forget_who_is_gone(seat: &RingSeat) {
     let Some(members) = seat.known().members() else { return };
-    let gone = seat.own_marks().nodes().into_iter().filter(|node| members.get(*node).is_none());
+    let is_gone = |node: &Uuid| members.get(*node).is_none() && !seat.has_planted(Plant::GoneRemembered);
+    let gone = seat.own_marks().nodes().into_iter().filter(is_gone);
     gone.for_each(|node| seat.own_marks().forget(Some(node)));
 }
 

@@ -229,7 +229,10 @@ impl Replicas {
             }
         };
         match answer {
-            Answer::Rows(page) if is_in_order(&page, command) => Ok(page),
+            Answer::Rows(page) if is_in_order(&page, command) => {
+                let next = page.next.filter(|_| !self.has_planted(Plant::CutTakenForWhole));
+                Ok(UnfilteredPage { next, ..page })
+            }
             Answer::Failed(failure) => Err(Missed::Failed(failure)),
             _ => Err(misanswered()),
         }
@@ -243,9 +246,10 @@ impl Replicas {
             Ok([only]) => return Ok(Equal::All(only.page)),
             Err(held) => held,
         };
-        let (whole, lacking) = lacking(command, &held)?;
+        let now = if self.has_planted(Plant::ExpiredCompared) { 0 } else { command.now };
+        let (whole, lacking) = lacking(&ReadCommand { now, ..(*command).clone() }, &held)?;
         self.read_repairs.note(!lacking.is_empty());
-        let lacking = if self.has_planted(Plant::UnrepairedRead) { Vec::new() } else { lacking };
+        let lacking = self.spoilt(lacking);
         let mut behind: Vec<NodeIndex> = lacking.iter().map(|(node, _)| *node).collect();
         let repair = |(node, mutations): &'_ (NodeIndex, Vec<Mutation>)| {
             let (node, mutations) = (*node, mutations.clone());
@@ -284,6 +288,19 @@ impl Replicas {
                 Err(_) => {}
             }
         }
+    }
+
+    /// What is to be repaired, but for what a planted fault leaves out.
+    fn spoilt(&self, mut lacking: Lacking) -> Lacking {
+        if self.has_planted(Plant::UnrepairedRead) {
+            lacking.clear();
+        }
+        if self.has_planted(Plant::DeletionUnrepaired) {
+            let deletes = |mutation: &Mutation| !mutation.ranges.is_empty() || !mutation.deletion.is_live();
+            lacking.iter_mut().for_each(|(_, mutations)| mutations.retain(|mutation| !deletes(mutation)));
+            lacking.retain(|(_, mutations)| !mutations.is_empty());
+        }
+        lacking
     }
 
     /// Are there enough replicas that live without these, and without those that failed?

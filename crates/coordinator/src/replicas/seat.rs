@@ -78,6 +78,9 @@ impl Hybrid for Timestamps {
         if self.0.runtime().plants.has(Plant::TimestampUnheard) {
             return;
         }
+        if self.0.runtime().plants.has(Plant::SkewBelieved) {
+            return self.0.timestamps().believe(micros);
+        }
         self.0.timestamps().hear(micros);
     }
 }
@@ -170,7 +173,7 @@ impl RingSeat {
     /// The way to the replicas of the ring as it is now; `None` when this node has no others: it is the only one, or
     /// [left out](RingSeat::is_left_out).
     pub(crate) fn replicas(&self) -> Option<Rc<Replicas>> {
-        let ring_epoch = self.known.ring_epoch();
+        let ring_epoch = self.ring_epoch();
         let schema_epoch = self.shard.local().with_schema(Schema::epoch);
         if let Some(seen) = &*self.seen.borrow()
             && (seen.ring_epoch, seen.schema_epoch) == (ring_epoch, schema_epoch)
@@ -184,6 +187,17 @@ impl RingSeat {
         *self.seen.borrow_mut() =
             Some(Seen { ring_epoch, schema_epoch, replicas: replicas.clone(), is_left_out });
         replicas
+    }
+
+    /// That of the ring as it is seen.
+    fn ring_epoch(&self) -> u64 {
+        if self.has_planted(Plant::StaleRingKept)
+            && let Some(seen) = &*self.seen.borrow()
+            && seen.replicas.is_some()
+        {
+            return seen.ring_epoch;
+        }
+        self.known.ring_epoch()
     }
 
     fn look(&self, members: &Members, ring_epoch: u64) -> Option<Rc<Replicas>> {
@@ -217,7 +231,10 @@ impl RingSeat {
             return Way { address: address.ip(), remote: None, has_rows };
         }
         let open = &mut *self.connections.borrow_mut();
-        if open.get(&host_id).is_none_or(|connection| connection.address != address) {
+        let is_ghost = |connection: &Connection| {
+            connection.address != address && !self.has_planted(Plant::GhostAddressKept)
+        };
+        if open.get(&host_id).is_none_or(is_ghost) {
             open.insert(host_id, self.connect(member));
         }
         let connection = &open[&host_id];

@@ -86,8 +86,14 @@ impl Timestamps {
     /// Another node has given this one, in µs, or may have: the next one is later. One that is too far ahead of the
     /// clock is not believed, or one wrong clock would take all others along; `SKEW_MAX` says how far.
     pub fn hear(&self, micros: i64) {
-        let now = self.clock.now_micros();
-        if micros <= now || micros > now.saturating_add(SKEW_MAX) {
+        if micros <= self.clock.now_micros().saturating_add(SKEW_MAX) {
+            self.believe(micros);
+        }
+    }
+
+    /// The same, however far ahead of the clock it is.
+    pub fn believe(&self, micros: i64) {
+        if micros <= self.clock.now_micros() {
             return;
         }
         self.last.set(self.last.get().max(micros));
