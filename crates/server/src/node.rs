@@ -237,6 +237,12 @@ impl LocalServer {
         self.node.view().marks()
     }
 
+    /// How many reads have found that a replica lacked something, told whenever it is asked.
+    pub fn mismatched_reads(&self) -> impl Fn() -> usize + use<> {
+        let view = self.node.view().clone();
+        move || view.read_repairs().iter().map(|counts| counts.mismatched() as usize).sum()
+    }
+
     /// Which ways requests took, for each shard that clients are connected to.
     pub fn ways(&self) -> &Arc<[Arc<RequestWays>]> {
         &self.ways

@@ -20,13 +20,14 @@
 //! | how do nodes serve clients? | `served/` |
 //! | how do nodes talk to each other? | `peers/` |
 //! | how do nodes keep rows together? | `replicated/` |
-//! | what goes wrong between nodes? | `turmoil.rs` |
+//! | what goes wrong between nodes? | `turmoil.rs`, `faults.rs` |
 //! | how do nodes agree? | `raft/` |
 //! | how does a ring of whole nodes serve clients? | `ring/` |
 //! | which ways did requests take? | `ways.rs` |
 
 mod dice;
 mod events;
+mod faults;
 mod gremlin;
 mod life;
 mod machine;
@@ -47,11 +48,12 @@ mod workload;
 mod world;
 
 pub use events::Events;
+pub use faults::{Fault, Scale};
 pub use machine::{Fate, Machine, MachineOptions};
 pub use peers::simulate_peers;
 pub use raft::simulate_raft;
 pub use replicated::simulate_replicated;
-pub use ring::simulate_ring;
+pub use ring::{simulate_failover, simulate_ring};
 pub use scenario::{Outcome, Violation, simulate};
 pub use served::simulate_served;
 pub use ways::{Way, Ways};

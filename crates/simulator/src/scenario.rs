@@ -15,6 +15,7 @@ use std::time::Duration;
 use schema::{Schema, Transformation};
 
 use crate::dice::Dice;
+use crate::faults::Scale;
 use crate::life::Life;
 use crate::model::{Model, Unit};
 use crate::node::Setup;
@@ -74,6 +75,8 @@ pub struct Outcome {
     pub violation: Option<Violation>,
     /// What happened.
     pub events: Events,
+    /// How much that was; nothing where it is not counted.
+    pub scale: Scale,
 }
 
 /// Runs one seed.
@@ -103,7 +106,7 @@ pub fn simulate(seed: u64) -> Outcome {
         }
     }
     let events = run.state.borrow().events.clone();
-    Outcome { seed, violation, events }
+    Outcome { seed, violation, events, scale: Scale::default() }
 }
 
 /// What outlives every life.

@@ -1,5 +1,6 @@
 //! Faults of nodes that know each other: links cut one way and both, connections reset, nodes killed, without power at
-//! once or at some change of their disk, all of them together, started again; and at last none of that.
+//! once or at some change of their disk, all of them together, stopped for a while, started again; and at last none of
+//! that.
 
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use runtime::MemoryNetwork;
 use tokio::time::sleep;
 
 use crate::dice::Dice;
+use crate::faults::Fault;
 use crate::peers::identity::address;
 use crate::served::Hosts;
 
@@ -18,12 +20,21 @@ pub(crate) struct Turmoil<'a> {
     pub(crate) dice: &'a Dice,
     pub(crate) hosts: &'a Hosts,
     pub(crate) network: &'a MemoryNetwork,
+    acts: Acts<'a>,
+    incarnations: Vec<u64>,
+}
+
+/// What the run does about faults.
+#[derive(Clone, Copy)]
+pub(crate) struct Acts<'a> {
+    /// Adds a line to its log.
     pub(crate) note: &'a dyn Fn(std::fmt::Arguments<'_>),
     /// Starts a node, whose incarnation it is.
     pub(crate) start: &'a dyn Fn(usize, u64),
     /// A node is about to be killed.
     pub(crate) dies: &'a dyn Fn(usize),
-    incarnations: Vec<u64>,
+    /// Counts a fault.
+    pub(crate) count: &'a dyn Fn(Fault),
 }
 
 impl<'a> Turmoil<'a> {
@@ -32,12 +43,10 @@ impl<'a> Turmoil<'a> {
         node_count: usize,
         dice: &'a Dice,
         (hosts, network): (&'a Hosts, &'a MemoryNetwork),
-        note: &'a dyn Fn(std::fmt::Arguments<'_>),
-        start: &'a dyn Fn(usize, u64),
-        dies: &'a dyn Fn(usize),
+        acts: Acts<'a>,
     ) -> Self {
         let incarnations = vec![0; node_count];
-        let mut turmoil = Turmoil { dice, hosts, network, note, start, dies, incarnations };
+        let mut turmoil = Turmoil { dice, hosts, network, acts, incarnations };
         (0..node_count).for_each(|node| turmoil.start(node));
         turmoil
     }
@@ -48,22 +57,26 @@ impl<'a> Turmoil<'a> {
             sleep(Duration::from_millis(self.dice.between(1, 2_000))).await;
             let node_count = self.incarnations.len();
             let (one, other) = (self.dice.below(node_count), self.dice.below(node_count));
-            match self.dice.below(14) {
+            match self.dice.below(16) {
                 0 | 1 => {
-                    (self.note)(format_args!("cut from {one} to {other}"));
+                    (self.acts.count)(Fault::Cut);
+                    self.note(format_args!("cut from {one} to {other}"));
                     self.network.cut(address(one), address(other));
                 }
                 2 => self.isolate(one),
                 3..=5 => {
-                    (self.note)(format_args!("heal from {one} to {other}"));
+                    self.note(format_args!("heal from {one} to {other}"));
                     self.network.heal(address(one), address(other));
                 }
                 6 => {
-                    (self.note)(format_args!("reset between {one} and {other}"));
+                    (self.acts.count)(Fault::Reset);
+                    self.note(format_args!("reset between {one} and {other}"));
                     self.network.reset(address(one), address(other));
                 }
                 7 | 8 => self.kill(one).await,
                 9 => self.cut_power_soon(one),
+                14 => self.pause(one),
+                15 => (0..node_count).for_each(|node| self.go_on(node)),
                 10 if self.dice.one_in(6) => {
                     for node in 0..node_count {
                         self.kill(node).await;
@@ -85,9 +98,10 @@ impl<'a> Turmoil<'a> {
 
     /// Ends all faults.
     pub(crate) fn calm(&mut self) {
-        (self.note)(format_args!("calm"));
+        self.note(format_args!("calm"));
         let node_count = self.incarnations.len();
         for one in 0..node_count {
+            self.go_on(one);
             (0..node_count).for_each(|other| self.network.heal(address(one), address(other)));
             match self.hosts.is_alive(one) {
                 true => self.hosts.disk(one).faults().clear(),
@@ -96,22 +110,43 @@ impl<'a> Turmoil<'a> {
         }
     }
 
+    fn note(&self, line: std::fmt::Arguments<'_>) {
+        (self.acts.note)(line);
+    }
+
+    /// Stops a process for a while: nothing of it is gone, and it does nothing.
+    fn pause(&self, node: usize) {
+        if self.hosts.is_alive(node) && !self.hosts.is_paused(node) {
+            (self.acts.count)(Fault::Pause);
+            self.note(format_args!("node {node} stands still"));
+            self.hosts.pause(node);
+        }
+    }
+
+    fn go_on(&self, node: usize) {
+        if self.hosts.is_paused(node) {
+            self.note(format_args!("node {node} goes on"));
+            self.hosts.go_on(node);
+        }
+    }
+
     fn start(&mut self, node: usize) {
         let disk = self.hosts.disk(node);
         if disk.faults().is_off() {
-            (self.note)(format_args!("node {node} has lost its power"));
-            (self.dies)(node);
+            self.note(format_args!("node {node} has lost its power"));
+            (self.acts.dies)(node);
             self.hosts.put_disk(node, disk.crash(self.dice.between(0, u64::MAX - 1)));
         }
         self.incarnations[node] += 1;
-        (self.note)(format_args!("node {node} starts, {}", self.incarnations[node]));
-        (self.start)(node, self.incarnations[node]);
+        self.note(format_args!("node {node} starts, {}", self.incarnations[node]));
+        (self.acts.start)(node, self.incarnations[node]);
     }
 
     /// Cuts a node off from all others: both ways, or one.
     fn isolate(&self, node: usize) {
+        (self.acts.count)(Fault::Isolation);
         let (hears, is_heard) = *self.dice.pick(&[(false, false), (false, true), (true, false)]);
-        (self.note)(format_args!("node {node} hears others: {hears}, is heard: {is_heard}"));
+        self.note(format_args!("node {node} hears others: {hears}, is heard: {is_heard}"));
         for other in (0..self.incarnations.len()).filter(|other| *other != node) {
             if !hears {
                 self.network.cut(address(other), address(node));
@@ -125,8 +160,9 @@ impl<'a> Turmoil<'a> {
     /// Has a node lose its power at one of the next changes of its disk.
     fn cut_power_soon(&self, node: usize) {
         if self.hosts.is_alive(node) {
+            (self.acts.count)(Fault::PowerCut);
             let change_count = self.dice.between(1, 60);
-            (self.note)(format_args!("node {node} loses power after {change_count} changes"));
+            self.note(format_args!("node {node} loses power after {change_count} changes"));
             self.hosts.disk(node).faults().power_off_after(change_count);
         }
     }
@@ -137,8 +173,9 @@ impl<'a> Turmoil<'a> {
             return;
         }
         let loses_power = self.dice.one_in(2);
-        (self.note)(format_args!("node {node} {}", if loses_power { "loses power" } else { "is killed" }));
-        (self.dies)(node);
+        (self.acts.count)(if loses_power { Fault::PowerCut } else { Fault::Kill });
+        self.note(format_args!("node {node} {}", if loses_power { "loses power" } else { "is killed" }));
+        (self.acts.dies)(node);
         self.hosts.kill(node).await;
         let disk = self.hosts.disk(node);
         let left = if loses_power { disk.crash(self.dice.between(0, u64::MAX - 1)) } else { disk.kill() };

@@ -80,6 +80,8 @@ pub enum Way {
     EachQuorum,
     /// A mutation that was sent from a log to a node which had missed it.
     SentFromLog,
+    /// A logged batch to a table that was dropped behind it, which was not said to be done.
+    DroppedUnderWay,
     /// A partition that differed after a node was away, and was made equal.
     MendedPartition,
 }
@@ -111,7 +113,9 @@ impl Way {
     ];
 
     /// Those through a ring of nodes.
-    pub const OF_RING: [Way; 20] = [
+    pub const OF_RING: [Way; 22] = [
+        Way::TimeToLive,
+        Way::DroppedUnderWay,
         Way::Page,
         Way::LoggedBatch,
         Way::UnloggedBatch,

@@ -1,25 +1,33 @@
 //! Runs seeds of the simulation: `simulate [--only KIND] [--seeds N] [--seed S] [--events N]`.
 //!
-//! There are six kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
+//! There are seven kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
 //! over a network (`served`), of nodes that talk to each other (`peers`), of nodes that keep rows together
-//! (`replicated`), of nodes that agree on a log (`raft`), and of a ring of nodes that serve clients (`ring`); without
-//! `--only` each seed is run of all. Which ways requests took is told at the end.
+//! (`replicated`), of nodes that agree on a log (`raft`), of a ring of nodes that serve clients (`ring`), and of one
+//! under load of which a node is hit (`failover`), which tells figures; without `--only` each seed is run of all but
+//! the last. Which ways requests took is told at the end.
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
 //! found it, or that none of `--seeds` did; with `--only ring` those that a ring can show, in its nodes. `--plant NAME`
 //! plants one.
 //!
+//! `--log FILTER` shows what nodes write to their logs, by the words of `RUST_LOG`.
+//!
 //! Every seed runs twice, unless `--once`, and the two runs must agree on every event, and on the ways. The seed is
-//! printed first and last; a failed one leaves the line that repeats it.
+//! printed first and last, then with the hash of its trace, so that the output of two processes can be compared, and
+//! with how much it was; a failed one leaves the line that repeats it. How much faster than real time that was is told
+//! at the end.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use runtime::Plant;
+use runtime::{Clock, Plant, SystemClock};
 use simulator::{
-    Outcome, Way, Ways, simulate, simulate_peers, simulate_raft, simulate_replicated, simulate_ring,
-    simulate_served,
+    Outcome, Scale, Way, Ways, simulate, simulate_failover, simulate_peers, simulate_raft,
+    simulate_replicated, simulate_ring, simulate_served,
 };
+use tracing_subscriber::EnvFilter;
 
 /// What to run.
 struct Options {
@@ -42,11 +50,19 @@ enum Kind {
     Replicated,
     Raft,
     Ring,
+    Failover,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] =
-        [Kind::Coordinator, Kind::Served, Kind::Peers, Kind::Replicated, Kind::Raft, Kind::Ring];
+    const ALL: [Kind; 7] = [
+        Kind::Coordinator,
+        Kind::Served,
+        Kind::Peers,
+        Kind::Replicated,
+        Kind::Raft,
+        Kind::Ring,
+        Kind::Failover,
+    ];
 
     fn run(self, seed: u64) -> (Outcome, Ways) {
         match self {
@@ -56,6 +72,7 @@ impl Kind {
             Kind::Replicated => (simulate_replicated(seed), Ways::default()),
             Kind::Raft => (simulate_raft(seed), Ways::default()),
             Kind::Ring => simulate_ring(seed, None),
+            Kind::Failover => (simulate_failover(seed, None), Ways::default()),
         }
     }
 
@@ -64,7 +81,7 @@ impl Kind {
         match self {
             Kind::Served => &Way::OF_SERVED,
             Kind::Ring => &Way::OF_RING,
-            Kind::Coordinator | Kind::Peers | Kind::Replicated | Kind::Raft => &[],
+            Kind::Coordinator | Kind::Peers | Kind::Replicated | Kind::Raft | Kind::Failover => &[],
         }
     }
 
@@ -76,12 +93,14 @@ impl Kind {
             Kind::Replicated => "replicated",
             Kind::Raft => "raft",
             Kind::Ring => "ring",
+            Kind::Failover => "failover",
         }
     }
 }
 
 fn options() -> Result<Options, String> {
-    let kinds = Kind::ALL.to_vec();
+    // Figures are asked for by name.
+    let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Failover).collect();
     let mut options = Options {
         first: 1,
         count: 20,
@@ -103,11 +122,20 @@ fn options() -> Result<Options, String> {
         }
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         if word == "--only" {
-            options.kinds.retain(|kind| kind.name() == value);
+            options.kinds = Kind::ALL.into_iter().filter(|kind| kind.name() == value).collect();
             continue;
         }
         if word == "--plant" {
             options.plants.extend(Plant::ALL.iter().filter(|plant| format!("{plant:?}") == value));
+            continue;
+        }
+        if word == "--log" {
+            let filter = EnvFilter::try_new(&value).map_err(|error| format!("--log {value}: {error}"))?;
+            tracing_subscriber::fmt()
+                .with_env_filter(filter)
+                .without_time()
+                .with_writer(std::io::stderr)
+                .init();
             continue;
         }
         let number: u64 = value.parse().map_err(|_| format!("{word} does not take {value}"))?;
@@ -127,7 +155,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             eprintln!(
-                "{error}\nusage: simulate [--only coordinator|served|peers|replicated|raft|ring] [--seeds N] [--from S] [--seed S] [--events N] [--once]"
+                "{error}\nusage: simulate [--only coordinator|served|peers|replicated|raft|ring|failover] [--seeds N] [--from S] [--seed S] [--events N] [--once] [--log FILTER]"
             );
             return ExitCode::from(2);
         }
@@ -136,10 +164,10 @@ fn main() -> ExitCode {
         return plants(&options);
     }
     let (mut passed, mut failed) = (0, 0);
-    let kinds: Vec<(Kind, Ways)> = options.kinds.iter().map(|kind| (*kind, Ways::default())).collect();
+    let kinds: Vec<(Kind, Tally)> = options.kinds.iter().map(|kind| (*kind, Tally::default())).collect();
     for seed in options.first..options.first.saturating_add(options.count) {
-        for (kind, ways) in &kinds {
-            if both(*kind, seed, &options, ways) {
+        for (kind, tally) in &kinds {
+            if both(*kind, seed, &options, tally) {
                 passed += 1;
             } else {
                 failed += 1;
@@ -147,7 +175,8 @@ fn main() -> ExitCode {
             }
         }
     }
-    for (kind, ways) in kinds.iter().filter(|(kind, _)| !kind.ways().is_empty()) {
+    kinds.iter().for_each(|(kind, tally)| tally.tell(*kind));
+    for (kind, Tally { ways, .. }) in kinds.iter().filter(|(kind, _)| !kind.ways().is_empty()) {
         println!("ways that requests took, {}:\n{ways}", kind.name());
         let missing = ways.missing(kind.ways());
         if !missing.is_empty() {
@@ -171,12 +200,17 @@ fn plants(options: &Options) -> ExitCode {
     for plant in if options.plants_all { all() } else { options.plants.clone() } {
         let seeds = options.first..options.first.saturating_add(options.count);
         let run = if in_ring { simulate_ring } else { simulate_served };
-        let finds = |seed: &u64| Some((*seed, run(*seed, Some(plant)).0.violation?));
+        let finds = |seed: &u64| {
+            let violation = run(*seed, Some(plant)).0.violation?;
+            // A seed that fails without the fault has not found it.
+            run(*seed, None).0.violation.is_none().then_some((*seed, violation))
+        };
         match seeds.into_iter().find_map(|seed| finds(&seed)) {
             Some((seed, violation)) => {
                 found_count += 1;
                 let words: String = violation.what.chars().take(160).collect();
-                println!("{plant:?}: found by seed {seed}: {words}");
+                let count = seed - options.first + 1;
+                println!("{plant:?}: found by seed {seed}, the {count}. of them: {words}");
             }
             None => {
                 missed_count += 1;
@@ -188,21 +222,58 @@ fn plants(options: &Options) -> ExitCode {
     if missed_count == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// What runs of one kind came to.
+#[derive(Default)]
+struct Tally {
+    ways: Ways,
+    /// By how many nodes they had: how many there were, of how many simulated seconds, in how many real ones.
+    speeds: RefCell<BTreeMap<usize, (u64, f64, f64)>>,
+}
+
+impl Tally {
+    fn add(&self, scale: &Scale, real_seconds: f64) {
+        let mut speeds = self.speeds.borrow_mut();
+        let (count, simulated, real) = speeds.entry(scale.node_count).or_default();
+        *count += 1;
+        *simulated += scale.simulated.as_secs_f64();
+        *real += real_seconds;
+    }
+
+    /// How fast they were, where that is counted.
+    fn tell(&self, kind: Kind) {
+        for (nodes, (count, simulated, real)) in
+            self.speeds.borrow().iter().filter(|(_, (_, simulated, _))| *simulated > 0.0)
+        {
+            let (kind, times) = (kind.name(), simulated / real.max(1e-3));
+            println!(
+                "{kind}, {nodes} nodes: {count} runs of {simulated:.0} s in {real:.1} s, {times:.0} times as fast"
+            );
+        }
+    }
+}
+
 /// Runs a seed twice. Did all go well?
-fn both(kind: Kind, seed: u64, options: &Options, ways: &Ways) -> bool {
+fn both(kind: Kind, seed: u64, options: &Options, tally: &Tally) -> bool {
     println!("seed {seed}, {}", kind.name());
+    let clock = SystemClock::new();
     let (outcome, taken) = kind.run(seed);
+    tally.add(&outcome.scale, clock.elapsed().as_secs_f64());
     let (again, taken_again) = match options.once {
         true => (outcome.clone(), taken.clone()),
         false => kind.run(seed),
     };
     let is_well = report(&outcome, &again, options.event_count);
-    ways.add_all(&taken);
+    tally.ways.add_all(&taken);
     if is_well && taken != taken_again {
         println!("seed {seed} does not repeat: its requests took\n{taken}and then\n{taken_again}");
         return false;
     }
-    println!("seed {seed}: {} events, digest {:016x}", outcome.events.count(), outcome.events.digest());
+    if kind == Kind::Failover {
+        outcome.events.last(usize::MAX).iter().for_each(|line| println!("  {line}"));
+    }
+    let scale = &outcome.scale;
+    let of = if scale.node_count > 0 { format!(" of {scale}") } else { String::new() };
+    println!("seed {seed}: {} events{of}, digest {:016x}", outcome.events.count(), outcome.events.digest());
     is_well
 }
 

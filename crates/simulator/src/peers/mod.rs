@@ -24,10 +24,11 @@ use runtime::network::memory::MemoryNetworkOptions;
 
 use crate::Events;
 use crate::dice::Dice;
+use crate::faults::Scale;
 use crate::scenario::{Outcome, Violation};
 use crate::served::Hosts;
 use crate::stage::in_paused_time;
-use crate::turmoil::Turmoil;
+use crate::turmoil::{Acts, Turmoil};
 use ledger::{Ledger, Told};
 use talker::{Life, live};
 
@@ -77,7 +78,7 @@ pub fn simulate_peers(seed: u64) -> Outcome {
     world.hosts.clear();
     let violation = outcome.and_then(|()| world.ledger.borrow().check()).err();
     let events = world.events.borrow().clone();
-    Outcome { seed, violation, events }
+    Outcome { seed, violation, events, scale: Scale::default() }
 }
 
 async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
@@ -85,7 +86,8 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let dies = |node: usize| world.lives.borrow_mut()[node] = None;
     let note = |line: std::fmt::Arguments<'_>| world.note(line);
     let places = (&world.hosts, &world.network);
-    let mut turmoil = Turmoil::begin(NODE_COUNT, dice, places, &note, &start, &dies);
+    let acts = Acts { note: &note, start: &start, dies: &dies, count: &|_| () };
+    let mut turmoil = Turmoil::begin(NODE_COUNT, dice, places, acts);
     turmoil.rage(FAULT_COUNT).await;
     turmoil.settle().await;
     all_can_talk(world).await

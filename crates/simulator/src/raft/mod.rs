@@ -35,6 +35,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::Events;
 use crate::dice::Dice;
+use crate::faults::Scale;
 use crate::scenario::{Outcome, Violation};
 use crate::served::Hosts;
 use crate::stage::in_paused_time;
@@ -146,7 +147,7 @@ pub fn simulate_raft(seed: u64) -> Outcome {
         world.hosts.clear();
         let violation = world.checker.borrow().violation().or(outcome.err());
         let events = world.events.borrow().clone();
-        Outcome { seed, violation, events }
+        Outcome { seed, violation, events, scale: Scale::default() }
     })
 }
 

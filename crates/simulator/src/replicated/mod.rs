@@ -18,10 +18,11 @@ use runtime::network::memory::MemoryNetworkOptions;
 
 use crate::Events;
 use crate::dice::Dice;
+use crate::faults::Scale;
 use crate::scenario::{Outcome, Violation};
 use crate::served::Hosts;
 use crate::stage::in_paused_time;
-use crate::turmoil::Turmoil;
+use crate::turmoil::{Acts, Turmoil};
 use client::{CLIENT_COUNT, Client};
 use node::{Life, Members};
 
@@ -68,7 +69,7 @@ pub fn simulate_replicated(seed: u64) -> Outcome {
     world.lives.borrow_mut().clear();
     world.hosts.clear();
     let events = world.events.borrow().clone();
-    Outcome { seed, violation: outcome.err(), events }
+    Outcome { seed, violation: outcome.err(), events, scale: Scale::default() }
 }
 
 async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
@@ -76,7 +77,8 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let dies = |node: usize| world.lives.borrow_mut()[node] = None;
     let note = |line: std::fmt::Arguments<'_>| world.note(line);
     let places = (&world.hosts, &world.network);
-    let mut turmoil = Turmoil::begin(world.members.count(), dice, places, &note, &start, &dies);
+    let acts = Acts { note: &note, start: &start, dies: &dies, count: &|_| () };
+    let mut turmoil = Turmoil::begin(world.members.count(), dice, places, acts);
     let clients: Vec<Client> =
         (0..CLIENT_COUNT).map(|number| Client::new(Rc::clone(world), number)).collect();
     let work = futures_util::future::join_all(clients.into_iter().map(Client::work));

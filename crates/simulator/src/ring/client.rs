@@ -13,6 +13,7 @@ use protocol::{
 use tokio::time::{Instant, sleep, timeout};
 
 use super::World;
+use super::expiry::Expiry;
 use super::level::At;
 use super::model::{Effect, Model};
 use super::once::Once;
@@ -29,6 +30,10 @@ use crate::ways::Way;
 const KEYS_PER_CLIENT: i32 = 3;
 /// The stream of such a write, beside those of a burst.
 const ONCE_STREAM: i16 = 7;
+/// Between two bursts.
+const PAUSE_MAX_MICROS: u64 = 200_000;
+/// How long what does not live for ever lives at most.
+const SECONDS_TO_LIVE_MAX: u64 = 12;
 /// Pages after which a read is taken to go round in circles.
 const PAGES_MAX: usize = 1_000;
 
@@ -41,7 +46,10 @@ pub(crate) struct Client {
     last: i64,
     /// Rows that it has written once.
     pub(super) once: Once,
-    /// The data centre of the node that it asks.
+    /// Which node has given the timestamp of a write to the table where nodes do.
+    pub(super) stamped_by: BTreeMap<i64, usize>,
+    /// The node that it asks, and the data centre of that.
+    node: usize,
     center: usize,
     /// How many disks were lost before what it has asked was sent.
     loss_count: u64,
@@ -49,8 +57,17 @@ pub(crate) struct Client {
 
 /// What waits for its answer.
 enum Asked {
-    Write { number: i64, effects: Vec<Effect>, at: At },
-    Read { read: Read, at: At, page_size: Option<i32>, form: Form, seen: Seen, page_count: usize },
+    /// With how it ends, if it is to live so many seconds only.
+    Write { number: i64, effects: Vec<Effect>, at: At, lives: Option<(u32, Expiry)> },
+    Read {
+        read: Read,
+        at: At,
+        page_size: Option<i32>,
+        form: Form,
+        seen: Seen,
+        page_count: usize,
+        asked: Instant,
+    },
 }
 
 /// How a statement is sent.
@@ -100,7 +117,18 @@ impl Client {
         let visitor = Visitor::new(world, number);
         let model = Model::new(world.plan.factors);
         let world = Rc::clone(world);
-        Client { world, number, visitor, model, last: 0, once: Once::of(number), center: 0, loss_count: 0 }
+        Client {
+            world,
+            number,
+            visitor,
+            model,
+            last: 0,
+            once: Once::of(number),
+            stamped_by: BTreeMap::new(),
+            node: 0,
+            center: 0,
+            loss_count: 0,
+        }
     }
 
     pub(super) fn center_of(&self, node: usize) -> usize {
@@ -123,7 +151,7 @@ impl Client {
     /// Works while there are faults.
     pub(crate) async fn work(&mut self) -> Result<(), Violation> {
         while !self.world.is_settled.get() {
-            sleep(Duration::from_micros(self.visitor.dice.between(1, 400_000))).await;
+            sleep(Duration::from_micros(self.visitor.dice.between(1, PAUSE_MAX_MICROS))).await;
             if !self.world.has_tables.get() {
                 continue;
             }
@@ -145,7 +173,7 @@ impl Client {
     /// Sends some requests together and waits for all answers.
     async fn burst(&mut self) -> Result<(), Ended> {
         let (node, mut connection) = self.visitor.enter().await?;
-        self.center = self.center_of(node);
+        (self.node, self.center) = (node, self.center_of(node));
         self.heed_losses();
         self.loss_count = self.world.places.loss_count();
         let mut asked = self.put_burst(node, &mut connection).await?;
@@ -165,8 +193,9 @@ impl Client {
                 // What is under way is in doubt.
                 return Err(Ended::Broken(io::ErrorKind::ConnectionAborted.into()));
             }
-            if let Some(again) = self.take(&mut connection, stream, one, response).await? {
-                asked.insert(stream, again);
+            match self.take(&mut connection, stream, one, response).await? {
+                Some(again) => _ = asked.insert(stream, again),
+                None => self.world.stage.count_operation(),
             }
         }
         if !self.visitor.dice.one_in(6) {
@@ -188,6 +217,10 @@ impl Client {
             let read = match several.is_empty() || self.visitor.dice.one_in(2) {
                 true => Read::whole(table, self.keys()),
                 false => Read::partitions(table, &several),
+            };
+            let read = match self.visitor.dice.one_in(3) {
+                true => read.limited(self.visitor.dice.between(1, 3) as usize),
+                false => read,
             };
             self.world.ways.add(Way::Range, u64::from(read.values.is_empty()));
             asked.insert(0, self.put_read(connection, 0, read).await?);
@@ -236,7 +269,10 @@ impl Client {
         partition: (Table, i32),
     ) -> Result<Asked, Ended> {
         let number = self.next_number();
-        let change = Change::roll(&self.visitor.dice, partition, number);
+        let mut change = Change::roll(&self.visitor.dice, partition, number);
+        if self.world.plan.do_rows_expire() && self.visitor.dice.one_in(6) {
+            change = change.living(self.visitor.dice.between(1, SECONDS_TO_LIVE_MAX) as u32);
+        }
         self.put_change(connection, stream, change, number).await
     }
 
@@ -256,8 +292,14 @@ impl Client {
         let form = form(&self.visitor.dice, connection, &change.text(in_text), &change.values).await?;
         let parameters = QueryParameters { timestamp: beside, ..QueryParameters::at(at.level) };
         connection.put(stream, form.request(parameters, packed(&change.values)));
-        self.model.send(number, &change.effects);
-        Ok(Asked::Write { number, effects: change.effects, at })
+        if is_stamped {
+            self.stamped_by.insert(number, self.node);
+        }
+        let spread = self.world.plan.clock_spread();
+        let lives = change.time_to_live.map(|seconds| (seconds, Expiry::of_sent(seconds, spread)));
+        self.world.ways.add(Way::TimeToLive, u64::from(lives.is_some()));
+        self.model.send(number, &change.effects, lives.map(|(_, expiry)| expiry));
+        Ok(Asked::Write { number, effects: change.effects, at, lives })
     }
 
     async fn put_batch(
@@ -286,10 +328,10 @@ impl Client {
         connection.put(stream, Request::Batch(Batch { kind, statements, parameters }));
         match is_logged {
             true => self.model.send_logged(number, &effects),
-            false => self.model.send(number, &effects),
+            false => self.model.send(number, &effects, None),
         }
         self.world.ways.add(if is_logged { Way::LoggedBatch } else { Way::UnloggedBatch }, 1);
-        Ok(Asked::Write { number, effects, at })
+        Ok(Asked::Write { number, effects, at, lives: None })
     }
 
     async fn put_read(&self, connection: &mut Connection, stream: i16, read: Read) -> Result<Asked, Ended> {
@@ -298,7 +340,8 @@ impl Client {
         let form = form(&self.visitor.dice, connection, &read.text, &read.values).await?;
         let parameters = QueryParameters { page_size, ..QueryParameters::at(at.level) };
         connection.put(stream, form.clone().request(parameters, packed(&read.values)));
-        Ok(Asked::Read { read, at, page_size, form, seen: Seen::default(), page_count: 0 })
+        let (seen, asked) = (Seen::default(), Instant::now());
+        Ok(Asked::Read { read, at, page_size, form, seen, page_count: 0, asked })
     }
 
     /// Takes an answer; gives what was asked on.
@@ -311,7 +354,7 @@ impl Client {
     ) -> Result<Option<Asked>, Ended> {
         self.heed_losses();
         match (asked, response) {
-            (Asked::Write { number, effects, at }, Response::Void) => {
+            (Asked::Write { number, effects, at, lives }, Response::Void) => {
                 let factors = self.world.plan.factors;
                 let reach = |table| at.reach(factors.of(table));
                 let is_beyond = |place: &Place| !reach(place.table).is_within(factors.of(place.table));
@@ -320,11 +363,18 @@ impl Client {
                 }
                 self.note(format_args!("write {number} at {at:?} of {effects:?}"));
                 self.world.ways.add(Way::EachQuorum, u64::from(at.level == Consistency::EachQuorum));
+                if let Some((seconds, expiry)) = lives {
+                    let expiry = expiry.answered(seconds, self.world.plan.clock_spread());
+                    self.model.began(number, &effects, expiry);
+                }
                 self.model.acknowledge(number, &effects, reach);
                 self.heed_losses();
                 Ok(None)
             }
-            (Asked::Read { read, at, page_size, form, mut seen, page_count }, Response::Rows(page)) => {
+            (
+                Asked::Read { read, at, page_size, form, mut seen, page_count, asked },
+                Response::Rows(page),
+            ) => {
                 read.take(&page, &mut seen).map_err(|what| self.read_wrong(&read, what))?;
                 if let Some(state) = page.paging_state {
                     if page_count == PAGES_MAX {
@@ -339,9 +389,9 @@ impl Client {
                     connection.put(stream, form.clone().request(parameters, packed(&read.values)));
                     connection.send(usize::MAX).await?;
                     let page_count = page_count + 1;
-                    return Ok(Some(Asked::Read { read, at, page_size, form, seen, page_count }));
+                    return Ok(Some(Asked::Read { read, at, page_size, form, seen, page_count, asked }));
                 }
-                let seen = self.shown(&read, seen, at)?;
+                let seen = self.shown(&read, seen, at, asked)?;
                 self.note(format_args!("{} {:?} at {at:?}: {seen}", read.text, read.values));
                 self.world.ways.add(Way::EachQuorum, u64::from(at.level == Consistency::EachQuorum));
                 Ok(None)
@@ -352,7 +402,13 @@ impl Client {
     }
 
     /// Holds what a read has shown against the model.
-    pub(super) fn shown(&mut self, read: &Read, mut seen: Seen, at: At) -> Result<Seen, Ended> {
+    pub(super) fn shown(
+        &mut self,
+        read: &Read,
+        mut seen: Seen,
+        at: At,
+        asked: Instant,
+    ) -> Result<Seen, Ended> {
         read.finish(&mut seen);
         let factors = self.world.plan.factors.of(read.table);
         let reach = at.reach(factors);
@@ -360,7 +416,7 @@ impl Client {
             return Err(self.read_wrong(read, format!("it was answered at {at:?}")));
         }
         for (place, value) in seen.list() {
-            let shown = self.model.show(*place, *value, reach);
+            let shown = self.model.show(*place, *value, reach, asked);
             shown.map_err(|violation| self.read_wrong(read, format!("at {at:?}: {violation}; {seen}")))?;
         }
         Ok(seen)
@@ -412,7 +468,7 @@ fn is_of_schema(message: &str) -> bool {
 impl Asked {
     fn words(&self) -> String {
         match self {
-            Asked::Write { number, effects, at } => format!("write {number} at {at:?} of {effects:?}"),
+            Asked::Write { number, effects, at, .. } => format!("write {number} at {at:?} of {effects:?}"),
             Asked::Read { read, at, .. } => format!("{} {:?} at {at:?}", read.text, read.values),
         }
     }

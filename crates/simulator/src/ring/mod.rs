@@ -21,12 +21,15 @@
 //! | which nodes are elsewhere, or have lost their disk? | `places.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `table.rs`, `level.rs`, `visitor.rs` |
 //! | what do they write that only the nodes bring to each other? | `once.rs` |
-//! | what may they see? | `model.rs` |
+//! | what may they see? | `model.rs`, `expiry.rs` |
 //! | what is done to the schema? | `operator.rs`, `definitions.rs` |
 //! | what must be in the end? | `settle.rs` |
+//! | what does a fault cost clients? | `failover/` |
 
 mod client;
 mod definitions;
+mod expiry;
+mod failover;
 mod level;
 mod model;
 mod node;
@@ -55,13 +58,15 @@ use crate::dice::Dice;
 use crate::panics;
 use crate::scenario::{Outcome, Violation};
 use crate::stage::{Stage, in_paused_time};
-use crate::turmoil::Turmoil;
+use crate::turmoil::{Acts, Turmoil};
 use crate::ways::{Way, Ways};
 use client::Client;
 use definitions::Definitions;
 use operator::Operator;
 use places::Places;
 use plan::Plan;
+
+pub use failover::simulate_failover;
 
 /// Where nodes serve clients.
 const PORT: u16 = 9042;
@@ -70,6 +75,12 @@ const OPERATOR_COUNT: u8 = 2;
 /// Faults without a pause, and how often so many come.
 const FAULTS_AT_ONCE: u64 = 8;
 const STORM_COUNT: u64 = 5;
+/// A run goes on until clients and operators have done so much.
+const OPERATION_COUNT_MIN: u64 = 5_000;
+/// And for so long, before its faults end.
+const TIME_MIN: Duration = Duration::from_secs(60);
+/// They have done it after so many storms, however bad those are.
+const STORM_COUNT_MAX: u64 = 40;
 
 /// By then a node has marked, durably, what another one has missed of a write: the longest timeout of a write, and time
 /// on a disk that is about to lose its power.
@@ -89,6 +100,8 @@ pub(crate) struct World {
     pub(crate) lives: RefCell<Vec<Option<Known>>>,
     /// How many logged batches each of them has that could not be finished.
     pub(crate) unfinished: RefCell<Vec<Option<CountOf>>>,
+    /// How many reads of each of them have found that a replica lacked something.
+    mismatched: RefCell<Vec<Option<CountOf>>>,
     /// What each of them knows that others have missed.
     pub(crate) marks: RefCell<Vec<Option<Marks>>>,
     /// Nodes that may have forgotten what others had missed, and from when to when.
@@ -118,6 +131,7 @@ impl World {
             ways: Ways::default(),
             lives: RefCell::new(vec![None; count]),
             unfinished: RefCell::new((0..count).map(|_| None).collect()),
+            mismatched: RefCell::new((0..count).map(|_| None).collect()),
             marks: RefCell::new(vec![None; count]),
             forgotten: RefCell::default(),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
@@ -152,10 +166,28 @@ impl World {
         self.forgotten.borrow().iter().any(|(who, when)| *who == node && when.contains(&sent))
     }
 
+    /// How many reads have found so far that a replica lacked something.
+    pub(crate) fn mismatched_count(&self) -> usize {
+        self.mismatched.borrow().iter().flatten().map(|count| count()).sum()
+    }
+
     /// Counts what a node has brought to others that had missed it.
     fn count_handed(&self, marks: &Marks) {
         self.ways.add(Way::SentFromLog, marks.handoff().sent_count());
         self.ways.add(Way::MendedPartition, marks.handoff().mended_count());
+    }
+
+    /// No node is asked any more.
+    fn forget_lives(&self) {
+        self.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
+        self.unfinished.borrow_mut().iter_mut().for_each(|count| *count = None);
+        self.mismatched.borrow_mut().iter_mut().for_each(|count| *count = None);
+        self.marks.take().iter().flatten().for_each(|marks| self.count_handed(marks));
+    }
+
+    /// Has enough been done, for long enough?
+    fn is_enough(&self) -> bool {
+        self.stage.operation_count() >= OPERATION_COUNT_MIN && self.stage.begun.elapsed() >= TIME_MIN
     }
 
     /// A node did what it must not.
@@ -179,9 +211,7 @@ pub fn simulate_ring(seed: u64, plant: Option<Plant>) -> (Outcome, Ways) {
             }
         };
         let outcome = world.stage.hosts.run_beside(playing).await;
-        world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
-        world.unfinished.borrow_mut().iter_mut().for_each(|count| *count = None);
-        world.marks.take().iter().flatten().for_each(|marks| world.count_handed(marks));
+        world.forget_lives();
         // What a node did after it broke a promise says less than the promise.
         let outcome = keeps_promises(&world).and(outcome);
         (world.stage.close(outcome), world.ways.clone())
@@ -207,6 +237,7 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let dies = |node: usize| {
         world.lives.borrow_mut()[node] = None;
         world.unfinished.borrow_mut()[node] = None;
+        world.mismatched.borrow_mut()[node] = None;
         if let Some(marks) = world.marks.borrow_mut()[node].take() {
             world.count_handed(&marks);
         }
@@ -215,7 +246,9 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     };
     let note = |line: std::fmt::Arguments<'_>| world.stage.note(line);
     let places = (&world.stage.hosts, &world.stage.network);
-    let mut turmoil = Turmoil::begin(world.node_count(), dice, places, &note, &start, &dies);
+    let count = |fault| world.stage.faults.count(fault);
+    let acts = Acts { note: &note, start: &start, dies: &dies, count: &count };
+    let mut turmoil = Turmoil::begin(world.node_count(), dice, places, acts);
     turmoil.rage(world.plan.founding_fault_count).await;
     world.ways.add(Way::FoundingFault, world.plan.founding_fault_count);
     turmoil.calm();
@@ -227,10 +260,19 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let working = futures_util::future::try_join_all(clients.iter_mut().map(Client::work));
     let operating = futures_util::future::try_join_all(operators.map(Operator::work));
     let faults = async {
-        for _ in 0..STORM_COUNT {
+        let mut storm_count = 0;
+        while storm_count < STORM_COUNT || !world.is_enough() {
             turmoil.rage(FAULTS_AT_ONCE).await;
             turmoil.calm();
             sleep(Duration::from_millis(dice.between(0, 8_000))).await;
+            storm_count += 1;
+            if storm_count == STORM_COUNT_MAX {
+                let count = world.stage.operation_count();
+                return Err(Violation::new(format!(
+                    "{count} statements after {:?}",
+                    world.stage.begun.elapsed()
+                )));
+            }
         }
         turmoil.settle().await;
         world.is_settled.set(true);

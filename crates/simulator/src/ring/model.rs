@@ -7,6 +7,10 @@
 //! with such a number was sent. What a read from several replicas has shown was made equal on them. No number is shown
 //! that was not sent, or that was refused.
 //!
+//! A write may live for a while only. When exactly it ends is not known: the clocks of nodes differ, and only the node
+//! that was asked knows when it began. Before a first moment it is as any other, behind a last one it is a deletion,
+//! and between them either (`expiry.rs`).
+//!
 //! A logged batch of which anything was ever shown is there as a whole in the end.
 //!
 //! Where nodes give the timestamps nothing is known of the order: there it is checked that what is shown was sent, and
@@ -14,6 +18,9 @@
 
 use std::collections::BTreeMap;
 
+use tokio::time::Instant;
+
+use super::expiry::Expiry;
 use super::level::{Factors, Reach};
 use super::table::{Place, Table};
 use crate::scenario::Violation;
@@ -41,6 +48,7 @@ struct Register {
 #[derive(Debug, Default)]
 struct Sent {
     is_deletion: bool,
+    expiry: Option<Expiry>,
     is_refused: bool,
     was_shown: bool,
 }
@@ -50,17 +58,17 @@ impl Model {
         Model { factors, registers: BTreeMap::new(), batches: BTreeMap::new() }
     }
 
-    /// A write with this number goes out.
-    pub(crate) fn send(&mut self, number: i64, effects: &[Effect]) {
+    /// A write with this number goes out, which may live for a while only.
+    pub(crate) fn send(&mut self, number: i64, effects: &[Effect], expiry: Option<Expiry>) {
         for (place, value) in effects {
-            let sent = Sent { is_deletion: value.is_none(), ..Sent::default() };
+            let sent = Sent { is_deletion: value.is_none(), expiry, ..Sent::default() };
             self.registers.entry(*place).or_default().sent.insert(number, sent);
         }
     }
 
     /// And it is a logged batch.
     pub(crate) fn send_logged(&mut self, number: i64, effects: &[Effect]) {
-        self.send(number, effects);
+        self.send(number, effects, None);
         self.batches.insert(number, effects.iter().map(|(place, _)| *place).collect());
     }
 
@@ -92,18 +100,41 @@ impl Model {
         }
     }
 
-    /// These replicas have shown it together.
+    /// A write that lives for a while only began by now at the latest.
+    pub(crate) fn began(&mut self, number: i64, effects: &[Effect], expiry: Expiry) {
+        for (place, _) in effects {
+            if let Some(sent) = self.registers.entry(*place).or_default().sent.get_mut(&number) {
+                sent.expiry = Some(expiry);
+            }
+        }
+    }
+
+    /// From then on nothing is there any more that was to live for a while only.
+    pub(crate) fn all_expired_at(&self) -> Option<Instant> {
+        let sent = self.registers.values().flat_map(|register| register.sent.values());
+        sent.filter_map(|sent| sent.expiry.map(|expiry| expiry.latest)).max()
+    }
+
+    /// These replicas have shown it together, to who asked at that time.
     ///
     /// # Errors
     /// They must not.
-    pub(crate) fn show(&mut self, place: Place, value: Option<i64>, reach: Reach) -> Result<(), Violation> {
+    pub(crate) fn show(
+        &mut self,
+        place: Place,
+        value: Option<i64>,
+        reach: Reach,
+        asked: Instant,
+    ) -> Result<(), Violation> {
         let factors = self.factors.of(place.table);
         let register = self.registers.entry(place).or_default();
         let wrong = |register: &Register| {
             let what = format!("{reach:?} of {place:?} shows {value:?}, of {register:?}");
             Violation::new(what)
         };
-        let Some(number) = register.may_show(value, reach, factors) else { return Err(wrong(register)) };
+        let Some(number) = register.may_show(value, reach, factors, asked) else {
+            return Err(wrong(register));
+        };
         if let Some(sent) = value.and_then(|number| register.sent.get_mut(&number)) {
             sent.was_shown = true;
         }
@@ -133,12 +164,13 @@ impl Register {
     }
 
     /// The number that was surely seen, if these replicas may show that: 0 is that of nothing at all.
-    fn may_show(&self, value: Option<i64>, reach: Reach, factors: Factors) -> Option<i64> {
+    fn may_show(&self, value: Option<i64>, reach: Reach, factors: Factors, asked: Instant) -> Option<i64> {
         let met = self.held.iter().filter(|(held, _)| held.meets(reach, factors));
         let least = met.map(|(_, number)| *number).max().unwrap_or(0);
         match value {
             Some(number) => {
-                let is_sent = |sent: &Sent| !sent.is_deletion && !sent.is_refused;
+                let is_over = |sent: &Sent| sent.expiry.is_some_and(|expiry| expiry.latest < asked);
+                let is_sent = |sent: &Sent| !sent.is_deletion && !sent.is_refused && !is_over(sent);
                 (number >= least && self.sent.get(&number).is_some_and(is_sent)).then_some(number)
             }
             None if least == 0 => Some(0),
@@ -146,10 +178,13 @@ impl Register {
         }
     }
 
-    /// The first deletion that has this number or a greater one.
+    /// The first deletion that has this number or a greater one, or write that may have expired.
     fn deletion_from(&self, least: i64) -> Option<i64> {
+        let now = Instant::now();
+        let may_be_over = |sent: &Sent| sent.expiry.is_some_and(|expiry| expiry.earliest <= now);
         let mut from = self.sent.range(least..);
-        from.find(|(_, sent)| sent.is_deletion && !sent.is_refused).map(|(number, _)| *number)
+        from.find(|(_, sent)| (sent.is_deletion || may_be_over(sent)) && !sent.is_refused)
+            .map(|(number, _)| *number)
     }
 
     /// Is a write with this number done, where this is shown?

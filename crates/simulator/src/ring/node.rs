@@ -9,13 +9,17 @@ use server::LocalServer;
 use tokio::time::sleep;
 
 use super::World;
+use super::plan::NodePlan;
 use crate::dice::Dice;
+use crate::faults::Fault;
 use crate::peers::identity::address;
 
 /// Between two tries of a node that is to take a place.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// How far somebody sets a clock between two lives.
-const CLOCK_STEP_MAX_MICROS: u64 = 2_000_000;
+pub(crate) const CLOCK_STEP_MAX: Duration = Duration::from_secs(2);
+/// Each sync of a disk that takes so long is felt.
+const SLOW: Duration = Duration::from_millis(20);
 
 /// Lives until it is killed.
 pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
@@ -34,6 +38,7 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     world.stage.note(format_args!("node {node} serves"));
     let known = server.ring().expect("it was told of a ring").clone();
     world.unfinished.borrow_mut()[node] = Some(Box::new(server.unfinished_batches()));
+    world.mismatched.borrow_mut()[node] = Some(Box::new(server.mismatched_reads()));
     world.marks.borrow_mut()[node] = server.marks().cloned();
     world.lives.borrow_mut()[node] = Some(known.clone());
     let why = known.until_ended().await;
@@ -60,10 +65,17 @@ fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtime {
     world.plant.into_iter().for_each(|plant| plants.plant(plant));
     // Of a slow disk each sync is felt.
     let io_delay_max = Duration::from_micros(*dice.pick(&[100, 2_000, 2_000, 20_000, 150_000]));
+    let io_delay_max = world.plan.sync_max.unwrap_or(io_delay_max);
+    if io_delay_max >= SLOW {
+        world.stage.faults.count(Fault::SlowDisk);
+    }
     Runtime {
         disk: Arc::new(world.stage.hosts.disk(node)),
         network: world.stage.network.host(address(node)),
-        clock: Arc::new(VirtualClock::new(wall_clock(world, node, &dice))),
+        clock: Arc::new(VirtualClock::drifting(
+            wall_clock(world, node, &dice),
+            world.plan.nodes[node].clock_drift,
+        )),
         background: Background::seeded_tasks(random.next_u64(), Duration::from_millis(200)),
         io: Io::seeded(random.next_u64(), io_delay_max),
         random,
@@ -74,10 +86,23 @@ fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtime {
 
 /// What the wall clock shows when a life begins: somebody has set it, once in a while.
 fn wall_clock(world: &World, node: usize, dice: &Dice) -> i64 {
-    let step = match dice.one_in(5) {
-        true => dice.between(0, 2 * CLOCK_STEP_MAX_MICROS) as i64 - CLOCK_STEP_MAX_MICROS as i64,
+    let step_max = CLOCK_STEP_MAX.as_micros() as u64;
+    let is_set = dice.one_in(5) && world.plan.sync_max.is_none();
+    let step = match is_set {
+        true => dice.between(0, 2 * step_max) as i64 - step_max as i64,
         false => 0,
     };
-    let elapsed = i64::try_from(world.stage.begun.elapsed().as_micros()).expect("some minutes");
-    ManualClock::DEFAULT_START_MICROS + elapsed + world.plan.nodes[node].clock_offset_micros + step
+    if step != 0 {
+        world.stage.faults.count(Fault::ClockStep);
+    }
+    world.clock_of(node) + step
+}
+
+impl World {
+    /// What a node's wall clock shows, but for what somebody has set it by since it began to live.
+    pub(crate) fn clock_of(&self, node: usize) -> i64 {
+        let elapsed = i64::try_from(self.stage.begun.elapsed().as_micros()).expect("some minutes");
+        let NodePlan { clock_offset_micros, clock_drift, .. } = self.plan.nodes[node];
+        ManualClock::DEFAULT_START_MICROS + elapsed + elapsed / 1_000_000 * clock_drift + clock_offset_micros
+    }
 }

@@ -19,6 +19,10 @@ use crate::ways::Way;
 const CONTESTED_COUNT: usize = 30;
 /// So many rows are written before a table is emptied.
 const ROWS_TO_BE_EMPTIED: u32 = 12;
+/// Tables that each operator has at a time.
+const OWN_COUNT_MAX: usize = 6;
+/// So many rows are written at once before a table is dropped.
+const ROWS_IN_BATCH: u32 = 12;
 /// The key of the row that is written when it is empty.
 const ROW_BEHIND: i32 = 77;
 /// So often the tables of clients are asked for.
@@ -79,8 +83,9 @@ impl Operator {
     async fn act(&mut self) -> Result<(), Violation> {
         self.last += 1;
         let (number, last) = (self.number, self.last);
-        match self.visitor.dice.below(8) {
+        match self.visitor.dice.below(9) {
             5 | 6 => self.empty_one().await,
+            7 => self.make_for_a_moment().await,
             0 => {
                 let name = format!("contested{}", self.visitor.dice.below(CONTESTED_COUNT));
                 let is_durable = number == super::CLIENT_COUNT;
@@ -106,7 +111,7 @@ impl Operator {
                 let name = format!("{table}.{column}");
                 self.make(&statement, &name, &name).await
             }
-            4 => {
+            4 if self.own_count() < OWN_COUNT_MAX => {
                 let name = format!("several.own{number}x{last}.v");
                 let statement = format!("CREATE TABLE several.own{number}x{last} (k int PRIMARY KEY, v int)");
                 self.make(&statement, &name, &name).await
@@ -151,9 +156,19 @@ impl Operator {
         }
     }
 
+    fn own_count(&self) -> usize {
+        self.world.definitions.borrow().sure(&format!("several.own{}x", self.number)).len()
+    }
+
     async fn drop_one(&self) -> Result<(), Violation> {
         let own = self.world.definitions.borrow().sure(&format!("several.own{}x", self.number));
-        let Some(name) = own.first() else { return Ok(()) };
+        match own.first() {
+            Some(name) => self.drop(name).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn drop(&self, name: &str) -> Result<(), Violation> {
         self.world.definitions.borrow_mut().drop(name, Word::Maybe);
         let statement = format!("DROP TABLE {}", name.trim_end_matches(".v"));
         match self.change(&statement).await?.1 {
@@ -163,6 +178,23 @@ impl Operator {
             Told::Doubtful => {}
         }
         Ok(())
+    }
+
+    /// Makes a table whose rows have one replica each, and drops it behind a logged batch, whatever came of that: it
+    /// may be under way.
+    async fn make_for_a_moment(&mut self) -> Result<(), Violation> {
+        let table = format!("one.brief{}x{}", self.number, self.last);
+        let name = format!("{table}.v");
+        self.make(&format!("CREATE TABLE {table} (k int PRIMARY KEY, v int)"), &name, &name).await?;
+        let (Some(node), [_]) = (self.some_node(), &self.world.definitions.borrow().sure(&name)[..]) else {
+            return Ok(());
+        };
+        let writes = (0..ROWS_IN_BATCH).map(|k| format!("INSERT INTO {table} (k, v) VALUES ({k}, 1);"));
+        let batch = format!("BEGIN BATCH {} APPLY BATCH", writes.collect::<Vec<_>>().join(" "));
+        let answered = self.visitor.ask(node, &batch, Consistency::One).await;
+        self.world.ways.add(Way::DroppedUnderWay, u64::from(!matches!(answered, Ok(Response::Void))));
+        self.world.stage.note(format_args!("operator {}: batch to {table}: {answered:?}", self.number));
+        self.drop(&name).await
     }
 
     /// Writes to a table of its own and empties it: from then on it shows only what is written behind that, whatever
@@ -217,6 +249,7 @@ impl Operator {
             Told::Exists | Told::Refused => Way::RefusedSchemaChange,
         };
         self.world.ways.add(way, 1);
+        self.world.stage.count_operation();
         let number = self.number;
         self.world
             .stage
@@ -303,6 +336,18 @@ async fn texts_at(
     statement: &str,
     level: Consistency,
 ) -> io::Result<Vec<Vec<String>>> {
+    let rows = cells_at(visitor, node, statement, level).await?;
+    let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+    Ok(rows.iter().map(|row| row.iter().map(text).collect()).collect())
+}
+
+/// The rows that a statement shows, cell by cell; nothing stands for a cell that is null.
+pub(crate) async fn cells_at(
+    visitor: &Visitor,
+    node: usize,
+    statement: &str,
+    level: Consistency,
+) -> io::Result<Vec<Vec<Vec<u8>>>> {
     let page = match visitor.ask(node, statement, level).await? {
         Response::Rows(page) => page,
         other => return Err(io::Error::other(format!("{statement}: {other:?}"))),
@@ -313,7 +358,7 @@ async fn texts_at(
         let mut row = Vec::new();
         for _ in 0..page.metadata.columns().len() {
             let cell = cells.next_cell().and_then(Result::ok).flatten();
-            row.push(cell.map_or(String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned()));
+            row.push(cell.map_or(Vec::new(), |bytes| bytes.to_vec()));
         }
         rows.push(row);
     }

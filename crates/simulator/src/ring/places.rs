@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{PORT, World};
 use crate::dice::Dice;
+use crate::faults::Fault;
 use crate::peers::identity::{address, listening};
 use crate::ways::Way;
 
@@ -60,6 +61,11 @@ impl Places {
         self.loss_count.get()
     }
 
+    /// Who had been on disks that were lost.
+    pub(crate) fn lost_ids(&self) -> Vec<Uuid> {
+        self.lost_ids.borrow().clone()
+    }
+
     fn move_on(&self, node: usize) {
         self.moves.borrow_mut()[node] += 1;
     }
@@ -91,11 +97,13 @@ impl World {
             self.places.lose(node);
             self.forgets(node, self.stage.begun);
             self.stage.hosts.put_disk(node, MemoryDisk::new());
+            self.stage.faults.count(Fault::LostDisk);
             self.ways.add(Way::LostDisk, 1);
         }
         if moves {
             self.places.move_on(node);
             self.stage.note(format_args!("node {node} is at {} now", self.places.internode(node)));
+            self.stage.faults.count(Fault::OtherAddress);
             self.ways.add(Way::OtherAddress, 1);
         }
     }

@@ -10,6 +10,7 @@ use server::{Limits, RingLimits, RingOptions, ServerOptions};
 use storage::{StorageOptions, SyncMode};
 
 use super::level::Factors;
+use super::node::CLOCK_STEP_MAX;
 use super::places::Places;
 use crate::dice::Dice;
 use crate::peers::identity::listening;
@@ -19,8 +20,14 @@ const DIRECTORY: &str = "/peristyle";
 const DATA_CENTERS: [&str; 2] = ["datacenter1", "datacenter2"];
 /// So many nodes are in two data centres at least.
 const NODES_OF_TWO_MIN: usize = 4;
-/// How far a clock is from the right time at most.
+/// How far a clock is from the right time, as a rule at most.
 const CLOCK_OFFSET_MAX_MICROS: u64 = 4_000_000;
+/// How far a wrong one is.
+const CLOCK_WRONG_MICROS: i64 = 3_600_000_000;
+/// A run takes no longer.
+const RUN_MAX: Duration = Duration::from_secs(3_600);
+/// Where clocks differ by more, nobody can tell within a run what has expired.
+const SPREAD_MAX: Duration = Duration::from_secs(20);
 
 /// What a seed decided for the whole of a run.
 pub(crate) struct Plan {
@@ -41,13 +48,18 @@ pub(crate) struct Plan {
     memtable_bytes: usize,
     has_racks: bool,
     center_count: usize,
+    /// How long a sync takes on all disks; `None` where each life has another disk.
+    pub(crate) sync_max: Option<Duration>,
 }
 
 /// What it decided for a node.
+#[derive(Clone)]
 pub(crate) struct NodePlan {
     shard_count: u16,
     /// How far its wall clock is from the right time.
     pub(crate) clock_offset_micros: i64,
+    /// How many µs it gains in a second.
+    pub(crate) clock_drift: i64,
 }
 
 impl Plan {
@@ -89,6 +101,31 @@ impl Plan {
             segment_bytes: *dice.pick(&[64 << 10, 1 << 20]),
             memtable_bytes: *dice.pick(&[20_000, 100_000, 1_500_000]),
             has_racks: dice.one_in(2),
+            sync_max: None,
+        }
+    }
+
+    /// Three nodes of one shard, with right clocks and fast disks, each of which has all rows.
+    pub(crate) fn steady() -> Plan {
+        Plan {
+            nodes: vec![NodePlan { shard_count: 1, clock_offset_micros: 0, clock_drift: 0 }; 3],
+            network: MemoryNetworkOptions {
+                latency_max: Duration::from_micros(500),
+                window_bytes: 1 << 20,
+                ..MemoryNetworkOptions::default()
+            },
+            replication: String::new(),
+            factors: Factors::simple(3),
+            center_count: 1,
+            founding_fault_count: 0,
+            sync: SyncMode::Group { window: Duration::ZERO },
+            timing: Timing::default(),
+            timeouts: [5, 10, 2, 60].map(Duration::from_secs),
+            seed_count: 3,
+            segment_bytes: 1 << 20,
+            memtable_bytes: 4 << 20,
+            has_racks: false,
+            sync_max: Some(Duration::from_millis(1)),
         }
     }
 
@@ -125,6 +162,20 @@ impl Plan {
             timeouts: Arc::new(Timeouts::new(self.timeouts)),
             limits: Limits::default(),
         }
+    }
+
+    /// How much the clocks of two nodes may differ, whatever befalls them.
+    pub(crate) fn clock_spread(&self) -> Duration {
+        let offsets = || self.nodes.iter().map(|node| node.clock_offset_micros);
+        let (least, most) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
+        let drift = self.nodes.iter().map(|node| node.clock_drift.unsigned_abs()).max().unwrap_or(0);
+        let drifted = Duration::from_micros(2 * drift * RUN_MAX.as_secs());
+        Duration::from_micros(most.abs_diff(least)) + 2 * CLOCK_STEP_MAX + drifted
+    }
+
+    /// Are there rows that live for a while only?
+    pub(crate) fn do_rows_expire(&self) -> bool {
+        self.clock_spread() <= SPREAD_MAX
     }
 
     /// May a node forget what it has acknowledged, when its power goes?
@@ -179,9 +230,15 @@ fn in_centers(factors: [usize; 2]) -> (String, Factors) {
 impl NodePlan {
     fn roll(dice: &Dice) -> NodePlan {
         let largest = *dice.pick(&[0, 5_000, CLOCK_OFFSET_MAX_MICROS]);
+        let offset = dice.between(0, 2 * largest) as i64 - largest as i64;
         NodePlan {
             shard_count: dice.between(1, 2) as u16,
-            clock_offset_micros: dice.between(0, 2 * largest) as i64 - largest as i64,
+            clock_offset_micros: match dice.below(40) {
+                0 => offset + CLOCK_WRONG_MICROS,
+                1 => offset - CLOCK_WRONG_MICROS,
+                _ => offset,
+            },
+            clock_drift: *dice.pick(&[0, 0, 30, -30, 200, -200]),
         }
     }
 }

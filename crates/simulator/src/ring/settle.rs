@@ -1,18 +1,20 @@
 //! After the faults: all nodes serve and agree, nothing that was acknowledged is missing, all show the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use cluster::membership::Known;
 use coordinator::replicas::Marks;
 use protocol::{Consistency, QueryParameters, Response};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::World;
 use super::client::Client;
 use super::level::At;
-use super::operator::{definitions_on, shows_what_came_behind, texts};
+use super::node::CLOCK_STEP_MAX;
+use super::operator::{cells_at, definitions_on, shows_what_came_behind, texts};
 use super::statement::{Read, Seen};
 use super::table::{Place, Table};
 use super::visitor::Visitor;
@@ -23,6 +25,10 @@ use crate::served::{Ended, spelled};
 pub(super) const BOUND: Duration = Duration::from_secs(60);
 /// A node that serves may refuse a request for a moment; so often in a row it does not.
 const TRIES_MAX: usize = 20;
+/// Timestamps of others are believed that are so far ahead of a clock.
+const BELIEVED_MAX_MICROS: i64 = 10_000_000;
+/// Of a row of no client.
+const ORDERED_KEY: i32 = -1;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -50,8 +56,10 @@ fn is_whole(world: &World) -> bool {
 pub(super) fn standing(world: &World) -> String {
     let of = |life: &Option<_>| {
         let known: &cluster::membership::Known = life.as_ref()?;
-        let count = known.members().map_or(0, |members| members.list().len());
-        Some((count, known.ring_epoch(), known.schema_epoch()))
+        let states =
+            known.members().map(|members| members.list().iter().map(|member| member.state).collect());
+        let states: Vec<_> = states.unwrap_or_default();
+        Some((states, known.ring_epoch(), known.schema_epoch()))
     };
     format!("{:?}", world.lives.borrow().iter().map(of).collect::<Vec<_>>())
 }
@@ -66,14 +74,21 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     finished.map_err(|_| Violation::new("logged batches are never finished".to_owned()))?;
     let handed = timeout(BOUND, all_is_handed_on(world)).await;
     handed.map_err(|_| Violation::new("what nodes have missed is never brought to them".to_owned()))?;
+    let expired = clients.iter().filter_map(|client| client.model.all_expired_at()).max();
+    sleep_until(expired.unwrap_or(begun)).await;
     for client in clients.iter_mut().filter(|_| !world.plan.may_lose_acknowledged()) {
         read_untouched(client, world).await?;
     }
     let visitor = Visitor::new(world, 100);
     check_schema(world, &visitor).await?;
     check_emptied(world, &visitor).await?;
-    for client in clients {
+    check_peers(world, &visitor).await?;
+    check_order(world, &visitor).await?;
+    for client in clients.iter_mut() {
         client.read_at_last(world).await?;
+    }
+    for client in clients {
+        client.check_timestamps(world).await?;
     }
     Ok(())
 }
@@ -87,7 +102,9 @@ async fn all_batches_finished(world: &World) {
 
 /// Waits until nobody has missed anything that another one knows of.
 async fn all_is_handed_on(world: &World) {
-    let hosts: Vec<_> = world.lives.borrow().iter().flatten().map(Known::host_id).collect();
+    let mut hosts: Vec<_> = world.lives.borrow().iter().flatten().map(Known::host_id).collect();
+    // Who is gone for good has missed nothing.
+    hosts.extend(world.places.lost_ids());
     let is_owed = |marks: &Marks| hosts.iter().any(|host| marks.slot_count(*host) > 0);
     while world.marks.borrow().iter().flatten().any(is_owed) {
         sleep(PAUSE).await;
@@ -109,6 +126,55 @@ async fn check_schema(world: &World, visitor: &Visitor) -> Result<(), Violation>
         if *first.get_or_insert_with(|| shown.clone()) != shown {
             let what = format!("node {node} has another schema: {shown:?}, and the first {first:?}");
             return Err(Violation::new(what));
+        }
+    }
+    Ok(())
+}
+
+/// What is written through a node that has shown a row stands behind that row, whatever clocks show, as long as nodes
+/// believe each other.
+async fn check_order(world: &World, visitor: &Visitor) -> Result<(), Violation> {
+    let clocks = || (0..world.node_count()).map(|node| world.clock_of(node));
+    let (least, most) = (clocks().min().unwrap_or(0), clocks().max().unwrap_or(0));
+    if most - least + 2 * CLOCK_STEP_MAX.as_micros() as i64 > BELIEVED_MAX_MICROS {
+        return Ok(());
+    }
+    let read = format!("SELECT v FROM {} WHERE k = {ORDERED_KEY}", Table::Stamped);
+    let is_there = |shown: &std::io::Result<Vec<Vec<Vec<u8>>>>, value: i32| {
+        shown.as_ref().is_ok_and(|rows| *rows == [[value.to_be_bytes().to_vec()]])
+    };
+    for (value, node) in (0..world.node_count()).chain([0]).enumerate() {
+        let value = value as i32;
+        let before = cells_at(visitor, node, &read, Consistency::All).await;
+        let write = format!("INSERT INTO {} (k, v) VALUES ({ORDERED_KEY}, {value})", Table::Stamped);
+        let written = visitor.ask(node, &write, Consistency::All).await;
+        let after = cells_at(visitor, node, &read, Consistency::All).await;
+        let is_sure = matches!(written, Ok(Response::Void)) && before.is_ok() && after.is_ok();
+        if is_sure && !is_there(&after, value) {
+            let what =
+                format!("node {node} has shown {before:?}, then {value} was written, and {after:?} is there");
+            return Err(Violation::new(what));
+        }
+    }
+    Ok(())
+}
+
+/// Drivers find on each node where all others are.
+async fn check_peers(world: &World, visitor: &Visitor) -> Result<(), Violation> {
+    for node in 0..world.node_count() {
+        let rows = cells_at(visitor, node, "SELECT peer, peer_port FROM system.peers_v2", Consistency::One);
+        let rows =
+            rows.await.map_err(|error| Violation::new(format!("node {node} shows no peers: {error}")))?;
+        let of = |other: usize| {
+            let (ip, port) = (world.places.internode(other).ip(), world.places.internode(other).port());
+            let IpAddr::V4(ip) = ip else { unreachable!("it is of version 4") };
+            vec![ip.octets().to_vec(), i32::from(port).to_be_bytes().to_vec()]
+        };
+        let others: BTreeSet<_> = (0..world.node_count()).filter(|other| *other != node).map(of).collect();
+        if BTreeSet::from_iter(rows.clone()) != others {
+            return Err(Violation::new(format!(
+                "node {node} shows the peers {rows:?}, and there are {others:?}"
+            )));
         }
     }
     Ok(())
@@ -151,7 +217,11 @@ impl Client {
     /// All replicas are read and so made equal; after that one alone shows the same, through any node.
     async fn read_at_last(&mut self, world: &World) -> Result<(), Violation> {
         self.heed_losses();
+        let mismatched_count = world.mismatched_count();
         let mut shown = self.read_all(0, Consistency::All).await?;
+        if world.mismatched_count() > mismatched_count {
+            return Err(Violation::new("replicas differ after all was brought to them".to_owned()));
+        }
         let mut tries = 0;
         // A replica that was away is given its part when it is back.
         while let Some(torn) = self.model.half_written(&shown) {
@@ -171,6 +241,29 @@ impl Client {
                         format!("{place:?} is {one:?}, and {other:?} at {level:?} through node {node}");
                     return Err(Violation::new(what));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// A node gives no timestamps far ahead of its clock, whatever it has heard of others.
+    async fn check_timestamps(&self, world: &World) -> Result<(), Violation> {
+        let statement = format!("SELECT k, v, writetime(v) FROM {}", Table::Stamped);
+        let Ok(rows) = cells_at(&self.visitor, 0, &statement, Consistency::All).await else { return Ok(()) };
+        for row in rows {
+            let [key, value, time] = &row[..] else { unreachable!("three columns were asked for") };
+            let int = |bytes: &[u8]| bytes.try_into().map(i32::from_be_bytes);
+            let (Ok(key), Ok(value), Ok(time)) = (int(key), int(value), time[..].try_into()) else {
+                continue;
+            };
+            let (number, micros) = (i64::from(value), i64::from_be_bytes(time));
+            let Some(node) = self.stamped_by.get(&number).filter(|_| self.keys().contains(&key)) else {
+                continue;
+            };
+            let ahead = micros - world.clock_of(*node);
+            if ahead > BELIEVED_MAX_MICROS + CLOCK_STEP_MAX.as_micros() as i64 {
+                let what = format!("node {node} has given a timestamp that is {ahead} µs ahead of its clock");
+                return Err(Violation::new(what));
             }
         }
         Ok(())
@@ -209,12 +302,13 @@ impl Client {
         let text = spelled(&read.text, &read.values);
         let mut told = Vec::new();
         while told.len() < TRIES_MAX {
+            let asked = Instant::now();
             match self.visitor.ask_with(node, text.as_str(), QueryParameters::at(level)).await {
                 Ok(Response::Rows(page)) => {
                     let mut seen = Seen::default();
                     read.take(&page, &mut seen).map_err(Violation::new)?;
                     let at = At { level, center: self.center_of(node) };
-                    return match self.shown(read, seen, at) {
+                    return match self.shown(read, seen, at, asked) {
                         Ok(seen) => Ok(seen.list().to_vec()),
                         Err(Ended::Violation(violation)) => Err(Violation::new(format!(
                             "in the end, at {level:?} through node {node}: {violation}"

@@ -16,6 +16,8 @@ pub(crate) struct Change {
     pub(crate) text: String,
     pub(crate) values: Vec<Bound>,
     pub(crate) effects: Vec<Effect>,
+    /// How many seconds it lives, if not for ever.
+    pub(crate) time_to_live: Option<u32>,
 }
 
 impl Change {
@@ -35,6 +37,12 @@ impl Change {
         }
     }
 
+    /// The same, which lives so many seconds, if it is no deletion.
+    pub(crate) fn living(self, seconds: u32) -> Change {
+        let time_to_live = (!self.is_deletion()).then_some(seconds);
+        Change { time_to_live, ..self }
+    }
+
     /// A row that is written once.
     pub(crate) fn once(key: i32, number: i64) -> Change {
         Maker { table: Table::Once, key, number }.insert()
@@ -42,8 +50,13 @@ impl Change {
 
     /// The text, with a timestamp or without.
     pub(crate) fn text(&self, timestamp: Option<i64>) -> String {
-        let using = timestamp.map(|timestamp| format!(" USING TIMESTAMP {timestamp}"));
-        self.text.replace("{}", &using.unwrap_or_default())
+        let timestamp = timestamp.map(|timestamp| format!("TIMESTAMP {timestamp}"));
+        let lives = self.time_to_live.map(|seconds| format!("TTL {seconds}"));
+        let using: Vec<String> = timestamp.into_iter().chain(lives).collect();
+        match using.is_empty() {
+            true => self.text.replace("{}", ""),
+            false => self.text.replace("{}", &format!(" USING {}", using.join(" AND "))),
+        }
     }
 
     /// Does it delete something?
@@ -60,7 +73,8 @@ struct Maker {
 
 impl Maker {
     fn change(self, text: String, values: &[i32], effects: Vec<Effect>) -> Change {
-        Change { text, values: values.iter().copied().map(Bound::Int).collect(), effects }
+        let values = values.iter().copied().map(Bound::Int).collect();
+        Change { text, values, effects, time_to_live: None }
     }
 
     fn value(&self) -> i32 {
@@ -142,13 +156,24 @@ pub(crate) struct Read {
     rows: RangeInclusive<i32>,
     /// Does it come with static cells even where no row is?
     has_statics: bool,
+    /// Rows of each partition at most.
+    limit: Option<usize>,
+    is_reversed: bool,
 }
 
 impl Read {
     /// All of a table, of which these keys are looked at.
     pub(crate) fn whole(table: Table, keys: Vec<i32>) -> Read {
         let text = format!("SELECT {} FROM {table}", table.columns());
-        Read { table, text, values: Vec::new(), keys, rows: table.rows(), has_statics: table == Table::Wide }
+        let has_statics = table == Table::Wide;
+        let (limit, is_reversed) = (None, false);
+        Read { table, text, values: Vec::new(), keys, rows: table.rows(), has_statics, limit, is_reversed }
+    }
+
+    /// The same, of which so many rows of each partition are wanted.
+    pub(crate) fn limited(self, limit: usize) -> Read {
+        let text = format!("{} PER PARTITION LIMIT {limit}", self.text);
+        Read { text, limit: Some(limit), ..self }
     }
 
     /// These partitions.
@@ -172,10 +197,13 @@ impl Read {
             return read;
         }
         let [one, other] = [(); 2].map(|()| dice.below(*ROWS.end() as usize + 1) as i32);
-        match dice.below(4) {
+        match dice.below(8) {
             0 => read,
-            1 => Read { text: format!("{} ORDER BY c DESC", read.text), ..read },
-            2 => {
+            1 => read.reversed(),
+            2 => read.first(dice.between(1, 3) as usize),
+            3 => read.reversed().first(dice.between(1, 3) as usize),
+            4 => read.limited(dice.between(1, 3) as usize),
+            5 => {
                 let text = format!("{} AND c = ?", read.text);
                 Read { text, has_statics: false, rows: one..=one, ..read }.bind([one])
             }
@@ -185,6 +213,15 @@ impl Read {
                 Read { text, has_statics: false, rows: first..=last, ..read }.bind([first, last])
             }
         }
+    }
+
+    fn reversed(self) -> Read {
+        Read { text: format!("{} ORDER BY c DESC", self.text), is_reversed: true, ..self }
+    }
+
+    /// Of the only partition that it reads so many rows.
+    fn first(self, limit: usize) -> Read {
+        Read { text: format!("{} LIMIT {limit}", self.text), limit: Some(limit), ..self }
     }
 
     fn bind(mut self, values: impl IntoIterator<Item = i32>) -> Read {
@@ -225,16 +262,34 @@ impl Read {
                 return Err(format!("{place:?} was not asked for, or comes twice"));
             }
             seen.see(place, value);
+            if self.limit.is_some_and(|limit| seen.rows_of(self.table, key).count() > limit) {
+                return Err(format!("more rows of {key} than were asked for"));
+            }
         }
         Ok(())
+    }
+
+    /// The rows of a partition of which a read tells that has shown these: none behind the last one that it was to
+    /// show.
+    fn told(&self, key: i32, seen: &Seen) -> RangeInclusive<i32> {
+        let (count, first) = (seen.rows_of(self.table, key).count(), *self.rows.start());
+        if self.limit.is_none_or(|limit| count < limit) {
+            return self.rows.clone();
+        }
+        let shown = seen.rows_of(self.table, key);
+        match self.is_reversed {
+            true => shown.min().unwrap_or(first)..=*self.rows.end(),
+            false => first..=shown.max().unwrap_or(first),
+        }
     }
 
     /// Adds what is told by what did not come.
     pub(crate) fn finish(&self, seen: &mut Seen) {
         for key in &self.keys {
-            let rows = self.rows.clone().map(|row| self.table.place(*key, row));
+            let rows = self.told(*key, seen).map(|row| self.table.place(*key, row));
             let stands = self.has_statics.then(|| self.table.static_place(*key));
-            for place in rows.chain(stands) {
+            let places: Vec<Place> = rows.chain(stands).collect();
+            for place in places {
                 if !seen.has(place) {
                     seen.see(place, None);
                 }
@@ -250,6 +305,12 @@ pub(crate) struct Seen(Vec<(Place, Option<i64>)>);
 impl Seen {
     fn see(&mut self, place: Place, value: Option<i32>) {
         self.0.push((place, value.map(i64::from)));
+    }
+
+    /// Which rows of a partition were shown.
+    fn rows_of(&self, table: Table, key: i32) -> impl Iterator<Item = i32> {
+        let is_of = move |place: &Place| place.table == table && place.key == key && place.row >= 0;
+        self.0.iter().map(|(place, _)| *place).filter(is_of).map(|place| place.row)
     }
 
     fn has(&self, place: Place) -> bool {

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 /// The row that stands for a partition's static cell.
 const STATIC: i32 = -1;
 /// Rows of a partition of the wide table.
-pub(crate) const ROWS: RangeInclusive<i32> = 0..=4;
+pub(crate) const ROWS: RangeInclusive<i32> = 0..=7;
 
 /// A table of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

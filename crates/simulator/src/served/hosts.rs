@@ -21,6 +21,8 @@ struct Host {
     is_doomed: Cell<bool>,
     /// The change of its disk that it does not outlive.
     changes_max: Cell<Option<u64>>,
+    /// Do its tasks stand still? Its connections stay open, and its clock goes on.
+    is_paused: Cell<bool>,
     /// When the last life ended.
     died: Cell<Option<Instant>>,
 }
@@ -46,12 +48,27 @@ impl Hosts {
         let tasks = LocalSet::new();
         tasks.spawn_local(body);
         self.0[host].is_doomed.set(false);
+        self.0[host].is_paused.set(false);
         self.0[host].changes_max.set(None);
         *self.0[host].tasks.borrow_mut() = Some(tasks);
     }
 
     pub(crate) fn is_alive(&self, host: usize) -> bool {
         self.0[host].tasks.borrow().is_some()
+    }
+
+    /// Stops a machine's process where its tasks stand, until it goes on.
+    pub(crate) fn pause(&self, host: usize) {
+        self.0[host].is_paused.set(true);
+    }
+
+    /// Has a machine that stood still go on.
+    pub(crate) fn go_on(&self, host: usize) {
+        self.0[host].is_paused.set(false);
+    }
+
+    pub(crate) fn is_paused(&self, host: usize) -> bool {
+        self.0[host].is_paused.get()
     }
 
     /// When a machine's last life ended.
@@ -108,7 +125,7 @@ impl Host {
     /// Lets the machine's tasks go on. Without power they do not.
     fn run(&self, context: &mut Context<'_>) {
         let Some(mut tasks) = self.tasks.take() else { return };
-        if !self.is_doomed.get() {
+        if !self.is_doomed.get() && !self.is_paused.get() {
             _ = Pin::new(&mut tasks).poll(context);
         }
         if self.is_doomed.get() || self.is_disk_done() {

@@ -48,6 +48,7 @@ use runtime::{MemoryNetwork, Plant};
 
 use crate::Events;
 use crate::dice::Dice;
+use crate::faults::Scale;
 use crate::scenario::{Outcome, Violation};
 use crate::stage::in_paused_time;
 use crate::ways::Ways;
@@ -111,7 +112,7 @@ pub fn simulate_served(seed: u64, plant: Option<Plant>) -> (Outcome, Ways) {
     });
     let violation = run(&world, node_count).err();
     let events = world.events.borrow().clone();
-    (Outcome { seed, violation, events }, world.ways.clone())
+    (Outcome { seed, violation, events, scale: Scale::default() }, world.ways.clone())
 }
 
 fn run(world: &Rc<World>, node_count: usize) -> Result<(), Violation> {
