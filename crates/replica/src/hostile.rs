@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::{Answer, Asked, Request};
+use crate::{Answer, Asked, BatchRequest, Request};
 
 /// Reads a request when the first byte is even, else an answer.
 ///
@@ -24,6 +24,10 @@ pub fn read_body(bytes: &[u8]) {
                 let rows: Vec<_> = rows.iter().map(|(key, hash)| (key, *hash)).collect();
                 Request::put_compare(table, &rows, &mut again);
             }
+            Request::Batch(BatchRequest::Keep { id, mutations }) => {
+                Request::put_keep_batch(id, &mutations, &mut again);
+            }
+            Request::Batch(BatchRequest::Drop { ids }) => Request::put_drop_batches(&ids, &mut again),
             Request::Read { .. } => return,
         }
         assert_eq!(again, body, "it is written as it was read");

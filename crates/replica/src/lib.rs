@@ -26,5 +26,5 @@ pub use failure::Failure;
 pub use fits::is_plain_row;
 pub use page::is_in_order;
 pub use read_request::ReadRequest;
-pub use request::{Asked, PlannedOn, Request, Wanted};
-pub use service::{carry_out, read, write};
+pub use request::{Asked, BatchRequest, DROPPED_TOGETHER_MAX, PlannedOn, Request, Wanted};
+pub use service::{carry_out, check_mutations, read, write};

@@ -7,6 +7,7 @@ use read::ReadCommand;
 use rows::{Mutation, PartitionKey};
 use schema::TableId;
 use storage::{KEYS_TOGETHER, Unit};
+use uuid::Uuid;
 
 use crate::body::{BodyError, Reader, put_bytes, put_key, put_list};
 use crate::read_request::ReadRequest;
@@ -16,6 +17,11 @@ const WRITE_EACH: u8 = 2;
 const READ_ROWS: u8 = 3;
 const READ_DIGEST: u8 = 4;
 const COMPARE: u8 = 5;
+const KEEP_BATCH: u8 = 6;
+const DROP_BATCHES: u8 = 7;
+
+/// So many logged batches are let go by one message, at most.
+pub const DROPPED_TOGETHER_MAX: usize = 1_024;
 
 /// A request of another node, and what it was made on.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +70,25 @@ pub enum Request {
         /// Keys, and the hashes of their rows: one at least, and no more than are done in one go.
         rows: Vec<(PartitionKey, u128)>,
     },
+    /// Do something for the logged batches of who asks.
+    Batch(BatchRequest),
+}
+
+/// What is asked of a node that keeps logged batches of others.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BatchRequest {
+    /// Keep this one, durably, and write it when nobody has let it go for long.
+    Keep {
+        /// Which.
+        id: Uuid,
+        /// What it writes: something.
+        mutations: Vec<Mutation>,
+    },
+    /// These are whole, or will never be: let them go.
+    Drop {
+        /// One at least, [`DROPPED_TOGETHER_MAX`] at most. Some may not be there.
+        ids: Vec<Uuid>,
+    },
 }
 
 /// What a read is to give.
@@ -107,8 +132,28 @@ impl Request {
             Unit::All => WRITE_ALL,
             Unit::Each => WRITE_EACH,
         });
-        out.put_u32_le(mutations.len() as u32);
-        mutations.iter().for_each(|mutation| put_bytes(out, mutation.borrow().as_encoded()));
+        put_mutations(out, mutations);
+    }
+
+    /// Appends a request to keep a logged batch. The epoch that the body begins with is the one that it was planned on.
+    ///
+    /// # Panics
+    /// When it writes nothing.
+    pub fn put_keep_batch(id: Uuid, mutations: &[Mutation], out: &mut BytesMut) {
+        assert!(!mutations.is_empty(), "a batch writes something");
+        out.put_u8(KEEP_BATCH);
+        out.put_slice(id.as_bytes());
+        put_mutations(out, mutations);
+    }
+
+    /// Appends a request to let logged batches go.
+    ///
+    /// # Panics
+    /// When there are none, or more than [`DROPPED_TOGETHER_MAX`].
+    pub fn put_drop_batches(ids: &[Uuid], out: &mut BytesMut) {
+        assert!((1..=DROPPED_TOGETHER_MAX).contains(&ids.len()), "some batches, and not too many");
+        out.put_u8(DROP_BATCHES);
+        put_list(out, ids, |out, id| out.put_slice(id.as_bytes()));
     }
 
     /// Appends a request to read one key, or a range.
@@ -153,6 +198,20 @@ impl Request {
                 }
                 Request::Compare { table, rows }
             }
+            KEEP_BATCH => {
+                let (id, mutations) = (reader.uuid("batch id")?, mutations(reader)?);
+                if mutations.is_empty() {
+                    return Err(reader.wrong("mutations"));
+                }
+                Request::Batch(BatchRequest::Keep { id, mutations })
+            }
+            DROP_BATCHES => {
+                let ids = reader.list("batch ids", |reader| reader.uuid("batch id"))?;
+                if !(1..=DROPPED_TOGETHER_MAX).contains(&ids.len()) {
+                    return Err(reader.wrong("batch ids"));
+                }
+                Request::Batch(BatchRequest::Drop { ids })
+            }
             _ => return Err(reader.wrong("request")),
         })
     }
@@ -165,11 +224,19 @@ fn may_be_written(unit: Unit, count: usize) -> bool {
     }
 }
 
-fn write(unit: Unit, reader: &mut Reader) -> Result<Request, BodyError> {
-    let mutations = reader.list("mutations", |reader| {
+fn put_mutations<M: Borrow<Mutation>>(out: &mut BytesMut, mutations: &[M]) {
+    put_list(out, mutations, |out, mutation| put_bytes(out, mutation.borrow().as_encoded()));
+}
+
+fn mutations(reader: &mut Reader) -> Result<Vec<Mutation>, BodyError> {
+    reader.list("mutations", |reader| {
         let bytes = reader.bytes("mutation")?;
         Mutation::from_encoded(bytes).map_err(|_| reader.wrong("mutation"))
-    })?;
+    })
+}
+
+fn write(unit: Unit, reader: &mut Reader) -> Result<Request, BodyError> {
+    let mutations = mutations(reader)?;
     match may_be_written(unit, mutations.len()) {
         true => Ok(Request::Write { unit, mutations }),
         false => Err(reader.wrong("mutations")),

@@ -19,13 +19,14 @@ use crate::failure::Failure;
 use crate::fits::{check_mutation, check_read};
 use crate::request::{Asked, Request, Wanted};
 
-/// Carries out one request of another node on the shard that it is for.
+/// Carries out one request of another node on the shard that it is for. Whoever keeps logged batches of others answers
+/// what is asked about those; here they are refused.
 ///
 /// # Cancel safety
 /// A write that has begun goes on.
 pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
     match asked.request {
-        Request::Write { unit, mutations } => Answer::Written(match check(shard, &mutations) {
+        Request::Write { unit, mutations } => Answer::Written(match check_mutations(shard, &mutations) {
             Ok(()) => write(shard, asked.planned_on.schema_epoch, unit, mutations).await,
             // None of them: who sent one that does not fit is behind, or wrong in all.
             Err(failure) => Written { failure: Some(failure), ..Written::default() },
@@ -46,6 +47,10 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
                 Some(error) => Answer::Failed(Failure::from(&error)),
                 None => compare(shard, table, rows).await,
             }
+        }
+        // A shard knows nothing of when to write one again.
+        Request::Batch(_) => {
+            Answer::Failed(Failure::Other { what: "logged batches are not kept here".to_owned() })
         }
     }
 }
@@ -92,8 +97,11 @@ fn told(here: Option<HashedRow>, hash: u128) -> Told {
     }
 }
 
-/// Do all of them fit their tables? Of one that is not known the write itself says so.
-fn check(shard: &ShardHandle, mutations: &[Mutation]) -> Result<(), Failure> {
+/// Do all of these, which another node has sent, fit their tables? Of one that is not known the write itself says so.
+///
+/// # Errors
+/// What does not fit.
+pub fn check_mutations(shard: &ShardHandle, mutations: &[Mutation]) -> Result<(), Failure> {
     shard.local().with_schema(|schema| {
         mutations.iter().try_for_each(|mutation| {
             schema.table_by_id(mutation.table).map_or(Ok(()), |table| check_mutation(mutation, table))

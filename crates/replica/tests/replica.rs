@@ -8,7 +8,7 @@ use read::{
     Digester, LivePage, ReadColumns, ReadCommand, ReadPosition, ReadTarget, TombstoneThresholds,
     UnfilteredPage, merge_answers,
 };
-use replica::{Answer, Asked, Failure, PlannedOn, Request, Wanted, carry_out, is_in_order};
+use replica::{Answer, Asked, BatchRequest, Failure, PlannedOn, Request, Wanted, carry_out, is_in_order};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
     Mutation, MutationBuilder, PartitionKey, RangeTombstone, RingPlace, RingRange, RowBuilder, Slice, Slices,
@@ -190,6 +190,35 @@ fn what_is_asked_by_bytes_is_what_the_shard_would_have_said() {
             let answer = ask(&node, |out| Request::put_read(Wanted::Digest, &command, out)).await;
             assert_eq!(answer, Answer::Digest(digest), "{command:?}");
         }
+    });
+}
+
+#[test]
+fn a_logged_batch_comes_as_it_was_sent_and_a_shard_alone_keeps_none() {
+    run(async {
+        let (node, id) = (start(1), Uuid::from_u128(9));
+        let keep = asked(|out| Request::put_keep_batch(id, &changes(), out)).freeze();
+        let read = Asked::read(keep.clone()).expect("it makes sense");
+        let expected = Request::Batch(BatchRequest::Keep { id, mutations: changes() });
+        assert_eq!((read.schema_epoch, &read.request), (EPOCH, &expected));
+        let refused = carry_out(&node.handles()[0], read).await;
+        assert!(matches!(refused, Answer::Failed(Failure::Other { .. })), "{refused:?}");
+        let drop = asked(|out| Request::put_drop_batches(&[id, id], out)).freeze();
+        let read = Asked::read(drop.clone()).expect("it makes sense");
+        assert_eq!(read.request, Request::Batch(BatchRequest::Drop { ids: vec![id, id] }));
+        for body in [keep, drop] {
+            for end in 0..body.len() {
+                assert!(Asked::read(body.slice(..end)).is_err(), "it is cut off at {end}");
+            }
+        }
+        let none = [(6, 20), (7, 4)].map(|(kind, zeros)| {
+            asked(|out| {
+                out.extend([kind]);
+                out.extend(std::iter::repeat_n(0, zeros));
+            })
+        });
+        none.into_iter()
+            .for_each(|none| assert!(Asked::read(none.freeze()).is_err(), "there is nothing in it"));
     });
 }
 
