@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::MetadataLog;
 use coordinator::replicas::{RingSeat, carry_out_repairs, fill};
-use coordinator::{Coordinator, CoordinatorError, EarlierBatches, Node, follow};
+use coordinator::{BatchReplay, Coordinator, CoordinatorError, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
@@ -242,23 +242,17 @@ async fn finish_what_was_cut_off(
     let mut batch_count = 0;
     if is_in_ring {
         // A node starts without the others, and replicas of a batch may be on them.
-        let batches = EarlierBatches::find(coordinator).await?;
-        if batches.count() > 0 {
-            runtime::spawn_local("batches of an earlier run", Box::pin(finish_in_ring(batches)));
+        let replay = BatchReplay::on(coordinator.clone());
+        let found_count = replay.find().await?;
+        if found_count > 0 {
+            tracing::info!(found_count, "logged batches of an earlier run are being finished");
         }
+        runtime::spawn_local("batches that are kept", Box::pin(replay.run()));
     } else {
         batch_count = coordinator.replay_batches().await?;
     }
     coordinator.finish_truncation().await?;
     Ok(batch_count)
-}
-
-/// Finishes them as soon as there are replicas.
-async fn finish_in_ring(batches: EarlierBatches) {
-    let batch_count = batches.count();
-    tracing::info!(batch_count, "logged batches of an earlier run are being finished");
-    batches.finish().await;
-    tracing::info!(batch_count, "finished logged batches of an earlier run");
 }
 
 /// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, repairs, and gets the

@@ -1,36 +1,46 @@
-//! How a logged batch is atomic over shards.
+//! How a logged batch is atomic over shards, and over nodes.
 //!
 //! 1. A batch whose partitions all live on one shard is one record of its log: nothing more to do.
-//! 2. Otherwise the whole batch is first written, synced, as a row of `system.batches`. When that fails and the row may
-//!    be there all the same, it is deleted, and that tried again until it is done: a start would write the batch again,
-//!    also into a table that was emptied since. (Cassandra compares the times: `SystemKeyspace.getTruncatedAt`.)
-//! 3. The parts are written to their shards; once they are durable, the row is deleted. What fails
-//!    here is read from the row and tried again until it is done: a batch that got so far does not
-//!    stay half written. When many are so unfinished (`under_way.rs`), no other comes to step 2.
+//! 2. Otherwise the whole batch is first *recorded*, synced, as a row of `system.batches`.
+//! 3. The parts are written to their shards, or to their replicas at the level that the client asked for. Then the
+//!    record goes. What fails here is read from the record and tried again until it is done: a batch that got so far
+//!    does not stay half written.
 //! 4. A node that starts and finds rows in `system.batches` writes their mutations again (`batch_replay.rs`). They
 //!    carry their timestamps, so those that were there already change nothing.
 //!
-//! In a ring the parts go to their replicas; the row stands on the node that was asked, and nowhere else yet. The
-//! first time they are written at the level that the client asked for. When they are written *again*, all replicas are
-//! waited for; a part is done when one has it, and each of the others has it or is marked, on the disk, as having
-//! missed it. So does Cassandra, where hints stand for the marks (`BatchlogManager.ReplayingBatch` of 5.0); a hint is
-//! a copy of the row, which a mark is not, so here one replica must have it. No batch waits for a node that stays
-//! away.
+//! A node that is alone records its batches itself. When that fails and the row may be there all the same, it is
+//! deleted, and that tried again until it is done: a start would write the batch again, also into a table that was
+//! emptied since. (Cassandra compares the times: `SystemKeyspace.getTruncatedAt`.) When many are unfinished
+//! (`under_way.rs`), no other comes to step 2.
+//!
+//! In a ring two *keepers* record it, other nodes that are chosen for each batch (`replicas/keepers.rs`), so that it
+//! becomes whole without this node. As soon as one may have it there is no way back: what is not done then is left to
+//! them (`kept_batches.rs`). This node records it, too, when there are not two that do.
+//!
+//! When parts are written *again*, all replicas are waited for; a part is done when two have it (or the only one), and
+//! each of the others has it or is marked, on the disk, as having missed it. So does Cassandra, where hints stand for
+//! the marks (`BatchlogManager.ReplayingBatch` of 5.0); a hint is a copy of the row, which a mark is not. Where two
+//! replicas are there, no batch waits for one that stays away.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join;
 use read::{ReadCommand, ReadTarget};
 use rows::Mutation;
 use runtime::{Plant, trace};
 use schema::Schema;
-use storage::{Shard, StorageError};
+use storage::StorageError;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::admission::Admitted;
-use crate::batch_log::{BatchLog, Recorded};
+use crate::batch_log::{BatchLog, Recorded, check_size, write_synced};
+use crate::replicas::Replicas;
+use crate::replicas::keepers::{Keepers, Keeping, RECORD_COUNT};
 use crate::under_way::BatchUnderWay;
 use crate::write::OfRing;
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
@@ -40,14 +50,39 @@ use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(10);
 
+/// How far a logged batch has come, for who waits for it.
+#[derive(Clone, Debug, Default)]
+pub struct BatchProgress(Rc<Recording>);
+
+#[derive(Debug, Default)]
+struct Recording {
+    is_over: Cell<bool>,
+    /// So many nodes are to record it, and have said that they did.
+    required: Cell<u32>,
+    received: Cell<u32>,
+}
+
+impl BatchProgress {
+    /// Is it recorded? Then it will be whole.
+    pub fn is_recorded(&self) -> bool {
+        self.0.is_over.get()
+    }
+
+    /// What a client hears that can not wait until it is recorded.
+    pub fn unrecorded(&self) -> CoordinatorError {
+        let (received, required) = (self.0.received.get(), self.0.required.get().max(1));
+        CoordinatorError::Unrecorded { received, required }
+    }
+}
+
 impl Coordinator {
     /// Writes a logged batch. When this returns, all of it is written; should the node die before,
-    /// all or nothing will be there after its restart.
+    /// all or nothing will be there after its restart, or in a ring without that.
     ///
     /// # Errors
     /// Nothing is written after `Unavailable`, `Overloaded` and `BatchTooLarge`. After `Unfinished` the batch is
-    /// recorded, and will be whole. After another error nothing is there, unless a restart comes before the record
-    /// could be taken back: then it may be whole.
+    /// recorded, and will be whole. After `Unrecorded` it may be. After another error nothing is there, unless a
+    /// restart comes before the record could be taken back: then it may be whole.
     ///
     /// # Cancel safety
     /// Dropped, the batch goes on.
@@ -55,28 +90,60 @@ impl Coordinator {
         &self,
         mutations: Vec<Mutation>,
         consistency: Consistency,
+        progress: BatchProgress,
     ) -> Result<(), CoordinatorError> {
-        let (admitted, is_one_shard) = match self.seat().and_then(|seat| seat.replicas()) {
+        let (admitted, is_one_shard, recorders) = match self.seat().and_then(|seat| seat.replicas()) {
             Some(replicas) => {
                 let (replicated, local): (Vec<_>, Vec<_>) =
                     mutations.iter().partition(|mutation| replicas.has(mutation.table));
                 replicas.check(replicated, consistency)?;
-                (self.admit_all(local, consistency)?, false)
+                // Only this node can write what is its own.
+                let keepers = if local.is_empty() { replicas.keepers() } else { Keepers::new() };
+                (self.admit_all(local, consistency)?, false, Recorders::of_ring(replicas, keepers))
             }
             None => {
                 let tokens = mutations.iter().map(|mutation| mutation.key.token);
                 let is_one_shard = mutations.is_empty() || self.owners().of_all(tokens).is_some();
-                (self.admit_all(&mutations, consistency)?, is_one_shard)
+                (self.admit_all(&mutations, consistency)?, is_one_shard, Recorders::alone())
             }
         };
         if is_one_shard || self.has_planted(Plant::BatchUnrecorded) {
             return self.write_to_owners(admitted, mutations).await;
         }
         let under_way = self.node.batches.begin(&mutations)?;
-        let batch = LoggedBatch::new(self.clone(), admitted)?;
-        let work = trace::carry(trace::current(), batch.write(mutations, consistency, under_way));
+        let batch = LoggedBatch::new(self.clone(), admitted, recorders)?;
+        let work = trace::carry(trace::current(), batch.write(mutations, consistency, under_way, progress));
         runtime::spawn_local("logged batch", work).await?
     }
+}
+
+/// Where a batch is recorded.
+struct Recorders {
+    /// Other nodes, and the way to them.
+    keepers: Keepers,
+    replicas: Option<Rc<Replicas>>,
+    /// Is it recorded on this node?
+    is_here: bool,
+}
+
+impl Recorders {
+    /// This node.
+    fn alone() -> Recorders {
+        Recorders { keepers: Keepers::new(), replicas: None, is_here: true }
+    }
+
+    /// Those, and this node when they are too few.
+    fn of_ring(replicas: Rc<Replicas>, keepers: Keepers) -> Recorders {
+        let is_here = keepers.len() < RECORD_COUNT;
+        Recorders { keepers, replicas: Some(replicas), is_here }
+    }
+}
+
+/// Why a batch is not recorded.
+struct Unrecorded {
+    error: CoordinatorError,
+    /// May its row be on this node all the same?
+    may_be_here: bool,
 }
 
 /// A batch over several shards: its row in `system.batches`.
@@ -85,17 +152,23 @@ pub(crate) struct LoggedBatch {
     admitted: Admitted,
     log: BatchLog,
     id: Uuid,
+    recorders: Recorders,
 }
 
 impl LoggedBatch {
-    fn new(coordinator: Coordinator, admitted: Admitted) -> Result<Self, CoordinatorError> {
+    fn new(
+        coordinator: Coordinator,
+        admitted: Admitted,
+        recorders: Recorders,
+    ) -> Result<Self, CoordinatorError> {
         let (log, id) = (BatchLog::of(&coordinator)?, coordinator.time_uuid());
-        Ok(LoggedBatch { coordinator, admitted, log, id })
+        Ok(LoggedBatch { coordinator, admitted, log, id, recorders })
     }
 
-    /// One that is found recorded.
+    /// One that is found recorded on this node.
     pub(crate) fn as_recorded(coordinator: Coordinator, log: BatchLog, id: Uuid) -> Self {
-        LoggedBatch { coordinator, admitted: Admitted::as_recorded(), log, id }
+        let (admitted, recorders) = (Admitted::as_recorded(), Recorders::alone());
+        LoggedBatch { coordinator, admitted, log, id, recorders }
     }
 
     /// Which one it is.
@@ -105,46 +178,101 @@ impl LoggedBatch {
 
     /// Steps 2 and 3. What could not be finished goes on behind the answer.
     async fn write(
-        self,
+        mut self,
         mutations: Vec<Mutation>,
         consistency: Consistency,
         mut under_way: BatchUnderWay,
+        progress: BatchProgress,
     ) -> Result<(), CoordinatorError> {
         trace::note(|| "Determining replicas for atomic batch".into());
-        let coordinator = &self.coordinator;
-        let local = Rc::clone(coordinator.shard().local());
+        check_size(&mutations)?;
+        let local = Rc::clone(self.coordinator.shard().local());
         // It has its mutations until it is answered, whether somebody waits for that or not.
         let _with_mutations = local.writes().begin();
-        let planned_on = local.with_schema(Schema::epoch);
-        let record = self.log.record(self.id, &mutations, planned_on, coordinator.next_timestamp())?;
-        if let Err(error) = self.write_synced(record).await {
-            if !error.is_refusal() {
+        let of_ring = self.recorders.replicas.as_ref().map(|replicas| replicas.planned_on());
+        let planned_on = of_ring.unwrap_or_else(|| local.with_schema(Schema::epoch));
+        if let Err(Unrecorded { error, may_be_here }) = self.record(&mutations, planned_on, &progress).await {
+            self.let_go();
+            if may_be_here {
                 tracing::warn!(id = %self.id, %error, "a logged batch that may be recorded is taken back");
                 under_way.note_failure();
                 runtime::spawn_local("logged batch", self.keep_trying(under_way, Self::take_back));
             }
             return Err(error);
         }
+        progress.0.is_over.set(true);
         let Err(error) = self.finish(Recorded::new(planned_on, mutations), consistency).await else {
             return Ok(());
         };
-        tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
-        under_way.note_failure();
-        runtime::spawn_local("logged batch", self.finish_later(under_way));
+        if self.recorders.is_here {
+            tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is written again");
+            under_way.note_failure();
+            runtime::spawn_local("logged batch", self.finish_later(under_way));
+        } else {
+            tracing::warn!(id = %self.id, %error, "a logged batch is not whole yet and is left to those who keep it");
+        }
         // Whatever it was: the record is there, so the batch will be.
         Err(error.of_what_is_begun())
     }
 
-    /// Writes to `system.batches`, whatever the sync mode.
-    async fn write_synced(&self, mutation: Mutation) -> Result<(), CoordinatorError> {
-        let owner = self.coordinator.owners().of(mutation.key.token);
-        let write = move |shard: Rc<Shard>| async move { shard.write_synced(&[mutation]).await };
-        Ok(self.coordinator.shards_for(self.admitted).on(owner, write).await??)
+    /// Step 2.
+    async fn record(
+        &mut self,
+        mutations: &[Mutation],
+        planned_on: u64,
+        progress: &BatchProgress,
+    ) -> Result<(), Unrecorded> {
+        let asked = self.recorders.keepers.len() as u32 + u32::from(self.recorders.is_here);
+        progress.0.required.set(asked);
+        let here = async |is_wanted| match is_wanted {
+            true => {
+                let timestamp = self.coordinator.next_timestamp();
+                let record = self.log.record(self.id, mutations, planned_on, timestamp)?;
+                write_synced(&self.coordinator, record).await
+            }
+            false => Ok(()),
+        };
+        let (keeping, mut written) =
+            join(self.ask_keepers(mutations, progress), here(self.recorders.is_here)).await;
+        let has_to_make_up = keeping.refused > 0 && !self.recorders.is_here;
+        if has_to_make_up {
+            written = here(true).await;
+        }
+        self.recorders.is_here |= has_to_make_up;
+        let received = keeping.kept + u32::from(self.recorders.is_here && written.is_ok());
+        let required = keeping.kept + keeping.silent + u32::from(self.recorders.is_here);
+        let unrecorded = CoordinatorError::Unrecorded { received, required };
+        match written {
+            Ok(()) if keeping.silent == 0 => Ok(()),
+            Ok(()) => Err(Unrecorded { error: unrecorded, may_be_here: self.recorders.is_here }),
+            Err(error) => {
+                let may_be_here = !error.is_refusal();
+                let may_be_elsewhere = keeping.kept + keeping.silent > 0;
+                Err(Unrecorded { error: if may_be_elsewhere { unrecorded } else { error }, may_be_here })
+            }
+        }
+    }
+
+    async fn ask_keepers(&self, mutations: &[Mutation], progress: &BatchProgress) -> Keeping {
+        let Recorders { keepers, replicas: Some(replicas), .. } = &self.recorders else {
+            return Keeping::default();
+        };
+        let deadline = Instant::now() + self.coordinator.patience(TimeoutKind::Write);
+        let heard = |keeping: &Keeping| progress.0.received.set(keeping.kept);
+        replicas.keep_batch(keepers, (self.id, mutations), deadline, heard).await
+    }
+
+    /// Other nodes need not keep it any more.
+    fn let_go(&self) {
+        let Recorders { keepers, replicas: Some(replicas), .. } = &self.recorders else { return };
+        if let Some(seat) = self.coordinator.seat() {
+            seat.let_batch_go(&replicas.hosts_of(keepers), self.id);
+        }
     }
 
     /// Step 2, undone.
     async fn take_back(&self) -> Result<(), CoordinatorError> {
-        self.write_synced(self.removal()).await
+        write_synced(&self.coordinator, self.removal()).await
     }
 
     /// Step 3, for the first time.
@@ -155,7 +283,13 @@ impl LoggedBatch {
         let owners = self.owners_of(&mutations);
         let split = coordinator.of_ring(mutations);
         coordinator.write_split(self.admitted, split, consistency).await?;
-        self.end(owners).await
+        if self.recorders.is_here {
+            self.end(owners).await?;
+            self.let_go();
+        } else {
+            self.end_elsewhere(owners);
+        }
+        Ok(())
     }
 
     /// Step 3, again.
@@ -168,7 +302,9 @@ impl LoggedBatch {
             seat.keep_marks().await.map_err(StorageError::from)?;
         }
         coordinator.write_to_owners(self.admitted, local).await?;
-        self.end(owners).await
+        self.end(owners).await?;
+        self.let_go();
+        Ok(())
     }
 
     /// The shards of this node that write these, if it is one of their replicas.
@@ -178,11 +314,31 @@ impl LoggedBatch {
 
     /// Deletes its row, once what these shards have written is durable.
     async fn end(&self, owners: BTreeSet<usize>) -> Result<(), CoordinatorError> {
-        let coordinator = &self.coordinator;
-        for owner in owners {
-            coordinator.shard().on_when_free(owner, |shard| async move { shard.settle().await }).await??;
-        }
-        coordinator.write_to_owners(self.admitted, vec![self.removal()]).await
+        settle(&self.coordinator, owners).await?;
+        self.coordinator.write_to_owners(self.admitted, vec![self.removal()]).await
+    }
+
+    /// Has others let it go, once what these shards have written is durable. The client does not wait for that.
+    fn end_elsewhere(&self, owners: BTreeSet<usize>) {
+        let (coordinator, id) = (self.coordinator.clone(), self.id);
+        let (Some(seat), Some(replicas)) = (coordinator.seat().cloned(), &self.recorders.replicas) else {
+            return;
+        };
+        let hosts = replicas.hosts_of(&self.recorders.keepers);
+        runtime::spawn_local("end of a logged batch", async move {
+            match settle(&coordinator, owners).await {
+                Ok(()) => seat.let_batch_go(&hosts, id),
+                Err(error) => {
+                    tracing::debug!(%id, %error, "a logged batch is written again by those who keep it")
+                }
+            }
+        });
+    }
+
+    /// How long ago it was written, by the clocks of two nodes.
+    fn age(&self) -> Duration {
+        let written = self.id.get_timestamp().map_or(u64::MAX, |timestamp| timestamp.to_unix().0);
+        Duration::from_secs(u64::from(self.coordinator.now_seconds()).saturating_sub(written))
     }
 
     /// Of its row.
@@ -192,7 +348,7 @@ impl LoggedBatch {
     }
 
     /// Step 3 again and again, until it is done.
-    pub(crate) async fn finish_later(self, under_way: BatchUnderWay) {
+    async fn finish_later(self, under_way: BatchUnderWay) {
         self.keep_trying(under_way, Self::finish_recorded).await;
     }
 
@@ -218,18 +374,30 @@ impl LoggedBatch {
         }
     }
 
-    /// Step 3, of what is recorded. That is nothing when the row is deleted already and that may not be durable.
-    async fn finish_recorded(&self) -> Result<(), CoordinatorError> {
+    /// Step 3, of what is recorded here. That is nothing when the row is deleted already and that may not be durable.
+    pub(crate) async fn finish_recorded(&self) -> Result<(), CoordinatorError> {
         let coordinator = &self.coordinator;
         let (table, this) = (Arc::clone(&self.log.table), ReadTarget::Keys(vec![BatchLog::key(self.id)]));
         let command = ReadCommand::new(table, this, coordinator.now_seconds());
         let page = coordinator.read(&command, Consistency::One).await?;
         let recorded = page.partitions.first().map(|batch| self.log.recorded(batch)).transpose()?;
+        let Some(recorded) = recorded else { return self.finish_again(Vec::new()).await };
         let schema = coordinator.schema();
-        let mutations = match coordinator.has_planted(Plant::DroppedStaysInBatch) {
-            true => recorded.map(|recorded| recorded.mutations().to_vec()),
-            false => recorded.map(|recorded| recorded.into_current(&schema)),
+        let mutations = match coordinator.seat() {
+            _ if coordinator.has_planted(Plant::DroppedStaysInBatch) => recorded.mutations().to_vec(),
+            Some(_) => recorded.into_current_of_ring(&schema, self.age())?,
+            None => recorded.into_current(&schema),
         };
-        self.finish_again(mutations.unwrap_or_default()).await
+        let fits = replica::check_mutations(coordinator.shard(), &mutations);
+        fits.map_err(|failure| CoordinatorError::MisfitBatch { what: failure.to_string() })?;
+        self.finish_again(mutations).await
     }
+}
+
+/// Makes durable what these shards have written.
+async fn settle(coordinator: &Coordinator, owners: BTreeSet<usize>) -> Result<(), CoordinatorError> {
+    for owner in owners {
+        coordinator.shard().on_when_free(owner, |shard| async move { shard.settle().await }).await??;
+    }
+    Ok(())
 }

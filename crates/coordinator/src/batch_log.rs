@@ -1,7 +1,9 @@
 //! Rows of `system.batches`: each is a logged batch as it was recorded.
 
 use std::iter::once;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use read::PartitionRows;
@@ -10,8 +12,10 @@ use rows::{
     RowBuilder,
 };
 use schema::{ColumnId, Schema, Table};
+use storage::Shard;
 use uuid::Uuid;
 
+use crate::admission::Admitted;
 use crate::{Coordinator, CoordinatorError};
 
 /// Largest batch that is kept whole: half of what one record may be in a log segment of the usual 32 MiB. Where
@@ -23,6 +27,12 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 const VERSION: i32 = 2;
 /// That without an epoch, of earlier builds: all of it is written.
 const VERSION_WITHOUT_EPOCH: i32 = 1;
+/// A batch is written again within this time, whatever `gc_grace_seconds` its tables have. (Cassandra does not write
+/// one again at all when a table has 0.)
+const AGE_ALLOWED: Duration = Duration::from_secs(3_600);
+
+/// Stands for that.
+const UNKNOWN_EPOCH: u64 = u64::MAX;
 
 /// A batch as it was recorded.
 pub(crate) struct Recorded {
@@ -37,9 +47,9 @@ impl Recorded {
         Recorded { planned_on, mutations }
     }
 
-    /// All of its mutations.
-    pub(crate) fn mutations(&self) -> &[Mutation] {
-        &self.mutations
+    /// Of its mutations, together.
+    pub(crate) fn bytes(&self) -> usize {
+        self.mutations.iter().map(|mutation| mutation.as_encoded().len()).sum()
     }
 
     /// Those whose table was not dropped or emptied since.
@@ -50,6 +60,30 @@ impl Recorded {
             schema.table_by_id(table).is_some() && planned_on >= schema.truncated_at(table)
         });
         mutations
+    }
+
+    /// The same of a batch that any node of a ring may have planned so long ago, when this one has come as far as that
+    /// one. What is too old is left out: it may have been deleted since, and the deletion be forgotten.
+    ///
+    /// # Errors
+    /// `Outdated`: this node is behind.
+    pub(crate) fn into_current_of_ring(
+        self,
+        schema: &Schema,
+        age: Duration,
+    ) -> Result<Vec<Mutation>, CoordinatorError> {
+        let epoch = self.planned_on;
+        if epoch != UNKNOWN_EPOCH && epoch > schema.epoch() {
+            return Err(CoordinatorError::Outdated { epoch });
+        }
+        let is_young = |mutation: &Mutation| {
+            let table = schema.table_by_id(mutation.table);
+            let seconds = table.map_or(0, |table| table.options().gc_grace_seconds);
+            age <= Duration::from_secs(seconds.into()).max(AGE_ALLOWED)
+        };
+        let mut mutations = self.into_current(schema);
+        mutations.retain(is_young);
+        Ok(mutations)
     }
 }
 
@@ -86,10 +120,7 @@ impl BatchLog {
         planned_on: u64,
         timestamp: i64,
     ) -> Result<Mutation, CoordinatorError> {
-        let batch_bytes = mutations.iter().map(|mutation| mutation.as_encoded().len()).sum();
-        if batch_bytes > BATCH_BYTES_MAX {
-            return Err(CoordinatorError::BatchTooLarge { batch_bytes, batch_bytes_max: BATCH_BYTES_MAX });
-        }
+        check_size(mutations)?;
         let (version, planned_on) = (VERSION.to_be_bytes(), planned_on.to_be_bytes());
         // A list's paths are time UUIDs; here they need only keep the order.
         let paths: Vec<[u8; 16]> = (0..=mutations.len()).map(|index| *list_path(index).as_bytes()).collect();
@@ -120,7 +151,7 @@ impl BatchLog {
     /// # Errors
     /// It is damaged.
     pub(crate) fn recorded(&self, batch: &PartitionRows) -> Result<Recorded, CoordinatorError> {
-        let mut recorded = Recorded { planned_on: u64::MAX, mutations: Vec::new() };
+        let mut recorded = Recorded { planned_on: UNKNOWN_EPOCH, mutations: Vec::new() };
         for row in &batch.rows {
             let Some(ColumnData::Complex(list)) = row.column(self.mutations) else { continue };
             let mut values = list.cells().map(|cell| cell.value);
@@ -150,6 +181,28 @@ impl BatchLog {
     }
 }
 
+/// May a batch of these be recorded?
+///
+/// # Errors
+/// `BatchTooLarge`.
+pub(crate) fn check_size(mutations: &[Mutation]) -> Result<(), CoordinatorError> {
+    let batch_bytes = mutations.iter().map(|mutation| mutation.as_encoded().len()).sum();
+    match batch_bytes > BATCH_BYTES_MAX {
+        true => Err(CoordinatorError::BatchTooLarge { batch_bytes, batch_bytes_max: BATCH_BYTES_MAX }),
+        false => Ok(()),
+    }
+}
+
+/// Writes to `system.batches`, whatever the sync mode.
+pub(crate) async fn write_synced(
+    coordinator: &Coordinator,
+    mutation: Mutation,
+) -> Result<(), CoordinatorError> {
+    let owner = coordinator.owners().of(mutation.key.token);
+    let write = move |shard: Rc<Shard>| async move { shard.write_synced(&[mutation]).await };
+    Ok(coordinator.shards_for(Admitted::as_recorded()).on(owner, write).await??)
+}
+
 fn list_path(index: usize) -> Uuid {
     let time = u32::try_from(index).expect("a batch has fewer mutations than bytes");
     Uuid::from_fields(time, 0, 0x1000, &[0x80, 0, 0, 0, 0, 0, 0, 0])
@@ -176,6 +229,33 @@ mod tests {
             MutationBuilder::new(table.id(), PartitionKey::new(Bytes::from_static(b"\0\0\0\x01")));
         mutation.partition_deletion(DeletionTime { timestamp: 1, local_deletion_time: 1 });
         mutation.finish()
+    }
+
+    #[test]
+    fn in_a_ring_nothing_is_current_before_the_node_has_come_so_far_or_when_it_is_too_old() {
+        let table = table(1, "t");
+        let keyspace = Keyspace {
+            name: "k".into(),
+            replication: Replication { class: String::new(), options: Default::default() },
+            durable_writes: true,
+            tables: [("t".to_owned(), Arc::new(table.clone()))].into(),
+            types: Default::default(),
+        };
+        let schema = Schema::new(4, [keyspace]);
+        let count = |planned_on, seconds| {
+            let recorded = Recorded { planned_on, mutations: vec![mutation(&table)] };
+            recorded.into_current_of_ring(&schema, Duration::from_secs(seconds)).map(|current| current.len())
+        };
+        assert!(matches!(count(5, 0), Err(CoordinatorError::Outdated { epoch: 5 })));
+        let grace = u64::from(table.options().gc_grace_seconds);
+        for (planned_on, seconds, expected) in
+            [(4, 0, 1), (UNKNOWN_EPOCH, 0, 1), (4, grace, 1), (4, grace + 1, 0)]
+        {
+            assert!(
+                matches!(count(planned_on, seconds), Ok(count) if count == expected),
+                "{planned_on} {seconds}"
+            );
+        }
     }
 
     #[test]

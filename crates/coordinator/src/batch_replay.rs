@@ -1,25 +1,31 @@
-//! Logged batches that an earlier run has recorded and not finished.
+//! Logged batches that are recorded on this node, and that nobody has finished.
 //!
-//! A node that is alone writes them again before it takes requests, and does not start without: a batch stays whole or
-//! absent for whoever asks. In a ring the replicas of a batch may be away, so a node that starts only finds its batches
-//! before it takes requests. Each is then a batch that is under way and could not be finished: tried by itself, again
-//! and again, whatever becomes of the others.
+//! A node that is alone writes those of an earlier run again before it takes requests, and does not start without: a
+//! batch stays whole or absent for whoever asks. In a ring the replicas of a batch may be away, so a node that starts
+//! only finds them before it takes requests. They are written again beside other work, with those that it keeps for
+//! nodes which have died or fallen silent (`kept_batches.rs`): each by itself, again and again, whatever becomes of the
+//! others.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use read::{ReadCommand, ReadTarget};
 use rows::RingRange;
 use runtime::Plant;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::batch::LoggedBatch;
 use crate::batch_log::{BatchLog, Recorded};
-use crate::under_way::BatchUnderWay;
 use crate::{Consistency, Coordinator, CoordinatorError};
 
-/// Batches of an earlier run, each of which is under way.
-pub struct EarlierBatches(Vec<(LoggedBatch, BatchUnderWay)>);
+/// So often it is looked which are due.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// So many are in memory, to be written again, at a time.
+const TRIED_TOGETHER_MAX: usize = 4;
+/// So many bytes of records are written again in a second, as Cassandra's `batchlog_replay_throttle` has it by default.
+const BYTES_PER_SECOND: f64 = 1024.0 * 1024.0;
 
 impl Coordinator {
     /// Writes again what unfinished batches of an earlier run hold. To be called before the node
@@ -40,21 +46,29 @@ impl Coordinator {
     }
 }
 
-impl EarlierBatches {
-    /// Finds the batches of an earlier run, before this one records others. A damaged one is left where it is, and
-    /// told in the log.
+/// Writes again what is recorded on a node of a ring and nobody has finished.
+pub struct BatchReplay(Coordinator);
+
+impl BatchReplay {
+    /// On that node.
+    pub fn on(coordinator: Coordinator) -> BatchReplay {
+        BatchReplay(coordinator)
+    }
+
+    /// Finds the batches of an earlier run, before others are recorded here. A damaged one is left where it is, and
+    /// told in the log. Gives how many there are.
     ///
     /// # Errors
     /// They can not be read; the node must not serve.
-    pub async fn find(coordinator: &Coordinator) -> Result<EarlierBatches, CoordinatorError> {
-        let mut recorded = RecordedBatches::of(coordinator)?;
-        let mut batches = Vec::new();
+    pub async fn find(&self) -> Result<usize, CoordinatorError> {
+        let mut recorded = RecordedBatches::of(&self.0)?;
+        let (mut count, now) = (0, Instant::now());
         while let Some(page) = recorded.next_page().await? {
             for (batch, recorded) in page {
                 match recorded {
                     Ok(recorded) => {
-                        let under_way = coordinator.node.batches.begin_earlier(recorded.mutations());
-                        batches.push((batch, under_way));
+                        self.0.node.kept_batches.find(batch.id(), recorded.bytes(), now);
+                        count += 1;
                     }
                     Err(error) => tracing::error!(
                         id = %batch.id(), %error, "a logged batch of an earlier run can not be finished"
@@ -62,20 +76,51 @@ impl EarlierBatches {
                 }
             }
         }
-        Ok(EarlierBatches(batches))
+        Ok(count)
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Finishes them, however long that takes.
+    /// Writes batches again that are due, for ever: those that were found, and those that are kept for other nodes.
     ///
     /// # Cancel safety
     /// Dropped, those that are left are found by the next start.
-    pub async fn finish(self) {
-        join_all(self.0.into_iter().map(|(batch, under_way)| batch.finish_later(under_way))).await;
+    pub async fn run(self) {
+        loop {
+            sleep(LOOK_EVERY).await;
+            if !self.0.has_planted(Plant::BatchesForgotten) {
+                self.replay_due().await;
+            }
+        }
+    }
+
+    async fn replay_due(&self) {
+        let due = self.0.node.kept_batches.due(Instant::now());
+        if !due.is_empty() {
+            tracing::info!(count = due.len(), "logged batches that nobody has finished are written again");
+        }
+        for some in due.chunks(TRIED_TOGETHER_MAX) {
+            join_all(some.iter().map(|(id, _)| self.replay(*id))).await;
+            let bytes: usize = some.iter().map(|(_, bytes)| bytes).sum();
+            sleep(Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND)).await;
+        }
+    }
+
+    async fn replay(&self, id: Uuid) {
+        let kept = &self.0.node.kept_batches;
+        let finished = match BatchLog::of(&self.0) {
+            Ok(log) => LoggedBatch::as_recorded(self.0.clone(), log, id).finish_recorded().await,
+            Err(error) => Err(error),
+        };
+        match finished {
+            Ok(()) => kept.replayed(id),
+            Err(error) if error.is_final() => {
+                tracing::error!(%id, %error, "a logged batch can not be finished by this run");
+                kept.let_go(id);
+            }
+            Err(error) => {
+                tracing::debug!(%id, %error, "a logged batch can not be finished yet");
+                kept.try_later(id, Instant::now());
+            }
+        }
     }
 }
 

@@ -40,8 +40,14 @@ pub enum CoordinatorError {
     NoTable { table: String },
     #[error("the batch of {batch_bytes} bytes is larger than the {batch_bytes_max} allowed")]
     BatchTooLarge { batch_bytes: usize, batch_bytes_max: usize },
+    /// A logged batch may be recorded on some nodes, and is not on as many as it should be: nothing of it is written
+    /// yet, and it may be written as a whole.
+    #[error("record logged batch: {received} of {required} nodes have answered")]
+    Unrecorded { received: u32, required: u32 },
     #[error("read logged batch: {0}")]
     DamagedBatch(rows::MutationError),
+    #[error("a logged batch does not fit its tables: {what}")]
+    MisfitBatch { what: String },
     #[error("a logged batch of version {version} that can not be read")]
     UnknownBatch { version: i32 },
     #[error("{0}")]
@@ -109,6 +115,7 @@ impl CoordinatorError {
             CoordinatorError::ShuttingDown
                 | CoordinatorError::DamagedBatch(_)
                 | CoordinatorError::UnknownBatch { .. }
+                | CoordinatorError::MisfitBatch { .. }
                 | CoordinatorError::Table(TableError::Broken(_))
         )
     }

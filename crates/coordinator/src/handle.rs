@@ -13,6 +13,8 @@ use storage::{Health, Layout, ShardHandle};
 use tokio::sync::mpsc::UnboundedReceiver;
 use uuid::Uuid;
 
+use crate::batch_keeper::BatchKeeper;
+use crate::kept_batches::KeptBatches;
 use crate::replicas::{ReadRepairs, ReplicaService, Replicas, RingSeat};
 use crate::under_way::BatchesUnderWay;
 use crate::{Owners, TimeoutKind};
@@ -24,6 +26,7 @@ pub struct Node {
     /// Held by the truncation that goes on.
     pub(crate) truncation: Arc<tokio::sync::Mutex<()>>,
     pub(crate) batches: Arc<BatchesUnderWay>,
+    pub(crate) kept_batches: Arc<KeptBatches>,
     /// One of each shard with a seat in a ring.
     read_repairs: Arc<Mutex<Vec<Arc<ReadRepairs>>>>,
 }
@@ -35,6 +38,7 @@ impl Node {
             metadata: Arc::new(tokio::sync::Mutex::new(metadata)),
             truncation: Arc::default(),
             batches: Arc::default(),
+            kept_batches: Arc::default(),
             read_repairs: Arc::default(),
         }
     }
@@ -48,6 +52,17 @@ impl Node {
     /// whole or gone.
     pub fn unfinished_batch_count(&self) -> usize {
         self.batches.unfinished_count()
+    }
+
+    /// How many logged batches it keeps in a ring: for other nodes, and of an earlier run. They are written again when
+    /// nobody lets them go.
+    pub fn kept_batch_count(&self) -> usize {
+        self.kept_batches.count()
+    }
+
+    /// How many of those were written again so far.
+    pub fn replayed_batch_count(&self) -> u64 {
+        self.kept_batches.replayed_count()
     }
 }
 
@@ -75,7 +90,8 @@ impl Coordinator {
     ) -> Self {
         let counts = Arc::clone(seat.read_repairs());
         node.read_repairs.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
-        seat.answer(handed, ReplicaService::of_node(shard.clone(), seat.known().clone()));
+        let keeper = BatchKeeper::new(node.clone(), shard.clone(), Arc::clone(seat.timeouts()));
+        seat.answer(handed, ReplicaService::keeping(shard.clone(), seat.known().clone(), keeper));
         Coordinator { node, shard, ring: Some(seat) }
     }
 

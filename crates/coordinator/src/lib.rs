@@ -10,9 +10,10 @@
 //! | which shard owns what? what goes there together? | `owners.rs` |
 //! | how is one row read or written without waiting? | `plain.rs` |
 //! | how does a full write reach its shards? | `write.rs` |
-//! | how is a logged batch atomic over shards? | `batch.rs` |
+//! | how is a logged batch atomic over shards and nodes? | `batch.rs` |
 //! | how is it kept until it is whole? | `batch_log.rs` |
-//! | what of those that an earlier run has left? | `batch_replay.rs` |
+//! | how does a node keep those of others? | `batch_keeper.rs`, `kept_batches.rs` |
+//! | what of those that nobody has finished? | `batch_replay.rs` |
 //! | what of logged batches that can not be finished? | `under_way.rs` |
 //! | which shards does a scan ask, and for how much? | `range.rs` |
 //! | how do pages of several shards become one? | `read.rs`, `assemble.rs` |
@@ -24,11 +25,13 @@
 mod admission;
 mod assemble;
 mod batch;
+mod batch_keeper;
 mod batch_log;
 mod batch_replay;
 mod consistency;
 mod error;
 mod handle;
+mod kept_batches;
 mod owners;
 mod plain;
 mod range;
@@ -40,7 +43,8 @@ mod truncate;
 mod under_way;
 mod write;
 
-pub use batch_replay::EarlierBatches;
+pub use batch::BatchProgress;
+pub use batch_replay::BatchReplay;
 pub use consistency::Consistency;
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};
@@ -48,3 +52,4 @@ pub use owners::{Batches, Owners};
 pub use plain::{PlainOutcomes, PlainRead, PlainWrite, RowQuery, ShownRow};
 pub use schema_change::follow;
 pub use timeouts::{TimeoutKind, Timeouts};
+pub use write::are_of_one_partition;

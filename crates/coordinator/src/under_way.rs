@@ -79,13 +79,6 @@ impl BatchesUnderWay {
         Ok(self.add(mutations))
     }
 
-    /// One that an earlier run has recorded, however many there are: it is unfinished from the start.
-    pub(crate) fn begin_earlier(self: &Arc<Self>, mutations: &[Mutation]) -> BatchUnderWay {
-        let mut batch = self.add(mutations);
-        batch.note_failure();
-        batch
-    }
-
     fn add(self: &Arc<Self>, mutations: &[Mutation]) -> BatchUnderWay {
         let mut begun = self.begun();
         let number = begun.next_number;

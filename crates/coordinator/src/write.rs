@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rows::Mutation;
 use runtime::trace;
+use schema::Schema;
 use storage::{Shard, StorageError};
 use tokio::task::JoinSet;
 
@@ -149,6 +150,15 @@ pub(crate) async fn come_to(
     let is_write = kind == TimeoutKind::Write;
     let (received, required, failures) = (0, 1, Vec::new());
     come.map_err(|_| CoordinatorError::TooFew(TooFew { is_write, received, required, failures }))
+}
+
+/// Are these of one partition? Tables of a keyspace share its partitions: what has one key in them is on the same
+/// replicas, and each writes it as one record.
+pub fn are_of_one_partition(mutations: &[Mutation], schema: &Schema) -> bool {
+    let Some((first, others)) = mutations.split_first() else { return true };
+    let keyspace_of = |mutation: &Mutation| schema.keyspace_of(mutation.table).map(|keyspace| &keyspace.name);
+    let is_same = |other: &Mutation| other.key == first.key && keyspace_of(other) == keyspace_of(first);
+    others.iter().all(is_same)
 }
 
 /// So often something is tried whose table was emptied meanwhile.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cluster::MetadataLog;
-use coordinator::{Consistency, Coordinator, CoordinatorError, EarlierBatches};
+use coordinator::{BatchProgress, BatchReplay, Consistency, Coordinator, CoordinatorError};
 use read::{ReadCommand, ReadTarget};
 use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RingRange,
@@ -159,7 +159,7 @@ fn a_batch_that_may_be_recorded_is_taken_back_before_a_truncation_ends() {
     });
 }
 
-/// In a ring. One that could not be written stopped those behind it, and a truncation did not wait for any.
+/// In a ring. One that could not be written stopped those behind it.
 #[test]
 fn batches_of_an_earlier_run_are_finished_each_by_itself() {
     run(async {
@@ -173,20 +173,16 @@ fn batches_of_an_earlier_run_are_finished_each_by_itself() {
         let begun = node.coordinator().write(node.mutations_of(BATCH_AT_START), Consistency::One).await;
         begun.expect("writes");
         node.fill(FULL).await;
-        let (coordinator, table) = (node.coordinator(), node.table("k", "t").id());
-        let earlier = EarlierBatches::find(&coordinator).await.expect("can be read");
-        assert_eq!((earlier.count(), node.node.unfinished_batch_count()), (2, 2), "the damaged one is none");
-        assert!(coordinator.is_in_batches(table));
-        let finishing = tokio::task::spawn_local(earlier.finish());
+        let replay = BatchReplay::on(node.coordinator());
+        assert_eq!(replay.find().await.expect("can be read"), 2, "the damaged one is none");
+        tokio::task::spawn_local(replay.run());
         tokio::time::sleep(A_WHILE).await;
-        assert!(!finishing.is_finished(), "there is no room");
+        assert_eq!(node.node.kept_batch_count(), 2, "there is no room");
         node.make_room().await;
-        finishing.await.expect("it ends");
         for number in unfinished {
             assert_eq!(node.parts_of(number).await, [true, true], "batch {number}");
         }
-        assert_eq!(node.node.unfinished_batch_count(), 0);
-        assert!(!coordinator.is_in_batches(table));
+        assert_eq!((node.node.kept_batch_count(), node.node.replayed_batch_count()), (0, 2));
         assert_eq!(node.partition_count("system", "batches").await, 1, "the damaged one is left where it is");
     });
 }
@@ -360,7 +356,12 @@ impl Node {
     }
 
     async fn write_batch(&self, number: usize) -> Result<(), CoordinatorError> {
-        self.coordinator().write_logged_batch(self.mutations_of(number), Consistency::One).await
+        let (mutations, progress) = (self.mutations_of(number), BatchProgress::default());
+        let written =
+            self.coordinator().write_logged_batch(mutations, Consistency::One, progress.clone()).await;
+        let will_be_whole = matches!(written, Ok(()) | Err(CoordinatorError::Unfinished { .. }));
+        assert_eq!(progress.is_recorded(), will_be_whole, "{written:?}");
+        written
     }
 
     /// Is there the part of a batch that belongs to the shard that has room, and the other?

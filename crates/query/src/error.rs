@@ -175,6 +175,13 @@ impl QueryError {
             CoordinatorError::Overloaded { .. } => QueryError::Overloaded(error.to_string()),
             // As in Cassandra, where a timeout of the type BATCH says that the batch is in the log and will be whole.
             CoordinatorError::Unfinished { .. } => TimedOut.of_write(consistency, write_type),
+            // Of the record, whatever was asked for: so Cassandra tells it.
+            CoordinatorError::Unrecorded { received, required } => QueryError::WriteTimeout {
+                consistency: if required > 1 { Consistency::Two } else { Consistency::One },
+                received,
+                block_for: required,
+                write_type: WriteType::BatchLog,
+            },
             CoordinatorError::Unavailable { required, alive, .. } => {
                 QueryError::Unavailable { consistency, required, alive }
             }

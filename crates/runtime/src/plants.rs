@@ -62,7 +62,7 @@ plants! {
     TruncationForgotten,
     /// A logged batch over several shards has no record.
     BatchUnrecorded,
-    /// Batches that were cut off are not finished at the start.
+    /// Batches that were cut off are not finished, at the start or later.
     BatchesForgotten,
     /// A plain write does not know the client's timestamp.
     TimestampIgnored,
@@ -118,6 +118,8 @@ plants! {
     GhostAddressKept,
     /// A shard goes on with the ring as it was, whatever has become of that.
     StaleRingKept,
+    /// In a ring a logged batch is recorded on no other node than the one that was asked.
+    BatchKeptNowhereElse,
 }
 
 impl Plant {
@@ -145,6 +147,7 @@ impl Plant {
         Plant::SkewBelieved,
         Plant::GhostAddressKept,
         Plant::StaleRingKept,
+        Plant::BatchKeptNowhereElse,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,

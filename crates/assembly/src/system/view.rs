@@ -171,6 +171,16 @@ impl NodeView {
         self.node.unfinished_batch_count()
     }
 
+    /// How many logged batches are kept for other nodes of a ring, or of an earlier run.
+    pub fn kept_batch_count(&self) -> usize {
+        self.node.kept_batch_count()
+    }
+
+    /// How many of those were written again, since nobody had finished them.
+    pub fn replayed_batch_count(&self) -> u64 {
+        self.node.replayed_batch_count()
+    }
+
     /// Seconds since the node started.
     pub fn uptime_seconds(&self) -> u64 {
         u64::try_from(self.clock.now_seconds() - self.started_seconds).unwrap_or(0)

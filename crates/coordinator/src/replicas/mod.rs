@@ -19,6 +19,7 @@
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
+//! | which nodes keep a logged batch? | `keepers.rs` |
 //! | what of a write that a replica has missed? | `marks.rs`, `slots.rs` |
 //! | how does it come to that replica? | `healing.rs`, `logged.rs` |
 //! | what has an operator to say to that? | `handoff.rs` |
@@ -35,6 +36,7 @@ mod error;
 mod filling;
 mod handoff;
 mod healing;
+pub(crate) mod keepers;
 mod kept;
 mod logged;
 mod marks;
@@ -80,7 +82,7 @@ use tokio::time::Instant;
 use types::Token;
 
 use crate::{Consistency, CoordinatorError};
-use requirement::Requirement;
+use requirement::{Factors, Requirement};
 use slots::slot_of;
 use view::Plan;
 
@@ -251,10 +253,21 @@ impl Replicas {
         token: Token,
         consistency: Consistency,
     ) -> Result<(Plan<'_>, Requirement), ReplicaError> {
+        self.admit_at(table, token, |_| consistency)
+    }
+
+    /// The same, at a level that depends on how many replicas there are.
+    fn admit_at(
+        &self,
+        table: TableId,
+        token: Token,
+        level: impl FnOnce(&Factors) -> Consistency,
+    ) -> Result<(Plan<'_>, Requirement), ReplicaError> {
         let plan = self.shard.local().with_schema(|schema| {
             schema.keyspace_of(table).and_then(|keyspace| self.view.plan(&keyspace.name, token))
         });
         let plan = plan.ok_or(ReplicaError::NoTable)?;
+        let consistency = level(plan.factors);
         let consistency = if self.has_planted(Plant::OneIsEnough) { Consistency::One } else { consistency };
         let requirement = Requirement::of(consistency, plan.factors);
         match requirement.shortage(&self.view.alive(&plan)) {

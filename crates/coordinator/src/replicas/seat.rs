@@ -39,6 +39,8 @@ pub struct RingSeat {
     connections: RefCell<BTreeMap<Uuid, Connection>>,
     marks: Marks,
     read_repairs: Arc<ReadRepairs>,
+    /// Logged batches that others need not keep any more and are not told of yet, by who keeps them.
+    pub(super) let_go: RefCell<BTreeMap<Uuid, Vec<Uuid>>>,
     seen: RefCell<Option<Seen>>,
 }
 
@@ -97,6 +99,7 @@ impl RingSeat {
         let clock = Timestamps(Rc::clone(shard.local()));
         let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
         let (connections, seen, read_repairs) = (RefCell::default(), RefCell::default(), Arc::default());
+        let let_go = RefCell::default();
         let seat = Rc::new(RingSeat {
             known,
             proposer,
@@ -106,6 +109,7 @@ impl RingSeat {
             connections,
             marks,
             read_repairs,
+            let_go,
             seen,
         });
         runtime::spawn_local("healing", Box::pin(heal(Rc::downgrade(&seat))));
@@ -151,7 +155,7 @@ impl RingSeat {
     }
 
     /// How long requests may take.
-    pub(crate) fn timeouts(&self) -> &Timeouts {
+    pub(crate) fn timeouts(&self) -> &Arc<Timeouts> {
         &self.timeouts
     }
 

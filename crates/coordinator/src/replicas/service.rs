@@ -1,21 +1,26 @@
 //! How a node answers others.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::membership::Known;
 use messaging::{Established, Seldom, Service};
-use replica::Asked;
+use replica::{Answer, Asked, Request};
 use runtime::Plant;
 use storage::ShardHandle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
+
+use crate::batch_keeper::BatchKeeper;
 
 /// Carries out what other nodes ask of this shard's replicas.
 pub struct ReplicaService {
     shard: ShardHandle,
     /// How far the node has come, in a ring.
     known: Option<Known>,
+    /// Who keeps logged batches of others, in a ring.
+    keeper: Option<Rc<BatchKeeper>>,
     /// Has a permit for each request that may wait for the schema.
     waiting: Arc<Semaphore>,
     /// Requests that could not be read.
@@ -45,17 +50,26 @@ impl ReplicaService {
 
     /// That of a shard, for its replicas alone.
     pub fn new(shard: ShardHandle) -> ReplicaService {
-        ReplicaService::answering(shard, None)
+        ReplicaService::answering(shard, None, None)
     }
 
     /// That of a shard of a node that knows so much of its ring.
     pub fn of_node(shard: ShardHandle, known: Known) -> ReplicaService {
-        ReplicaService::answering(shard, Some(known))
+        ReplicaService::answering(shard, Some(known), None)
     }
 
-    fn answering(shard: ShardHandle, known: Option<Known>) -> ReplicaService {
+    /// The same of one that keeps logged batches of others.
+    pub(crate) fn keeping(shard: ShardHandle, known: Known, keeper: BatchKeeper) -> ReplicaService {
+        ReplicaService::answering(shard, Some(known), Some(Rc::new(keeper)))
+    }
+
+    fn answering(
+        shard: ShardHandle,
+        known: Option<Known>,
+        keeper: Option<Rc<BatchKeeper>>,
+    ) -> ReplicaService {
         let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        ReplicaService { shard, known, waiting, unreadable: Seldom::default() }
+        ReplicaService { shard, known, keeper, waiting, unreadable: Seldom::default() }
     }
 }
 
@@ -73,6 +87,7 @@ impl Service for ReplicaService {
             }
         };
         let (shard, known, planned_on) = (self.shard.clone(), self.known.clone(), asked.planned_on);
+        let keeper = self.keeper.clone();
         let waits = match self.has_to_wait(planned_on.truncated_at) {
             Ok(waits) => waits,
             // It is declined.
@@ -84,7 +99,12 @@ impl Service for ReplicaService {
                     known.schema_is_here(planned_on.truncated_at).await;
                     drop(turn);
                 }
-                replica::carry_out(&shard, asked).await
+                match (keeper, asked) {
+                    (Some(keeper), Asked { planned_on, request: Request::Batch(request) }) => {
+                        Answer::Written(keeper.carry_out(planned_on.schema_epoch, request).await)
+                    }
+                    (_, asked) => replica::carry_out(&shard, asked).await,
+                }
             };
             // Nobody waits for it after that. A write that has begun goes on.
             let Ok(answer) = timeout_at(request.deadline, doing).await else { return };

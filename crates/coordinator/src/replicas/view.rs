@@ -24,6 +24,8 @@ pub struct RingView {
     center_of: Vec<usize>,
     /// The names of these, in their order.
     centers: Vec<String>,
+    /// Which rack of its data centre each node is in.
+    racks: Vec<String>,
     /// Those with equal strategies share what comes of it.
     keyspaces: BTreeMap<String, Rc<Replicated>>,
 }
@@ -96,7 +98,8 @@ impl RingView {
         let keyspaces = keyspaces.into_iter().map(|(name, strategy)| (name, replicated(strategy))).collect();
         let hosts = topology.nodes().iter().map(|node| node.host_id).collect();
         let centers = centers.into_iter().map(str::to_owned).collect();
-        RingView { here, ways, hosts, center_of, centers, keyspaces }
+        let racks = topology.nodes().iter().map(|node| node.rack.clone()).collect();
+        RingView { here, ways, hosts, center_of, centers, racks, keyspaces }
     }
 
     /// The replicas of a token in a keyspace; `None` when the ring does not have the keyspace.
@@ -176,6 +179,16 @@ impl RingView {
         // In the order of the topology.
         let index = self.hosts.binary_search(&host_id).ok()?;
         Some(NodeIndex(index as u16))
+    }
+
+    /// All nodes.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeIndex> {
+        (0..self.hosts.len()).map(|index| NodeIndex(index as u16))
+    }
+
+    /// The rack of its data centre that a node is in.
+    pub(super) fn rack_of(&self, node: NodeIndex) -> &str {
+        &self.racks[node.as_usize()]
     }
 
     /// The data centre that a node is in.

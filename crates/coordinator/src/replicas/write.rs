@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use types::Token;
 
 use super::error::ReplicaError;
-use super::requirement::{Counted, Requirement};
+use super::requirement::{Counted, Factors, Requirement};
 use super::view::{Plan, RingView};
 use super::{Marker, Missed, Replicas, failed, misanswered};
 use crate::Consistency;
@@ -39,7 +39,7 @@ impl Replicas {
         patience: Duration,
     ) -> Result<(), ReplicaError> {
         let term = Term::of(patience);
-        let begun = self.begin_groups(mutations, consistency, term)?;
+        let begun = self.begin_groups(mutations, |_| consistency, term)?;
         let finish = |group: GroupWrite| group.finish(consistency, term.deadline);
         let outcomes = join_all(begun.into_iter().map(finish)).await;
         let written = together(outcomes.into_iter().flatten().collect());
@@ -50,16 +50,18 @@ impl Replicas {
     }
 
     /// Writes mutations to all their replicas, and waits for each: it has them then, or is marked as having missed
-    /// them. One of each partition has them, so that what is marked can be made good.
+    /// them. Two of each partition have them, or the only one: what is marked can be made good then, though another one
+    /// is lost.
     ///
     /// # Errors
-    /// Of some partition no replica lives, or none has said that it has it. Others may have.
+    /// Of some partition too few replicas live, or have said that they have it. Others may have.
     ///
     /// # Cancel safety
     /// Dropped, what was sent goes on.
     pub async fn deliver(&self, mutations: Vec<Mutation>, patience: Duration) -> Result<(), ReplicaError> {
         let term = Term::of(patience);
-        let begun = self.begin_groups(mutations, Consistency::One, term)?;
+        let two = |factors: &Factors| if factors.total < 2 { Consistency::One } else { Consistency::Two };
+        let begun = self.begin_groups(mutations, two, term)?;
         let outcomes = join_all(begun.into_iter().map(|group| group.finish_all(term.deadline))).await;
         together(outcomes)
     }
@@ -71,13 +73,13 @@ impl Replicas {
     fn begin_groups(
         &self,
         mutations: Vec<Mutation>,
-        consistency: Consistency,
+        level: impl Fn(&Factors) -> Consistency,
         term: Term,
     ) -> Result<Vec<GroupWrite>, ReplicaError> {
         // None is sent before all are found to have replicas enough.
         let mut groups: Vec<(Plan<'_>, Requirement, Vec<Mutation>)> = Vec::new();
         for mutation in mutations {
-            let (plan, requirement) = self.admit(mutation.table, mutation.key.token, consistency)?;
+            let (plan, requirement) = self.admit_at(mutation.table, mutation.key.token, &level)?;
             // Two keyspaces may have the same nodes, and want more or fewer of them.
             let is_same = |group: &&mut (Plan<'_>, Requirement, _)| {
                 group.0.nodes == plan.nodes && group.1 == requirement
@@ -340,7 +342,7 @@ impl GroupWrite {
         let is_any_left = !self.asked.is_empty();
         // Those that are left are marked by this: before the caller hears anything.
         drop(self.watched);
-        outcomes(self.tallies, Consistency::One, is_any_left).into_iter().collect()
+        outcomes(self.tallies, Consistency::Two, is_any_left).into_iter().collect()
     }
 
     fn take_in(&mut self, node: NodeIndex, written: &Result<Written, Missed>) {

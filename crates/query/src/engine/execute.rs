@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 
-use coordinator::{Consistency, CoordinatorError, TimeoutKind};
+use coordinator::{BatchProgress, Consistency, CoordinatorError, TimeoutKind, are_of_one_partition};
 use cql::ast::StatementKind;
 use rows::Mutation;
 use runtime::Piece;
@@ -20,7 +20,7 @@ use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, Sessio
 use crate::response::{Response, ResponseKind};
 use crate::select::{self, Reader, SelectPlan};
 use crate::terms::Bindings;
-use crate::timeouts::Deadline;
+use crate::timeouts::{Deadline, TimedOut};
 use crate::{ColumnSpec, QueryError, TombstoneFailure, WriteType};
 
 impl Inner {
@@ -123,9 +123,16 @@ impl Inner {
             return Ok(());
         }
         // As in Cassandra, whatever the statement: what counts is how many partitions there are.
-        let write_type = if mutations.len() == 1 { WriteType::Simple } else { WriteType::UnloggedBatch };
+        let is_one = self.are_of_one_partition(&mutations);
+        let write_type = if is_one { WriteType::Simple } else { WriteType::UnloggedBatch };
         let write = pin!(self.coordinator.write(mutations, consistency));
-        self.wait_for_write(write, consistency, write_type).await
+        let late = |timed_out: TimedOut| timed_out.of_write(consistency, write_type);
+        self.wait_for_write(write, consistency, write_type, late).await
+    }
+
+    fn are_of_one_partition(&self, mutations: &[Mutation]) -> bool {
+        // Most writes are of one mutation, and need no schema.
+        mutations.len() == 1 || are_of_one_partition(mutations, &self.coordinator.schema())
     }
 
     /// Waits for a write as long as one may take.
@@ -134,10 +141,11 @@ impl Inner {
         write: Pin<&mut impl Future<Output = Result<(), CoordinatorError>>>,
         consistency: Consistency,
         write_type: WriteType,
+        late: impl FnOnce(TimedOut) -> QueryError,
     ) -> Result<(), QueryError> {
         match Deadline::of(&self.timeouts, TimeoutKind::Write).within(write).await {
             Ok(written) => written.map_err(|error| QueryError::of_write(error, consistency, write_type)),
-            Err(timed_out) => Err(timed_out.of_write(consistency, write_type)),
+            Err(timed_out) => Err(late(timed_out)),
         }
     }
 
@@ -170,9 +178,14 @@ impl Inner {
     ) -> Result<Response, QueryError> {
         let mut response = Response::void();
         // One partition is atomic by itself.
-        if batch_type == BatchType::Logged && mutations.len() > 1 {
-            let write = pin!(self.coordinator.write_logged_batch(mutations, consistency));
-            self.wait_for_write(write, consistency, WriteType::Batch).await?;
+        if batch_type == BatchType::Logged && !self.are_of_one_partition(&mutations) {
+            let progress = BatchProgress::default();
+            let write = pin!(self.coordinator.write_logged_batch(mutations, consistency, progress.clone()));
+            let late = |timed_out: TimedOut| match progress.is_recorded() {
+                true => timed_out.of_write(consistency, WriteType::Batch),
+                false => QueryError::of_write(progress.unrecorded(), consistency, WriteType::BatchLog),
+            };
+            self.wait_for_write(write, consistency, WriteType::Batch, late).await?;
             return Ok(response);
         }
         if batch_type == BatchType::Unlogged {

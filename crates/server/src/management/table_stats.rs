@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use assembly::NodeView;
 use axum::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -206,13 +207,8 @@ pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refu
     let stats = NodeStats::collect(&state.shards).await?;
     let compactions = NodeCompactions::collect(&state.shards).await?;
     let mut text = prometheus_text(&stats, state.connections.get(), state.view.uptime_seconds());
-    let unfinished = (
-        "peristyle_unfinished_batches",
-        "gauge",
-        "Logged batches that are recorded, or may be, and could not be finished or taken back yet.",
-        state.view.unfinished_batch_count() as f64,
-    );
-    for (name, kind, help, value) in compactions::metrics(&compactions.totals).into_iter().chain([unfinished])
+    for (name, kind, help, value) in
+        compactions::metrics(&compactions.totals).into_iter().chain(batch_metrics(&state.view))
     {
         _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     }
@@ -221,6 +217,30 @@ pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refu
     ring_metrics::append_metrics(view, &mut text);
     memory::append_metrics(&view.memory_uses(&stats), view.client_memory.prepared(), &mut text);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+/// Of logged batches.
+fn batch_metrics(view: &NodeView) -> [(&'static str, &'static str, &'static str, f64); 3] {
+    [
+        (
+            "peristyle_unfinished_batches",
+            "gauge",
+            "Logged batches that are recorded, or may be, and could not be finished or taken back yet.",
+            view.unfinished_batch_count() as f64,
+        ),
+        (
+            "peristyle_kept_batches",
+            "gauge",
+            "Logged batches that are kept for other nodes of the ring, or of an earlier run.",
+            view.kept_batch_count() as f64,
+        ),
+        (
+            "peristyle_replayed_batches_total",
+            "counter",
+            "Kept batches that nobody had finished, and that were written again.",
+            view.replayed_batch_count() as f64,
+        ),
+    ]
 }
 
 fn prometheus_text(stats: &NodeStats, connection_count: usize, uptime_seconds: u64) -> String {

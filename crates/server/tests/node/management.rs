@@ -132,7 +132,9 @@ fn statistics_count_over_all_shards() {
     let (_, metrics) = node.get("/metrics");
     let metrics = metrics.as_str().expect("text").to_owned();
     assert!(metrics.contains("peristyle_table_writes_total{keyspace=\"k\",table=\"t\"} 20\n"), "{metrics}");
-    assert!(metrics.contains("\nperistyle_unfinished_batches 0\n"), "{metrics}");
+    for name in ["unfinished_batches", "kept_batches", "replayed_batches_total"] {
+        assert!(metrics.contains(&format!("\nperistyle_{name} 0\n")), "{metrics}");
+    }
 }
 
 #[test]

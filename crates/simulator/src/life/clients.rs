@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coordinator::{Consistency, Coordinator};
+use coordinator::{BatchProgress, Consistency, Coordinator};
 use read::{PartitionRows, ReadCommand, ReadTarget};
 use ring::Sharding;
 use rows::PartitionKey;
@@ -56,7 +56,10 @@ impl Life {
         self.note(format_args!("client {client}: {kind} {}", what.join(" + ")));
         self.run.state.borrow_mut().under_way.insert(client, units.clone());
         let written = match is_logged {
-            true => coordinator.write_logged_batch(mutations, Consistency::One).await,
+            true => {
+                let progress = BatchProgress::default();
+                coordinator.write_logged_batch(mutations, Consistency::One, progress).await
+            }
             false => coordinator.write(mutations, Consistency::One).await,
         };
         self.unless_off("write", written).await?;
