@@ -226,10 +226,11 @@ impl LocalServer {
         self.node.view().ring()
     }
 
-    /// How many logged batches could not be finished yet, told whenever it is asked.
-    pub fn unfinished_batches(&self) -> impl Fn() -> usize + use<> {
+    /// How many logged batches could not be finished yet, or are kept for other nodes; and how many of the latter were
+    /// written again so far. Told whenever it is asked.
+    pub fn logged_batches(&self) -> impl Fn() -> (usize, u64) + use<> {
         let view = self.node.view().clone();
-        move || view.unfinished_batch_count()
+        move || (view.unfinished_batch_count() + view.kept_batch_count(), view.replayed_batch_count())
     }
 
     /// What other nodes of its ring have missed; `None` when it is alone.

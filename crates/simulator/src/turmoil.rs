@@ -96,15 +96,27 @@ impl<'a> Turmoil<'a> {
         sleep(RECOVERY).await;
     }
 
+    /// Kills a node, which stays away, ends all other faults, and waits until nothing of these ought to be felt.
+    pub(crate) async fn settle_without(&mut self, away: usize) {
+        self.kill(away).await;
+        self.calm_all_but(Some(away));
+        sleep(RECOVERY).await;
+    }
+
     /// Ends all faults.
     pub(crate) fn calm(&mut self) {
-        self.note(format_args!("calm"));
+        self.calm_all_but(None);
+    }
+
+    fn calm_all_but(&mut self, away: Option<usize>) {
+        self.note(format_args!("calm, without {away:?}"));
         let node_count = self.incarnations.len();
         for one in 0..node_count {
             self.go_on(one);
             (0..node_count).for_each(|other| self.network.heal(address(one), address(other)));
             match self.hosts.is_alive(one) {
                 true => self.hosts.disk(one).faults().clear(),
+                false if away == Some(one) => {}
                 false => self.start(one),
             }
         }

@@ -78,6 +78,10 @@ pub enum Way {
     LostDisk,
     /// A request at `EACH_QUORUM` in a ring of two data centres that was answered.
     EachQuorum,
+    /// A node that stayed away, without which logged batches were whole or absent.
+    StayedAway,
+    /// A logged batch that was kept for a node which did not finish it, and was written by another one.
+    ReplayedBatch,
     /// A mutation that was sent from a log to a node which had missed it.
     SentFromLog,
     /// A logged batch to a table that was dropped behind it, which was not said to be done.
@@ -113,7 +117,7 @@ impl Way {
     ];
 
     /// Those through a ring of nodes.
-    pub const OF_RING: [Way; 22] = [
+    pub const OF_RING: [Way; 24] = [
         Way::TimeToLive,
         Way::DroppedUnderWay,
         Way::Page,
@@ -134,6 +138,8 @@ impl Way {
         Way::OtherAddress,
         Way::LostDisk,
         Way::EachQuorum,
+        Way::StayedAway,
+        Way::ReplayedBatch,
         Way::SentFromLog,
         Way::MendedPartition,
     ];

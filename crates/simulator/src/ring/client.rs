@@ -230,7 +230,7 @@ impl Client {
             .into_iter()
             .flat_map(|table| self.keys().into_iter().map(move |key| (table, key)))
             .collect();
-        if self.visitor.dice.one_in(4) {
+        if self.visitor.dice.one_in(2) {
             asked.insert(0, self.put_batch(connection, 0, &mut partitions).await?);
         }
         if self.visitor.dice.one_in(2) {
@@ -327,7 +327,10 @@ impl Client {
         let parameters = QueryParameters { timestamp: Some(number), ..QueryParameters::at(at.level) };
         connection.put(stream, Request::Batch(Batch { kind, statements, parameters }));
         match is_logged {
-            true => self.model.send_logged(number, &effects),
+            true => {
+                let factors = self.world.plan.factors;
+                self.model.send_logged(number, &effects, |table| at.reach(factors.of(table)));
+            }
             false => self.model.send(number, &effects, None),
         }
         self.world.ways.add(if is_logged { Way::LoggedBatch } else { Way::UnloggedBatch }, 1);

@@ -11,7 +11,8 @@
 //!
 //! 1. The nodes found the ring and join it, under faults. Then faults end, and all must be members.
 //! 2. Clients and operators work through any node, while there are faults, with a pause now and then.
-//! 3. The faults end. Within a bound all nodes serve and agree on members and schema; all that was acknowledged is
+//! 3. In some seeds a node stays away, and the other faults end: logged batches are whole or absent without it.
+//! 4. The faults end. Within a bound all nodes serve and agree on members and schema; all that was acknowledged is
 //!    there, and every node shows the same, from all replicas and from one.
 //!
 //! | a reader asks | file |
@@ -26,6 +27,8 @@
 //! | what must be in the end? | `settle.rs` |
 //! | what does a fault cost clients? | `failover/` |
 
+#[cfg(test)]
+mod batches_tests;
 mod client;
 mod definitions;
 mod expiry;
@@ -86,7 +89,10 @@ const STORM_COUNT_MAX: u64 = 40;
 /// on a disk that is about to lose its power.
 const MARKED_AFTER: Duration = Duration::from_secs(10);
 
-/// Tells how many there are whenever it is asked.
+/// Tells how many logged batches are not finished, and how many were written again for others, whenever it is asked.
+type BatchCounts = Box<dyn Fn() -> (usize, u64)>;
+
+/// Tells how many of something there are, whenever it is asked.
 type CountOf = Box<dyn Fn() -> usize>;
 
 /// What all parts of a run share.
@@ -98,8 +104,8 @@ pub(crate) struct World {
     pub(crate) ways: Ways,
     /// What nodes that serve know of the ring.
     pub(crate) lives: RefCell<Vec<Option<Known>>>,
-    /// How many logged batches each of them has that could not be finished.
-    pub(crate) unfinished: RefCell<Vec<Option<CountOf>>>,
+    /// What each of them knows of logged batches.
+    pub(crate) batches: RefCell<Vec<Option<BatchCounts>>>,
     /// How many reads of each of them have found that a replica lacked something.
     mismatched: RefCell<Vec<Option<CountOf>>>,
     /// What each of them knows that others have missed.
@@ -115,6 +121,8 @@ pub(crate) struct World {
     pub(crate) emptied_for_sure: RefCell<BTreeMap<String, bool>>,
     /// Are the tables of clients there?
     pub(crate) has_tables: Cell<bool>,
+    /// Does a node stay away, while the others must serve?
+    pub(crate) is_one_away: Cell<bool>,
     /// Are faults over?
     pub(crate) is_settled: Cell<bool>,
     violation: RefCell<Option<Violation>>,
@@ -130,7 +138,7 @@ impl World {
             plant,
             ways: Ways::default(),
             lives: RefCell::new(vec![None; count]),
-            unfinished: RefCell::new((0..count).map(|_| None).collect()),
+            batches: RefCell::new((0..count).map(|_| None).collect()),
             mismatched: RefCell::new((0..count).map(|_| None).collect()),
             marks: RefCell::new(vec![None; count]),
             forgotten: RefCell::default(),
@@ -140,6 +148,7 @@ impl World {
             emptied: RefCell::default(),
             emptied_for_sure: RefCell::default(),
             has_tables: Cell::default(),
+            is_one_away: Cell::default(),
             is_settled: Cell::default(),
             violation: RefCell::default(),
             violated: Notify::new(),
@@ -177,10 +186,17 @@ impl World {
         self.ways.add(Way::MendedPartition, marks.handoff().mended_count());
     }
 
+    /// A node has ended that may have written logged batches of others.
+    fn count_replayed(&self, node: usize) {
+        if let Some(counts) = self.batches.borrow_mut()[node].take() {
+            self.ways.add(Way::ReplayedBatch, counts().1);
+        }
+    }
+
     /// No node is asked any more.
     fn forget_lives(&self) {
         self.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
-        self.unfinished.borrow_mut().iter_mut().for_each(|count| *count = None);
+        (0..self.node_count()).for_each(|node| self.count_replayed(node));
         self.mismatched.borrow_mut().iter_mut().for_each(|count| *count = None);
         self.marks.take().iter().flatten().for_each(|marks| self.count_handed(marks));
     }
@@ -236,7 +252,7 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     };
     let dies = |node: usize| {
         world.lives.borrow_mut()[node] = None;
-        world.unfinished.borrow_mut()[node] = None;
+        world.count_replayed(node);
         world.mismatched.borrow_mut()[node] = None;
         if let Some(marks) = world.marks.borrow_mut()[node].take() {
             world.count_handed(&marks);
@@ -274,10 +290,26 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
                 )));
             }
         }
-        turmoil.settle().await;
+        let mut away = None;
+        if dice.one_in(2) {
+            turmoil.rage(FAULTS_AT_ONCE).await;
+            // Who gets its rows needs all others.
+            away = Some(dice.below(world.node_count())).filter(|_| world.is_at_rest());
+        }
+        world.is_one_away.set(away.is_some());
+        match away {
+            Some(node) => turmoil.settle_without(node).await,
+            None => turmoil.settle().await,
+        }
         world.is_settled.set(true);
-        Ok(())
+        Ok(away)
     };
-    futures_util::future::try_join3(working, operating, faults).await?;
+    let (_, _, away) = futures_util::future::try_join3(working, operating, faults).await?;
+    if let Some(away) = away {
+        settle::check_batches_without(world, &mut clients, away).await?;
+        world.is_one_away.set(false);
+        turmoil.settle().await;
+        world.ways.add(Way::StayedAway, 1);
+    }
     settle::settle(world, &mut clients).await
 }

@@ -11,7 +11,10 @@
 //! that was asked knows when it began. Before a first moment it is as any other, behind a last one it is a deletion,
 //! and between them either (`expiry.rs`).
 //!
-//! A logged batch of which anything was ever shown is there as a whole in the end.
+//! A logged batch of which anything was ever shown is there as a whole in the end. One that several replicas had to
+//! acknowledge, in a ring of one data centre, is so without any one node, too, also without the one that was asked:
+//! while that stays away, and when it has lost its disk. (In a data centre of two, of which one is away, the other one
+//! alone records a batch.)
 //!
 //! Where nodes give the timestamps nothing is known of the order: there it is checked that what is shown was sent, and
 //! that all replicas come to show the same.
@@ -32,7 +35,14 @@ pub(crate) struct Model {
     factors: Factors,
     registers: BTreeMap<Place, Register>,
     /// Logged batches that were not refused.
-    batches: BTreeMap<i64, Vec<Place>>,
+    batches: BTreeMap<i64, LoggedBatch>,
+}
+
+#[derive(Debug)]
+struct LoggedBatch {
+    places: Vec<Place>,
+    /// Is it whole or absent without any one node?
+    needs_nobody: bool,
 }
 
 /// What a place gets from a write: a value, or a deletion.
@@ -66,10 +76,13 @@ impl Model {
         }
     }
 
-    /// And it is a logged batch.
-    pub(crate) fn send_logged(&mut self, number: i64, effects: &[Effect]) {
+    /// And it is a logged batch, of which these replicas must say that they have it.
+    pub(crate) fn send_logged(&mut self, number: i64, effects: &[Effect], reach: impl Fn(Table) -> Reach) {
         self.send(number, effects, None);
-        self.batches.insert(number, effects.iter().map(|(place, _)| *place).collect());
+        let places: Vec<Place> = effects.iter().map(|(place, _)| *place).collect();
+        let is_on_several = places.iter().all(|place| reach(place.table).is_of_several());
+        let needs_nobody = is_on_several && self.factors.are_of_one_center();
+        self.batches.insert(number, LoggedBatch { places, needs_nobody });
     }
 
     /// These replicas of each place said that they have it.
@@ -82,12 +95,12 @@ impl Model {
         }
     }
 
-    /// A node has lost its disk, and with it what it alone had acknowledged, or a batch of which only it knew.
+    /// A node has lost its disk, and with it what it alone had acknowledged.
     pub(crate) fn lose_what_one_had(&mut self) {
         for register in self.registers.values_mut() {
             register.held.retain(|reach, _| reach.is_of_several());
         }
-        self.batches.clear();
+        self.batches.retain(|_, batch| batch.needs_nobody);
     }
 
     /// Nothing was done.
@@ -144,14 +157,21 @@ impl Model {
         Ok(())
     }
 
-    /// A logged batch that is there in part, as this is what there is in the end.
-    pub(crate) fn half_written(&self, shown: &BTreeMap<Place, Option<i64>>) -> Option<String> {
-        let is_torn = |(number, places): &(&i64, &Vec<Place>)| {
+    /// A logged batch that is there in part, as this is what there is in the end; while a node is away, only of those
+    /// that need nobody.
+    pub(crate) fn half_written(
+        &self,
+        shown: &BTreeMap<Place, Option<i64>>,
+        are_all_there: bool,
+    ) -> Option<String> {
+        let is_torn = |(number, batch): &(&i64, &LoggedBatch)| {
             let was_shown = |place: &&Place| self.registers[*place].sent[*number].was_shown;
             let lacks = |place: &&Place| !self.registers[*place].covers(shown[*place], **number);
-            places.iter().any(|place| was_shown(&place)) && places.iter().any(|place| lacks(&place))
+            (are_all_there || batch.needs_nobody)
+                && batch.places.iter().any(|place| was_shown(&place))
+                && batch.places.iter().any(|place| lacks(&place))
         };
-        let (number, places) = self.batches.iter().find(is_torn)?;
+        let (number, LoggedBatch { places, .. }) = self.batches.iter().find(is_torn)?;
         let shown: Vec<_> = places.iter().map(|place| (place, shown[place])).collect();
         Some(format!("batch {number} is there in part: {shown:?}"))
     }

@@ -37,7 +37,7 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     };
     world.stage.note(format_args!("node {node} serves"));
     let known = server.ring().expect("it was told of a ring").clone();
-    world.unfinished.borrow_mut()[node] = Some(Box::new(server.unfinished_batches()));
+    world.batches.borrow_mut()[node] = Some(Box::new(server.logged_batches()));
     world.mismatched.borrow_mut()[node] = Some(Box::new(server.mismatched_reads()));
     world.marks.borrow_mut()[node] = server.marks().cloned();
     world.lives.borrow_mut()[node] = Some(known.clone());

@@ -82,7 +82,7 @@ impl World {
     pub(crate) fn befall(&self, node: usize, incarnation: u64) {
         let dice = Dice::new(self.stage.seed, incarnation, 8_300 + node as u64);
         let (moves, loses) = (dice.one_in(4), dice.one_in(5));
-        if !self.has_tables.get() || !(moves || loses) || !self.is_at_rest() {
+        if !self.has_tables.get() || !(moves || loses) || self.is_one_away.get() || !self.is_at_rest() {
             return;
         }
         if loses {
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// Has the ring agreed on where all nodes are, and do all have their rows?
-    fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         let lives = self.lives.borrow();
         let farthest = lives.iter().flatten().max_by_key(|known| known.ring_epoch());
         let Some(members) = farthest.and_then(Known::members) else { return false };

@@ -29,6 +29,8 @@ const TRIES_MAX: usize = 20;
 const BELIEVED_MAX_MICROS: i64 = 10_000_000;
 /// Of a row of no client.
 const ORDERED_KEY: i32 = -1;
+/// So often batches are looked at while a node is away: longer than they rest before they are written again.
+const TRIES_WITHOUT_MAX: usize = 60;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -66,6 +68,8 @@ pub(super) fn standing(world: &World) -> String {
 
 /// Sees that all is well.
 pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<(), Violation> {
+    // Who stayed away may have lost its disk since they have asked last.
+    clients.iter_mut().for_each(Client::heed_losses);
     let begun = Instant::now();
     let together = timeout(BOUND, all_serve(world)).await;
     together.map_err(|_| Violation::new(format!("nodes do not come together: {}", standing(world))))?;
@@ -93,9 +97,31 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     Ok(())
 }
 
+/// While a node is away and the others are well, logged batches that do not need it become whole, or are absent.
+pub(super) async fn check_batches_without(
+    world: &World,
+    clients: &mut [Client],
+    away: usize,
+) -> Result<(), Violation> {
+    let node = (0..world.node_count()).find(|node| *node != away).expect("there are several");
+    for client in clients {
+        client.heed_losses();
+        for tries in 1.. {
+            let tables = Table::WORKED_ON.into_iter().filter(|table| *table != Table::Single);
+            let shown = client.read_tables(node, Consistency::Quorum, tables).await?;
+            let Some(torn) = client.model.half_written(&shown, false) else { break };
+            if tries == TRIES_WITHOUT_MAX {
+                return Err(Violation::new(format!("without node {away} {torn}")));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
 /// Waits until no batch is written again any more, also none that an earlier life of a node has left.
 async fn all_batches_finished(world: &World) {
-    while world.unfinished.borrow().iter().flatten().any(|count| count() > 0) {
+    while world.batches.borrow().iter().flatten().any(|counts| counts().0 > 0) {
         sleep(PAUSE).await;
     }
 }
@@ -198,11 +224,11 @@ async fn check_emptied(world: &World, visitor: &Visitor) -> Result<(), Violation
 
 /// One replica shows what another does, before anybody has read them together.
 async fn read_untouched(client: &mut Client, world: &World) -> Result<(), Violation> {
-    let mut shown = client.read_all(0, Consistency::One).await?;
+    let mut shown = client.read_tables(0, Consistency::One, Table::WORKED_ON).await?;
     let once = Read::whole(Table::Once, client.once.known_keys(world));
     shown.extend(client.read(0, Consistency::One, &once).await?);
     for node in 1..world.node_count() {
-        let mut other = client.read_all(node, Consistency::One).await?;
+        let mut other = client.read_tables(node, Consistency::One, Table::WORKED_ON).await?;
         other.extend(client.read(node, Consistency::One, &once).await?);
         if let Some(place) = shown.keys().find(|place| shown[place] != other[place]) {
             let (one, other) = (shown[place], other[place]);
@@ -218,23 +244,23 @@ impl Client {
     async fn read_at_last(&mut self, world: &World) -> Result<(), Violation> {
         self.heed_losses();
         let mismatched_count = world.mismatched_count();
-        let mut shown = self.read_all(0, Consistency::All).await?;
+        let mut shown = self.read_tables(0, Consistency::All, Table::WORKED_ON).await?;
         if world.mismatched_count() > mismatched_count {
             return Err(Violation::new("replicas differ after all was brought to them".to_owned()));
         }
         let mut tries = 0;
         // A replica that was away is given its part when it is back.
-        while let Some(torn) = self.model.half_written(&shown) {
+        while let Some(torn) = self.model.half_written(&shown, true) {
             tries += 1;
             if tries == TRIES_MAX {
                 return Err(Violation::new(torn));
             }
             sleep(PAUSE).await;
-            shown = self.read_all(0, Consistency::All).await?;
+            shown = self.read_tables(0, Consistency::All, Table::WORKED_ON).await?;
         }
         for level in [Consistency::All, Consistency::One] {
             for node in 0..world.node_count() {
-                let again = self.read_all(node, level).await?;
+                let again = self.read_tables(node, level, Table::WORKED_ON).await?;
                 if let Some(place) = shown.keys().find(|place| shown[place] != again[place]) {
                     let (one, other) = (shown[place], again[place]);
                     let what =
@@ -269,14 +295,15 @@ impl Client {
         Ok(())
     }
 
-    /// All its places, each by its key and in its table as a whole.
-    async fn read_all(
+    /// Its places in these tables, each by its key and in its table as a whole.
+    async fn read_tables(
         &mut self,
         node: usize,
         level: Consistency,
+        tables: impl IntoIterator<Item = Table>,
     ) -> Result<BTreeMap<Place, Option<i64>>, Violation> {
         let mut places = BTreeMap::new();
-        for table in Table::WORKED_ON {
+        for table in tables {
             let keys = self.keys();
             let by_key = keys.iter().map(|key| Read::partitions(table, &[*key]));
             let reads: Vec<Read> = by_key.chain([Read::whole(table, keys.clone())]).collect();
