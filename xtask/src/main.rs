@@ -116,6 +116,12 @@ const COMMANDS: &[Command] = &[
         run: ring::faults::run,
     },
     Command {
+        name: "ring-history",
+        options: "[--minutes N] [--rest SECONDS] [--rows N] [--readers N] [--seed S] [--short] [--install]",
+        about: "is what clients at QUORUM saw, while nodes are killed, paused, cut off, linearizable? porcupine judges",
+        run: ring::history::run,
+    },
+    Command {
         name: "ring-ddl",
         options: "[--tables N] [--count N] [--changes N] [--short] [--out FILE]",
         about: "CREATE TABLE with few and many tables, and changes of the schema from all nodes at once",

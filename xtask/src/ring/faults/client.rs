@@ -23,23 +23,23 @@ const NOTHING_DONE: [u32; 3] = [0x1000, 0x1001, 0x1002];
 
 /// A request that was not answered as asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(in crate::ring) struct Lost {
     /// The node that had it; `None` when all refused it.
-    pub(super) node: Option<usize>,
+    pub(in crate::ring) node: Option<usize>,
     /// Milliseconds since 1970.
-    pub(super) sent_ms: u64,
-    pub(super) ended_ms: u64,
-    pub(super) what: String,
+    pub(in crate::ring) sent_ms: u64,
+    pub(in crate::ring) ended_ms: u64,
+    pub(in crate::ring) what: String,
 }
 
 /// See the head of the file.
-pub(super) struct Client {
+pub(in crate::ring) struct Client {
     nodes: Vec<Node>,
     statements: Vec<String>,
     consistency: u16,
     asked_count: usize,
     /// How often the next node was asked.
-    pub(super) moved_count: u64,
+    pub(in crate::ring) moved_count: u64,
 }
 
 struct Node {
@@ -65,7 +65,12 @@ enum Outcome {
 
 impl Client {
     /// Of these nodes, which are asked in turn, beginning with the one at `first`.
-    pub(super) fn new(hosts: &[Host], statements: Vec<String>, consistency: u16, first: usize) -> Client {
+    pub(in crate::ring) fn new(
+        hosts: &[Host],
+        statements: Vec<String>,
+        consistency: u16,
+        first: usize,
+    ) -> Client {
         let node = |host: &Host| Node {
             number: host.number,
             address: host.cql.clone(),
@@ -77,7 +82,7 @@ impl Client {
     }
 
     /// Executes a statement by its index.
-    pub(super) fn execute(
+    pub(in crate::ring) fn execute(
         &mut self,
         statement: usize,
         values: Vec<Vec<u8>>,
@@ -184,17 +189,17 @@ impl Open {
 }
 
 /// The rows of an answer, none of another one.
-pub(super) fn rows(answer: Answer) -> Option<Rows> {
+pub(in crate::ring) fn rows(answer: Answer) -> Option<Rows> {
     if let Answer::Rows(rows) = answer { Some(rows) } else { None }
 }
 
 /// Milliseconds since 1970, as YCSB tells them too.
-pub(super) fn now_ms() -> u64 {
+pub(in crate::ring) fn now_ms() -> u64 {
     now_us() / 1000
 }
 
 /// Microseconds since 1970.
-pub(super) fn now_us() -> u64 {
+pub(in crate::ring) fn now_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -26,7 +26,6 @@ use serde_json::{Value, json};
 
 use super::super::Ring;
 use super::client::{Lost, now_ms};
-use super::work::Work;
 use crate::report::Failure;
 
 /// How soon a node that is cut off must know that it is.
@@ -34,7 +33,7 @@ const NOTICE: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::ring) enum Kind {
     Kill,
     Pause,
     Cut,
@@ -44,9 +43,9 @@ const KINDS: [Kind; 3] = [Kind::Kill, Kind::Pause, Kind::Cut];
 
 /// What was done to a node, and when.
 #[derive(Debug)]
-pub(super) struct Harm {
-    pub(super) kind: Kind,
-    pub(super) node: usize,
+pub(in crate::ring) struct Harm {
+    pub(in crate::ring) kind: Kind,
+    pub(in crate::ring) node: usize,
     began_ms: u64,
     /// What is sent to it later must not be lost.
     excused_until_ms: u64,
@@ -58,30 +57,36 @@ pub(super) struct Harm {
 
 impl Harm {
     /// Was that request in flight to the node that was hit?
-    pub(super) fn excuses(&self, lost: &Lost) -> bool {
+    pub(in crate::ring) fn excuses(&self, lost: &Lost) -> bool {
         lost.node == Some(self.node)
             && lost.sent_ms <= self.excused_until_ms
             && lost.ended_ms >= self.began_ms
     }
 
+    /// The longest time in which no request was answered.
+    pub(in crate::ring) fn still_ms(&self) -> u64 {
+        self.still.as_millis() as u64
+    }
+
     /// For whoever reads by program.
-    pub(super) fn summary(&self, lost: &[Lost]) -> Value {
+    pub(in crate::ring) fn summary(&self, lost: &[Lost]) -> Value {
         let lost_count = lost.iter().filter(|lost| self.excuses(lost)).count();
         json!({
             "kind": format!("{:?}", self.kind).to_lowercase(),
             "node": self.node,
             "answered": self.answered_count,
             "lost_in_flight": lost_count,
-            "longest_still_ms": self.still.as_millis() as u64,
+            "longest_still_ms": self.still_ms(),
         })
     }
 }
 
-/// Each kind of harm to each node in turn, over and over until the time is up, but once at least. `rest` is how long
+/// Each kind of harm to each node in turn, over and over until the time is up, but once at least, while clients say how
+/// many requests were answered so far. `rest` is how long
 /// a node stays hurt, and how long it then has for itself.
-pub(super) fn hurt_all(
+pub(in crate::ring) fn hurt_all(
     ring: &Ring,
-    work: &Work,
+    answered_count: &dyn Fn() -> u64,
     time: Duration,
     rest: Duration,
 ) -> Result<Vec<Harm>, Failure> {
@@ -90,15 +95,21 @@ pub(super) fn hurt_all(
     while harms.is_empty() || began.elapsed() < time {
         for node in [2, 3, 1] {
             for kind in KINDS {
-                harms.push(hurt(ring, work, kind, node, rest)?);
+                harms.push(hurt(ring, answered_count, kind, node, rest)?);
             }
         }
     }
     Ok(harms)
 }
 
-fn hurt(ring: &Ring, work: &Work, kind: Kind, node: usize, rest: Duration) -> Result<Harm, Failure> {
-    let (began_ms, answered_before) = (now_ms(), work.answered_count());
+fn hurt(
+    ring: &Ring,
+    answered: &dyn Fn() -> u64,
+    kind: Kind,
+    node: usize,
+    rest: Duration,
+) -> Result<Harm, Failure> {
+    let (began_ms, answered_before) = (now_ms(), answered());
     let number = node.to_string();
     match kind {
         Kind::Kill => {
@@ -109,7 +120,7 @@ fn hurt(ring: &Ring, work: &Work, kind: Kind, node: usize, rest: Duration) -> Re
         Kind::Cut => cut_off(ring, node)?,
     }
     let hurt_ms = now_ms();
-    let mut still = watch(work, rest);
+    let mut still = watch(answered, rest);
     match kind {
         Kind::Kill => ring.order(&["start", &number])?,
         Kind::Pause => ring.order(&["resume", &number])?,
@@ -120,8 +131,8 @@ fn hurt(ring: &Ring, work: &Work, kind: Kind, node: usize, rest: Duration) -> Re
         Kind::Pause => now_ms(),
         Kind::Cut => hurt_ms + NOTICE.as_millis() as u64,
     };
-    still = still.max(watch(work, rest));
-    let answered_count = work.answered_count() - answered_before;
+    still = still.max(watch(answered, rest));
+    let answered_count = answered() - answered_before;
     println!("{kind:?} {node}: {answered_count} answered, {still:.1?} without one at most");
     if answered_count == 0 {
         return Err(Failure::new(format!("nothing was answered while node {node} was hurt ({kind:?})")));
@@ -142,12 +153,12 @@ fn cut_off(ring: &Ring, node: usize) -> Result<(), Failure> {
 }
 
 /// Waits, and gives the longest time in which nothing was answered.
-fn watch(work: &Work, time: Duration) -> Duration {
+fn watch(answered: &dyn Fn() -> u64, time: Duration) -> Duration {
     let began = Instant::now();
-    let (mut count, mut since, mut longest) = (work.answered_count(), Instant::now(), Duration::ZERO);
+    let (mut count, mut since, mut longest) = (answered(), Instant::now(), Duration::ZERO);
     while began.elapsed() < time {
         std::thread::sleep(POLL);
-        let now = work.answered_count();
+        let now = answered();
         longest = longest.max(since.elapsed());
         if now != count {
             (count, since) = (now, Instant::now());
@@ -157,7 +168,7 @@ fn watch(work: &Work, time: Duration) -> Duration {
 }
 
 /// Lost requests that no harm excuses, and how many are excused.
-pub(super) fn judge<'a>(harms: &[Harm], lost: &'a [Lost]) -> (Vec<&'a Lost>, usize) {
+pub(in crate::ring) fn judge<'a>(harms: &[Harm], lost: &'a [Lost]) -> (Vec<&'a Lost>, usize) {
     let (excused, others): (Vec<&Lost>, Vec<&Lost>) =
         lost.iter().partition(|lost| harms.iter().any(|harm| harm.excuses(lost)));
     (others, excused.len())

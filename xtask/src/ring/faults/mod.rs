@@ -14,12 +14,12 @@
 //! A verdict for each part, and its figures as one line of JSON (`--out FILE` keeps them).
 
 mod away;
-mod client;
+pub(super) mod client;
 mod contents;
 mod datacenters;
 mod disk;
-mod harm;
-mod work;
+pub(super) mod harm;
+pub(super) mod work;
 mod ycsb;
 
 use std::fmt::Debug;
@@ -35,8 +35,8 @@ use crate::report::{Failure, Tally, complain};
 
 /// No other judge has them.
 const PORTS: Ports = Ports { cql: 19842, storage: 17800, management: 17899 };
-const QUORUM: u16 = 4;
-const REPLICATION: &str = "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}";
+pub(super) const QUORUM: u16 = 4;
+pub(super) const REPLICATION: &str = "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}";
 /// How long replicas may take to become equal by themselves.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 /// What a harm takes besides its rests: a process that ends and starts.

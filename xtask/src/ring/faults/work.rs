@@ -33,9 +33,9 @@ const DELETE_EVERY: u64 = 16;
 /// Wrong answers are told so many times.
 const WRONG_MAX: usize = 5;
 /// Indexes of [`statements_of`].
-pub(super) const INSERT: usize = 0;
-pub(super) const DELETE: usize = 1;
-const SELECT: usize = 2;
+pub(in crate::ring) const INSERT: usize = 0;
+pub(in crate::ring) const DELETE: usize = 1;
+pub(in crate::ring) const SELECT: usize = 2;
 
 /// Some writers with a table and the nodes that they ask.
 #[derive(Clone)]
@@ -50,7 +50,7 @@ pub(super) struct Orders {
 }
 
 /// A statement that makes the table of writers.
-pub(super) fn table(name: &str) -> String {
+pub(in crate::ring) fn table(name: &str) -> String {
     format!("CREATE TABLE {name} (id bigint PRIMARY KEY, version bigint, v text)")
 }
 
@@ -60,7 +60,7 @@ pub(super) fn select_all(table: &str) -> String {
 }
 
 /// What is done with a row.
-pub(super) fn statements_of(table: &str) -> Vec<String> {
+pub(in crate::ring) fn statements_of(table: &str) -> Vec<String> {
     vec![
         format!("INSERT INTO {table} (id, version, v) VALUES (?, ?, ?)"),
         format!("DELETE FROM {table} WHERE id = ?"),
@@ -69,7 +69,7 @@ pub(super) fn statements_of(table: &str) -> Vec<String> {
 }
 
 /// What [`INSERT`] binds.
-pub(super) fn insert_values(id: i64, version: i64) -> Vec<Vec<u8>> {
+pub(in crate::ring) fn insert_values(id: i64, version: i64) -> Vec<Vec<u8>> {
     vec![id.to_be_bytes().to_vec(), version.to_be_bytes().to_vec(), text(id, version).into_bytes()]
 }
 
@@ -220,7 +220,7 @@ impl Writer {
 }
 
 /// The version of a row that was read; its text must be that of the version.
-fn seen(id: i64, answer: Answer) -> Result<Option<i64>, String> {
+pub(in crate::ring) fn seen(id: i64, answer: Answer) -> Result<Option<i64>, String> {
     let rows = rows(answer).ok_or("no rows")?;
     match rows.rows.first() {
         None => Ok(None),

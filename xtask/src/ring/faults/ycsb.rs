@@ -41,7 +41,7 @@ pub(super) fn run(plan: &Plan, folder: &Path) -> Result<Verdict, Failure> {
         }],
         plan.seed,
     );
-    let harms = hurt_all(&ring, &work, plan.time, plan.rest)?;
+    let harms = hurt_all(&ring, &|| work.answered_count(), plan.time, plan.rest)?;
     let done = work.end()?;
     let mut verdict = Verdict::default();
     verdict.check(running.0.try_wait()?.is_none(), || "YCSB ended before the last harm".to_owned());
