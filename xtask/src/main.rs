@@ -128,6 +128,12 @@ const COMMANDS: &[Command] = &[
         run: ring::ddl::run,
     },
     Command {
+        name: "ring-pulse",
+        options: "[--rows N] [--rate N] [--short] [--out FOLDER]",
+        about: "plots of an open loop at half of saturation while a node of three is killed, or hangs",
+        run: ring::pulse::run,
+    },
+    Command {
         name: "ring-cost",
         options: "[--short] [--only beside,alone] [--without-cassandra] [--rounds N] [--seconds N] [--warmup N] [--jvm-seconds N] [--rows N] [--in-flight N] [--memory SIZE] [--heap SIZE] [--profile latest|default] [--out FILE]",
         about: "server CPU of a ring for each operation, beside Cassandra's ring, and by levels beside a lone node",

@@ -2,7 +2,9 @@
 //! the server keeps up or not, as requests of many independent users do.
 //!
 //! Words: those of `drive`, and `rate` (requests a second over all threads), `deadline_ms=1000`, `window=4096`
-//! (streams of each connection). A request's time runs from the moment at which it ought to be sent. It ends as one of
+//! (streams of each connection), `slot_ms=0` (tells also, of each slot so long since the warm-up, how many good
+//! answers came in it, and the 99th percentile in µs of those that were due in it). A request's time runs from the
+//! moment at which it ought to be sent. It ends as one of
 //!
 //! ```text
 //!   good        answered before its deadline
@@ -26,7 +28,7 @@ use crate::histogram::Histogram;
 use crate::keys::Random;
 use crate::link::{Link, OUT_BYTES_MAX};
 use crate::process::{cpu_seconds, waited_seconds};
-use crate::statement::{Kind, Requests, letters};
+use crate::statement::{Kind, Requests, letters, level_named};
 use crate::words::Words;
 
 const TICK: Duration = Duration::from_millis(1);
@@ -39,6 +41,16 @@ struct Plan {
     warmup: f64,
     deadline_us: u64,
     window: u16,
+    /// 0 for no slots.
+    slot_us: u64,
+}
+
+/// Of a short time.
+struct Slot {
+    /// Good answers that came in it.
+    good: u64,
+    /// Those of requests that were due in it.
+    latencies: Histogram,
 }
 
 /// What one thread found, after the warm-up.
@@ -54,6 +66,7 @@ struct Found {
     latencies: Option<Histogram>,
     /// Good answers in each second since the warm-up.
     by_second: Vec<u64>,
+    slots: Vec<Slot>,
 }
 
 /// Connects, offers the load, prints what came of it.
@@ -69,6 +82,7 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
         warmup: words.number("warmup", 2.0)?,
         deadline_us: words.number("deadline_ms", 1000u64)? * 1000,
         window: words.number("window", 4096u16)?,
+        slot_us: words.number("slot_ms", 0u64)? * 1000,
     };
     let rows = words.number("rows", 100_000u64)?;
     let server = words.text("server", "");
@@ -82,11 +96,11 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     for (index, talk) in talks.into_iter().enumerate() {
         parts[index % threads].push(talk.into_link()?);
     }
-    let letters = letters();
+    let (letters, level) = (letters(), level_named(words.text("consistency", "ONE"))?);
     let first_error = Arc::new(Mutex::new(None));
     let mut workers = Vec::new();
     for (index, links) in parts.into_iter().enumerate() {
-        let requests = Requests::new(kind, &ids, rows, index as u64 + 1, &letters);
+        let requests = Requests::new(kind, &ids, rows, index as u64 + 1, &letters).at(level);
         let (first_error, random) = (first_error.clone(), Random::new(index as u64 + 71));
         workers
             .push(std::thread::spawn(move || Worker::new(links, plan, requests, random, first_error)?.run()));
@@ -108,6 +122,21 @@ pub(crate) fn run(words: &Words) -> Outcome<()> {
     Ok(())
 }
 
+impl Plan {
+    /// Empty ones for the whole time.
+    fn slots(&self) -> Vec<Slot> {
+        let seconds_us = (self.seconds * 1e6) as u64;
+        let count = seconds_us.checked_div(self.slot_us).unwrap_or(0);
+        (0..count).map(|_| Slot { good: 0, latencies: Histogram::new() }).collect()
+    }
+
+    /// The slot of a moment since the beginning.
+    fn slot_of(&self, at_us: u64) -> Option<usize> {
+        let since_us = at_us.checked_sub((self.warmup * 1e6) as u64)?;
+        since_us.checked_div(self.slot_us).map(|index| index as usize)
+    }
+}
+
 impl Found {
     fn add(&mut self, other: Found) {
         self.offered += other.offered;
@@ -122,6 +151,15 @@ impl Found {
         }
         self.by_second.resize(self.by_second.len().max(other.by_second.len()), 0);
         self.by_second.iter_mut().zip(&other.by_second).for_each(|(mine, theirs)| *mine += theirs);
+        for (index, slot) in other.slots.into_iter().enumerate() {
+            match self.slots.get_mut(index) {
+                Some(mine) => {
+                    mine.good += slot.good;
+                    mine.latencies.add(&slot.latencies);
+                }
+                None => self.slots.push(slot),
+            }
+        }
     }
 
     /// Requests whose end is known.
@@ -134,11 +172,14 @@ impl Found {
         let seconds = plan.seconds;
         let silent = self.by_second.iter().take(seconds as usize).filter(|count| **count == 0).count();
         let by_second: Vec<String> = self.by_second.iter().map(u64::to_string).collect();
+        let slot = |slot: &Slot| format!("[{},{}]", slot.good, slot.latencies.quantile_us(0.99));
+        let slots: Vec<String> = self.slots.iter().map(slot).collect();
         println!(
             "{{\"rate\":{rate:.0},\"seconds\":{seconds},\"offered\":{},\"good\":{},\"good_per_s\":{:.0},\
              \"overloaded\":{},\"errors\":{},\"late\":{},\"unsent\":{},\"closed\":{},\"silent_seconds\":{silent},\
              \"server_cpu_s\":{server_cpu:.2},\"client_cpu_s\":{client_cpu:.2},\
-             \"server_waited_s\":{server_waited:.2},\"client_waited_s\":{client_waited:.2},{},\"by_second\":[{}]}}",
+             \"server_waited_s\":{server_waited:.2},\"client_waited_s\":{client_waited:.2},{},\
+             \"by_second\":[{}],\"slots\":[{}]}}",
             self.offered,
             self.good,
             self.good as f64 / seconds,
@@ -148,7 +189,8 @@ impl Found {
             self.unsent,
             self.closed,
             self.latencies.as_ref().map(Histogram::json).unwrap_or_default(),
-            by_second.join(",")
+            by_second.join(","),
+            slots.join(",")
         );
     }
 }
@@ -184,6 +226,7 @@ impl Worker {
         let found = Found {
             latencies: Some(Histogram::new()),
             by_second: vec![0; plan.seconds.ceil() as usize],
+            slots: plan.slots(),
             ..Found::default()
         };
         let streams = streams.collect();
@@ -286,11 +329,17 @@ impl Worker {
             if let Some(latencies) = &mut found.latencies {
                 latencies.record(latency_us);
             }
+            if let Some(slot) = plan.slot_of(due_us).and_then(|index| found.slots.get_mut(index)) {
+                slot.latencies.record(latency_us);
+            }
             if latency_us > plan.deadline_us {
                 found.late += 1;
                 return Ok(());
             }
             found.good += 1;
+            if let Some(slot) = plan.slot_of(now_us).and_then(|index| found.slots.get_mut(index)) {
+                slot.good += 1;
+            }
             let second = ((now_us - warmup_us) / 1_000_000) as usize;
             if let Some(count) = found.by_second.get_mut(second) {
                 *count += 1;

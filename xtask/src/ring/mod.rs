@@ -7,6 +7,7 @@
 //!   faults    cargo xtask ring-faults: clients who know what they were promised, while nodes are hurt
 //!   history   cargo xtask ring-history: is what clients saw linearizable, row by row?
 //!   ddl       cargo xtask ring-ddl: how long a table takes, and many changes of the schema from all nodes at once
+//!   pulse     cargo xtask ring-pulse: plots of what clients feel when a node is killed, or hangs
 //!   places    where we say that tokens and rows are, for drivers to hold theirs against
 //!   cost      cargo xtask ring-cost: server CPU for an operation, beside Cassandra's ring and beside a lone node
 //! ```
@@ -18,6 +19,7 @@ pub(crate) mod harm;
 pub(crate) mod history;
 pub(crate) mod loss;
 mod places;
+pub(crate) mod pulse;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
