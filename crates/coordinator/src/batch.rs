@@ -40,7 +40,7 @@ use uuid::Uuid;
 use crate::admission::Admitted;
 use crate::batch_log::{BatchLog, Recorded, check_size, write_synced};
 use crate::replicas::Replicas;
-use crate::replicas::keepers::{Keepers, Keeping, RECORD_COUNT};
+use crate::replicas::keepers::{Keepers, Keeping, RECORD_COUNT, hosts_of, keep_batch, keepers_of};
 use crate::under_way::BatchUnderWay;
 use crate::write::OfRing;
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
@@ -98,7 +98,7 @@ impl Coordinator {
                     mutations.iter().partition(|mutation| replicas.has(mutation.table));
                 replicas.check(replicated, consistency)?;
                 // Only this node can write what is its own.
-                let keepers = if local.is_empty() { replicas.keepers() } else { Keepers::new() };
+                let keepers = if local.is_empty() { keepers_of(&replicas) } else { Keepers::new() };
                 (self.admit_all(local, consistency)?, false, Recorders::of_ring(replicas, keepers))
             }
             None => {
@@ -259,14 +259,14 @@ impl LoggedBatch {
         };
         let deadline = Instant::now() + self.coordinator.patience(TimeoutKind::Write);
         let heard = |keeping: &Keeping| progress.0.received.set(keeping.kept);
-        replicas.keep_batch(keepers, (self.id, mutations), deadline, heard).await
+        keep_batch(replicas, keepers, (self.id, mutations), deadline, heard).await
     }
 
     /// Other nodes need not keep it any more.
     fn let_go(&self) {
         let Recorders { keepers, replicas: Some(replicas), .. } = &self.recorders else { return };
         if let Some(seat) = self.coordinator.seat() {
-            seat.let_batch_go(&replicas.hosts_of(keepers), self.id);
+            seat.let_batch_go(&hosts_of(replicas, keepers), self.id);
         }
     }
 
@@ -324,7 +324,7 @@ impl LoggedBatch {
         let (Some(seat), Some(replicas)) = (coordinator.seat().cloned(), &self.recorders.replicas) else {
             return;
         };
-        let hosts = replicas.hosts_of(&self.recorders.keepers);
+        let hosts = hosts_of(replicas, &self.recorders.keepers);
         runtime::spawn_local("end of a logged batch", async move {
             match settle(&coordinator, owners).await {
                 Ok(()) => seat.let_batch_go(&hosts, id),
@@ -384,7 +384,7 @@ impl LoggedBatch {
         let Some(recorded) = recorded else { return self.finish_again(Vec::new()).await };
         let schema = coordinator.schema();
         let mutations = match coordinator.seat() {
-            _ if coordinator.has_planted(Plant::DroppedStaysInBatch) => recorded.mutations().to_vec(),
+            _ if coordinator.has_planted(Plant::DroppedStaysInBatch) => recorded.into_mutations(),
             Some(_) => recorded.into_current_of_ring(&schema, self.age())?,
             None => recorded.into_current(&schema),
         };

@@ -52,6 +52,11 @@ impl Recorded {
         self.mutations.iter().map(|mutation| mutation.as_encoded().len()).sum()
     }
 
+    /// All of its mutations.
+    pub(crate) fn into_mutations(self) -> Vec<Mutation> {
+        self.mutations
+    }
+
     /// Those whose table was not dropped or emptied since.
     pub(crate) fn into_current(self, schema: &Schema) -> Vec<Mutation> {
         let Recorded { planned_on, mut mutations } = self;

@@ -242,8 +242,8 @@ impl RowView for DigestView {
 }
 
 /// The hash of a row of which nothing was deleted and nothing expires, of all its columns: equal where the row is, with
-/// its times. It is that of its encoded bytes, which [`rows::RowBuilder`] writes in one way only; of bytes that somebody
-/// else made, which say the same in another way, it is another one.
+/// its times. It is that of its encoded bytes, which [`rows::RowBuilder`] writes in one way only. Bytes that somebody
+/// else made, which say the same in another way, have another one.
 pub fn plain_row_hash(row: &Row) -> u128 {
     assert!(row.is_plain(), "nothing of it was deleted or expires");
     XxHash3_128::oneshot(row.as_encoded())

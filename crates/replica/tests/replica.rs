@@ -200,7 +200,7 @@ fn a_logged_batch_comes_as_it_was_sent_and_a_shard_alone_keeps_none() {
         let keep = asked(|out| Request::put_keep_batch(id, &changes(), out)).freeze();
         let read = Asked::read(keep.clone()).expect("it makes sense");
         let expected = Request::Batch(BatchRequest::Keep { id, mutations: changes() });
-        assert_eq!((read.schema_epoch, &read.request), (EPOCH, &expected));
+        assert_eq!((read.planned_on.schema_epoch, &read.request), (EPOCH, &expected));
         let refused = carry_out(&node.handles()[0], read).await;
         assert!(matches!(refused, Answer::Failed(Failure::Other { .. })), "{refused:?}");
         let drop = asked(|out| Request::put_drop_batches(&[id, id], out)).freeze();

@@ -1,9 +1,9 @@
 //! Many short waits of one thread behind one timer.
 //!
-//! A timer that is due before all others were when the thread last went to sleep costs two system calls: tokio writes to
-//! a descriptor of its own, and the thread wakes for nothing. A request that waits a millisecond for its answer would
-//! set such a timer every time, and take it back nearly every time. Here all of them share one, which is left to ring
-//! when nobody waits for it any more.
+//! A timer that is due before all others were when the thread last went to sleep costs two system calls: tokio writes
+//! to a descriptor of its own, and the thread wakes for nothing. A request that waits a millisecond for its answer
+//! would set such a timer every time, and take it back nearly every time. Here all of them share one, which is left to
+//! ring when nobody waits for it any more.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -146,7 +146,7 @@ mod tests {
     use std::sync::Arc;
 
     use openraft::storage::RaftLogStorage;
-    use runtime::{Disk, Io, MemoryDisk, Random, SeededRandom};
+    use runtime::{Disk, MemoryDisk, Random, Runtime, SeededRandom};
 
     use super::super::async_runtime::of_node;
     use super::super::log_file::LogFile;
@@ -158,7 +158,7 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
         disk.create_dir_all("/node".as_ref()).expect("a directory");
         let file = LogFile::open(&disk, "/node/raft.log".as_ref()).expect("a new one").file;
-        let writer = Writer::start(file, "/node/raft.snapshot".into(), disk, Io::inline());
+        let writer = Writer::start(file, "/node/raft.snapshot".into(), &Runtime::in_memory(disk, 1));
         let id = |index| LogId::new_term_index(1, index);
         let mut contents = Contents::default();
         for index in 0..5 {

@@ -43,64 +43,64 @@ pub(crate) struct Keeping {
 }
 
 impl Replicas {
-    /// Other nodes that a batch may be recorded on, [`RECORD_COUNT`] at most.
-    pub(crate) fn keepers(&self) -> Keepers {
-        if self.has_planted(Plant::BatchKeptNowhereElse) {
-            return Keepers::new();
-        }
-        let (view, here) = (&self.view, self.view.here());
-        let is_near = |node: NodeIndex| node != here && view.center_of(node) == view.center_of(here);
-        let may_keep = |node: &NodeIndex| is_near(*node) && view.is_alive(*node) && !view.is_gone(*node);
-        let candidates = view.nodes().filter(may_keep).map(|node| (node, view.rack_of(node))).collect();
-        choose(candidates, view.rack_of(here), &*self.shard.local().runtime().random)
-    }
-
-    /// Asks nodes to keep a batch, which is planned on this epoch of the schema, until that moment. What they have said
-    /// so far is told to `heard`.
-    ///
-    /// # Cancel safety
-    /// Dropped, they may keep it or not.
-    pub(crate) async fn keep_batch(
-        &self,
-        keepers: &[NodeIndex],
-        (id, mutations): (Uuid, &[Mutation]),
-        deadline: Instant,
-        heard: impl Fn(&Keeping),
-    ) -> Keeping {
-        let ask = |node: &NodeIndex| {
-            let peer = self.view.peer(*node).expect("it is another node");
-            // Its record says on what it is planned; keeping it waits for nothing.
-            let answer = self.ask(peer, [], deadline, |out| Request::put_keep_batch(id, mutations, out));
-            async move {
-                let answer = timeout_at(deadline, answer).await;
-                match answer.unwrap_or(Err(Missed::Silent { was_sent: true }))? {
-                    Answer::Written(written) => said_of(&Ok(written), 0),
-                    _ => Err(misanswered()),
-                }
-            }
-        };
-        let mut keeping = Keeping::default();
-        let mut asked: FuturesUnordered<_> = keepers.iter().map(ask).collect();
-        while let Some(said) = asked.next().await {
-            match said {
-                Ok(()) => keeping.kept += 1,
-                Err(Missed::Silent { was_sent: true }) => keeping.silent += 1,
-                Err(Missed::Silent { was_sent: false } | Missed::Failed(_)) => keeping.refused += 1,
-            }
-            heard(&keeping);
-        }
-        keeping
-    }
-
     /// The epoch of the schema that all of this is planned on.
     pub(crate) fn planned_on(&self) -> u64 {
         self.schema_epoch
     }
+}
 
-    /// Who these are, whatever becomes of the ring.
-    pub(crate) fn hosts_of(&self, keepers: &[NodeIndex]) -> SmallVec<[Uuid; RECORD_COUNT]> {
-        keepers.iter().map(|node| self.view.host_of(*node)).collect()
+/// Other nodes that a batch may be recorded on, [`RECORD_COUNT`] at most.
+pub(crate) fn keepers_of(replicas: &Replicas) -> Keepers {
+    if replicas.has_planted(Plant::BatchKeptNowhereElse) {
+        return Keepers::new();
     }
+    let (view, here) = (&replicas.view, replicas.view.here());
+    let is_near = |node: NodeIndex| node != here && view.center_of(node) == view.center_of(here);
+    let may_keep = |node: &NodeIndex| is_near(*node) && view.is_alive(*node) && !view.is_gone(*node);
+    let candidates = view.nodes().filter(may_keep).map(|node| (node, view.rack_of(node))).collect();
+    choose(candidates, view.rack_of(here), &*replicas.shard.local().runtime().random)
+}
+
+/// Asks nodes to keep a batch, which is planned on this epoch of the schema, until that moment. What they have said
+/// so far is told to `heard`.
+///
+/// # Cancel safety
+/// Dropped, they may keep it or not.
+pub(crate) async fn keep_batch(
+    replicas: &Replicas,
+    keepers: &[NodeIndex],
+    (id, mutations): (Uuid, &[Mutation]),
+    deadline: Instant,
+    heard: impl Fn(&Keeping),
+) -> Keeping {
+    let ask = |node: &NodeIndex| {
+        let peer = replicas.view.peer(*node).expect("it is another node");
+        // Its record says on what it is planned; keeping it waits for nothing.
+        let answer = replicas.ask(peer, [], deadline, |out| Request::put_keep_batch(id, mutations, out));
+        async move {
+            let answer = timeout_at(deadline, answer).await;
+            match answer.unwrap_or(Err(Missed::Silent { was_sent: true }))? {
+                Answer::Written(written) => said_of(&Ok(written), 0),
+                _ => Err(misanswered()),
+            }
+        }
+    };
+    let mut keeping = Keeping::default();
+    let mut asked: FuturesUnordered<_> = keepers.iter().map(ask).collect();
+    while let Some(said) = asked.next().await {
+        match said {
+            Ok(()) => keeping.kept += 1,
+            Err(Missed::Silent { was_sent: true }) => keeping.silent += 1,
+            Err(Missed::Silent { was_sent: false } | Missed::Failed(_)) => keeping.refused += 1,
+        }
+        heard(&keeping);
+    }
+    keeping
+}
+
+/// Who these are, whatever becomes of the ring.
+pub(crate) fn hosts_of(replicas: &Replicas, keepers: &[NodeIndex]) -> SmallVec<[Uuid; RECORD_COUNT]> {
+    keepers.iter().map(|node| replicas.view.host_of(*node)).collect()
 }
 
 /// Two of these nodes, or what there is.

@@ -38,7 +38,7 @@ const SECONDS_TO_LIVE_MAX: u64 = 12;
 const PAGES_MAX: usize = 1_000;
 
 pub(crate) struct Client {
-    world: Rc<World>,
+    pub(super) world: Rc<World>,
     number: u8,
     pub(super) visitor: Visitor,
     pub(super) model: Model,
@@ -131,10 +131,6 @@ impl Client {
         }
     }
 
-    pub(super) fn center_of(&self, node: usize) -> usize {
-        self.world.plan.center_of(node)
-    }
-
     /// What was sent before a disk was lost may have been on that one alone, also when it is acknowledged behind that.
     pub(super) fn heed_losses(&mut self) {
         if self.world.places.loss_count() != self.loss_count {
@@ -173,7 +169,7 @@ impl Client {
     /// Sends some requests together and waits for all answers.
     async fn burst(&mut self) -> Result<(), Ended> {
         let (node, mut connection) = self.visitor.enter().await?;
-        (self.node, self.center) = (node, self.center_of(node));
+        (self.node, self.center) = (node, self.world.plan.center_of(node));
         self.heed_losses();
         self.loss_count = self.world.places.loss_count();
         let mut asked = self.put_burst(node, &mut connection).await?;

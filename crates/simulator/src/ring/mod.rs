@@ -92,7 +92,7 @@ const MARKED_AFTER: Duration = Duration::from_secs(10);
 /// Tells how many logged batches are not finished, and how many were written again for others, whenever it is asked.
 type BatchCounts = Box<dyn Fn() -> (usize, u64)>;
 
-/// Tells how many of something there are, whenever it is asked.
+/// Tells how many there are whenever it is asked.
 type CountOf = Box<dyn Fn() -> usize>;
 
 /// What all parts of a run share.

@@ -334,7 +334,7 @@ impl Client {
                 Ok(Response::Rows(page)) => {
                     let mut seen = Seen::default();
                     read.take(&page, &mut seen).map_err(Violation::new)?;
-                    let at = At { level, center: self.center_of(node) };
+                    let at = At { level, center: self.world.plan.center_of(node) };
                     return match self.shown(read, seen, at, asked) {
                         Ok(seen) => Ok(seen.list().to_vec()),
                         Err(Ended::Violation(violation)) => Err(Violation::new(format!(

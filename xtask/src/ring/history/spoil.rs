@@ -61,10 +61,10 @@ fn last_two<'o>(operations: &'o [Operation], before: &Operation) -> Option<(&'o 
     Some((newer, older))
 }
 
-/// A read in the midst of the history, and what was written before the last write behind which it came.
+/// A read, and what was written before the last write behind which it came.
 fn stale(operations: &[Operation]) -> Option<(usize, i64)> {
     let reads = operations.iter().enumerate().filter(|(_, one)| one.kind == Kind::Read);
-    let mut stale = reads.skip(operations.len() / 4).filter_map(|(index, read)| {
+    let mut stale = reads.filter_map(|(index, read)| {
         let (_, older) = last_two(operations, read)?;
         Some((index, older.number?))
     });
