@@ -283,8 +283,9 @@ impl Replicas {
 struct Turns(Cell<usize>);
 
 impl Turns {
-    /// So many are asked before the next node has its turn.
-    const LENGTH: usize = 256;
+    /// So many reads ask one before the next has its turn: some batches of a connection, and few enough for a node that
+    /// hangs to be noticed soon by all who ask it.
+    const LENGTH: usize = 64;
 
     /// The index of the node, of so many.
     fn next(&self, node_count: usize) -> usize {
