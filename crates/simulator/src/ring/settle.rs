@@ -78,8 +78,7 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     finished.map_err(|_| Violation::new("logged batches are never finished".to_owned()))?;
     let handed = timeout(BOUND, all_is_handed_on(world)).await;
     handed.map_err(|_| Violation::new("what nodes have missed is never brought to them".to_owned()))?;
-    let expired = clients.iter().filter_map(|client| client.model.all_expired_at()).max();
-    sleep_until(expired.unwrap_or(begun)).await;
+    all_expired(clients).await;
     for client in clients.iter_mut().filter(|_| !world.plan.may_lose_acknowledged()) {
         read_untouched(client, world).await?;
     }
@@ -104,6 +103,7 @@ pub(super) async fn check_batches_without(
     away: usize,
 ) -> Result<(), Violation> {
     let node = (0..world.node_count()).find(|node| *node != away).expect("there are several");
+    all_expired(clients).await;
     for client in clients {
         client.heed_losses();
         for tries in 1.. {
@@ -117,6 +117,12 @@ pub(super) async fn check_batches_without(
         }
     }
     Ok(())
+}
+
+/// Waits until no row ends any more between one read and the next.
+async fn all_expired(clients: &[Client]) {
+    let expired = clients.iter().filter_map(|client| client.model.all_expired_at()).max();
+    sleep_until(expired.unwrap_or_else(Instant::now)).await;
 }
 
 /// Waits until no batch is written again any more, also none that an earlier life of a node has left.
