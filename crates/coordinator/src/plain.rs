@@ -27,8 +27,8 @@ use storage::{KEYS_TOGETHER, Lookups, LookupsSent, Outcomes, Unit};
 use crate::admission::Admitted;
 use crate::owners::{Batches, batches};
 use crate::replicas::Replicas;
-use crate::replicas::plain::{Common, Others};
-use crate::replicas::requirement::Requirement;
+use crate::replicas::partners::Partners;
+use crate::replicas::plain::Common;
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 /// What rows are read for: a statement of the floor above, about one row by its key.
@@ -54,7 +54,7 @@ pub struct PlainRead<Q> {
     owner: usize,
     consistency: Consistency,
     admitted: Admitted,
-    ring: Option<Box<InRing>>,
+    ring: Option<InRing>,
 }
 
 /// A row to be written: admitted, and on its way to the shard that is to have it.
@@ -64,38 +64,35 @@ pub struct PlainWrite {
     owner: usize,
     consistency: Consistency,
     admitted: Admitted,
-    ring: Option<Box<InRing>>,
+    ring: Option<InRing>,
 }
 
-/// Other replicas have a say. Boxed where it is kept: most nodes are alone, and a request is moved about.
+/// Other replicas have a say.
 #[derive(Clone)]
 struct InRing {
     replicas: Rc<Replicas>,
-    /// Of a read those that it is compared with; of a write all of them.
-    nodes: Others,
-    requirement: Requirement,
+    partners: Rc<Partners>,
 }
 
 impl fmt::Debug for InRing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.nodes.fmt(formatter)
+        self.partners.fmt(formatter)
     }
 }
 
 impl InRing {
     /// `None` when no other node has a say.
-    fn of(replicas: Rc<Replicas>, nodes: Others, requirement: Requirement) -> Option<Box<InRing>> {
-        (!nodes.is_empty()).then(|| Box::new(InRing { replicas, nodes, requirement }))
+    fn of(replicas: Rc<Replicas>, partners: Rc<Partners>) -> Option<InRing> {
+        (!partners.nodes.is_empty()).then_some(InRing { replicas, partners })
     }
 
     /// Do the same nodes have a say, seen at the same moment, and as many of them?
-    fn is_same(one: &Option<Box<InRing>>, other: &Option<Box<InRing>>) -> bool {
+    fn is_same(one: &Option<InRing>, other: &Option<InRing>) -> bool {
         match (one, other) {
             (None, None) => true,
             (Some(one), Some(other)) => {
                 Rc::ptr_eq(&one.replicas, &other.replicas)
-                    && one.nodes == other.nodes
-                    && one.requirement == other.requirement
+                    && (Rc::ptr_eq(&one.partners, &other.partners) || one.partners == other.partners)
             }
             _ => false,
         }
@@ -173,8 +170,8 @@ impl Coordinator {
         let (admitted, ring) = match self.replicas_of(table) {
             None => (self.admit(table, consistency).ok()?, None),
             Some(replicas) => {
-                let (nodes, requirement) = replicas.others_to_read(table, key.token, consistency)?;
-                (Admitted::by_ring(), InRing::of(replicas, nodes, requirement))
+                let partners = replicas.partners_to_read(table, key.token, consistency)?;
+                (Admitted::by_ring(), InRing::of(replicas, partners))
             }
         };
         let owner = self.owners().of(key.token);
@@ -188,8 +185,8 @@ impl Coordinator {
         let (admitted, ring) = match self.replicas_of(table) {
             None => (self.admit(table, consistency).ok()?, None),
             Some(replicas) => {
-                let (nodes, requirement) = replicas.nodes_to_write(table, token, consistency)?;
-                (Admitted::by_ring(), InRing::of(replicas, nodes, requirement))
+                let partners = replicas.partners_to_write(table, token, consistency)?;
+                (Admitted::by_ring(), InRing::of(replicas, partners))
             }
         };
         let owner = self.owners().of(token);
@@ -266,7 +263,8 @@ impl Coordinator {
         };
         // What is not shown becomes a full read each, which asks somebody else and mends what differs.
         let (asked, patience) = (Arc::new(asked), self.patience(TimeoutKind::Read));
-        let rows = ring.replicas.plain_rows(owner, Arc::clone(&asked), &ring.nodes, patience).await?;
+        let rows =
+            ring.replicas.plain_rows(owner, Arc::clone(&asked), &ring.partners.nodes, patience).await?;
         let mut seen = seen;
         for (index, (key, common)) in asked.keys.iter().zip(&rows).enumerate() {
             let Common::Row(row) = common else { continue };

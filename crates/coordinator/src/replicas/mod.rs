@@ -19,6 +19,7 @@
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
+//! | which replicas do these go to? | `partners.rs` |
 //! | which nodes keep a logged batch? | `keepers.rs` |
 //! | what of a write that a replica has missed? | `marks.rs`, `slots.rs` |
 //! | how does it come to that replica? | `healing.rs`, `logged.rs` |
@@ -40,6 +41,7 @@ pub(crate) mod keepers;
 mod kept;
 mod logged;
 mod marks;
+pub(crate) mod partners;
 pub(crate) mod plain;
 mod read;
 mod read_repairs;
@@ -66,7 +68,7 @@ pub use speculation::Latencies;
 pub(crate) use truncate::truncate_as_agreed;
 pub use view::{Remote, RingView, Way};
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +79,7 @@ use messaging::{AskError, Peer};
 use ring::NodeIndex;
 use runtime::{Alarm, Plant};
 use schema::{Schema, Table, TableId};
+use stdx::id_map::IdMap;
 use storage::ShardHandle;
 use tokio::time::Instant;
 use types::Token;
@@ -84,7 +87,7 @@ use types::Token;
 use crate::{Consistency, CoordinatorError};
 use requirement::{Factors, Requirement};
 use slots::slot_of;
-use view::Plan;
+use view::{Plan, Replicated};
 
 /// Carries reads and writes to the replicas of a ring. Belongs to one shard; clone it freely there.
 #[derive(Clone)]
@@ -97,7 +100,7 @@ pub struct Replicas {
     ring_epoch: u64,
     marker: Rc<Marker>,
     read_repairs: Arc<ReadRepairs>,
-    turns: Rc<Turns>,
+    homes: Rc<RefCell<IdMap<TableId, Rc<Replicated>>>>,
     /// For waits that most answers end soon.
     alarm: Alarm,
 }
@@ -125,8 +128,8 @@ impl Replicas {
     pub fn new(view: Rc<RingView>, shard: ShardHandle, marks: Marks) -> Replicas {
         let schema_epoch = shard.local().with_schema(Schema::epoch);
         let marker = Rc::new(Marker { marks, shard: shard.clone() });
-        let (read_repairs, turns, alarm) = (Arc::default(), Rc::default(), Alarm::default());
-        Replicas { view, shard, schema_epoch, ring_epoch: 0, marker, read_repairs, turns, alarm }
+        let (read_repairs, homes, alarm) = (Arc::default(), Rc::default(), Alarm::default());
+        Replicas { view, shard, schema_epoch, ring_epoch: 0, marker, read_repairs, homes, alarm }
     }
 
     /// The same; that is how often the ring had changed when it was seen so.
@@ -150,9 +153,19 @@ impl Replicas {
 
     /// Are there replicas of the table on the ring? If not, it is this node's own.
     pub(crate) fn has(&self, table: TableId) -> bool {
-        let in_ring =
-            |schema: &Schema| schema.keyspace_of(table).map(|keyspace| self.view.has(&keyspace.name));
-        self.shard.local().with_schema(in_ring).unwrap_or(false)
+        self.home(table).is_some()
+    }
+
+    /// The keyspace of a table, if it is on the ring. All of this is planned on one schema, so it is looked for once.
+    fn home(&self, table: TableId) -> Option<Rc<Replicated>> {
+        if let Some(home) = self.homes.borrow().get(&table) {
+            return Some(Rc::clone(home));
+        }
+        let home = self.shard.local().with_schema(|schema| {
+            schema.keyspace_of(table).and_then(|keyspace| self.view.replicated(&keyspace.name)).map(Rc::clone)
+        })?;
+        self.homes.borrow_mut().insert(table, Rc::clone(&home));
+        Some(home)
     }
 
     /// All tables that are on the ring.
@@ -275,23 +288,6 @@ impl Replicas {
             Some(_) if requirement.shortage(&self.view.alive_or_crowded(&plan)).is_none() => Err(crowded()),
             Some(shortage) => Err(shortage.unavailable(consistency)),
         }
-    }
-}
-
-/// Whose turn it is of nodes that can all be asked: each for a while, so that what comes together is asked of one.
-#[derive(Default)]
-struct Turns(Cell<usize>);
-
-impl Turns {
-    /// So many reads ask one before the next has its turn: some batches of a connection, and few enough for a node that
-    /// hangs to be noticed soon by all who ask it.
-    const LENGTH: usize = 64;
-
-    /// The index of the node, of so many.
-    fn next(&self, node_count: usize) -> usize {
-        let asked = self.0.get();
-        self.0.set(asked.wrapping_add(1));
-        (asked / Turns::LENGTH).checked_rem(node_count).unwrap_or(0)
     }
 }
 

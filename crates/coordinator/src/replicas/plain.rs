@@ -12,6 +12,7 @@
 //! began, and is here when the answer comes: all that was acknowledged before the read is in it, and whoever reads
 //! later finds it on as many replicas. So rows that are always being written cost no second round.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,48 +22,61 @@ use ring::NodeIndex;
 use rows::{DeletionTime, Mutation, PartitionKey, Row, merge_rows};
 use runtime::Plant;
 use schema::{Table, TableId};
-use smallvec::SmallVec;
 use storage::{HashedRow, LookupsSent, StorageError, Unit};
 use tokio::time::Instant;
 use types::Token;
 
-use super::requirement::Requirement;
+use super::partners::{KeptPartners, Nodes, Partners};
 use super::write::Term;
 use super::{ReplicaError, Replicas};
 use crate::plain::PlainOutcomes;
 use crate::{Consistency, CoordinatorError};
 
-/// Other replicas than this node, which is one.
-pub(crate) type Others = SmallVec<[NodeIndex; 3]>;
-
 impl Replicas {
     /// The other replicas that a plain read is compared with. `None` when this node is no replica, or too few live, or
     /// the level counts data centres: then it is a full one.
-    pub(crate) fn others_to_read(
+    pub(crate) fn partners_to_read(
         &self,
         table: TableId,
         token: Token,
         consistency: Consistency,
-    ) -> Option<(Others, Requirement)> {
+    ) -> Option<Rc<Partners>> {
+        let home = self.home(table)?;
+        let group = home.group_of(token);
+        let can_be_asked = |node| self.view.is_alive(node) && !self.view.is_avoided(node);
+        if let Some(partners) = home.partners.of_read(group, consistency, can_be_asked) {
+            return Some(partners);
+        }
+        let partners = self.choose_to_read(&home.partners, table, token, consistency)?;
+        Some(home.partners.keep_of_read(group, consistency, partners))
+    }
+
+    fn choose_to_read(
+        &self,
+        kept: &KeptPartners,
+        table: TableId,
+        token: Token,
+        consistency: Consistency,
+    ) -> Option<Partners> {
         let (plan, requirement) = self.admit(table, token, consistency).ok()?;
         let wanted = requirement.plain_count()? as usize;
         let here = self.view.here();
         let can_be_asked =
             |node: &&NodeIndex| **node != here && self.view.has_rows(**node) && self.view.is_alive(**node);
         let others = plan.nodes.iter().filter(can_be_asked);
-        let mut others: Others = others.copied().collect();
+        let mut others: Nodes = others.copied().collect();
         // Those of the same replicas go together, whoever is the first; and each has its turns.
         others.sort_unstable();
-        let turn = self.turns.next(others.len());
-        others.rotate_left(turn);
+        let first = kept.first_of(others.len());
+        others.rotate_left(first);
         let is_far = |node: NodeIndex| self.view.center_of(node) != self.view.center_of(here);
         others.sort_by_key(|node| (self.view.is_avoided(*node), is_far(*node)));
         if requirement.is_local() {
             others.retain(|node| self.view.center_of(*node) == self.view.center_of(here));
         }
-        let chosen: Others = others.into_iter().take(wanted.checked_sub(1)?).collect();
+        let nodes: Nodes = others.into_iter().take(wanted.checked_sub(1)?).collect();
         let is_here = plan.nodes.contains(&here) && self.view.has_rows(here);
-        (is_here && chosen.len() + 1 == wanted).then_some((chosen, requirement))
+        (is_here && nodes.len() + 1 == wanted).then_some(Partners { nodes, requirement })
     }
 
     /// The rows of some keys of one shard, each where this node and the others have it in common; up to so many as are
@@ -152,20 +166,29 @@ impl Replicas {
     }
 
     /// All replicas of a plain write; none when this node alone is one. `None` when too few live.
-    pub(crate) fn nodes_to_write(
+    pub(crate) fn partners_to_write(
         &self,
         table: TableId,
         token: Token,
         consistency: Consistency,
-    ) -> Option<(Others, Requirement)> {
-        let (plan, requirement) = self.admit(table, token, consistency).ok()?;
-        if plan.nodes == [self.view.here()] {
-            return Some((Others::new(), requirement));
+    ) -> Option<Rc<Partners>> {
+        let home = self.home(table)?;
+        let group = home.group_of(token);
+        let is_alive = |node| self.view.is_alive(node);
+        if let Some(partners) = home.partners.of_write(group, consistency, is_alive) {
+            return Some(partners);
         }
-        let mut nodes = Others::from_slice(plan.nodes);
+        let (plan, requirement) = self.admit(table, token, consistency).ok()?;
+        let is_alone = plan.nodes == [self.view.here()];
+        let mut nodes = if is_alone { Nodes::new() } else { Nodes::from_slice(plan.nodes) };
         // Those of the same nodes go together, whoever is the first.
         nodes.sort_unstable();
-        Some((nodes, requirement))
+        let partners = Partners { nodes, requirement };
+        let are_enough = plan.nodes.iter().all(|node| is_alive(*node) && self.view.has_rows(*node));
+        Some(match are_enough {
+            true => home.partners.keep_of_write(group, consistency, partners),
+            false => Rc::new(partners),
+        })
     }
 
     /// Writes each of some mutations, which all have the same replicas, by itself, and waits until enough have or

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use cluster::membership::Other;
 use messaging::Peer;
-use ring::{NodeIndex, Placement, Strategy, Topology};
+use ring::{GroupIndex, NodeIndex, Placement, Strategy, Topology};
 use types::Token;
 use uuid::Uuid;
 
+use super::partners::KeptPartners;
 use super::requirement::{Counted, Factors};
 use super::speculation::Latencies;
 
@@ -50,11 +51,20 @@ pub struct Remote {
     pub latencies: Rc<Latencies>,
 }
 
-/// A keyspace on the ring.
-struct Replicated {
+/// A keyspace on the ring, or several with equal strategies.
+pub(super) struct Replicated {
     strategy: Strategy,
     placement: Placement,
     factors: Factors,
+    /// Which replicas plain requests to it go to.
+    pub(super) partners: KeptPartners,
+}
+
+impl Replicated {
+    /// The replicas of a token, in any order.
+    pub(super) fn group_of(&self, token: Token) -> GroupIndex {
+        self.placement.group_of(self.placement.set_of(token))
+    }
 }
 
 /// The replicas of a partition.
@@ -91,6 +101,7 @@ impl RingView {
                     strategy: strategy.clone(),
                     placement: Placement::new(Arc::clone(topology), strategy, here),
                     factors: factors_of(strategy, &centers, center_of[here.as_usize()]),
+                    partners: KeptPartners::default(),
                 })
             });
             Rc::clone(replicated)
@@ -104,7 +115,7 @@ impl RingView {
 
     /// The replicas of a token in a keyspace; `None` when the ring does not have the keyspace.
     pub(super) fn plan(&self, keyspace: &str, token: Token) -> Option<Plan<'_>> {
-        let Replicated { placement, factors, .. } = &**self.keyspaces.get(keyspace)?;
+        let Replicated { placement, factors, .. } = &**self.replicated(keyspace)?;
         let set = placement.set_of(token);
         Some(Plan { nodes: placement.replicas(set), factors })
     }
@@ -118,6 +129,11 @@ impl RingView {
     /// Does the ring have the keyspace?
     pub(super) fn has(&self, keyspace: &str) -> bool {
         self.keyspaces.contains_key(keyspace)
+    }
+
+    /// The keyspace, if the ring has it.
+    pub(super) fn replicated(&self, keyspace: &str) -> Option<&Rc<Replicated>> {
+        self.keyspaces.get(keyspace)
     }
 
     /// Where the replicas of a keyspace are; `None` when the ring does not have it.
